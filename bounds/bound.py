@@ -1,0 +1,278 @@
+"""A published or derived inequality as data: value, assumptions, source, status, and its own test points."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from . import symbols
+from .enclosure import NotCertifiable, enclose, exact, holds_exactly
+from .interval import Interval
+
+ROUNDING_SLACK = 1e-12  # relative; a fast call may sit on the edge of a non-strict assumption
+
+
+class Side(enum.Enum):
+    """Which side of the truth the value lies on."""
+
+    UPPER = "upper"
+    LOWER = "lower"
+    TIGHT = "tight"
+
+
+class Status(enum.Enum):
+    """How far the statement can be trusted.
+
+    PROVED: a derivation stands in this package.  VERIFIED: checked numerically by an independent
+    computation.  RECALLED: from the literature, unchecked; it never yields a verdict.
+    """
+
+    PROVED = "proved"
+    VERIFIED = "verified"
+    RECALLED = "recalled"
+
+
+class AssumptionViolated(ValueError):  # noqa: N818  a name users are told to catch
+    """A bound was asked for outside its assumptions; the message names the rule and the numbers."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Where a statement comes from: bibliography key, place in the source, arXiv identifier."""
+
+    key: str
+    where: str = ""
+    arxiv: str | None = None
+
+    def __str__(self) -> str:
+        return ", ".join(part for part in (self.key, self.where, self.arxiv and f"arXiv:{self.arxiv}") if part)
+
+
+@dataclass(frozen=True)
+class Example:
+    """An independently computed value at a point inside the assumptions.
+
+    value : decimal string, believed to half a unit of its last digit.
+    source : how it was computed.
+    """
+
+    at: Mapping[str, int | Fraction | str]
+    value: str
+    source: str
+
+    @property
+    def interval(self) -> tuple[Fraction, Fraction]:
+        """The exact interval that the written digits stand for."""
+        mantissa, _, exponent = self.value.lower().partition("e")
+        decimals = len(mantissa.partition(".")[2])
+        half_unit = Fraction(1, 2) * Fraction(10) ** (int(exponent or 0) - decimals)
+        return Fraction(self.value) - half_unit, Fraction(self.value) + half_unit
+
+
+@dataclass(frozen=True)
+class Free:
+    """A parameter of which any value in (lower, upper) gives a valid bound."""
+
+    symbol: sp.Symbol
+    lower: sp.Expr
+    upper: sp.Expr
+
+
+@dataclass(frozen=True)
+class Best:
+    """The sharpest value found over the free parameter, and where it is reached."""
+
+    value: float
+    at: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """One inequality.
+
+    value : sympy expression in the symbols of ``bounds.symbols`` and special functions of ``bounds.special``.
+    assuming : relations, beyond the domains of the symbols, under which it holds.
+    free : a parameter that may take any feasible value (see ``best``).
+    examples : its test points; every bound needs one that was computed independently.
+    unit : of the value ("bit", "s", "1").
+    Raises ValueError when built without an example or with a symbol that is not in the notation table.
+    """
+
+    name: str
+    quantity: str
+    side: Side
+    value: sp.Expr
+    reference: Reference
+    status: Status
+    examples: tuple[Example, ...]
+    assuming: tuple[sp.Basic, ...] = ()
+    unit: str = "1"
+    free: Free | None = None
+    note: str = ""
+    latex_name: str = ""
+    _cache: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.examples:
+            raise ValueError(f"bound {self.name!r} needs an example: an independently computed value")
+        for symbol in self.parameters:
+            symbols.notation(symbol)
+
+    # -- what it takes -----------------------------------------------------------------------------------
+    @cached_property
+    def parameters(self) -> tuple[sp.Symbol, ...]:
+        """The symbols of value and assumptions, sorted by name; their names are the keywords of a call."""
+        found = set(self.value.free_symbols).union(*(relation.free_symbols for relation in self.assuming))
+        return tuple(sorted(found, key=lambda symbol: symbol.name))
+
+    # -- fast value --------------------------------------------------------------------------------------
+    def __call__(self, **at: Any) -> Any:
+        """The value in float64; arguments broadcast, scalars give a float.
+
+        Raises AssumptionViolated at the first index outside the assumptions, TypeError for a missing or
+        unknown argument.
+        """
+        arrays = self._arrays(at)
+        self._require(arrays)
+        with np.errstate(over="ignore", under="ignore"):
+            result = np.asarray(self._fast(self.value)(*arrays), float)
+        return float(result) if result.ndim == 0 else result
+
+    def holds_at(self, **at: Any) -> Any:
+        """Whether the assumptions hold: bool, or a mask over the broadcast arguments."""
+        arrays = self._arrays(at)
+        mask = np.ones(np.broadcast_shapes(*(array.shape for array in arrays)), bool)
+        for _, inside in self._checks(arrays):
+            mask = mask & inside
+        return bool(mask) if mask.ndim == 0 else mask
+
+    def best(self, **at: Any) -> Best:
+        """The sharpest value over the free parameter, all other arguments scalar.
+
+        Raises ValueError if the bound has no free parameter.
+        """
+        if self.free is None:
+            raise ValueError(f"bound {self.name!r} has no free parameter; call it directly")
+        from scipy.optimize import minimize_scalar
+
+        free = self.free.symbol.name
+        fixed = {symbols.TABLE[name].symbol: value for name, value in at.items()}
+        lower, upper = (float(end.subs(fixed)) for end in (self.free.lower, self.free.upper))
+        sign = -1.0 if self.side is Side.LOWER else 1.0
+
+        grid = lower + (upper - lower) * np.geomspace(1e-9, 1, 400)[:-1]
+        values = sign * np.asarray(self(**at, **{free: grid}), float)
+        i = int(np.nanargmin(values))
+        bracket = (grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)])
+        found = minimize_scalar(
+            lambda v: sign * self(**at, **{free: v}),
+            bounds=bracket,
+            method="bounded",
+            options={"xatol": 1e-12},
+        )
+        where = float(found.x) if found.fun < values[i] else float(grid[i])
+        return Best(self(**at, **{free: where}), {free: where})
+
+    # -- certified value ---------------------------------------------------------------------------------
+    def enclose(self, **at: Any) -> Interval:
+        """An interval that provably contains the value at one exact point.
+
+        Arguments are int, Fraction, decimal string, or float (meant at its binary value).
+        Raises AssumptionViolated outside the assumptions and NotCertifiable if no enclosure can be given.
+        """
+        self._check_names(at)
+        point = {symbols.TABLE[name].symbol: exact(value) for name, value in at.items()}
+        for symbol, value in point.items():
+            domain = symbols.notation(symbol).domain
+            if not domain.contains(value):
+                raise AssumptionViolated(f"{self.name} needs {domain.text(symbol.name)}; got {at[symbol.name]}")
+        for relation in self.assuming:
+            if not holds_exactly(relation, point):
+                raise AssumptionViolated(f"{self.name} needs {relation}; got {_numbers(at)}")
+        return enclose(self.value, point)
+
+    # -- presentation ------------------------------------------------------------------------------------
+    def latex(self) -> str:
+        """The inequality in LaTeX."""
+        names = symbols.latex_names(self.parameters)
+        value = sp.latex(self.value, symbol_names=names)
+        sign = {Side.UPPER: r"\le", Side.LOWER: r"\ge", Side.TIGHT: "="}[self.side]
+        return f"{self.latex_name} {sign} {value}" if self.latex_name else value
+
+    # -- internals ---------------------------------------------------------------------------------------
+    def _check_names(self, at: Mapping[str, Any]) -> None:
+        wanted, given = {symbol.name for symbol in self.parameters}, set(at)
+        if wanted != given:
+            missing, unknown = sorted(wanted - given), sorted(given - wanted)
+            raise TypeError(
+                f"{self.name} takes {', '.join(sorted(wanted))}"
+                + (f"; missing: {', '.join(missing)}" if missing else "")
+                + (f"; unknown: {', '.join(unknown)}" if unknown else "")
+            )
+
+    def _arrays(self, at: Mapping[str, Any]) -> list[np.ndarray]:
+        self._check_names(at)
+        return [np.asarray(at[symbol.name], float) for symbol in self.parameters]
+
+    def _checks(self, arrays: list[np.ndarray]) -> Any:
+        """Pairs (rule in words, mask)."""
+        for symbol, array in zip(self.parameters, arrays, strict=True):
+            domain = symbols.notation(symbol).domain
+            yield domain.text(symbol.name), domain.mask(array)
+        for relation in self.assuming:
+            with np.errstate(all="ignore"):
+                lhs, rhs = (np.asarray(self._fast(side)(*arrays), float) for side in (relation.lhs, relation.rhs))
+                slack = ROUNDING_SLACK * np.maximum(np.abs(lhs), np.abs(rhs))
+                inside = {
+                    sp.Le: lambda a, b, e: a <= b + e,
+                    sp.Ge: lambda a, b, e: a >= b - e,
+                    sp.Lt: lambda a, b, _: a < b,
+                    sp.Gt: lambda a, b, _: a > b,
+                }[relation.func](lhs, rhs, slack)
+            yield str(relation), inside
+
+    def _require(self, arrays: list[np.ndarray]) -> None:
+        for rule, inside in self._checks(arrays):
+            if np.all(inside):
+                continue
+            shape = np.broadcast_shapes(*(array.shape for array in arrays))
+            index = tuple(int(i) for i in np.argwhere(~np.broadcast_to(inside, shape))[0])
+            at = {s.name: np.broadcast_to(a, shape)[index] for s, a in zip(self.parameters, arrays, strict=True)}
+            raise AssumptionViolated(
+                f"{self.name} needs {rule}; got {_numbers(at)}" + (f" at index {index}" if index else "")
+            )
+
+    def _fast(self, expression: sp.Expr) -> Callable[..., Any]:
+        key = str(expression)
+        if key not in self._cache:
+            kernels = {
+                node.func.__name__: node.func.kernel
+                for node in expression.atoms(sp.Function)
+                if hasattr(node.func, "kernel")
+            }
+            self._cache[key] = sp.lambdify(self.parameters, expression, modules=[kernels, "scipy", "numpy"], cse=True)
+        return self._cache[key]
+
+
+def _numbers(at: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in at.items())
+
+
+__all__ = [
+    "AssumptionViolated",
+    "Best",
+    "Bound",
+    "Example",
+    "Free",
+    "NotCertifiable",
+    "Reference",
+    "Side",
+    "Status",
+]

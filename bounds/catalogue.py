@@ -1,0 +1,24 @@
+"""Every Bound of the package by name, found by looking into the packages that hold them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import import_module
+
+from .bound import Bound
+
+PACKAGES = ("bounds.limits", "bounds.theorems")
+
+
+@lru_cache(maxsize=1)
+def all_bounds() -> dict[str, Bound]:
+    """Name -> Bound, sorted by name.  Raises ValueError if two bounds share a name."""
+    found: dict[str, Bound] = {}
+    for package in PACKAGES:
+        for attribute, value in vars(import_module(package)).items():
+            if not isinstance(value, Bound):
+                continue
+            if value.name != attribute or value.name in found:
+                raise ValueError(f"bound {value.name!r} is exported as {attribute!r}; names must be unique and equal")
+            found[value.name] = value
+    return dict(sorted(found.items()))

@@ -1,0 +1,193 @@
+"""Certified evaluation: walk a sympy expression in ball arithmetic.
+
+Nothing goes through ``lambdify``: a rational stays a rational until it becomes a ball, and the precision is
+doubled until the ball is narrow enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import sympy as sp
+
+from .interval import Interval
+
+START_PRECISION = 128
+MAX_PRECISION = 8192
+TARGET_BITS = 60  # a ball this accurate becomes an interval of at most two neighbouring floats
+
+
+class NotCertifiable(ArithmeticError):  # noqa: N818  a name users are told to catch
+    """The value cannot be enclosed: an unsupported function, an inexact constant or an undecided branch."""
+
+
+def exact(value: Any) -> Fraction:
+    """The exact rational meant by an int, Fraction, decimal string, Decimal or float (at its binary value).
+
+    Raises ValueError for nan and infinities, TypeError for anything that is not a number.
+    """
+    if isinstance(value, str | Decimal | int | Fraction):
+        return Fraction(value)
+    if hasattr(value, "item"):
+        value = value.item()  # numpy scalars
+    if isinstance(value, int | float):
+        try:
+            return Fraction(value)
+        except OverflowError:
+            raise ValueError(f"a certified value needs finite inputs; got {value}") from None
+    if isinstance(value, sp.Rational):
+        return Fraction(int(value.p), int(value.q))
+    raise TypeError(f"cannot read {value!r} exactly; give an int, a Fraction or a decimal string")
+
+
+def enclose(expression: sp.Expr, at: Mapping[sp.Symbol, Fraction], *, bits: int = TARGET_BITS) -> Interval:
+    """An interval of floats that provably contains the value of the expression at a rational point.
+
+    bits : relative accuracy at which doubling the precision stops.
+    Raises NotCertifiable when the walk meets something it cannot bound.
+    """
+    import flint
+
+    symbolic = {symbol: sp.Rational(v.numerator, v.denominator) for symbol, v in at.items()}
+    plain = expression.subs(symbolic) if not expression.has(sp.Function, sp.Max, sp.Min, sp.Piecewise) else None
+    if isinstance(plain, sp.Rational):
+        value = Fraction(int(plain.p), int(plain.q))
+        return Interval.outwards(value, value)
+    precision = START_PRECISION
+    while True:
+        with flint.ctx.workprec(precision):
+            ball = _walk(expression, at)
+        if ball.is_finite() and (ball.is_exact() or ball.rel_accuracy_bits() >= bits):
+            return ball_interval(ball)
+        if precision >= MAX_PRECISION:
+            if ball.is_finite():
+                return ball_interval(ball)  # an exact zero, for instance: absolutely narrow, relatively not
+            raise NotCertifiable(f"no finite enclosure of {expression} with {MAX_PRECISION} bits at {symbolic}")
+        precision *= 2
+
+
+def ball_interval(ball: Any) -> Interval:
+    """The narrowest interval of floats around a finite ball."""
+    mid, rad = (_dyadic(part) for part in (ball.mid(), ball.rad()))
+    return Interval.outwards(mid - rad, mid + rad)
+
+
+def _dyadic(point: Any) -> Fraction:
+    mantissa, exponent = (int(part) for part in point.man_exp())
+    return Fraction(mantissa << exponent) if exponent >= 0 else Fraction(mantissa, 1 << -exponent)
+
+
+def _walk(node: sp.Basic, at: Mapping[sp.Symbol, Fraction]) -> Any:
+    """One node of the tree as a ball at the current working precision."""
+    from flint import arb, fmpq
+
+    if isinstance(node, sp.Symbol):
+        value = at[node]
+        return arb(fmpq(value.numerator, value.denominator))
+    if isinstance(node, sp.Rational):
+        return arb(fmpq(int(node.p), int(node.q)))
+    if isinstance(node, sp.Float):
+        raise NotCertifiable(f"the inexact constant {node} stands in the formula; write it as a Rational")
+    if isinstance(node, sp.Piecewise):
+        return _branch(node, at)
+    if hasattr(node, "ball"):  # a special function of ours
+        return node.ball(*(_walk(arg, at) for arg in node.args))
+    if isinstance(node, sp.Pow):
+        return _power(node, at)
+    operation = _operations().get(node.func)
+    if operation is None:
+        raise NotCertifiable(f"ball arithmetic has no rule for {node.func.__name__} in {node}")
+    return operation(*(_walk(arg, at) for arg in node.args))
+
+
+def _power(node: sp.Pow, at: Mapping[sp.Symbol, Fraction]) -> Any:
+    base = _walk(node.base, at)
+    if isinstance(node.exp, sp.Integer):
+        return base ** int(node.exp)
+    if node.exp == sp.S.Half:
+        return base.sqrt()
+    if node.exp == -sp.S.Half:
+        return base.rsqrt()
+    return base ** _walk(node.exp, at)
+
+
+def _branch(node: sp.Piecewise, at: Mapping[sp.Symbol, Fraction]) -> Any:
+    for value, condition in node.args:
+        if holds_exactly(condition, at):
+            return _walk(value, at)
+    raise NotCertifiable(f"no branch of {node} applies")
+
+
+def holds_exactly(relation: sp.Basic, at: Mapping[sp.Symbol, Fraction]) -> bool:
+    """Whether a relation is true at a rational point, decided without rounding.
+
+    Raises NotCertifiable if the two sides cannot be told apart with MAX_PRECISION bits.
+    """
+    import flint
+
+    if relation in (sp.true, sp.false):
+        return relation == sp.true
+    if isinstance(relation, sp.And):
+        return all(holds_exactly(part, at) for part in relation.args)
+    if isinstance(relation, sp.Or):
+        return any(holds_exactly(part, at) for part in relation.args)
+    symbolic = {symbol: sp.Rational(v.numerator, v.denominator) for symbol, v in at.items()}
+    difference = relation.lhs - relation.rhs
+    if difference.is_polynomial() or difference.is_rational_function():
+        sign = sp.sign(difference.subs(symbolic))
+    else:
+        with flint.ctx.workprec(MAX_PRECISION):
+            ball = _walk(difference, at)
+        if not (ball > 0 or ball < 0):
+            raise NotCertifiable(f"cannot decide {relation} at {symbolic}")
+        sign = sp.Integer(1 if ball > 0 else -1)
+    return bool(relation.func(sign, 0))
+
+
+def _polygamma(order: Any, argument: Any) -> Any:
+    if not order.is_zero():
+        raise NotCertifiable("ball arithmetic has a rule for digamma only, not for higher polygamma functions")
+    return argument.digamma()
+
+
+_TABLE: dict[type, Callable[..., Any]] = {}
+
+
+def _operations() -> dict[type, Callable[..., Any]]:
+    """Ball versions of sympy's functions (built on first use, so that importing bounds stays light)."""
+    if _TABLE:
+        return _TABLE
+    from functools import reduce
+
+    from flint import arb
+
+    _TABLE.update(
+        {
+            sp.Add: lambda *a: reduce(lambda x, y: x + y, a),
+            sp.Mul: lambda *a: reduce(lambda x, y: x * y, a),
+            sp.Max: lambda *a: reduce(lambda x, y: x.max(y), a),
+            sp.Min: lambda *a: reduce(lambda x, y: x.min(y), a),
+            sp.exp: arb.exp,
+            sp.log: arb.log,
+            sp.Abs: abs,
+            sp.floor: arb.floor,
+            sp.ceiling: arb.ceil,
+            sp.gamma: arb.gamma,
+            sp.loggamma: arb.lgamma,
+            sp.polygamma: _polygamma,
+            sp.erf: arb.erf,
+            sp.erfc: arb.erfc,
+            sp.sin: arb.sin,
+            sp.cos: arb.cos,
+            sp.asin: arb.asin,
+            sp.acos: arb.acos,
+            sp.tanh: arb.tanh,
+            type(sp.pi): arb.pi,
+            type(sp.E): arb.const_e,
+            type(sp.EulerGamma): arb.const_euler,
+        }
+    )
+    return _TABLE

@@ -1,0 +1,114 @@
+"""The one notation table: every symbol of every formula, with its meaning, unit and domain.
+
+A symbol's name is the keyword under which ``bound(**at)`` takes it.  Names follow the papers; words replace
+letters where one letter means several things in the literature (``gap`` for Delta F, ``delay_s`` for D).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+
+@dataclass(frozen=True)
+class Domain:
+    """An interval of the real line, possibly of integers only; infinite ends are always open."""
+
+    lower: float = 0
+    upper: float = float("inf")
+    open_below: bool = True
+    open_above: bool = True
+    integer: bool = False
+
+    def mask(self, value: Any) -> Any:
+        """Elementwise: is the value inside?  nan and infinities are outside."""
+        value = np.asarray(value)
+        inside = np.isfinite(value) if value.dtype.kind == "f" else np.ones(value.shape, bool)
+        inside &= value > self.lower if self.open_below else value >= self.lower
+        inside &= value < self.upper if self.open_above else value <= self.upper
+        if self.integer:
+            inside &= value == np.floor(value)
+        return inside
+
+    def contains(self, value: Any) -> bool:
+        """Membership of one exact number (int or Fraction), decided exactly."""
+        above = value > self.lower if self.open_below else value >= self.lower
+        below = value < self.upper if self.open_above else value <= self.upper
+        return bool(above and below and (not self.integer or value == int(value)))
+
+    def text(self, name: str) -> str:
+        """The rule in words, such as ``0 < alpha < 1``."""
+        kind = "an integer" if self.integer else "finite"
+        left = "" if self.lower == -np.inf else f"{self.lower:g} {'<' if self.open_below else '<='} "
+        right = "" if self.upper == np.inf else f" {'<' if self.open_above else '<='} {self.upper:g}"
+        return f"{left}{name}{right}" + ("" if right and not self.integer else f", {kind}")
+
+
+@dataclass(frozen=True)
+class Notation:
+    """One row of the notation table."""
+
+    symbol: sp.Symbol
+    latex: str
+    meaning: str
+    unit: str
+    domain: Domain
+
+
+POSITIVE = Domain()
+NONNEGATIVE = Domain(open_below=False)
+FRACTION = Domain(0, 1)  # the open unit interval
+COUNT = Domain(1, open_below=False, integer=True)
+AT_LEAST_ONE = Domain(1, open_below=False)
+REAL = Domain(lower=-float("inf"))
+
+TABLE: dict[str, Notation] = {}
+
+
+def _row(name: str, latex: str, meaning: str, unit: str = "1", domain: Domain = POSITIVE) -> sp.Symbol:
+    if name in TABLE:
+        raise ValueError(f"a symbol has one meaning; {name!r} is already in the table")
+    zero_allowed = domain.lower == 0 and not domain.open_below
+    if domain.lower == -float("inf"):
+        symbol = sp.Symbol(name, real=True)
+    else:
+        symbol = sp.Symbol(name, nonnegative=True) if zero_allowed else sp.Symbol(name, positive=True)
+    TABLE[name] = Notation(symbol, latex, meaning, unit, domain)
+    return symbol
+
+
+def notation(symbol: sp.Symbol) -> Notation:
+    """The table's row of a symbol.  Raises KeyError for a symbol that is not in the table."""
+    row = TABLE[symbol.name]
+    if row.symbol != symbol:
+        raise KeyError(f"symbol {symbol.name!r} was not made by bounds.symbols")
+    return row
+
+
+def latex_names(symbols: Iterable[sp.Symbol]) -> dict[sp.Symbol, str]:
+    """The mapping that sympy's LaTeX printer needs."""
+    return {symbol: notation(symbol).latex for symbol in symbols}
+
+
+# Compression
+d = _row("d", "d", "dimension: number of coordinates", "1", COUNT)
+alpha = _row("alpha", r"\alpha", "contraction constant: E|C(x)-x|^2 <= alpha |x|^2", "1", FRACTION)
+omega = _row("omega", r"\omega", "variance constant of an unbiased operator", "1")
+nu = _row("nu", r"\nu", "distortion parameter of deterministic Sparse Dithering", "1", FRACTION)
+bits = _row("bits", "b", "length of one message", "bit", NONNEGATIVE)
+
+# Local-update SGD
+L = _row("L", "L", "smoothness constant of F", "1")
+sigma2 = _row("sigma2", r"\sigma^2", "variance of one worker's mini-batch gradient", "1", NONNEGATIVE)
+eta = _row("eta", r"\eta", "learning rate", "1")
+gap = _row("gap", r"\Delta F", "F(x_1) - inf F", "1", NONNEGATIVE)
+tau = _row("tau", r"\tau", "local steps between two averagings", "step", AT_LEAST_ONE)
+m = _row("m", "m", "number of workers", "1", COUNT)
+K = _row("K", "K", "number of local steps in the whole run", "step", AT_LEAST_ONE)
+time_s = _row("time_s", "T", "wall-clock budget", "s")
+step_s = _row("step_s", "Y", "time of one local step", "s", NONNEGATIVE)
+delay_s = _row("delay_s", "D", "time of one averaging", "s", NONNEGATIVE)

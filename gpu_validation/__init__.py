@@ -1,0 +1,1 @@
+"""Does the machine agree?  Real processes, real bytes, verdicts."""

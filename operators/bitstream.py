@@ -1,0 +1,84 @@
+"""Bit strings, most significant bit first: packing of fixed and variable fields, and checked reading."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from .message import CorruptMessage
+
+
+@numba.njit(cache=True, nogil=True)
+def pack_fields(values, widths, out, position):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Append each value in its width (0 to 64 bits) to ``out`` (zeroed) from bit ``position``; returns the end."""
+    for i in range(values.size):
+        value, width = values[i], int(widths[i])
+        while width > 0:
+            free = 8 - (position & 7)
+            take = min(free, width)
+            chunk = (value >> np.uint64(width - take)) & np.uint64((1 << take) - 1)
+            out[position >> 3] |= np.uint8(chunk << np.uint64(free - take))
+            position += take
+            width -= take
+    return position
+
+
+@numba.njit(cache=True, nogil=True)
+def read_field(payload, position, width):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """``width`` (0 to 64) bits from bit ``position`` as uint64; the caller has checked that they exist."""
+    value = np.uint64(0)
+    while width > 0:
+        free = 8 - (position & 7)
+        take = min(free, width)
+        chunk = (int(payload[position >> 3]) >> (free - take)) & ((1 << take) - 1)
+        value = (value << np.uint64(take)) | np.uint64(chunk)
+        position += take
+        width -= take
+    return value
+
+
+def pack(values: np.ndarray, widths: np.ndarray) -> tuple[np.ndarray, int]:
+    """Concatenate fields: (payload uint8, bits).  values : uint64; widths : 0..64, same shape (n,)."""
+    bits = int(widths.sum())
+    out = np.zeros((bits + 7) // 8, np.uint8)
+    pack_fields(values.astype(np.uint64, copy=False), widths.astype(np.int64, copy=False), out, 0)
+    return out, bits
+
+
+class BitReader:
+    """A position in a payload; every read is checked against the announced length."""
+
+    def __init__(self, payload: np.ndarray, bits: int) -> None:
+        self.payload = payload
+        self.bits = bits
+        self.position = 0
+
+    @property
+    def remaining(self) -> int:
+        """Bits not yet read."""
+        return self.bits - self.position
+
+    def read(self, width: int) -> int:
+        """The next field.  Raises CorruptMessage if fewer than ``width`` bits remain."""
+        if width > self.remaining:
+            raise CorruptMessage(f"a field of {width} bits is announced but {self.remaining} bits remain")
+        value = int(read_field(self.payload, self.position, width))
+        self.position += width
+        return value
+
+    def read_float(self) -> float:
+        """A binary32 number that must be finite and not negative (norms and scales)."""
+        value = np.uint32(self.read(32)).view(np.float32)
+        if not np.isfinite(value) or np.signbit(value):
+            raise CorruptMessage(f"a scale must be finite and not negative; got {value}")
+        return float(value)
+
+    def finish(self) -> None:
+        """Raises CorruptMessage if bits are left over."""
+        if self.remaining:
+            raise CorruptMessage(f"{self.remaining} bits are left over after the last field")
+
+
+def float_bits(value: float) -> np.uint64:
+    """The 32-bit pattern of a binary32 number."""
+    return np.uint64(np.float32(value).view(np.uint32))

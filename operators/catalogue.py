@@ -1,0 +1,57 @@
+"""Every operator by name, and the one parser of specifications such as "qsgd:4" and "topk:fraction=0.01"."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import lru_cache
+from typing import Any
+
+from .operator import Operator
+
+
+@lru_cache(maxsize=1)
+def all_operators() -> dict[str, type[Operator]]:
+    """Catalogue name -> class, for every operator that the package exports, sorted by name."""
+    import operators
+
+    found: dict[str, type[Operator]] = {}
+    for attribute in dir(operators):
+        value = getattr(operators, attribute)
+        if isinstance(value, type) and issubclass(value, Operator) and value is not Operator:
+            if value.name in found:
+                raise ValueError(f"two operators are called {value.name!r}")
+            found[value.name] = value
+    return dict(sorted(found.items()))
+
+
+def parse(specification: str) -> Operator:
+    """Build an operator from "name", "name:value" (its first field) or "name:field=value,field=value".
+
+    Raises ValueError for an unknown name, field or value, naming what is known.
+    """
+    name, _, arguments = specification.strip().partition(":")
+    known = all_operators()
+    if name not in known:
+        raise ValueError(f"unknown operator {name!r}; known: {', '.join(known)}")
+    cls = known[name]
+    names = [f.name for f in fields(cls) if f.init]  # type: ignore[arg-type]
+    keywords: dict[str, Any] = {}
+    for position, part in enumerate(filter(None, arguments.split(","))):
+        field_name, equals, text = part.partition("=")
+        if not equals:
+            if position or not names:
+                raise ValueError(f"{part!r} in {specification!r} must be written field=value; fields: {names}")
+            field_name, text = names[0], part
+        if field_name not in names:
+            raise ValueError(f"{name} has no field {field_name!r}; fields: {', '.join(names) or 'none'}")
+        keywords[field_name] = _value(text)
+    return cls(**keywords)
+
+
+def _value(text: str) -> Any:
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return {"none": None, "true": True, "false": False}.get(text.lower(), text)

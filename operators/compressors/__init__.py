@@ -1,0 +1,1 @@
+"""Stateless compressors, one per file."""

@@ -1,0 +1,34 @@
+"""The address of a random stream: who, when, which layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Key:
+    """One independent random stream per (seed, step, rank, layer) and per path of folds.
+
+    seed, step, layer : integers in [0, 2^64); rank : likewise, or None for a stream that all ranks share.
+    Raises ValueError outside that range.
+    """
+
+    seed: int
+    step: int = 0
+    rank: int | None = 0
+    layer: int = 0
+    path: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("seed", "step", "rank", "layer"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < 1 << 64:
+                raise ValueError(f"{name} must satisfy 0 <= {name} < 2^64; got {value}")
+
+    def fold(self, index: int) -> Key:
+        """A stream independent of this one and of every other index: use one for each part of a composition."""
+        return replace(self, path=(*self.path, index))
+
+    def shared(self) -> Key:
+        """The stream that all ranks have in common (the rank is dropped, not set to 0)."""
+        return replace(self, rank=None)

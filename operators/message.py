@@ -1,0 +1,71 @@
+"""What one worker sends: a packed payload and its exact length in bits."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+
+import torch
+
+MAGIC = b"RDm"
+VERSION = 1
+_HEAD = struct.Struct(">3sBQQ")  # magic, version, d, bits
+_CRC = struct.Struct(">I")
+
+
+class CorruptMessage(ValueError):  # noqa: N818  a name users are told to catch
+    """A payload that no encoder can have produced: bytes missing, left over, or out of range."""
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """A bit string, most significant bit first, zero-padded to whole bytes.
+
+    payload : uint8 tensor, shape (ceil(bits/8),), on the CPU or the encoder's device.
+    bits : exact length, the number that counts as codec bits.
+    Raises ValueError if the two do not fit together.
+    """
+
+    payload: torch.Tensor
+    bits: int
+
+    def __post_init__(self) -> None:
+        if self.payload.dtype != torch.uint8 or self.payload.ndim != 1:
+            raise ValueError(
+                f"payload must be a 1-d uint8 tensor; got {self.payload.dtype}, shape {tuple(self.payload.shape)}"
+            )
+        if not 0 <= 8 * self.payload.numel() - self.bits < 8:
+            raise ValueError(f"{self.payload.numel()} payload bytes cannot hold exactly {self.bits} bits")
+
+    @property
+    def nbytes(self) -> int:
+        """Payload bytes: ceil(bits / 8)."""
+        return self.payload.numel()
+
+    def to_bytes(self, *, d: int = 0) -> bytes:
+        """The framed form for storage and untrusted transports: magic, version, d, bits, payload, CRC-32."""
+        body = _HEAD.pack(MAGIC, VERSION, d, self.bits) + self.payload.cpu().numpy().tobytes()
+        return body + _CRC.pack(zlib.crc32(body))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, d: int | None = None) -> Message:
+        """Read a frame back.
+
+        d : if given, the frame must state the same d.
+        Raises CorruptMessage if the frame is damaged, truncated, extended or for another d.
+        """
+        if len(data) < _HEAD.size + _CRC.size:
+            raise CorruptMessage(f"a frame has at least {_HEAD.size + _CRC.size} bytes; got {len(data)}")
+        body, (crc,) = data[: -_CRC.size], _CRC.unpack(data[-_CRC.size :])
+        if zlib.crc32(body) != crc:
+            raise CorruptMessage("the frame's CRC-32 does not match its content; request it again")
+        magic, version, stated_d, bits = _HEAD.unpack_from(body)
+        if magic != MAGIC or version != VERSION:
+            raise CorruptMessage(f"not a message frame of version {VERSION}: it starts with {body[:4]!r}")
+        if d is not None and d != stated_d:
+            raise CorruptMessage(f"the frame is for d = {stated_d}; expected d = {d}")
+        raw = bytearray(body[_HEAD.size :])
+        if len(raw) != (bits + 7) // 8:
+            raise CorruptMessage(f"the frame announces {bits} bits but carries {len(raw)} bytes")
+        return cls(torch.frombuffer(raw, dtype=torch.uint8) if raw else torch.empty(0, dtype=torch.uint8), bits)

@@ -1,0 +1,130 @@
+"""The contract of a stateless compressor: encode on one side, decode on the other, bits counted exactly."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import torch
+
+from bounds.claims import Claim
+
+from .key import Key
+from .message import CorruptMessage, Message
+
+Randomness = Literal["none", "private", "shared"]
+TINY = 2.0**-126  # below this largest magnitude a scaled operator may send zero
+
+
+@dataclass(frozen=True)
+class Size:
+    """Message length in bits at one d: whatever of the three is known.
+
+    exact : every message has this length.  expected_upper : no vector's mean length exceeds it.
+    worst_case : no message exceeds it.
+    """
+
+    exact: int | None = None
+    expected_upper: float | None = None
+    worst_case: float | None = None
+
+    @classmethod
+    def fixed(cls, bits: int) -> Size:
+        """The size of a fixed-length code."""
+        return cls(exact=bits, expected_upper=bits, worst_case=bits)
+
+
+class Operator(ABC):
+    """A compressor of one vector by one party; subclasses are frozen, final dataclasses.
+
+    Subclasses write ``_encode`` and ``_decode`` on canonical input: a contiguous float32 numpy array, shape
+    (d,), d >= 1, finite.  The public methods check, convert and guard.
+
+    name : the catalogue name ("qsgd").
+    randomness : "none"; "private" (the decoder never reads the key); "shared" (both ends use it).
+    """
+
+    name: ClassVar[str]
+    randomness: ClassVar[Randomness]
+
+    @abstractmethod
+    def claim(self, d: int) -> Claim:
+        """What is promised at dimension d >= 1."""
+
+    @abstractmethod
+    def bits(self, d: int) -> Size:
+        """Message length at dimension d >= 1, in bits, from the codec's own fields."""
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Instances valid for every d >= 1; they feed the laws, the tests and the documentation."""
+
+    @abstractmethod
+    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
+        """(payload as uint8 array, bits) of a canonical vector."""
+
+    @abstractmethod
+    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        """The float32 vector, shape (d,); must raise CorruptMessage unless exactly ``bits`` bits are used."""
+
+    def encode(self, x: torch.Tensor | np.ndarray, *, key: Key) -> Message:
+        """Compress a vector.
+
+        x : float tensor or array, d >= 1 entries (any shape is read in C order); not modified.
+        Raises ValueError for an empty vector, TypeError for a dtype that is no float, ValueError with the
+        first offending index for NaN or infinity.
+        """
+        payload, bits = self._encode(canonical(x), key)
+        return Message(torch.from_numpy(payload), bits)
+
+    def decode(self, message: Message, *, d: int, key: Key | None = None) -> torch.Tensor:
+        """Rebuild the vector: float32 tensor, shape (d,).
+
+        key : the encoder's key; needed only if ``randomness`` is "shared".
+        Raises CorruptMessage for a payload that no encoder can have produced, ValueError for d < 1 or a
+        missing key.
+        """
+        if d < 1:
+            raise ValueError(f"d must satisfy d >= 1; got d = {d}")
+        if self.randomness == "shared" and key is None:
+            raise ValueError(f"{self.name} uses shared randomness: pass the encoder's key to decode")
+        payload = message.payload.cpu().numpy()
+        pad = 8 * payload.size - message.bits
+        if pad and payload[-1] & ((1 << pad) - 1):
+            raise CorruptMessage(f"the {pad} padding bits after bit {message.bits} must be zero")
+        decoded = self._decode(payload, message.bits, d, key if self.randomness == "shared" else None)
+        return torch.from_numpy(decoded)
+
+    def __call__(self, x: Any, *, key: Key) -> Any:
+        """The round trip: same shape, dtype, device and library (numpy or torch) as the input."""
+        d = int(np.prod(x.shape)) if hasattr(x, "shape") else len(x)
+        decoded = self.decode(self.encode(x, key=key), d=d, key=key)
+        if isinstance(x, torch.Tensor):
+            return decoded.reshape(x.shape).to(dtype=x.dtype, device=x.device)
+        return decoded.numpy().reshape(np.shape(x)).astype(np.asarray(x).dtype)
+
+
+def canonical(x: Any) -> np.ndarray:
+    """The vector as a finite, contiguous float32 array of shape (d,); see ``Operator.encode`` for the errors."""
+    if isinstance(x, torch.Tensor):
+        if not x.dtype.is_floating_point:
+            raise TypeError(f"x must be a float tensor; got {x.dtype}")
+        array = x.detach().to(device="cpu", dtype=torch.float32).contiguous().reshape(-1).numpy()
+    else:
+        array = np.asarray(x)
+        if array.dtype.kind != "f":
+            raise TypeError(f"x must be a float array; got {array.dtype}")
+        with np.errstate(over="ignore"):
+            array = np.ascontiguousarray(array, dtype=np.float32).reshape(-1)
+    if array.size == 0:
+        raise ValueError("x must have at least one entry; got an empty vector")
+    total = float(np.dot(array, array)) if array.size < 1 << 16 else float(np.abs(array).max())
+    if not np.isfinite(total):  # may also be an overflow of the cheap test: look closely
+        finite = np.isfinite(array)
+        if not finite.all():
+            at = int(np.argmin(finite))
+            raise ValueError(f"x must be finite in binary32; got {array[at]} at index {at}")
+    return array

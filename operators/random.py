@@ -1,0 +1,130 @@
+"""Counter-based randomness: Philox4x32-10 (Salmon et al. 2011).
+
+Number i of the stream of a key depends on (key, i) alone, so numpy, numba and torch on any device produce the
+same words, in any order and in any piece.  Nothing here touches a global generator.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numba
+import numpy as np
+import torch
+
+from .key import Key
+
+M0, M1 = 0xD2511F53, 0xCD9E8D57
+W0, W1 = 0x9E3779B9, 0xBB67AE85
+ROUNDS = 10
+_MASK = 0xFFFFFFFF
+_ABSENT = 1 << 64  # stands for "no rank" when a key is hashed
+
+
+def philox4x32(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[int, int, int, int]:
+    """One block in plain Python: four 32-bit words from a 128-bit counter and a 64-bit key."""
+    c0, c1, c2, c3 = counter
+    k0, k1 = key
+    for _ in range(ROUNDS):
+        p0, p1 = M0 * c0, M1 * c2
+        c0, c1, c2, c3 = (p1 >> 32) ^ c1 ^ k0, p1 & _MASK, (p0 >> 32) ^ c3 ^ k1, p0 & _MASK
+        k0, k1 = (k0 + W0) & _MASK, (k1 + W1) & _MASK
+    return c0, c1, c2, c3
+
+
+@lru_cache(maxsize=4096)
+def philox_key(key: Key) -> tuple[int, int]:
+    """The 64-bit Philox key of a stream: its fields absorbed one by one by Philox itself."""
+    state = (key.seed & _MASK, key.seed >> 32)
+    rank = _ABSENT if key.rank is None else key.rank
+    for tag, word in enumerate((key.step, rank, key.layer, *key.path)):
+        counter = (word & _MASK, (word >> 32) & _MASK, (word >> 64) & _MASK, tag + 1)
+        state = philox4x32(counter, state)[:2]
+    return state
+
+
+@numba.njit(inline="always")
+def _block(block, k0, k1):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    mask = np.uint64(0xFFFFFFFF)
+    half = np.uint64(32)
+    c0, c1, c2, c3 = block & mask, block >> half, np.uint64(0), np.uint64(0)
+    for _ in range(10):
+        p0 = np.uint64(0xD2511F53) * c0
+        p1 = np.uint64(0xCD9E8D57) * c2
+        c0, c1, c2, c3 = (p1 >> half) ^ c1 ^ k0, p1 & mask, (p0 >> half) ^ c3 ^ k1, p0 & mask
+        k0 = (k0 + np.uint64(0x9E3779B9)) & mask
+        k1 = (k1 + np.uint64(0xBB67AE85)) & mask
+    return c0, c1, c2, c3
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill(out, start, k0, k1):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    block = start >> 2
+    skip = start & 3
+    i = 0
+    while i < out.size:
+        w = _block(np.uint64(block), k0, k1)
+        for lane in range(skip, 4):
+            if i < out.size:
+                out[i] = np.uint32(w[lane])
+                i += 1
+        skip = 0
+        block += 1
+
+
+def bits32(key: Key, n: int, *, start: int = 0) -> np.ndarray:
+    """Words start .. start + n - 1 of the stream, shape (n,), uint32."""
+    out = np.empty(n, np.uint32)
+    k0, k1 = philox_key(key)
+    _fill(out, start, np.uint64(k0), np.uint64(k1))
+    return out
+
+
+def bits32_numpy(key: Key, n: int, *, start: int = 0) -> np.ndarray:
+    """The same words in plain numpy (the reference of the compiled path)."""
+    first = start >> 2
+    block = np.arange(first, (start + n + 3) >> 2, dtype=np.uint64)
+    mask, half = np.uint64(_MASK), np.uint64(32)
+    c = [block & mask, block >> half, np.zeros_like(block), np.zeros_like(block)]
+    k0, k1 = philox_key(key)
+    for _ in range(ROUNDS):
+        p0, p1 = np.uint64(M0) * c[0], np.uint64(M1) * c[2]
+        c = [(p1 >> half) ^ c[1] ^ np.uint64(k0), p1 & mask, (p0 >> half) ^ c[3] ^ np.uint64(k1), p0 & mask]
+        k0, k1 = (k0 + W0) & _MASK, (k1 + W1) & _MASK
+    words = np.stack(c, axis=1).astype(np.uint32).reshape(-1)
+    return words[start - 4 * first : start - 4 * first + n]
+
+
+def bits32_torch(key: Key, n: int, *, start: int = 0, device: torch.device | str = "cpu") -> torch.Tensor:
+    """The same words on any torch device, shape (n,), int64 holding values in [0, 2^32)."""
+    first = start >> 2
+    block = torch.arange(first, (start + n + 3) >> 2, dtype=torch.int64, device=device)
+    c = [block & _MASK, block >> 32, torch.zeros_like(block), torch.zeros_like(block)]
+    k0, k1 = philox_key(key)
+    for _ in range(ROUNDS):
+        (h0, l0), (h1, l1) = _mul_torch(M0, c[0]), _mul_torch(M1, c[2])
+        c = [h1 ^ c[1] ^ k0, l1, h0 ^ c[3] ^ k1, l0]
+        k0, k1 = (k0 + W0) & _MASK, (k1 + W1) & _MASK
+    words = torch.stack(c, dim=1).reshape(-1)
+    return words[start - 4 * first : start - 4 * first + n]
+
+
+def _mul_torch(a: int, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """High and low 32-bit halves of a * b without unsigned 64-bit integers."""
+    high, low = (a >> 16) * b, (a & 0xFFFF) * b  # each below 2^48
+    total = ((high & 0xFFFF) << 16) + low  # below 2^49
+    return (high >> 16) + (total >> 32), total & _MASK
+
+
+def uniform(key: Key, n: int, *, start: int = 0) -> np.ndarray:
+    """Multiples of 2^-32 uniform on [0, 1), shape (n,), float64; mean 1/2 - 2^-33."""
+    return bits32(key, n, start=start) * 2.0**-32
+
+
+def normal(key: Key, n: int) -> np.ndarray:
+    """Standard normal numbers by the Box-Muller transform, shape (n,), float64."""
+    pairs = (n + 1) // 2
+    u = (bits32(key, 2 * pairs).astype(np.float64) + 0.5) * 2.0**-32
+    radius = np.sqrt(-2 * np.log(u[:pairs]))
+    angle = 2 * np.pi * u[pairs:]
+    return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:n]

@@ -1,0 +1,1 @@
+"""How far from the limit am I?"""
