@@ -1,0 +1,35 @@
+"""Geometric sums that keep their digits when the factor is close to 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..special.mean_growth import MeanGrowth
+
+
+def excess(x: Any) -> np.ndarray:
+    """(1 - x)^2 - 1 without cancellation: the exponent base minus one of a gradient step, x = eta lambda."""
+    x = np.asarray(x, float)
+    return -x * (2 - x)
+
+
+def power(y: Any, n: Any) -> np.ndarray:
+    """(1 + y)^n for y >= -1, n >= 0."""
+    y, n = np.broadcast_arrays(np.asarray(y, float), np.asarray(n, float))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        return np.where(n == 0, 1.0, np.exp(n * np.log1p(y)))
+
+
+def geometric_sum(y: Any, n: Any) -> np.ndarray:
+    """sum_{s<n} (1 + y)^s for y >= -1, n >= 0; equal to n at y = 0."""
+    y, n = np.broadcast_arrays(np.asarray(y, float), np.asarray(n, float))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        value = np.expm1(n * np.log1p(y)) / y
+    return np.where(y == 0, n, np.where(n == 0, 0.0, value))
+
+
+def mean_geometric_sum(y: Any, n: Any) -> np.ndarray:
+    """(1/n) sum_{r<n} sum_{s<r} (1 + y)^s for y >= -1, n >= 1."""
+    return MeanGrowth.kernel(y, n)
