@@ -6,6 +6,9 @@ same words, in any order and in any piece.  Nothing here touches a global genera
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 
 import numba
@@ -72,8 +75,28 @@ def _fill(out, start, k0, k1):  # type: ignore[no-untyped-def]  # pragma: no cov
         block += 1
 
 
+WordSource = Callable[[Key, int, int], np.ndarray]
+_source: ContextVar[WordSource | None] = ContextVar("operators.random.source", default=None)
+
+
+@contextmanager
+def words_from(source: WordSource) -> Iterator[None]:
+    """Let ``source(key, n, start)`` supply the words of ``bits32`` inside the block (uint32, shape (n,)).
+
+    For tests that choose the randomness: exact marginals and enumeration.  Only this context is affected.
+    """
+    token = _source.set(source)
+    try:
+        yield
+    finally:
+        _source.reset(token)
+
+
 def bits32(key: Key, n: int, *, start: int = 0) -> np.ndarray:
     """Words start .. start + n - 1 of the stream, shape (n,), uint32."""
+    source = _source.get()
+    if source is not None:
+        return source(key, n, start)
     out = np.empty(n, np.uint32)
     k0, k1 = philox_key(key)
     _fill(out, start, np.uint64(k0), np.uint64(k1))
