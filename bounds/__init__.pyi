@@ -1,4 +1,5 @@
 from . import limits as limits
+from . import runtime as runtime
 from . import special as special
 from . import symbols as symbols
 from . import tau as tau

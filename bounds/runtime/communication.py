@@ -1,0 +1,100 @@
+"""The time of one averaging from latency and bandwidth, by topology."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .checks import nonnegative, positive, positive_integer
+
+BITS_PER_BYTE = 8
+
+
+@dataclass(frozen=True)
+class Communication(ABC):
+    """A topology on equally fast, full-duplex links.
+
+    latency_s : seconds a message needs besides its bytes, at every hop.  bytes_per_s : bandwidth of one link.
+    Raises ValueError for a negative latency or a bandwidth <= 0.
+    """
+
+    latency_s: float
+    bytes_per_s: float
+
+    def __post_init__(self) -> None:
+        nonnegative("latency_s", self.latency_s)
+        positive("bytes_per_s", self.bytes_per_s)
+
+    def seconds(self, *, m: int, bits: float | Sequence[float]) -> float:
+        """Time of one averaging among m workers, in seconds; 0 for one worker.
+
+        bits : length of one worker's message; a sequence of m lengths if they differ.  Bytes are whole.
+        Raises ValueError for m < 1, a negative length, or a sequence that has not m entries.
+        """
+        m = positive_integer("m", m)
+        lengths = [bits] * m if isinstance(bits, int | float | np.number) else list(bits)
+        if len(lengths) != m:
+            raise ValueError(f"bits must have one length for each of the m = {m} workers; got {len(lengths)}")
+        payload_bytes = np.array([math.ceil(nonnegative("bits", b) / BITS_PER_BYTE) for b in lengths], float)
+        return 0.0 if m == 1 else self._seconds(payload_bytes)
+
+    @abstractmethod
+    def _seconds(self, payload_bytes: np.ndarray) -> float:
+        """The time for m >= 2 messages of these lengths in bytes, shape (m,)."""
+
+
+@dataclass(frozen=True)
+class Ring(Communication):
+    """Ring all-reduce of messages that can be summed: m - 1 steps to reduce, m - 1 to spread the shards.
+
+    2 (m-1) latencies and 2 (m-1)/m message lengths; unequal messages are padded to the longest.
+    """
+
+    def _seconds(self, payload_bytes: np.ndarray) -> float:
+        m = payload_bytes.size
+        return 2 * (m - 1) * (self.latency_s + float(payload_bytes.max()) / m / self.bytes_per_s)
+
+
+@dataclass(frozen=True)
+class RingGather(Communication):
+    """Ring all-gather of messages that cannot be summed, such as entropy-coded ones of unequal length.
+
+    Every worker sends its own message first and forwards what it receives, whole messages only, in order.
+    Message j leaves hop s when it has arrived there and the link has finished message j + 1:
+    T(j, s) = max(T(j, s-1), T(j+1, s-1)) + latency + bytes_j/bandwidth; equal lengths give m - 1 times one hop.
+    """
+
+    def _seconds(self, payload_bytes: np.ndarray) -> float:
+        hop_s = self.latency_s + payload_bytes / self.bytes_per_s
+        done_s = np.zeros_like(hop_s)
+        for _ in range(payload_bytes.size - 1):
+            done_s = np.maximum(done_s, np.roll(done_s, -1)) + hop_s
+        return float(done_s.max())
+
+
+@dataclass(frozen=True)
+class Tree(Communication):
+    """Binary-tree reduction followed by a broadcast of whole messages: 2 ceil(log2 m) hops, one after the other.
+
+    Unequal messages count with the longest.
+    """
+
+    def _seconds(self, payload_bytes: np.ndarray) -> float:
+        hops = 2 * (payload_bytes.size - 1).bit_length()
+        return hops * (self.latency_s + float(payload_bytes.max()) / self.bytes_per_s)
+
+
+@dataclass(frozen=True)
+class ParameterServer(Communication):
+    """All messages enter one server through one link, then m copies of the result leave through it.
+
+    2 latencies and sum + m * (result) bytes, the result being as long as the longest message: linear in m.
+    """
+
+    def _seconds(self, payload_bytes: np.ndarray) -> float:
+        through_link = payload_bytes.sum() + payload_bytes.size * payload_bytes.max()
+        return 2 * self.latency_s + float(through_link) / self.bytes_per_s

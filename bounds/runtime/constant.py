@@ -1,0 +1,61 @@
+"""Every step takes the same time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .checks import nonnegative
+from .law import Law
+
+
+@dataclass(frozen=True)
+class Constant(Law):
+    """Y = mean seconds, always; mean >= 0.  Raises ValueError otherwise."""
+
+    mean: float
+
+    def __post_init__(self) -> None:
+        nonnegative("mean", self.mean)
+
+    @property
+    def mean_s(self) -> float:
+        """The time itself."""
+        return self.mean
+
+    @property
+    def sd_s(self) -> float:
+        """0: nothing varies."""
+        return 0.0
+
+    @property
+    def skewness(self) -> float:
+        """0 by convention."""
+        return 0.0
+
+    @property
+    def lower_s(self) -> float:
+        """The time itself."""
+        return self.mean
+
+    def sf(self, t: Any) -> np.ndarray:
+        """1 before the time, 0 from it on."""
+        return np.where(np.asarray(t, float) < self.mean, 1.0, 0.0)
+
+    def quantile(self, tail: float) -> float:
+        """The time itself."""
+        return self.mean
+
+    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        """An array filled with the time; no randomness is used."""
+        return np.full(shape, self.mean)
+
+    def sum_law(self, tau: int) -> Law:
+        """tau times as long."""
+        return Constant(tau * self.mean)
+
+    def single_max(self, m: int) -> float:
+        """The time itself."""
+        return self.mean

@@ -1,0 +1,99 @@
+"""Theorem 2: the number of local steps that minimises the error-runtime bound of Theorem 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import sympy as sp
+
+from .. import symbols
+from ..enclosure import exact
+from ..symbols import TABLE, tau
+from ..theorems.pasgd_runtime import pasgd_runtime
+from .derivation import Derivation, unique_minimiser
+from .integer import best_integer, tau_cap
+
+
+@dataclass(frozen=True)
+class TauStar:
+    """The number of local steps that minimises the bound of Theorem 1 at a fixed learning rate.
+
+    real : the real minimiser tau*; 0 if averaging is free, infinite without gradient noise.
+    integer : the best integer, n(n-1) <= tau*^2 <= n(n+1); None if tau* is infinite.
+    cap : the largest tau that the learning rate allows; None if eta L > 1 (no tau is covered).
+    capped : the best integer within the cap, which is optimal there by convexity; None if there is no cap.
+    Worst-case safe; on smooth problems more local steps usually pay (see ``tau_smooth``).
+    """
+
+    real: float
+    integer: int | None
+    cap: int | None
+    capped: int | None
+
+    @staticmethod
+    def derivation() -> Derivation:
+        """The proof, by sympy, that tau* is the only positive minimiser of Theorem 1's bound."""
+        return derivation()
+
+    @staticmethod
+    def latex() -> str:
+        """The formula in LaTeX."""
+        return latex()
+
+
+def tau_star(*, gap: Any, delay_s: Any, eta: Any, L: Any, sigma2: Any, time_s: Any) -> TauStar:
+    """Theorem 2 of Wang & Joshi (2018): tau* = sqrt(2 gap D/(eta^3 L^2 sigma2 T)); neither Y nor m enters.
+
+    gap : F(x_1) - inf F, >= 0.  delay_s : time of one averaging, >= 0.  eta, L, time_s > 0.
+    sigma2 : variance of one worker's mini-batch gradient, >= 0.  Numbers, Fractions or decimal strings; floats
+    count at their binary value.  Raises ValueError outside these ranges.
+    """
+    at = _exact_arguments(gap=gap, delay_s=delay_s, eta=eta, L=L, sigma2=sigma2, time_s=time_s)
+    cap = tau_cap(eta_L=at["eta"] * at["L"])
+    if at["sigma2"] == 0 and at["gap"] * at["delay_s"] > 0:
+        return TauStar(math.inf, None, cap, cap)
+    square = _square()(**at) if at["gap"] * at["delay_s"] > 0 else Fraction(0)
+    integer = best_integer(square)
+    return TauStar(_root(square), integer, cap, None if cap is None else min(integer, cap))
+
+
+@lru_cache(maxsize=1)
+def derivation() -> Derivation:
+    """The proof that tau* is the unique positive minimiser of the bound of Theorem 1 in seconds."""
+    return unique_minimiser(pasgd_runtime.value, tau)
+
+
+def latex() -> str:
+    """tau* in LaTeX."""
+    square = sp.cancel(derivation().minimiser ** 2)
+    return rf"\tau^* = \sqrt{{{sp.latex(square, symbol_names=symbols.latex_names(square.free_symbols))}}}"
+
+
+@lru_cache(maxsize=1)
+def _square() -> Callable[..., Fraction]:
+    """tau*^2 as a function of Fractions, evaluated without rounding."""
+    square = sp.cancel(derivation().minimiser ** 2)
+    arguments = sorted(square.free_symbols, key=lambda symbol: symbol.name)
+    return sp.lambdify(arguments, square, modules=[{}], cse=False)
+
+
+def _exact_arguments(**values: Any) -> dict[str, Fraction]:
+    at = {name: exact(value) for name, value in values.items()}
+    for name, value in at.items():
+        domain = TABLE[name].domain
+        if not domain.contains(value):
+            raise ValueError(f"tau_star needs {domain.text(name)}; got {name} = {values[name]}")
+    return at
+
+
+def _root(square: Fraction) -> float:
+    """The square root of an exact rational as a float, without overflow on the way."""
+    if square == 0:
+        return 0.0
+    shift = (square.numerator.bit_length() - square.denominator.bit_length()) // 2
+    return math.ldexp(math.sqrt(square / Fraction(4) ** shift), shift)

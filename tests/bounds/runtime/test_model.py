@@ -1,0 +1,40 @@
+import pytest
+
+from bounds.runtime import Constant, Exponential, ParameterServer, Ring, RuntimeModel
+
+
+def test_published_example_of_exponential_steps():
+    model = RuntimeModel(step=Exponential(mean=1.0), delay_s=1.0, m=16)
+    synchronous, periodic = (model.seconds_per_iteration(tau=tau) for tau in (1, 10))
+    assert synchronous == pytest.approx(4.380728993, rel=1e-9)  # H_16 + 1
+    assert synchronous / periodic == pytest.approx(2.527, abs=5e-4)
+
+
+@pytest.mark.parametrize(("ratio", "tau", "speed_up"), [(1, 10, 2 / 1.1), (4, 20, 5 / 1.2)])
+def test_constant_times_add_a_share_of_the_delay(ratio, tau, speed_up):
+    model = RuntimeModel(step=Constant(0.01), delay_s=0.01 * ratio, m=4)
+    assert model.seconds_per_iteration(tau=1) / model.seconds_per_iteration(tau=tau) == pytest.approx(speed_up)
+
+
+def test_only_the_mean_of_a_random_delay_enters():
+    step = Exponential(mean=0.5)
+    random, fixed = RuntimeModel(step=step, delay_s=Exponential(2.0)), RuntimeModel(step=step, delay_s=2.0)
+    assert random.seconds_per_iteration(tau=3, m=8) == fixed.seconds_per_iteration(tau=3, m=8)
+
+
+def test_communication_cost_adds_to_the_fixed_delay():
+    model = RuntimeModel(Constant(1.0), delay_s=0.5, communication=Ring(latency_s=0.01, bytes_per_s=1e6), m=4)
+    expected = 1 + (0.5 + 6 * 0.01 + 1.5 * 1e6 / 1e6) / 10
+    assert model.seconds_per_iteration(tau=10, bits=8e6) == pytest.approx(expected)
+
+
+def test_missing_facts_are_named():
+    model = RuntimeModel(Constant(1.0), communication=ParameterServer(0.0, 1e6))
+    with pytest.raises(ValueError, match="give m here or to RuntimeModel"):
+        model.seconds_per_iteration(tau=1, bits=8)
+    with pytest.raises(ValueError, match="give bits"):
+        model.seconds_per_iteration(tau=1, m=4)
+    with pytest.raises(ValueError, match="tau must be an integer >= 1; got tau = 0"):
+        model.seconds_per_iteration(tau=0, m=4, bits=8)
+    with pytest.raises(ValueError, match="delay_s must be finite and >= 0; got delay_s = -1"):
+        RuntimeModel(Constant(1.0), delay_s=-1)
