@@ -1,6 +1,8 @@
 from .catalogue import all_operators as all_operators
 from .catalogue import parse as parse
 from .compressors.identity import Identity as Identity
+from .compressors.scaled_sign import ScaledSign as ScaledSign
+from .compressors.top_k import TopK as TopK
 from .key import Key as Key
 from .message import CorruptMessage as CorruptMessage
 from .message import Message as Message

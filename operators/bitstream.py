@@ -37,6 +37,61 @@ def read_field(payload, position, width):  # type: ignore[no-untyped-def]  # pra
     return value
 
 
+@numba.njit(cache=True, nogil=True)
+def put(out, state, value, width):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Append ``width`` (0 to 32) bits of ``value`` to a stream under construction; returns its new state.
+
+    state : (64-bit accumulator, bits in it below 32, next byte of ``out``); begin with (uint64(0), 0, 0).
+    """
+    acc, filled, at = state
+    acc = (acc << np.uint64(width)) | np.uint64(value)
+    filled += width
+    if filled >= 32:
+        filled -= 32
+        word = acc >> np.uint64(filled)
+        out[at] = np.uint8(word >> np.uint64(24))
+        out[at + 1] = np.uint8(word >> np.uint64(16))
+        out[at + 2] = np.uint8(word >> np.uint64(8))
+        out[at + 3] = np.uint8(word)
+        at += 4
+    return acc, filled, at
+
+
+@numba.njit(cache=True, nogil=True)
+def flush(out, state):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Write what the accumulator still holds, zero-padded to a byte."""
+    acc, filled, at = state
+    while filled > 0:
+        shift = filled - 8
+        out[at] = np.uint8(acc >> np.uint64(shift)) if shift >= 0 else np.uint8(acc << np.uint64(-shift))
+        at += 1
+        filled -= 8
+
+
+@numba.njit(cache=True, nogil=True)
+def window(padded, position):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """At least 57 bits from bit ``position``, at the top of a uint64; ``padded`` ends with 8 spare bytes."""
+    at = position >> 3
+    word = (
+        (np.uint64(padded[at]) << np.uint64(56))
+        | (np.uint64(padded[at + 1]) << np.uint64(48))
+        | (np.uint64(padded[at + 2]) << np.uint64(40))
+        | (np.uint64(padded[at + 3]) << np.uint64(32))
+        | (np.uint64(padded[at + 4]) << np.uint64(24))
+        | (np.uint64(padded[at + 5]) << np.uint64(16))
+        | (np.uint64(padded[at + 6]) << np.uint64(8))
+        | np.uint64(padded[at + 7])
+    )
+    return word << np.uint64(position & 7)
+
+
+def padded(payload: np.ndarray) -> np.ndarray:
+    """The payload followed by 8 zero bytes, so that ``window`` may read at its end."""
+    out = np.zeros(payload.size + 8, np.uint8)
+    out[: payload.size] = payload
+    return out
+
+
 def pack(values: np.ndarray, widths: np.ndarray) -> tuple[np.ndarray, int]:
     """Concatenate fields: (payload uint8, bits).  values : uint64; widths : 0..64, same shape (n,)."""
     bits = int(widths.sum())

@@ -13,9 +13,10 @@ from bounds.claims import Claim
 
 from .key import Key
 from .message import CorruptMessage, Message
+from .scale import largest_pattern
 
 Randomness = Literal["none", "private", "shared"]
-TINY = 2.0**-126  # below this largest magnitude a scaled operator may send zero
+_LARGEST_FINITE = 0x7F7FFFFF  # bit pattern of the largest finite binary32 number
 
 
 @dataclass(frozen=True)
@@ -121,10 +122,7 @@ def canonical(x: Any) -> np.ndarray:
             array = np.ascontiguousarray(array, dtype=np.float32).reshape(-1)
     if array.size == 0:
         raise ValueError("x must have at least one entry; got an empty vector")
-    total = float(np.dot(array, array)) if array.size < 1 << 16 else float(np.abs(array).max())
-    if not np.isfinite(total):  # may also be an overflow of the cheap test: look closely
-        finite = np.isfinite(array)
-        if not finite.all():
-            at = int(np.argmin(finite))
-            raise ValueError(f"x must be finite in binary32; got {array[at]} at index {at}")
+    if largest_pattern(array.view(np.uint32)) > _LARGEST_FINITE:
+        at = int(np.argmin(np.isfinite(array)))
+        raise ValueError(f"x must be finite in binary32; got {array[at]} at index {at}")
     return array
