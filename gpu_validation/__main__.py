@@ -1,0 +1,99 @@
+"""The command line: ``gpu-validation list`` and ``gpu-validation run NAME --out FOLDER``."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # ranks share the cores; set before torch is imported
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from .presets import Preset
+    from .run import Outcome
+
+USAGE, INTERRUPTED = 2, 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """A usage error is one clear line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="gpu-validation",
+        description="Run distributed training with real processes and compare what is measured with the bounds.",
+        epilog="exit status: 0 nothing VIOLATED, 1 something is, 2 usage, 3 the run could not finish, 130 Ctrl-C",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    commands.add_parser("list", help="name the experiments")
+    run = commands.add_parser("run", help="carry out one experiment")
+    run.add_argument("preset", help="its name, as shown by list")
+    run.add_argument("--out", type=Path, default=Path("results"), help="folder for the results (default: results)")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    from .presets import all_presets
+
+    presets = all_presets()
+    if options.command == "list":
+        for preset in presets.values():
+            sys.stdout.write(f"{preset.name:8} {preset.description}\n")
+        return 0
+    if options.preset not in presets:
+        sys.stderr.write(f"gpu-validation: no preset {options.preset!r}; known: {', '.join(presets)}\n")
+        return USAGE
+    try:
+        return _run(presets[options.preset], options.out)
+    except KeyboardInterrupt:
+        sys.stderr.write("gpu-validation: interrupted before anything was measured\n")
+        return INTERRUPTED
+    except OSError as error:
+        sys.stderr.write(f"gpu-validation: cannot write results to {options.out}: {error.strerror or error}\n")
+        return USAGE
+
+
+def _run(preset: Preset, out: Path) -> int:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from .run import execute
+
+    console = Console()
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=preset.units)
+        outcome = execute(preset, out, progress=lambda title: bar.update(task, advance=1, description=title))
+    _show(console, outcome)
+    return outcome.exit_code
+
+
+def _show(console: Console, outcome: Outcome) -> None:
+    """The summary table, the verdict counts and where to look."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    from .run import OK
+    from .summary import summary_table
+
+    console.print(summary_table(outcome.records, outcome.comparisons))
+    console.print("  ".join(f"{count} {verdict}" for verdict, count in outcome.counts.items()), highlight=False)
+    console.print(f"report: {outcome.folder / 'report.html'}", highlight=False, soft_wrap=True)
+    if outcome.exit_code != OK:
+        Console(stderr=True).print(f"gpu-validation: {escape(outcome.message)}", highlight=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

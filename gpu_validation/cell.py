@@ -1,0 +1,207 @@
+"""One unit of work inside a rank: a probe of an operator, or a training run of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+
+import numpy as np
+import torch
+
+from operators import Key, Operator
+from operators.operator import canonical
+from operators.random import normal
+
+from .averaging import PeriodicAveraging, Round
+from .exchange import Exchange, fence, gather_arrays
+from .launch import Place
+from .network import METHOD, transmitted_bytes
+from .presets.preset import Cells, Preset
+from .records import Compression, Curve, Declared, Probe, Sample, Timing, Traffic, Training
+from .timing import PaddedSteps
+from .workloads import Constants, Workload
+
+GRADIENT, MESSAGE, SOURCE = 0, 1, 2  # folds of a run's key
+CALIBRATION_ROUNDS = 8
+
+
+def specification(operator: Operator) -> str:
+    """How an operator is called in records: its dataclass repr, such as ``QSGD(levels=16)``."""
+    return repr(operator)
+
+
+def probe(place: Place, preset: Preset, operator: Operator, source: str) -> Probe | None:
+    """Encode and decode synthetic vectors in every rank; rank 0 returns the record."""
+    d = preset.probe_d
+    rows = np.empty((preset.probe_messages, 3))
+    for i in range(preset.probe_messages):
+        key = Key(0, step=i, rank=place.rank)
+        x = canonical(normal(key.fold(SOURCE), d) if source == "gaussian" else np.ones(d))
+        message = operator.encode(x, key=key.fold(MESSAGE))
+        error = operator.decode(message, d=d, key=key.fold(MESSAGE)).numpy().astype(np.float64) - x
+        rows[i] = message.bits, error @ error, np.square(x, dtype=np.float64).sum()
+    everyone = np.concatenate([part.numpy() for part in gather_arrays(torch.from_numpy(rows))])
+    if place.rank:
+        return None
+    return Probe(specification(operator), _compression(operator, source, d, everyone))
+
+
+def _compression(operator: Operator, source: str, d: int, rows: np.ndarray) -> Compression:
+    """rows : shape (messages, 3) of bits, squared error, squared norm."""
+    bits, error2, norm2 = rows.T
+    ratio = np.divide(error2, norm2, out=np.zeros_like(error2), where=norm2 > 0)
+    return Compression(
+        source=source,
+        d=d,
+        declared=Declared.of(operator.claim(d), operator.bits(d)),
+        bits=Sample.of(bits),
+        ratio=Sample.of(ratio),
+        error_per_coordinate=Sample.of(error2 / d),
+    )
+
+
+@dataclass
+class _Run:
+    """What one rank collects during one seed."""
+
+    rounds: list[Round] = field(default_factory=list)
+    trace: list[torch.Tensor] = field(default_factory=list)
+    anchors: list[torch.Tensor] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    step_s: list[float] = field(default_factory=list)
+
+
+def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training | None:
+    """Run one cell in all ranks; rank 0 returns the record.
+
+    The traffic covers the averagings of all seeds; anything gathered for the record itself is outside it.
+    """
+    workload, exchange = cells.workload, Exchange(place.device)
+    exchange.payload_bytes = 0
+    fence()
+    counter = _counter(place)
+    runs = [
+        _one_seed(place, cells, operator, tau, exchange, seed, cells.step_s if i == 0 else 0.0)
+        for i, seed in enumerate(cells.seeds)
+    ]
+    fence()
+    after = _counter(place)
+    payload = int(sum(int(part) for part in gather_arrays(torch.tensor([exchange.payload_bytes]))))
+    delays = _calibrate(place, cells, operator, exchange)
+
+    d = runs[0].trace[0].numel()
+    own = np.array([[r.bits[place.rank], r.error2, r.norm2] for run in runs for r in run.rounds])
+    rows = np.concatenate([part.numpy() for part in gather_arrays(torch.from_numpy(own))])
+    means = [torch.stack(gather_arrays(torch.stack(run.trace).double())).mean(dim=0) for run in runs]
+    _require_equal_anchors(runs)
+    if place.rank:
+        return None
+
+    first = runs[0]
+    return Training(
+        workload=workload.name,
+        operator=specification(operator),
+        tau=tau,
+        processes=place.size,
+        steps=cells.steps,
+        seeds=cells.seeds,
+        parameters=_parameters(workload),
+        exact_constants=_constants(workload).exact,
+        inexact_reason=_constants(workload).reason,
+        gradient_norm2=tuple(float(np.mean([_at(workload, x)[1] for x in mean])) for mean in means),
+        final_loss=tuple(_at(workload, run.anchors[-1])[0] for run in runs),
+        compression=_compression(operator, f"round deltas of {workload.name}", d, rows),
+        traffic=Traffic(
+            codec_bits=sum(sum(r.bits) for run in runs for r in run.rounds),
+            payload_bytes=payload,
+            predicted_payload_bytes=sum(r.predicted_bytes for run in runs for r in run.rounds),
+            interface_bytes=None if counter is None or after is None else after - counter,
+            interface_method=METHOD,
+        ),
+        timing=Timing(tuple(np.diff([0.0, *first.seconds])), float(np.mean(first.step_s)), Sample.of(delays)),
+        curve=Curve(
+            seconds=tuple(first.seconds),
+            codec_bits=tuple(int(b) for b in np.cumsum([sum(r.bits) for r in first.rounds])),
+            loss=tuple(_at(workload, anchor)[0] for anchor in first.anchors),
+        ),
+    )
+
+
+def _counter(place: Place) -> int | None:
+    """The interface counter, where the backend's traffic crosses that interface."""
+    return transmitted_bytes() if place.backend == "gloo" else None
+
+
+def _one_seed(
+    place: Place, cells: Cells, operator: Operator, tau: int, exchange: Exchange, seed: int, step_s: float
+) -> _Run:
+    workload = cells.workload
+    model = workload.model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=workload.eta)
+    key = Key(seed, rank=place.rank)
+    averaging = PeriodicAveraging(
+        model.parameters(), tau=tau, operator=operator, exchange=exchange, key=key.fold(MESSAGE)
+    )
+    padding, run = PaddedSteps(step_s), _Run()
+    fence()
+    began = time.perf_counter()
+    for k in range(cells.steps):
+        run.trace.append(averaging.flat())
+        padding.begin()
+        optimizer.zero_grad()
+        loss = workload.loss(model, key=Key(seed, step=k, rank=place.rank).fold(GRADIENT))
+        loss.backward()
+        optimizer.step()
+        padding.end()
+        account = averaging.step()
+        if account is not None:
+            run.rounds.append(account)
+            run.anchors.append(averaging.anchor)
+            run.seconds.append(time.perf_counter() - began)
+    run.step_s = padding.durations
+    return run
+
+
+def _calibrate(place: Place, cells: Cells, operator: Operator, exchange: Exchange) -> list[float]:
+    """Seconds of single averagings of realistic deltas, each behind a fence."""
+    model = cells.workload.model()
+    averaging = PeriodicAveraging(
+        model.parameters(), tau=1, operator=operator, exchange=exchange, key=Key(cells.seeds[0], rank=place.rank)
+    )
+    delays = []
+    for i in range(CALIBRATION_ROUNDS + 1):
+        step = torch.from_numpy(normal(Key(i, rank=place.rank).fold(SOURCE), averaging.anchor.numel()))
+        averaging.load(averaging.anchor + 0.01 * step.to(averaging.anchor))
+        fence()
+        began = time.perf_counter()
+        averaging.average()
+        delays.append(time.perf_counter() - began)
+    return delays[1:]  # the first one warms up
+
+
+def _at(workload: Workload, x: torch.Tensor) -> tuple[float, float]:
+    """(F, |grad F|^2) at a parameter vector."""
+    model = workload.model()
+    torch.nn.utils.vector_to_parameters(x.to(next(model.parameters())), model.parameters())
+    return workload.evaluate(model)
+
+
+@lru_cache
+def _constants(workload: Workload) -> Constants:
+    return workload.constants()
+
+
+def _parameters(workload: Workload) -> dict[str, float]:
+    """Numeric fields of the workload, and its constants under their names in the notation table."""
+    constants = _constants(workload)
+    numbers = {k: float(v) for k, v in asdict(workload).items() if isinstance(v, int | float)}  # type: ignore[call-overload]
+    return {**numbers, "eta": workload.eta, "L": constants.L, "sigma2": constants.sigma2, "gap": constants.gap}
+
+
+def _require_equal_anchors(runs: list[_Run]) -> None:
+    """Every rank must hold the same averaged model, bit for bit."""
+    own = torch.cat([anchor.double() for run in runs for anchor in run.anchors])
+    for rank, other in enumerate(gather_arrays(own)):
+        if not torch.equal(own, other):
+            raise RuntimeError(f"this rank and rank {rank} hold different averaged models")

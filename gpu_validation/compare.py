@@ -1,0 +1,360 @@
+"""Measured numbers against bounds: a pure function from records to verdicts.
+
+One false-alarm budget covers a whole run: it is split evenly over the comparisons that rest on samples, each
+judged by a two-sided Student-t interval at its share.  Exact comparisons allow only ROUNDING.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from bounds import AssumptionViolated, Bound, Status
+
+from .records import Comparison, Compression, Declared, Probe, Sample, Timing, Traffic, Training, Verdict
+
+ROUNDING = 1e-6  # relative to |x|^2: arithmetic and transmitted scales are binary32 (2^-24 each)
+TIMING_TOLERANCE = 0.10  # of the predicted seconds per iteration
+
+Interval = tuple[float, float]
+
+
+def compare(records: Iterable[Probe | Training], *, false_alarm: float) -> list[Comparison]:
+    """Every comparison that the records allow, in their order.
+
+    false_alarm : chance, over the whole list, that a true claim is VIOLATED by bad luck.
+    """
+    records = list(records)
+    counting = _Judge(level=0.5)
+    counting.rows(records)
+    return _Judge(level=false_alarm / max(1, counting.samples)).rows(records)
+
+
+def student_interval(sample: Sample, level: float) -> Interval:
+    """Two-sided interval for the mean; a point where all values are equal, infinite for a single one."""
+    from scipy.special import stdtrit
+
+    if sample.low == sample.high and sample.n > 1:
+        return sample.mean, sample.mean
+    if sample.n < 2:
+        return -math.inf, math.inf
+    half = float(stdtrit(sample.n - 1, 1 - level / 2)) * sample.sd / math.sqrt(sample.n)
+    return sample.mean - half, sample.mean + half
+
+
+def upper_verdict(interval: Interval, bound: float, slack: float = 0.0) -> Verdict:
+    """Does the quantity stay below the bound?"""
+    if interval[1] <= bound + slack:
+        return Verdict.HOLDS
+    return Verdict.VIOLATED if interval[0] > bound + slack else Verdict.INCONCLUSIVE
+
+
+def lower_verdict(interval: Interval, bound_at_ends: Interval) -> Verdict:
+    """Does the quantity stay above a bound that itself lies in an interval?"""
+    if interval[0] >= bound_at_ends[1]:
+        return Verdict.HOLDS
+    return Verdict.VIOLATED if interval[1] < bound_at_ends[0] else Verdict.INCONCLUSIVE
+
+
+def exact_verdict(holds: bool) -> Verdict:
+    """Exact comparisons know only two answers."""
+    return Verdict.HOLDS if holds else Verdict.VIOLATED
+
+
+class _Judge:
+    """Builds rows at one level and counts those that rest on a sample."""
+
+    def __init__(self, level: float) -> None:
+        self.level = level
+        self.samples = 0
+
+    def interval(self, sample: Sample) -> Interval:
+        self.samples += 1
+        return student_interval(sample, self.level)
+
+    def rows(self, records: list[Probe | Training]) -> list[Comparison]:
+        found: list[Comparison] = []
+        for record in records:
+            where: dict[str, Any] = {"operator": record.operator}
+            if isinstance(record, Training):
+                where |= {"workload": record.workload, "tau": record.tau}
+            else:
+                where |= {"workload": record.compression.source}
+            found += self.compression(record.compression, where)
+            if isinstance(record, Training):
+                found += self.traffic(record.traffic, where)
+                found.append(self.timing(record, where))
+                found += self.convergence(record, where)
+        return found
+
+    # -- messages ----------------------------------------------------------------------------------------
+    def compression(self, c: Compression, where: dict[str, Any]) -> list[Comparison]:
+        rows = [*self.declared_bits(c, where), self.distortion(c, where)]
+        limit = self.limit(c, where)
+        return [*rows, limit] if limit else rows
+
+    def declared_bits(self, c: Compression, where: dict[str, Any]) -> Iterable[Comparison]:
+        declared, common = c.declared, {**where, "unit": "bit", "n": c.bits.n, "theorem": "Operator.bits"}
+        if declared.exact_bits is not None:
+            same = c.bits.low == c.bits.high == declared.exact_bits
+            yield Comparison(
+                quantity="codec bits, every message",
+                measured=c.bits.mean,
+                interval=(c.bits.low, c.bits.high),
+                bound=declared.exact_bits,
+                side="tight",
+                verdict=exact_verdict(same),
+                **common,
+            )
+            return
+        if declared.worst_case_bits is not None:
+            yield Comparison(
+                quantity="codec bits, longest message",
+                measured=c.bits.high,
+                interval=(c.bits.high, c.bits.high),
+                bound=declared.worst_case_bits,
+                side="upper",
+                verdict=exact_verdict(c.bits.high <= declared.worst_case_bits),
+                **common,
+            )
+        if declared.expected_upper_bits is not None:
+            interval = self.interval(c.bits)
+            yield Comparison(
+                quantity="codec bits, mean",
+                measured=c.bits.mean,
+                interval=interval,
+                bound=declared.expected_upper_bits,
+                side="upper",
+                verdict=upper_verdict(interval, declared.expected_upper_bits),
+                **common,
+            )
+
+    def distortion(self, c: Compression, where: dict[str, Any]) -> Comparison:
+        declared = c.declared
+        common: dict[str, Any] = {**where, "side": "upper", "n": c.ratio.n, "theorem": f"{declared.kind} claim"}
+        if declared.constant is None:
+            return Comparison(
+                quantity="distortion, mean",
+                measured=c.ratio.mean,
+                interval=self.interval(c.ratio),
+                bound=None,
+                verdict=Verdict.OUT_OF_SCOPE,
+                reason=f"no claim: {declared.reason}",
+                **common,
+            )
+        if declared.kind == "StrictlyContractive":
+            return Comparison(
+                quantity="distortion, worst message",
+                measured=c.ratio.high,
+                interval=(c.ratio.high, c.ratio.high),
+                bound=declared.constant,
+                verdict=exact_verdict(c.ratio.high <= declared.constant + ROUNDING),
+                **common,
+            )
+        interval = self.interval(c.ratio)
+        return Comparison(
+            quantity="distortion, mean",
+            measured=c.ratio.mean,
+            interval=interval,
+            bound=declared.constant,
+            verdict=upper_verdict(interval, declared.constant, slack=ROUNDING),
+            **common,
+        )
+
+    def limit(self, c: Compression, where: dict[str, Any]) -> Comparison | None:
+        """Mean bits against the fewest that the measured distortion allows."""
+        if c.source == "flat" or c.error_per_coordinate.high == 0 or c.ratio.high == 0:
+            return None  # one fixed vector has no rate-distortion limit; neither has a lossless operator
+        bound, name = _limit_for(c.declared)
+        gaussian = c.source == "gaussian"
+        distortion = c.error_per_coordinate if gaussian else c.ratio
+        bits, spread = self.interval(c.bits), self.interval(distortion)
+        common: dict[str, Any] = {
+            **where,
+            "quantity": "codec bits against the limit",
+            "measured": c.bits.mean,
+            "interval": bits,
+            "side": "lower",
+            "n": c.bits.n,
+            "unit": "bit",
+            "theorem": bound.name,
+        }
+        try:
+            value = bound(d=c.d, **{name: distortion.mean})
+            loosest, sharpest = (bound(d=c.d, **{name: max(end, 1e-300)}) for end in reversed(spread))
+        except AssumptionViolated as error:
+            return Comparison(bound=None, verdict=Verdict.OUT_OF_SCOPE, reason=str(error), **common)
+        if not gaussian:
+            reason = "the limit is for isotropic Gaussian input; a structured vector may lie below it"
+            return Comparison(bound=value, verdict=Verdict.OUT_OF_SCOPE, reason=reason, **common)
+        return _gated(bound, Comparison(bound=value, verdict=lower_verdict(bits, (loosest, sharpest)), **common))
+
+    # -- bytes and time ----------------------------------------------------------------------------------
+    def traffic(self, t: Traffic, where: dict[str, Any]) -> Iterable[Comparison]:
+        yield Comparison(
+            quantity="payload bytes, whole cell",
+            measured=t.payload_bytes,
+            interval=(t.payload_bytes, t.payload_bytes),
+            bound=t.predicted_payload_bytes,
+            side="tight",
+            verdict=exact_verdict(t.payload_bytes == t.predicted_payload_bytes),
+            unit="byte",
+            theorem="all-gather of messages and 8-byte headers",
+            **where,
+        )
+        common: dict[str, Any] = {**where, "unit": "byte", "theorem": t.interface_method, "side": "lower"}
+        if t.interface_bytes is None:
+            yield Comparison(
+                quantity="interface bytes, whole cell",
+                measured=math.nan,
+                interval=(-math.inf, math.inf),
+                bound=t.payload_bytes,
+                verdict=Verdict.OUT_OF_SCOPE,
+                reason="no interface counter carries this backend's traffic here",
+                **common,
+            )
+            return
+        yield Comparison(
+            quantity="interface bytes, whole cell",
+            measured=t.interface_bytes,
+            interval=(t.interface_bytes, t.interface_bytes),
+            bound=t.payload_bytes,
+            verdict=exact_verdict(t.interface_bytes >= t.payload_bytes),
+            **common,
+        )
+
+    def timing(self, record: Training, where: dict[str, Any]) -> Comparison:
+        predicted = predicted_seconds(record.timing, record.tau, record.processes)
+        per_step = Sample.of([s / record.tau for s in record.timing.round_s])
+        interval = self.interval(per_step)
+        near = interval[0] <= predicted * (1 + TIMING_TOLERANCE) and interval[1] >= predicted * (1 - TIMING_TOLERANCE)
+        return Comparison(
+            quantity="seconds per iteration",
+            measured=per_step.mean,
+            interval=interval,
+            bound=predicted,
+            side="tight",
+            verdict=Verdict.HOLDS if near else Verdict.INCONCLUSIVE,
+            reason="" if near else "outside 10 % of the model; the noise of a shared machine has no bound",
+            unit="s",
+            theorem="Y + D / tau",
+            n=per_step.n,
+            decides=False,
+            **where,
+        )
+
+    # -- losses ------------------------------------------------------------------------------------------
+    def convergence(self, record: Training, where: dict[str, Any]) -> Iterable[Comparison]:
+        declared = record.compression.declared
+        sample = Sample.of(record.gradient_norm2)
+        bound, extra = _theorem_for(declared)
+        common: dict[str, Any] = {
+            **where,
+            "quantity": "squared gradient norm, average over steps",
+            "measured": sample.mean,
+            "n": sample.n,
+        }
+        if bound is None:
+            reason = f"the theorem needs an unbiased operator; this one is {declared.kind}"
+            interval = self.interval(sample)
+            yield Comparison(
+                interval=interval, bound=None, side="upper", verdict=Verdict.OUT_OF_SCOPE, reason=reason, **common
+            )
+            return
+        at = {name: record.parameters[name] for name in ("L", "sigma2", "gap", "eta")}
+        at |= {"tau": record.tau, "m": record.processes, "K": record.steps, **extra}
+        yield self.theorem(bound, at, record, sample, common)
+        if record.workload == "quadratic" and declared.constant == 0:
+            yield self.exact_dynamics(record, sample, common)
+
+    def theorem(
+        self, bound: Bound, at: dict[str, float], record: Training, sample: Sample, common: dict[str, Any]
+    ) -> Comparison:
+        interval = self.interval(sample)
+        common = {**common, "interval": interval, "side": "upper", "theorem": bound.name}
+        try:
+            value = bound(**at)
+        except AssumptionViolated as error:
+            return Comparison(bound=None, verdict=Verdict.OUT_OF_SCOPE, reason=str(error), **common)
+        if not record.exact_constants:
+            return Comparison(bound=value, verdict=Verdict.OUT_OF_SCOPE, reason=record.inexact_reason, **common)
+        return _gated(bound, Comparison(bound=value, verdict=upper_verdict(interval, value), **common))
+
+    def exact_dynamics(self, record: Training, sample: Sample, common: dict[str, Any]) -> Comparison:
+        """The quadratic's exact value, which does not depend on tau."""
+        value = exact_quadratic(record)
+        interval = self.interval(sample)
+        inside = interval[0] <= value <= interval[1]
+        return Comparison(
+            interval=interval,
+            bound=value,
+            side="tight",
+            verdict=exact_verdict(inside),
+            theorem="exact dynamics with additive noise",
+            **common,
+        )
+
+
+def _gated(bound: Bound, row: Comparison) -> Comparison:
+    """A recalled bound gives no verdict."""
+    if bound.status is not Status.RECALLED:
+        return row
+    values = {name: getattr(row, name) for name in row.__dataclass_fields__}
+    return Comparison(**{**values, "verdict": Verdict.OUT_OF_SCOPE, "reason": f"{bound.name} is recalled, not checked"})
+
+
+def _limit_for(declared: Declared) -> tuple[Bound, str]:
+    from bounds import limits
+
+    if declared.kind == "Unbiased":
+        return limits.gaussian_unbiased_bits, "omega"
+    return limits.gaussian_bits, "alpha"
+
+
+def _theorem_for(declared: Declared) -> tuple[Bound | None, dict[str, float]]:
+    from bounds import theorems
+
+    if declared.constant == 0:
+        return theorems.pasgd_iterations, {}
+    if declared.kind == "Unbiased" and declared.constant is not None:
+        return theorems.pasgd_compressed, {"omega": declared.constant}
+    return None, {}
+
+
+def predicted_seconds(timing: Timing, tau: int, processes: int) -> float:
+    """Seconds per iteration by the runtime model, from the measured step and the fenced averaging."""
+    from bounds.runtime import Constant, RuntimeModel
+
+    model = RuntimeModel(step=Constant(timing.step_s), delay_s=timing.delay_s.mean, m=processes)
+    return float(model.seconds_per_iteration(tau=tau))
+
+
+def exact_quadratic(record: Training) -> float:
+    """The averaged squared gradient norm of the quadratic workload, in closed form."""
+    from bounds import dynamics
+
+    from .workloads import Quadratic
+
+    p = record.parameters
+    workload = Quadratic(d=int(p["d"]), smallest=p["smallest"], noise=p["noise"], eta=p["eta"])
+    ones = np.ones(workload.d)
+    problem = dynamics.Quadratic(eigenvalues=workload.eigenvalues, noise=workload.noise * ones, start=ones)
+    value = dynamics.additive.mean_squared_gradient(problem, eta=workload.eta, m=record.processes, K=record.steps)
+    return float(value)
+
+
+COLUMNS: tuple[tuple[str, Callable[[Comparison], str]], ...] = (
+    ("operator", lambda c: c.operator),
+    ("on", lambda c: c.workload),
+    ("tau", lambda c: "" if c.tau is None else str(c.tau)),
+    ("quantity", lambda c: c.quantity),
+    ("measured", lambda c: f"{c.measured:.6g}"),
+    ("interval", lambda c: f"[{c.interval[0]:.4g}, {c.interval[1]:.4g}]"),
+    ("bound", lambda c: "" if c.bound is None else f"{c.bound:.6g}"),
+    ("looseness", lambda c: "" if c.looseness is None or c.side == "tight" else f"{c.looseness:.3g}"),
+    ("verdict", lambda c: str(c.verdict)),
+    ("reason", lambda c: c.reason),
+)

@@ -1,0 +1,68 @@
+"""Moving packed messages between ranks, and counting every byte handed to the transport."""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+
+from operators import Message
+
+HEADER_BYTES = 8  # the message's length in bits as int64
+
+
+class Exchange:
+    """All-gather of messages of unequal length over the default process group.
+
+    Every rank receives the messages of all ranks in rank order.  ``payload_bytes`` counts what this rank has
+    handed to the transport: headers and bodies, once for each receiver.
+    """
+
+    def __init__(self, device: torch.device | str = "cpu") -> None:
+        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+        self.device = torch.device(device)
+        self.payload_bytes = 0
+
+    def all_gather(self, message: Message) -> list[Message]:
+        """The messages of all ranks, in rank order; the own one is returned as it is."""
+        header = torch.tensor([message.bits], dtype=torch.int64, device=self.device)
+        headers = [torch.empty_like(header) for _ in range(self.size)]
+        dist.all_gather(headers, header)
+        lengths = [int(h.item()) for h in headers]
+
+        body = message.payload.to(self.device)
+        bodies = [
+            body if r == self.rank else torch.empty((bits + 7) // 8, dtype=torch.uint8, device=self.device)
+            for r, bits in enumerate(lengths)
+        ]
+        transfers = []
+        for shift in range(1, self.size):
+            target, source = (self.rank + shift) % self.size, (self.rank - shift) % self.size
+            if bodies[source].numel():
+                transfers.append(dist.P2POp(dist.irecv, bodies[source], source))
+            if body.numel():
+                transfers.append(dist.P2POp(dist.isend, body, target))
+        if transfers:
+            for request in dist.batch_isend_irecv(transfers):
+                request.wait()
+        self.payload_bytes += (self.size - 1) * (header.numel() * header.element_size() + body.numel())
+        return [Message(part.cpu(), bits) for part, bits in zip(bodies, lengths, strict=True)]
+
+
+def predicted_payload_bytes(bits: list[int], size: int) -> int:
+    """Payload bytes of one all-gather: each message and its header travel to every other rank.
+
+    bits : the lengths of the messages of all ranks.
+    """
+    return (size - 1) * sum(HEADER_BYTES + (b + 7) // 8 for b in bits)
+
+
+def fence() -> None:
+    """Wait for all ranks, so that a timed collective does not include the wait for stragglers."""
+    dist.barrier()
+
+
+def gather_arrays(array: torch.Tensor) -> list[torch.Tensor]:
+    """Equal-shaped tensors of all ranks in rank order (measurement traffic, never counted as payload)."""
+    parts = [torch.empty_like(array) for _ in range(dist.get_world_size())]
+    dist.all_gather(parts, array.contiguous())
+    return parts

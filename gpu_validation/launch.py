@@ -1,0 +1,135 @@
+"""Real processes on one machine: start them, watch them, and leave none behind.
+
+The parent imports torch once and forks; the children meet through a file store and talk by torch.distributed
+(NCCL if there is a GPU for each, gloo otherwise).  Many machines are the business of torchrun.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import multiprocessing.connection
+import os
+import queue
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+log = logging.getLogger("gpu_validation")
+
+GROUP_TIMEOUT_S = 60.0  # a collective that takes longer has lost a peer
+POLL_S = 0.05
+
+
+class RunFailed(RuntimeError):  # noqa: N818  a name users are told to catch
+    """The processes could not finish: one died, raised or stopped answering."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a rank runs: its number, the number of ranks, its device and the backend that joins them."""
+
+    rank: int
+    size: int
+    device: torch.device
+    backend: str
+
+
+def backend_for(processes: int) -> str:
+    """NCCL needs one GPU a rank; everything else talks by gloo."""
+    return "nccl" if dist.is_nccl_available() and torch.cuda.device_count() >= processes else "gloo"
+
+
+def run_ranks(
+    work: Callable[[Place, Callable[[Any], None]], None], *, processes: int, silence_s: float
+) -> Iterator[Any]:
+    """Run ``work(place, emit)`` in forked processes and yield what they emit, in order of arrival.
+
+    work : called in every rank with an initialised default process group.
+    processes : number of ranks, >= 1.
+    silence_s : if no rank emits anything for this long, the run is taken for hung.
+    Raises RunFailed if a rank dies, raises or hangs.  Whatever happens (Ctrl-C and an abandoned iterator
+    included), every process has ended when control returns.
+    """
+    if processes < 1:
+        raise ValueError(f"processes must be >= 1; got {processes}")
+    inbox: Any = mp.get_context("fork").Queue()
+    with tempfile.TemporaryDirectory(prefix="ratedist-") as folder:
+        context = mp.start_processes(
+            _rank_main, (work, processes, folder, inbox), nprocs=processes, join=False, start_method="fork"
+        )
+        try:
+            yield from _watch(context.processes, inbox, silence_s)
+        finally:
+            _end(context.processes)
+            inbox.close()
+            inbox.cancel_join_thread()
+
+
+def _rank_main(rank: int, work: Callable[..., None], size: int, folder: str, inbox: Any) -> None:
+    torch.set_num_threads(1)
+    backend = backend_for(size)
+    device = torch.device("cuda", rank) if backend == "nccl" else torch.device("cpu")
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    store = dist.FileStore(str(Path(folder) / "store"), size)
+    timeout = datetime.timedelta(seconds=GROUP_TIMEOUT_S)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timeout)
+    try:
+        work(Place(rank, size, device, backend), lambda item: inbox.put(("item", rank, item)))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        inbox.put(("error", rank, f"{type(error).__name__}: {error}"))
+        log.debug("rank %d failed", rank, exc_info=True)
+        time.sleep(10 * POLL_S)  # let the message out before the parent sees the death
+        raise SystemExit(1) from error
+    dist.barrier()
+    dist.destroy_process_group()
+    inbox.put(("done", rank, None))
+
+
+def _watch(processes: list[Any], inbox: Any, silence_s: float) -> Iterator[Any]:
+    done: set[int] = set()
+    heard = time.monotonic()
+    while len(done) < len(processes):
+        try:
+            kind, rank, item = inbox.get(timeout=POLL_S)
+        except queue.Empty:
+            dead = {r: p.exitcode for r, p in enumerate(processes) if p.exitcode not in (None, 0)}
+            if dead:
+                raise RunFailed(_obituary(dead)) from None
+            if time.monotonic() - heard > silence_s:
+                raise RunFailed(f"no rank has reported for {silence_s:g} s; the run was taken for hung") from None
+            continue
+        heard = time.monotonic()
+        if kind == "item":
+            yield item
+        elif kind == "done":
+            done.add(rank)
+        else:
+            killed = {r: p.exitcode for r, p in enumerate(processes) if (p.exitcode or 0) < 0}
+            raise RunFailed(_obituary(killed) if killed else f"rank {rank} failed: {item}")
+
+
+def _obituary(exit_codes: dict[int, int]) -> str:
+    rank, code = next(iter(sorted(exit_codes.items(), key=lambda pair: pair[1])))
+    cause = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with status {code}"
+    return f"rank {rank} {cause}; the other ranks were ended"
+
+
+def _end(processes: list[Any]) -> None:
+    """Nothing survives: ask nobody, kill, reap."""
+    for process in processes:
+        if process.exitcode is None:
+            os.kill(process.pid, signal.SIGKILL)
+    multiprocessing.connection.wait([process.sentinel for process in processes], timeout=10)
+    for process in processes:
+        process.join(timeout=1)

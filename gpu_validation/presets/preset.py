@@ -1,0 +1,57 @@
+"""A named experiment: everything that is fixed before it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from operators import Operator
+
+from ..workloads import Workload
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The training cells of one workload: every operator at every tau.
+
+    steps : local steps K of a run, a multiple of every tau.  seeds : one run each; the first is timed with
+    local steps padded to ``step_s`` seconds.
+    Raises ValueError if a tau does not divide the steps.
+    """
+
+    workload: Workload
+    taus: tuple[int, ...]
+    steps: int
+    seeds: tuple[int, ...]
+    step_s: float
+
+    def __post_init__(self) -> None:
+        for tau in self.taus:
+            if self.steps % tau:
+                raise ValueError(f"steps must be a multiple of every tau; got steps = {self.steps}, tau = {tau}")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """An experiment.
+
+    probe_d, probe_messages : dimension and number of the synthetic vectors, per rank.
+    false_alarm : chance that the whole run accuses a true claim.  silence_s : hang detection.
+    """
+
+    name: str
+    description: str
+    operators: tuple[Operator, ...]
+    cells: tuple[Cells, ...]
+    processes: int = 4
+    probe_d: int = 1000
+    probe_messages: int = 50
+    false_alarm: float = 1e-4
+    silence_s: float = 60.0
+
+    @property
+    def units(self) -> int:
+        """Number of records a complete run produces."""
+        return len(self.operators) * (len(SOURCES) + sum(len(c.taus) for c in self.cells))
+
+
+SOURCES = ("gaussian", "flat")  # synthetic inputs of the probes: isotropic Gaussian, all entries equal

@@ -1,0 +1,272 @@
+"""What was measured and what follows from it: frozen records, written line by line as they come."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import math
+import os
+import platform
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from bounds.claims import Claim, Contractive, NoClaim, Unbiased
+from operators import Size
+
+
+class Verdict(enum.StrEnum):
+    """What a comparison says.  The last two never count as HOLDS."""
+
+    HOLDS = "HOLDS"
+    VIOLATED = "VIOLATED"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    OUT_OF_SCOPE = "OUT_OF_SCOPE"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """n numbers summed up: mean, standard deviation (n - 1 below), extremes."""
+
+    n: int
+    mean: float
+    sd: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Any) -> Sample:
+        """Sum up at least one number."""
+        array = np.asarray(values, float)
+        sd = float(array.std(ddof=1)) if array.size > 1 else 0.0
+        return cls(int(array.size), float(array.mean()), sd, float(array.min()), float(array.max()))
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What the operator promises at this d: its claim and its message length."""
+
+    kind: str
+    constant: float | None
+    exact_bits: int | None
+    expected_upper_bits: float | None
+    worst_case_bits: float | None
+    reason: str = ""
+
+    @classmethod
+    def of(cls, claim: Claim, size: Size) -> Declared:
+        """Flatten a claim and a size."""
+        constant = {Unbiased: "omega", Contractive: "alpha"}
+        value = next((getattr(claim, name) for kind, name in constant.items() if isinstance(claim, kind)), None)
+        reason = claim.reason if isinstance(claim, NoClaim) else ""
+        return cls(type(claim).__name__, value, size.exact, size.expected_upper, size.worst_case, reason)
+
+
+@dataclass(frozen=True)
+class Compression:
+    """Messages of one operator on one kind of input.
+
+    bits : message lengths.  ratio : squared error over squared norm, one number a message.
+    error_per_coordinate : squared error / d (for inputs of unit variance this is the distortion).
+    """
+
+    source: str
+    d: int
+    declared: Declared
+    bits: Sample
+    ratio: Sample
+    error_per_coordinate: Sample
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes of all ranks together, in three columns that are never mixed.
+
+    codec_bits : sum of the messages' lengths, each counted once.
+    payload_bytes : handed to the transport, headers and receivers counted; predicted_payload_bytes likewise.
+    interface_bytes : the device's own counter over the same period, by ``interface_method``.
+    """
+
+    codec_bits: int
+    payload_bytes: int
+    predicted_payload_bytes: int
+    interface_bytes: int | None
+    interface_method: str
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds per local step, measured and predicted.
+
+    round_s : duration of every round.  step_s : of a local step, padding included.  delay_s : of one
+    averaging, timed behind a fence.
+    """
+
+    round_s: tuple[float, ...]
+    step_s: float
+    delay_s: Sample
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Loss of the averaged model after every round of the first seed, against time and against bits sent."""
+
+    seconds: tuple[float, ...]
+    codec_bits: tuple[int, ...]
+    loss: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One operator on synthetic input, outside training."""
+
+    operator: str
+    compression: Compression
+    kind: str = "probe"
+
+
+@dataclass(frozen=True)
+class Training:
+    """One cell: an operator and a tau on one workload, over several seeds.
+
+    gradient_norm2 : per seed, the average over all steps of |grad F|^2 at the averaged model.
+    parameters : numbers of the theorems and of the workload.
+    """
+
+    workload: str
+    operator: str
+    tau: int
+    processes: int
+    steps: int
+    seeds: tuple[int, ...]
+    parameters: dict[str, float]
+    exact_constants: bool
+    inexact_reason: str
+    gradient_norm2: tuple[float, ...]
+    final_loss: tuple[float, ...]
+    compression: Compression
+    traffic: Traffic
+    timing: Timing
+    curve: Curve
+    kind: str = "training"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One measured number against one bound.
+
+    interval : confidence interval of the measurement at the run's level, or the number twice if exact.
+    looseness : bound / measured (upper) or measured / bound (lower); decides : whether a VIOLATED counts.
+    """
+
+    operator: str
+    quantity: str
+    measured: float
+    interval: tuple[float, float]
+    bound: float | None
+    side: str
+    verdict: Verdict
+    reason: str = ""
+    theorem: str = ""
+    workload: str = ""
+    tau: int | None = None
+    n: int = 1
+    decides: bool = True
+    unit: str = ""
+
+    @property
+    def looseness(self) -> float | None:
+        """How far the bound is from the measurement; 1 is tight, None if undefined."""
+        if self.bound is None or not self.measured or not self.bound:
+            return None
+        return self.bound / self.measured if self.side == "upper" else self.measured / self.bound
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Under what circumstances the numbers were taken."""
+
+    preset: str
+    commit: str
+    device: str
+    processes: int
+    backend: str
+    versions: dict[str, str]
+    kind: str = "environment"
+
+    @classmethod
+    def here(cls, preset: str, processes: int, backend: str) -> Environment:
+        """Describe this machine and this checkout."""
+        names = ("ratedist", "torch", "numpy", "numba", "sympy")
+        versions = {"python": platform.python_version(), **{name: version(name) for name in names}}
+        device = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+        return cls(preset, _commit(), device, processes, backend, versions)
+
+
+def _commit() -> str:
+    try:
+        here = Path(__file__).parent
+        found = subprocess.run(
+            ["git", "describe", "--always", "--dirty"], cwd=here, capture_output=True, text=True, timeout=10, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return found.stdout.strip()
+
+
+@dataclass
+class JsonLines:
+    """An append-only file of records; every line is on the disk before the next one is begun."""
+
+    path: Path
+    _file: IO[str] | None = field(default=None, repr=False)
+
+    def __enter__(self) -> JsonLines:
+        self._file = self.path.open("w", encoding="utf-8")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def write(self, record: Any) -> None:
+        """Append one record."""
+        if self._file is None:
+            raise ValueError("open the file with a with statement before writing to it")
+        self._file.write(json.dumps(plain(record), allow_nan=False) + "\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+def plain(value: Any) -> Any:
+    """A record as JSON values; infinities and nan become strings, so that nothing is lost."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of a file as dictionaries; a last line cut short by a crash is left out."""
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            if line.endswith("\n"):
+                yield json.loads(line)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace a file so that a reader sees the old one or the new one, never a part."""
+    temporary = path.with_suffix(path.suffix + ".tmp")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)

@@ -1,0 +1,35 @@
+"""The table shown at the end of a run: one line an operator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from .records import Comparison, Probe, Training, Verdict
+
+
+def summary_table(records: Sequence[Probe | Training], comparisons: Sequence[Comparison]) -> Table:
+    """Bits, distortion and gap on Gaussian input, and how many comparisons got each verdict."""
+    table = Table(caption="bits and distortion per coordinate on isotropic Gaussian input; gap to the limit in bits")
+    table.add_column("operator")
+    for name in ("bits", "distortion", "gap", *map(str, Verdict)):
+        table.add_column(name, justify="right")
+    for operator in dict.fromkeys(record.operator for record in records):
+        mine = [c for c in comparisons if c.operator == operator]
+        counted = Counter(str(c.verdict) for c in mine)
+        counts = [str(counted[v]) for v in map(str, Verdict)]
+        table.add_row(operator, *_gaussian(operator, records, mine), *counts)
+    return table
+
+
+def _gaussian(operator: str, records: Sequence[Probe | Training], mine: Sequence[Comparison]) -> tuple[str, str, str]:
+    probes = [r for r in records if isinstance(r, Probe) and r.operator == operator]
+    found = [p.compression for p in probes if p.compression.source == "gaussian"]
+    if not found:
+        return "", "", ""
+    c = found[0]
+    limits = [row for row in mine if row.workload == "gaussian" and row.quantity == "codec bits against the limit"]
+    gap = f"{(limits[0].measured - limits[0].bound) / c.d:.3f}" if limits and limits[0].bound is not None else ""
+    return f"{c.bits.mean / c.d:.3f}", f"{c.error_per_coordinate.mean:.4g}", gap

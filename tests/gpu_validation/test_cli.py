@@ -1,0 +1,102 @@
+"""The command line as a user meets it: exit codes, one-line errors, Ctrl-C, a killed rank."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytestmark = pytest.mark.timeout(180)
+COMMAND = [sys.executable, "-m", "gpu_validation"]
+
+
+def run(*arguments):
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=150, check=False)
+
+
+def start(folder, preset="quick"):
+    """A run in a process group of its own that has measured something."""
+    process = subprocess.Popen(
+        [*COMMAND, "run", preset, "--out", str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    path = folder / preset / "measurements.jsonl"
+    deadline = time.monotonic() + 120
+    while not path.exists() or len(path.read_text().splitlines()) < 3:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return process, path
+
+
+def group(leader):
+    """Living processes of the session that ``leader`` heads."""
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/stat") as file:
+                fields = file.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == leader and fields[0] != "Z":
+            found.append(int(entry))
+    return found
+
+
+def test_usage_errors_are_one_line_and_status_2(tmp_path):
+    for arguments, words in (
+        (("run", "nonesuch"), "no preset 'nonesuch'; known: quick, smoke"),
+        (("walk",), "invalid choice: 'walk'"),
+        (("run", "smoke", "--out", "/proc/nowhere"), "cannot write results to /proc/nowhere"),
+    ):
+        result = run(*arguments)
+        assert result.returncode == 2, result
+        assert words in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+
+
+def test_list_names_the_experiments():
+    result = run("list")
+
+    assert result.returncode == 0
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["quick", "smoke"]
+
+
+def test_smoke_run_prints_a_table_and_the_four_counts(tmp_path):
+    result = run("run", "smoke", "--out", str(tmp_path))
+
+    assert result.returncode == 0, result.stderr
+    for words in ("QSGD(levels=16)", "HOLDS", "0 VIOLATED", "INCONCLUSIVE", "OUT_OF_SCOPE", "report.html"):
+        assert words in result.stdout
+
+
+def test_ctrl_c_ends_every_process_and_keeps_what_was_measured(tmp_path):
+    process, path = start(tmp_path)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+
+    assert process.returncode == 130, errors
+    assert "interrupted" in errors
+    assert "kept in" in errors
+    assert not group(process.pid)
+    assert all(json.loads(line) for line in path.read_text().splitlines())
+    assert (path.parent / "report.html").exists()
+
+
+def test_a_killed_rank_ends_every_process_and_the_run_says_so(tmp_path):
+    process, path = start(tmp_path)
+    rank = next(pid for pid in group(process.pid) if pid != process.pid)
+    os.kill(rank, signal.SIGKILL)
+    _, errors = process.communicate(timeout=60)
+
+    assert process.returncode == 3, errors
+    assert "was killed by SIGKILL" in errors
+    assert not group(process.pid)
+    assert len(path.read_text().splitlines()) >= 3
+    assert (path.parent / "comparisons.jsonl").exists()

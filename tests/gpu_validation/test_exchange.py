@@ -1,0 +1,36 @@
+import pytest
+import torch
+
+from gpu_validation.exchange import HEADER_BYTES, Exchange, predicted_payload_bytes
+from gpu_validation.launch import run_ranks
+from operators import Message
+
+LENGTHS = (0, 3, 1000, 17)  # bits, one a rank
+
+pytestmark = pytest.mark.timeout(90)
+
+
+def message_of(rank):
+    bits = LENGTHS[rank]
+    payload = torch.full(((bits + 7) // 8,), 0x80 + rank, dtype=torch.uint8)
+    return Message(payload, bits)
+
+
+def test_unequal_messages_arrive_in_rank_order_and_every_byte_is_counted():
+    def work(place, emit):
+        exchange = Exchange()
+        received = exchange.all_gather(message_of(place.rank))
+        emit((place.rank, [(m.bits, m.payload.tolist()) for m in received], exchange.payload_bytes))
+
+    reports = sorted(run_ranks(work, processes=4, silence_s=30))
+
+    expected = [(message_of(r).bits, message_of(r).payload.tolist()) for r in range(4)]
+    assert all(received == expected for _, received, _ in reports)
+    assert sum(sent for _, _, sent in reports) == predicted_payload_bytes(list(LENGTHS), 4)
+    for rank, _, sent in reports:
+        assert sent == 3 * (HEADER_BYTES + message_of(rank).nbytes)
+
+
+def test_prediction_by_hand():
+    assert predicted_payload_bytes([9, 16], 2) == (8 + 2) + (8 + 2)
+    assert predicted_payload_bytes([9, 16, 0], 3) == 2 * (10 + 10 + 8)
