@@ -1,6 +1,7 @@
 from .catalogue import all_operators as all_operators
 from .catalogue import parse as parse
 from .compressors.identity import Identity as Identity
+from .compressors.qsgd import QSGD as QSGD
 from .compressors.scaled_sign import ScaledSign as ScaledSign
 from .compressors.top_k import TopK as TopK
 from .key import Key as Key

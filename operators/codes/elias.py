@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numba
 import numpy as np
-
-LARGEST_BITS = 41  # of a coded integer; its code then fits 64 bits
-_TABLE = 1024
 
 
 @numba.njit(cache=True, nogil=True)
@@ -30,21 +29,11 @@ def build(n):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     return code, length
 
 
-_CODES = np.zeros(_TABLE, np.uint64)
-_LENGTHS = np.zeros(_TABLE, np.int64)
-
-
 @numba.njit(cache=True, nogil=True)
-def _fill_table(codes, lengths):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def fill(codes, lengths):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Codes and lengths of 1 .. size - 1; entry 0 stays as it is."""
     for n in range(1, codes.size):
         codes[n], lengths[n] = build(n)
-
-
-def tables() -> tuple[np.ndarray, np.ndarray]:
-    """Codes and lengths of 1 .. 1023; entry 0 is unused."""
-    if not _LENGTHS[1]:
-        _fill_table(_CODES, _LENGTHS)
-    return _CODES, _LENGTHS
 
 
 @numba.njit(cache=True, nogil=True)
@@ -74,6 +63,42 @@ def parse(window):  # type: ignore[no-untyped-def]  # pragma: no cover - compile
         used += width
 
 
-def lengths(n: np.ndarray) -> np.ndarray:
-    """Bits of the codes of an integer array, elementwise."""
-    return np.array([length(int(v)) for v in np.asarray(n).reshape(-1)], np.int64).reshape(np.shape(n))
+@numba.njit(cache=True, nogil=True)
+def lengths_up_to(n):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Bits of the codes of 1 .. n, float64, shape (n,)."""
+    out = np.empty(n)
+    for i in range(n):
+        out[i] = length(i + 1)
+    return out
+
+
+@lru_cache(maxsize=256)
+def majorant(span: int) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices (n, bits) of the least concave majorant of the code length on 1 .. span.
+
+    The length jumps at powers of two only, so they and the end carry the majorant.
+    """
+    points = [1 << j for j in range(span.bit_length())]
+    hull: list[tuple[int, int]] = []
+    for n in [*points, span] if points[-1] != span else points:
+        now = (n, int(length(n)))
+        while len(hull) > 1 and _slope(hull[-2], hull[-1]) <= _slope(hull[-1], now):
+            hull.pop()
+        hull.append(now)
+    vertices = np.array(hull, float)
+    return vertices[:, 0], vertices[:, 1]
+
+
+def _slope(p: tuple[int, int], q: tuple[int, int]) -> float:
+    return (q[1] - p[1]) / (q[0] - p[0])
+
+
+def gap_intercept(price: float, d: int) -> float:
+    """Bits of k + 1 gaps that sum to d + 1 are at most price k + this, for every 0 <= k <= d (Jensen).
+
+    (k + 1) M((d + 1)/(k + 1)), M the concave majorant, is concave and piecewise linear in k; the largest
+    excess over price k lies at a break point.
+    """
+    n, bits = majorant(d + 1)
+    k = (d + 1) / n - 1
+    return float(((k + 1) * bits - price * k).max())

@@ -1,0 +1,287 @@
+"""Stochastic rounding to uniform levels below a norm, with Elias codes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, Self
+
+import numba
+import numpy as np
+
+from bounds.claims import Unbiased
+
+from ..bitstream import flush, padded, put, read_field, window
+from ..codes import elias
+from ..key import Key
+from ..message import CorruptMessage
+from ..operator import Operator, Size
+from ..random import bits32
+from ..rounding import stochastic_levels
+from ..scale import energy, largest, negligible, upward
+from ..sizing import least, mean_cost, worst_cost
+
+NORM_BITS = 32
+MOST_LEVELS = 1 << 15  # a level's code and its sign then fit one 32-bit field
+_DENSE, _SPARSE, _FLAG = 0, 1, 2
+_CODES = {"dense": _DENSE, "sparse": _SPARSE, "flag": _FLAG}
+
+
+@numba.njit(cache=True, nogil=True)
+def _count(levels, code, lengths):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Bits of one bucket's levels."""
+    total, last = 0, -1
+    for i in range(levels.size):
+        n = abs(levels[i])
+        if code == _DENSE:
+            total += lengths[n + 1] + (n > 0)
+        elif n > 0:
+            total += 1 + lengths[n]
+            if code == _SPARSE:
+                gap = i - last
+                total += lengths[gap] if gap < lengths.size else elias.length(gap)
+                last = i
+    if code == _FLAG:
+        total += levels.size
+    elif code == _SPARSE:
+        total += elias.length(levels.size - last)
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _put_gap(out, state, gap):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    value, width = elias.build(gap)
+    if width > 32:
+        state = put(out, state, value >> np.uint64(32), width - 32)
+        value, width = value & np.uint64(0xFFFFFFFF), 32
+    return put(out, state, value, width)
+
+
+@numba.njit(cache=True, nogil=True)
+def _write(levels, code, codes, lengths, out, state):  # type: ignore[no-untyped-def]  # pragma: no cover
+    last = -1
+    for i in range(levels.size):
+        n = abs(levels[i])
+        negative = np.uint64(levels[i] < 0)
+        if code == _DENSE:
+            if n == 0:
+                state = put(out, state, codes[1], lengths[1])
+            else:
+                state = put(out, state, (codes[n + 1] << np.uint64(1)) | negative, lengths[n + 1] + 1)
+        elif code == _FLAG:
+            if n == 0:
+                state = put(out, state, 0, 1)
+            else:
+                head = (np.uint64(2) | negative) << np.uint64(lengths[n])
+                state = put(out, state, head | codes[n], lengths[n] + 2)
+        elif n > 0:
+            gap = i - last
+            state = put(out, state, codes[gap], lengths[gap]) if gap < codes.size else _put_gap(out, state, gap)
+            state = put(out, state, (negative << np.uint64(lengths[n])) | codes[n], lengths[n] + 1)
+            last = i
+    if code == _SPARSE:
+        state = _put_gap(out, state, levels.size - last)
+    return state
+
+
+@numba.njit(cache=True, nogil=True)
+def _read(buffer, position, bits, code, step, most, out):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Fill ``out`` (zeroed) with step times the signed levels; returns (next position, largest level).
+
+    The position is -1 for a stream that no encoder has written.
+    """
+    i, top = 0, 0
+    while True:
+        w = window(buffer, position)
+        if code == _SPARSE:
+            gap, used = elias.parse(w)
+            i += gap
+            if used == 0 or i > out.size + 1 or position + used > bits:
+                return -1, 0
+            position += used
+            if i == out.size + 1:
+                return position, top
+            w = window(buffer, position)
+        elif i == out.size:
+            return position, top
+        else:
+            i += 1
+        used, n, negative = 0, 0, np.uint64(0)
+        if code == _DENSE:
+            n, used = elias.parse(w)
+            n -= 1
+            if n > 0:
+                negative = (w >> np.uint64(63 - used)) & np.uint64(1)
+                used += 1
+        elif code == _SPARSE or w >> np.uint64(63):
+            skip = 1 if code == _SPARSE else 2
+            negative = (w >> np.uint64(64 - skip)) & np.uint64(1)
+            n, used = elias.parse(w << np.uint64(skip))
+            if used == 0:
+                return -1, 0
+            used += skip
+        else:
+            used = 1
+        position += used
+        if used == 0 or n > most or position > bits:
+            return -1, 0
+        top = max(top, n)
+        if n > 0:
+            value = np.float32(step * n)
+            out[i - 1] = -value if negative else value
+
+
+@lru_cache(maxsize=32)
+def _tables(most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Elias codes and lengths of 0 (unused) .. max(most + 1, 1023)."""
+    size = max(most + 2, 1024)
+    codes, lengths = np.zeros(size, np.uint64), np.zeros(size, np.int64)
+    elias.fill(codes, lengths)
+    return codes, lengths
+
+
+@dataclass(frozen=True)
+class QSGD(Operator):
+    """Round s |x_i| / N stochastically to an integer level and send N, signs and levels in Elias omega code.
+
+    levels : s, 1 .. 32768.
+    norm : N is the Euclidean norm ("l2", rounded up to binary32) or the largest magnitude ("max").
+    bucket : treat each run of this many coordinates as a vector of its own; None for one bucket.
+    code : per coordinate omega(level + 1) and a sign if it is not 0 ("dense"); a non-zero flag, sign and
+        omega(level) ("flag"); or per non-zero omega(gap), sign, omega(level), ended by the gap to the end
+        ("sparse").  A bucket of norm 0 sends its norm only.
+    x : float tensor, shape (d,).
+    Unbiased (each coordinate to 2^-32 N/s).  With d the bucket's length, for the Euclidean norm
+    omega = sqrt(d)/s - 1 if s <= sqrt(d)/2, else d/(4 s^2); for the largest magnitude
+    omega = (sqrt(1 + (d-1)/s^2) - 1)/2: concave majorants of the rounding variance
+    (algorithm: Alistarh et al. 2017, Section 3).
+    Raises ValueError for a parameter out of range or a norm beyond binary32.
+    """
+
+    levels: int = 16
+    norm: Literal["l2", "max"] = "l2"
+    bucket: int | None = None
+    code: Literal["dense", "sparse", "flag"] = "sparse"
+
+    name = "qsgd"
+    randomness = "private"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.levels <= MOST_LEVELS:
+            raise ValueError(f"levels must satisfy 1 <= levels <= {MOST_LEVELS}; got levels = {self.levels}")
+        if self.norm not in ("l2", "max"):
+            raise ValueError(f'norm must be "l2" or "max"; got {self.norm!r}')
+        if self.bucket is not None and self.bucket < 1:
+            raise ValueError(f"bucket must be at least 1, or None; got bucket = {self.bucket}")
+        if self.code not in _CODES:
+            raise ValueError(f"code must be one of {', '.join(_CODES)}; got {self.code!r}")
+
+    def claim(self, d: int) -> Unbiased:
+        """The sharp omega of the longest bucket."""
+        s, length = self.levels, min(d, self.bucket or d)
+        if self.norm == "max":
+            return Unbiased((math.sqrt(1 + (length - 1) / s**2) - 1) / 2)
+        if 4 * s * s <= length:
+            return Unbiased(math.sqrt(length) / s - 1)
+        return Unbiased(length / (4 * s * s))
+
+    def claim_at(self, x: np.ndarray) -> Unbiased:
+        """The exact relative variance of one non-zero vector (norm not rounded)."""
+        wide = np.asarray(x, np.float64)
+        variance = 0.0
+        for start, stop in self._buckets(wide.size):
+            part = np.abs(wide[start:stop])
+            scale = float(np.linalg.norm(part) if self.norm == "l2" else part.max())
+            if scale:
+                rest = np.mod(part * self.levels / scale, 1)
+                variance += float((rest * (1 - rest)).sum()) * (scale / self.levels) ** 2
+        return Unbiased(variance / float(wide @ wide), tight=True)
+
+    def bits(self, d: int) -> Size:
+        """Limits of the mean and the worst length under the energy budget of the levels."""
+        length = min(d, self.bucket or d)
+        whole, rest = divmod(d, length)
+        mean, worst = _bucket_bits(self.levels, self.norm, self.code, length)
+        if rest:
+            last = _bucket_bits(self.levels, self.norm, self.code, rest)
+            return Size(None, whole * mean + last[0], whole * worst + last[1])
+        return Size(None, whole * mean, whole * worst)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Both norms, the three codes, with and without buckets."""
+        return (
+            cls(levels=16),
+            cls(levels=1),
+            cls(levels=4, norm="max", bucket=64, code="dense"),
+            cls(levels=127, bucket=512, code="flag"),
+        )
+
+    def _buckets(self, d: int) -> Iterator[tuple[int, int]]:
+        step = self.bucket or d
+        return ((start, min(start + step, d)) for start in range(0, d, step))
+
+    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
+        if negligible(x):
+            x = np.zeros_like(x)
+        words, code = bits32(key, x.size), _CODES[self.code]
+        levels, norms = np.zeros(x.size, np.int32), []
+        codes, lengths = _tables(self.levels)
+        bits = 0
+        for start, stop in self._buckets(x.size):
+            part = x[start:stop]
+            norm = upward(math.sqrt(energy(part))) if self.norm == "l2" else float(largest(part))
+            norms.append(norm)
+            bits += NORM_BITS
+            if norm:
+                stochastic_levels(part, float(self.levels), norm, words[start:stop], levels[start:stop])
+                bits += int(_count(levels[start:stop], code, lengths))
+        out, state = np.zeros((bits + 7) // 8, np.uint8), (np.uint64(0), 0, 0)
+        for norm, (start, stop) in zip(norms, self._buckets(x.size), strict=True):
+            state = put(out, state, int(np.float32(norm).view(np.uint32)), NORM_BITS)
+            if norm:
+                state = _write(levels[start:stop], code, codes, lengths, out, state)
+        flush(out, state)
+        return out, bits
+
+    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        buffer, position = padded(payload), 0
+        out = np.zeros(d, np.float32)
+        for start, stop in self._buckets(d):
+            if position + NORM_BITS > bits:
+                raise CorruptMessage(f"a norm is missing: {bits - position} bits remain at coordinate {start}")
+            norm = float(np.uint32(read_field(buffer, position, NORM_BITS)).view(np.float32))
+            position += NORM_BITS
+            if not math.isfinite(norm) or math.copysign(1, norm) < 0:
+                raise CorruptMessage(f"a norm must be finite and not negative; got {norm}")
+            if norm == 0:
+                continue
+            part = out[start:stop]
+            position, top = _read(buffer, position, bits, _CODES[self.code], norm / self.levels, self.levels, part)
+            if position < 0 or (self.norm == "max" and top != self.levels):
+                raise CorruptMessage(f"coordinates {start} .. {stop - 1} are not levels of 0 .. {self.levels}")
+        if position != bits:
+            raise CorruptMessage(f"{bits - position} bits are left over after the last coordinate")
+        return out
+
+
+@lru_cache(maxsize=1024)
+def _bucket_bits(levels: int, norm: str, code: str, d: int) -> tuple[float, float]:
+    """(mean, worst) limits of the bits of one bucket of d coordinates."""
+    budget = float(levels) ** 2 if norm == "l2" else float(levels) ** 2 * d
+    omega = elias.lengths_up_to(levels + 1)
+    sign = np.arange(levels + 1).clip(0, 1)
+    costs = sign + (omega if code == "dense" else np.r_[0.0, omega[:-1]]) + (code == "flag")
+    if code != "sparse":
+        return NORM_BITS + mean_cost(costs, budget, d), NORM_BITS + worst_cost(costs, budget, d)
+
+    def priced(cost: object, price: float) -> float:
+        paid = costs + price * sign
+        return elias.gap_intercept(price, d) + cost(paid, budget, d)  # type: ignore[operator]
+
+    top = float(elias.length(d + 1))
+    mean = least(lambda price: priced(mean_cost, price), 0.0, top, 24)
+    worst = least(lambda price: priced(worst_cost, price), 0.0, top, 24)
+    return NORM_BITS + mean, NORM_BITS + worst
