@@ -62,6 +62,7 @@ class Notation:
 POSITIVE = Domain()
 NONNEGATIVE = Domain(open_below=False)
 FRACTION = Domain(0, 1)  # the open unit interval
+UNIT_FROM_ZERO = Domain(0, 1, open_below=False)  # [0, 1)
 COUNT = Domain(1, open_below=False, integer=True)
 AT_LEAST_ONE = Domain(1, open_below=False)
 REAL = Domain(lower=-float("inf"))
@@ -112,3 +113,43 @@ K = _row("K", "K", "number of local steps in the whole run", "step", AT_LEAST_ON
 time_s = _row("time_s", "T", "wall-clock budget", "s")
 step_s = _row("step_s", "Y", "time of one local step", "s", NONNEGATIVE)
 delay_s = _row("delay_s", "D", "time of one averaging", "s", NONNEGATIVE)
+
+# Convergence theorems: problem class
+mu = _row("mu", r"\mu", "strong convexity constant of F", "1")
+kappa = _row("kappa", r"\kappa", "condition number L/mu", "1", AT_LEAST_ONE)
+rho = _row("rho", r"\rho", "non-convexity: every Hessian is >= -rho", "1", NONNEGATIVE)
+R0 = _row("R0", "R_0", "distance from the start to a minimiser", "1", NONNEGATIVE)
+G = _row("G", "G", "root of the largest second moment of one worker's stochastic gradient", "1", NONNEGATIVE)
+noise_growth = _row("noise_growth", r"\beta", "variance of one worker's gradient per |grad F|^2", "1", NONNEGATIVE)
+zeta = _row("zeta", r"\zeta", "second largest modulus of the eigenvalues of the mixing matrix", "1", UNIT_FROM_ZERO)
+heterogeneity = _row(
+    "heterogeneity", r"\hat\zeta", "root mean square of grad F_i - grad F over workers", "1", NONNEGATIVE
+)
+sigma2_opt = _row("sigma2_opt", r"\sigma_*^2", "mean over workers of E|g_i|^2 at the minimiser", "1", NONNEGATIVE)
+epsilon = _row("epsilon", r"\epsilon", "target accuracy, in the unit of the bounded quantity", "1")
+psi0 = _row("psi0", r"\Psi_0", "initial value of the method's Lyapunov function", "1", NONNEGATIVE)
+
+# Convergence theorems: schedules and methods
+sum_eta = _row("sum_eta", r"\Sigma_1", "sum over rounds of eta tau", "1")
+sum_eta2 = _row("sum_eta2", r"\Sigma_2", "sum over rounds of eta^2 tau", "1", NONNEGATIVE)
+sum_eta3 = _row("sum_eta3", r"\Sigma_3", "sum over rounds of eta^3 tau (tau - 1)", "1", NONNEGATIVE)
+worst_load = _row("worst_load", r"\Lambda", "largest eta L + eta^2 L^2 tau (tau - 1) of a round", "1")
+block_momentum_factor = _row("block_momentum_factor", r"\beta_{glob}", "momentum between rounds", "1", UNIT_FROM_ZERO)
+sync_probability = _row(
+    "sync_probability", "p", "probability of communicating at a step", "1", Domain(0, 1, open_above=False)
+)
+shift = _row("shift", "a", "offset of the step size 4/(mu (a + t))", "step")
+rounds = _row("rounds", "R", "number of communication rounds", "round", COUNT)
+levels = _row("levels", "s", "positive levels of a quantiser", "1", COUNT)
+kept = _row("kept", "k", "coordinates kept by a sparsifier", "1", COUNT)
+topk_gap = _row("topk_gap", r"\xi", "top-k of a mean against the mean of the top-k, per |gradient|", "1", NONNEGATIVE)
+max_norm_floor = _row("max_norm_floor", "A", "constant part of E[|g|_inf |g|_1]", "1", NONNEGATIVE)
+max_norm_growth = _row(
+    "max_norm_growth", "B", "part of E[|g|_inf |g|_1] per squared distance to the minimiser", "1", NONNEGATIVE
+)
+layer_noise = _row("layer_noise", r"\Omega_\sigma", "sum over layers of amplification times variance", "1", NONNEGATIVE)
+layer_load = _row("layer_load", r"\Omega", "largest amplification of the mean gradient over layers", "1", AT_LEAST_ONE)
+L_1 = _row("L_1", r"\|L\|_1", "sum over coordinates of the smoothness constants", "1")
+sigma_1 = _row("sigma_1", r"\|\sigma\|_1", "sum over coordinates of the standard deviations", "1", NONNEGATIVE)
+snr = _row("snr", "S", "|gradient| over standard deviation of one coordinate", "1")
+faulty_fraction = _row("faulty_fraction", "f", "fraction of workers that negate", "1", Domain(0, 0.5, open_below=False))
