@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup validate test lint clean
+.PHONY: setup validate lint test test-slow clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml constraints.txt
@@ -25,6 +25,9 @@ lint: setup
 
 test: lint
 	$(BIN)/python -m pytest
+
+test-slow: setup
+	$(BIN)/python -m pytest -m slow
 
 clean:
 	rm -rf $(VENV) build dist results .mypy_cache .pytest_cache .ruff_cache .hypothesis

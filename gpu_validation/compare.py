@@ -335,6 +335,7 @@ def predicted_seconds(timing: Timing, tau: int, processes: int) -> float:
 def exact_quadratic(record: Training) -> float:
     """The averaged squared gradient norm of the quadratic workload, in closed form."""
     from bounds import dynamics
+    from bounds.dynamics import additive
 
     from .workloads import Quadratic
 
@@ -342,7 +343,7 @@ def exact_quadratic(record: Training) -> float:
     workload = Quadratic(d=int(p["d"]), smallest=p["smallest"], noise=p["noise"], eta=p["eta"])
     ones = np.ones(workload.d)
     problem = dynamics.Quadratic(eigenvalues=workload.eigenvalues, noise=workload.noise * ones, start=ones)
-    value = dynamics.additive.mean_squared_gradient(problem, eta=workload.eta, m=record.processes, K=record.steps)
+    value = additive.mean_squared_gradient(problem, eta=workload.eta, m=record.processes, K=record.steps)
     return float(value)
 
 
