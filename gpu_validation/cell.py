@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 import torch
 
-from operators import Key, Operator
+from operators import Key, Operator, specification
 from operators.operator import canonical
 from operators.random import normal
 
@@ -23,12 +23,7 @@ from .timing import PaddedSteps
 from .workloads import Constants, Workload
 
 GRADIENT, MESSAGE, SOURCE = 0, 1, 2  # folds of a run's key
-CALIBRATION_ROUNDS = 8
-
-
-def specification(operator: Operator) -> str:
-    """How an operator is called in records: its dataclass repr, such as ``QSGD(levels=16)``."""
-    return repr(operator)
+CALIBRATION_ROUNDS = 16
 
 
 def probe(place: Place, preset: Preset, operator: Operator, source: str) -> Probe | None:
@@ -93,6 +88,7 @@ def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training 
     d = runs[0].trace[0].numel()
     own = np.array([[r.bits[place.rank], r.error2, r.norm2] for run in runs for r in run.rounds])
     rows = np.concatenate([part.numpy() for part in gather_arrays(torch.from_numpy(own))])
+    steps_s = torch.cat(gather_arrays(torch.tensor(runs[0].step_s, dtype=torch.float64)))
     means = [torch.stack(gather_arrays(torch.stack(run.trace).double())).mean(dim=0) for run in runs]
     _require_equal_anchors(runs)
     if place.rank:
@@ -119,7 +115,11 @@ def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training 
             interface_bytes=None if counter is None or after is None else after - counter,
             interface_method=METHOD,
         ),
-        timing=Timing(tuple(np.diff([0.0, *first.seconds])), float(np.mean(first.step_s)), Sample.of(delays)),
+        timing=Timing(
+            round_s=tuple(np.diff([0.0, *first.seconds]).tolist()),
+            step_s=tuple(steps_s.tolist()),
+            delay_s=Sample.of(delays),
+        ),
         curve=Curve(
             seconds=tuple(first.seconds),
             codec_bits=tuple(int(b) for b in np.cumsum([sum(r.bits) for r in first.rounds])),
@@ -164,15 +164,18 @@ def _one_seed(
 
 
 def _calibrate(place: Place, cells: Cells, operator: Operator, exchange: Exchange) -> list[float]:
-    """Seconds of single averagings of realistic deltas, each behind a fence."""
+    """Seconds of single averagings of realistic deltas, each after a padded step and behind a fence."""
     model = cells.workload.model()
     averaging = PeriodicAveraging(
         model.parameters(), tau=1, operator=operator, exchange=exchange, key=Key(cells.seeds[0], rank=place.rank)
     )
     delays = []
+    padding = PaddedSteps(cells.step_s)
     for i in range(CALIBRATION_ROUNDS + 1):
+        padding.begin()
         step = torch.from_numpy(normal(Key(i, rank=place.rank).fold(SOURCE), averaging.anchor.numel()))
         averaging.load(averaging.anchor + 0.01 * step.to(averaging.anchor))
+        padding.end()  # as in the run: an averaging follows a sleep
         fence()
         began = time.perf_counter()
         averaging.average()

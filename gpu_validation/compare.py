@@ -240,7 +240,7 @@ class _Judge:
             verdict=Verdict.HOLDS if near else Verdict.INCONCLUSIVE,
             reason="" if near else "outside 10 % of the model; the noise of a shared machine has no bound",
             unit="s",
-            theorem="Y + D / tau",
+            theorem="E max of mean Y + D / tau",
             n=per_step.n,
             decides=False,
             **where,
@@ -325,10 +325,10 @@ def _theorem_for(declared: Declared) -> tuple[Bound | None, dict[str, float]]:
 
 
 def predicted_seconds(timing: Timing, tau: int, processes: int) -> float:
-    """Seconds per iteration by the runtime model, from the measured step and the fenced averaging."""
-    from bounds.runtime import Constant, RuntimeModel
+    """Seconds per iteration by the runtime model: the slowest rank's mean over tau measured steps, and D / tau."""
+    from bounds.runtime import Empirical, RuntimeModel
 
-    model = RuntimeModel(step=Constant(timing.step_s), delay_s=timing.delay_s.mean, m=processes)
+    model = RuntimeModel(step=Empirical(timing.step_s), delay_s=timing.delay_s.mean, m=processes)
     return float(model.seconds_per_iteration(tau=tau))
 
 

@@ -104,12 +104,12 @@ class Traffic:
 class Timing:
     """Seconds per local step, measured and predicted.
 
-    round_s : duration of every round.  step_s : of a local step, padding included.  delay_s : of one
-    averaging, timed behind a fence.
+    round_s : duration of every round on rank 0.  step_s : of every local step of every rank, padding included.
+    delay_s : of one averaging, timed behind a fence, so that no wait for stragglers is in it.
     """
 
     round_s: tuple[float, ...]
-    step_s: float
+    step_s: tuple[float, ...]
     delay_s: Sample
 
 

@@ -12,9 +12,11 @@ from .records import Comparison, Probe, Training, Verdict
 
 def summary_table(records: Sequence[Probe | Training], comparisons: Sequence[Comparison]) -> Table:
     """Bits, distortion and gap on Gaussian input, and how many comparisons got each verdict."""
-    table = Table(caption="bits and distortion per coordinate on isotropic Gaussian input; gap to the limit in bits")
-    table.add_column("operator")
-    for name in ("bits", "distortion", "gap", *map(str, Verdict)):
+    table = Table(
+        caption="per coordinate, on isotropic Gaussian input: codec bits, squared error, bits above the limit"
+    )
+    table.add_column("operator", no_wrap=True)
+    for name in ("bits", "error", "gap", *(str(v).replace("_", " ") for v in Verdict)):
         table.add_column(name, justify="right")
     for operator in dict.fromkeys(record.operator for record in records):
         mine = [c for c in comparisons if c.operator == operator]

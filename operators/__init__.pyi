@@ -1,8 +1,11 @@
 from .catalogue import all_operators as all_operators
 from .catalogue import parse as parse
+from .catalogue import specification as specification
 from .compressors.identity import Identity as Identity
 from .compressors.qsgd import QSGD as QSGD
+from .compressors.randomised_sparse_dithering import RandomisedSparseDithering as RandomisedSparseDithering
 from .compressors.scaled_sign import ScaledSign as ScaledSign
+from .compressors.sparse_dithering import SparseDithering as SparseDithering
 from .compressors.top_k import TopK as TopK
 from .key import Key as Key
 from .message import CorruptMessage as CorruptMessage

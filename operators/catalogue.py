@@ -48,6 +48,16 @@ def parse(specification: str) -> Operator:
     return cls(**keywords)
 
 
+def specification(operator: Operator) -> str:
+    """The text from which ``parse`` builds this operator again: name, first field, other fields not at default."""
+    stated: list[str] = []
+    for field in (f for f in fields(operator) if f.init):  # type: ignore[arg-type]
+        value = getattr(operator, field.name)
+        if value != field.default or (not stated and value is not None):
+            stated.append(f"{field.name}={value}")
+    return operator.name + (":" + ",".join(stated) if stated else "")
+
+
 def _value(text: str) -> Any:
     for convert in (int, float):
         try:

@@ -89,7 +89,7 @@ class LogisticRegression(Digits):
         return Constants(
             L=0.5 * top + self.decay,
             sigma2=self._sigma2(start),
-            gap=float(self.objective(start)),
+            gap=float(self.objective(start).detach()),
             exact=False,
             reason="sigma2 is measured at the start and not uniform in x, and inf F is only known to be >= 0",
         )
@@ -124,7 +124,7 @@ class SmallNetwork(Digits):
         return Constants(
             L=top_curvature(self, start),
             sigma2=self._sigma2(start),
-            gap=float(self.objective(start)),
+            gap=float(self.objective(start).detach()),
             exact=False,
             reason="L is the curvature at the start only, sigma2 is not uniform in x, inf F is not known",
         )

@@ -47,7 +47,7 @@ def training(c, **change):
         final_loss=(0.04,) * 8,
         compression=c,
         traffic=Traffic(1000, 500, 500, 900, "counter"),
-        timing=Timing(round_s=(0.0402, 0.0401, 0.0399), step_s=0.0095, delay_s=sample(0.002, n=8)),
+        timing=Timing(round_s=(0.0402, 0.0401, 0.0399), step_s=(0.0095,) * 8, delay_s=sample(0.002, n=8)),
         curve=Curve((0.1,), (100,), (1.0,)),
     )
     return dataclasses.replace(record, **change)
@@ -137,7 +137,9 @@ def test_payload_must_be_equal_and_interface_not_below():
 
 def test_seconds_never_decide_and_are_never_violated():
     near = rows(training(compression()))["seconds per iteration"]
-    far = rows(training(compression(), timing=Timing((0.4, 0.4, 0.4), 0.0095, sample(0.002))))["seconds per iteration"]
+    far = rows(training(compression(), timing=Timing((0.4, 0.4, 0.4), (0.0095,) * 8, sample(0.002))))[
+        "seconds per iteration"
+    ]
 
     assert near.bound == pytest.approx(0.0095 + 0.002 / 4)
     assert (near.verdict, far.verdict) == ("HOLDS", "INCONCLUSIVE")

@@ -10,7 +10,7 @@ from gpu_validation.presets import Cells, Preset
 from gpu_validation.presets.smoke import PRESET as SMOKE
 from gpu_validation.run import COMPARISONS, MEASUREMENTS, OK, REPORT, VIOLATED, execute
 from gpu_validation.workloads import Quadratic
-from operators import Identity, RandomisedSparseDithering
+from operators import Identity, RandomisedSparseDithering, specification
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -52,7 +52,7 @@ def test_smoke_preset_holds_and_leaves_its_files(tmp_path):
     assert {c["verdict"] for c in compared} <= {"HOLDS", "VIOLATED", "INCONCLUSIVE", "OUT_OF_SCOPE"}
     assert outcome.counts["VIOLATED"] == 0
     for operator in SMOKE.operators:
-        held = {c["quantity"] for c in compared if c["operator"] == repr(operator) and c["verdict"] == "HOLDS"}
+        held = {c["quantity"] for c in compared if c["operator"] == specification(operator) and c["verdict"] == "HOLDS"}
         assert any(q.startswith("codec bits") for q in held)
         assert any(q.startswith("payload bytes") for q in held)
         assert any(q.startswith("distortion") for q in held)
@@ -62,11 +62,11 @@ def test_a_false_claim_is_convicted_with_operator_claim_and_measurement(tmp_path
     outcome = execute(small(Boaster(omega=1.0)), tmp_path)
 
     assert outcome.exit_code == VIOLATED
-    assert "Boaster(omega=1.0)" in outcome.message
+    assert "boaster:omega=1.0" in outcome.message
     assert "Unbiased claim: distortion, mean measured" in outcome.message
     assert "bound 0.5" in outcome.message
     accused = [c for c in lines(tmp_path / "small" / COMPARISONS) if c["verdict"] == "VIOLATED"]
-    assert {c["operator"] for c in accused} == {"Boaster(omega=1.0)"}
+    assert {c["operator"] for c in accused} == {"boaster:omega=1.0"}
 
 
 def test_the_same_seeds_give_the_same_bits_and_losses(tmp_path):
