@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+import torch
 
 from operators import Key, Message
 
@@ -61,3 +63,44 @@ def bitstring() -> Callable[[Message], str]:
 def float_field() -> Callable[[float], str]:
     """A binary32 number as 32 zeros and ones."""
     return lambda value: "".join(f"{byte:08b}" for byte in struct.pack(">f", value))
+
+
+def _support(mask: list[bool]) -> str:
+    d, k = len(mask), sum(mask)
+    if k in (0, d):
+        return ""
+    if d <= 64:
+        rank = sum(math.comb(i, j + 1) for j, i in enumerate(i for i in range(d) if mask[i]))
+        width = (math.comb(d, k) - 1).bit_length()
+        return f"{rank:0{width}b}" if width else ""
+    low, width, shift = 0, 2**64 - 1, 0
+    for i in range(d):
+        n = d - i
+        if k in (0, n):
+            break
+        before = width // n * k
+        low, width, k = (low, before, k - 1) if mask[i] else (low + before, width - before, k)
+        while width < 2**56:
+            low, width, shift = low << 8, width << 8, shift + 8
+    for t in range(1, 64):
+        value = -(-low >> (64 - t))
+        if (value + 1) << (64 - t) <= low + width:
+            return f"{value:0{shift + t}b}"
+    raise AssertionError
+
+
+@pytest.fixture
+def support_field() -> Callable[[list[bool]], str]:
+    """The support code with integers of any length: enumerative rank, or the range coder without carries."""
+    return _support
+
+
+@pytest.fixture
+def message_of() -> Callable[[str], Message]:
+    """A message from a text of zeros and ones."""
+
+    def build(text: str) -> Message:
+        raw = int((text + "0" * (-len(text) % 8)) or "0", 2).to_bytes((len(text) + 7) // 8, "big")
+        return Message(torch.tensor(list(raw), dtype=torch.uint8), len(text))
+
+    return build

@@ -1,0 +1,143 @@
+"""The wire of Sparse Dithering: scale, number of non-zeros, signs, unary levels, support."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numba
+import numpy as np
+
+from ..bitstream import BitReader, flush, padded, put, window
+from ..message import CorruptMessage
+from ..sizing import SLACK, least
+from .support import RANKED, decode_support, encode_support
+
+SCALE_BITS = 31  # binary32 without its sign
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+@numba.njit(cache=True, nogil=True)
+def _count(levels):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    k, total = 0, 0
+    for n in levels:
+        k += n != 0
+        total += abs(n)
+    return k, total
+
+
+@numba.njit(cache=True, nogil=True)
+def _write(pattern, count, count_bits, levels, tail, tail_bits, out):  # type: ignore[no-untyped-def]  # pragma: no cover
+    state = put(out, (np.uint64(0), 0, 0), pattern, SCALE_BITS)
+    if count_bits > 32:
+        state = put(out, state, count >> 32, count_bits - 32)
+        count, count_bits = count & 0xFFFFFFFF, 32
+    state = put(out, state, count, count_bits)
+    for n in levels:
+        if n != 0:
+            state = put(out, state, n < 0, 1)
+    for n in levels:
+        if n != 0:
+            ones = abs(n) - 1
+            while ones >= 31:
+                state = put(out, state, 0x7FFFFFFF, 31)
+                ones -= 31
+            state = put(out, state, ((1 << ones) - 1) << 1, ones + 1)
+    whole = tail_bits >> 3
+    for j in range(whole):
+        state = put(out, state, tail[j], 8)
+    if tail_bits & 7:
+        state = put(out, state, tail[whole] >> (8 - (tail_bits & 7)), tail_bits & 7)
+    flush(out, state)
+
+
+def write(scale: float, levels: np.ndarray, base: int) -> tuple[np.ndarray, int]:
+    """(payload, bits) of a positive binary32 scale and signed levels; the count field holds k - base."""
+    k, total = _count(levels)
+    tail, tail_bits = encode_support(levels, k)
+    count_bits = (levels.size - base).bit_length()
+    bits = SCALE_BITS + count_bits + k + total + tail_bits
+    out = np.zeros((bits + 7) // 8, np.uint8)
+    _write(int(np.float32(scale).view(np.uint32)), k - base, count_bits, levels, tail, tail_bits, out)
+    return out, bits
+
+
+@numba.njit(cache=True, nogil=True)
+def _read_levels(buffer, position, end, most, levels):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Signs, then unary levels, of all non-zeros; returns the next position, or -1 if corrupt."""
+    k = levels.size
+    if position + 2 * k > end:
+        return -1
+    signs = position
+    position += k
+    for j in range(k):
+        n = 1
+        while True:
+            w = window(buffer, position)
+            seen = 0
+            while seen < 56 and w >> np.uint64(63):
+                w <<= np.uint64(1)
+                seen += 1
+            n += seen
+            position += seen
+            if n > most or position >= end:
+                return -1
+            if seen < 56:
+                break
+        position += 1
+        levels[j] = -n if window(buffer, signs + j) >> np.uint64(63) else n
+    return position
+
+
+@numba.njit(cache=True, nogil=True)
+def _place(mask, levels, step, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    j = 0
+    for i in range(mask.size):
+        if mask[i]:
+            out[i] = np.float32(step * levels[j])
+            j += 1
+
+
+def read(payload: np.ndarray, bits: int, d: int, base: int, spacing: float, most: int) -> np.ndarray:
+    """The float32 vector scale * spacing * levels.  Raises CorruptMessage for anything ``write`` cannot write."""
+    out = np.zeros(d, np.float32)
+    reader = BitReader(payload, bits)
+    scale = float(np.uint32(reader.read(SCALE_BITS)).view(np.float32))
+    if not math.isfinite(scale):
+        raise CorruptMessage(f"the scale must be finite; got {scale}")
+    if scale == 0:
+        reader.finish()
+        return out
+    k = reader.read((d - base).bit_length()) + base
+    if k > d:
+        raise CorruptMessage(f"{k} coordinates of {d} are said to be non-zero")
+    if reader.remaining < 2 * k:
+        raise CorruptMessage(f"{k} signs and levels take at least {2 * k} bits; {reader.remaining} remain")
+    buffer, levels = padded(payload), np.empty(k, np.int64)
+    position = _read_levels(buffer, reader.position, bits, most, levels)
+    if position < 0:
+        raise CorruptMessage(f"the message does not hold {k} signs and levels of 1 .. {most}")
+    mask = decode_support(buffer, position, bits, d, k)
+    if k and scale * spacing * float(np.abs(levels).max()) > _LARGEST:
+        raise CorruptMessage("a decoded value exceeds binary32")
+    _place(mask, levels, scale * spacing, out)
+    return out
+
+
+def ends_bits(d: int, base: int) -> int:
+    """Scale, count, and the most that a support's code exceeds log2 C(d, k)."""
+    return SCALE_BITS + (d - base).bit_length() + (1 if d <= RANKED else 2)
+
+
+def per_coordinate(cost: Callable[[float], float], budget: float) -> float:
+    """min over t of log2(1 + 2^(1 + M(t))) + t * budget, the worst of H(q) + q + unary bits a coordinate.
+
+    cost(t) = M(t) = max_n (n - t e(n)) where e(n) is the energy, in squared steps, that level n >= 1 needs at
+    least; budget : energy a coordinate.  From log2 C(d, k) <= -k log2 p - (d - k) log2(1 - p) for every p, with
+    the p that equalises the two cases, and one Lagrange multiplier.
+    """
+    return SLACK * least(lambda log: _softplus(1 + cost(math.exp(log))) + math.exp(log) * budget, -30.0, 10.0, 80)
+
+
+def _softplus(bits: float) -> float:
+    return float(np.logaddexp2(0.0, bits))
