@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .checks import nonnegative
+from .checks import nonnegative, positive_integer
 from .law import Law
 
 
@@ -40,9 +40,18 @@ class Constant(Law):
         """The time itself."""
         return self.mean
 
+    @property
+    def upper_s(self) -> float:
+        """The time itself."""
+        return self.mean
+
     def sf(self, t: Any) -> np.ndarray:
         """1 before the time, 0 from it on."""
         return np.where(np.asarray(t, float) < self.mean, 1.0, 0.0)
+
+    def excess(self, t: float) -> float:
+        """What is missing to the time."""
+        return max(self.mean - t, 0.0)
 
     def quantile(self, tail: float) -> float:
         """The time itself."""
@@ -59,3 +68,8 @@ class Constant(Law):
     def single_max(self, m: int) -> float:
         """The time itself."""
         return self.mean
+
+    def expected_max_above(self, floor_s: float, *, m: int) -> float:
+        """The larger of the two times."""
+        positive_integer("m", m)
+        return max(self.mean, nonnegative("floor_s", floor_s))

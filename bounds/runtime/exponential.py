@@ -44,6 +44,10 @@ class Exponential(Law):
         """exp(-t/mean)."""
         return np.exp(-np.maximum(np.asarray(t, float), 0) / self.mean)
 
+    def excess(self, t: float) -> float:
+        """mean times the tail: the law has no memory."""
+        return self.mean * float(self.sf(t))
+
     def quantile(self, tail: float) -> float:
         """-mean log(tail)."""
         return -self.mean * float(np.log(tail))

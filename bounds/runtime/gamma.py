@@ -47,6 +47,13 @@ class Gamma(Law):
 
         return gammaincc(self.shape, np.maximum(np.asarray(t, float), 0) / self.scale)
 
+    def excess(self, t: float) -> float:
+        """E max(Y - t, 0) = shape scale Q(shape + 1, t/scale) - t Q(shape, t/scale)."""
+        from scipy.special import gammaincc
+
+        x = t / self.scale
+        return self.scale * max(float(self.shape * gammaincc(self.shape + 1, x) - x * gammaincc(self.shape, x)), 0.0)
+
     def quantile(self, tail: float) -> float:
         """By inversion of the upper incomplete gamma function."""
         from scipy.special import gammainccinv

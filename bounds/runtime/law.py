@@ -26,6 +26,10 @@ class StepTime(ABC):
         m, tau : integers >= 1.  Raises ValueError otherwise.
         """
 
+    @abstractmethod
+    def expected_max_above(self, floor_s: float, *, m: int) -> float:
+        """E max(Y_1, ..., Y_m, floor_s): the maximum of m single steps and a fixed time, in seconds."""
+
 
 class Law(StepTime):
     """A law of one step's time, drawn independently for every step and worker; a frozen dataclass.
@@ -48,9 +52,18 @@ class Law(StepTime):
         """The left end of the support, in seconds."""
         return 0.0
 
+    @property
+    def upper_s(self) -> float:
+        """The right end of the support, in seconds."""
+        return np.inf
+
     @abstractmethod
     def sf(self, t: Any) -> np.ndarray:
         """P(Y > t), accurate in relative terms in the far tail; t in seconds, any shape."""
+
+    @abstractmethod
+    def excess(self, t: float) -> float:
+        """E max(Y - t, 0), the integral of the tail from t on, in seconds; t >= ``lower_s``."""
 
     @abstractmethod
     def quantile(self, tail: float) -> float:
@@ -63,6 +76,15 @@ class Law(StepTime):
     def sum_law(self, tau: int) -> Law | None:
         """The law of the sum of tau steps where it is in the package, else None (then FFT is used)."""
         return self if tau == 1 else None
+
+    def lattice(self, width_s: float, cells: int) -> np.ndarray:
+        """Masses at lower_s, lower_s + width_s, ..., shape (cells,), with the mean of the law kept.
+
+        Every infinitesimal mass goes to its two neighbours in proportion; what lies beyond is left out.
+        """
+        from .convolution import split_tail
+
+        return split_tail(self, width_s, cells)
 
     def single_max(self, m: int) -> float:
         """Expected maximum of m single draws: a closed form where there is one, else quadrature."""
@@ -79,13 +101,13 @@ class Law(StepTime):
         return _expected_max(self, positive_integer("m", m), positive_integer("tau", tau))
 
     def expected_max_above(self, floor_s: float, *, m: int) -> float:
-        """E max(Y_1, ..., Y_m, floor_s): the maximum of m single steps and a fixed time, in seconds."""
+        """E max(Y_1, ..., Y_m, floor_s), in seconds; infinite if the mean is."""
         from .quadrature import expected_max_of
 
-        floor_s = nonnegative("floor_s", floor_s)
-        if floor_s <= self.lower_s:
+        m, floor_s = positive_integer("m", m), nonnegative("floor_s", floor_s)
+        if floor_s <= self.lower_s or self.mean_s == np.inf:
             return self.expected_max(m=m)
-        return expected_max_of(self, positive_integer("m", m), floor_s=floor_s)
+        return expected_max_of(self, m, floor_s=floor_s)
 
 
 @lru_cache(maxsize=4096)
@@ -94,7 +116,7 @@ def _expected_max(law: Law, m: int, tau: int) -> float:
         return law.mean_s
     total = law.sum_law(tau)
     if total is not None:
-        return total.single_max(m) / tau
+        return float(total.single_max(m)) / tau
     from .convolution import expected_max_of_sum
 
-    return expected_max_of_sum(law, m, tau) / tau
+    return float(expected_max_of_sum(law, tau, m)) / tau

@@ -53,6 +53,44 @@ class RuntimeModel:
         compute_s = self.step.expected_max(m=self._workers(m), tau=tau)
         return compute_s + self.seconds_per_averaging(m=m, bits=bits) / tau
 
+    def seconds_per_overlapped_step(
+        self, *, backward_fraction: float, m: int | None = None, bits: float | None = None
+    ) -> float:
+        """Mean time of one fully synchronous step that communicates during the backward pass, in seconds.
+
+        backward_fraction : share phi of a step spent in the backward pass, 0 < phi <= 1.  bits : length of one
+        worker's gradient message.  With M the slowest worker's step time and D the mean communication time this is
+        E[(1 - phi) M + max(phi M, D)]: communication starts when the slowest worker begins its backward pass.
+        """
+        if not 0 < backward_fraction <= 1:
+            raise ValueError(f"backward_fraction must satisfy 0 < phi <= 1; got {backward_fraction}")
+        workers = self._workers(m)
+        communication_s = self.seconds_per_averaging(m=workers, bits=bits)
+        longer_s = self.step.expected_max_above(communication_s / backward_fraction, m=workers)
+        return (1 - backward_fraction) * self.step.expected_max(m=workers) + backward_fraction * longer_s
+
+    def speed_up(self, *, tau: int, m: int | None = None, bits: float | None = None) -> float:
+        """c(1)/c(tau): how many times faster a local step is than a fully synchronous one without overlap."""
+        synchronous_s = self.seconds_per_iteration(tau=1, m=m, bits=bits)
+        return synchronous_s / self.seconds_per_iteration(tau=tau, m=m, bits=bits)
+
+    def speed_up_over_overlap(
+        self,
+        *,
+        tau: int,
+        backward_fraction: float,
+        m: int | None = None,
+        bits: float | None = None,
+        gradient_bits: float | None = None,
+    ) -> float:
+        """The same against synchronous steps that hide communication behind the backward pass: never larger.
+
+        bits : of the averaged model's message; gradient_bits : of the gradient's (default: the same).
+        """
+        gradient_bits = bits if gradient_bits is None else gradient_bits
+        baseline_s = self.seconds_per_overlapped_step(backward_fraction=backward_fraction, m=m, bits=gradient_bits)
+        return baseline_s / self.seconds_per_iteration(tau=tau, m=m, bits=bits)
+
     def _workers(self, m: int | None) -> int:
         if m is None:
             m = self.m

@@ -38,3 +38,22 @@ def test_missing_facts_are_named():
         model.seconds_per_iteration(tau=0, m=4, bits=8)
     with pytest.raises(ValueError, match="delay_s must be finite and >= 0; got delay_s = -1"):
         RuntimeModel(Constant(1.0), delay_s=-1)
+
+
+def test_overlap_of_constant_times_is_the_published_ratio():
+    model = RuntimeModel(Constant(3.0), delay_s=5.0, m=4)
+    forward, backward = 1.0, 2.0
+    baseline = model.seconds_per_overlapped_step(backward_fraction=backward / 3.0)
+    assert baseline == pytest.approx(forward + max(backward, 5.0))
+    speed_up = model.speed_up_over_overlap(tau=10, backward_fraction=backward / 3.0)
+    assert speed_up == pytest.approx((forward + 5.0) / (3.0 + 0.5))
+    assert speed_up < model.speed_up(tau=10)
+
+
+def test_overlap_hides_a_short_message_and_never_all_of_a_long_one():
+    short, long = (RuntimeModel(Exponential(1.0), delay_s=D, m=4) for D in (1e-9, 50.0))
+    step = Exponential(1.0).expected_max(m=4)
+    assert short.seconds_per_overlapped_step(backward_fraction=0.6) == pytest.approx(step)
+    assert long.seconds_per_overlapped_step(backward_fraction=0.6) == pytest.approx(0.4 * step + 50.0)
+    with pytest.raises(ValueError, match="0 < phi <= 1; got 0"):
+        short.seconds_per_overlapped_step(backward_fraction=0)
