@@ -1,0 +1,20 @@
+"""Accelerated DIANA: the optimal dependence on the condition number with independent unbiased compressors."""
+
+import sympy as sp
+
+from ..bound import Bound, Example, Reference, Side, Status
+from ..symbols import epsilon, kappa, m, omega
+
+adiana = Bound(
+    name="adiana",
+    quantity="steps to relative accuracy epsilon, accelerated DIANA, strongly convex, up to a constant",
+    side=Side.UPPER,
+    value=(omega + (1 + omega / sp.sqrt(m)) * sp.sqrt(kappa)) * sp.log(1 / epsilon),
+    assuming=(sp.Lt(epsilon, 1),),
+    reference=Reference("he2023", "refined rate of the method of Li et al. 2020", arxiv="2305.16297"),
+    status=Status.RECALLED,
+    examples=(Example({"kappa": 16, "omega": 4, "m": 4, "epsilon": "0.01"}, "73.6827", "16 ln(100) by hand"),),
+    unit="step",
+    note="Recalled, and known up to an absolute constant only.",
+    latex_name="K",
+)

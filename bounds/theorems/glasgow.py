@@ -1,0 +1,22 @@
+"""Sharp bounds for federated averaging: local SGD itself cannot beat its known upper bound, up to a constant."""
+
+from ..bound import Bound, Example, Reference, Side, Status
+from .woodworth_upper import woodworth_upper
+
+glasgow = Bound(
+    name="glasgow",
+    quantity="E F - inf F of local SGD with tuned step size on the worst convex homogeneous problem, up to a constant",
+    side=Side.LOWER,
+    value=woodworth_upper.value,
+    reference=Reference("glasgow2022", "homogeneous convex case", arxiv="2111.03741"),
+    status=Status.RECALLED,
+    examples=(
+        Example(
+            {"L": 1, "R0": 1, "sigma2": 1, "m": 1, "tau": 1, "rounds": 64},
+            "0.203125",
+            "by hand: 1/64 + 1/8 + 1/16",
+        ),
+    ),
+    note="Recalled, and known up to an absolute constant only; each term is also capped by L R0^2.  "
+    "Third-order smoothness of F improves the rate.",
+)

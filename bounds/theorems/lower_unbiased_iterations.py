@@ -1,0 +1,20 @@
+"""Lower bound on the steps of any algorithm with unbiased compression of constant omega, non-convex stochastic."""
+
+from ..bound import Bound, Example, Reference, Side, Status
+from ..symbols import L, epsilon, gap, m, omega, sigma2
+
+lower_unbiased_iterations = Bound(
+    name="lower_unbiased_iterations",
+    quantity="steps until E|grad F|^2 <= epsilon with unbiased compression, worst non-convex problem, up to a constant",
+    side=Side.LOWER,
+    value=L * gap * sigma2 / (m * epsilon**2) + (1 + omega) * L * gap / epsilon,
+    reference=Reference("huang2022", "Theorem 1", arxiv="2206.03665"),
+    status=Status.RECALLED,
+    examples=(
+        Example({"L": 1, "gap": 1, "sigma2": 4, "m": 4, "epsilon": "0.5", "omega": 3}, "12.0000", "by hand: 4 + 8"),
+    ),
+    unit="step",
+    note="Recalled, and known up to an absolute constant only.  It allows compressors that depend on each other; "
+    "independent ones can do better (see marina).",
+    latex_name="K",
+)
