@@ -1,3 +1,7 @@
+from .aggregate.aggregate import Aggregate as Aggregate
+from .aggregate.mean import Mean as Mean
+from .catalogue import all_aggregates as all_aggregates
+from .catalogue import all_feedbacks as all_feedbacks
 from .catalogue import all_operators as all_operators
 from .catalogue import parse as parse
 from .catalogue import specification as specification
@@ -7,6 +11,9 @@ from .compressors.randomised_sparse_dithering import RandomisedSparseDithering a
 from .compressors.scaled_sign import ScaledSign as ScaledSign
 from .compressors.sparse_dithering import SparseDithering as SparseDithering
 from .compressors.top_k import TopK as TopK
+from .feedback.ef21 import EF21 as EF21
+from .feedback.error_feedback import ErrorFeedback as ErrorFeedback
+from .feedback.feedback import Feedback as Feedback
 from .key import Key as Key
 from .message import CorruptMessage as CorruptMessage
 from .message import Message as Message

@@ -4,24 +4,45 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
+from .aggregate.aggregate import Aggregate
+from .feedback.feedback import Feedback
 from .operator import Operator
+
+T = TypeVar("T", Operator, Feedback, Aggregate)
+
+
+def _exported(base: type[T]) -> dict[str, type[T]]:
+    """Catalogue name -> class, for every final subclass of ``base`` that the package exports, sorted by name."""
+    import operators
+
+    found: dict[str, type[T]] = {}
+    for attribute in dir(operators):
+        value = getattr(operators, attribute)
+        if isinstance(value, type) and issubclass(value, base) and value is not base:
+            if value.name in found:
+                raise ValueError(f"two classes are called {value.name!r}")
+            found[value.name] = value
+    return dict(sorted(found.items()))
 
 
 @lru_cache(maxsize=1)
 def all_operators() -> dict[str, type[Operator]]:
-    """Catalogue name -> class, for every operator that the package exports, sorted by name."""
-    import operators
+    """Catalogue name -> class of every operator, sorted by name."""
+    return _exported(Operator)  # type: ignore[type-abstract]
 
-    found: dict[str, type[Operator]] = {}
-    for attribute in dir(operators):
-        value = getattr(operators, attribute)
-        if isinstance(value, type) and issubclass(value, Operator) and value is not Operator:
-            if value.name in found:
-                raise ValueError(f"two operators are called {value.name!r}")
-            found[value.name] = value
-    return dict(sorted(found.items()))
+
+@lru_cache(maxsize=1)
+def all_feedbacks() -> dict[str, type[Feedback]]:
+    """Catalogue name -> class of every feedback method, sorted by name."""
+    return _exported(Feedback)  # type: ignore[type-abstract]
+
+
+@lru_cache(maxsize=1)
+def all_aggregates() -> dict[str, type[Aggregate]]:
+    """Catalogue name -> class of every aggregation, sorted by name."""
+    return _exported(Aggregate)  # type: ignore[type-abstract]
 
 
 def parse(specification: str) -> Operator:

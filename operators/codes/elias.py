@@ -50,7 +50,7 @@ def length(n):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
 @numba.njit(cache=True, nogil=True)
 def parse(window):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """(n, length) of the code at the top of a 64-bit window; length 0 if there is none within 57 bits."""
-    n, used = 1, 0
+    n, used = np.int64(1), np.int64(0)
     while True:
         if used > 56:
             return 0, 0
@@ -65,7 +65,7 @@ def parse(window):  # type: ignore[no-untyped-def]  # pragma: no cover - compile
 
 @numba.njit(cache=True, nogil=True)
 def lengths_up_to(n):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Bits of the codes of 1 .. n, float64, shape (n,)."""
+    """Bits of the codes of 1 .. n: float64, shape (n,)."""
     out = np.empty(n)
     for i in range(n):
         out[i] = length(i + 1)

@@ -1,0 +1,1 @@
+"""Merging the messages of n workers into one, one method per file."""

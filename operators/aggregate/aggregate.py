@@ -1,0 +1,87 @@
+"""The contract of a merger: n messages of the workers in, one message for all of them out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+import torch
+
+from bounds.claims import Claim
+
+from ..key import Key
+from ..message import Message
+from ..operator import Operator
+
+Topology = Literal["star", "tree"]
+
+
+class Aggregate(ABC):
+    """What the workers send, how it is merged, what they receive; subclasses are frozen, final dataclasses.
+
+    Each worker sends ``uplink.encode(x, key=its own key)``; ``merge`` gives one message, which everybody decodes
+    with ``downlink`` and the key ``server_key(keys)``.  Workers are ordered by their place in the sequence, and a
+    merge depends on nothing else.
+
+    name : the catalogue name ("majority_vote").
+    topology : "star" (a server sees all messages) or "tree" (pairs are merged, in the order of the workers).
+    """
+
+    name: ClassVar[str]
+    topology: ClassVar[Topology]
+
+    @property
+    @abstractmethod
+    def uplink(self) -> Operator:
+        """The operator of the workers' messages."""
+
+    @property
+    @abstractmethod
+    def downlink(self) -> Operator:
+        """The operator of the merged message."""
+
+    @abstractmethod
+    def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
+        """One message from n >= 1, in the order of the workers; keys : the n encoders' keys.
+
+        Raises ValueError for no message or another number of keys, CorruptMessage for a damaged message.
+        """
+
+    def claim_mean(self, d: int, n: int) -> Claim:
+        """What the decoded merge promises about the mean of n vectors x_i.
+
+        The constants multiply the mean energy (1/n) sum |x_i|^2 and assume randomness that is independent
+        between the workers.
+        """
+        from bounds.claims import NoClaim
+
+        return NoClaim(f"{self.name} does not estimate the mean")
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Instances valid for every d >= 1 and n >= 1."""
+
+    def decoded(self, messages: Sequence[Message], d: int, keys: Sequence[Key]) -> np.ndarray:
+        """The workers' vectors as the server sees them: float32 array, shape (n, d)."""
+        check(messages, keys)
+        return np.stack([self.uplink.decode(m, d=d, key=k).numpy() for m, k in zip(messages, keys, strict=True)])
+
+    def round(self, vectors: Sequence[torch.Tensor], *, keys: Sequence[Key]) -> torch.Tensor:
+        """Encode at every worker, merge, decode: float32 tensor, shape (d,)."""
+        messages = [self.uplink.encode(x, key=k) for x, k in zip(vectors, keys, strict=True)]
+        d = vectors[0].numel()
+        return self.downlink.decode(self.merge(messages, d=d, keys=keys), d=d, key=server_key(keys))
+
+
+def server_key(keys: Sequence[Key]) -> Key:
+    """The stream of the merger: shared by all ranks, independent of every worker's."""
+    return keys[0].shared().fold(0)
+
+
+def check(messages: Sequence[Message], keys: Sequence[Key]) -> None:
+    """Raises ValueError unless there are as many keys as messages, and at least one."""
+    if not messages or len(messages) != len(keys):
+        raise ValueError(f"give n >= 1 messages and as many keys; got {len(messages)} and {len(keys)}")

@@ -1,0 +1,50 @@
+"""Error feedback: add to the next vector what the last message left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Self
+
+import torch
+
+from ..compressors.scaled_sign import ScaledSign
+from ..compressors.top_k import TopK
+from ..key import Key
+from ..message import Message
+from ..operator import Operator
+from .feedback import Feedback, State, vector
+
+
+@dataclass(frozen=True)
+class ErrorFeedback(Feedback):
+    """Send C(x + e) and keep e <- x + e - decoded; with ScaledSign this is EF-signSGD.
+
+    operator : any; convergence needs a contractive one.  x is the step itself (learning rate times gradient).
+    The sum of all decoded vectors plus e is the sum of all inputs, up to binary32 rounding of e.  If
+    E|x|^2 <= G^2 and E|C(p) - p|^2 <= alpha |p|^2, then E|e|^2 <= 4 alpha/(1 - alpha)^2 G^2
+    (Stich et al. 2018; Karimireddy et al. 2019, Lemma 3).
+    """
+
+    operator: Operator = field(default_factory=ScaledSign)
+
+    name = "ef"
+
+    def init(self, d: int) -> State:
+        """Nothing is owed yet."""
+        return {"residual": torch.zeros(d)}
+
+    def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
+        """Compress x plus the residual."""
+        wanted = vector(x, state, "residual") + state["residual"]
+        message = self.operator.encode(wanted, key=key)
+        decoded = self.operator.decode(message, d=wanted.numel(), key=key)
+        return {"residual": wanted - decoded}, message
+
+    def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
+        """The decoded message; the receiver remembers nothing."""
+        return state, self.operator.decode(message, d=d, key=key)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """EF-signSGD and top-k with memory."""
+        return cls(ScaledSign()), cls(TopK(fraction=0.01))

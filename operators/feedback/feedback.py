@@ -1,0 +1,67 @@
+"""The contract of a compressor with memory: pure functions of a state that each end keeps for itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar, Self
+
+import torch
+
+from ..key import Key
+from ..message import Message
+from ..operator import Operator, Size
+
+State = Mapping[str, torch.Tensor]
+
+
+class Feedback(ABC):
+    """A sender and a receiver of a sequence of vectors; subclasses are frozen, final dataclasses.
+
+    A state is a mapping of names to tensors: ``torch.save`` stores it and ``torch.load(weights_only=True)``
+    restores it.  No method changes the state it is given.  The sender's state starts as ``init(d)``, the
+    receiver's as ``init_receiver(d)``; a method whose receiver keeps nothing starts it empty.
+
+    name : the catalogue name ("ef").
+    operator : what compresses each message.
+    """
+
+    name: ClassVar[str]
+    operator: Operator
+
+    @abstractmethod
+    def init(self, d: int) -> State:
+        """The sender's state before its first message of dimension d."""
+
+    def init_receiver(self, d: int) -> State:
+        """The receiver's state before its first message; empty unless the method needs one."""
+        return {}
+
+    @abstractmethod
+    def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
+        """Compress the next vector: (sender's new state, message).
+
+        x : float tensor, shape (d,).  key : as for the operator; give every step another one.
+        Raises what ``Operator.encode`` raises, and ValueError if x and the state differ in dimension.
+        """
+
+    @abstractmethod
+    def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
+        """Rebuild: (receiver's new state, float32 tensor of shape (d,)).  Raises what ``Operator.decode`` raises."""
+
+    def bits(self, d: int) -> Size:
+        """Length of one message at dimension d."""
+        return self.operator.bits(d)
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Instances valid for every d >= 1."""
+
+
+def vector(x: torch.Tensor, state: State, name: str) -> torch.Tensor:
+    """x as a flat float32 tensor.  Raises ValueError if the state's tensor ``name`` has another length."""
+    flat = x.detach().reshape(-1).to(torch.float32)
+    if flat.numel() != state[name].numel():
+        raise ValueError(f"the state is for d = {state[name].numel()}; got x with d = {flat.numel()}: call init again")
+    return flat
