@@ -22,7 +22,7 @@ class Budget:
     false_alarm: float = 1e-6
     draws: int = 3000
     evaluations: int = 4096
-    seconds: float = 6.0
+    seconds: float = 4.0
     sizes: tuple[int, ...] = (1, 2, 7, 8, 9, 64, 1000, 4097)
     drawn_sizes: tuple[int, ...] = (1, 2, 7, 8, 65)
     drawn: int = 6
@@ -38,7 +38,7 @@ class Budget:
     @classmethod
     def quick(cls) -> Budget:
         """About a second: a smoke test while writing an operator."""
-        return cls(draws=400, evaluations=512, seconds=0.6, sizes=(1, 2, 9, 65), drawn_sizes=(2, 8), drawn=2, search=15)
+        return cls(draws=400, evaluations=512, seconds=0.5, sizes=(1, 2, 9, 65), drawn_sizes=(2, 8), drawn=2, search=15)
 
     @classmethod
     def deep(cls) -> Budget:

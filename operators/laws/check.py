@@ -1,0 +1,58 @@
+"""One line from a compressor to a verdict."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection
+from typing import Any
+
+from .budget import Budget
+from .law import Context
+from .subject import Array, ClaimSource, Subject
+from .suite import LAWS, statistical_laws
+from .verdict import Report
+
+
+def check(
+    op: Any,
+    *,
+    claim: ClaimSource = None,
+    budget: Budget | None = None,
+    array: Array = "torch",
+    seed: int | None = None,
+    laws: Collection[str] | None = None,
+) -> Report:
+    """Judge a compressor by every law that applies to it.
+
+    op : an Operator; an object with ``encode(x, [key=])`` and ``decode(message, [d=], [key=])``; or a function
+    ``x -> x_hat`` with its own randomness, which receives a 1-d float32 torch tensor (``array="numpy"``: an array).
+    claim : one of ``bounds.claims``, or a function of d; the default is ``op.claim``.  A claim without d is taken
+    to hold at every d tried (among them 1, sizes above 64 and sizes that are no power of two).
+    budget : what may be spent (``Budget.quick()``, ``Budget()``, ``Budget.deep()``).
+    seed : replays a report; without it every call draws afresh.  laws : names of the laws to run, all by default.
+    Returns a Report whose ``ok`` is false with probability at most ``budget.false_alarm`` if the claim is true.
+    Raises TypeError for what is no compressor, ValueError for an unknown law.
+    """
+    budget = Budget() if budget is None else budget
+    seed = secrets.randbits(32) if seed is None else seed
+    known = {law.name for law in LAWS}
+    unknown = set(laws or ()) - known
+    if unknown:
+        raise ValueError(f"unknown law {sorted(unknown)[0]!r}; known: {', '.join(sorted(known))}")
+    subject = Subject(op, claim, array)
+    context = Context(budget, seed, parts=statistical_laws())
+    verdicts = tuple(law.run(subject, context) for law in LAWS if laws is None or law.name in laws)
+    return Report(subject.name, seed, verdicts, _line(subject, claim, budget, array, seed, laws))
+
+
+def _line(
+    subject: Subject, claim: ClaimSource, budget: Budget, array: str, seed: int, laws: Collection[str] | None
+) -> str:
+    arguments = [subject.name, f"seed={seed}", f"budget={budget!r}"]
+    if claim is not None:
+        arguments.append(f"claim={claim!r}" if not callable(claim) else "claim=...")
+    if array != "torch":
+        arguments.append(f'array="{array}"')
+    if laws is not None:
+        arguments.append(f"laws={sorted(laws)!r}")
+    return f"operators.laws.check({', '.join(arguments)})"

@@ -1,0 +1,68 @@
+"""Law: where each coordinate has its own random word, mean and error are computed exactly and match the claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from bounds.claims import Unbiased
+
+from .eprocess import SLACK
+from .examples import Example, at_the_ends, drawn, structured
+from .law import Context, Law, Undecided, Violation, second_moment
+from .marginals import Marginals, marginals
+from .subject import Subject
+from .tape import Controlled
+
+
+RESOLUTION = 2.0**-24  # coarsest uniform number in use: probabilities are multiples of it
+
+
+class ExactMarginals(Law):
+    """E C(x)_i = x_i for every i if unbiased, and E|C(x) - x|^2 as claimed, without any statistics."""
+
+    name = "exact-marginals"
+    needs = "operator"
+
+    def applies(self, subject: Subject) -> str | None:
+        """Needs an operator with a claim about the mean or the error."""
+        reason = super().applies(subject)
+        if reason is None and second_moment(subject.claim(1)) is None and second_moment(subject.claim(64)) is None:
+            return "nothing is claimed"
+        return reason
+
+    def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
+        """Structured and drawn vectors of at most 64 coordinates, and the ends of the claims' range."""
+        rng = context.rng(self.name)
+        for d in (size for size in context.budget.sizes if size <= 65):
+            yield from structured(d)
+            yield from at_the_ends(d)
+            yield from drawn(d, min(context.budget.drawn, 5), rng)
+
+    def holds(self, subject: Subject, example: Example, context: Context) -> None:
+        """Compare the exact moments with the claim."""
+        x = example.x.astype(np.float64)
+        claim = subject.claim(example.d)
+        s2 = second_moment(claim)
+        if s2 is None:
+            raise Undecided("nothing is claimed")
+        exact = marginals(Controlled(subject, example.x, context.rng(f"{self.name} {example.name}")))
+        if isinstance(claim, Unbiased):
+            _mean(exact, x, s2)
+        norm = float(np.linalg.norm(x))
+        error, doubt = np.sqrt(exact.square.sum()) / norm, np.sqrt(exact.square_error.sum()) / norm
+        promised = np.sqrt(s2)
+        if error > promised + doubt + 2 * SLACK:
+            raise Violation(f"E|C(x) - x|^2 = {error**2:.8g} |x|^2 exactly; claimed at most {s2:.8g}")
+        if claim.tight and error < promised - doubt - 2 * SLACK:  # type: ignore[union-attr]
+            raise Violation(f"E|C(x) - x|^2 = {error**2:.8g} |x|^2 exactly; claimed equal to {s2:.8g} for every x")
+
+
+def _mean(exact: Marginals, x: np.ndarray, s2: float) -> None:
+    allowed = exact.mean_error + SLACK * np.maximum(exact.largest, np.abs(x))
+    allowed = allowed + RESOLUTION * (1 + np.sqrt(s2)) * np.linalg.norm(x)
+    off = np.abs(exact.mean - x) - allowed
+    i = int(np.argmax(off))
+    if off[i] > 0:
+        raise Violation(f"E C(x)[{i}] = {exact.mean[i]:.8g} exactly; x[{i}] = {x[i]:.8g}")

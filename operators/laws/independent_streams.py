@@ -1,0 +1,70 @@
+"""Law: errors under different keys are uncorrelated (statistical, anytime-valid)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from bounds.claims import Unbiased
+
+from ..key import Key
+from .eprocess import MeanBets
+from .examples import Example, drawn
+from .law import Context, Law, Violation, fresh_key
+from .subject import Subject
+
+EXAMPLES = 2
+SHARE = 0.25  # of the draws of the other statistical laws; a draw here takes two messages
+
+
+class IndependentStreams(Law):
+    """E<C(x, key) - x, C(x, key') - x> = 0 for keys that differ in one field: workers' errors average out.
+
+    Uses that independent unbiased errors have E<e, e'> = 0 and E<e, e'>^2 <= E|e|^2 E|e'|^2.
+    """
+
+    name = "independent-streams"
+    statistical = True
+    needs = "key"
+    shrinks = False
+
+    def applies(self, subject: Subject) -> str | None:
+        """Needs a positive variance that is claimed to have mean zero."""
+        claim = subject.claim(65)
+        if not isinstance(claim, Unbiased) or claim.omega == 0:
+            return "no variance is claimed"
+        return super().applies(subject)
+
+    def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
+        """Gaussian vectors of 65 coordinates."""
+        rng = context.rng(self.name)
+        for _ in range(EXAMPLES):
+            yield from drawn(65, 1, rng)
+
+    def holds(self, subject: Subject, example: Example, context: Context) -> None:
+        """Bet on the product of two errors."""
+        claim = subject.claim(example.d)
+        rng = context.rng(f"{self.name} {example.name} pairs")
+        bets = MeanBets(claim.omega**2, np.ones((1, 1)))  # type: ignore[union-attr]
+        fields = ["seed", "step", "layer"] + ["rank"] * (not getattr(subject.target, "ranks_agree", False))
+        products = []
+        for i in range(max(1, int(SHARE * context.budget.draws))):
+            key = fresh_key(rng)
+            field = fields[i % len(fields)]
+            a, b = (_error(subject, example.x, k) for k in (key, replace(key, **{field: getattr(key, field) + 1})))
+            products.append(float(a @ b))
+            if len(products) == 50:
+                bets.update(np.array(products)[:, None])
+                products.clear()
+                if bets.wealth.rejects(context.level(EXAMPLES)):
+                    raise Violation(
+                        f"errors under keys that differ in seed, step, layer or rank are correlated: "
+                        f"mean <e, e'> = {float(bets.sum[0]) / (i + 1):.3g} |x|^2"
+                    )
+
+
+def _error(subject: Subject, x: np.ndarray, key: Key) -> np.ndarray:
+    wide = x.astype(np.float64)
+    return (subject.draw(x, key) - wide) / np.linalg.norm(wide)

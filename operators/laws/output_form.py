@@ -1,0 +1,30 @@
+"""Law: the output is an ordinary finite vector of the input's shape."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from .examples import Example
+from .law import Context, Law, Violation
+from .subject import Subject, to_numpy
+
+
+class OutputForm(Law):
+    """A float vector of the input's shape, finite, in the library it was given."""
+
+    name = "output-form"
+
+    def holds(self, subject: Subject, example: Example, context: Context) -> None:
+        """Look at one raw output."""
+        y = subject.raw(example.x, context.key(f"{self.name} {example.name}"))
+        expected = torch.Tensor if subject.is_codec or subject.array == "torch" else np.ndarray
+        if not isinstance(y, torch.Tensor | np.ndarray) or (not subject.is_codec and not isinstance(y, expected)):
+            raise Violation(f"the output must be a {expected.__name__}; got {type(y).__name__}")
+        floating = y.dtype.is_floating_point if isinstance(y, torch.Tensor) else y.dtype.kind == "f"
+        if not floating:
+            raise Violation(f"the output must be of a float type; got {y.dtype}")
+        if tuple(y.shape) != example.x.shape:
+            raise Violation(f"the output has shape {tuple(y.shape)}; the input {example.x.shape}")
+        if not np.isfinite(to_numpy(y)).all():
+            raise Violation("the output is not finite")

@@ -1,0 +1,65 @@
+"""Run the laws as pytest tests: one test for each operator and law."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .budget import Budget
+from .law import Context, Law
+from .subject import ClaimSource, Subject
+from .suite import LAWS, statistical_laws
+from .verdict import Outcome
+
+ExpectedFailures = Callable[[Any], Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class LawOf:
+    """A law as a test calls it: ``law(operator)`` raises AssertionError with the verdict if it fails."""
+
+    law: Law
+    claim: ClaimSource
+    budget: Budget
+    seed: int | None
+
+    def __call__(self, operator: Any) -> None:
+        """Judge one operator.  Raises AssertionError with the verdict."""
+        seed = secrets.randbits(32) if self.seed is None else self.seed
+        context = Context(self.budget, seed, parts=statistical_laws())
+        verdict = self.law.run(Subject(operator, self.claim), context)
+        if verdict.outcome is Outcome.FAIL:
+            raise AssertionError(f"{verdict} (seed = {seed})")
+
+
+def parametrize_with_checks(
+    operators: Iterable[Any],
+    *,
+    claim: ClaimSource = None,
+    budget: Budget | None = None,
+    seed: int | None = None,
+    expected_failures: ExpectedFailures | None = None,
+) -> Any:
+    """Decorate ``def test(operator, law): law(operator)`` to run every law that applies to every operator.
+
+    operators : instances.  claim, budget, seed : as in ``check``.
+    expected_failures : maps an operator to {law: reason}; such a test must fail, and its reason is shown.
+    Test ids read "QSGD(levels=4)-unbiasedness".
+    """
+    import pytest
+
+    budget = Budget() if budget is None else budget
+    parameters = []
+    for operator in operators:
+        subject = Subject(operator, claim)
+        expected = dict(expected_failures(operator)) if expected_failures else {}
+        for law in LAWS:
+            if law.applies(subject) is not None:
+                continue
+            marks = [pytest.mark.xfail(reason=expected[law.name], strict=True)] if law.name in expected else []
+            parameters.append(
+                pytest.param(operator, LawOf(law, claim, budget, seed), id=f"{subject.name}-{law.name}", marks=marks)
+            )
+    return pytest.mark.parametrize(("operator", "law"), parameters)

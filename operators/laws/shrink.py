@@ -1,0 +1,71 @@
+"""Make a failing input simpler while it still fails."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .examples import Example
+from .verdict import Outcome
+
+if TYPE_CHECKING:
+    from .law import Context, Law
+    from .subject import Subject
+
+ATTEMPTS = 80
+SECONDS = 1.5
+
+
+def shrink(law: Law, subject: Subject, example: Example, text: str, context: Context) -> tuple[Example, str]:
+    """The simplest failing vector found, and the violation seen there.
+
+    Shorter first, then more zeros, then rounder values.  Each attempt of a statistical law uses fresh draws.
+    """
+    deadline = time.monotonic() + SECONDS
+    attempts = 0
+    improved = True
+    while improved:
+        improved = False
+        for x in simpler(example.x):
+            attempts += 1
+            if attempts > ATTEMPTS or time.monotonic() > deadline:
+                return example, text
+            candidate = Example(f"shrunk from {example.name.removeprefix('shrunk from ')}", x)
+            outcome, found = law.judge(subject, candidate, context)
+            if outcome is Outcome.FAIL:
+                example, text, improved = candidate, found, True
+                break
+    return example, text
+
+
+def simpler(x: np.ndarray) -> Iterator[np.ndarray]:
+    """Vectors simpler than x, the boldest first; never empty, never all zero unless x is."""
+    seen = {x.tobytes()}
+    for candidate in _candidates(x):
+        if candidate.size and (candidate.any() or not x.any()) and candidate.tobytes() not in seen:
+            seen.add(candidate.tobytes())
+            yield candidate
+
+
+def _candidates(x: np.ndarray) -> Iterator[np.ndarray]:
+    d = x.size
+    for length in (1, 2, 3, d // 8, d // 2, d - 1):
+        if 0 < length < d:
+            yield x[:length].copy()
+            yield x[-length:].copy()
+    largest = float(np.abs(x).max(initial=0.0))
+    if largest and largest != 1:
+        yield (x / np.float32(largest)).astype(np.float32)
+    for i in range(min(d, 16)):
+        if x[i]:
+            yield np.where(np.arange(d) == i, np.float32(0), x)
+    for i in range(min(d, 16)):
+        if x[i] and abs(x[i]) != 1:
+            yield np.where(np.arange(d) == i, np.sign(x[i]), x).astype(np.float32)
+            with np.errstate(over="ignore"):
+                rounded = np.float32(f"{x[i]:.1g}")
+            if np.isfinite(rounded):
+                yield np.where(np.arange(d) == i, rounded, x).astype(np.float32)

@@ -1,0 +1,115 @@
+"""One view of whatever is judged: an Operator, an object with encode and decode, or a plain function."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from bounds.claims import Claim, NoClaim
+
+from ..key import Key
+from ..message import Message
+from ..operator import Operator
+
+Array = Literal["torch", "numpy"]
+ClaimSource = Claim | Callable[[int], Claim] | None
+PROBE = np.array([1.0, -0.5], np.float32)
+
+
+class Subject:
+    """What the laws see.
+
+    target : an Operator; or an object with ``encode(x, [key=]) -> message`` and ``decode(message, [d=], [key=])``;
+    or a function ``x -> x_hat`` that brings its own randomness.
+    claim : overrides the target's own; a claim, or a function of d.  array : what a function receives.
+    Raises TypeError for anything else, ValueError for an unknown ``array``.
+    """
+
+    def __init__(self, target: Any, claim: ClaimSource = None, array: Array = "torch") -> None:
+        if array not in ("torch", "numpy"):
+            raise ValueError(f'array must be "torch" or "numpy"; got {array!r}')
+        self.target = target
+        self.array = array
+        self.is_codec = callable(getattr(target, "encode", None)) and callable(getattr(target, "decode", None))
+        if not self.is_codec and not callable(target):
+            raise TypeError(f"expected an operator, an object with encode and decode, or a function; got {target!r}")
+        if isinstance(target, type):
+            raise TypeError(f"expected an instance; got the class {target.__name__}: call it first")
+        self._claim = claim
+        self.is_operator = isinstance(target, Operator)
+        self._encode_takes = _keywords(target.encode) if self.is_codec else frozenset()
+        self._decode_takes = _keywords(target.decode) if self.is_codec else frozenset()
+
+    # -- what is promised ----------------------------------------------------------------------------------
+    @property
+    def name(self) -> str:
+        """A readable description, used in test ids."""
+        if self.is_codec:
+            text = repr(self.target)
+            return text if len(text) < 100 and " at 0x" not in text else type(self.target).__name__
+        return getattr(self.target, "__name__", type(self.target).__name__)
+
+    def claim(self, d: int) -> Claim:
+        """The claim under test at dimension d."""
+        source = self._claim if self._claim is not None else getattr(self.target, "claim", None)
+        if source is None:
+            return NoClaim("none was given")
+        return source(d) if callable(source) else source
+
+    @property
+    def randomness(self) -> str | None:
+        """The declared randomness, or None where nothing is declared."""
+        return getattr(self.target, "randomness", None)
+
+    @property
+    def takes_key(self) -> bool:
+        """Whether its randomness is an argument."""
+        return "key" in self._encode_takes
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether encode returns a Message, so that bits can be counted."""
+        return self.is_codec and (self.is_operator or isinstance(self.encode(PROBE, Key(0)), Message))
+
+    # -- what it does ----------------------------------------------------------------------------------------
+    def encode(self, x: Any, key: Key) -> Any:
+        """The message of a vector."""
+        if not self.is_operator and isinstance(x, np.ndarray):
+            x = self._given(x)
+        return self.target.encode(x, **({"key": key} if self.takes_key else {}))
+
+    def decode(self, message: Any, d: int, key: Key | None) -> Any:
+        """The vector of a message."""
+        offered = {"d": d, "key": key}
+        return self.target.decode(message, **{k: v for k, v in offered.items() if k in self._decode_takes})
+
+    def raw(self, x: np.ndarray, key: Key) -> Any:
+        """The output as the user would see it."""
+        if self.is_codec:
+            return self.decode(self.encode(x, key), x.size, key)
+        return self.target(self._given(x))
+
+    def _given(self, x: np.ndarray) -> Any:
+        return torch.from_numpy(x.copy()) if self.array == "torch" else x.copy()
+
+    def draw(self, x: np.ndarray, key: Key) -> np.ndarray:
+        """The output as float64, shape (d,)."""
+        return to_numpy(self.raw(x, key)).reshape(x.shape)
+
+
+def to_numpy(value: Any) -> np.ndarray:
+    """A tensor or array as a new float64 array."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu().to(torch.float64).numpy()
+    return np.array(value, dtype=np.float64)
+
+
+def _keywords(method: Callable[..., Any]) -> frozenset[str]:
+    parameters = inspect.signature(method).parameters.values()
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+        return frozenset({"d", "key"})
+    return frozenset(p.name for p in parameters if p.kind is not inspect.Parameter.POSITIONAL_ONLY)

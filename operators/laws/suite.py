@@ -1,0 +1,75 @@
+"""The laws, in the order in which a report lists them."""
+
+from __future__ import annotations
+
+from .adversarial import Adversarial
+from .corruption import Corruption
+from .declared_size import DeclaredSize
+from .determinism import Determinism
+from .devices import Devices
+from .distortion import Distortion
+from .dtypes import Dtypes
+from .enumeration import Enumeration
+from .exact_marginals import ExactMarginals
+from .extremes import Extremes
+from .independent_streams import IndependentStreams
+from .input_contract import InputContract
+from .key_separation import KeySeparation
+from .large_index import LargeIndex
+from .law import Law
+from .no_mutation import NoMutation
+from .output_form import OutputForm
+from .payload_alone import PayloadAlone
+from .permutation import Permutation
+from .private_randomness import PrivateRandomness
+from .random_state import RandomState
+from .reached import Reached
+from .round_trip import RoundTrip
+from .scale import Scale
+from .sign import Sign
+from .strides import Strides
+from .sure_contraction import SureContraction
+from .unbiasedness import Unbiasedness
+from .zero import Zero
+
+LAWS: tuple[Law, ...] = (
+    OutputForm(),
+    Zero(),
+    NoMutation(),
+    # the claim, exactly
+    SureContraction(),
+    Adversarial(),
+    ExactMarginals(),
+    Enumeration(),
+    # the claim, statistically
+    Distortion(),
+    Unbiasedness(),
+    Reached(),
+    IndependentStreams(),
+    # the codec
+    DeclaredSize(),
+    RoundTrip(),
+    PayloadAlone(),
+    Corruption(),
+    # keys and state
+    Determinism(),
+    KeySeparation(),
+    PrivateRandomness(),
+    RandomState(),
+    # the input
+    InputContract(),
+    Extremes(),
+    Dtypes(),
+    Strides(),
+    Devices(),
+    LargeIndex(),
+    # metamorphic, where declared
+    Scale(),
+    Sign(),
+    Permutation(),
+)
+
+
+def statistical_laws() -> int:
+    """Among how many laws the false-alarm budget is split."""
+    return sum(law.statistical for law in LAWS)
