@@ -4,5 +4,12 @@ One model a module: ``additive`` (model A), ``multiplicative`` (B), ``heterogene
 ``compressed``; ``looseness`` divides a bound by the exact value.
 """
 
+from . import additive as additive
+from . import compressed as compressed
+from . import heterogeneous as heterogeneous
+from . import multiplicative as multiplicative
+from . import third_order as third_order
+from .looseness import arguments as arguments
+from .looseness import looseness as looseness
 from .quadratic import Quadratic as Quadratic
 from .quadratic import reference_quadratic as reference_quadratic

@@ -33,3 +33,15 @@ def geometric_sum(y: Any, n: Any) -> np.ndarray:
 def mean_geometric_sum(y: Any, n: Any) -> np.ndarray:
     """(1/n) sum_{r<n} sum_{s<r} (1 + y)^s for y >= -1, n >= 1."""
     return MeanGrowth.kernel(y, n)
+
+
+def one_minus_power(x: Any, n: Any) -> np.ndarray:
+    """1 - (1 - x)^n without cancellation for small x; whole n >= 0 where x > 1."""
+    x, n = np.broadcast_arrays(np.asarray(x, float), np.asarray(n, float))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        return np.where(n == 0, 0.0, np.where(x < 1, -np.expm1(n * np.log1p(-x)), 1 - np.power(1 - x, n)))
+
+
+def repeated(y: Any, increment: Any, start: Any, n: Any) -> np.ndarray:
+    """The sum of the first n terms of M -> (1 + y) M + increment from ``start``, the start included."""
+    return start * geometric_sum(y, n) + increment * n * mean_geometric_sum(y, n)
