@@ -35,7 +35,7 @@ class Message:
             raise ValueError(
                 f"payload must be a 1-d uint8 tensor; got {self.payload.dtype}, shape {tuple(self.payload.shape)}"
             )
-        if not 0 <= 8 * self.payload.numel() - self.bits < 8:
+        if self.bits < 0 or not 0 <= 8 * self.payload.numel() - self.bits < 8:
             raise ValueError(f"{self.payload.numel()} payload bytes cannot hold exactly {self.bits} bits")
 
     @property

@@ -14,11 +14,12 @@ def oracle(x, k):
     """(bits as text, decoded values): sort by magnitude, then by index; Rice-code the gaps."""
     keep = sorted(sorted(range(len(x)), key=lambda i: (-abs(x[i]), i))[:k])
     gaps = [b - a - 1 for a, b in zip([-1, *keep], keep, strict=False)]
-    codes = ["".join("1" * (g >> r) + "0" + (f"{g % 2**r:0{r}b}" if r else "") for g in gaps) for r in range(20)]
-    best = min(range(20), key=lambda r: (len(codes[r]), r))
+    codes = ["".join("1" * (g >> r) + "0" + (f"{g % 2**r:0{r}b}" if r else "") for g in gaps) for r in range(13)]
+    best = min(range(13), key=lambda r: (len(codes[r]), r))
     support = f"{best:05b}" + codes[best] if k < len(x) else ""
     values = "".join(f"{b:08b}" for i in keep for b in struct.pack(">f", x[i]))
-    return support + values, [float(x[i]) if i in set(keep) else 0.0 for i in range(len(x))]
+    kept = set(keep)
+    return support + values, [float(v) if i in kept else 0.0 for i, v in enumerate(x)]
 
 
 @pytest.mark.parametrize("operator", TopK.examples(), ids=repr)

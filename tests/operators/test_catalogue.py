@@ -1,0 +1,42 @@
+"""Operators by name, and the parser of specifications."""
+
+import pytest
+
+from operators import QSGD, Identity, Operator, TopK, all_aggregates, all_feedbacks, all_operators, parse
+
+
+def test_names_are_unique_sorted_and_belong_to_their_class():
+    for found in (all_operators(), all_feedbacks(), all_aggregates()):
+        assert list(found) == sorted(found)
+        assert all(cls.name == name for name, cls in found.items())
+    assert issubclass(all_operators()["identity"], Operator)
+
+
+@pytest.mark.parametrize(
+    ("text", "operator"),
+    [
+        ("identity", Identity()),
+        ("qsgd:4", QSGD(levels=4)),
+        ("qsgd:levels=4,norm=max,bucket=512,code=dense", QSGD(4, "max", 512, "dense")),
+        ("qsgd:4,bucket=none", QSGD(levels=4)),
+        ("topk:0.01", TopK(fraction=0.01)),
+        (" topk:k=3 ", TopK(k=3)),
+    ],
+)
+def test_specification_gives_the_operator(text, operator):
+    assert parse(text) == operator
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("qsdg:4", "unknown operator 'qsdg'; known: .*identity"),
+        ("qsgd:level=4", "no field 'level'; fields: levels, norm"),
+        ("qsgd:4,max", "must be written field=value"),
+        ("identity:3", "must be written field=value"),
+        ("qsgd:0", "levels must satisfy"),
+    ],
+)
+def test_wrong_specification_says_what_is_known(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse(text)
