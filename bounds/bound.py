@@ -117,7 +117,7 @@ class Bound:
     free: Free | None = None
     note: str = ""
     latex_name: str = ""
-    _cache: dict[str, Any] = field(default_factory=dict, repr=False)
+    _cache: dict[sp.Basic, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if not self.examples:
@@ -222,7 +222,7 @@ class Bound:
         return [np.asarray(at[symbol.name], float) for symbol in self.parameters]
 
     def _checks(self, arrays: list[np.ndarray]) -> Any:
-        """Pairs (rule in words, mask)."""
+        """Pairs (rule, mask); the rule is put in words only when it is broken, for that takes longer than the check."""
         for symbol, array in zip(self.parameters, arrays, strict=True):
             domain = symbols.notation(symbol).domain
             yield domain.text(symbol.name), domain.mask(array)
@@ -236,7 +236,7 @@ class Bound:
                     sp.Lt: lambda a, b, _: a < b,
                     sp.Gt: lambda a, b, _: a > b,
                 }[relation.func](lhs, rhs, slack)
-            yield str(relation), inside
+            yield relation, inside
 
     def _require(self, arrays: list[np.ndarray]) -> None:
         for rule, inside in self._checks(arrays):
@@ -250,15 +250,15 @@ class Bound:
             )
 
     def _fast(self, expression: sp.Expr) -> Callable[..., Any]:
-        key = str(expression)
-        if key not in self._cache:
+        if expression not in self._cache:
             kernels = {
                 node.func.__name__: node.func.kernel
                 for node in expression.atoms(sp.Function)
                 if hasattr(node.func, "kernel")
             }
-            self._cache[key] = sp.lambdify(self.parameters, expression, modules=[kernels, "scipy", "numpy"], cse=True)
-        return self._cache[key]
+            modules = [kernels, "scipy", "numpy"]
+            self._cache[expression] = sp.lambdify(self.parameters, expression, modules=modules, cse=True)
+        return self._cache[expression]
 
 
 def _numbers(at: Mapping[str, Any]) -> str:
