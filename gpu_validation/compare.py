@@ -18,6 +18,7 @@ from .records import Comparison, Compression, Declared, Probe, Sample, Timing, T
 
 ROUNDING = 1e-6  # relative to |x|^2: arithmetic and transmitted scales are binary32 (2^-24 each)
 TIMING_TOLERANCE = 0.10  # of the predicted seconds per iteration
+TIMING_LEVEL = 0.05  # of the interval on seconds, which decides nothing and takes no part in the budget
 
 Interval = tuple[float, float]
 
@@ -229,16 +230,21 @@ class _Judge:
     def timing(self, record: Training, where: dict[str, Any]) -> Comparison:
         predicted = predicted_seconds(record.timing, record.tau, record.processes)
         per_step = Sample.of([s / record.tau for s in record.timing.round_s])
-        interval = self.interval(per_step)
-        near = interval[0] <= predicted * (1 + TIMING_TOLERANCE) and interval[1] >= predicted * (1 - TIMING_TOLERANCE)
+        interval = student_interval(per_step, TIMING_LEVEL)
+        tolerance_s = TIMING_TOLERANCE * predicted
+        reason = ""
+        if interval[1] - interval[0] > 2 * tolerance_s:
+            reason = "the rounds scatter too much to tell"
+        elif interval[0] > predicted + tolerance_s or interval[1] < predicted - tolerance_s:
+            reason = "more than 10 % from the model; the noise of a shared machine has no bound"
         return Comparison(
             quantity="seconds per iteration",
             measured=per_step.mean,
             interval=interval,
             bound=predicted,
             side="tight",
-            verdict=Verdict.HOLDS if near else Verdict.INCONCLUSIVE,
-            reason="" if near else "outside 10 % of the model; the noise of a shared machine has no bound",
+            verdict=Verdict.INCONCLUSIVE if reason else Verdict.HOLDS,
+            reason=reason,
             unit="s",
             theorem="E max of mean Y + D / tau",
             n=per_step.n,

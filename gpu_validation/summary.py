@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from .records import Comparison, Probe, Training, Verdict
 
+CAPTION = (
+    "bits, error, gap: per coordinate of isotropic Gaussian input, codec bits, squared error and bits above the limit; "
+    "H, V, I, O: comparisons that are HOLDS, VIOLATED, INCONCLUSIVE, OUT_OF_SCOPE"
+)
+
 
 def summary_table(records: Sequence[Probe | Training], comparisons: Sequence[Comparison]) -> Table:
     """Bits, distortion and gap on Gaussian input, and how many comparisons got each verdict."""
-    table = Table(
-        caption="per coordinate, on isotropic Gaussian input: codec bits, squared error, bits above the limit"
-    )
-    table.add_column("operator", no_wrap=True)
-    for name in ("bits", "error", "gap", *(str(v).replace("_", " ") for v in Verdict)):
-        table.add_column(name, justify="right")
+    table = Table(caption=CAPTION, box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("operator", overflow="fold")
+    for name in ("bits", "error", "gap", *(str(v)[0] for v in Verdict)):
+        table.add_column(name, justify="right", no_wrap=True)
     for operator in dict.fromkeys(record.operator for record in records):
         mine = [c for c in comparisons if c.operator == operator]
         counted = Counter(str(c.verdict) for c in mine)

@@ -1,0 +1,58 @@
+"""The page stands alone: nothing is loaded from anywhere, and everything measured is on it."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from gpu_validation.presets.smoke import PRESET
+from gpu_validation.records import Environment
+from gpu_validation.report import render
+from gpu_validation.run import execute
+from gpu_validation.summary import summary_table
+
+pytestmark = pytest.mark.timeout(120)
+
+
+class Links(HTMLParser):
+    """Collects everything that a browser would fetch."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.found += [attrs[name] for name in ("src", "href", "xlink:href") if name in attrs]
+        assert tag not in ("script", "iframe", "img", "link"), tag
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory):
+    return execute(PRESET, tmp_path_factory.mktemp("report"))
+
+
+def test_page_loads_nothing_and_shows_every_comparison(outcome):
+    page = (outcome.folder / "report.html").read_text()
+    links = Links()
+    links.feed(page)
+
+    assert all(link.startswith("#") for link in links.found)
+    assert not re.search(r"url\((?!#)|@import", page)
+    assert page.count("<tr class=") == len(outcome.comparisons)
+    assert page.count("<figure>") == 2
+    for verdict, count in outcome.counts.items():
+        assert f"{count} {verdict}" in page
+
+
+def test_an_early_end_stands_at_the_top_and_is_escaped(outcome):
+    page = render(PRESET, Environment.here("smoke", 2, "gloo"), [], [], "rank 1 <was> killed")
+
+    assert page.index("rank 1 &lt;was&gt; killed") < page.index("<h2>")
+    assert "<figure>" not in page
+
+
+def test_summary_has_one_line_an_operator(outcome):
+    table = summary_table(outcome.records, outcome.comparisons)
+
+    assert table.row_count == len(PRESET.operators)
