@@ -153,3 +153,11 @@ L_1 = _row("L_1", r"\|L\|_1", "sum over coordinates of the smoothness constants"
 sigma_1 = _row("sigma_1", r"\|\sigma\|_1", "sum over coordinates of the standard deviations", "1", NONNEGATIVE)
 snr = _row("snr", "S", "|gradient| over standard deviation of one coordinate", "1")
 faulty_fraction = _row("faulty_fraction", "f", "fraction of workers that negate", "1", Domain(0, 0.5, open_below=False))
+
+# Choice of tau
+order_mean = _row("order_mean", "e_m", "mean of the largest of m standard normal variables", "1", NONNEGATIVE)
+step_sd_s = _row("step_sd_s", r"\mathrm{sd}(Y)", "standard deviation of the time of one local step", "s", NONNEGATIVE)
+third_derivative = _row("third_derivative", "Q", "size of the third derivative of F along the noise", "1")
+latency_s = _row("latency_s", "D_{lat}", "part of one averaging that does not depend on the message", "s", NONNEGATIVE)
+message_s = _row("message_s", "t_b", "time to send one uncompressed message", "s")
+amplification = _row("amplification", "u", "1 + omega, second moment added by compression", "1", AT_LEAST_ONE)

@@ -18,11 +18,11 @@ import numpy as np
 from .law import Law
 from .quadrature import gauss_legendre, spread
 
-FINE_CELLS, COARSE_CELLS = 2**18, 2**17
+FINE_CELLS, COARSE_CELLS = 2**17, 2**16
 MAX_MEANS = 400  # the lattice reaches at most this many (tau + 1) means
 BULK_SDS = 12
 TAIL = 1e-9  # a single step beyond the lattice is at most this likely, unless MAX_MEANS cuts earlier
-CELL_NODES = 6
+CELL_NODES = 3
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class RuntimeModel:
             return delay_s
         if bits is None:
             raise ValueError("this model has a communication cost: give bits, the length of one worker's message")
-        return delay_s + self.communication.seconds(m=self._workers(m), bits=bits)
+        return delay_s + self.communication.seconds(m=self.workers(m), bits=bits)
 
     def seconds_per_iteration(self, *, tau: int, m: int | None = None, bits: float | None = None) -> float:
         """Mean time of one local step, its share of the averaging included, in seconds.
@@ -50,7 +50,7 @@ class RuntimeModel:
         worker's message, needed only with a communication cost.  Raises ValueError for tau < 1 or m < 1.
         """
         tau = positive_integer("tau", tau)
-        compute_s = self.step.expected_max(m=self._workers(m), tau=tau)
+        compute_s = self.step.expected_max(m=self.workers(m), tau=tau)
         return compute_s + self.seconds_per_averaging(m=m, bits=bits) / tau
 
     def seconds_per_overlapped_step(
@@ -64,7 +64,7 @@ class RuntimeModel:
         """
         if not 0 < backward_fraction <= 1:
             raise ValueError(f"backward_fraction must satisfy 0 < phi <= 1; got {backward_fraction}")
-        workers = self._workers(m)
+        workers = self.workers(m)
         communication_s = self.seconds_per_averaging(m=workers, bits=bits)
         longer_s = self.step.expected_max_above(communication_s / backward_fraction, m=workers)
         return (1 - backward_fraction) * self.step.expected_max(m=workers) + backward_fraction * longer_s
@@ -91,7 +91,8 @@ class RuntimeModel:
         baseline_s = self.seconds_per_overlapped_step(backward_fraction=backward_fraction, m=m, bits=gradient_bits)
         return baseline_s / self.seconds_per_iteration(tau=tau, m=m, bits=bits)
 
-    def _workers(self, m: int | None) -> int:
+    def workers(self, m: int | None = None) -> int:
+        """The number of workers: m, or else the model's.  Raises ValueError if neither is given."""
         if m is None:
             m = self.m
         if m is None:

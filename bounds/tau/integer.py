@@ -24,6 +24,24 @@ def best_integer(square: Fraction) -> int:
     return n if n * (n + 1) >= product else n + 1
 
 
+def best_integer_cubic(cube: Fraction) -> int:
+    """The best positive integer for a/tau + b tau^2 with real minimiser cube^(1/3).
+
+    The objective at n is at most the one at n + 1 iff a/b <= n(n+1)(2n+1), with a/b = 2 cube, and it is convex: the
+    smallest such n, the smaller one at a tie.  Raises ValueError for a negative cube.
+    """
+    if cube < 0:
+        raise ValueError(f"the cube of a minimiser must be >= 0; got {cube}")
+    product = math.ceil(2 * cube / SLACK)
+    low, high = 0, 1
+    while high * (high + 1) * (2 * high + 1) < product:
+        low, high = high, 2 * high
+    while high - low > 1:  # the answer lies in (low, high]
+        middle = (low + high) // 2
+        low, high = (low, middle) if middle * (middle + 1) * (2 * middle + 1) >= product else (middle, high)
+    return high
+
+
 def tau_cap(*, eta_L: Fraction) -> int | None:
     """The largest tau with eta L + (eta L)^2 tau (tau - 1) <= 1, the learning-rate condition of Theorem 1.
 

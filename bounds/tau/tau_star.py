@@ -9,14 +9,12 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-import sympy as sp
-
-from .. import symbols
-from ..enclosure import exact
-from ..symbols import TABLE, tau
+from ..symbols import tau
 from ..theorems.pasgd_runtime import pasgd_runtime
+from .arguments import exact_arguments
 from .derivation import Derivation, unique_minimiser
 from .integer import best_integer, tau_cap
+from .rational import radical_latex, radicand, root
 
 
 @dataclass(frozen=True)
@@ -53,13 +51,15 @@ def tau_star(*, gap: Any, delay_s: Any, eta: Any, L: Any, sigma2: Any, time_s: A
     sigma2 : variance of one worker's mini-batch gradient, >= 0.  Numbers, Fractions or decimal strings; floats
     count at their binary value.  Raises ValueError outside these ranges.
     """
-    at = _exact_arguments(gap=gap, delay_s=delay_s, eta=eta, L=L, sigma2=sigma2, time_s=time_s)
+    at = exact_arguments("tau_star", gap=gap, delay_s=delay_s, eta=eta, L=L, sigma2=sigma2, time_s=time_s)
     cap = tau_cap(eta_L=at["eta"] * at["L"])
-    if at["sigma2"] == 0 and at["gap"] * at["delay_s"] > 0:
+    if at["gap"] * at["delay_s"] == 0:
+        return TauStar(0.0, 1, cap, None if cap is None else 1)
+    if at["sigma2"] == 0:
         return TauStar(math.inf, None, cap, cap)
-    square = _square()(**at) if at["gap"] * at["delay_s"] > 0 else Fraction(0)
+    square = _square()(**at)
     integer = best_integer(square)
-    return TauStar(_root(square), integer, cap, None if cap is None else min(integer, cap))
+    return TauStar(root(square, 2), integer, cap, None if cap is None else min(integer, cap))
 
 
 @lru_cache(maxsize=1)
@@ -70,30 +70,13 @@ def derivation() -> Derivation:
 
 def latex() -> str:
     """tau* in LaTeX."""
-    square = sp.cancel(derivation().minimiser ** 2)
-    return rf"\tau^* = \sqrt{{{sp.latex(square, symbol_names=symbols.latex_names(square.free_symbols))}}}"
+    return r"\tau^* = " + radical_latex(_minimiser(), 2)
 
 
 @lru_cache(maxsize=1)
 def _square() -> Callable[..., Fraction]:
-    """tau*^2 as a function of Fractions, evaluated without rounding."""
-    square = sp.cancel(derivation().minimiser ** 2)
-    arguments = sorted(square.free_symbols, key=lambda symbol: symbol.name)
-    return sp.lambdify(arguments, square, modules=[{}], cse=False)
+    return radicand(_minimiser(), 2)
 
 
-def _exact_arguments(**values: Any) -> dict[str, Fraction]:
-    at = {name: exact(value) for name, value in values.items()}
-    for name, value in at.items():
-        domain = TABLE[name].domain
-        if not domain.contains(value):
-            raise ValueError(f"tau_star needs {domain.text(name)}; got {name} = {values[name]}")
-    return at
-
-
-def _root(square: Fraction) -> float:
-    """The square root of an exact rational as a float, without overflow on the way."""
-    if square == 0:
-        return 0.0
-    shift = (square.numerator.bit_length() - square.denominator.bit_length()) // 2
-    return math.ldexp(math.sqrt(square / Fraction(4) ** shift), shift)
+def _minimiser() -> Any:
+    return derivation().minimiser

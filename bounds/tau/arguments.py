@@ -1,0 +1,27 @@
+"""The argument check that the tau rules share."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from ..enclosure import exact
+from ..symbols import TABLE
+
+
+def exact_arguments(rule: str, **values: Any) -> dict[str, Fraction]:
+    """Every value as an exact rational inside the domain of the symbol of its name.
+
+    Raises ValueError with the rule of the first value outside its domain, TypeError for what is no number.
+    """
+    at = {name: exact(value) for name, value in values.items()}
+    for name, value in at.items():
+        domain = TABLE[name].domain
+        if not domain.contains(value):
+            raise ValueError(f"{rule} needs {domain.text(name)}; got {name} = {values[name]}")
+    return at
+
+
+def float_arguments(rule: str, **values: Any) -> dict[str, float]:
+    """The same as floats."""
+    return {name: float(value) for name, value in exact_arguments(rule, **values).items()}

@@ -1,0 +1,139 @@
+"""The number of local steps and the strength of compression chosen together at a fixed learning rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import sympy as sp
+
+from ..bound import ROUNDING_SLACK
+from ..symbols import amplification, delay_s, latency_s, message_s, omega, tau
+from ..theorems.pasgd_compressed_runtime import pasgd_compressed_runtime
+from .arguments import float_arguments
+from .derivation import PosynomialDerivation, unique_posynomial_minimiser
+
+OBJECTIVE = pasgd_compressed_runtime.value.subs(
+    {omega: amplification - 1, delay_s: latency_s + message_s / amplification}
+)
+BISECTIONS = 200
+
+
+@dataclass(frozen=True)
+class CompressedOptimum:
+    """The best (tau, u) of the joint bound, u = 1 + omega, for messages of 1/u the length.
+
+    tau, u : real, both >= 1.  omega : u - 1.  value : the bound there.
+    covered : whether the bound's own condition holds there; if not, lower eta.
+    """
+
+    tau: float
+    u: float
+    value: float
+    covered: bool
+
+    @property
+    def omega(self) -> float:
+        """u - 1, the variance constant of the compressor to use."""
+        return self.u - 1
+
+    @staticmethod
+    def derivation(*, latency: bool = False) -> PosynomialDerivation:
+        """The proof that the optimum is unique: in closed form without latency, by convexity with it."""
+        return derivation(latency=latency)
+
+    @staticmethod
+    def latex() -> str:
+        """The optimum without latency in LaTeX."""
+        return derivation(latency=False).latex()
+
+
+def compressed_optimum(
+    *,
+    gap: Any,
+    eta: Any,
+    L: Any,
+    sigma2: Any,
+    m: Any,
+    time_s: Any,
+    step_s: Any,
+    message_s: Any,
+    latency_s: Any = 0,
+) -> CompressedOptimum:
+    """Minimise the joint bound over tau, u >= 1 when one averaging takes latency_s + message_s/u seconds.
+
+    message_s : time to send one uncompressed message, > 0.  This is random-k with u = d/k, the least favourable
+    trade of bits for variance; other compressors are compared by ``bounds.plan``.  Without latency
+    u*/tau* = eta L m/2: above 1, compress more than you skip.  Arguments otherwise as in ``tau_star``; sigma2 > 0.
+    Raises ValueError outside the ranges.
+    """
+    at = float_arguments(
+        "compressed_optimum",
+        gap=gap,
+        eta=eta,
+        L=L,
+        sigma2=sigma2,
+        m=m,
+        time_s=time_s,
+        step_s=step_s,
+        message_s=message_s,
+        latency_s=latency_s,
+    )
+    if at["sigma2"] == 0:
+        raise ValueError("compressed_optimum needs sigma2 > 0; without noise only the learning rate limits tau")
+    best_tau, u = _solve(at)
+    value, load = _numeric()
+    at |= {"tau": best_tau, "amplification": u}
+    return CompressedOptimum(best_tau, u, value(at), load(at) <= 1 + ROUNDING_SLACK)
+
+
+def _solve(at: dict[str, float]) -> tuple[float, float]:
+    """c3 tau^2 = c1 (latency + t/u(tau)) with u(tau) = max(1, sqrt(c1 t/(c2 tau))): left minus right has one zero.
+
+    The objective is strictly convex in (log tau, log u), hence so is its minimum over log u in log tau.
+    """
+    c1 = 2 * at["gap"] / (at["eta"] * at["time_s"])
+    c2 = 2 * at["eta"] * at["L"] * at["sigma2"] / at["m"]
+    c3 = (at["eta"] * at["L"]) ** 2 * at["sigma2"]
+
+    def u(x: float) -> float:
+        return max(1.0, math.sqrt(c1 * at["message_s"] / (c2 * x)))
+
+    def slope(x: float) -> float:
+        return c3 * x**2 - c1 * (at["latency_s"] + at["message_s"] / u(x))
+
+    if slope(1.0) >= 0:
+        return 1.0, u(1.0)
+    low, high = 1.0, 2.0
+    while slope(high) < 0:
+        high *= 2
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if slope(middle) >= 0 else (middle, high)
+    return (low + high) / 2, u((low + high) / 2)
+
+
+@lru_cache(maxsize=1)
+def _numeric() -> tuple[Callable[[dict[str, float]], float], Callable[[dict[str, float]], float]]:
+    """The joint bound and the left side of its condition as functions of values by name."""
+
+    def compiled(expression: sp.Expr) -> Callable[[dict[str, float]], float]:
+        names = sorted(symbol.name for symbol in expression.free_symbols)
+        function = sp.lambdify(names, expression)
+        return lambda at: float(function(*(at[name] for name in names)))
+
+    (condition,) = pasgd_compressed_runtime.assuming
+    return compiled(OBJECTIVE), compiled(condition.lhs.subs(omega, amplification - 1))
+
+
+@lru_cache(maxsize=2)
+def derivation(*, latency: bool = False) -> PosynomialDerivation:
+    """The unique positive minimiser of the joint bound in (tau, u).
+
+    Without latency the three terms are equal there; with latency it is the root that ``compressed_optimum`` finds.
+    """
+    objective = OBJECTIVE if latency else OBJECTIVE.subs(latency_s, 0)
+    return unique_posynomial_minimiser(objective, (tau, amplification), closed_form=not latency)

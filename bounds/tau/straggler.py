@@ -1,0 +1,145 @@
+"""The number of local steps when step times are random: averaging also waits less often for the slowest worker."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
+
+import sympy as sp
+
+from ..runtime.law import Law
+from ..runtime.model import RuntimeModel
+from ..runtime.normal import normal_max_moment
+from ..symbols import order_mean, step_s, step_sd_s, tau
+from ..theorems.pasgd_runtime import pasgd_runtime
+from .arguments import exact_arguments
+from .derivation import Derivation, unique_minimiser
+from .integer import tau_cap
+
+RELATIVE_TOLERANCE = 1e-12  # of the objective; below this two taus are equally good
+
+
+@dataclass(frozen=True)
+class TauStraggler:
+    """The integer minimiser of Theorem 1 with the expected seconds per step c(tau) of a runtime model.
+
+    integer : the best over all integers; None without gradient noise (more is always better).
+    cap : the largest tau that the learning rate allows; None if eta L > 1.
+    capped : the best among 1..cap; None if there is no cap.
+    predictor : the real root of the central-limit approximation, None if the steps have no standard deviation.
+    """
+
+    integer: int | None
+    cap: int | None
+    capped: int | None
+    predictor: float | None
+
+    @staticmethod
+    def derivation() -> Derivation:
+        """The proof, by sympy, that the predictor's equation has exactly one positive root."""
+        return derivation()
+
+    @staticmethod
+    def latex() -> str:
+        """The predictor's equation in LaTeX."""
+        return derivation().latex()
+
+
+def tau_straggler(
+    *, runtime: RuntimeModel, gap: float, eta: float, L: float, sigma2: float, time_s: float, bits: float | None = None
+) -> TauStraggler:
+    """The best integer tau for A c(tau) + B tau, A = 2 gap/(eta T), B = eta^2 L^2 sigma2.
+
+    runtime : with its number of workers; bits only if it has a communication cost.  Other arguments as in
+    ``tau_star``.  Exact: branch and bound over all integers, using that E max of means never grows with tau.
+    Raises ValueError outside the ranges or if the mean step time is infinite.
+    """
+    at = exact_arguments("tau_straggler", gap=gap, eta=eta, L=L, sigma2=sigma2, time_s=time_s)
+    if runtime.step.mean_s == math.inf:
+        raise ValueError("tau_straggler needs a finite mean step time; every tau takes infinitely long")
+    decrease = float(2 * at["gap"] / (at["eta"] * at["time_s"]))
+    increase = float(at["eta"] ** 2 * at["L"] ** 2 * at["sigma2"])
+    cap = tau_cap(eta_L=at["eta"] * at["L"])
+    averaging_s = runtime.seconds_per_averaging(bits=bits)
+
+    @cache
+    def seconds(n: int) -> float:
+        return runtime.seconds_per_iteration(tau=n, bits=bits)
+
+    if increase == 0:
+        return TauStraggler(None, cap, cap, None)
+
+    def value(n: int) -> float:
+        return decrease * seconds(n) + increase * n
+
+    def bound(a: int, b: int) -> float:
+        return decrease * seconds(b) + increase * a  # seconds never grow with tau
+
+    def reach(reached: float, cap: float = math.inf) -> float:
+        return min((reached - decrease * runtime.step.mean_s) / increase, cap)
+
+    return TauStraggler(
+        integer=_best(value, reach, bound),
+        cap=cap,
+        capped=None if cap is None else _best(value, partial(reach, cap=cap), bound),
+        predictor=_predictor(runtime, averaging_s, decrease, increase),
+    )
+
+
+@lru_cache(maxsize=1)
+def derivation() -> Derivation:
+    """The predictor's equation A(D/tau^2 + e_m sd/(2 tau^(3/2))) = B has exactly one positive root.
+
+    Theorem 1 with Y replaced by the central-limit value of the slowest worker's mean, Y + e_m sd/sqrt(tau).
+    """
+    slowest_s = step_s + order_mean * step_sd_s / sp.sqrt(tau)
+    return unique_minimiser(pasgd_runtime.value.subs(step_s, slowest_s), tau, closed_form=False)
+
+
+def _best(value: Callable[[int], float], reach: Callable[[float], float], bound: Callable[[int, int], float]) -> int:
+    """The integer >= 1 with the smallest value, up to rounding.
+
+    reach : beyond it no value is below the given one.  bound : a lower bound of the values on [a, b].
+    """
+    grid = [1]
+    while grid[-1] < reach(min(map(value, grid))):
+        grid.append(math.ceil(min(2 * grid[-1], reach(min(map(value, grid))))))
+    best = min(grid, key=value)
+    queue = [(bound(a, b), a, b) for a, b in itertools.pairwise(grid)]
+    heapq.heapify(queue)
+    while queue:
+        lowest, a, b = heapq.heappop(queue)
+        if lowest >= value(best) * (1 - RELATIVE_TOLERANCE):
+            break
+        if b - a > 1:
+            middle = (a + b) // 2
+            best = min(best, middle, key=value)
+            for left, right in ((a, middle), (middle, b)):
+                heapq.heappush(queue, (bound(left, right), left, right))
+    return best
+
+
+def _predictor(runtime: RuntimeModel, averaging_s: float, decrease: float, increase: float) -> float | None:
+    """The root of the predictor's equation by bisection."""
+    if not isinstance(runtime.step, Law) or not math.isfinite(runtime.step.sd_s):
+        return None
+    wait_s = normal_max_moment(runtime.workers()) * runtime.step.sd_s / 2
+
+    def slope(x: float) -> float:
+        return increase - decrease * (averaging_s / x**2 + wait_s / x**1.5)
+
+    if decrease * (averaging_s + wait_s) == 0:
+        return 0.0
+    low = high = 1.0
+    while slope(low) > 0:
+        low /= 2
+    while slope(high) < 0:
+        high *= 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (low, middle) if slope(middle) > 0 else (middle, high)
+    return (low + high) / 2

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from bounds.runtime import Constant, Exponential, Pareto, RuntimeModel, Uniform
+from bounds.tau import tau_star, tau_straggler
+
+ETA, NOISE = 0.1, 100.0  # eta^2 sigma2 = 1, so A/B = A
+
+
+def solve(ratio, *, m, delay_s=1.0, step=None):
+    runtime = RuntimeModel(step or Exponential(1.0), delay_s, m=m)
+    return tau_straggler(runtime=runtime, gap=ratio * ETA / 2, eta=ETA, L=1.0, sigma2=NOISE, time_s=1.0)
+
+
+@pytest.mark.parametrize(("m", "optima"), [(16, (2, 6, 25, 104)), (64, (2, 8, 30, 125))])
+def test_stragglers_lengthen_the_period_as_tabulated(m, optima):
+    for ratio, optimum, theorem_2 in zip((1, 10, 100, 1000), optima, (1, 3, 10, 32), strict=True):
+        assert solve(ratio, m=m).integer == optimum
+        plain = tau_star(gap=ratio * ETA / 2, delay_s=1, eta=ETA, L=1, sigma2=NOISE, time_s=1)
+        assert plain.integer == theorem_2
+
+
+def test_predictor_has_its_tabulated_values():
+    for ratio, value in zip((1, 10, 100, 1000), (1.4, 5.5, 22.8, 98.9), strict=True):
+        assert solve(ratio, m=16).predictor == pytest.approx(value, abs=0.06)
+
+
+@pytest.mark.parametrize("step", [Exponential(1.0), Uniform(0.2, 1.8)])
+@pytest.mark.parametrize("ratio", [0.3, 7, 150])
+def test_branch_and_bound_finds_what_a_full_scan_finds(step, ratio):
+    n = np.arange(1, 140)
+    seconds = np.array([step.expected_max(m=8, tau=int(k)) for k in n]) + 0.5 / n
+    values = ratio * seconds + n
+    found = solve(ratio, m=8, delay_s=0.5, step=step)
+    assert values[found.integer - 1] <= values.min() * (1 + 1e-9)
+    assert found.cap == 10
+    assert values[found.capped - 1] <= values[:10].min() * (1 + 1e-9)
+
+
+def test_constant_steps_give_theorem_2():
+    for ratio in (1, 10, 100, 1000):
+        plain = tau_star(gap=ratio * ETA / 2, delay_s=1, eta=ETA, L=1, sigma2=NOISE, time_s=1)
+        found = solve(ratio, m=16, step=Constant(1.0))
+        assert (found.integer, found.cap, found.capped) == (plain.integer, plain.cap, plain.capped)
+        assert found.predictor == pytest.approx(plain.real)
+
+
+def test_without_noise_only_the_cap_limits():
+    runtime = RuntimeModel(Exponential(1.0), 1.0, m=4)
+    found = tau_straggler(runtime=runtime, gap=1, eta=0.1, L=1, sigma2=0, time_s=100)
+    assert (found.integer, found.capped) == (None, 10)
+
+
+def test_no_tau_is_covered_beyond_one_over_L():
+    runtime = RuntimeModel(Exponential(1.0), 1.0, m=4)
+    found = tau_straggler(runtime=runtime, gap=1, eta=2, L=1, sigma2=1, time_s=100)
+    assert (found.cap, found.capped) == (None, None)
+
+
+def test_infinite_means_are_refused():
+    with pytest.raises(ValueError, match="finite mean step time"):
+        solve(10, m=4, step=Pareto(1.0, 0.9))
+
+
+def test_predictor_equation_is_derived():
+    found = solve(10, m=4)
+    assert found.derivation().minimiser is None
+    assert "e_m" in found.latex()
+    assert solve(10, m=4, step=Pareto(1.0, 1.8)).predictor is None
