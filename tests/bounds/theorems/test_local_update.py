@@ -1,0 +1,256 @@
+"""Every proved bound on local-update SGD lies above the exact values wherever its assumptions hold."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bounds import AssumptionViolated, theorems
+from bounds.dynamics import Quadratic, additive, arguments, compressed, linear, multiplicative, reference_quadratic
+from bounds.dynamics.geometric import excess, geometric_sum, mean_geometric_sum
+from bounds.theorems.pasgd_variable import schedule_sums
+
+ROUNDING = 1 + 1e-12
+drawn = settings(max_examples=60, deadline=None)
+
+workers = st.integers(1, 40)
+periods = st.integers(1, 40)
+round_counts = st.integers(1, 200)
+shares = st.floats(1e-3, 1)  # of the largest admissible learning rate
+positive = st.floats(1e-3, 30)
+
+
+@st.composite
+def quadratics(draw):
+    d = draw(st.integers(1, 4))
+    eigenvalues = draw(st.lists(positive, min_size=d, max_size=d))
+    start = draw(st.lists(st.floats(-5, 5), min_size=d, max_size=d))
+    noise = draw(st.lists(st.floats(0, 5), min_size=d, max_size=d))
+    return Quadratic(eigenvalues, start, noise)
+
+
+def admissible_eta(bound, problem, share, **at):
+    """``share`` of the largest learning rate (to 2^-50) that the assumptions of the bound allow."""
+    low, high = 0.0, 2 / problem.L
+    for _ in range(50):
+        middle = (low + high) / 2
+        if bound.holds_at(**arguments(bound, problem, eta=middle, **at)):
+            low = middle
+        else:
+            high = middle
+    return share * low
+
+
+def assert_above(bound, exact, problem, **at):
+    value = bound(**arguments(bound, problem, **at))
+    assert value * ROUNDING >= exact, f"{bound.name} = {value} is below the exact {exact}"
+
+
+@given(quadratics(), workers, periods, round_counts, shares)
+@drawn
+def test_pasgd_iterations_lies_above_model_a(problem, m, tau, rounds, share):
+    bound = theorems.pasgd_iterations
+    at = {"m": m, "tau": tau, "K": tau * rounds}
+    at["eta"] = admissible_eta(bound, problem, share, **at)
+    assert_above(bound, additive.mean_squared_gradient(problem, eta=at["eta"], m=m, K=at["K"]), problem, **at)
+
+
+@given(quadratics(), workers, periods, round_counts, shares, positive, st.floats(0, 30))
+@drawn
+def test_pasgd_runtime_lies_above_model_a(problem, m, tau, rounds, share, step_s, delay_s):
+    bound = theorems.pasgd_runtime
+    at = {"m": m, "tau": tau, "step_s": step_s, "delay_s": delay_s, "time_s": rounds * (tau * step_s + delay_s)}
+    at["eta"] = admissible_eta(bound, problem, share, **at)
+    exact = additive.mean_squared_gradient(problem, eta=at["eta"], m=m, K=tau * rounds)
+    assert_above(bound, exact, problem, **at)
+
+
+@given(quadratics(), workers, periods, round_counts, shares)
+@drawn
+def test_pasgd_convex_lies_above_model_a(problem, m, tau, rounds, share):
+    bound = theorems.pasgd_convex
+    at = {"m": m, "tau": tau, "K": tau * rounds}
+    at["eta"] = admissible_eta(bound, problem, share, **at)
+    assert_above(bound, additive.mean_squared_gradient(problem, eta=at["eta"], m=m, K=at["K"]), problem, **at)
+
+
+@given(quadratics(), workers, periods, round_counts, shares, st.floats(0, 1))
+@drawn
+def test_pasgd_smooth_lies_above_model_a(problem, m, tau, rounds, share, roughness):
+    bound = theorems.pasgd_smooth
+    at = {"m": m, "tau": tau, "K": tau * rounds, "rho": roughness * problem.L}
+    at["eta"] = admissible_eta(bound, problem, share, **at)
+    assert_above(bound, additive.mean_squared_gradient(problem, eta=at["eta"], m=m, K=at["K"]), problem, **at)
+
+
+@given(quadratics(), workers, periods, round_counts, shares, st.floats(0, 20))
+@drawn
+def test_pasgd_multiplicative_lies_above_model_b(problem, m, tau, rounds, share, growth):
+    bound = theorems.pasgd_multiplicative
+    at = {"m": m, "tau": tau, "K": tau * rounds, "noise_growth": growth}
+    at["eta"] = admissible_eta(bound, problem, share, **at)
+    exact = multiplicative.mean_squared_gradient(
+        problem, eta=at["eta"], m=m, tau=tau, rounds=rounds, noise_growth=growth
+    )
+    assert_above(bound, exact, problem, **at)
+
+
+@given(quadratics(), workers, periods, round_counts, shares)
+@drawn
+def test_pasgd_gap_lies_above_model_a(problem, m, tau, rounds, share):
+    bound = theorems.pasgd_gap
+    at = {"m": m, "tau": tau, "K": tau * rounds}
+    at["eta"] = admissible_eta(bound, problem, share, **at)
+    assert_above(bound, additive.mean_suboptimality(problem, eta=at["eta"], m=m, K=at["K"]), problem, **at)
+
+
+@given(quadratics(), workers, periods, round_counts, shares, st.floats(1e-3, 30))
+@drawn
+def test_pasgd_compressed_lies_above_the_exact_value(problem, m, tau, rounds, share, omega):
+    bound = theorems.pasgd_compressed
+    at = {"m": m, "tau": tau, "K": tau * rounds, "omega": omega}
+    at["eta"] = admissible_eta(bound, problem, share, **at)
+    exact = compressed.mean_squared_gradient(problem, eta=at["eta"], m=m, tau=tau, omega=omega, rounds=rounds)
+    assert_above(bound, exact, problem, **at)
+
+
+@given(quadratics(), workers, periods, round_counts, shares, st.floats(1e-3, 30), positive, st.floats(0, 30))
+@drawn
+def test_pasgd_compressed_runtime_lies_above_the_exact_value(problem, m, tau, rounds, share, omega, step_s, delay_s):
+    bound = theorems.pasgd_compressed_runtime
+    at = {"m": m, "tau": tau, "omega": omega, "step_s": step_s, "delay_s": delay_s}
+    at["time_s"] = rounds * (tau * step_s + delay_s)
+    at["eta"] = admissible_eta(bound, problem, share, **at)
+    exact = compressed.mean_squared_gradient(problem, eta=at["eta"], m=m, tau=tau, omega=omega, rounds=rounds)
+    assert_above(bound, exact, problem, **at)
+
+
+@given(quadratics(), workers, st.lists(st.tuples(st.integers(1, 12), shares), min_size=1, max_size=12))
+@drawn
+def test_pasgd_variable_lies_above_model_a(problem, m, schedule):
+    taus = [tau for tau, _ in schedule]
+    etas = [admissible_eta(theorems.pasgd_iterations, problem, share, m=m, tau=tau, K=tau) for tau, share in schedule]
+    per_step = np.repeat(etas, taus)
+    gradients = additive.trajectory(problem, eta=per_step, m=m)[:-1] @ problem.eigenvalues**2
+    sums = schedule_sums(etas, taus, L=problem.L)
+    assert_above(theorems.pasgd_variable, per_step @ gradients / per_step.sum(), problem, m=m, **sums)
+
+
+@given(quadratics(), workers, periods, st.integers(1, 40), shares, st.floats(0, 0.95))
+@drawn
+def test_block_momentum_lies_above_the_exact_value(problem, m, tau, rounds, share, beta):
+    bound = theorems.block_momentum
+    at = {"m": m, "tau": tau, "K": tau * rounds, "block_momentum_factor": beta}
+    at["eta"] = eta = admissible_eta(bound, problem, share, **at)
+    y = excess(eta * problem.eigenvalues)
+    shrink = (1 - eta * problem.eigenvalues) ** tau
+    noise = eta**2 * problem.noise / m
+    transition = np.zeros((len(y), 2, 2))  # of (error, momentum) over a round
+    transition[:, 0, 0], transition[:, 0, 1] = shrink, -eta * beta
+    transition[:, 1, 0], transition[:, 1, 1] = (1 - shrink) / eta, beta
+    direction = np.array([1, -1 / eta])
+    added = (noise * geometric_sum(y, tau))[:, None, None] * np.outer(direction, direction)
+    moments = np.zeros((len(y), 2, 2))
+    moments[:, 0, 0] = problem.start**2
+    total = 0.0
+    for _ in range(rounds):
+        inner = moments[:, 0, 0] * geometric_sum(y, tau) + noise * tau * mean_geometric_sum(y, tau)
+        total += problem.eigenvalues**2 @ inner
+        moments = linear.step(moments, [transition], [1.0], added)
+    assert_above(bound, total / (tau * rounds), problem, **at)
+
+
+@given(quadratics(), workers, periods, round_counts, shares, st.floats(0, 0.99))
+@drawn
+def test_cooperative_lies_above_model_a_for_every_mixing_matrix(problem, m, tau, rounds, share, zeta):
+    bound = theorems.cooperative  # the mean iterate does not notice a doubly stochastic matrix
+    at = {"m": m, "tau": tau, "K": tau * rounds, "zeta": zeta}
+    at["eta"] = admissible_eta(bound, problem, share, **at)
+    assert_above(bound, additive.mean_squared_gradient(problem, eta=at["eta"], m=m, K=at["K"]), problem, **at)
+
+
+@given(quadratics(), workers, periods, round_counts, shares)
+@drawn
+def test_khaled_iid_lies_above_model_a(problem, m, tau, rounds, share):
+    bound = theorems.khaled_iid
+    at = {"m": m, "tau": tau, "K": tau * rounds}
+    at["eta"] = admissible_eta(bound, problem, share, **at)
+    assert_above(bound, additive.mean_suboptimality(problem, eta=at["eta"], m=m, K=at["K"]), problem, **at)
+
+
+@given(quadratics(), workers, periods, round_counts, shares)
+@drawn
+def test_khaled_iid_strongly_convex_lies_above_model_a(problem, m, tau, rounds, share):
+    bound = theorems.khaled_iid_strongly_convex
+    at = {"m": m, "tau": tau, "K": tau * rounds}
+    at["eta"] = admissible_eta(bound, problem, share, **at)
+    assert_above(bound, additive.squared_distance(problem, eta=at["eta"], m=m, k=at["K"]), problem, **at)
+
+
+@given(quadratics(), workers, periods, round_counts, shares)
+@drawn
+def test_khaled_heterogeneous_lies_above_model_a(problem, m, tau, rounds, share):
+    bound = theorems.khaled_heterogeneous
+    at = {"m": m, "tau": tau, "K": tau * rounds}
+    at["eta"] = admissible_eta(bound, problem, share, **at)
+    assert_above(bound, additive.mean_suboptimality(problem, eta=at["eta"], m=m, K=at["K"]), problem, **at)
+
+
+@given(st.integers(2, 4), st.integers(1, 12), st.integers(1, 20), shares, st.integers(0, 2**32))
+@drawn
+def test_khaled_heterogeneous_lies_above_model_c(m, tau, rounds, share, seed):
+    generator = np.random.default_rng(seed)
+    eigenvalues, centres = generator.uniform(0.01, 1, (m, 3)), generator.normal(size=(m, 3))
+    minimiser = (eigenvalues * centres).sum(0) / eigenvalues.sum(0)
+    optimum = np.mean(np.sum((eigenvalues * (minimiser - centres)) ** 2, axis=1))
+    x0 = generator.normal(size=3)
+    L = eigenvalues.max()
+    eta = share * min(1 / 4, 1 / (8 * max(tau - 1, 0.5))) / L
+    x, total = np.tile(x0, (m, 1)), np.zeros(3)
+    for k in range(tau * rounds):
+        total += x.mean(0)
+        x = x - eta * eigenvalues * (x - centres)
+        if (k + 1) % tau == 0:
+            x[:] = x.mean(0)
+    average = total / (tau * rounds)
+    gap = 0.5 * eigenvalues.mean(0) @ (average - minimiser) ** 2
+    value = theorems.khaled_heterogeneous(
+        R0=np.linalg.norm(x0 - minimiser), eta=eta, K=tau * rounds, m=m, L=L, tau=tau, sigma2_opt=optimum
+    )
+    assert value * ROUNDING >= gap
+
+
+@given(quadratics(), workers, periods, st.integers(1, 200), st.floats(1.001, 10))
+@drawn
+def test_stich_lies_above_model_a(problem, m, tau, K, stretch):
+    shift = stretch * max(16 * problem.L / problem.mu, tau)
+    t = np.arange(K)
+    eta, weights = 4 / (problem.mu * (shift + t)), (shift + t) ** 2
+    moments = additive.trajectory(problem, eta=eta, m=m)[:-1]
+    alone = additive.trajectory(problem, eta=eta, m=1)[:-1]  # a single worker moves at least as much as any local one
+    largest = np.sqrt(max(alone @ problem.eigenvalues**2) + problem.sigma2)
+    exact = weights @ moments @ problem.eigenvalues / (2 * weights.sum())
+    assert_above(theorems.stich, exact, problem, m=m, tau=tau, K=K, shift=shift, G=largest)
+
+
+def test_pasgd_best_runtime_is_the_minimum_over_the_period():
+    at = {"gap": 1.3, "eta": 0.02, "L": 0.9, "sigma2": 2.0, "m": 8, "time_s": 900.0, "step_s": 1.0, "delay_s": 3.0}
+    tau = np.linspace(1, 50, 200_001)
+    values = theorems.pasgd_runtime(**at, tau=tau)
+    assert theorems.pasgd_best_runtime(**at) == pytest.approx(values.min(), rel=1e-9)
+    assert 1 < tau[values.argmin()] < 50
+
+
+def test_check_values_on_the_reference_quadratic():
+    problem = reference_quadratic()
+    at = {"eta": 0.05, "m": 16, "tau": 16, "K": 4000}
+    values = [
+        bound(**arguments(bound, problem, **at))
+        for bound in (theorems.pasgd_iterations, theorems.pasgd_convex, theorems.pasgd_gap, theorems.khaled_iid)
+    ]
+    assert values == pytest.approx([0.17491, 0.09522, 0.0664, 0.7250], abs=5e-5)
+
+
+def test_a_violated_assumption_names_the_rule_and_the_numbers():
+    with pytest.raises(AssumptionViolated, match=r"pasgd_iterations needs .*tau.* <= 1; got .*eta = 0.5.*tau = 9"):
+        theorems.pasgd_iterations(gap=1, eta=0.5, L=1, sigma2=1, tau=9, m=4, K=90)
