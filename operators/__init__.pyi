@@ -5,11 +5,17 @@ from .catalogue import all_feedbacks as all_feedbacks
 from .catalogue import all_operators as all_operators
 from .catalogue import parse as parse
 from .catalogue import specification as specification
+from .compressors.hard_threshold import HardThreshold as HardThreshold
 from .compressors.identity import Identity as Identity
+from .compressors.one_bit_sgd import OneBitSGD as OneBitSGD
 from .compressors.qsgd import QSGD as QSGD
+from .compressors.random_k import RandomK as RandomK
 from .compressors.randomised_sparse_dithering import RandomisedSparseDithering as RandomisedSparseDithering
+from .compressors.scaled_random_k import ScaledRandomK as ScaledRandomK
 from .compressors.scaled_sign import ScaledSign as ScaledSign
+from .compressors.sign_sgd import SignSGD as SignSGD
 from .compressors.sparse_dithering import SparseDithering as SparseDithering
+from .compressors.terngrad import TernGrad as TernGrad
 from .compressors.top_k import TopK as TopK
 from .feedback.ef21 import EF21 as EF21
 from .feedback.error_feedback import ErrorFeedback as ErrorFeedback

@@ -12,7 +12,7 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive
 
-from ..bitstream import flush, padded, put
+from ..bitstream import flush, padded, put, read_field
 from ..codes import rice
 from ..key import Key
 from ..message import CorruptMessage
@@ -45,8 +45,8 @@ def check_fraction(fraction: float | None, k: int | None) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
-def _write(gaps, r, patterns, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    state = (np.uint64(0), 0, 0)
+def _write(head, head_bits, gaps, r, patterns, out):  # type: ignore[no-untyped-def]  # pragma: no cover
+    state = put(out, (np.uint64(0), 0, 0), head, head_bits)
     if gaps.size:
         state = put(out, state, r, rice.PARAMETER_BITS)
         state = rice.write(gaps, r, out, state)
@@ -55,13 +55,18 @@ def _write(gaps, r, patterns, out):  # type: ignore[no-untyped-def]  # pragma: n
     flush(out, state)
 
 
-def pack_sparse(index: np.ndarray, values: np.ndarray, d: int) -> tuple[np.ndarray, int]:
-    """(payload, bits) of k float32 values at increasing positions; no support is sent if k = d."""
+def pack_sparse(
+    index: np.ndarray, values: np.ndarray, d: int, head: int = 0, head_bits: int = 0
+) -> tuple[np.ndarray, int]:
+    """(payload, bits) of a field of 0 to 32 bits, then k >= 1 float32 values at increasing positions.
+
+    No support is sent if k = d.
+    """
     gaps = np.diff(index, prepend=-1) - 1 if index.size < d else index[:0]
     r, support_bits = rice.best_parameter(gaps, d) if gaps.size else (0, 0)
-    bits = (rice.PARAMETER_BITS if gaps.size else 0) + support_bits + VALUE_BITS * values.size
+    bits = head_bits + (rice.PARAMETER_BITS if gaps.size else 0) + support_bits + VALUE_BITS * values.size
     out = np.zeros((bits + 7) // 8, np.uint8)
-    _write(gaps, r, values.view(np.uint32), out)
+    _write(head, head_bits, gaps, r, values.view(np.uint32), out)
     return out, bits
 
 
@@ -72,14 +77,18 @@ def _read_values(padded_payload, position, patterns):  # type: ignore[no-untyped
         position += 32
 
 
-def unpack_sparse(payload: np.ndarray, bits: int, k: int, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """(index, values) of ``pack_sparse``.  Raises CorruptMessage for anything else."""
-    if bits < VALUE_BITS * k:
+def unpack_sparse(payload: np.ndarray, bits: int, k: int, d: int, position: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """(index, values) of ``pack_sparse`` after a head that ends at ``position``.
+
+    Raises CorruptMessage for anything else.
+    """
+    support_at = position + (rice.PARAMETER_BITS if k < d else 0)
+    if bits < support_at + VALUE_BITS * k:
         raise CorruptMessage(f"{k} values need {VALUE_BITS * k} bits; got {bits}")
-    buffer, index, position = padded(payload), np.arange(k), 0
+    buffer, index = padded(payload), np.arange(k)
     if k < d:
-        r = int(buffer[0]) >> (8 - rice.PARAMETER_BITS)
-        position = rice.read(buffer, rice.PARAMETER_BITS, bits, r, d, index)
+        r = int(read_field(buffer, position, rice.PARAMETER_BITS))
+        position = rice.read(buffer, support_at, bits, r, d, index)
         if position < 0:
             raise CorruptMessage(f"the support is not {k} increasing positions below {d}")
         if rice.best_parameter(np.diff(index, prepend=-1) - 1, d)[0] != r:

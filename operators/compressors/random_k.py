@@ -1,0 +1,108 @@
+"""Keep random coordinates and enlarge them: unbiased."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numba
+import numpy as np
+
+from bounds.claims import Unbiased
+
+from ..key import Key
+from ..message import CorruptMessage
+from ..operator import Operator, Size
+from ..random import bits32
+from .top_k import check_fraction, kept
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+@numba.njit(cache=True, nogil=True)
+def _floyd(words, d, mask):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Mark k = words.size / 2 distinct positions: for j = d-k .. d-1 a uniform t <= j, or j if t is taken."""
+    half = np.uint64(32)
+    k = words.size // 2
+    for i in range(k):
+        m = np.uint64(d - k + i + 1)
+        low = (np.uint64(words[2 * i]) * m) >> half
+        t = np.int64((np.uint64(words[2 * i + 1]) * m + low) >> half)
+        if mask[t]:
+            t = d - k + i
+        mask[t] = 1
+
+
+def random_support(key: Key, k: int, d: int) -> np.ndarray:
+    """k distinct increasing positions below d < 2^32, every subset equally likely to 2^-32 relative (Floyd)."""
+    mask = np.zeros(d, np.uint8)
+    _floyd(bits32(key, 2 * k), d, mask)
+    return np.flatnonzero(mask)
+
+
+def pack_values(values: np.ndarray) -> tuple[np.ndarray, int]:
+    """(payload, bits) of binary32 numbers, big-endian."""
+    return values.astype(">f4").view(np.uint8), 32 * values.size
+
+
+def unpack_values(payload: np.ndarray, bits: int, k: int) -> np.ndarray:
+    """k finite binary32 numbers.  Raises CorruptMessage for another length, NaN or infinity."""
+    if bits != 32 * k:
+        raise CorruptMessage(f"{k} values take {32 * k} bits; got {bits}")
+    values = payload.view(">f4").astype(np.float32)
+    if not np.isfinite(values).all():
+        raise CorruptMessage("a value is NaN or infinite")
+    return values
+
+
+@dataclass(frozen=True)
+class RandomK(Operator):
+    """Keep k coordinates chosen at random without replacement, times d/k.
+
+    fraction or k : k = max(1, ceil(fraction d)); exactly one of the two is given.
+    x : float tensor, shape (d,), k <= d < 2^32.
+    Unbiased with omega = d/k - 1, an equality for every x.  Both ends draw the support from the key, so only the
+    k values are sent: 32 k bits.  A key that all workers share gives them one support, whose variance does not
+    average down.  Raises ValueError if k > d or an enlarged value exceeds binary32.
+    """
+
+    fraction: float | None = None
+    k: int | None = None
+
+    name = "randomk"
+    randomness = "shared"
+
+    def __post_init__(self) -> None:
+        check_fraction(self.fraction, self.k)
+
+    def claim(self, d: int) -> Unbiased:
+        """omega = d/k - 1."""
+        return Unbiased(d / kept(self.fraction, self.k, d) - 1, tight=True)
+
+    def bits(self, d: int) -> Size:
+        """k values in binary32."""
+        return Size.fixed(32 * kept(self.fraction, self.k, d))
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """A tenth, one coordinate, all of them."""
+        return cls(fraction=0.1), cls(k=1), cls(fraction=1.0)
+
+    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
+        k = kept(self.fraction, self.k, x.size)
+        values = x[random_support(key, k, x.size)]
+        largest = float(np.abs(values).max()) * x.size / k
+        if largest > _LARGEST:
+            raise ValueError(f"x times d/k must fit binary32 (<= {_LARGEST:.4g}); got {largest:.4g}: rescale x")
+        return pack_values(values)
+
+    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        assert key is not None
+        k = kept(self.fraction, self.k, d)
+        values = unpack_values(payload, bits, k).astype(np.float64) * (d / k)
+        if float(np.abs(values).max()) > _LARGEST * (1 + math.ulp(1)):
+            raise CorruptMessage("an enlarged value exceeds binary32")
+        out = np.zeros(d, np.float32)
+        out[random_support(key, k, d)] = values
+        return out

@@ -1,0 +1,57 @@
+"""Keep random coordinates as they are: the contractive scaling of random-k."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from bounds.claims import Contractive
+
+from ..key import Key
+from ..operator import Operator, Size
+from .random_k import pack_values, random_support, unpack_values
+from .top_k import check_fraction, kept
+
+
+@dataclass(frozen=True)
+class ScaledRandomK(Operator):
+    """RandomK divided by 1 + omega = d/k: k random coordinates are sent unchanged, the others become 0.
+
+    fraction or k, x, bits : as RandomK.
+    Contractive with alpha = 1 - k/d, an equality for every x in expectation (Stich et al. 2018, Lemma A.1); not
+    surely, so it needs error feedback.
+    """
+
+    fraction: float | None = None
+    k: int | None = None
+
+    name = "scaled_randomk"
+    randomness = "shared"
+
+    def __post_init__(self) -> None:
+        check_fraction(self.fraction, self.k)
+
+    def claim(self, d: int) -> Contractive:
+        """alpha = 1 - k/d."""
+        return Contractive(1 - kept(self.fraction, self.k, d) / d, tight=True)
+
+    def bits(self, d: int) -> Size:
+        """k values in binary32."""
+        return Size.fixed(32 * kept(self.fraction, self.k, d))
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """A tenth, one coordinate, all of them."""
+        return cls(fraction=0.1), cls(k=1), cls(fraction=1.0)
+
+    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
+        return pack_values(x[random_support(key, kept(self.fraction, self.k, x.size), x.size)])
+
+    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        assert key is not None
+        k = kept(self.fraction, self.k, d)
+        out = np.zeros(d, np.float32)
+        out[random_support(key, k, d)] = unpack_values(payload, bits, k)
+        return out
