@@ -82,3 +82,15 @@ def _mean_error(problem: Quadratic, eta: Any, m: Any, K: Any) -> np.ndarray:
 
 def _spread(problem: Quadratic, eta: np.ndarray, m: np.ndarray) -> np.ndarray:
     return (1 - 1 / m) * eta**2 * problem.noise
+
+
+def trajectory(problem: Quadratic, *, eta: Any, m: int) -> np.ndarray:
+    """E (xbar - x*)_j^2 before each step and after the last one, for a learning rate per step.
+
+    eta : (K,); m workers.  Returns float64 of shape (K + 1, d).
+    """
+    moments = [problem.start**2]
+    for rate in np.asarray(eta, float):
+        shrink = (1 - rate * problem.eigenvalues) ** 2
+        moments.append(shrink * moments[-1] + rate**2 * problem.noise / m)
+    return np.array(moments)
