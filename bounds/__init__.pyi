@@ -1,5 +1,6 @@
 from . import limits as limits
 from . import runtime as runtime
+from . import schedules as schedules
 from . import special as special
 from . import symbols as symbols
 from . import tau as tau

@@ -1,0 +1,17 @@
+"""Rules for the number of local steps, all pure: (state, observation) -> (state, tau)."""
+
+from .adacomm import AdaComm as AdaComm
+from .adacomm import AdaCommState as AdaCommState
+from .fixed import Fixed as Fixed
+from .post_local import PostLocal as PostLocal
+from .post_local import PostLocalState as PostLocalState
+from .power_law import Decreasing as Decreasing
+from .power_law import Increasing as Increasing
+from .power_law import RoundState as RoundState
+from .power_law import increasing_converges as increasing_converges
+from .qsr import QSR as QSR
+from .schedule import Observation as Observation
+from .schedule import Schedule as Schedule
+from .schedule import State as State
+from .stl_sgd import StlSgd as StlSgd
+from .stl_sgd import StlSgdState as StlSgdState

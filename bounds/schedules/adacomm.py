@@ -1,0 +1,104 @@
+"""AdaComm: more local steps while the loss is high, fewer as it falls (Wang & Joshi 2018, arXiv:1810.08313).
+
+Derivation.  Treat every interval of T_0 seconds as a restart from loss F_l; Theorem 2 gives
+tau_l = sqrt(2 (F_l - F_inf) D/(eta_l^3 L^2 sigma2 T_0)).  Divided by the same at l = 0, the unknown constants cancel:
+tau_l = tau_0 sqrt((F_l - F_inf)/(F_0 - F_inf)) (eta_0/eta_l)^(3/2).  The paper uses the exponent 1/2 instead, taking
+eta L as constant because L is local, and halves tau (gamma) when the loss no longer falls.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from ..tau.integer import tau_cap
+from .schedule import Observation, Schedule, State, ceil_up, check_tau
+
+
+@dataclass(frozen=True)
+class AdaCommState(State):
+    """tau in use, index of its interval, and what was observed at the start and at the last decision."""
+
+    tau: int = 0
+    interval: int = -1
+    first_loss: float | None = None
+    first_eta: float | None = None
+    eta: float | None = None
+
+
+@final
+@dataclass(frozen=True)
+class AdaComm(Schedule):
+    """tau_l = ceil(tau_0 sqrt((F_l - F_inf)/(F_0 - F_inf)) (eta_0/eta_l)^p), decided once an interval.
+
+    tau_0 : local steps of the first interval.  interval_s : T_0, much longer than a round.
+    loss_inf : F_inf, if it is known to differ from 0.
+    gamma : saturation rule, 0 < gamma < 1: where the formula does not shrink tau and eta did not change, tau becomes
+    max(1, min(tau - 1, ceil(gamma tau))); None for the basic rule.
+    eta_exponent : p; 0 for a fixed learning rate, 1/2 as published, 3/2 as derived.
+    cap : largest tau.  L : smoothness; adds the cap of Theorem 1, under which eta L > 1 leaves tau = 1.
+    Needs a loss at the start and whenever an interval begins.  Raises ValueError outside these ranges, for a missing
+    loss, or if the first loss is not above loss_inf.
+    """
+
+    tau_0: int
+    interval_s: float
+    loss_inf: float = 0.0
+    gamma: float | None = None
+    eta_exponent: float = 0.0
+    cap: int | None = None
+    L: float | None = None
+
+    def __post_init__(self) -> None:
+        check_tau("tau_0", self.tau_0)
+        if not 0 < self.interval_s < math.inf:
+            raise ValueError(f"interval_s must be finite and > 0; got interval_s = {self.interval_s}")
+        if self.gamma is not None and not 0 < self.gamma < 1:
+            raise ValueError(f"gamma must satisfy 0 < gamma < 1; got gamma = {self.gamma} (None for the basic rule)")
+        if self.eta_exponent < 0:
+            raise ValueError(f"eta_exponent must be >= 0; got eta_exponent = {self.eta_exponent}")
+        if self.cap is not None:
+            check_tau("cap", self.cap)
+        if self.L is not None and not 0 < self.L < math.inf:
+            raise ValueError(f"L must be finite and > 0; got L = {self.L}")
+
+    def init(self) -> AdaCommState:
+        """Nothing observed yet."""
+        return AdaCommState()
+
+    def __call__(self, state: AdaCommState, observation: Observation) -> tuple[AdaCommState, int]:
+        """Decide anew if an interval has begun, else keep tau."""
+        interval = int(observation.time_s // self.interval_s)
+        if interval <= state.interval:
+            return state, state.tau
+        loss = self._loss(observation)
+        if state.first_loss is None or state.first_eta is None:
+            if loss <= self.loss_inf:
+                raise ValueError(f"the first loss must exceed loss_inf = {self.loss_inf}; got {loss}")
+            tau = self._clamp(self.tau_0, observation.eta)
+            return AdaCommState(tau, interval, loss, observation.eta, observation.eta), tau
+        progress = max(loss - self.loss_inf, 0.0) / (state.first_loss - self.loss_inf)
+        coupling = (state.first_eta / observation.eta) ** self.eta_exponent
+        tau = ceil_up(math.sqrt(progress) * coupling * self.tau_0)
+        tau = self._clamp(self._saturate(state, tau, observation.eta), observation.eta)
+        return AdaCommState(tau, interval, state.first_loss, state.first_eta, observation.eta), tau
+
+    def _saturate(self, state: AdaCommState, tau: int, eta: float) -> int:
+        if self.gamma is None or tau < state.tau or eta != state.eta:
+            return tau  # the saturation rule must not cancel the coupling
+        return max(1, min(state.tau - 1, ceil_up(self.gamma * state.tau)))
+
+    def _clamp(self, tau: int, eta: float) -> int:
+        if self.cap is not None:
+            tau = min(tau, self.cap)
+        if self.L is not None:
+            tau = min(tau, tau_cap(eta_L=Fraction(eta) * Fraction(self.L)) or 1)
+        return tau
+
+    @staticmethod
+    def _loss(observation: Observation) -> float:
+        if observation.loss is None:
+            raise ValueError(f"a new interval needs a loss; none was observed at {observation.time_s} s: measure one")
+        return observation.loss

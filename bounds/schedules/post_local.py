@@ -1,0 +1,39 @@
+"""Post-local SGD: synchronise at every step until the learning rate first decays (Lin et al. 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from .schedule import Observation, Schedule, State, check_tau
+
+
+@dataclass(frozen=True)
+class PostLocalState(State):
+    """The largest learning rate so far, and whether local steps have begun."""
+
+    largest_eta: float = 0.0
+    begun: bool = False
+
+
+@final
+@dataclass(frozen=True)
+class PostLocal(Schedule):
+    """tau = 1, then ``tau`` from the first decay of the learning rate on (arXiv:1808.07217; empirical).
+
+    A warm-up, in which eta grows, does not count as a decay.  Raises ValueError for tau < 1.
+    """
+
+    tau: int
+
+    def __post_init__(self) -> None:
+        check_tau("tau", self.tau)
+
+    def init(self) -> PostLocalState:
+        """No learning rate seen."""
+        return PostLocalState()
+
+    def __call__(self, state: PostLocalState, observation: Observation) -> tuple[PostLocalState, int]:
+        """1 before the first decay, tau from then on."""
+        begun = state.begun or observation.eta < state.largest_eta
+        return PostLocalState(max(state.largest_eta, observation.eta), begun), self.tau if begun else 1

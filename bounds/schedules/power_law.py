@@ -1,0 +1,83 @@
+"""tau as a power of the number of the round: increasing, decreasing, and when Theorem 3 lets it converge."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+from .schedule import Observation, Schedule, State, ceil_up, check_tau
+
+
+@dataclass(frozen=True)
+class RoundState(State):
+    """Rounds decided so far."""
+
+    rounds: int = 0
+
+
+@final
+@dataclass(frozen=True)
+class Increasing(Schedule):
+    """tau_r = ceil(tau_0 r^exponent) in round r = 1, 2, ...; exponent >= 0.
+
+    For decaying learning rates; ``increasing_converges`` says which.  Raises ValueError outside the ranges.
+    """
+
+    tau_0: int
+    exponent: float
+    cap: int | None = None
+
+    def __post_init__(self) -> None:
+        _check(self.tau_0, self.exponent)
+        if self.cap is not None:
+            check_tau("cap", self.cap)
+
+    def init(self) -> RoundState:
+        """No round done."""
+        return RoundState()
+
+    def __call__(self, state: RoundState, observation: Observation) -> tuple[RoundState, int]:
+        """The next power."""
+        tau = ceil_up(self.tau_0 * float(state.rounds + 1) ** self.exponent)
+        return RoundState(state.rounds + 1), tau if self.cap is None else min(tau, self.cap)
+
+
+@final
+@dataclass(frozen=True)
+class Decreasing(Schedule):
+    """tau_r = max(1, ceil(tau_0 r^-exponent)) in round r = 1, 2, ...; exponent >= 0.
+
+    For a fixed learning rate: as the gradient falls, the noise of the local steps weighs more.
+    Raises ValueError outside the ranges.
+    """
+
+    tau_0: int
+    exponent: float
+
+    def __post_init__(self) -> None:
+        _check(self.tau_0, self.exponent)
+
+    def init(self) -> RoundState:
+        """No round done."""
+        return RoundState()
+
+    def __call__(self, state: RoundState, observation: Observation) -> tuple[RoundState, int]:
+        """The next power."""
+        return RoundState(state.rounds + 1), ceil_up(self.tau_0 * float(state.rounds + 1) ** -self.exponent)
+
+
+def increasing_converges(*, eta_exponent: float, tau_exponent: float) -> bool:
+    """Whether Theorem 3 drives the gradient to zero for eta_r = c r^-a and tau_r = r^b, given a small enough c.
+
+    a - b <= 1 makes sum eta tau infinite, 2a - b > 1 and 3a - 2b > 1 make sum eta^2 tau and sum eta^3 tau^2 finite,
+    and b <= a keeps eta tau bounded, as Theorem 1's condition demands in every round.
+    """
+    a, b = eta_exponent, tau_exponent
+    return a - b <= 1 and 2 * a - b > 1 and 3 * a - 2 * b > 1 and b <= a
+
+
+def _check(tau_0: int, exponent: float) -> None:
+    check_tau("tau_0", tau_0)
+    if not 0 <= exponent < math.inf:
+        raise ValueError(f"exponent must be finite and >= 0; got exponent = {exponent}")

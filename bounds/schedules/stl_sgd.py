@@ -1,0 +1,43 @@
+"""Stagewise local SGD: tau rises as the learning rate falls (Shen et al. 2021, arXiv:2006.06377)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from .schedule import Observation, Schedule, State, check_tau
+
+
+@dataclass(frozen=True)
+class StlSgdState(State):
+    """The learning rate of the first stage; None before the first call."""
+
+    first_eta: float | None = None
+
+
+@final
+@dataclass(frozen=True)
+class StlSgd(Schedule):
+    """tau = max(1, floor(tau_0 (eta_0/eta)^p)): with eta halved from stage to stage, tau doubles for p = 1.
+
+    exponent : p = 1 if all workers sample the same data, 1/2 (tau grows by sqrt 2 a stage) if they do not.
+    Raises ValueError for tau_0 < 1 or an exponent < 0.
+    """
+
+    tau_0: int
+    exponent: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_tau("tau_0", self.tau_0)
+        if self.exponent < 0:
+            raise ValueError(f"exponent must be >= 0; got exponent = {self.exponent}")
+
+    def init(self) -> StlSgdState:
+        """No learning rate seen."""
+        return StlSgdState()
+
+    def __call__(self, state: StlSgdState, observation: Observation) -> tuple[StlSgdState, int]:
+        """The rule at this learning rate."""
+        first = observation.eta if state.first_eta is None else state.first_eta
+        growth = (first / observation.eta) ** self.exponent
+        return StlSgdState(first), max(1, int(self.tau_0 * growth * (1 + 1e-12)))

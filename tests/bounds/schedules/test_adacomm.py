@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+
+from bounds.schedules import AdaComm, Fixed, Observation
+
+
+def decide(rule, losses, etas=None, interval_s=10.0):
+    """The taus at the starts of successive intervals."""
+    state, taus = rule.init(), []
+    for k, loss in enumerate(losses):
+        eta = 0.1 if etas is None else etas[k]
+        state, tau = rule(state, Observation(k * interval_s, 100 * k, eta, loss))
+        taus.append(tau)
+    return taus
+
+
+@pytest.mark.parametrize(("ratio", "tau"), [(0.5, 15), (0.25, 10), (0.1, 7), (0.0, 1)])
+def test_tau_follows_the_root_of_the_loss(ratio, tau):
+    assert decide(AdaComm(20, 10.0), [4.0, 4.0 * ratio]) == [20, tau]
+
+
+@pytest.mark.parametrize(("exponent", "tau"), [(0.0, 10), (0.5, 32), (1.5, 317)])
+def test_a_tenfold_decay_multiplies_tau_by_the_power_of_ten(exponent, tau):
+    assert decide(AdaComm(20, 10.0, eta_exponent=exponent), [4.0, 1.0], [0.1, 0.01]) == [20, tau]
+
+
+def test_a_known_infimum_is_subtracted():
+    assert decide(AdaComm(20, 10.0, loss_inf=1.0), [5.0, 2.0]) == [20, 10]
+    assert decide(AdaComm(20, 10.0, loss_inf=1.0), [5.0, 0.9]) == [20, 1]
+
+
+def test_without_saturation_rule_tau_stalls_and_with_it_falls_to_one():
+    losses = [4.0, 1.0] + [1.0] * 5
+    assert decide(AdaComm(20, 10.0), losses) == [20] + [10] * 6
+    assert decide(AdaComm(20, 10.0, gamma=0.5), losses) == [20, 10, 5, 3, 2, 1, 1]
+
+
+def test_saturation_near_one_still_shrinks():
+    assert decide(AdaComm(5, 10.0, gamma=0.9), [1.0] * 6) == [5, 4, 3, 2, 1, 1]
+
+
+def test_saturation_does_not_cancel_the_coupling():
+    rule = AdaComm(20, 10.0, gamma=0.5, eta_exponent=0.5)
+    assert decide(rule, [4.0, 4.0, 4.0, 4.0], [0.1, 0.1, 0.01, 0.01]) == [20, 10, 64, 32]
+
+
+def test_a_rising_loss_is_clamped():
+    assert decide(AdaComm(20, 10.0), [1.0, 100.0]) == [20, 200]
+    assert decide(AdaComm(20, 10.0, cap=25), [1.0, 100.0]) == [20, 25]
+    assert decide(AdaComm(20, 10.0, L=1.0), [1.0, 100.0], [0.1, 0.1]) == [10, 10]
+    assert decide(AdaComm(20, 10.0, L=1.0), [1.0, 1.0], [0.1, 2.0]) == [10, 1]
+
+
+def test_tau_changes_only_when_an_interval_begins():
+    rule = AdaComm(20, 10.0)
+    state, _ = rule(rule.init(), Observation(0.0, 0, 0.1, 4.0))
+    for time_s in (3.0, 9.9):
+        assert rule(state, Observation(time_s, 5, 0.1, 1.0)) == (state, 20)
+    assert rule(state, Observation(10.1, 5, 0.1, 1.0))[1] == 10
+    assert rule(state, Observation(57.0, 5, 0.1, 1.0))[1] == 10  # intervals may be skipped
+
+
+def test_inside_an_interval_no_loss_is_needed_but_at_its_start_it_is():
+    rule = AdaComm(20, 10.0)
+    state, _ = rule(rule.init(), Observation(0.0, 0, 0.1, 4.0))
+    assert rule(state, Observation(5.0, 5, 0.1))[1] == 20
+    with pytest.raises(ValueError, match=r"none was observed at 12\.0 s: measure one"):
+        rule(state, Observation(12.0, 9, 0.1))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tau_0": 0, "interval_s": 1.0}, "tau_0 must be an integer >= 1; got tau_0 = 0"),
+        ({"tau_0": 5, "interval_s": 0.0}, "interval_s must be finite and > 0"),
+        ({"tau_0": 5, "interval_s": 1.0, "gamma": 1.0}, "0 < gamma < 1; got gamma = 1.0"),
+        ({"tau_0": 5, "interval_s": 1.0, "eta_exponent": -0.5}, "eta_exponent must be >= 0"),
+        ({"tau_0": 5, "interval_s": 1.0, "L": 0.0}, "L must be finite and > 0"),
+        ({"tau_0": 5, "interval_s": 1.0, "cap": 0}, "cap must be an integer >= 1"),
+    ],
+)
+def test_impossible_settings_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        AdaComm(**arguments)
+    with pytest.raises(ValueError, match=r"the first loss must exceed loss_inf = 0\.0; got 0\.0"):
+        decide(AdaComm(5, 1.0), [0.0])
+
+
+def kinked_run(rule, *, seed, until_s=6000.0):
+    """(final F, time to F <= .05): F' = x for x > 0 and .05 x below, d = 20, m = 32, Y = 1, D = 10, eta = .1."""
+    rng = np.random.default_rng(seed)
+    models = np.full((32, 20), 5.0)
+    state, time_s, step, reached = rule.init(), 0.0, 0, None
+    while time_s < until_s:
+        mean = models[0]
+        loss = float(np.where(mean > 0, mean**2, 0.05 * mean**2).sum() / 2)
+        if reached is None and loss <= 0.05:
+            reached = time_s
+        state, tau = rule(state, Observation(time_s, step, 0.1, loss))
+        for _ in range(tau):
+            models = models - 0.1 * (np.where(models > 0, 1.0, 0.05) * models + rng.standard_normal(models.shape))
+        models[:] = models.mean(axis=0)
+        time_s, step = time_s + tau + 10.0, step + tau
+    return loss, reached
+
+
+def test_adaptation_ends_as_low_as_synchronous_training_on_a_kink_but_starts_late():
+    adaptive = [kinked_run(AdaComm(100, 600.0), seed=s) for s in range(5)]
+    fixed = {tau: [kinked_run(Fixed(tau), seed=s) for s in range(5)] for tau in (1, 20, 100)}
+    final = {tau: np.mean([loss for loss, _ in runs]) for tau, runs in fixed.items()}
+    assert final[1] < 0.03 < final[20] < 0.1 < final[100]
+    assert np.mean([loss for loss, _ in adaptive]) < 0.03
+    assert np.median([reached for _, reached in adaptive]) > 600  # one interval with tau = 100 is too long
+    assert all(reached == 60 for _, reached in fixed[20])
