@@ -15,7 +15,6 @@ from .marginals import Marginals, marginals
 from .subject import Subject
 from .tape import Controlled
 
-
 RESOLUTION = 2.0**-24  # coarsest uniform number in use: probabilities are multiples of it
 
 

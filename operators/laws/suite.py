@@ -17,6 +17,7 @@ from .input_contract import InputContract
 from .key_separation import KeySeparation
 from .large_index import LargeIndex
 from .law import Law
+from .negative_zero import NegativeZero
 from .no_mutation import NoMutation
 from .output_form import OutputForm
 from .payload_alone import PayloadAlone
@@ -58,6 +59,7 @@ LAWS: tuple[Law, ...] = (
     RandomState(),
     # the input
     InputContract(),
+    NegativeZero(),
     Extremes(),
     Dtypes(),
     Strides(),
