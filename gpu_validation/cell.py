@@ -73,6 +73,7 @@ def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training 
     The traffic covers the averagings of all seeds; anything gathered for the record itself is outside it.
     """
     workload, exchange = cells.workload, Exchange(place.device)
+    delays = _calibrate(place, cells, operator, exchange)  # first, so that it also warms up
     exchange.payload_bytes = 0
     fence()
     counter = _counter(place)
@@ -83,7 +84,6 @@ def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training 
     fence()
     after = _counter(place)
     payload = int(sum(int(part) for part in gather_arrays(torch.tensor([exchange.payload_bytes]))))
-    delays = _calibrate(place, cells, operator, exchange)
 
     d = runs[0].trace[0].numel()
     own = np.array([[r.bits[place.rank], r.error2, r.norm2] for run in runs for r in run.rounds])
@@ -173,6 +173,7 @@ def _calibrate(place: Place, cells: Cells, operator: Operator, exchange: Exchang
     padding = PaddedSteps(cells.step_s)
     for i in range(CALIBRATION_ROUNDS + 1):
         padding.begin()
+        cells.workload.loss(model, key=Key(i)).backward()
         step = torch.from_numpy(normal(Key(i, rank=place.rank).fold(SOURCE), averaging.anchor.numel()))
         averaging.load(averaging.anchor + 0.01 * step.to(averaging.anchor))
         padding.end()  # as in the run: an averaging follows a sleep

@@ -359,7 +359,7 @@ COLUMNS: tuple[tuple[str, Callable[[Comparison], str]], ...] = (
     ("tau", lambda c: "" if c.tau is None else str(c.tau)),
     ("quantity", lambda c: c.quantity),
     ("measured", lambda c: f"{c.measured:.6g}"),
-    ("interval", lambda c: f"[{c.interval[0]:.4g}, {c.interval[1]:.4g}]"),
+    ("interval", lambda c: f"[{c.interval[0]:.6g}, {c.interval[1]:.6g}]"),
     ("bound", lambda c: "" if c.bound is None else f"{c.bound:.6g}"),
     ("looseness", lambda c: "" if c.looseness is None or c.side == "tight" else f"{c.looseness:.3g}"),
     ("verdict", lambda c: str(c.verdict)),

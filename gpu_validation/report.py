@@ -6,6 +6,7 @@ import html
 import io
 from collections import Counter
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -123,26 +124,32 @@ def _canvas(rows: int, columns: int, *, height: float) -> Any:
 
 def _losses(runs: Sequence[Training]) -> Any:
     workloads = list(dict.fromkeys(r.workload for r in runs))
-    operators = list(dict.fromkeys(r.operator for r in runs))
-    taus = sorted({r.tau for r in runs})
+    colours = dict(zip(dict.fromkeys(r.operator for r in runs), cycle(PALETTE), strict=False))
+    lines = dict(zip(sorted({r.tau for r in runs}), cycle(LINES), strict=False))
     figure, axes = _canvas(len(workloads), 2, height=3.4)
-    for row, workload in enumerate(workloads):
+    for (time, bits), workload in zip(axes, workloads, strict=True):
+        losses: list[float] = []
         for run in (r for r in runs if r.workload == workload):
-            style = {
-                "color": PALETTE[operators.index(run.operator) % len(PALETTE)],
-                "linestyle": LINES[taus.index(run.tau) % len(LINES)],
-                "linewidth": 1.2,
-                "label": f"{run.operator}, tau={run.tau}",
-            }
-            axes[row, 0].plot(run.curve.seconds, run.curve.loss, **style)
-            axes[row, 1].plot(run.curve.codec_bits, run.curve.loss, **style)
-        axes[row, 0].set(xlabel="seconds", ylabel=f"{workload}: loss", yscale="log")
-        axes[row, 1].set(xlabel="codec bits, all workers", xscale="log", yscale="log")
+            style: dict[str, Any] = {"color": colours[run.operator], "linestyle": lines[run.tau], "linewidth": 1.2}
+            time.plot(run.curve.seconds, run.curve.loss, **style)
+            bits.plot(run.curve.codec_bits, run.curve.loss, **style)
+            losses += run.curve.loss
+        scale = "log" if max(losses) > 5 * min(losses) > 0 else "linear"
+        time.set(xlabel="seconds", ylabel=f"{workload}: loss", yscale=scale)
+        bits.set(xlabel="codec bits, all workers", xscale="log", yscale=scale)
     for ax in axes.flat:
         ax.grid(alpha=0.3)
-    handles = {label: h for ax in axes.flat for h, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3, fontsize=7, frameon=False)
+    _legend(figure, colours, lines)
     return figure
+
+
+def _legend(figure: Any, colours: dict[str, str], lines: dict[int, str]) -> None:
+    """Colours and line styles apart, so that the legend stays short."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=colour, label=name) for name, colour in colours.items()]
+    handles += [Line2D([], [], color="#444444", linestyle=line, label=f"tau = {tau}") for tau, line in lines.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
 
 
 def _rate_distortion(probes: Sequence[Probe]) -> Any:

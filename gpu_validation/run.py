@@ -96,7 +96,9 @@ class _Work:
 
 
 def _warm_up(preset: Preset) -> None:
-    """Compile what the operators compile before the processes fork, so that none of them waits for it."""
+    """Compile and load once, before the processes fork, so that none of them waits for it."""
+    for cells in preset.cells:
+        cells.workload.objective(cells.workload.model())
     for operator in preset.operators:
         operator(np.linspace(-1, 1, preset.probe_d), key=Key(0))
 
