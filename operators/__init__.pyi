@@ -5,6 +5,7 @@ from .catalogue import all_feedbacks as all_feedbacks
 from .catalogue import all_operators as all_operators
 from .catalogue import parse as parse
 from .catalogue import specification as specification
+from .compressors.arithmetic_sparse_dithering import ArithmeticSparseDithering as ArithmeticSparseDithering
 from .compressors.hard_threshold import HardThreshold as HardThreshold
 from .compressors.identity import Identity as Identity
 from .compressors.one_bit_sgd import OneBitSGD as OneBitSGD
