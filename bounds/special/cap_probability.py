@@ -63,15 +63,7 @@ def cap_lead_and_excess(alpha: Any, d: Any, complement: Any = None) -> tuple[Any
     The excess is accurate to 1e-14 bits (d <= 10^12), the lead to two units in the last place.
     Raises ValueError at the first point outside.
     """
-    alpha, d = np.asarray(alpha, float), np.asarray(d, float)
-    complement = 1 - alpha if complement is None else np.asarray(complement, float)
-    for rule, inside, value in (
-        ("0 < alpha < 1", (alpha > 0) & (alpha <= 1) & (complement > 0), alpha),
-        ("d >= 1, finite", (d >= 1) & (d < np.inf), d),
-    ):
-        if not np.all(inside):
-            bad = np.broadcast_to(value, inside.shape)[~inside].flat[0]
-            raise ValueError(f"the cap probability needs {rule}; got {bad}")
+    alpha, complement, d = _checked(alpha, complement, d)
     lead, excess = _lead_and_excess(alpha, complement, d)
     return (float(lead), float(excess)) if lead.ndim == 0 else (lead, excess)
 
@@ -146,9 +138,52 @@ class NegLog2Cap(SpecialFunction):
         return CapExcess.ball(alpha, complement, d) - (d - 1) / 2 * alpha.log() / arb(2).log()
 
 
+class CapMeanCosine(SpecialFunction):
+    """Mean cosine to its centre of a uniform point of the cap, as a function of (alpha, 1 - alpha, d): m = 1/J."""
+
+    latex_template = r"m\left({0}, {2}\right)"
+
+    @staticmethod
+    def kernel(alpha: Any, complement: Any, d: Any) -> Any:
+        """m in float64."""
+        parts = np.broadcast_arrays(*(np.asarray(v, float) for v in (alpha, complement, d)))
+        alpha, complement, d = (part.ravel() for part in parts)
+        return (1 / _integral(alpha, complement, (d - 1) / 2, _neg_log(alpha, complement))).reshape(parts[0].shape)
+
+    @staticmethod
+    def ball(alpha: Any, complement: Any, d: Any) -> Any:
+        """m as a ball."""
+        from flint import arb
+
+        return arb(1) if (d - 1).is_zero() else 1 / _ball_integral(alpha, complement, (d - 1) / 2)
+
+
+def cap_mean_cosine(alpha: Any, d: Any, complement: Any = None) -> Any:
+    """Mean cosine m of a uniform point of the cap to its centre; arguments as for ``cap_lead_and_excess``.
+
+    A code that sends a point of the cap around x/|x| and decodes it times |x|/m is unbiased with omega = m^-2 - 1.
+    """
+    alpha, complement, d = _checked(alpha, complement, d)
+    result = CapMeanCosine.kernel(alpha, complement, d)
+    return float(result) if result.ndim == 0 else result
+
+
 def neg_log2_cap_of(alpha: sp.Expr, d: sp.Expr) -> sp.Expr:
     """The sympy term -log2 P(alpha, d)."""
     return NegLog2Cap(alpha, sp.together(1 - alpha), d)
+
+
+def _checked(alpha: Any, complement: Any, d: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    alpha, d = np.asarray(alpha, float), np.asarray(d, float)
+    complement = 1 - alpha if complement is None else np.asarray(complement, float)
+    for rule, inside, value in (
+        ("0 < alpha < 1", (alpha > 0) & (alpha <= 1) & (complement > 0), alpha),
+        ("d >= 1, finite", (d >= 1) & (d < np.inf), d),
+    ):
+        if not np.all(inside):
+            bad = np.broadcast_to(value, inside.shape)[~inside].flat[0]
+            raise ValueError(f"the cap probability needs {rule}; got {bad}")
+    return alpha, complement, d
 
 
 # -- ball arithmetic -------------------------------------------------------------------------------------------
@@ -180,9 +215,21 @@ def _lead_and_excess(alpha: np.ndarray, complement: np.ndarray, d: np.ndarray) -
 
 
 def _chunk(alpha: np.ndarray, complement: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    neg_log = _neg_log(alpha, complement)
+    integral = _integral(alpha, complement, a, neg_log)
+    return a * neg_log / math.log(2), 1 + (_log_a_beta(a) - np.log(integral)) / math.log(2)
+
+
+def _neg_log(alpha: np.ndarray, complement: np.ndarray) -> np.ndarray:
+    """-ln alpha, accurate at both ends."""
     near_one = alpha > 0.5
-    neg_log = np.where(near_one, -np.log1p(-np.where(near_one, complement, 0.0)), -np.log(alpha))
-    integral = np.empty_like(alpha)  # J
+    return np.where(near_one, -np.log1p(-np.where(near_one, complement, 0.0)), -np.log(alpha))
+
+
+def _integral(alpha: np.ndarray, complement: np.ndarray, a: np.ndarray, neg_log: np.ndarray) -> np.ndarray:
+    """J, by regions."""
+    near_one = alpha > 0.5
+    integral = np.empty_like(alpha)
     z = alpha / complement
     lower = -1.0
     for upper, depth in FRACTION_DEPTHS:
@@ -192,7 +239,7 @@ def _chunk(alpha: np.ndarray, complement: np.ndarray, a: np.ndarray) -> tuple[np
             integral[where] = _gauss_fraction(a[where], z[where], depth) / np.sqrt(complement[where])
     if near_one.any():
         integral[near_one] = _integral_near_one(alpha[near_one], complement[near_one], a[near_one], neg_log[near_one])
-    return a * neg_log / math.log(2), 1 + (_log_a_beta(a) - np.log(integral)) / math.log(2)
+    return integral
 
 
 def _log_a_beta(a: np.ndarray) -> np.ndarray:
