@@ -1,3 +1,4 @@
+from . import dynamics as dynamics
 from . import limits as limits
 from . import runtime as runtime
 from . import schedules as schedules
@@ -5,6 +6,7 @@ from . import special as special
 from . import symbols as symbols
 from . import tau as tau
 from . import theorems as theorems
+from . import total_communication as total_communication
 from .bound import AssumptionViolated as AssumptionViolated
 from .bound import Best as Best
 from .bound import Bound as Bound

@@ -1,0 +1,212 @@
+"""Total communication: steps to an accuracy times bits a step, for every method and any compressor.
+
+A compressor costs steps and saves bits; only the product counts.  ``methods()`` finds every theorem that states steps
+as a function of omega or alpha; the compressor enters through its claim and the bits of one message.  Bits are those
+that one worker sends; the m workers send m times as many, and what they receive is not counted.
+
+Any unbiased compressor has a family of lower rates: send a random fraction p of the coordinates, chosen by a shared
+seed and scaled by 1/p.  Its constant becomes (1 + omega)/p - 1 at p times the bits, so that (1 + omega) times bits
+stays the same: that product is the compressor's figure of merit for one worker.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .bound import Bound, Side, Status
+from .catalogue import all_bounds
+from .claims import Claim, Contractive, NoClaim, Unbiased
+
+SMALLEST = sys.float_info.min  # stands for omega = 0 and alpha = 0, where the rates are continuous
+GRID_POINTS = 1000
+
+
+@dataclass(frozen=True)
+class Total:
+    """What one method costs with one compressor.
+
+    steps : until the accuracy; bits_per_step, bits : sent by one worker (the second over all steps).
+    level : omega or alpha that was used; status : of the theorem behind ``steps``.
+    """
+
+    method: str
+    level: float
+    steps: Any
+    bits_per_step: Any
+    bits: Any
+    status: Status
+
+
+@lru_cache(maxsize=1)
+def methods() -> dict[str, Bound]:
+    """Name -> theorem, for every upper bound on steps that depends on omega or alpha."""
+    return {
+        name: bound
+        for name, bound in all_bounds().items()
+        if bound.unit == "step" and bound.side is Side.UPPER and _level_name(bound) is not None
+    }
+
+
+def level_of(bound: Bound, claim: Claim) -> float:
+    """The constant, omega or alpha, that a claim gives to a theorem.
+
+    An unbiased operator divided by 1 + omega contracts with alpha = omega/(1 + omega).
+    Raises ValueError if the claim does not support the theorem.
+    """
+    if isinstance(claim, NoClaim):
+        raise ValueError(f"{bound.name} needs a claim; the operator makes none: {claim.reason}")
+    wanted = _level_name(bound)
+    if wanted == "omega":
+        if not isinstance(claim, Unbiased):
+            raise ValueError(f"{bound.name} needs an unbiased operator; got {claim}; use a method with error feedback")
+        return max(claim.omega, SMALLEST)
+    alpha = claim.alpha if isinstance(claim, Contractive) else claim.omega / (1 + claim.omega)
+    return max(alpha, SMALLEST)
+
+
+def total_bits(
+    method: str,
+    claim: Claim,
+    bits: float,
+    *,
+    dense_bits: float | None = None,
+    allow_recalled: bool = False,
+    **problem: Any,
+) -> Total:
+    """Bits that one worker sends until the accuracy is reached.
+
+    method : a name in ``methods()``; bits : of one message of the compressor; problem : the other arguments of the
+    theorem (kappa, m, epsilon, L, gap ...), which broadcast.
+    dense_bits : of an uncompressed message, for methods that send one with probability ``sync_probability``; unless
+    given that probability is bits/dense_bits, at which both kinds of message cost alike.
+    Raises ValueError for an unknown method, an unsuited claim, or a recalled theorem without ``allow_recalled``.
+    """
+    bound = _theorem(method, allow_recalled)
+    return _total(bound, level_of(bound, claim), bits, dense_bits, problem)
+
+
+def subsampled(claim: Unbiased, bits: float, fraction: float, *, overhead_bits: float = 0) -> tuple[Unbiased, float]:
+    """Claim and expected bits of an unbiased operator that sends a random fraction of its coordinates.
+
+    0 < fraction <= 1; overhead_bits : the part of a message (norms, headers) that does not shrink.
+    Raises ValueError outside these ranges.
+    """
+    if not 0 < fraction <= 1 or not 0 <= overhead_bits <= bits:
+        raise ValueError(
+            f"need 0 < fraction <= 1 and 0 <= overhead_bits <= bits = {bits}; got {fraction}, {overhead_bits}"
+        )
+    return Unbiased((1 + claim.omega) / fraction - 1), overhead_bits + fraction * (bits - overhead_bits)
+
+
+def merit(claim: Unbiased, bits: float, d: int, *, m: int = 1) -> float:
+    """(1 + omega/m) bits/d: bits a coordinate, relative to steps, where the condition number dominates.
+
+    No unbiased operator is below 1/(2 m ln 2), the limit of the information bound for large omega.
+    """
+    return (1 + claim.omega / m) * bits / d
+
+
+def best_merit(claim: Unbiased, bits: float, d: int, *, m: int, overhead_bits: float = 0) -> tuple[float, float]:
+    """(omega, merit) of the best member of the family ``subsampled``: how much more m workers may compress.
+
+    With u = 1 + omega and A = (1 + claim.omega)(bits - overhead), the merit is (1 - 1/m + u/m)(overhead + A/u)/d:
+    convex in u, smallest at u = sqrt(A (m - 1)/overhead), or at the operator itself if that is smaller.  So the best
+    omega grows as sqrt(m) and the total falls as 1/m, until the overhead dominates.  Without overhead the infimum
+    A/(m d) is reached only as omega grows without bound: (inf, A/(m d)), or the operator itself for m = 1.
+    """
+    spread = (1 + claim.omega) * (bits - overhead_bits)
+    if m > 1 and overhead_bits == 0:
+        return float("inf"), spread / (m * d)
+    u = max(1 + claim.omega, (spread * (m - 1) / overhead_bits) ** 0.5 if overhead_bits else 0.0)
+    return u - 1, (1 - 1 / m + u / m) * (overhead_bits + spread / u) / d
+
+
+def best_level(
+    method: str,
+    bits_at: Callable[[Any], Any],
+    *,
+    lower: float,
+    upper: float,
+    dense_bits: float | None = None,
+    allow_recalled: bool = False,
+    **problem: Any,
+) -> Total:
+    """The omega (or alpha) in [lower, upper] at which the total number of bits is smallest.
+
+    bits_at : bits of one message as a function of omega or alpha, elementwise on arrays; problem : scalars.
+    Searches a logarithmic grid and refines around its best point; the total may have its minimum at an end.
+    Raises ValueError unless 0 < lower < upper.
+    """
+    from scipy.optimize import minimize_scalar
+
+    if not 0 < lower < upper:
+        raise ValueError(f"need 0 < lower < upper; got lower = {lower}, upper = {upper}")
+    bound = _theorem(method, allow_recalled)
+
+    def at(level: Any) -> Total:
+        return _total(bound, level, bits_at(level), dense_bits, problem)
+
+    grid = np.geomspace(lower, upper, GRID_POINTS)
+    i = int(np.argmin(at(grid).bits))
+    bracket = (np.log(grid[max(i - 1, 0)]), np.log(grid[min(i + 1, GRID_POINTS - 1)]))
+    found = minimize_scalar(lambda log: at(np.exp(log)).bits, bounds=bracket, method="bounded")
+    return min(at(float(np.exp(found.x))), at(float(grid[i])), key=lambda total: total.bits)
+
+
+def best_subsampling(
+    method: str,
+    claim: Unbiased,
+    bits: float,
+    *,
+    overhead_bits: float = 0,
+    smallest_fraction: float = 1e-9,
+    allow_recalled: bool = False,
+    dense_bits: float | None = None,
+    **problem: Any,
+) -> Total:
+    """The cheapest member of the family ``subsampled`` of one unbiased operator; the result's level is its omega."""
+
+    def bits_at(level: Any) -> Any:
+        return overhead_bits + (1 + claim.omega) / (1 + level) * (bits - overhead_bits)
+
+    base = max(claim.omega, SMALLEST)
+    return best_level(
+        method,
+        bits_at,
+        lower=base,
+        upper=(1 + claim.omega) / smallest_fraction - 1,
+        dense_bits=dense_bits,
+        allow_recalled=allow_recalled,
+        **problem,
+    )
+
+
+def _level_name(bound: Bound) -> str | None:
+    names = {symbol.name for symbol in bound.parameters}
+    return next((name for name in ("omega", "alpha") if name in names), None)
+
+
+def _theorem(method: str, allow_recalled: bool) -> Bound:
+    if method not in methods():
+        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(methods())}")
+    bound = methods()[method]
+    if bound.status is Status.RECALLED and not allow_recalled:
+        raise ValueError(f"{method} is recalled, not proved; pass allow_recalled=True to use it")
+    return bound
+
+
+def _total(bound: Bound, level: Any, bits: Any, dense_bits: float | None, problem: dict[str, Any]) -> Total:
+    arguments = {**problem, str(_level_name(bound)): level}
+    if "sync_probability" in {symbol.name for symbol in bound.parameters}:
+        if dense_bits is None:
+            raise ValueError(f"{bound.name} sometimes sends an uncompressed message; give its dense_bits")
+        p = arguments.setdefault("sync_probability", np.minimum(bits / dense_bits, 1.0))
+        bits = p * dense_bits + (1 - p) * bits
+    steps = bound(**arguments)
+    return Total(bound.name, level, steps, bits, steps * bits, bound.status)
