@@ -161,3 +161,20 @@ third_derivative = _row("third_derivative", "Q", "size of the third derivative o
 latency_s = _row("latency_s", "D_{lat}", "part of one averaging that does not depend on the message", "s", NONNEGATIVE)
 message_s = _row("message_s", "t_b", "time to send one uncompressed message", "s")
 amplification = _row("amplification", "u", "1 + omega, second moment added by compression", "1", AT_LEAST_ONE)
+
+# Rate-distortion limits
+nmse = _row("nmse", r"\Delta", "mean square error over the variance of the source", "1", FRACTION)
+mse = _row("mse", r"\mathrm{MSE}", "mean square error of an estimated mean", "1")
+angle = _row("angle", r"	heta", "angular slack of a covering", "rad", Domain(0, 1.5707963267948966))
+tilt = _row("tilt", r"\lambda", "exponent of a static law of quantisation levels", "1")
+miss = _row("miss", r"arepsilon", "probability that the distortion exceeds its target", "1", FRACTION)
+radius = _row("radius", "r_0", "radius of a random codebook over sigma sqrt(d)", "1")
+shape = _row("shape", "p", "exponent of a generalised Gaussian density exp(-|x/s|^p)", "1")
+dof = _row("dof", r"\eta_t", "degrees of freedom of a Student law", "1", Domain(2))
+zero_share = _row("zero_share", "p_0", "probability that a coordinate is exactly zero", "1", FRACTION)
+mixture_weight = _row("mixture_weight", "w", "weight of the first of two Gaussian components", "1", FRACTION)
+variance_ratio = _row("variance_ratio", "r", "variance of the first component over that of the second", "1")
+quantiser_step = _row("quantiser_step", "h", "step of a uniform quantiser over the source's standard deviation", "1")
+lattice_moment = _row("lattice_moment", "G", "normalised second moment of a lattice cell", "1")
+layer_variance = _row("layer_variance", r"\sigma_l^2", "variance of one coordinate of a layer", "1")
+water_level = _row("water_level", r"	heta_w", "distortion of one coordinate in reverse water-filling", "1")

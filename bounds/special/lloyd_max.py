@@ -3,14 +3,16 @@
 The optimal N = 2^b level quantiser is symmetric and unique (the density is log-concave, Fleischer 1964); its positive
 levels c_1 < .. < c_n, n = N/2, solve c_i = E[X | t_(i-1) < X < t_i] with t_0 = 0, t_i = (c_i + c_(i+1))/2, t_n = inf.
 float64: Newton on c_i - E[..], tridiagonal, from the companding levels.
-Ball twin, F_i = c_i P_i - phi(t_(i-1)) + phi(t_i): the Krawczyk operator K(X) = x - Y F(x) + (1 - Y F'(X))(X - x); if K(X) lies inside X, then X holds a
-solution, and by uniqueness it is the quantiser.  At the solution the distortion is 1 - 2 sum_i P_i c_i^2.
+Ball twin, F_i = c_i P_i - phi(t_(i-1)) + phi(t_i): the Krawczyk operator K(X) = x - Y F(x) + (1 - Y F'(X))(X - x);
+if K(X) lies inside X, then X holds a solution, and by uniqueness it is the quantiser.  At the solution the
+distortion is 1 - 2 sum_i P_i c_i^2.
 """
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -134,10 +136,10 @@ def _cells(levels: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
     """Masses, thresholds t_0..t_(n-1) and densities phi(t_0)..phi(t_n), the last one 0."""
     from flint import arb
 
-    edges = [arb(0)] + [(a + b) / 2 for a, b in zip(levels, levels[1:], strict=False)]
+    edges = [arb(0)] + [(a + b) / 2 for a, b in pairwise(levels)]
     tails = [(t / arb(2).sqrt()).erfc() / 2 for t in edges] + [arb(0)]
     density = [(-t * t / 2).exp() / (2 * arb.pi()).sqrt() for t in edges] + [arb(0)]
-    return [a - b for a, b in zip(tails, tails[1:], strict=False)], edges, density
+    return [a - b for a, b in pairwise(tails)], edges, density
 
 
 def _residual(levels: list[Any]) -> list[Any]:
