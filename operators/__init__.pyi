@@ -16,8 +16,10 @@ from .compressors.scaled_random_k import ScaledRandomK as ScaledRandomK
 from .compressors.scaled_sign import ScaledSign as ScaledSign
 from .compressors.sign_sgd import SignSGD as SignSGD
 from .compressors.sparse_dithering import SparseDithering as SparseDithering
+from .compressors.spherical_compression import SphericalCompression as SphericalCompression
 from .compressors.terngrad import TernGrad as TernGrad
 from .compressors.top_k import TopK as TopK
+from .compressors.unbiased_spherical_compression import UnbiasedSphericalCompression as UnbiasedSphericalCompression
 from .feedback.ef21 import EF21 as EF21
 from .feedback.error_feedback import ErrorFeedback as ErrorFeedback
 from .feedback.feedback import Feedback as Feedback

@@ -1,0 +1,200 @@
+"""Blocks coded by the first of a shared sequence of random directions that lies close enough."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numba
+import numpy as np
+
+from bounds.special.cap_probability import cap_lead_and_excess
+
+from ..bitstream import BitReader, pack
+from ..key import Key
+from ..message import CorruptMessage
+from ..random import bits32
+from .golomb import Golomb
+
+NORM_BITS = 31  # binary32 without its sign
+SLOWEST_BITS = 16.0  # an encoder draws 2^16 directions a block on average, at most
+HOPELESS = 4096  # a search this many times longer than its mean has probability e^-4096
+_UNARY_FIELD = 32
+
+
+@lru_cache(maxsize=256)
+def cap(alpha: float, n: int) -> tuple[float, float]:
+    """(P, m) in dimension n >= 2: share of the cap of cosine >= sqrt(1 - alpha), and mean cosine on it.
+
+    m = alpha^a / (2 a B(a, 1/2) P), a = (n-1)/2; the power cancels against the lead of log P.
+    """
+    lead, excess = cap_lead_and_excess(alpha, n)
+    a = (n - 1) / 2
+    log_2ab = math.log(2 * a) + math.lgamma(a) + math.lgamma(0.5) - math.lgamma(a + 0.5)
+    return 2.0 ** -(lead + excess), math.exp(excess * math.log(2) - log_2ab)
+
+
+def check(alpha: float, block: int) -> None:
+    """Raises ValueError unless 0 < alpha < 1, block >= 2 and the search takes at most 2^16 draws on average."""
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha must satisfy 0 < alpha < 1; got alpha = {alpha}")
+    if block < 2:
+        raise ValueError(f"block must be at least 2; got block = {block}")
+    if -math.log2(cap(alpha, block)[0]) > SLOWEST_BITS:
+        raise ValueError(
+            f"a block of {block} at alpha = {alpha} takes 1/P = {1 / cap(alpha, block)[0]:.3g} draws; at most 2^16: "
+            "take a shorter block or a larger alpha"
+        )
+
+
+def blocks(d: int, block: int) -> Iterator[tuple[int, int]]:
+    """(start, stop) of each run of ``block`` coordinates; the last one may be shorter."""
+    return ((start, min(start + block, d)) for start in range(0, d, block))
+
+
+def lengths(d: int, block: int) -> dict[int, int]:
+    """Block length -> how many blocks of d coordinates have it."""
+    whole, rest = divmod(d, block)
+    return {n: count for n, count in ((block, whole), (rest, 1 if rest else 0)) if count}
+
+
+@numba.njit(cache=True, nogil=True)
+def _gauss(words, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Unit rows from pairs of words by the Box-Muller transform; an even number of words a row."""
+    pairs = words.size // out.shape[0] // 2
+    n = out.shape[1]
+    for r in range(out.shape[0]):
+        square = 0.0
+        for j in range(pairs):
+            u = (np.float64(words[2 * (r * pairs + j)]) + 0.5) * 2.0**-32
+            v = np.float64(words[2 * (r * pairs + j) + 1]) * 2.0**-32
+            radius = np.sqrt(-2 * np.log(u))
+            out[r, 2 * j] = radius * np.cos(2 * np.pi * v)
+            if 2 * j + 1 < n:
+                out[r, 2 * j + 1] = radius * np.sin(2 * np.pi * v)
+        for i in range(n):
+            square += out[r, i] * out[r, i]
+        for i in range(n):
+            out[r, i] /= np.sqrt(square)
+
+
+def directions(key: Key, n: int, start: int, count: int) -> np.ndarray:
+    """Rows v_(start+1) .. v_(start+count) of the shared sequence in dimension n: unit, independent, uniform."""
+    width = n + (n & 1)
+    out = np.empty((count, n))
+    _gauss(bits32(key.fold(n), count * width, start=start * width), out)
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
+def _search(rows, norms, book, offset, cosine, found, along):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """For every row not yet found, its first direction of the book within reach; returns how many are left."""
+    left = 0
+    for r in range(rows.shape[0]):
+        if found[r] != 0:
+            continue
+        for j in range(book.shape[0]):
+            dot = 0.0
+            for i in range(rows.shape[1]):
+                dot += rows[r, i] * book[j, i]
+            if dot >= cosine * norms[r]:
+                found[r], along[r] = offset + j + 1, dot
+                break
+        left += found[r] == 0
+    return left
+
+
+def search(rows: np.ndarray, alpha: float, key: Key) -> tuple[np.ndarray, np.ndarray]:
+    """(N, <x, v_N>) for rows x, shape (blocks, n), n >= 2; N = 0 for a zero row."""
+    norms = np.sqrt((rows * rows).sum(axis=1))
+    found, along = np.where(norms > 0, 0, -1), np.zeros(norms.size)
+    cosine, offset, count = math.sqrt(1 - alpha), 0, 256
+    enough = HOPELESS / cap(alpha, rows.shape[1])[0]
+    while True:
+        book = directions(key, rows.shape[1], offset, count)
+        if _search(rows, norms, book, offset, cosine, found, along) == 0:
+            break
+        offset, count = offset + count, min(2 * count, 1 << 16)
+        if offset > enough:
+            raise RuntimeError(f"no direction among {offset} is close enough: the random stream is broken")
+    return np.maximum(found, 0), along
+
+
+def encode(x: np.ndarray, numbers: np.ndarray, scales: np.ndarray, alpha: float, block: int) -> tuple[np.ndarray, int]:
+    """(payload, bits): per block the scale, then N in Golomb code, or the sign of a block of one coordinate."""
+    values: list[int] = []
+    widths: list[int] = []
+    patterns = scales.astype(np.float32).view(np.uint32)
+    for j, (start, stop) in enumerate(blocks(x.size, block)):
+        values.append(int(patterns[j]))
+        widths.append(NORM_BITS)
+        if patterns[j] == 0:
+            continue
+        if stop - start == 1:
+            values.append(int(x[start] < 0))
+            widths.append(1)
+            continue
+        ones, rest, width = Golomb.optimal(cap(alpha, stop - start)[0]).code(int(numbers[j]))
+        while ones >= _UNARY_FIELD:
+            values.append((1 << _UNARY_FIELD) - 1)
+            widths.append(_UNARY_FIELD)
+            ones -= _UNARY_FIELD
+        values += [(1 << (ones + 1)) - 2, rest]
+        widths += [ones + 1, width]
+    return pack(np.array(values, np.uint64), np.array(widths))
+
+
+def decode(payload: np.ndarray, bits: int, d: int, alpha: float, block: int) -> tuple[np.ndarray, np.ndarray]:
+    """(numbers, scales) of the blocks; the number is 1 or 2 for the sign + or - of a block of one coordinate.
+
+    Raises CorruptMessage for anything ``encode`` cannot write.
+    """
+    reader, numbers, scales = BitReader(payload, bits), [], []
+    for start, stop in blocks(d, block):
+        scale = float(np.uint32(reader.read(NORM_BITS)).view(np.float32))
+        if not math.isfinite(scale):
+            raise CorruptMessage(f"the scale of the block at {start} is {scale}")
+        scales.append(scale)
+        numbers.append(0)
+        if scale == 0:
+            continue
+        if stop - start == 1:
+            numbers[-1] = 1 + reader.read(1)
+            continue
+        golomb = Golomb.optimal(cap(alpha, stop - start)[0])
+        quotient = 0
+        while reader.read(1):
+            quotient += 1
+        rest = reader.read(golomb.k)
+        if rest >= golomb.t:
+            rest = 2 * rest + reader.read(1) - golomb.t
+        numbers[-1] = quotient * golomb.M + rest + 1
+    reader.finish()
+    return np.array(numbers, np.int64), np.array(scales)
+
+
+def rebuild(numbers: np.ndarray, scales: np.ndarray, d: int, block: int, key: Key) -> np.ndarray:
+    """Scale times direction, block by block: float64, shape (d,)."""
+    out = np.zeros(d)
+    whole = d - d % block
+    full, last = numbers[: whole // block], numbers[whole // block :]
+    if full.size:
+        distinct, where = np.unique(full, return_inverse=True)
+        book = _rows(key, block, distinct)
+        out[:whole] = (book[where] * scales[: full.size, None]).reshape(-1)
+    if last.size and d - whole > 1:
+        out[whole:] = _rows(key, d - whole, last)[0] * scales[-1]
+    elif last.size:
+        out[whole:] = scales[-1] * (1 if last[0] == 1 else -1)
+    return out
+
+
+def _rows(key: Key, n: int, numbers: np.ndarray) -> np.ndarray:
+    """The directions of increasing numbers, zeros for number 0; at once if they are dense in the sequence."""
+    if numbers[-1] == 0:
+        return np.zeros((numbers.size, n))
+    if numbers[-1] <= 16 * numbers.size + 1024:
+        book = directions(key, n, 0, int(numbers[-1]))
+        return np.where(numbers[:, None] > 0, book[np.maximum(numbers, 1) - 1], 0.0)
+    return np.stack([directions(key, n, int(i) - 1, 1)[0] if i else np.zeros(n) for i in numbers])

@@ -1,0 +1,76 @@
+"""The unbiased form of Spherical Compression: the direction, enlarged by one over its mean cosine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from bounds.claims import Unbiased
+
+from ..codes import spherical
+from ..key import Key
+from ..operator import Operator, Size
+from ..random import bits32
+from ..scale import nearest, negligible
+from .spherical_compression import full_and_last, mean_bits, to_float32
+
+
+@dataclass(frozen=True)
+class UnbiasedSphericalCompression(Operator):
+    """SphericalCompression with decoded blocks |x| v_N / m, m the mean cosine on the cap.
+
+    alpha, block, x, bits : as SphericalCompression.
+    v_N is uniform on the cap about x/|x|, so its mean is m x/|x|: unbiased with omega = m^-2 - 1 per block, an
+    equality for every block of 2 or more coordinates.  The norm is rounded stochastically to binary32, which
+    keeps the mean (to 2^-32 of a spacing).
+    Raises ValueError for parameters out of range or a norm/m beyond binary32.
+    """
+
+    alpha: float = 0.5
+    block: int = 8
+
+    name = "unbiased_spherical_compression"
+    randomness = "shared"
+
+    def __post_init__(self) -> None:
+        spherical.check(self.alpha, self.block)
+
+    def claim(self, d: int) -> Unbiased:
+        """The largest omega among the block lengths; exact for every x if all blocks are equally long."""
+        sizes = spherical.lengths(d, self.block)
+        omega = max(spherical.cap(self.alpha, n)[1] ** -2 - 1 if n > 1 else 0.0 for n in sizes)
+        return Unbiased(omega, tight=len(sizes) == 1)
+
+    def bits(self, d: int) -> Size:
+        """The mean when no block is zero."""
+        return Size(None, mean_bits(self.alpha, self.block, d), None)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """A middle and a coarse one."""
+        return cls(alpha=0.5, block=8), cls(alpha=0.8, block=12)
+
+    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
+        if negligible(x):
+            x = np.zeros_like(x)
+        numbers, _, norms = full_and_last(x, self.alpha, self.block, key)
+        nearest(float(norms.max()) / spherical.cap(self.alpha, self.block)[1])
+        return spherical.encode(x, numbers, _stochastic(norms, key), self.alpha, self.block)
+
+    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        assert key is not None
+        numbers, scales = spherical.decode(payload, bits, d, self.alpha, self.block)
+        sizes = np.minimum(self.block, d - self.block * np.arange(scales.size))
+        cosines = {n: spherical.cap(self.alpha, int(n))[1] if n > 1 else 1.0 for n in set(sizes.tolist())}
+        return to_float32(spherical.rebuild(numbers, scales / [cosines[n] for n in sizes.tolist()], d, self.block, key))
+
+
+def _stochastic(norms: np.ndarray, key: Key) -> np.ndarray:
+    """Each norm rounded to one of its two binary32 neighbours with mean the norm; words of a stream of its own."""
+    low = norms.astype(np.float32)
+    low = np.where(low > norms, np.nextafter(low, np.float32(0)), low)
+    gap = np.nextafter(low, np.float32(np.inf)).astype(np.float64) - low
+    up = bits32(key.fold(0), norms.size) * 2.0**-32 < (norms - low) / gap
+    return low + up * gap
