@@ -9,7 +9,7 @@ from typing import Any
 from .budget import Budget
 from .law import Context
 from .subject import Array, ClaimSource, Subject
-from .suite import LAWS, statistical_laws
+from .suite import LAWS, laws_for, statistical_laws
 from .verdict import Report
 
 
@@ -41,7 +41,7 @@ def check(
         raise ValueError(f"unknown law {sorted(unknown)[0]!r}; known: {', '.join(sorted(known))}")
     subject = Subject(op, claim, array)
     context = Context(budget, seed, parts=statistical_laws())
-    verdicts = tuple(law.run(subject, context) for law in LAWS if laws is None or law.name in laws)
+    verdicts = tuple(law.run(subject, context) for law in laws_for(subject) if laws is None or law.name in laws)
     return Report(subject.name, seed, verdicts, _line(subject, claim, budget, array, seed, laws))
 
 

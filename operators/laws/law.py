@@ -76,7 +76,8 @@ class Law(ABC):
 
     name : its identifier in reports and test ids.  statistical : whether it spends false-alarm budget.
     needs : the least that a subject must have: "claim" (anything that maps vectors), "codec", "key",
-    "messages" (bits can be counted) or "operator".  shrinks : whether the law makes sense at any vector.
+    "messages" (bits can be counted) or "operator"; or else a "feedback" or an "aggregate".
+    shrinks : whether the law makes sense at any vector.
     """
 
     name: ClassVar[str]
@@ -84,9 +85,13 @@ class Law(ABC):
     needs: ClassVar[str] = "claim"
     shrinks: ClassVar[bool] = True
 
+    def judges(self, subject: Subject) -> bool:
+        """Whether the law is about this kind of thing: a compressor, a feedback wrapper or an aggregate."""
+        return subject.kind == (self.needs if self.needs in ("feedback", "aggregate") else "compressor")
+
     def applies(self, subject: Subject) -> str | None:
         """Why the law has nothing to say about a subject, or None if it has."""
-        if self.needs != "claim" and not subject.is_codec:
+        if self.needs not in ("claim", "feedback", "aggregate") and not subject.is_codec:
             return "a plain function has no codec, no key and no declared contract"
         if self.needs == "key" and not subject.takes_key:
             return "encode takes no key"

@@ -10,7 +10,7 @@ from typing import Any
 from .budget import Budget
 from .law import Context, Law
 from .subject import ClaimSource, Subject
-from .suite import LAWS, statistical_laws
+from .suite import laws_for, statistical_laws
 from .verdict import Outcome
 
 ExpectedFailures = Callable[[Any], Mapping[str, str]]
@@ -55,7 +55,7 @@ def parametrize_with_checks(
     for operator in operators:
         subject = Subject(operator, claim)
         expected = dict(expected_failures(operator)) if expected_failures else {}
-        for law in LAWS:
+        for law in laws_for(subject):
             if law.applies(subject) is not None:
                 continue
             marks = [pytest.mark.xfail(reason=expected[law.name], strict=True)] if law.name in expected else []

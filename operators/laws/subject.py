@@ -11,6 +11,8 @@ import torch
 
 from bounds.claims import Claim, NoClaim
 
+from ..aggregate.aggregate import Aggregate
+from ..feedback.feedback import Feedback
 from ..key import Key
 from ..message import Message
 from ..operator import Operator
@@ -25,6 +27,7 @@ class Subject:
 
     target : an Operator; or an object with ``encode(x, [key=]) -> message`` and ``decode(message, [d=], [key=])``;
     or a function ``x -> x_hat`` that brings its own randomness.
+    A Feedback or an Aggregate is recognised too (``kind``) and judged by laws of its own.
     claim : overrides the target's own; a claim, or a function of d.  array : what a function receives.
     Raises TypeError for anything else, ValueError for an unknown ``array``.
     """
@@ -34,8 +37,13 @@ class Subject:
             raise ValueError(f'array must be "torch" or "numpy"; got {array!r}')
         self.target = target
         self.array = array
-        self.is_codec = callable(getattr(target, "encode", None)) and callable(getattr(target, "decode", None))
-        if not self.is_codec and not callable(target):
+        self.kind = _kind(target)
+        self.is_codec = (
+            self.kind == "compressor"
+            and callable(getattr(target, "encode", None))
+            and callable(getattr(target, "decode", None))
+        )
+        if self.kind == "compressor" and not self.is_codec and not callable(target):
             raise TypeError(f"expected an operator, an object with encode and decode, or a function; got {target!r}")
         if isinstance(target, type):
             raise TypeError(f"expected an instance; got the class {target.__name__}: call it first")
@@ -48,7 +56,7 @@ class Subject:
     @property
     def name(self) -> str:
         """A readable description, used in test ids."""
-        if self.is_codec:
+        if self.is_codec or self.kind != "compressor":
             text = repr(self.target)
             return text if len(text) < 100 and " at 0x" not in text else type(self.target).__name__
         return getattr(self.target, "__name__", type(self.target).__name__)
@@ -99,6 +107,12 @@ class Subject:
     def draw(self, x: np.ndarray, key: Key) -> np.ndarray:
         """The output as float64, shape (d,)."""
         return to_numpy(self.raw(x, key)).reshape(x.shape)
+
+
+def _kind(target: Any) -> str:
+    if isinstance(target, Feedback):
+        return "feedback"
+    return "aggregate" if isinstance(target, Aggregate) else "compressor"
 
 
 def to_numpy(value: Any) -> np.ndarray:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from .adversarial import Adversarial
+from .aggregate_claim import AggregateClaim
+from .aggregate_corruption import AggregateCorruption
+from .aggregate_purity import AggregatePurity
 from .corruption import Corruption
 from .declared_size import DeclaredSize
 from .determinism import Determinism
@@ -12,6 +15,9 @@ from .dtypes import Dtypes
 from .enumeration import Enumeration
 from .exact_marginals import ExactMarginals
 from .extremes import Extremes
+from .feedback_in_step import FeedbackInStep
+from .feedback_mass import FeedbackMass
+from .feedback_purity import FeedbackPurity
 from .independent_streams import IndependentStreams
 from .input_contract import InputContract
 from .key_separation import KeySeparation
@@ -29,6 +35,7 @@ from .round_trip import RoundTrip
 from .scale import Scale
 from .sign import Sign
 from .strides import Strides
+from .subject import Subject
 from .sure_contraction import SureContraction
 from .unbiasedness import Unbiasedness
 from .zero import Zero
@@ -69,7 +76,20 @@ LAWS: tuple[Law, ...] = (
     Scale(),
     Sign(),
     Permutation(),
+    # wrappers with memory
+    FeedbackInStep(),
+    FeedbackMass(),
+    FeedbackPurity(),
+    # mergers
+    AggregateClaim(),
+    AggregatePurity(),
+    AggregateCorruption(),
 )
+
+
+def laws_for(subject: Subject) -> tuple[Law, ...]:
+    """The laws about this kind of subject, whether or not they apply to it."""
+    return tuple(law for law in LAWS if law.judges(subject))
 
 
 def statistical_laws() -> int:

@@ -273,8 +273,6 @@ mutant("the same rotation and words on all workers", Rotated(), "key-separation"
        read=lambda self, reader, d, key: Rotated.read(self, reader, d, key.shared()))  # fmt: skip
 mutant("one Hadamard rotation declared unbiased (DRIVE)", Rotated(), "enumeration", write=_drive_write,
        claim=lambda self, d: Unbiased(max(0.5708, 0.5 * (math.sqrt(d) - 1)) if d > 1 else 0.0))  # fmt: skip
-mutant("one stream for the rotation and the rounding", Rotated(), "unbiasedness",
-       words=lambda self, key, d: uniform(self.rotation(key).fold(0), d))  # fmt: skip
 
 
 # -- dither ------------------------------------------------------------------------------------------------------
@@ -340,8 +338,7 @@ claiming("strict contraction of an average one", MaskedK(), "sure-contraction",
          lambda d: StrictlyContractive(1 - max(1, d // 2) / d))  # fmt: skip
 claiming("average contraction too good", MaskedK(), "distortion",
          lambda d: Contractive(0.9 * (1 - max(1, d // 2) / d)))  # fmt: skip
-claiming(
-    "a loose constant called tight", Subtractive(omega=0.5), "constant-reached", lambda d: Unbiased(0.6, tight=True)
-)
+claiming("a loose constant called tight", Subtractive(), "exact-marginals", lambda d: Unbiased(0.53, tight=True))
+claiming("a very loose constant called tight", RandomK(), "constant-reached", lambda d: Unbiased(3.0, tight=True))
 claiming("a contraction called tight", MeanSign(), "sure-contraction",
          lambda d: StrictlyContractive(1 - 1 / d, tight=True))  # fmt: skip

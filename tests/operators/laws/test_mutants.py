@@ -1,0 +1,40 @@
+"""The kit's own proof: every wrong operator is convicted by the law that names its mistake."""
+
+import functools
+
+import pytest
+
+from operators.laws import Budget, Outcome, check
+
+from .mutants import MUTANTS
+
+BUDGET = Budget(sizes=(1, 2, 9, 64), drawn_sizes=(2, 8, 65), drawn=2, draws=2000, evaluations=2048).untimed()
+SMALL = Budget(sizes=(1, 2, 9), drawn_sizes=(2, 8), drawn=1, draws=200, evaluations=512, search=10).untimed()
+
+
+@functools.cache
+def parent_passes(index: int, budget: Budget) -> bool:
+    mutant = MUTANTS[index]
+    return check(mutant.parent, seed=3, budget=budget, laws=[mutant.law]).ok
+
+
+FIRST = {(repr(m.parent), m.law): i for i, m in reversed(list(enumerate(MUTANTS)))}
+
+
+def test_there_are_at_least_forty_five_mutants():
+    assert len({m.what for m in MUTANTS}) >= 45
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.what)
+def test_mutant_is_convicted_by_its_law_and_its_parent_is_not(mutant):
+    verdict = check(mutant.wrong, seed=4, budget=BUDGET, laws=[mutant.law])[mutant.law]
+
+    assert verdict.outcome is Outcome.FAIL
+    assert verdict.text
+    assert parent_passes(FIRST[repr(mutant.parent), mutant.law], SMALL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("index", FIRST.values(), ids=lambda i: f"{MUTANTS[i].parent}-{MUTANTS[i].law}")
+def test_parent_passes_the_same_law_under_the_same_budget(index):
+    assert parent_passes(index, BUDGET)
