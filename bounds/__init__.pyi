@@ -1,4 +1,5 @@
 from . import dynamics as dynamics
+from . import estimate as estimate
 from . import limits as limits
 from . import runtime as runtime
 from . import schedules as schedules
