@@ -1,13 +1,17 @@
 """Sharp bounds for federated averaging: local SGD itself cannot beat its known upper bound, up to a constant."""
 
+import sympy as sp
+
 from ..bound import Bound, Example, Reference, Side, Status
-from .woodworth_upper import woodworth_upper
+from ..symbols import R0, L, m, rounds, sigma2, tau
 
 glasgow = Bound(
     name="glasgow",
     quantity="E F - inf F of local SGD with tuned step size on the worst convex homogeneous problem, up to a constant",
     side=Side.LOWER,
-    value=woodworth_upper.value,
+    value=L * R0**2 / (tau * rounds)
+    + sp.sqrt(sigma2) * R0 / sp.sqrt(m * tau * rounds)
+    + sp.cbrt(L * sigma2 * R0**4) / (sp.cbrt(tau) * rounds ** sp.Rational(2, 3)),
     reference=Reference("glasgow2022", "homogeneous convex case", arxiv="2111.03741"),
     status=Status.RECALLED,
     examples=(
