@@ -1,5 +1,10 @@
 from .aggregate.aggregate import Aggregate as Aggregate
+from .aggregate.coordinate_median import CoordinateMedian as CoordinateMedian
+from .aggregate.election_coding import ElectionCoding as ElectionCoding
+from .aggregate.global_top_k import GlobalTopK as GlobalTopK
+from .aggregate.majority_vote import MajorityVote as MajorityVote
 from .aggregate.mean import Mean as Mean
+from .aggregate.trimmed_mean import TrimmedMean as TrimmedMean
 from .catalogue import all_aggregates as all_aggregates
 from .catalogue import all_feedbacks as all_feedbacks
 from .catalogue import all_operators as all_operators
@@ -17,9 +22,11 @@ from .compressors.scaled_sign import ScaledSign as ScaledSign
 from .compressors.sign_sgd import SignSGD as SignSGD
 from .compressors.sparse_dithering import SparseDithering as SparseDithering
 from .compressors.spherical_compression import SphericalCompression as SphericalCompression
+from .compressors.tcdq import TCDQ as TCDQ
 from .compressors.terngrad import TernGrad as TernGrad
 from .compressors.top_k import TopK as TopK
 from .compressors.unbiased_spherical_compression import UnbiasedSphericalCompression as UnbiasedSphericalCompression
+from .feedback.deep_gradient_compression import DeepGradientCompression as DeepGradientCompression
 from .feedback.ef21 import EF21 as EF21
 from .feedback.error_feedback import ErrorFeedback as ErrorFeedback
 from .feedback.feedback import Feedback as Feedback

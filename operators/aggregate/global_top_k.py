@@ -1,0 +1,95 @@
+"""Global top-k: sparse messages added and cut again up a binary tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import numpy as np
+import torch
+
+from ..compressors.top_k import TopK
+from ..key import Key
+from ..message import Message
+from ..operator import Operator
+from .aggregate import Aggregate, check, server_key
+
+
+@dataclass(frozen=True)
+class GlobalTopK(Aggregate):
+    """Each worker sends its top k; pairs are added and cut to k, in a fixed binary tree; everybody gets the root.
+
+    fraction or k : as TopK.  rule : what becomes of entries that do not reach the root.
+        "published" (Shi et al. 2019): a worker keeps what it did not select, and takes back the entries it
+        selected outside the root's support.  An entry that an inner node dropped but whose position is in the
+        root's support is lost.
+        "conserving": a worker keeps what it did not select, and the node that drops an entry (the lower-numbered
+        worker of the pair) adds it to its own residual: residuals and result always add up to the inputs.
+    Round r of the tree pairs workers i and i + 2^r for i divisible by 2^(r+1); a worker without partner waits.
+    The result estimates the *sum*.  It has no constant: (10, 1) and (-10, 1) with k = 1 give 0 for (0, 2).
+    """
+
+    fraction: float | None = None
+    k: int | None = None
+    rule: Literal["conserving", "published"] = "conserving"
+
+    name = "global_topk"
+    topology = "tree"
+
+    def __post_init__(self) -> None:
+        TopK(self.fraction, self.k)
+        if self.rule not in ("conserving", "published"):
+            raise ValueError(f'rule must be "conserving" or "published"; got {self.rule!r}')
+
+    @property
+    def uplink(self) -> Operator:
+        """Top-k."""
+        return TopK(self.fraction, self.k)
+
+    @property
+    def downlink(self) -> Operator:
+        """Top-k of a vector with at most k non-zeros: exact."""
+        return TopK(self.fraction, self.k)
+
+    def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
+        """The message of the root."""
+        return self._climb(messages, d, keys)[0]
+
+    def exchange(
+        self, residuals: Sequence[torch.Tensor], x: Sequence[torch.Tensor], *, keys: Sequence[Key]
+    ) -> tuple[list[torch.Tensor], torch.Tensor]:
+        """One round with memory: (new residuals, result), float32 tensors of shape (d,).
+
+        Worker i adds its residual to x[i], selects and sends; ``rule`` says what it keeps.
+        """
+        wanted = [(r + v.reshape(-1)).to(torch.float32) for r, v in zip(residuals, x, strict=True)]
+        d = wanted[0].numel()
+        messages = [self.uplink.encode(w, key=k) for w, k in zip(wanted, keys, strict=True)]
+        sent = [self.uplink.decode(m, d=d) for m in messages]
+        root, dropped = self._climb(messages, d, keys)
+        result = self.downlink.decode(root, d=d)
+        if self.rule == "published":
+            returned = [torch.where(result == 0, s, 0) for s in sent]
+        else:
+            returned = [torch.from_numpy(part) for part in dropped]
+        return [w - s + b for w, s, b in zip(wanted, sent, returned, strict=True)], result
+
+    def _climb(self, messages: Sequence[Message], d: int, keys: Sequence[Key]) -> tuple[Message, list[np.ndarray]]:
+        """(root message, what each worker dropped as a node, float32)."""
+        check(messages, keys)
+        nodes, dropped = list(messages), [np.zeros(d, np.float32) for _ in messages]
+        step = 1
+        while step < len(nodes):
+            for i in range(0, len(nodes) - step, 2 * step):
+                left, right = (self.uplink.decode(nodes[j], d=d).numpy() for j in (i, i + step))
+                both = left + right
+                nodes[i] = self.uplink.encode(torch.from_numpy(both), key=server_key(keys))
+                dropped[i] += both - self.uplink.decode(nodes[i], d=d).numpy()
+            step *= 2
+        return nodes[0], dropped
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Both rules."""
+        return cls(fraction=0.01), cls(fraction=0.1, rule="published")

@@ -1,0 +1,62 @@
+"""The mean without the extreme workers, coordinate by coordinate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import torch
+
+from ..compressors.identity import Identity
+from ..key import Key
+from ..message import Message
+from ..operator import Operator
+from .aggregate import Aggregate, server_key
+
+
+@dataclass(frozen=True)
+class TrimmedMean(Aggregate):
+    """Decode the n messages; per coordinate drop the b largest and b smallest, b = ceil(fraction n), and average.
+
+    fraction : 0 <= fraction < 1/2; at most b = floor((n - 1)/2) are dropped on each side, so that one remains.
+    operator : of the workers.  Every coordinate of the result lies between honest values while at most b workers
+    are faulty (Yin et al. 2018).  The downlink is exact.
+    """
+
+    fraction: float = 0.1
+    operator: Operator = field(default_factory=Identity)
+
+    name = "trimmed_mean"
+    topology = "star"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.fraction < 0.5:
+            raise ValueError(f"fraction must satisfy 0 <= fraction < 1/2; got fraction = {self.fraction}")
+
+    @property
+    def uplink(self) -> Operator:
+        """The workers' operator."""
+        return self.operator
+
+    @property
+    def downlink(self) -> Operator:
+        """Binary32."""
+        return Identity()
+
+    def dropped(self, n: int) -> int:
+        """How many of n workers are dropped on each side."""
+        return min(int(np.ceil(self.fraction * n)), (n - 1) // 2)
+
+    def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
+        """The trimmed means."""
+        rows = np.sort(self.decoded(messages, d, keys).astype(np.float64), axis=0)
+        b = self.dropped(len(rows))
+        mean = rows[b : len(rows) - b].mean(axis=0)
+        return self.downlink.encode(torch.from_numpy(mean), key=server_key(keys))
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """A tenth on each side; nothing."""
+        return cls(0.1), cls(0.0)
