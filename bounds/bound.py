@@ -168,17 +168,31 @@ class Bound:
         sign = -1.0 if self.side is Side.LOWER else 1.0
 
         grid = lower + (upper - lower) * np.geomspace(1e-9, 1, 400)[:-1]
-        values = sign * np.asarray(self(**at, **{free: grid}), float)
-        i = int(np.nanargmin(values))
-        bracket = (grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)])
+        feasible = np.broadcast_to(self.holds_at(**at, **{free: grid}), grid.shape)
+        if not feasible.any():
+            raise AssumptionViolated(f"{self.name} has no feasible {free} at {_numbers(at)}")
+        values = np.full(grid.shape, np.inf)
+        values[feasible] = sign * np.broadcast_to(self(**at, **{free: grid[feasible]}), feasible.sum())
+        i = int(np.argmin(values))
+        ends = [self._feasible_end(at, free, grid, i, step) for step in (-1, 1)]
         found = minimize_scalar(
-            lambda v: sign * self(**at, **{free: v}),
-            bounds=bracket,
-            method="bounded",
-            options={"xatol": 1e-12},
+            lambda v: sign * self(**at, **{free: v}), bounds=ends, method="bounded", options={"xatol": 1e-12}
         )
-        where = float(found.x) if found.fun < values[i] else float(grid[i])
+        where = min((float(found.x), float(grid[i]), *ends), key=lambda v: sign * self(**at, **{free: v}))
         return Best(self(**at, **{free: where}), {free: where})
+
+    def _feasible_end(self, at: Mapping[str, Any], free: str, grid: np.ndarray, i: int, step: int) -> float:
+        """The neighbour of a grid point, or where feasibility ends on the way to it."""
+        inside, outside = float(grid[i]), float(grid[min(max(i + step, 0), len(grid) - 1)])
+        if self.holds_at(**at, **{free: outside}):
+            return outside
+        for _ in range(60):
+            middle = (inside + outside) / 2
+            if self.holds_at(**at, **{free: middle}):
+                inside = middle
+            else:
+                outside = middle
+        return inside
 
     # -- certified value ---------------------------------------------------------------------------------
     def enclose(self, **at: Any) -> Interval:

@@ -139,10 +139,15 @@ def holds_exactly(relation: sp.Basic, at: Mapping[sp.Symbol, Fraction]) -> bool:
     if difference.is_polynomial() or difference.is_rational_function():
         sign = sp.sign(difference.subs(symbolic))
     else:
-        with flint.ctx.workprec(MAX_PRECISION):
+        precision = START_PRECISION
+        with flint.ctx.workprec(precision):
             ball = _walk(difference, at)
-        if not (ball > 0 or ball < 0):
-            raise NotCertifiable(f"cannot decide {relation} at {symbolic}")
+        while not (ball > 0 or ball < 0):
+            if precision >= MAX_PRECISION:
+                raise NotCertifiable(f"cannot decide {relation} at {symbolic}")
+            precision *= 2
+            with flint.ctx.workprec(precision):
+                ball = _walk(difference, at)
         sign = sp.Integer(1 if ball > 0 else -1)
     return bool(relation.func(sign, 0))
 

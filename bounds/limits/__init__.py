@@ -1,7 +1,44 @@
 """Rate-distortion limits, one per file; each exports the Bound of its name."""
 
+from .average_strict_bits import average_strict_bits as average_strict_bits
 from .contractive_bits import contractive_bits as contractive_bits
+from .covering_bits import covering_bits as covering_bits
+from .dithered_gaussian_rate import dithered_gaussian_rate as dithered_gaussian_rate
+from .dithered_rate import dithered_rate as dithered_rate
 from .gaussian_bits import gaussian_bits as gaussian_bits
+from .gaussian_block_converse import gaussian_block_converse as gaussian_block_converse
+from .gaussian_block_normal import gaussian_block_normal as gaussian_block_normal
+from .gaussian_mixture_rate import gaussian_mixture_rate as gaussian_mixture_rate
+from .gaussian_rate import gaussian_rate as gaussian_rate
 from .gaussian_unbiased_bits import gaussian_unbiased_bits as gaussian_unbiased_bits
+from .generalised_gaussian_rate import generalised_gaussian_rate as generalised_gaussian_rate
+from .laplace_rate import laplace_rate as laplace_rate
+from .lattice_gap import lattice_gap as lattice_gap
+from .layer_bits import layer_bits as layer_bits
+from .mean_estimation import mean_estimation as mean_estimation
+from .mean_estimation_bits import mean_estimation_bits as mean_estimation_bits
+from .shared_unbiased_bits import shared_unbiased_bits as shared_unbiased_bits
+from .sparse_dithering_bits import sparse_dithering_bits as sparse_dithering_bits
+from .sparse_dithering_coded_bits import sparse_dithering_coded_bits as sparse_dithering_coded_bits
+from .sparse_dithering_random_bits import sparse_dithering_random_bits as sparse_dithering_random_bits
+from .sparse_dithering_random_coarse_bits import (
+    sparse_dithering_random_coarse_bits as sparse_dithering_random_coarse_bits,
+)
+from .sparse_dithering_random_whole_bits import sparse_dithering_random_whole_bits as sparse_dithering_random_whole_bits
+from .sparse_dithering_tenth_bits import sparse_dithering_tenth_bits as sparse_dithering_tenth_bits
+from .sparse_dithering_tight_bits import sparse_dithering_tight_bits as sparse_dithering_tight_bits
+from .sparse_dithering_whole_bits import sparse_dithering_whole_bits as sparse_dithering_whole_bits
+from .sparse_source_rate import sparse_source_rate as sparse_source_rate
+from .sparse_worst_case_bits import sparse_worst_case_bits as sparse_worst_case_bits
+from .sphere_bits import sphere_bits as sphere_bits
+from .sphere_unbiased_bits import sphere_unbiased_bits as sphere_unbiased_bits
+from .spherical_compression_bits import spherical_compression_bits as spherical_compression_bits
+from .spherical_compression_published_bits import (
+    spherical_compression_published_bits as spherical_compression_published_bits,
+)
+from .spherical_compression_simple_bits import spherical_compression_simple_bits as spherical_compression_simple_bits
+from .student_rate import student_rate as student_rate
+from .topk_index_bits import topk_index_bits as topk_index_bits
+from .total_bits import total_bits as total_bits
 from .unbiased_bits import unbiased_bits as unbiased_bits
 from .worst_case_bits import worst_case_bits as worst_case_bits

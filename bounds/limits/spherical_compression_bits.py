@@ -1,0 +1,34 @@
+"""Expected bits of Spherical Compression with the best Golomb code, exactly.
+
+The encoder sends the norm (a binary32 without its sign, 31 bits) and the index of the first of shared uniform unit
+vectors v_n with <x/|x|, v_n> >= sqrt(1 - alpha); the decoder outputs |x| sqrt(1 - alpha) v_n, whose squared error is
+at most (1 - 2c^2 + c^2)|x|^2 = alpha |x|^2 with c^2 = 1 - alpha.  The index is geometric with success probability
+P(alpha, d). Its expected length in that code is the ``GolombMean`` of -log2 P, by summation of two geometric series.
+"""
+
+from ..bound import Bound, Example, Reference, Side, Status
+from ..special.cap_probability import neg_log2_cap_of
+from ..special.golomb import GolombMean
+from ..symbols import alpha, d
+
+spherical_compression_bits = Bound(
+    name="spherical_compression_bits",
+    quantity="expected bits of one message of Spherical Compression, norm included",
+    side=Side.TIGHT,
+    value=31 + GolombMean(neg_log2_cap_of(alpha, d)),
+    reference=Reference("albasyoni2020", "Spherical Compression", arxiv="2010.03246"),
+    status=Status.PROVED,
+    examples=(
+        Example(
+            {"alpha": "0.1", "d": 2}, "35.688784546027", "length times probability summed over the index, 40 digits"
+        ),
+        Example(
+            {"alpha": "0.2", "d": 5}, "39.41877496259266", "length times probability summed over the index, 40 digits"
+        ),
+        Example(
+            {"alpha": "0.5", "d": 10}, "39.53035029291874", "length times probability summed over the index, 40 digits"
+        ),
+    ),
+    unit="bit",
+    latex_name=r"E\,b",
+)
