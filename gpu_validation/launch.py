@@ -6,6 +6,7 @@ The parent imports torch once and forks; the children meet through a file store 
 
 from __future__ import annotations
 
+import ctypes
 import datetime
 import logging
 import multiprocessing.connection
@@ -53,18 +54,20 @@ def run_ranks(
 ) -> Iterator[Any]:
     """Run ``work(place, emit)`` in forked processes and yield what they emit, in order of arrival.
 
+    Close the iterator (``contextlib.closing``) if you may leave it before its end.
+
     work : called in every rank with an initialised default process group.
     processes : number of ranks, >= 1.
     silence_s : if no rank emits anything for this long, the run is taken for hung.
-    Raises RunFailed if a rank dies, raises or hangs.  Whatever happens (Ctrl-C and an abandoned iterator
-    included), every process has ended when control returns.
+    Raises RunFailed if a rank dies, raises or hangs.  When the iterator has ended or was closed, every process
+    has ended; if this process itself is killed, the kernel ends them.
     """
     if processes < 1:
         raise ValueError(f"processes must be >= 1; got {processes}")
     inbox: Any = mp.get_context("fork").Queue()
     with tempfile.TemporaryDirectory(prefix="ratedist-") as folder:
         context = mp.start_processes(
-            _rank_main, (work, processes, folder, inbox), nprocs=processes, join=False, start_method="fork"
+            _rank_main, (work, processes, folder, inbox), nprocs=processes, join=False, daemon=True, start_method="fork"
         )
         try:
             yield from _watch(context.processes, inbox, silence_s)
@@ -75,6 +78,7 @@ def run_ranks(
 
 
 def _rank_main(rank: int, work: Callable[..., None], size: int, folder: str, inbox: Any) -> None:
+    _die_with_parent()
     torch.set_num_threads(1)
     backend = backend_for(size)
     device = torch.device("cuda", rank) if backend == "nccl" else torch.device("cpu")
@@ -94,6 +98,12 @@ def _rank_main(rank: int, work: Callable[..., None], size: int, folder: str, inb
     dist.barrier()
     dist.destroy_process_group()
     inbox.put(("done", rank, None))
+
+
+def _die_with_parent() -> None:
+    """Ask the kernel for a SIGKILL when the parent ends, however it ends."""
+    set_parent_death_signal = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
 def _watch(processes: list[Any], inbox: Any, silence_s: float) -> Iterator[Any]:

@@ -7,6 +7,7 @@ import math
 import signal
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +62,11 @@ def execute(preset: Preset, out: Path, *, progress: Progress = lambda _: None) -
         file.write(environment)
         try:
             ranks = run_ranks(_Work(preset), processes=preset.processes, silence_s=preset.silence_s)
-            for record in ranks:
-                file.write(record)
-                outcome.records.append(record)
-                progress(_title(record))
+            with closing(ranks):
+                for record in ranks:
+                    file.write(record)
+                    outcome.records.append(record)
+                    progress(_title(record))
         except RunFailed as failure:
             outcome.exit_code, outcome.message = FAILED, str(failure)
         except KeyboardInterrupt:

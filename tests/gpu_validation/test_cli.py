@@ -100,3 +100,15 @@ def test_a_killed_rank_ends_every_process_and_the_run_says_so(tmp_path):
     assert not group(process.pid)
     assert len(path.read_text().splitlines()) >= 3
     assert (path.parent / "comparisons.jsonl").exists()
+
+
+def test_a_killed_parent_takes_its_ranks_along(tmp_path):
+    process, _ = start(tmp_path)
+    assert len(group(process.pid)) > 1
+    process.kill()
+    process.communicate(timeout=60)
+    deadline = time.monotonic() + 20
+    while group(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+    assert not group(process.pid)

@@ -1,6 +1,7 @@
 """A whole run in small: files, verdicts, exit codes, and what happens to a false claim."""
 
 import json
+import multiprocessing
 from dataclasses import dataclass, replace
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from bounds.claims import Unbiased
 from gpu_validation.presets import Cells, Preset
 from gpu_validation.presets.smoke import PRESET as SMOKE
-from gpu_validation.run import COMPARISONS, MEASUREMENTS, OK, REPORT, VIOLATED, execute
+from gpu_validation.run import COMPARISONS, INTERRUPTED, MEASUREMENTS, OK, REPORT, VIOLATED, execute
 from gpu_validation.workloads import Quadratic
 from operators import Identity, RandomisedSparseDithering, specification
 
@@ -104,3 +105,14 @@ def test_an_operator_that_raises_ends_the_run_with_what_was_measured(tmp_path):
     assert "2 of 3 units were measured and kept" in outcome.message
     assert len(lines(tmp_path / "small" / MEASUREMENTS)) == 1 + 2
     assert (tmp_path / "small" / REPORT).exists()
+
+
+def test_ctrl_c_while_a_record_is_written_still_ends_the_processes(tmp_path):
+    def impatient(title):
+        raise KeyboardInterrupt
+
+    outcome = execute(small(Identity()), tmp_path, progress=impatient)
+
+    assert outcome.exit_code == INTERRUPTED
+    assert "1 of 3 units were measured and kept" in outcome.message
+    assert not multiprocessing.active_children()
