@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from ..aggregate.aggregate import server_key
+from ..aggregate.aggregate import Aggregate, server_key
+from ..key import Key
+from ..message import Message
 from .examples import Example
 from .groups import WORKERS, AggregateLaw, group, keys_of
 from .law import Context, Violation
@@ -37,9 +39,9 @@ class AggregatePurity(AggregateLaw):
                 _refused(target, messages if wrong else [], d, wrong)
 
 
-def _refused(target: object, messages: list, d: int, keys: list) -> None:  # type: ignore[type-arg]
+def _refused(target: Aggregate, messages: list[Message], d: int, keys: list[Key]) -> None:
     try:
-        target.merge(messages, d=d, keys=keys)  # type: ignore[attr-defined]
+        target.merge(messages, d=d, keys=keys)
     except ValueError:
         return
     raise Violation(f"{len(messages)} messages with {len(keys)} keys were accepted; expected ValueError")

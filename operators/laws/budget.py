@@ -38,7 +38,7 @@ class Budget:
     @classmethod
     def quick(cls) -> Budget:
         """About a second: a smoke test while writing an operator."""
-        return cls(draws=400, evaluations=512, seconds=0.5, sizes=(1, 2, 9, 65), drawn_sizes=(2, 8), drawn=2, search=15)
+        return cls(draws=300, evaluations=512, seconds=0.5, sizes=(1, 2, 9, 65), drawn_sizes=(2, 8), drawn=2, search=15)
 
     @classmethod
     def deep(cls) -> Budget:

@@ -24,6 +24,7 @@ from .subject import Subject
 from .tape import WORD, Controlled
 
 SIZES = (2, 3, 4, 5, 8)
+BASES = 4  # random words at which bits are flipped
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def _partitions(run: Controlled, evaluations: int) -> Iterator[Classes]:
             yield _cells(n, per_word)
     if n <= 8 and factorial(n) <= evaluations:
         yield _orders(n)
-    if n <= 4:
+    if 64 * n * BASES <= evaluations:  # the search for bits costs at most half of the enumeration
         bits = _influential_bits(run)
         if bits and 1 << len(bits) <= evaluations:
             yield _bit_patterns(n, bits)
@@ -133,7 +134,7 @@ def _orders(n: int) -> Classes:
 def _influential_bits(run: Controlled) -> list[tuple[int, int]]:
     """The (word, bit) pairs that ever change the output when flipped at a few random words."""
     found: set[tuple[int, int]] = set()
-    for _ in range(4):
+    for _ in range(BASES):
         base = run.random_words()
         reference = run(base)
         for word, bit in product(range(run.n_words), range(32)):

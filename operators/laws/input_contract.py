@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ class InputContract(Law):
             x = example.x.copy()
             x[at] = bad
             for spoilt in (x, torch.from_numpy(x.copy())):
-                error = _refused(lambda v=spoilt: subject.target.encode(v, key=key), ValueError, f"{bad} at index {at}")
+                error = _refused(partial(subject.target.encode, spoilt, key=key), ValueError, f"{bad} at index {at}")
                 if str(at) not in str(error):
                     raise Violation(f"the error for {bad} does not name index {at}: {error}")
         _refused(lambda: subject.target.encode(np.ones(3, np.int64), key=key), TypeError, "an integer vector")

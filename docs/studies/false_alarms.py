@@ -1,0 +1,97 @@
+"""How often does the conformance kit accuse an honest operator?  Count the alarms of its statistical laws.
+
+Run i checks honest operator i mod n with seed ``--seed`` + i in the kit's quick profile, each run with the
+false-alarm budget 1e-6.  One JSON line a run is appended to ``--out``; runs already there are not repeated, so
+an interrupted study goes on where it stopped.  ``--summary`` writes the totals as JSON.
+
+    nice python docs/studies/false_alarms.py --runs 10000 --out false_alarms.jsonl --summary docs/data/false_alarms.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from collections import Counter
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+from scipy.stats import binom
+
+from bounds.claims import NoClaim
+from operators import Operator, all_operators
+from operators.laws import Budget, check
+from operators.laws.suite import LAWS
+
+BUDGET = Budget.quick()
+STATISTICAL = tuple(law.name for law in LAWS if law.statistical and law.needs != "aggregate")
+QUANTILE = 0.999
+
+
+def honest() -> list[Operator]:
+    """Every example of the catalogue that is randomised and claims a constant."""
+    examples = (op for cls in all_operators().values() for op in cls.examples())
+    return [op for op in examples if op.randomness != "none" and not isinstance(op.claim(65), NoClaim)]
+
+
+def study(runs: range, seed: int) -> Iterator[dict[str, object]]:
+    """One record a run: number, operator, names of the laws that raised an alarm, seconds."""
+    subjects = honest()
+    for run in runs:
+        op = subjects[run % len(subjects)]
+        started = time.monotonic()
+        report = check(op, budget=BUDGET, seed=seed + run, laws=STATISTICAL)
+        yield {
+            "run": run,
+            "operator": repr(op),
+            "alarms": [verdict.law for verdict in report.failures],
+            "seconds": round(time.monotonic() - started, 3),
+        }
+
+
+def summary(records: list[dict[str, object]], seed: int) -> dict[str, object]:
+    """Totals, and the most alarms that a correct kit may have raised at the quantile."""
+    allowed = int(binom.ppf(QUANTILE, len(records), BUDGET.false_alarm))
+    seconds = sorted(float(str(r["seconds"])) for r in records)
+    return {
+        "command": f"nice python docs/studies/false_alarms.py --runs {len(records)} --seed {seed}",
+        "runs": len(records),
+        "level_per_run": BUDGET.false_alarm,
+        "laws": list(STATISTICAL),
+        "alarms": sum(bool(r["alarms"]) for r in records),
+        "allowed_at_99.9_percent": allowed,
+        "runs_by_operator": dict(sorted(Counter(str(r["operator"]) for r in records).items())),
+        "alarms_by_operator": dict(Counter(str(r["operator"]) for r in records if r["alarms"])),
+        "median_seconds_a_run": seconds[len(seconds) // 2] if seconds else None,
+        "seed": seed,
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "torch": version("torch"),
+        "machine": platform.machine(),
+    }
+
+
+def main() -> None:
+    """Continue the study, then summarise it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("false_alarms.jsonl"))
+    parser.add_argument("--summary", type=Path)
+    arguments = parser.parse_args()
+    done = arguments.out.read_text().count("\n") if arguments.out.exists() else 0
+    with arguments.out.open("a") as out:
+        for record in study(range(done, arguments.runs), arguments.seed):
+            out.write(json.dumps(record) + "\n")
+            out.flush()
+    records = [json.loads(line) for line in arguments.out.read_text().splitlines()]
+    text = json.dumps(summary(records, arguments.seed), indent=2)
+    if arguments.summary:
+        arguments.summary.write_text(text + "\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
