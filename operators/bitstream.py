@@ -53,6 +53,7 @@ def put(out, state, value, width):  # type: ignore[no-untyped-def]  # pragma: no
         out[at + 1] = np.uint8(word >> np.uint64(16))
         out[at + 2] = np.uint8(word >> np.uint64(8))
         out[at + 3] = np.uint8(word)
+        acc &= (np.uint64(1) << np.uint64(filled)) - np.uint64(1)
         at += 4
     return acc, filled, at
 
@@ -83,6 +84,25 @@ def window(padded, position):  # type: ignore[no-untyped-def]  # pragma: no cove
         | np.uint64(padded[at + 7])
     )
     return word << np.uint64(position & 7)
+
+
+@numba.njit(cache=True, nogil=True)
+def put_bits(out, state, payload, bits):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Append a whole bit string; returns the new state of the stream."""
+    for i in range(bits >> 3):
+        state = put(out, state, payload[i], 8)
+    if bits & 7:
+        state = put(out, state, payload[bits >> 3] >> (8 - (bits & 7)), bits & 7)
+    return state
+
+
+@numba.njit(cache=True, nogil=True)
+def copy_bits(padded, position, bits, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Write bits position .. position + bits to ``out`` from its start, zero-padded."""
+    for i in range(out.size):
+        out[i] = np.uint8(window(padded, position + 8 * i) >> np.uint64(56))
+    if bits & 7:
+        out[out.size - 1] &= np.uint8(0xFF << (8 - (bits & 7)))
 
 
 def padded(payload: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
-from ..bitstream import BitReader, flush, padded, put, window
+from ..bitstream import BitReader, flush, padded, put, put_bits, window
 from ..message import CorruptMessage
 from ..sizing import SLACK, least
 from .support import RANKED, decode_support, encode_support
@@ -43,11 +43,7 @@ def _write(pattern, count, count_bits, levels, tail, tail_bits, out):  # type: i
                 state = put(out, state, 0x7FFFFFFF, 31)
                 ones -= 31
             state = put(out, state, ((1 << ones) - 1) << 1, ones + 1)
-    whole = tail_bits >> 3
-    for j in range(whole):
-        state = put(out, state, tail[j], 8)
-    if tail_bits & 7:
-        state = put(out, state, tail[whole] >> (8 - (tail_bits & 7)), tail_bits & 7)
+    state = put_bits(out, state, tail, tail_bits)
     flush(out, state)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive
 
-from ..bitstream import BitReader, flush, padded, put
+from ..bitstream import BitReader, flush, padded, put, put_bits
 from ..codes import elias, range_coder
 from ..key import Key
 from ..message import CorruptMessage
@@ -183,10 +183,7 @@ class ArithmeticSparseDithering(Operator):
 @numba.njit(cache=True, nogil=True)
 def _append(pattern, code, bits, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     state = put(out, (np.uint64(0), 0, 0), pattern, SCALE_BITS)
-    for i in range(bits >> 3):
-        state = put(out, state, code[i], 8)
-    if bits & 7:
-        state = put(out, state, code[bits >> 3] >> (8 - (bits & 7)), bits & 7)
+    state = put_bits(out, state, code, bits)
     flush(out, state)
 
 

@@ -30,23 +30,28 @@ _CODES = {"dense": _DENSE, "sparse": _SPARSE, "flag": _FLAG}
 
 
 @numba.njit(cache=True, nogil=True)
-def _count(levels, code, lengths):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Bits of one bucket's levels."""
-    total, last = 0, -1
-    for i in range(levels.size):
-        n = abs(levels[i])
-        if code == _DENSE:
-            total += lengths[n + 1] + (n > 0)
-        elif n > 0:
-            total += 1 + lengths[n]
-            if code == _SPARSE:
-                gap = i - last
-                total += lengths[gap] if gap < lengths.size else elias.length(gap)
-                last = i
-    if code == _FLAG:
-        total += levels.size
-    elif code == _SPARSE:
-        total += elias.length(levels.size - last)
+def _count(levels, patterns, step, code, lengths):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Bits of all buckets."""
+    total = NORM_BITS * patterns.size
+    for b in range(patterns.size):
+        if patterns[b] == 0:
+            continue
+        start, stop = b * step, min((b + 1) * step, levels.size)
+        last = start - 1
+        for i in range(start, stop):
+            n = abs(levels[i])
+            if code == _DENSE:
+                total += lengths[n + 1] + (n > 0)
+            elif n > 0:
+                total += 1 + lengths[n]
+                if code == _SPARSE:
+                    gap = i - last
+                    total += lengths[gap] if gap < lengths.size else elias.length(gap)
+                    last = i
+        if code == _FLAG:
+            total += stop - start
+        elif code == _SPARSE:
+            total += elias.length(stop - last)
     return total
 
 
@@ -60,7 +65,7 @@ def _put_gap(out, state, gap):  # type: ignore[no-untyped-def]  # pragma: no cov
 
 
 @numba.njit(cache=True, nogil=True)
-def _write(levels, code, codes, lengths, out, state):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _write_bucket(levels, code, codes, lengths, out, state):  # type: ignore[no-untyped-def]  # pragma: no cover
     last = -1
     for i in range(levels.size):
         n = abs(levels[i])
@@ -84,6 +89,17 @@ def _write(levels, code, codes, lengths, out, state):  # type: ignore[no-untyped
     if code == _SPARSE:
         state = _put_gap(out, state, levels.size - last)
     return state
+
+
+@numba.njit(cache=True, nogil=True)
+def _write(levels, patterns, step, code, codes, lengths, out):  # type: ignore[no-untyped-def]  # pragma: no cover
+    state = (np.uint64(0), 0, 0)
+    for b in range(patterns.size):
+        state = put(out, state, patterns[b], NORM_BITS)
+        if patterns[b] != 0:
+            part = levels[b * step : min((b + 1) * step, levels.size)]
+            state = _write_bucket(part, code, codes, lengths, out, state)
+    flush(out, state)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -228,22 +244,17 @@ class QSGD(Operator):
             x = np.zeros_like(x)
         words, code = bits32(key, x.size), _CODES[self.code]
         levels, norms = np.zeros(x.size, np.int32), []
-        codes, lengths = _tables(self.levels)
-        bits = 0
         for start, stop in self._buckets(x.size):
             part = x[start:stop]
             norm = upward(math.sqrt(energy(part))) if self.norm == "l2" else float(largest(part))
             norms.append(norm)
-            bits += NORM_BITS
             if norm:
                 stochastic_levels(part, float(self.levels), norm, words[start:stop], levels[start:stop])
-                bits += int(_count(levels[start:stop], code, lengths))
-        out, state = np.zeros((bits + 7) // 8, np.uint8), (np.uint64(0), 0, 0)
-        for norm, (start, stop) in zip(norms, self._buckets(x.size), strict=True):
-            state = put(out, state, int(np.float32(norm).view(np.uint32)), NORM_BITS)
-            if norm:
-                state = _write(levels[start:stop], code, codes, lengths, out, state)
-        flush(out, state)
+        patterns, step = np.array(norms, np.float32).view(np.uint32), self.bucket or x.size
+        codes, lengths = _tables(self.levels)
+        bits = int(_count(levels, patterns, step, code, lengths))
+        out = np.zeros((bits + 7) // 8, np.uint8)
+        _write(levels, patterns, step, code, codes, lengths, out)
         return out, bits
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
