@@ -203,30 +203,6 @@ def test_khaled_heterogeneous_lies_above_model_a(problem, m, tau, rounds, share)
     assert_above(bound, additive.mean_suboptimality(problem, eta=at["eta"], m=m, K=at["K"]), problem, **at)
 
 
-@given(st.integers(2, 4), st.integers(1, 12), st.integers(1, 20), shares, st.integers(0, 2**32))
-@drawn
-def test_khaled_heterogeneous_lies_above_model_c(m, tau, rounds, share, seed):
-    generator = np.random.default_rng(seed)
-    eigenvalues, centres = generator.uniform(0.01, 1, (m, 3)), generator.normal(size=(m, 3))
-    minimiser = (eigenvalues * centres).sum(0) / eigenvalues.sum(0)
-    optimum = np.mean(np.sum((eigenvalues * (minimiser - centres)) ** 2, axis=1))
-    x0 = generator.normal(size=3)
-    L = eigenvalues.max()
-    eta = share * min(1 / 4, 1 / (8 * max(tau - 1, 0.5))) / L
-    x, total = np.tile(x0, (m, 1)), np.zeros(3)
-    for k in range(tau * rounds):
-        total += x.mean(0)
-        x = x - eta * eigenvalues * (x - centres)
-        if (k + 1) % tau == 0:
-            x[:] = x.mean(0)
-    average = total / (tau * rounds)
-    gap = 0.5 * eigenvalues.mean(0) @ (average - minimiser) ** 2
-    value = theorems.khaled_heterogeneous(
-        R0=np.linalg.norm(x0 - minimiser), eta=eta, K=tau * rounds, m=m, L=L, tau=tau, sigma2_opt=optimum
-    )
-    assert value * ROUNDING >= gap
-
-
 @given(quadratics(), workers, periods, st.integers(1, 200), st.floats(1.001, 10))
 @drawn
 def test_stich_lies_above_model_a(problem, m, tau, K, stretch):
