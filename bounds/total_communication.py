@@ -12,7 +12,7 @@ stays the same: that product is the compressor's figure of merit for one worker.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -157,6 +157,25 @@ def best_level(
     bracket = (np.log(grid[max(i - 1, 0)]), np.log(grid[min(i + 1, GRID_POINTS - 1)]))
     found = minimize_scalar(lambda log: at(np.exp(log)).bits, bounds=bracket, method="bounded")
     return min(at(float(np.exp(found.x))), at(float(grid[i])), key=lambda total: total.bits)
+
+
+def best_levels(
+    method: str,
+    bits_at: Callable[[Any], Any],
+    *,
+    workers: Sequence[int],
+    condition_numbers: Sequence[float],
+    **rest: Any,
+) -> dict[tuple[int, float], Total]:
+    """``best_level`` at every pair (m, kappa): how the cheapest compression and its cost change with both.
+
+    rest : the other keywords of ``best_level``.
+    """
+    return {
+        (m, kappa): best_level(method, bits_at, m=m, kappa=kappa, **rest)
+        for m in workers
+        for kappa in condition_numbers
+    }
 
 
 def best_subsampling(

@@ -8,6 +8,7 @@ import pytest
 from bounds import Contractive, NoClaim, Status, StrictlyContractive, Unbiased, limits, theorems
 from bounds.total_communication import (
     best_level,
+    best_levels,
     best_merit,
     best_subsampling,
     level_of,
@@ -113,6 +114,22 @@ def test_best_omega_of_diana_is_the_one_of_brute_force(kappa, m):
     omega = np.geomspace(1e-3, 1e5, 200_001)
     brute = theorems.diana(omega=omega, kappa=kappa, m=m, epsilon=1e-3) * bits_at(omega)
     assert found.bits == pytest.approx(brute.min(), rel=1e-6)
+
+
+def test_cheapest_total_falls_with_workers_and_grows_with_the_condition_number():
+    def bits_at(omega):
+        return limits.unbiased_bits(d=D, omega=omega) + 64
+
+    workers, condition = (1, 16, 256), (10.0, 1e3, 1e5)
+    table = best_levels(
+        "diana", bits_at, lower=1e-3, upper=1e5, workers=workers, condition_numbers=condition, epsilon=1e-3
+    )
+    bits = np.array([[table[m, kappa].bits for kappa in condition] for m in workers])
+    assert np.all(np.diff(bits, axis=0) < 0)
+    assert np.all(np.diff(bits, axis=1) > 0)
+    levels = np.array([[table[m, kappa].level for kappa in condition] for m in workers])
+    assert np.all(np.diff(levels[:, 1:], axis=0) > 0)  # more workers average more compression noise away ...
+    assert levels[2, 0] < levels[2, 1]  # ... until learning the shifts dominates, at a small condition number
 
 
 def test_best_level_is_no_worse_than_brute_force():
