@@ -43,7 +43,7 @@ class SparseDitheringRate(SpecialFunction):
         """As a ball: the value at a logit refined by Newton's method, plus what the slope there still allows."""
         from flint import arb
 
-        u = arb(float(_stationary_logit(np.float64(float(nu.mid())))))
+        u = arb(float(_stationary_logit(np.asarray(float(nu.mid())))))
         quarter = 1 / (4 * nu.sqrt())
         for _ in range(4):
             odds = arb(2) ** -u
