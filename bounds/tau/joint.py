@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,12 +10,13 @@ import numpy as np
 
 from ..runtime.model import RuntimeModel
 from ..symbols import eta, tau
+from ..theorems.pasgd_iterations import pasgd_iterations
 from ..theorems.pasgd_runtime import pasgd_runtime
 from .arguments import float_arguments
 from .derivation import Derivation, unique_minimiser
+from .in_eta import in_eta
 
-NEWTON_STEPS = 60  # from the right of a convex increasing cubic: monotone, quadratic in the end
-FIRST_BLOCK = 64
+LARGEST_BLOCK = 4096  # taus evaluated at once
 
 
 @dataclass(frozen=True)
@@ -61,62 +61,33 @@ def joint_optimum(
     at = float_arguments("joint_optimum", gap=gap, L=L, sigma2=sigma2, time_s=time_s)
     if at["gap"] == 0:
         raise ValueError("joint_optimum needs gap > 0; at gap = 0 the start is already optimal")
-    m = runtime.workers()
-    mean_s = runtime.step.mean_s
-    seconds = _seconds(runtime, bits)
+    m, mean_s = runtime.workers(), runtime.step.mean_s
+    if not 0 < mean_s < math.inf:
+        raise ValueError(f"joint_optimum needs a finite mean step time > 0; got {mean_s}")
 
-    def value(taus: np.ndarray, seconds_each: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        etas = best_eta(taus, seconds_each, m=m, **at)
-        bound = pasgd_runtime(eta=etas, tau=taus, m=m, step_s=seconds_each, delay_s=0, **at)
-        return etas, np.asarray(bound)
+    def best(taus: np.ndarray, seconds_each: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        form = in_eta(pasgd_iterations, gap=at["gap"], L=at["L"], sigma2=at["sigma2"], m=m, tau=taus)
+        steps = at["time_s"] / seconds_each
+        etas = form.best_for_steps(steps)
+        return etas, form.value(etas, steps)
 
     found: list[tuple[float, int, float]] = []
     first, block = 1, 1
     while True:
         taus = np.arange(first, first + block, dtype=float)
-        etas, values = value(taus, np.array([seconds(int(n)) for n in taus]))
+        seconds = [runtime.seconds_per_iteration(tau=int(n), bits=bits) for n in taus]
+        etas, values = best(taus, np.array(seconds))
         i = int(np.argmin(values))
         found.append((float(values[i]), int(taus[i]), float(etas[i])))
-        first, block = first + block, min(2 * block, FIRST_BLOCK * 64)
-        _, floor = value(np.array([float(first)]), np.array([mean_s]))
+        first, block = first + block, min(2 * block, LARGEST_BLOCK)
+        _, floor = best(np.array([float(first)]), np.array([mean_s]))
         if floor[0] >= min(found)[0]:
             break
-    best, synchronous = min(found), found[0]
-    return JointOptimum(best[2], best[1], best[0], synchronous[2], synchronous[0])
-
-
-def best_eta(
-    taus: np.ndarray, seconds: np.ndarray, *, gap: float, L: float, sigma2: float, time_s: float, m: int
-) -> np.ndarray:
-    """The best learning rate for each tau: the root of 2 L^2 s (tau-1) x^3 + (L s/m) x^2 = 2 gap c/T, clipped.
-
-    taus, seconds (c, per local step) : float arrays, shape (n,).  With s = sigma2 = 0 the condition decides alone.
-    """
-    cubic, square, constant = 2 * L**2 * sigma2 * (taus - 1), L * sigma2 / m, 2 * gap * seconds / time_s
-    limit = eta_max(taus, L=L)
-    if square == 0:
-        return limit
-    x = np.sqrt(constant / square)  # at or right of the root
-    for _ in range(NEWTON_STEPS):
-        x = x - (cubic * x**3 + square * x**2 - constant) / (3 * cubic * x**2 + 2 * square * x)
-    return np.minimum(x, limit)
-
-
-def eta_max(taus: np.ndarray, *, L: float) -> np.ndarray:
-    """The largest eta with eta L + eta^2 L^2 tau (tau - 1) <= 1: 2/(L (1 + sqrt(1 + 4 tau (tau - 1))))."""
-    return 2 / (L * (1 + np.sqrt(1 + 4 * taus * (taus - 1))))
+    value, period, rate = min(found)
+    return JointOptimum(rate, period, value, found[0][2], found[0][0])
 
 
 @lru_cache(maxsize=1)
 def derivation() -> Derivation:
     """For every tau > 1 the bound is convex in eta, falls from infinity and rises to infinity: one best eta."""
     return unique_minimiser(pasgd_runtime.value, eta, closed_form=False, above_one=(tau,))
-
-
-def _seconds(runtime: RuntimeModel, bits: float | None) -> Callable[[int], float]:
-    def seconds(n: int) -> float:
-        return runtime.seconds_per_iteration(tau=n, bits=bits)
-
-    if not math.isfinite(seconds(1)):
-        raise ValueError("joint_optimum needs a finite mean step time; every tau takes infinitely long")
-    return seconds

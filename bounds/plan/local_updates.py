@@ -1,0 +1,146 @@
+"""Cost of a candidate on a smooth problem: the best learning rate, tau and number of rounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..bound import AssumptionViolated, Bound
+from ..claims import Claim, Contractive, NoClaim, Unbiased
+from ..interval import Interval
+from ..runtime.model import RuntimeModel
+from ..tau.in_eta import InEta, in_eta
+from ..theorems.pasgd_compressed import pasgd_compressed
+from ..theorems.pasgd_iterations import pasgd_iterations
+from ..theorems.qsparse import qsparse
+from .records import Candidate, Option, Refused, Smooth
+
+
+def theorem_for(claim: Claim, problem: Smooth, m: int) -> tuple[Bound, dict[str, float]]:
+    """The Bound for a claim and the values of its symbols but eta, K and tau."""
+    at: dict[str, float] = {"gap": problem.gap, "L": problem.L, "sigma2": problem.sigma2, "m": m}
+    if isinstance(claim, NoClaim):
+        raise Refused(f"no claim, hence no theorem: {claim.reason}")
+    if isinstance(claim, Unbiased):
+        return (pasgd_compressed, at | {"omega": claim.omega}) if claim.omega > 0 else (pasgd_iterations, at)
+    assert isinstance(claim, Contractive)
+    if claim.alpha == 0:
+        return pasgd_iterations, at
+    if problem.G is None:
+        raise Refused("a biased compressor needs qsparse, which assumes E|g|^2 <= G^2 for every gradient; give G")
+    return qsparse, at | {"alpha": claim.alpha, "G": problem.G}
+
+
+@dataclass(frozen=True)
+class Search:
+    """The best (eta, tau, rounds) of one candidate."""
+
+    candidate: Candidate
+    theorem: Bound
+    at: dict[str, float]
+    runtime: RuntimeModel
+    target: float | None
+    time_s: float | None
+    eta: float | None
+
+    def best(self) -> Option:
+        """Scan tau until not even free averaging could win.  Raises Refused if nothing is feasible."""
+        best, floor = self._at(1)
+        if best is None:
+            raise Refused(self._why())
+        tau = 1
+        while floor < self._cost(best):
+            tau += 1
+            option, floor = self._at(tau)
+            if option is not None and self._cost(option) < self._cost(best):
+                best = option
+        return best
+
+    def _cost(self, option: Option) -> float:
+        return option.seconds if self.target is not None else option.error
+
+    def _at(self, tau: int) -> tuple[Option | None, float]:
+        """The option at this tau (None if there is none here, nor at any larger one) and a bound for larger ones."""
+        form = in_eta(self.theorem, **self.at, tau=tau)
+        if not self._covered(tau, form):
+            return None, math.inf
+        round_s = tau * self.runtime.seconds_per_iteration(tau=tau, bits=self.candidate.bits)
+        mean_s = self.runtime.step.mean_s
+        if self.target is not None:
+            rate = float(form.best_for_target(self.target)) if self.eta is None else self.eta
+            steps = float(form.steps_for(rate, self.target))
+            if not math.isfinite(steps):
+                return None, math.inf
+            rounds, floor = max(math.ceil(steps / tau * (1 - 1e-12)), 1), mean_s * max(steps, tau)
+        else:
+            rounds = _whole(float(self.time_s or 0), round_s)
+            if rounds < 1:
+                return None, math.inf
+            most = float(self.time_s or 0) / mean_s
+            rate = float(form.best_for_steps(rounds * tau)) if self.eta is None else self.eta
+            floor = float(form.value(form.best_for_steps(most) if self.eta is None else rate, most))
+        return self._made(rate, tau, rounds, round_s, float(form.value(rate, rounds * tau))), floor
+
+    def _made(self, rate: float, tau: int, rounds: int, round_s: float, error: float) -> Option:
+        return Option(
+            name=self.candidate.name,
+            feasible=True,
+            theorem=self.theorem.name,
+            status=self.theorem.status,
+            eta=rate,
+            tau=tau,
+            rounds=rounds,
+            steps=rounds * tau,
+            seconds=rounds * round_s,
+            bits=rounds * self.candidate.bits,
+            error=error,
+        )
+
+    def _covered(self, tau: int, form: InEta) -> bool:
+        """Whether a fixed learning rate meets the theorem's condition, decided exactly near its edge."""
+        if self.eta is None or self.eta <= form.eta_max:
+            return True
+        if self.eta > form.eta_max * (1 + 1e-9):
+            return False
+        try:
+            self._enclosed(self.eta, tau, tau)
+        except AssumptionViolated:
+            return False
+        return True
+
+    def _enclosed(self, rate: float, tau: int, steps: int) -> Interval:
+        """The enclosure of the theorem's value, every float read as the decimal it prints."""
+        at = {name: str(value) for name, value in self.at.items()}
+        return self.theorem.enclose(**at, eta=str(rate), tau=tau, K=steps)
+
+    def certified(self, option: Option) -> Option:
+        """The option with the certified error, and as many more rounds as the target then needs."""
+        assert option.eta is not None
+        rounds, extra = option.rounds, 1
+        while True:
+            error = float(self._enclosed(option.eta, option.tau, rounds * option.tau).hi)
+            if self.target is None or error <= self.target:
+                return self._made(option.eta, option.tau, rounds, option.seconds / option.rounds, error)
+            rounds, extra = rounds + extra, 2 * extra
+
+    def _why(self) -> str:
+        """Which assumption fails at tau = 1."""
+        form, tau = in_eta(self.theorem, **self.at, tau=1), 1
+        if not self._covered(tau, form):
+            self._enclosed(float(self.eta or 0), tau, tau)  # raises AssumptionViolated with the numbers
+        if self.target is not None:
+            floor = float(form.floor(self.eta))
+            return (
+                f"the target {self.target} is not above {floor:.6g}, what {self.theorem.name} leaves after infinitely "
+                f"many steps at eta = {self.eta}: lower eta"
+            )
+        round_s = self.runtime.seconds_per_iteration(tau=tau, bits=self.candidate.bits)
+        return f"one round takes {round_s:.6g} s, more than time_s = {self.time_s}: raise the budget"
+
+
+def _whole(budget: float, each: float) -> int:
+    """The largest n with n * each <= budget, also after rounding."""
+    n = math.floor(budget / each) + 1
+    while n * each > budget:
+        n -= 1
+    return n

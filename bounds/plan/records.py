@@ -1,0 +1,112 @@
+"""What goes into a plan and what comes out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..bound import Bound, Status
+from ..claims import Claim
+from ..tau.compressed import CompressedOptimum
+
+
+class Infeasible(ValueError):  # noqa: N818  a name users are told to catch
+    """No candidate can do it; ``reasons`` says for each which assumption failed."""
+
+    def __init__(self, reasons: dict[str, str]) -> None:
+        super().__init__("no candidate is feasible: " + "; ".join(f"{name}: {why}" for name, why in reasons.items()))
+        self.reasons = reasons
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A compressor to consider: its claim at the model's dimension and the bits of one worker's message.
+
+    bits : exact or an upper bound of the mean, >= 0.  An uncompressed exchange is Unbiased(0) at the dense length.
+    """
+
+    name: str
+    claim: Claim
+    bits: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.bits < math.inf:
+            raise ValueError(f"bits must be finite and >= 0; got bits = {self.bits} for {self.name!r}")
+
+
+@dataclass(frozen=True)
+class Smooth:
+    """A non-convex problem with known constants; the error is the mean of E|grad F|^2 over all local steps.
+
+    gap : F(x_1) - inf F > 0.  L > 0 : smoothness.  sigma2 >= 0 : variance of one worker's mini-batch gradient.
+    G : root of a bound on E|g|^2 of every local gradient; only biased compressors, which need error feedback, use it.
+    """
+
+    gap: float
+    L: float
+    sigma2: float
+    G: float | None = None
+
+
+@dataclass(frozen=True)
+class Conditioned:
+    """A strongly convex problem of which only the condition number kappa >= 1 is known; no local steps.
+
+    The error is the squared distance to the minimiser relative to its initial value.  method : a rate in
+    ``total_communication.methods()`` that takes kappa, m, omega and epsilon.
+    """
+
+    kappa: float = 100.0
+    method: str = "diana"
+
+
+@dataclass(frozen=True)
+class Option:
+    """What one candidate would cost; if not feasible, ``reason`` names the assumption that failed.
+
+    theorem : the Bound behind it, with its status.  eta : learning rate, None if the theorem sets it.
+    tau : local steps a round.  rounds, steps (local), seconds, bits (sent by one worker) : for the whole run.
+    error : certified upper end of the bound there.
+    relative_cost : seconds (for a target) or error (for a budget) over the best option's, >= 1.
+    """
+
+    name: str
+    feasible: bool
+    reason: str = ""
+    theorem: str = ""
+    status: Status | None = None
+    eta: float | None = None
+    tau: int = 0
+    rounds: int = 0
+    steps: int = 0
+    seconds: float = math.inf
+    bits: float = math.inf
+    error: float = math.inf
+    relative_cost: float = math.inf
+
+
+@dataclass(frozen=True)
+class Plan:
+    """ranking : every candidate, best first, infeasible ones last.  joint : the ideal (tau, u) at the best rate.
+
+    joint : the optimum over real tau and random-k ratios u = 1 + omega (``tau.compressed_optimum``), if ``dense_bits``
+    was given; without latency u/tau = eta L m/2, so that above 1 it pays more to compress than to skip averagings.
+    """
+
+    ranking: tuple[Option, ...]
+    joint: CompressedOptimum | None = None
+
+    @property
+    def best(self) -> Option:
+        """The winner."""
+        return self.ranking[0]
+
+
+class Refused(ValueError):  # noqa: N818  a reason, not an error of the caller
+    """Why one candidate is not feasible."""
+
+
+def refuse_recalled(theorem: Bound, allow_recalled: bool) -> None:
+    """Refuse a recalled theorem unless it is allowed."""
+    if theorem.status is Status.RECALLED and not allow_recalled:
+        raise Refused(f"{theorem.name} is recalled, not proved; pass allow_recalled=True to use it")

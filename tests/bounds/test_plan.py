@@ -1,0 +1,215 @@
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from bounds.claims import Contractive, NoClaim, StrictlyContractive, Unbiased
+from bounds.plan import Candidate, Conditioned, Infeasible, Smooth, plan
+from bounds.runtime import Constant, Exponential, ParameterServer, Ring, RuntimeModel
+from bounds.tau import compressed_optimum
+from bounds.theorems.pasgd_compressed import pasgd_compressed
+
+DENSE = 8e6  # bits
+NETWORK = ParameterServer(latency_s=0.0, bytes_per_s=1e6)  # a dense message among 8 workers: 16 s
+RUNTIME = RuntimeModel(Constant(1.0), communication=NETWORK, m=8)
+PROBLEM = Smooth(gap=1.0, L=1.0, sigma2=1.0)
+CANDIDATES = (
+    Candidate("dense", Unbiased(0.0), DENSE),
+    Candidate("mild", Unbiased(0.25), DENSE / 8),
+    Candidate("strong", Unbiased(3.0), DENSE / 64),
+)
+
+
+def error_by_hand(option, omega):
+    """The joint bound in fractions, every float read as the decimal it prints."""
+    eta, K, m = Fraction(str(option.eta)), option.steps, 8
+    return 2 / (eta * K) + eta * (1 + 2 * Fraction(str(omega))) / m + eta**2 * (option.tau - 1)
+
+
+@pytest.mark.parametrize("target", [0.3, 0.05, 0.004])
+def test_target_is_met_exactly_and_with_no_round_to_spare(target):
+    found = plan(CANDIDATES, runtime=RUNTIME, problem=PROBLEM, target=target)
+    omegas = {candidate.name: candidate.claim.omega for candidate in CANDIDATES}
+    for option in found.ranking:
+        exact = error_by_hand(option, omegas[option.name])
+        assert exact <= Fraction(option.error) <= Fraction(target)
+        assert option.steps == option.rounds * option.tau
+        assert option.seconds == pytest.approx(
+            option.steps * RUNTIME.seconds_per_iteration(tau=option.tau, bits=option.bits / option.rounds)
+        )
+        eta = option.eta
+        fewer = (option.rounds - 1) * option.tau
+        assert fewer == 0 or 2 / (eta * fewer) + float(exact) - 2 / (eta * option.steps) > target
+
+
+@pytest.mark.parametrize("budget_s", [40.0, 2000.0, 1e6])
+def test_budget_is_never_exceeded_and_used_to_the_last_round(budget_s):
+    found = plan(CANDIDATES, runtime=RUNTIME, problem=PROBLEM, time_s=budget_s)
+    for option in found.ranking:
+        assert option.seconds <= budget_s
+        assert option.seconds + option.seconds / option.rounds > budget_s
+
+
+@pytest.mark.parametrize(("name", "omega"), [("mild", 0.25), ("strong", 3.0)])
+def test_no_rate_and_period_on_a_fine_grid_is_better(name, omega):
+    at = {"gap": 1, "L": 1, "sigma2": 1, "m": 8, "omega": omega}
+    eta, tau = np.geomspace(1e-4, 1, 1500)[:, None], np.arange(1, 80)[None]
+    inside = pasgd_compressed.holds_at(**at, eta=eta, tau=tau, K=1)
+    (candidate,) = (c for c in CANDIDATES if c.name == name)
+    round_s = tau + RUNTIME.seconds_per_averaging(bits=candidate.bits)
+
+    def bound(steps):
+        return np.where(inside, 2 / (eta * steps) + eta * (1 + 2 * omega) / 8 + eta**2 * (tau - 1), np.inf)
+
+    budget = plan([candidate], runtime=RUNTIME, problem=PROBLEM, time_s=2000.0).best
+    assert budget.error <= bound(np.maximum(np.floor(2000 / round_s), 1e-9) * tau).min()
+    target = plan([candidate], runtime=RUNTIME, problem=PROBLEM, target=0.05).best
+    room = 0.05 - bound(1e300)
+    steps = np.where(room > 0, 2 / (eta * np.maximum(room, 1e-300)), np.inf)
+    assert target.seconds <= (np.ceil(steps / tau) * round_s).min()
+
+
+def test_ranking_is_sorted_and_says_what_the_others_cost():
+    found = plan(CANDIDATES, runtime=RUNTIME, problem=PROBLEM, target=0.05)
+    seconds = [option.seconds for option in found.ranking]
+    assert seconds == sorted(seconds)
+    assert [option.relative_cost for option in found.ranking] == pytest.approx([s / seconds[0] for s in seconds])
+    assert found.best is found.ranking[0]
+    assert found.best.name == "mild"
+    assert {option.theorem for option in found.ranking} == {"pasgd_iterations", "pasgd_compressed"}
+
+
+def test_a_fast_network_needs_no_compression_and_a_slow_one_much():
+    names = []
+    for bytes_per_s in (1e10, 1e6, 1e4):
+        runtime = RuntimeModel(Constant(1.0), communication=ParameterServer(0.0, bytes_per_s), m=8)
+        names.append(plan(CANDIDATES, runtime=runtime, problem=PROBLEM, target=0.05, eta=0.02).best.name)
+    assert names == ["dense", "mild", "strong"]
+
+
+def test_stragglers_lengthen_the_planned_period():
+    taus = []
+    for step in (Constant(1.0), Exponential(1.0)):
+        runtime = RuntimeModel(step, delay_s=0.5, m=8)
+        taus.append(plan([CANDIDATES[0]], runtime=runtime, problem=PROBLEM, time_s=5000.0, eta=0.02).best.tau)
+    assert taus[1] > taus[0]
+
+
+@pytest.mark.parametrize(("latency_s", "tau", "u"), [(0.0, 9.283, 1.857), (5.0, 11.693, 1.654)])
+def test_random_sparsifiers_lead_to_the_joint_optimum(latency_s, tau, u):
+    ratios = np.geomspace(1, 6, 120)
+    family = [Candidate(f"u={ratio:.4f}", Unbiased(ratio - 1), DENSE / ratio) for ratio in ratios]
+    link = Ring(latency_s=latency_s / 14, bytes_per_s=1.75e6 / 20)  # a dense message takes 20 s among 8 workers
+    runtime = RuntimeModel(Constant(1.0), communication=link, m=8)
+    found = plan(family, runtime=runtime, problem=PROBLEM, time_s=2000.0, eta=0.05, dense_bits=DENSE)
+    chosen = float(found.best.name.removeprefix("u="))
+    assert found.joint.tau == pytest.approx(tau, rel=0.02)  # the whole rounds leave a little of the budget unused
+    assert found.joint.u == pytest.approx(u, rel=0.02)
+    assert found.best.tau == pytest.approx(tau, abs=1.1)
+    assert chosen == pytest.approx(u, rel=0.1)
+    ideal = compressed_optimum(
+        gap=1, eta="0.05", L=1, sigma2=1, m=8, time_s=2000, step_s=1, message_s=20, latency_s=latency_s
+    )
+    assert ideal.value <= found.best.error <= 1.01 * ideal.value
+
+
+def test_every_candidate_appears_and_the_impossible_ones_say_why():
+    extra = (
+        Candidate("sign", NoClaim("sign of a sum has no constant"), DENSE / 32),
+        Candidate("topk", StrictlyContractive(0.99), DENSE / 50),
+    )
+    found = plan(CANDIDATES + extra, runtime=RUNTIME, problem=PROBLEM, target=0.05)
+    assert len(found.ranking) == 5
+    sign, topk = found.ranking[-2:]
+    assert (sign.feasible, topk.feasible) == (False, False)
+    assert "sign of a sum has no constant" in sign.reason
+    assert "E|g|^2 <= G^2" in topk.reason
+    assert sign.seconds == math.inf
+
+
+def test_biased_compressors_are_planned_with_feedback_when_the_gradients_are_bounded():
+    problem = Smooth(gap=1.0, L=1.0, sigma2=1.0, G=2.0)
+    found = plan([Candidate("topk", Contractive(0.9), DENSE / 50)], runtime=RUNTIME, problem=problem, target=0.05)
+    assert found.best.theorem == "qsparse"
+    assert found.best.error <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"target": 0.05, "eta": 1.5}, r"pasgd_iterations needs .*L\*eta.* <= 1; got .*eta = 1.5"),
+        ({"target": 0.001, "eta": 0.1}, "the target 0.001 is not above 0.0125, .* at eta = 0.1: lower eta"),
+        ({"time_s": 10.0}, "one round takes 17 s, more than time_s = 10.0: raise the budget"),
+    ],
+)
+def test_infeasible_names_the_assumption_that_failed(limits, reason):
+    with pytest.raises(Infeasible, match=reason) as caught:
+        plan([CANDIDATES[0]], runtime=RUNTIME, problem=PROBLEM, **limits)
+    assert list(caught.value.reasons) == ["dense"]
+    assert isinstance(caught.value, ValueError)
+
+
+def test_a_decimal_learning_rate_may_sit_on_the_edge_of_the_condition():
+    problem = Smooth(gap=1.0, L=10.0, sigma2=1.0)  # 0.1 * 10 is 1, though not in binary
+    found = plan([CANDIDATES[0]], runtime=RUNTIME, problem=problem, target=3.0, eta=0.1)
+    assert found.best.tau == 1
+
+
+def test_known_condition_number_ranks_by_rate_times_seconds():
+    found = plan(CANDIDATES, runtime=RUNTIME, problem=Conditioned(kappa=100.0), target=0.1)
+    for option in found.ranking:
+        (candidate,) = (c for c in CANDIDATES if c.name == option.name)
+        omega = candidate.claim.omega
+        steps = math.ceil(max(100 * (1 + 6 * omega / 8), 2 * omega + 2) * math.log(10))
+        assert (option.steps, option.tau) == (steps, 1)
+        assert option.seconds == pytest.approx(steps * (1 + 16 * candidate.bits / DENSE))
+    assert found.best.name == "mild"
+
+
+def test_a_recalled_rate_must_be_allowed():
+    problem = Conditioned(method="adiana")
+    with pytest.raises(Infeasible, match="adiana is recalled, not proved"):
+        plan(CANDIDATES, runtime=RUNTIME, problem=problem, target=0.1)
+    assert (
+        plan(CANDIDATES, runtime=RUNTIME, problem=problem, target=0.1, allow_recalled=True).best.status.value
+        == "recalled"
+    )
+
+
+def test_a_biased_compressor_has_no_rate_in_the_condition_number():
+    topk = Candidate("topk", Contractive(0.9), DENSE / 50)
+    found = plan([*CANDIDATES, topk], runtime=RUNTIME, problem=Conditioned(), target=0.1)
+    assert "needs an unbiased operator" in found.ranking[-1].reason
+
+
+def test_planning_is_pure():
+    arguments = {"runtime": RUNTIME, "problem": PROBLEM, "target": 0.05}
+    assert plan(CANDIDATES, **arguments) == plan(CANDIDATES, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"time_s": 5.0}, "give either target or time_s"),
+        ({"target": None}, "give either target or time_s"),
+        ({"target": -1.0}, "target must be finite and > 0; got target = -1.0"),
+        ({"problem": Smooth(0.0, 1.0, 1.0)}, "gap > 0"),
+        ({"problem": Conditioned(), "eta": 0.1}, "neither time_s nor eta"),
+        ({"problem": Conditioned(method="marina")}, "method must be one of .*diana.*; got 'marina'"),
+        ({"runtime": RuntimeModel(Constant(0.0), 1.0, m=2)}, "mean step time > 0; got 0.0"),
+        ({"runtime": RuntimeModel(Constant(1.0), 1.0)}, "give m here or to RuntimeModel"),
+        ({"problem": Smooth(1.0, 1.0, 0.0), "dense_bits": DENSE}, "sigma2 > 0"),
+    ],
+)
+def test_wrong_arguments_are_refused(change, message):
+    arguments = {"runtime": RUNTIME, "problem": PROBLEM, "target": 0.05} | change
+    with pytest.raises(ValueError, match=message):
+        plan(CANDIDATES, **arguments)
+    with pytest.raises(ValueError, match="bits must be finite and >= 0; got bits = -1 for 'x'"):
+        Candidate("x", Unbiased(0), -1)
+
+
+def test_no_candidate_is_infeasible():
+    with pytest.raises(Infeasible, match="none was given"):
+        plan([], runtime=RUNTIME, problem=PROBLEM, target=0.05)
