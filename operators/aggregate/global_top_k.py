@@ -43,6 +43,11 @@ class GlobalTopK(Aggregate):
             raise ValueError(f'rule must be "conserving" or "published"; got {self.rule!r}')
 
     @property
+    def conserves_mass(self) -> bool:
+        """Whether residuals and result add up to the inputs."""
+        return self.rule == "conserving"
+
+    @property
     def uplink(self) -> Operator:
         """Top-k."""
         return TopK(self.fraction, self.k)

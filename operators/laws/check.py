@@ -42,17 +42,16 @@ def check(
     subject = Subject(op, claim, array)
     context = Context(budget, seed, parts=statistical_laws())
     verdicts = tuple(law.run(subject, context) for law in laws_for(subject) if laws is None or law.name in laws)
-    return Report(subject.name, seed, verdicts, _line(subject, claim, budget, array, seed, laws))
+    return Report(subject.name, seed, verdicts, reproduction(subject, claim, budget, seed, laws))
 
 
-def _line(
-    subject: Subject, claim: ClaimSource, budget: Budget, array: str, seed: int, laws: Collection[str] | None
-) -> str:
+def reproduction(subject: Subject, claim: ClaimSource, budget: Budget, seed: int, laws: Collection[str] | None) -> str:
+    """One line of Python that repeats a check draw by draw (where no time limit was met)."""
     arguments = [subject.name, f"seed={seed}", f"budget={budget!r}"]
     if claim is not None:
         arguments.append(f"claim={claim!r}" if not callable(claim) else "claim=...")
-    if array != "torch":
-        arguments.append(f'array="{array}"')
+    if subject.array != "torch":
+        arguments.append(f'array="{subject.array}"')
     if laws is not None:
         arguments.append(f"laws={sorted(laws)!r}")
     return f"operators.laws.check({', '.join(arguments)})"

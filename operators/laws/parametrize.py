@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .budget import Budget
+from .check import reproduction
 from .law import Context, Law
 from .subject import ClaimSource, Subject
 from .suite import laws_for, statistical_laws
@@ -29,9 +30,11 @@ class LawOf:
         """Judge one operator.  Raises AssertionError with the verdict."""
         seed = secrets.randbits(32) if self.seed is None else self.seed
         context = Context(self.budget, seed, parts=statistical_laws())
-        verdict = self.law.run(Subject(operator, self.claim), context)
+        subject = Subject(operator, self.claim)
+        verdict = self.law.run(subject, context)
         if verdict.outcome is Outcome.FAIL:
-            raise AssertionError(f"{verdict} (seed = {seed})")
+            line = reproduction(subject, self.claim, self.budget, seed, [self.law.name])
+            raise AssertionError(f"{str(verdict).strip()}\nreproduce: {line}")
 
 
 def parametrize_with_checks(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .adversarial import Adversarial
 from .aggregate_claim import AggregateClaim
 from .aggregate_corruption import AggregateCorruption
+from .aggregate_mass import AggregateMass
 from .aggregate_purity import AggregatePurity
 from .corruption import Corruption
 from .declared_size import DeclaredSize
@@ -15,6 +16,7 @@ from .dtypes import Dtypes
 from .enumeration import Enumeration
 from .exact_marginals import ExactMarginals
 from .extremes import Extremes
+from .feedback_cleared import FeedbackCleared
 from .feedback_in_step import FeedbackInStep
 from .feedback_mass import FeedbackMass
 from .feedback_purity import FeedbackPurity
@@ -79,9 +81,11 @@ LAWS: tuple[Law, ...] = (
     # wrappers with memory
     FeedbackInStep(),
     FeedbackMass(),
+    FeedbackCleared(),
     FeedbackPurity(),
     # mergers
     AggregateClaim(),
+    AggregateMass(),
     AggregatePurity(),
     AggregateCorruption(),
 )
