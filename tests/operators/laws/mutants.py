@@ -342,3 +342,44 @@ claiming("a loose constant called tight", Subtractive(), "exact-marginals", lamb
 claiming("a very loose constant called tight", RandomK(), "constant-reached", lambda d: Unbiased(3.0, tight=True))
 claiming("a contraction called tight", MeanSign(), "sure-contraction",
          lambda d: StrictlyContractive(1 - 1 / d, tight=True))  # fmt: skip
+
+
+# -- what the remaining laws are for -----------------------------------------------------------------------------
+def _floor_of_signed(self: Dithering, x: np.ndarray, key: Key) -> str:
+    """Unbiased, but C(-x) is not -C(x)."""
+    scale = self.scale(x)
+    text = [float32(scale)]
+    for v, u in zip(x.tolist(), self.uniform(key, x.size), strict=True):
+        level = math.floor(self.s * v / scale + u)
+        text.append("1" + self.sign(level) + self.level_text(abs(level)) if level else "0")
+    return "".join(text)
+
+
+def _first_entry_heavy(self: TwoMeans, x: np.ndarray, key: Key) -> str:
+    weights = np.ones(x.size)
+    weights[0] = 1.001
+    means = [float(np.average(x[s], weights=weights[s])) if s.any() else 0.0 for s in (x >= 0, x < 0)]
+    return "".join(map(float32, means)) + "".join("1" if v < 0 else "0" for v in x.tolist())
+
+
+class _Stash:
+    kept: dict[int, np.ndarray] = {}  # noqa: RUF012  the mistake: a side channel
+
+
+def _stashing(self: MeanSign, x: np.ndarray, key: Key) -> str:
+    _Stash.kept[x.size] = x.copy()
+    return MeanSign.write(self, x, key)
+
+
+def _from_stash(self: MeanSign, reader: Reader, d: int, key: Key | None) -> np.ndarray:
+    MeanSign.read(self, reader, d, key)
+    return _Stash.kept[d]
+
+
+claiming("alpha 3 % too small", Largest(), "adversarial-search",
+         lambda d: StrictlyContractive(0.97 * (1 - max(1, d // 4) / d)))  # fmt: skip
+mutant("an absolute epsilon in the scale", MeanSign(), "scale",
+       scale=lambda self, x: float(np.abs(x.astype(np.float64)).mean()) + 1e-8)  # fmt: skip
+mutant("signed values floored, said to be odd", Dithering(), "sign", write=_floor_of_signed)
+mutant("the first entry weighs more", TwoMeans(), "permutation", write=_first_entry_heavy)
+mutant("the vector handed over in a side channel", MeanSign(), "payload-alone", write=_stashing, read=_from_stash)

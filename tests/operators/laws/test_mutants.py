@@ -5,8 +5,10 @@ import functools
 import pytest
 
 from operators.laws import Budget, Outcome, check
+from operators.laws.suite import LAWS
 
 from .mutants import MUTANTS
+from .wrapper_mutants import WRAPPER_MUTANTS
 
 BUDGET = Budget(sizes=(1, 2, 9, 64), drawn_sizes=(2, 8, 65), drawn=2, draws=2000, evaluations=2048).untimed()
 SMALL = Budget(sizes=(1, 2, 9), drawn_sizes=(2, 8), drawn=1, draws=200, evaluations=512, search=10).untimed()
@@ -32,6 +34,21 @@ def test_mutant_is_convicted_by_its_law_and_its_parent_is_not(mutant):
     assert verdict.outcome is Outcome.FAIL
     assert verdict.text
     assert parent_passes(FIRST[repr(mutant.parent), mutant.law], SMALL)
+
+
+@pytest.mark.parametrize("mutant", WRAPPER_MUTANTS, ids=lambda m: m.what)
+def test_wrong_wrapper_is_convicted_by_its_law_and_the_right_one_is_not(mutant):
+    verdict = check(mutant.wrong, seed=4, budget=BUDGET, laws=[mutant.law])[mutant.law]
+
+    assert verdict.outcome is Outcome.FAIL
+    assert check(mutant.parent, seed=4, budget=SMALL, laws=[mutant.law]).ok
+
+
+def test_every_law_convicts_a_mutant():
+    """The law of devices needs a CUDA device; it is tried on machines that have one."""
+    convicting = {m.law for m in MUTANTS} | {m.law for m in WRAPPER_MUTANTS}
+
+    assert {law.name for law in LAWS} - convicting == {"devices"}
 
 
 @pytest.mark.slow
