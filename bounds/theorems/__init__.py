@@ -29,6 +29,7 @@ from .pasgd_convex import pasgd_convex as pasgd_convex
 from .pasgd_gap import pasgd_gap as pasgd_gap
 from .pasgd_heterogeneous import pasgd_heterogeneous as pasgd_heterogeneous
 from .pasgd_iterations import pasgd_iterations as pasgd_iterations
+from .pasgd_memory import pasgd_memory as pasgd_memory
 from .pasgd_multiplicative import pasgd_multiplicative as pasgd_multiplicative
 from .pasgd_runtime import pasgd_runtime as pasgd_runtime
 from .pasgd_smooth import pasgd_smooth as pasgd_smooth

@@ -103,6 +103,20 @@ def test_qsparse_lies_above_the_exact_value(seed, m, tau, rounds, share, alpha):
     assert value * ROUNDING >= exact
 
 
+@given(seeds, st.integers(1, 3), st.integers(1, 6), st.integers(1, 10), st.floats(1e-3, 0.999), alphas)
+@drawn
+def test_pasgd_memory_lies_above_the_exact_value(seed, m, tau, rounds, share, alpha):
+    problem = random_quadratic(seed)
+    eta = share / problem.L
+    exact, largest, _ = run_with_memory(problem, eta=eta, m=m, tau=tau, alpha=alpha, rounds=rounds)
+    at = {"gap": problem.gap, "eta": eta, "K": tau * rounds, "L": problem.L, "G": math.sqrt(largest), "alpha": alpha}
+    at |= {"m": m, "tau": tau, "sigma2": problem.sigma2}
+    value = theorems.pasgd_memory(**at)
+    assert value * ROUNDING >= exact
+    if share <= 1 / 2:
+        assert value <= theorems.qsparse(**at) * ROUNDING  # never above the published form
+
+
 @given(seeds, st.integers(1, 3), alphas, st.floats(0.02, 0.9))
 @drawn
 def test_ef21_reaches_the_accuracy(seed, m, alpha, relative):
