@@ -1,0 +1,160 @@
+"""Vector to payload and back.
+
+Payload, every field big-endian: the norm as binary32 (zero: nothing follows); from d = 1024 on the model;
+the final coder states (one of 64 bits, or 16 of 32 bits); then words of 32 or 16 bits.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from functools import lru_cache
+
+import numpy as np
+
+from ..message import CorruptMessage
+from ..scale import energy, nearest, negligible
+from .dither import shape
+from .fit import Choice, choose
+from .model import CLASSES, COMPONENTS, THRESHOLDS, Model
+from .plan import NORM_BYTES, Plan
+from .quantise import symbols
+from .rans import LONG_BASE, RECIPROCAL, ROOM, SHORT_BASE, decode_long, decode_short, encode_long, encode_short
+from .size import limit
+from .tables import Tables, build, lookup
+from .trellis import lanes
+
+
+def quantised(x: np.ndarray, plan: Plan, seeds: tuple) -> tuple[float, np.ndarray]:
+    """(norm, packed symbols); the norm is 0, and the symbols are empty, for a negligible vector."""
+    norm = 0.0 if negligible(x) else nearest(math.sqrt(energy(x)))
+    if not norm:
+        return 0.0, np.empty(0, np.int32)
+    step, scale = plan.step(norm)
+    return norm, symbols(x, 1 / scale, 1 / step, plan.code.before, lanes(plan.d), seeds)
+
+
+def encode(x: np.ndarray, plan: Plan, seeds: tuple, *, mixtures: int = CLASSES) -> np.ndarray:
+    """The payload, whole bytes.  mixtures : most that the model may have."""
+    norm, packed = quantised(x, plan, seeds)
+    head = struct.pack(">f", norm)
+    if not norm:
+        return np.frombuffer(bytearray(head), np.uint8)
+    choice = choose(packed, plan, mixtures)
+    payload = _payload(head, packed, plan, choice)
+    if choice.model.mixtures and 8 * payload.size > limit(plan, choice.least_squares):
+        payload = _payload(head, packed, plan, choice.gaussian(plan))  # keeps the declared limits for every vector
+    return payload
+
+
+def _payload(head: bytes, packed: np.ndarray, plan: Plan, choice: Choice) -> np.ndarray:
+    if plan.fits:
+        head += choice.model.header()
+    words = _words(packed, choice.groups, plan, build(choice.model, plan.form), choice.bits)
+    return np.concatenate([np.frombuffer(head, np.uint8), words])
+
+
+def _words(packed: np.ndarray, groups: np.ndarray, plan: Plan, tables: Tables, bits: float) -> np.ndarray:
+    """States and words as bytes; ``bits`` guesses how much room they need."""
+    wide = plan.form.streams > 1
+    word = np.uint16 if wide else np.uint32
+    room = int(max(bits, packed.size / 8) * 1.02) // (8 * np.dtype(word).itemsize) + 16 * ROOM + 1024
+    common = (packed, plan.low, groups, tables.widest, tables.offset, tables.frequency, tables.start)
+    while True:
+        out = np.empty(room, word)
+        if wide:
+            states = np.empty(plan.form.streams, np.uint64)
+            reciprocal = -(-(1 << RECIPROCAL) // tables.frequency.astype(np.int64))
+            first = encode_long(*common, reciprocal.astype(np.uint64), plan.form.shift, out, states)
+            head = states.astype(">u4").tobytes()
+        else:
+            state, first = encode_short(*common, plan.form.shift, out)
+            head = int(state).to_bytes(8, "big")
+        if first >= 0:
+            body = out[first:].astype(out.dtype.newbyteorder(">")).view(np.uint8)
+            return np.concatenate([np.frombuffer(head, np.uint8), body])
+        room *= 2
+
+
+def decode(payload: np.ndarray, bits: int, plan: Plan, seeds: tuple) -> np.ndarray:
+    """The vector.  Raises CorruptMessage for a payload that no encoder can have produced."""
+    if bits % 8:
+        raise CorruptMessage(f"a message is a whole number of bytes; got {bits} bits")
+    data = payload.tobytes()
+    (norm,) = struct.unpack(">f", _take(data, 0, NORM_BYTES))
+    if not (math.isfinite(norm) and math.copysign(1, norm) > 0):
+        raise CorruptMessage(f"the norm must be finite and not negative; got {norm}")
+    out = np.zeros(plan.d, np.float32)
+    if norm == 0:
+        if len(data) != NORM_BYTES:
+            raise CorruptMessage(f"{len(data) - NORM_BYTES} bytes are left over after the norm 0")
+        return out
+    if norm < 2.0**-126:
+        raise CorruptMessage(f"a norm is 0 or at least 2^-126; got {norm}")
+    model, at = read_model(data, plan)
+    _fill(data, at, model, plan, norm, seeds, out)
+    if not np.isfinite(out).all():
+        raise CorruptMessage("a decoded coordinate exceeds binary32")
+    return out
+
+
+def _take(data: bytes, at: int, n: int) -> bytes:
+    if at + n > len(data):
+        raise CorruptMessage(f"{n} bytes are announced at byte {at} but the message has {len(data)}")
+    return data[at : at + n]
+
+
+def read_model(data: bytes, plan: Plan) -> tuple[Model, int]:
+    """(model, position after it)."""
+    at = NORM_BYTES
+    if not plan.fits:
+        return Model(plan.sigma), at
+    (kind,) = _take(data, at, 1)
+    if kind == 0:
+        return Model(plan.sigma), at + 1
+    mask = int.from_bytes(_take(data, at + 1, 2), "big")
+    if kind != 1 or not mask & 1:
+        raise CorruptMessage(f"a model is 0, or 1 and a mask with its first class; got {kind} and mask {mask:#x}")
+    at += 3
+    starts = tuple((mask & ((2 << c) - 1)).bit_count() - 1 for c in range(CLASSES))
+    mixtures = []
+    for _ in range(starts[-1] + 1):
+        (n,) = _take(data, at, 1)
+        weights = tuple(_take(data, at + 1, n))
+        if not 1 <= n <= COMPONENTS or max(weights) != 255 or weights[-1] == 0:
+            raise CorruptMessage(f"a mixture has 1 to {COMPONENTS} weights, the largest 255; got {weights}")
+        mixtures.append(weights)
+        at += 1 + n
+    return Model(plan.sigma, starts, tuple(mixtures)), at
+
+
+def _fill(data: bytes, at: int, model: Model, plan: Plan, norm: float, seeds: tuple, out: np.ndarray) -> None:
+    """Decode the coordinates."""
+    wide = plan.form.streams > 1
+    each, kind, word = (4, ">u4", np.dtype(">u2")) if wide else (8, ">u8", np.dtype(">u4"))
+    states = np.frombuffer(_take(data, at, each * plan.form.streams), kind).astype(np.uint64)
+    at += each * plan.form.streams
+    lowest, above = (LONG_BASE, 1 << 32) if wide else (SHORT_BASE, 1 << 63)
+    if states.min() < lowest or int(states.max()) >= above:
+        raise CorruptMessage(f"a coder state must lie in [{lowest}, {above}); got {states.min()} to {states.max()}")
+    if (len(data) - at) % word.itemsize:
+        raise CorruptMessage(f"{len(data) - at} bytes are no whole number of words")
+    words = np.append(np.frombuffer(data, word, offset=at).astype(word.newbyteorder("=")), word.type(0))
+    tables, starts = build(model, plan.form), np.array(model.starts, np.int64)
+    step, scale = plan.step(norm)
+    dither = (*seeds, *shape(plan.code.spacing))
+    last = (plan.code.after, np.float32(step * plan.code.spacing), np.float32(scale), out)
+    if wide:
+        args = (words, states, plan.low, starts, THRESHOLDS, tables.widest, table_of(tables), last[0], dither)
+        read = decode_long(*args, *last[1:])
+    else:
+        common = (starts, THRESHOLDS, tables.widest, tables.offset, tables.frequency, tables.start, plan.form.shift)
+        read = decode_short(words, states[0], plan.low, *common, last[0], (*dither, lanes(plan.d)), *last[1:])
+    if read != words.size - 1:
+        raise CorruptMessage(f"the {words.size - 1} words are not those of {plan.d} coordinates")
+
+
+@lru_cache(maxsize=4)
+def table_of(tables: Tables) -> np.ndarray:
+    """The decoder's lookup table of tables that are kept (those of a Gaussian)."""
+    return lookup(tables)

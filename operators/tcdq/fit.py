@@ -1,0 +1,109 @@
+"""The encoder's choice of a model: a histogram by context, mixtures by expectation-maximisation, fewest bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from .model import BLOCK, CLASSES, COMPONENTS, THRESHOLDS, Model
+from .plan import Plan
+from .quantise import PHASES
+from .rans import classify
+
+GAUSS_BITS = 2.1  # log2(2 pi e)/2, rounded up
+PER_OCTAVE = 8
+FINE = 1 << 13  # magnitudes (in 1/64 spacing) with a level of their own table entry
+LEVELS = 256
+STEPS = 25
+LEAST_IN_GROUP = 512
+BYTE = 8
+
+
+@lru_cache(maxsize=1)
+def _levels() -> tuple[np.ndarray, np.ndarray]:
+    """(level of each magnitude below 2^13, the root mean square magnitude of each level in spacings)."""
+    j = np.arange(FINE) + 0.5
+    level = np.maximum(np.floor(PER_OCTAVE * np.log2(j)), 0).astype(np.uint8)
+    square = np.bincount(level, j * j, LEVELS) / np.maximum(np.bincount(level, minlength=LEVELS), 1)
+    top = int(level[-1])
+    for i in range(top + 1, LEVELS):
+        square[i] = 4 * square[i - PER_OCTAVE]
+    return level, np.sqrt(square) / 64
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A model, the mixture of every block, the estimated bits, and a lower bound of sum r^2, r = (n - u)/v."""
+
+    model: Model
+    groups: np.ndarray
+    bits: float
+    least_squares: float = 0.0
+
+    def gaussian(self, plan: Plan) -> Choice:
+        """The same without mixtures."""
+        return replace(self, model=Model(plan.sigma), groups=np.zeros_like(self.groups))
+
+
+def choose(symbols: np.ndarray, plan: Plan, most: int = CLASSES) -> Choice:
+    """The model of fewest estimated bits for packed symbols.  most : mixtures allowed; 0 for the Gaussian."""
+    sigma, d = plan.sigma, symbols.size
+    classes = np.zeros(-(-d // BLOCK), np.uint8)
+    if most == 0 or not plan.fits:
+        return Choice(Model(sigma), classes, d * (np.log2(sigma) + GAUSS_BITS + plan.low))
+    counts, squares = np.zeros((CLASSES, LEVELS), np.int64), np.zeros(CLASSES)
+    classify(symbols, plan.low, THRESHOLDS, _levels()[0], classes, counts, squares)
+    energy = squares.sum() / PHASES**2
+    plain = d * np.log2(sigma * np.sqrt(2 * np.pi)) + energy / (2 * sigma * sigma) * np.log2(np.e) + BYTE
+    candidates = [(plain, Model(sigma))]
+    one = (0,) * CLASSES
+    for starts in {one, _grouping(counts.sum(axis=1)) if most > 1 else one}:
+        grouped = np.zeros((starts[-1] + 1, LEVELS))
+        np.add.at(grouped, list(starts), counts)
+        weights = _fit(grouped)
+        model = Model(sigma, starts, tuple(tuple(int(v) for v in np.trim_zeros(w, "b")) for w in weights))
+        candidates.append((BYTE * len(model.header()) + _bits(grouped, weights), model))
+    bits, model = min(candidates, key=lambda c: c[0])
+    off = 0.5 * (plan.low > 0) + 0.5 / PHASES  # a magnitude is known up to this
+    least = max(np.sqrt(energy) - off * np.sqrt(d), 0.0) ** 2 * 4.0**plan.low
+    return Choice(model, np.array(model.starts, np.uint8)[classes], bits + plan.low * d, least)
+
+
+def _grouping(sizes: np.ndarray) -> tuple[int, ...]:
+    """Neighbouring classes share a mixture until they hold enough coordinates to fit one."""
+    starts, held, left = [0] * CLASSES, 0, int(sizes.sum())
+    for c in range(CLASSES):
+        fresh = c > 0 and held >= LEAST_IN_GROUP and left >= LEAST_IN_GROUP
+        starts[c] = (starts[c - 1] if c else 0) + fresh
+        held = (0 if fresh else held) + int(sizes[c])
+        left -= int(sizes[c])
+    return tuple(starts)
+
+
+def _densities(levels: np.ndarray) -> np.ndarray:
+    """Densities (both signs) at the levels given: shape (components, levels)."""
+    s = 2.0 ** (np.arange(COMPONENTS)[:, None] / 2) / 4
+    return np.exp(-((_levels()[1][levels] / s) ** 2) / 2) / (s * np.sqrt(2 * np.pi))
+
+
+def _fit(counts: np.ndarray) -> np.ndarray:
+    """Weights 0 .. 255, the largest 255: shape (groups, components)."""
+    seen = np.flatnonzero(counts.any(axis=0))
+    table, data = _densities(seen), counts[:, seen]
+    last = int(np.ceil(2 * np.log2(max(4 * _levels()[1][seen[-1]], 1)))) + 1
+    table = table[: min(last + 1, COMPONENTS)]
+    weights = np.full((counts.shape[0], table.shape[0]), 1 / table.shape[0])
+    for _ in range(STEPS):
+        share = data / np.maximum(weights @ table, 1e-300)
+        weights *= share @ table.T
+        weights /= weights.sum(axis=1, keepdims=True)
+    out = np.rint(255 * weights / weights.max(axis=1, keepdims=True)).astype(np.int64)
+    return np.pad(out, ((0, 0), (0, COMPONENTS - out.shape[1])))
+
+
+def _bits(counts: np.ndarray, weights: np.ndarray) -> float:
+    seen = np.flatnonzero(counts.any(axis=0))
+    density = weights / weights.sum(axis=1, keepdims=True) @ _densities(seen)
+    return -float((counts[:, seen] * np.log2(np.maximum(density, 1e-30))).sum())

@@ -1,0 +1,72 @@
+"""What both ends know beforehand, and the constants that follow from it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from .tables import Format, format_of
+from .trellis import Trellis, code
+
+NORM_BYTES = 4
+MODEL_FROM = 1024  # below this d a mixture cannot pay for its header, and no model is sent
+COARSEST = 16.0  # a symbol keeps its last bits apart until sigma is at most 16 spacings
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What both ends know: the number of coordinates, the distortion omega and the number of states."""
+
+    d: int
+    omega: float
+    states: int
+
+    @cached_property
+    def code(self) -> Trellis:
+        """The trellis in use."""
+        return code(self.states, self.d)
+
+    @cached_property
+    def form(self) -> Format:
+        """The entropy coder's format."""
+        return format_of(self.d)
+
+    @cached_property
+    def ratio(self) -> float:
+        """Step over norm: sqrt(omega / (d c_S(d)))."""
+        return math.sqrt(self.omega / (self.d * self.code.mean_error(self.d)))
+
+    @cached_property
+    def spread(self) -> float:
+        """Standard deviation of n - u in spacings: sqrt(c_S(d) (1 + 1/omega)) / v."""
+        return math.sqrt(self.code.mean_error(self.d) * (1 + 1 / self.omega)) / self.code.spacing
+
+    @cached_property
+    def low(self) -> int:
+        """Bits of each symbol that are sent without a model."""
+        low = 0
+        while self.spread > COARSEST * 2**low:
+            low += 1
+        return low
+
+    @cached_property
+    def sigma(self) -> float:
+        """Standard deviation in spacings of what the model sees."""
+        return self.spread / 2**self.low
+
+    @cached_property
+    def fits(self) -> bool:
+        """Whether a model field is sent."""
+        return self.d >= MODEL_FROM
+
+    def step(self, norm: float) -> tuple[float, float]:
+        """(step for the norm's significand, the power of two left over)."""
+        significand, exponent = math.frexp(norm)
+        return 2 * significand * self.ratio, math.ldexp(1.0, exponent - 1)
+
+
+@lru_cache(maxsize=256)
+def plan_of(d: int, omega: float, states: int) -> Plan:
+    """The plan, kept so that its derived constants are computed once."""
+    return Plan(d, omega, states)

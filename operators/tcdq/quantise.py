@@ -1,0 +1,215 @@
+"""From a vector to symbols: the nearest admitted integer sequence, by Viterbi's algorithm in lockstep lanes.
+
+With y = x/step + u and F = floor(y), the nearest integer with residue j modulo 4 is the only one of F - 1, F,
+F + 1, F + 2 that has it: the forward pass keeps F and one survivor bit per state, the way back finds the rest.
+A symbol is packed as 64 k + phase, where n - u = v (k - w), 0 <= w < 1, and the phase is floor(64 w).
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from .dither import HALF_BITS, PHASE, UNIT, mix
+from .trellis import CODES, LANES
+
+PHASES = 64
+_PHASE_SHIFT = 18  # UNIT / PHASES = 2^18
+CHUNK = 64  # rows whose branch metrics are prepared together
+SETTLE = 16  # rows between two subtractions of the least metric
+
+
+@numba.njit(inline="always")
+def _floor(value, scale, inverse, dither):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """(F, y - F) of y = value scale inverse + dither; only the fractions are added, so none is lost."""
+    r = value * scale * inverse
+    whole = np.floor(r)
+    g = (r - whole) + dither
+    down = np.floor(g)
+    return np.int32(whole) + np.int32(down), g - down
+
+
+@numba.njit(inline="always")
+def _select(metric, update, cost, before, bits, lanes):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Add, compare and select in every lane; ``bits`` receives the survivors."""
+    states = metric.shape[0]
+    for lane in range(lanes):
+        bits[lane] = 0
+    for s in range(states):
+        one, two = before[2 * s], before[2 * s + 1]
+        p, i, q, j = one >> 2, one & 3, two >> 2, two & 3
+        for lane in range(lanes):
+            a = metric[p, lane] + cost[i, lane]
+            b = metric[q, lane] + cost[j, lane]
+            bits[lane] |= (b < a) << s
+            update[s, lane] = min(a, b)
+
+
+@numba.njit(inline="always")
+def _settle(metric, lanes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    for lane in range(lanes):
+        least = metric[0, lane]
+        for s in range(1, metric.shape[0]):
+            least = min(least, metric[s, lane])
+        for s in range(metric.shape[0]):
+            metric[s, lane] -= least
+
+
+@numba.njit(inline="always")
+def _costs(fraction, quarter, cost, lanes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Squared distances to the residues 0 .. 3, from y modulo 4."""
+    two = np.float32(2)
+    for lane in range(lanes):
+        g = np.float32(quarter[lane] & 3) + fraction[lane]
+        even = min(g, np.float32(4) - g)
+        odd = abs(g - np.float32(1))
+        odd = min(odd, np.float32(4) - odd)
+        cost[0, lane] = even * even
+        cost[2, lane] = (two - even) * (two - even)
+        cost[1, lane] = odd * odd
+        cost[3, lane] = (two - odd) * (two - odd)
+
+
+@numba.njit(inline="always")
+def _dithered(x, at, scale, inverse, first, second):  # type: ignore[no-untyped-def]  # pragma: no cover
+    u = np.int32(2 * np.int32(mix(at, first, second) >> np.uint32(8)) + 1 - UNIT)
+    return _floor(x, scale, inverse, np.float32(u) * np.float32(2.0**-23))
+
+
+@numba.njit(cache=True, nogil=True)
+def forward(x, scale, inverse, first, second, before, top, metric, floors, survivors):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Rows ``top`` and later, any number of states and lanes: ``metric`` (states, lanes) is brought to the end."""
+    rows, lanes = survivors.shape
+    update, cost = np.empty_like(metric), np.empty((4, lanes), np.float32)
+    fractions, bits = np.empty(lanes, np.float32), np.empty(lanes, np.int64)
+    for t in range(top, rows):
+        at = t * lanes
+        present = min(lanes, x.size - at)
+        for lane in range(present):
+            floors[at + lane], fractions[lane] = _dithered(x[at + lane], at + lane, scale, inverse, first, second)
+        _costs(fractions, floors[at:], cost, present)
+        _select(metric, update, cost, before, bits, present)
+        for lane in range(present):
+            survivors[t, lane] = bits[lane]
+        metric[:, :present] = update[:, :present]
+        if t % SETTLE == SETTLE - 1:
+            _settle(metric, lanes)
+
+
+def _lockstep(states: int):  # type: ignore[no-untyped-def]
+    """The bulk of ``forward`` for 16 lanes and few states, unrolled over the states and vectorised over the lanes.
+
+    Returns the compiled kernel: whole chunks only, and the first row that it left out.
+    """
+    entering = CODES[states].before.astype(np.int64)
+    one, two = entering[0::2] >> 2, entering[1::2] >> 2
+    label, other = entering[0::2] & 3, entering[1::2] & 3
+    size = states * LANES
+    four, pair, unit = np.float32(4), np.float32(2), np.float32(1)
+
+    @numba.njit(inline="always")
+    def row(metric, old, new, points, at, survivors, t):  # type: ignore[no-untyped-def]  # pragma: no cover
+        for lane in range(LANES):
+            g = points[at + lane]
+            h = four - g
+            even = g if g < h else h
+            odd = abs(g - unit)
+            h = four - odd
+            odd = odd if odd < h else h
+            c0, c1, c2, c3 = even * even, odd * odd, (pair - even) * (pair - even), (pair - odd) * (pair - odd)
+            bits = np.int32(0)
+            for s in range(states):
+                i, j = label[s], other[s]
+                a = metric[old + one[s] * LANES + lane] + (c0 if i == 0 else c1 if i == 1 else c2 if i == 2 else c3)
+                b = metric[old + two[s] * LANES + lane] + (c0 if j == 0 else c1 if j == 1 else c2 if j == 2 else c3)
+                taken = b < a
+                metric[new + s * LANES + lane] = b if taken else a
+                bits = np.int32(bits | np.int32(np.int32(taken) << np.int32(s)))
+            survivors[t * LANES + lane] = np.uint8(bits)
+
+    @numba.njit(cache=True, nogil=True)
+    def bulk(x, scale, inverse, first, second, metric, floors, survivors):  # type: ignore[no-untyped-def]  # pragma: no cover
+        both = np.empty(2 * size, np.float32)
+        both[:size] = metric.reshape(-1)
+        points = np.empty(CHUNK * LANES, np.float32)
+        flat = survivors.reshape(-1)
+        rows = x.size // (LANES * CHUNK) * CHUNK
+        for top in range(0, rows, CHUNK):
+            base = top * LANES
+            for i in range(CHUNK * LANES):
+                floor, fraction = _dithered(x[base + i], base + i, scale, inverse, first, second)
+                floors[base + i] = floor
+                points[i] = np.float32(floor & 3) + fraction
+            for t in range(0, CHUNK, 2):
+                row(both, 0, size, points, t * LANES, flat, top + t)
+                row(both, size, 0, points, (t + 1) * LANES, flat, top + t + 1)
+                if t % SETTLE == SETTLE - 2:
+                    for lane in range(LANES):
+                        least = both[lane]
+                        for s in range(1, states):
+                            least = min(least, both[s * LANES + lane])
+                        for s in range(states):
+                            both[s * LANES + lane] -= least
+        metric[:] = both[:size].reshape(metric.shape)
+        return rows
+
+    return bulk
+
+
+_BULK = {states: _lockstep(states) for states in (4, 8)}
+
+
+@numba.njit(inline="always")
+def _pack(n, parity, u):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    a = np.int32(u - np.int32(parity << HALF_BITS))
+    k = np.int32((n - parity) >> 1) - np.int32(a >> 24)
+    return np.int32((k << 6) | ((a & PHASE) >> _PHASE_SHIFT))
+
+
+@numba.njit(cache=True, nogil=True)
+def back(floors, survivors, state, before, first, second):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Replace ``floors`` by packed symbols, last row first; ``state`` is consumed."""
+    rows, lanes = survivors.shape
+    d = floors.size
+    for t in range(rows - 1, -1, -1):
+        at = t * lanes
+        for lane in range(min(lanes, d - at)):
+            u = np.int32(2 * np.int32(mix(at + lane, first, second) >> np.uint32(8)) + 1 - UNIT)
+            s = state[lane]
+            branch = before[2 * s + np.int32((survivors[t, lane] >> s) & 1)]
+            low = floors[at + lane] - 1
+            n = low + ((branch - low) & 3)
+            state[lane] = branch >> 2
+            floors[at + lane] = _pack(n, branch & 1, u)
+
+
+@numba.njit(cache=True, nogil=True)
+def integers(x, scale, inverse, first, second, out):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Packed symbols of the code without a trellis: n = rint(y)."""
+    for i in range(x.size):
+        u = np.int32(2 * np.int32(mix(i, first, second) >> np.uint32(9)) + 1 - (UNIT >> 1))
+        n, rest = _floor(x[i], scale, inverse, np.float32(u) * np.float32(2.0**-24))
+        n += np.int32(rest >= np.float32(0.5))
+        out[i] = np.int32(((n - (u >> 24)) << 6) | ((u & PHASE) >> _PHASE_SHIFT))
+
+
+def symbols(x: np.ndarray, scale: float, inverse: float, before: np.ndarray, lanes: int, seeds: tuple) -> np.ndarray:
+    """Packed symbols of a vector: shape (d,), int32.
+
+    scale : a power of two that brings the norm near 1; inverse : the reciprocal of the step after it, binary32.
+    before : the trellis.  seeds : of the dither.
+    """
+    out = np.empty(x.size, np.int32)
+    scale32, inverse32 = np.float32(scale), np.float32(inverse)
+    states = before.size // 2
+    if states == 1:
+        integers(x, scale32, inverse32, *seeds, out)
+        return out
+    survivors = np.empty((-(-x.size // lanes), lanes), np.uint8 if states <= 8 else np.uint64)
+    metric = np.full((states, lanes), np.float32(np.inf), np.float32)
+    metric[0], top = 0, 0
+    if lanes == LANES and states in _BULK:
+        top = _BULK[states](x, scale32, inverse32, *seeds, metric, out, survivors)
+    forward(x, scale32, inverse32, *seeds, before, top, metric, out, survivors)
+    back(out, survivors, metric.argmin(axis=0).astype(np.int32), before, *seeds)
+    return out

@@ -1,0 +1,235 @@
+"""The codec written plainly: numpy for the vector, Python integers for the stream.  Slow; same payload bit for bit."""
+
+from __future__ import annotations
+
+import math
+import struct
+
+import numpy as np
+
+from ..message import CorruptMessage
+from .codec import read_model
+from .dither import HALF_BITS, PHASE, UNIT, mix_reference, shape
+from .fit import choose
+from .model import THRESHOLDS, Model
+from .plan import NORM_BYTES, Plan
+from .quantise import SETTLE
+from .rans import FIELD, MOST_LENGTH, PIECE
+from .tables import Tables, build
+from .trellis import CODES, Trellis, lanes
+
+Op = tuple[int, int]  # (start, frequency) of 2^P
+
+
+def dither(plan: Plan, seeds: tuple) -> np.ndarray:
+    """u in units of 2^-24 spacing: int64, shape (d,)."""
+    shift, offset = shape(plan.code.spacing)
+    first, second = (int(s) for s in seeds)
+    return np.array([2 * (mix_reference(i, first, second) >> shift) + 1 - offset for i in range(plan.d)], np.int64)
+
+
+def labels(cost: np.ndarray, trellis: Trellis) -> np.ndarray:
+    """Residues modulo 4 of the admitted sequence of least total cost: int64, shape (d,).
+
+    cost : cost[t, j] of residue j at time t, float32.  Equal costs: the branch from the lower state wins.
+    """
+    metric = np.full(trellis.states, np.inf, np.float32)
+    metric[0] = 0
+    came = np.empty((len(cost), trellis.states), np.int64)
+    branches = trellis.before.reshape(-1, 2)
+    for t in range(len(cost)):
+        sums = metric[branches >> 2] + cost[t][branches & 3]
+        second = sums[:, 1] < sums[:, 0]
+        came[t] = branches[np.arange(trellis.states), second.astype(int)]
+        metric = sums.min(axis=1)
+        if t % SETTLE == SETTLE - 1:
+            metric -= metric.min()
+    state, out = int(metric.argmin()), np.empty(len(cost), np.int64)
+    for t in range(len(cost) - 1, -1, -1):
+        branch = int(came[t, state])
+        out[t], state = branch & 3, branch >> 2
+    return out
+
+
+def parities(n: np.ndarray, trellis: Trellis) -> np.ndarray:
+    """The parities that the state forces along an admitted sequence; raises ValueError if it is not admitted."""
+    state, out = 0, np.empty_like(n)
+    for t, value in enumerate(n):
+        out[t] = state & 1
+        if trellis.states > 1 and (value - out[t]) % 2:
+            raise ValueError(f"n[{t}] = {value} has the wrong parity in state {state}")
+        state = trellis.following(state, (int(value) >> 1) & 1)
+    return out
+
+
+def nearest(y: tuple[np.ndarray, np.ndarray], trellis: Trellis) -> np.ndarray:
+    """The admitted integers nearest to one lane's points, given as (floor, fraction)."""
+    floor, fraction = y
+    if trellis.states == 1:
+        return floor + (fraction >= 0.5)
+    point = np.float32(floor & 3) + fraction
+    cost = np.empty((len(floor), 4), np.float32)
+    for j in (0, 1):
+        away = np.abs(point - np.float32(j))
+        away = np.minimum(away, np.float32(4) - away)
+        cost[:, j], cost[:, j + 2] = away * away, (np.float32(2) - away) ** 2
+    return floor - 1 + (labels(cost, trellis) - floor + 1) % 4
+
+
+def quantise(x: np.ndarray, norm: float, plan: Plan, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(k, w): n - u = v (k - w 2^-24), both int64, shape (d,)."""
+    step, scale = plan.step(norm)
+    r = x * np.float32(1 / scale) * np.float32(1 / step)
+    g = (r - np.floor(r)) + u.astype(np.float32) * np.float32(plan.code.spacing / UNIT)
+    floor = np.floor(r).astype(np.int64) + np.floor(g).astype(np.int64)
+    parity, n = np.empty_like(floor), np.empty_like(floor)
+    for lane in range(lanes(plan.d)):
+        own = slice(lane, None, lanes(plan.d))
+        n[own] = nearest((floor[own], (g - np.floor(g))[own]), plan.code)
+        parity[own] = parities(n[own], plan.code)
+    a = u - (parity << HALF_BITS)
+    return (n - parity) // plan.code.spacing - (a >> 24), a & PHASE
+
+
+def raw(value: int, width: int, precision: int) -> Op:
+    """A field without a model."""
+    return value << (precision - width), 1 << (precision - width)
+
+
+def parts(k: int, phase: int, low: int) -> tuple[int, int, int]:
+    """(k, phase, low part) once the last bits are set apart."""
+    if low == 0:
+        return k, phase, 0
+    k += 1 << (low - 1)
+    return k >> low, (phase + 32) >> low, k & ((1 << low) - 1)
+
+
+def operations(k: int, phase: int, low: int, group: int, tables: Tables) -> list[Op]:
+    """What one coordinate writes, in the decoder's order."""
+    k, phase, rest = parts(k, phase, low)
+    top, precision = int(tables.widest[group]), tables.form.precision
+    row = tables.rows(group)[phase >> tables.form.shift].tolist()
+    index = k + top - 1 if 1 - top <= k <= top else 2 * top
+    out = [(sum(row[:index]), row[index])]
+    if index == 2 * top:
+        excess = k - top if k > 0 else 1 - top - k
+        length = excess.bit_length() - 1
+        out.append(raw((32 if k <= 0 else 0) | length, FIELD, precision))
+        while length > 0:
+            width = length % PIECE or PIECE
+            length -= width
+            out.append(raw((excess >> length) & ((1 << width) - 1), width, precision))
+    return out + ([raw(rest, low, precision)] if low else [])
+
+
+def encode(x: np.ndarray, plan: Plan, seeds: tuple) -> bytes:
+    """The payload of a vector."""
+    if np.abs(x).max() < 2.0**-126:
+        return bytes(NORM_BYTES)
+    norm = float(np.float32(math.sqrt(math.fsum(float(v) ** 2 for v in x))))
+    k, w = quantise(x, norm, plan, dither(plan, seeds))
+    phase = w >> 18
+    choice = choose((k << 6 | phase).astype(np.int32), plan)
+    model, tables, streams = choice.model, build(choice.model, plan.form), plan.form.streams
+    coordinates = zip(k.tolist(), phase.tolist(), np.repeat(choice.groups, 16).tolist(), strict=False)
+    ops = [operations(k, p, plan.low, g, tables) for k, p, g in coordinates]
+    word = 32 if streams == 1 else 16
+    base = 1 << (31 if streams == 1 else 16)
+    states, words = [base] * streams, []
+    for i in range(plan.d - 1, -1, -1):
+        for start, frequency in reversed(ops[i]):
+            state = states[i % streams]
+            if state >= frequency * (base >> plan.form.precision) << word:
+                words.append(state & ((1 << word) - 1))
+                state >>= word
+            states[i % streams] = (state // frequency << plan.form.precision) + state % frequency + start
+    head = struct.pack(">f", norm) + (model.header() if plan.fits else b"")
+    ends = b"".join(s.to_bytes(8 if streams == 1 else 4, "big") for s in states)
+    return head + ends + b"".join(v.to_bytes(word // 8, "big") for v in reversed(words))
+
+
+class Stream:
+    """The decoder's side of the states and words."""
+
+    def __init__(self, data: bytes, streams: int, precision: int) -> None:
+        size = 8 if streams == 1 else 4
+        self.base, self.word, self.precision = 1 << (31 if streams == 1 else 16), 4 * size, precision
+        self.states = [int.from_bytes(data[size * i : size * i + size], "big") for i in range(streams)]
+        body = data[size * streams :]
+        step = self.word // 8
+        self.words = [int.from_bytes(body[i : i + step], "big") for i in range(0, len(body), step)][::-1]
+
+    def take(self, i: int, row: list[int]) -> int:
+        """The next symbol of state i under these frequencies."""
+        state = self.states[i]
+        slot, symbol = state & ((1 << self.precision) - 1), 0
+        while slot >= row[symbol]:
+            slot -= row[symbol]
+            symbol += 1
+        return self._advance(i, row[symbol] * (state >> self.precision) + slot, symbol)
+
+    def field(self, i: int, width: int) -> int:
+        """The next field of state i without a model."""
+        state, shift = self.states[i], self.precision - width
+        symbol = (state >> shift) & ((1 << width) - 1)
+        return self._advance(i, (state >> self.precision << shift) + state % (1 << shift), symbol)
+
+    def _advance(self, i: int, state: int, symbol: int) -> int:
+        if state < self.base:
+            if not self.words:
+                raise CorruptMessage("words are missing")
+            state = state << self.word | self.words.pop()
+        self.states[i] = state
+        return symbol
+
+    def finish(self) -> None:
+        """Raises CorruptMessage unless the encoder's beginning is reached with no word left."""
+        if self.words or set(self.states) != {self.base}:
+            raise CorruptMessage("the stream does not end where it began")
+
+
+def decode(data: bytes, plan: Plan, seeds: tuple) -> np.ndarray:
+    """The vector of a well-formed payload."""
+    (norm,) = struct.unpack(">f", data[:NORM_BYTES])
+    if norm == 0:
+        return np.zeros(plan.d, np.float32)
+    model, at = read_model(data, plan)
+    stream = Stream(data[at:], plan.form.streams, plan.form.precision)
+    k, w = _read(stream, model, plan, dither(plan, seeds).tolist())
+    stream.finish()
+    step, scale = plan.step(norm)
+    r = np.array(k).astype(np.float32) - np.array(w).astype(np.float32) * np.float32(1 / UNIT)
+    return r * np.float32(step * plan.code.spacing) * np.float32(scale)
+
+
+def _read(stream: Stream, model: Model, plan: Plan, u: list[int]) -> tuple[list[int], list[int]]:
+    tables, width, low = build(model, plan.form), lanes(plan.d), plan.low
+    rows = [tables.rows(g).tolist() for g in range(model.groups)]
+    state, past, group = [0] * width, 0, model.starts[0]
+    ks, ws = [], []
+    for i in range(plan.d):
+        if i % 16 == 0:
+            group = model.starts[int((past >= THRESHOLDS).sum())]
+            past = 0
+        s, own = state[i % width], i % plan.form.streams
+        a = u[i] - ((s & 1) << HALF_BITS)
+        _, phase, _ = parts(0, (a & PHASE) >> 18, low)
+        top = int(tables.widest[group])
+        k = stream.take(own, rows[group][phase >> plan.form.shift]) + 1 - top
+        if k == top + 1:
+            field = stream.field(own, FIELD)
+            length, excess = field & 31, 1
+            if length > MOST_LENGTH:
+                raise CorruptMessage(f"an excess has at most {MOST_LENGTH} bits; got {length}")
+            while length > 0:
+                piece = length % PIECE or PIECE
+                excess = excess << piece | stream.field(own, piece)
+                length -= piece
+            k = 1 - top - excess if field & 32 else top + excess
+        past += 64 * k - phase - 1 if k > 0 else phase - 64 * k
+        if low:
+            k = (k << low) + stream.field(own, low) - (1 << (low - 1))
+        state[i % width] = CODES[plan.code.states].following(s, (k + (a >> 24)) & 1)
+        ks.append(k)
+        ws.append(a & PHASE)
+    return ks, ws

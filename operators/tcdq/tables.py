@@ -1,0 +1,110 @@
+"""Frequencies of the entropy coder: for each mixture and each bin of the dither's phase, integers adding to 2^P."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from .model import Model, beyond, density, mass, widest
+
+LONG_FROM = 1 << 17  # from this d on the interleaved format is used
+
+
+@dataclass(frozen=True)
+class Format:
+    """How the coder works.
+
+    precision : P, frequencies add to 2^P.  bins : of the phase, C.  streams : interleaved coder states.
+    rarest : symbols of probability below 2^-rarest are escapes; each one above takes at least 2^-P.
+    """
+
+    precision: int
+    bins: int
+    streams: int
+    rarest: int
+
+    @property
+    def shift(self) -> int:
+        """A phase in 1/64 becomes a bin by this shift."""
+        return 6 - self.bins.bit_length() + 1
+
+
+SHORT = Format(precision=16, bins=64, streams=1, rarest=30)
+LONG = Format(precision=12, bins=16, streams=16, rarest=13)
+
+
+def format_of(d: int) -> Format:
+    """The format at d coordinates."""
+    return LONG if d >= LONG_FROM else SHORT
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Every group's frequencies one after the other.
+
+    widest : K of each group, int64; symbols 1 - K .. K have indices 0 .. 2 K - 1, the escape 2 K.
+    offset : where a group begins, int64; entry offset + bin (2 K + 1) + index.
+    frequency, start : uint32.
+    """
+
+    form: Format
+    widest: np.ndarray
+    offset: np.ndarray
+    frequency: np.ndarray
+    start: np.ndarray
+
+    def rows(self, group: int) -> np.ndarray:
+        """The frequencies of one group: shape (C, 2 K + 1)."""
+        size = 2 * int(self.widest[group]) + 1
+        at = int(self.offset[group])
+        return self.frequency[at : at + self.form.bins * size].reshape(-1, size)
+
+
+def build(model: Model, form: Format) -> Tables:
+    """The tables of a model."""
+    return _gaussian(model.sigma, form) if not model.mixtures else _build(model, form)
+
+
+@lru_cache(maxsize=64)
+def _gaussian(sigma: float, form: Format) -> Tables:
+    return _build(Model(sigma), form)
+
+
+def _build(model: Model, form: Format) -> Tables:
+    groups = [_group(model, g, form) for g in range(model.groups)]
+    sizes = [rows.size for rows in groups]
+    starts = [np.cumsum(rows, axis=1) - rows for rows in groups]
+    return Tables(
+        form,
+        np.array([rows.shape[1] // 2 for rows in groups], np.int64),
+        np.cumsum([0, *sizes[:-1]]).astype(np.int64),
+        np.concatenate([rows.reshape(-1) for rows in groups]).astype(np.uint32),
+        np.concatenate([rows.reshape(-1) for rows in starts]).astype(np.uint32),
+    )
+
+
+def _group(model: Model, group: int, form: Format) -> np.ndarray:
+    values, total = density(model, group, form.bins), mass(model, group)
+    k = widest(values, total, form.bins, form.rarest)
+    symbol = np.arange(1 - k, k + 1)[None, :] * form.bins
+    bins = np.arange(form.bins)[:, None]
+    near = values[np.where(symbol > 0, symbol - bins - 1, bins - symbol)]
+    share = np.concatenate([near, np.full((form.bins, 1), beyond(model, group, k))], axis=1)
+    spare = (1 << form.precision) - share.shape[1]
+    frequency = share * spare // share.sum(axis=1, keepdims=True) + 1
+    rest = (1 << form.precision) - frequency.sum(axis=1)
+    frequency[np.arange(form.bins), frequency.argmax(axis=1)] += rest
+    return frequency
+
+
+def lookup(tables: Tables) -> np.ndarray:
+    """By group, bin and low 12 bits of the state: index | (slot - start) << 8 | frequency << 20, flat uint32."""
+    parts = []
+    for group in range(tables.widest.size):
+        for row in tables.rows(group).astype(np.int64):
+            index = np.repeat(np.arange(row.size), row)
+            within = np.arange(1 << tables.form.precision) - np.repeat(np.cumsum(row) - row, row)
+            parts.append(index | within << 8 | np.repeat(row, row) << 20)
+    return np.concatenate(parts).astype(np.uint32)

@@ -1,0 +1,58 @@
+"""The compiled codec and the plain one write the same payload and read the same vector."""
+
+import numpy as np
+import pytest
+
+from operators import Key
+from operators.tcdq import codec, reference
+from operators.tcdq.dither import seeds
+from operators.tcdq.model import Model
+from operators.tcdq.plan import plan_of
+from operators.tcdq.tables import LONG_FROM, build
+
+SEEDS = seeds(Key(20260, step=3, rank=1))
+
+
+def vectors(d):
+    rng = np.random.default_rng(d)
+    one_hot = np.zeros(d)
+    one_hot[d // 2] = -3
+    yield "gauss", rng.standard_normal(d)
+    yield "one-hot", one_hot
+    yield "cauchy", rng.standard_cauchy(d) * 2.0**-100
+    yield "waves", rng.standard_normal(d) * np.exp(4 * np.sin(np.arange(d) / 150))
+
+
+def assert_same(x, plan):
+    x = x.astype(np.float32)
+    payload = codec.encode(x, plan, SEEDS)
+    assert payload.tobytes() == reference.encode(x, plan, SEEDS)
+    decoded = codec.decode(payload, 8 * payload.size, plan, SEEDS)
+    assert decoded.tobytes() == reference.decode(payload.tobytes(), plan, SEEDS).tobytes()
+    return payload
+
+
+@pytest.mark.parametrize("states", [1, 4, 8, 64])
+@pytest.mark.parametrize("omega", [1.0, 0.01, 1e-6])
+@pytest.mark.parametrize("d", [1, 2, 7, 63, 64, 65, 1000, 1024, 2061])
+def test_short_format_equals_the_reference(states, omega, d):
+    for _, x in vectors(d):
+        assert_same(x, plan_of(d, omega, states))
+
+
+@pytest.mark.parametrize(("states", "omega", "name"), [(8, 0.01, "waves"), (1, 1e-6, "gauss"), (8, 1.0, "cauchy")])
+def test_long_format_equals_the_reference(states, omega, name):
+    d = LONG_FROM + 1029
+    assert_same(dict(vectors(d))[name], plan_of(d, omega, states))
+
+
+def test_every_kind_of_model_and_escapes_occur_in_these_tests():
+    plan = plan_of(2061, 0.01, 8)
+    kinds = {name: codec.read_model(assert_same(x, plan).tobytes(), plan)[0].groups for name, x in vectors(2061)}
+    flat = codec.read_model(assert_same(np.ones(2061), plan).tobytes(), plan)[0]
+    assert flat.mixtures == ()
+    assert kinds["waves"] > 1
+    short = plan_of(1000, 0.01, 8)
+    one_hot = dict(vectors(1000))["one-hot"].astype(np.float32)
+    k, _ = reference.quantise(one_hot, 3.0, short, reference.dither(short, SEEDS))
+    assert np.abs(k).max() > build(Model(short.sigma), short.form).widest[0]
