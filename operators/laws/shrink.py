@@ -20,7 +20,7 @@ SECONDS = 1.5
 
 
 def shrink(law: Law, subject: Subject, example: Example, text: str, context: Context) -> tuple[Example, str]:
-    """The simplest failing vector found, and the violation seen there.
+    """The simplest vector found that fails in the same way, and the violation seen there.
 
     Shorter first, then more zeros, then rounder values.  Each attempt of a statistical law uses fresh draws.
     """
@@ -35,10 +35,15 @@ def shrink(law: Law, subject: Subject, example: Example, text: str, context: Con
                 return example, text
             candidate = Example(f"shrunk from {example.name.removeprefix('shrunk from ')}", x)
             outcome, found = law.judge(subject, candidate, context)
-            if outcome is Outcome.FAIL:
+            if outcome is Outcome.FAIL and _finding(found) == _finding(text):
                 example, text, improved = candidate, found, True
                 break
     return example, text
+
+
+def _finding(text: str) -> str:
+    """What kind of failure it is: the exception's name, or a violation."""
+    return text.split(":")[0] if text.startswith("raised ") else "violation"
 
 
 def simpler(x: np.ndarray) -> Iterator[np.ndarray]:

@@ -100,8 +100,9 @@ mutant("d - 1", RandomK(), "enumeration", factor=lambda self, d: max(1.0, (d - 1
 
 
 def _half(value: float) -> float:
-    with np.errstate(over="ignore"):
-        return float(np.float16(value))
+    """Rounded to the 11 significant bits of binary16, any exponent."""
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(round(mantissa * 2**11), exponent - 11)
 
 
 def _narrow_norm(x: np.ndarray) -> float:

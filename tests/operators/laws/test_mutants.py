@@ -14,6 +14,17 @@ BUDGET = Budget(sizes=(1, 2, 9, 64), drawn_sizes=(2, 8, 65), drawn=2, draws=2000
 SMALL = Budget(sizes=(1, 2, 9), drawn_sizes=(2, 8), drawn=1, draws=200, evaluations=512, search=10).untimed()
 
 
+RAISING = {  # convicted because the operator itself raises
+    "norm accumulated in binary32",
+    "Elias code of a level that may be 0",
+    "sign bit written for zeros, not read",
+    "Rice remainder one bit narrower than read",
+    "no guard for the zero vector",
+    "0/0 in an empty sign class",
+    "private by declaration, key read by the decoder",
+}
+
+
 @functools.cache
 def parent_passes(index: int, budget: Budget) -> bool:
     mutant = MUTANTS[index]
@@ -32,7 +43,7 @@ def test_mutant_is_convicted_by_its_law_and_its_parent_is_not(mutant):
     verdict = check(mutant.wrong, seed=4, budget=BUDGET, laws=[mutant.law])[mutant.law]
 
     assert verdict.outcome is Outcome.FAIL
-    assert verdict.text
+    assert verdict.text.startswith("raised ") == (mutant.what in RAISING), verdict.text
     assert parent_passes(FIRST[repr(mutant.parent), mutant.law], SMALL)
 
 

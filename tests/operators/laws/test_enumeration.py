@@ -1,0 +1,86 @@
+"""Enumeration: the kit finds the finite randomness of an operator by itself."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from operators import Key
+from operators.laws.enumeration import _outcomes
+from operators.laws.law import Undecided
+from operators.laws.subject import Subject
+from operators.laws.tape import Controlled
+from operators.random import bits32, uniform
+
+from .honest import Dithering, RandomK, Rotated
+
+X = np.array([1.0, 2.0, 4.0, 8.0], np.float32)
+
+
+def outcomes(op, x=X, evaluations=4096):
+    rng = np.random.default_rng(5)
+    return _outcomes(Controlled(Subject(op), x, rng), evaluations, 500, rng)
+
+
+def masks(values):
+    found, counts = np.unique(values != 0, axis=0, return_counts=True)
+    return {tuple(np.flatnonzero(row).tolist()): int(n) for row, n in zip(found, counts, strict=True)}
+
+
+def test_every_mask_of_random_k_occurs_equally_often():
+    seen = masks(outcomes(RandomK()))
+
+    assert set(seen) == set(combinations(range(4), 2))
+    assert len(set(seen.values())) == 1
+
+
+def test_a_mask_by_sorting_words_is_enumerated_by_their_order():
+    class Sorted(RandomK):
+        def chosen(self, d, key):
+            return np.argsort(uniform(key, d)).tolist()[: self.k(d)]
+
+    seen = masks(outcomes(Sorted()))
+
+    assert set(seen) == set(combinations(range(4), 2))
+    assert len(set(seen.values())) == 1
+
+
+def test_signs_in_the_low_bits_of_one_word_are_enumerated_by_their_bits():
+    class Flips(RandomK):
+        def write(self, x, key):
+            word = int(bits32(key, 1)[0])
+            flipped = [float(v) * (1 - 2 * (word >> i & 1)) for i, v in enumerate(x)]
+            return "".join(f"{np.float32(v).view(np.uint32):032b}" for v in flipped)
+
+        def read(self, reader, d, key):
+            return np.array([reader.float32() for _ in range(d)])
+
+    values = outcomes(Flips())
+
+    assert len(values) == 16
+    assert len(np.unique(values, axis=0)) == 16
+    assert not values.mean(axis=0).any()
+
+
+def test_signs_of_a_rotation_are_enumerated_with_its_rounding_fixed():
+    class Drive(Rotated):
+        def write(self, x, key):
+            z = self.forth(x, key)
+            return f"{np.float32(z @ z / np.abs(z).sum()).view(np.uint32):032b}" + "".join(
+                "01" if v >= 0 else "11" for v in z
+            )
+
+    t = 0.5
+    mean = outcomes(Drive(), np.array([1.0, t], np.float32)).mean(axis=0)
+
+    assert mean == pytest.approx([1 + t * t, 0], abs=1e-6)  # the closed form of the bias at d = 2
+
+
+def test_continuous_randomness_is_left_undecided():
+    with pytest.raises(Undecided, match="finite"):
+        outcomes(Dithering(s=2), np.array([1.0, 0.3], np.float32))
+
+
+def test_keys_do_not_matter_to_an_enumeration():
+    assert Key(1) != Key(2)
+    assert np.array_equal(outcomes(RandomK()), outcomes(RandomK()))

@@ -1,0 +1,105 @@
+"""Exact marginals: the kit finds the distribution of each coordinate by itself, to the last word."""
+
+import math
+
+import numpy as np
+import pytest
+
+from operators import Key
+from operators.laws.law import Undecided
+from operators.laws.marginals import marginals
+from operators.laws.subject import Subject
+from operators.laws.tape import Controlled, separate
+from operators.random import bits32, words_from
+
+from .honest import Dithering, MeanSign, Natural, RandomK, Rotated, Subtractive
+from .mutants import MUTANTS
+
+X = np.array([0.9, -0.31, 0.0, 1e-4, -2.0], np.float32)
+
+
+def controlled(op, x=X, seed=0):
+    return Controlled(Subject(op), x, np.random.default_rng(seed))
+
+
+def test_words_from_serves_chosen_words_and_only_inside_its_block():
+    key = Key(3)
+    before = bits32(key, 4)
+    with words_from(lambda k, n, start: np.arange(start, start + n, dtype=np.uint32)):
+        assert bits32(key, 3, start=2).tolist() == [2, 3, 4]
+    assert np.array_equal(bits32(key, 4), before)
+
+
+def test_controlled_replays_the_operator_on_its_own_words():
+    op = Dithering(s=4)
+    run = controlled(op)
+    words = bits32(Key(9), X.size)
+
+    assert run.n_words == X.size
+    assert np.array_equal(run(words), op(X, key=Key(9)).astype(float))
+
+
+def test_every_coordinate_finds_its_word():
+    assert separate(controlled(Dithering(s=4))).word.tolist() == [0, 1, -1, 3, 4]  # zero reads none that matters
+
+
+def test_marginals_of_stochastic_rounding_are_those_of_the_formula():
+    s = 4
+    exact = marginals(controlled(Dithering(s=s)))
+    norm = float(np.nextafter(np.float32(np.linalg.norm(X.astype(float))), np.float32(np.inf)))
+    a = s * np.abs(X.astype(float)) / norm
+    p = a - np.floor(a)
+
+    assert exact.mean == pytest.approx(X.astype(float), abs=1e-8)
+    assert exact.square == pytest.approx((norm / s) ** 2 * p * (1 - p), rel=1e-5, abs=1e-9)
+    assert (exact.mean_error < 1e-8).all()
+
+
+def test_marginals_of_subtractive_dither_are_integrated_within_their_error_bound():
+    omega = 0.5
+    exact = marginals(controlled(Subtractive(omega=omega)))
+    norm2 = float(X.astype(float) @ X.astype(float))
+
+    assert (np.abs(exact.mean - X) <= exact.mean_error + 1e-6).all()
+    assert abs(exact.square.sum() - omega * norm2) <= exact.square_error.sum() + 1e-6
+
+
+def test_deterministic_operator_has_itself_as_its_mean():
+    exact = marginals(controlled(MeanSign()))
+    assert np.array_equal(exact.mean, MeanSign()(X, key=Key(0)).astype(float))
+    assert not exact.mean_error.any()
+
+
+@pytest.mark.parametrize(
+    ("op", "reason"),
+    [
+        (RandomK(), "several coordinates"),
+        (Rotated(), "several coordinates"),
+        (next(m.wrong for m in MUTANTS if m.what == "numpy's global generator"), "more than the words"),
+    ],
+    ids=["random-k", "rotated", "global generator"],
+)
+def test_what_is_not_separable_is_left_undecided(op, reason):
+    with pytest.raises(Undecided, match=reason):
+        marginals(controlled(op))
+
+
+def test_varying_number_of_words_is_left_undecided():
+    class Rejecting(Natural):
+        def write(self, x, key):
+            rounds = 1
+            while bits32(key.fold(7), 1, start=rounds)[0] < 2**31:
+                rounds += 1
+            return super().write(x, key)
+
+    with pytest.raises(Undecided, match="number of random words varies"):
+        run = controlled(Rejecting())
+        for _ in range(50):
+            run(run.random_words())
+
+
+def test_probability_finer_than_any_grid_is_found_to_the_last_word():
+    x = np.array([1.0, 1e-6], np.float32)
+    exact = marginals(controlled(Dithering(s=1), x))
+    assert exact.mean[1] == pytest.approx(1e-6, abs=2.0**-31)
+    assert math.isclose(exact.mean[0], 1.0, abs_tol=1e-7)
