@@ -5,7 +5,8 @@ mean exactly: the mass at point k is c_{k-1} - c_k with c_k the average of the t
 tau such steps is again on the lattice, E max = width * sum_k (1 - F(k)^m) holds exactly there, and the error is
 even in the width (the splitting only adds a variance of about tau width^2/6), so that two widths remove it.
 
-Beyond the lattice one large step dominates: P(S > t) is about tau P(Y > t - (tau-1) mean).
+Beyond the lattice one large step dominates, P(S > t) is about tau P(Y > t - (tau-1) mean).  That gives the shape of
+the tail only: since the lattice keeps the mean, the integral of P(S > t) beyond is known exactly, and scales it.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from functools import lru_cache
 import numpy as np
 
 from .law import Law
-from .quadrature import gauss_legendre, spread
+from .quadrature import expected_max_of, gauss_legendre, spread
 
 FINE_CELLS, COARSE_CELLS = 2**17, 2**16
 MAX_MEANS = 400  # the lattice reaches at most this many (tau + 1) means
 BULK_SDS = 12
 TAIL = 1e-9  # a single step beyond the lattice is at most this likely, unless MAX_MEANS cuts earlier
+VISIBLE = 1e-9  # relative to the mean: smaller tails are not scaled
 CELL_NODES = 3
 
 
@@ -52,13 +54,23 @@ class LatticeSum:
     def expected_max(self, m: int) -> float:
         """E max of m independent sums, in seconds."""
         inside = -np.expm1(m * np.log1p(-np.minimum(self.tail, 1 - 2.0**-53)))
-        return self.offset_s + self.width_s * float(inside.sum()) + m * self.excess_beyond(self.end_s)
+        return self.offset_s + self.width_s * float(inside.sum()) + self._beyond(m)
+
+    def _beyond(self, m: int) -> float:
+        """The integral of P(max of m sums > t) beyond the lattice, in seconds."""
+        floor = max(self.end_s - (self.tau - 1) * self.law.mean_s, self.law.lower_s)
+        shape, single = (expected_max_of(self.law, self.tau * k, floor) - floor for k in (m, 1))
+        missing = self.tau * self.law.mean_s - self.offset_s - self.width_s * float(self.tail.sum())
+        if missing < VISIBLE * self.tau * self.law.mean_s or single <= 0:
+            return max(shape, 0.0)  # the difference would be rounding
+        return shape * missing / single
 
     def sf(self, t: np.ndarray) -> np.ndarray:
         """P(S > t): the lattice tail is the average over a cell, hence the value in its middle."""
-        middle = (np.asarray(t, float) - self.offset_s) / self.width_s - 0.5
+        t = np.asarray(t, float)
+        middle = (t - self.offset_s) / self.width_s - 0.5
         inside = np.interp(middle, np.arange(self.tail.size), self.tail, left=1.0)
-        single = np.maximum(np.asarray(t, float) - (self.tau - 1) * self.law.mean_s, self.law.lower_s)
+        single = np.maximum(t - (self.tau - 1) * self.law.mean_s, self.law.lower_s)
         return np.where(t < self.end_s - self.width_s, inside, np.minimum(self.tau * self.law.sf(single), 1.0))
 
 

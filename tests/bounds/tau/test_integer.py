@@ -3,6 +3,7 @@ import random
 from fractions import Fraction
 
 import pytest
+import sympy as sp
 
 from bounds.tau import best_integer, tau_cap
 from bounds.theorems.pasgd_iterations import pasgd_iterations
@@ -55,3 +56,11 @@ def test_no_tau_is_covered_beyond_one_over_L():
     assert tau_cap(eta_L=Fraction(3, 10)) == 3
     with pytest.raises(ValueError, match="eta L must be > 0"):
         tau_cap(eta_L=Fraction(0))
+
+
+def test_the_rule_is_the_sign_of_one_difference():
+    a, b, n = sp.symbols("a b n", positive=True)
+    quadratic = a / (n + 1) + b * (n + 1) - a / n - b * n
+    assert sp.simplify(quadratic - (b - a / (n * (n + 1)))) == 0
+    cubic = a / (n + 1) + b * (n + 1) ** 2 - a / n - b * n**2
+    assert sp.simplify(cubic - (b * (2 * n + 1) - a / (n * (n + 1)))) == 0
