@@ -19,6 +19,7 @@ from .launch import Place
 from .network import METHOD, transmitted_bytes
 from .presets.preset import Cells, Preset
 from .records import Compression, Curve, Declared, Probe, Sample, Timing, Traffic, Training
+from .tensors import flat, load
 from .timing import PaddedSteps
 from .workloads import Constants, Workload
 
@@ -74,7 +75,7 @@ def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training 
     """
     workload, exchange = cells.workload, Exchange(place.device)
     delays = _calibrate(place, cells, operator, exchange)  # first, so that it also warms up
-    exchange.payload_bytes = 0
+    exchange.payload_bytes = exchange.predicted_bytes = 0
     fence()
     counter = _counter(place)
     runs = [
@@ -111,7 +112,7 @@ def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training 
         traffic=Traffic(
             codec_bits=sum(sum(r.bits) for run in runs for r in run.rounds),
             payload_bytes=payload,
-            predicted_payload_bytes=sum(r.predicted_bytes for run in runs for r in run.rounds),
+            predicted_payload_bytes=exchange.predicted_bytes,
             interface_bytes=None if counter is None or after is None else after - counter,
             interface_method=METHOD,
         ),
@@ -139,15 +140,15 @@ def _one_seed(
     workload = cells.workload
     model = workload.model()
     optimizer = torch.optim.SGD(model.parameters(), lr=workload.eta)
-    key = Key(seed, rank=place.rank)
+    key = Key(seed)
     averaging = PeriodicAveraging(
-        model.parameters(), tau=tau, operator=operator, exchange=exchange, key=key.fold(MESSAGE)
+        model, optimizer, schedule=tau, operator=operator, exchange=exchange, key=key.fold(MESSAGE)
     )
     padding, run = PaddedSteps(step_s), _Run()
     fence()
     began = time.perf_counter()
     for k in range(cells.steps):
-        run.trace.append(averaging.flat())
+        run.trace.append(flat(averaging.parameters))
         padding.begin()
         optimizer.zero_grad()
         loss = workload.loss(model, key=Key(seed, step=k, rank=place.rank).fold(GRADIENT))
@@ -166,16 +167,14 @@ def _one_seed(
 def _calibrate(place: Place, cells: Cells, operator: Operator, exchange: Exchange) -> list[float]:
     """Seconds of single averagings of realistic deltas, each after a padded step and behind a fence."""
     model = cells.workload.model()
-    averaging = PeriodicAveraging(
-        model.parameters(), tau=1, operator=operator, exchange=exchange, key=Key(cells.seeds[0], rank=place.rank)
-    )
+    averaging = PeriodicAveraging(model, operator=operator, exchange=exchange, key=Key(cells.seeds[0]))
     delays = []
     padding = PaddedSteps(cells.step_s)
     for i in range(CALIBRATION_ROUNDS + 1):
         padding.begin()
         cells.workload.loss(model, key=Key(i)).backward()
         step = torch.from_numpy(normal(Key(i, rank=place.rank).fold(SOURCE), averaging.anchor.numel()))
-        averaging.load(averaging.anchor + 0.01 * step.to(averaging.anchor))
+        load(averaging.anchor + 0.01 * step.to(averaging.anchor), averaging.parameters)
         padding.end()  # as in the run: an averaging follows a sleep
         fence()
         began = time.perf_counter()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import torch.distributed as dist
 
@@ -15,12 +17,13 @@ class Exchange:
 
     Every rank receives the messages of all ranks in rank order.  ``payload_bytes`` counts what this rank has
     handed to the transport: headers and bodies, once for each receiver.
+    ``predicted_bytes`` is what all ranks together should have handed over, from the messages' lengths alone.
     """
 
     def __init__(self, device: torch.device | str = "cpu") -> None:
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self.device = torch.device(device)
-        self.payload_bytes = 0
+        self.payload_bytes = self.predicted_bytes = 0
 
     def all_gather(self, message: Message) -> list[Message]:
         """The messages of all ranks, in rank order; the own one is returned as it is."""
@@ -35,7 +38,18 @@ class Exchange:
         received = torch.empty(sum(sizes), dtype=torch.uint8, device=self.device)
         dist.all_to_all_single(received, body.repeat(self.size), sizes, [body.numel()] * self.size)
         self.payload_bytes += (self.size - 1) * (header.numel() * header.element_size() + body.numel())
-        return [Message(part.cpu(), bits) for part, bits in zip(received.split(sizes), lengths, strict=True)]
+        messages = [Message(part.cpu(), bits) for part, bits in zip(received.split(sizes), lengths, strict=True)]
+        self.predicted_bytes += predicted_payload_bytes([message.bits for message in messages], self.size)
+        return messages
+
+    def all_gather_numbers(self, numbers: Sequence[float]) -> list[list[float]]:
+        """A few numbers of every rank, as float64, in rank order."""
+        own = torch.tensor(list(numbers), dtype=torch.float64, device=self.device)
+        rows = [torch.empty_like(own) for _ in range(self.size)]
+        dist.all_gather(rows, own)
+        self.payload_bytes += (self.size - 1) * own.numel() * own.element_size()
+        self.predicted_bytes += self.size * (self.size - 1) * 8 * len(numbers)
+        return [row.tolist() for row in rows]
 
 
 def predicted_payload_bytes(bits: list[int], size: int) -> int:

@@ -15,7 +15,7 @@ import queue
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ def backend_for(processes: int) -> str:
 
 def run_ranks(
     work: Callable[[Place, Callable[[Any], None]], None], *, processes: int, silence_s: float
-) -> Iterator[Any]:
+) -> Generator[Any, None, None]:
     """Run ``work(place, emit)`` in forked processes and yield what they emit, in order of arrival.
 
     Close the iterator (``contextlib.closing``) if you may leave it before its end.
@@ -106,7 +106,7 @@ def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
-def _watch(processes: list[Any], inbox: Any, silence_s: float) -> Iterator[Any]:
+def _watch(processes: list[Any], inbox: Any, silence_s: float) -> Generator[Any, None, None]:
     done: set[int] = set()
     heard = time.monotonic()
     while len(done) < len(processes):
