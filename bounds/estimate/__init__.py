@@ -11,6 +11,7 @@ from .estimate import mean_estimate as mean_estimate
 from .expected_max import batch_means as batch_means
 from .expected_max import expected_max_of_samples as expected_max_of_samples
 from .expected_max import worker_effect as worker_effect
+from .gap import gap_from_losses as gap_from_losses
 from .noise_scale import NoiseScale as NoiseScale
 from .noise_scale import noise_scale as noise_scale
 from .noise_scale import variance_from_half_batches as variance_from_half_batches

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .checks import nonnegative, positive_integer
 from .communication import Communication
 from .law import Law, StepTime
+
+Bits = float | Sequence[float] | None  # of one worker's message, or of every worker's if they differ
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,8 @@ class RuntimeModel:
         if self.m is not None:
             positive_integer("m", self.m)
 
-    def seconds_per_averaging(self, *, m: int | None = None, bits: float | None = None) -> float:
-        """Mean time of one averaging, in seconds; bits is the length of one worker's message.
+    def seconds_per_averaging(self, *, m: int | None = None, bits: Bits = None) -> float:
+        """Mean time of one averaging, in seconds; bits is the length of one worker's message, or a list of all m.
 
         Raises ValueError if a communication cost is part of the model and bits is missing.
         """
@@ -43,7 +46,7 @@ class RuntimeModel:
             raise ValueError("this model has a communication cost: give bits, the length of one worker's message")
         return delay_s + self.communication.seconds(m=self.workers(m), bits=bits)
 
-    def seconds_per_iteration(self, *, tau: int, m: int | None = None, bits: float | None = None) -> float:
+    def seconds_per_iteration(self, *, tau: int, m: int | None = None, bits: Bits = None) -> float:
         """Mean time of one local step, its share of the averaging included, in seconds.
 
         tau : local steps between averagings.  m : workers (default: the model's).  bits : length of one
@@ -54,7 +57,7 @@ class RuntimeModel:
         return compute_s + self.seconds_per_averaging(m=m, bits=bits) / tau
 
     def seconds_per_overlapped_step(
-        self, *, backward_fraction: float, m: int | None = None, bits: float | None = None
+        self, *, backward_fraction: float, m: int | None = None, bits: Bits = None
     ) -> float:
         """Mean time of one fully synchronous step that communicates during the backward pass, in seconds.
 
@@ -69,7 +72,7 @@ class RuntimeModel:
         longer_s = self.step.expected_max_above(communication_s / backward_fraction, m=workers)
         return (1 - backward_fraction) * self.step.expected_max(m=workers) + backward_fraction * longer_s
 
-    def speed_up(self, *, tau: int, m: int | None = None, bits: float | None = None) -> float:
+    def speed_up(self, *, tau: int, m: int | None = None, bits: Bits = None) -> float:
         """c(1)/c(tau): how many times faster a local step is than a fully synchronous one without overlap."""
         synchronous_s = self.seconds_per_iteration(tau=1, m=m, bits=bits)
         return synchronous_s / self.seconds_per_iteration(tau=tau, m=m, bits=bits)
@@ -80,8 +83,8 @@ class RuntimeModel:
         tau: int,
         backward_fraction: float,
         m: int | None = None,
-        bits: float | None = None,
-        gradient_bits: float | None = None,
+        bits: Bits = None,
+        gradient_bits: Bits = None,
     ) -> float:
         """The same against synchronous steps that hide communication behind the backward pass: never larger.
 

@@ -135,6 +135,13 @@ def test_biased_compressors_are_planned_with_feedback_when_the_gradients_are_bou
     assert found.best.error <= 0.05
 
 
+def test_the_theorem_of_biased_compressors_never_favours_compression():
+    problem = Smooth(gap=1.0, L=1.0, sigma2=1.0, G=2.0)
+    family = [Candidate(f"{kept:.2f}", Contractive(1 - kept), DENSE * kept) for kept in (0.1, 0.3, 0.6, 0.9)]
+    ranking = plan(family, runtime=RUNTIME, problem=problem, target=0.05).ranking
+    assert [option.name for option in ranking] == ["0.90", "0.60", "0.30", "0.10"]
+
+
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [

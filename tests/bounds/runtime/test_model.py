@@ -57,3 +57,9 @@ def test_overlap_hides_a_short_message_and_never_all_of_a_long_one():
     assert long.seconds_per_overlapped_step(backward_fraction=0.6) == pytest.approx(0.4 * step + 50.0)
     with pytest.raises(ValueError, match="0 < phi <= 1; got 0"):
         short.seconds_per_overlapped_step(backward_fraction=0)
+
+
+def test_messages_of_unequal_length_are_listed():
+    model = RuntimeModel(Constant(1.0), communication=ParameterServer(0.0, 1e6), m=3)
+    unequal = model.seconds_per_iteration(tau=2, bits=[8e6, 16e6, 24e6])
+    assert unequal == pytest.approx(1 + (1 + 2 + 3 + 3 * 3) / 2)

@@ -20,6 +20,17 @@ def test_stragglers_lengthen_the_period_as_tabulated(m, optima):
         assert plain.integer == theorem_2
 
 
+@pytest.mark.parametrize(
+    ("m", "delay_s", "low", "high"), [(16, 1.0, 0.055, 0.11), (64, 1.0, 0.12, 0.185), (16, 0.1, 0.28, 0.46)]
+)
+def test_ignoring_stragglers_costs_what_is_tabulated(m, delay_s, low, high):
+    for ratio in (10, 100, 1000):
+        plain = tau_star(gap=ratio * ETA / 2, delay_s=delay_s, eta=ETA, L=1, sigma2=NOISE, time_s=1).integer
+        best = solve(ratio, m=m, delay_s=delay_s).integer
+        costs = [ratio * (Exponential(1.0).expected_max(m=m, tau=n) + delay_s / n) + n for n in (plain, best)]
+        assert low < costs[0] / costs[1] - 1 < high
+
+
 def test_predictor_has_its_tabulated_values():
     for ratio, value in zip((1, 10, 100, 1000), (1.4, 5.5, 22.8, 98.9), strict=True):
         assert solve(ratio, m=16).predictor == pytest.approx(value, abs=0.06)
