@@ -14,7 +14,9 @@ import json
 import platform
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -25,30 +27,39 @@ from operators import Operator, all_operators
 from operators.laws import Budget, check
 from operators.laws.suite import LAWS
 
-BUDGET = Budget.quick()
+BUDGET = Budget.quick().untimed()  # so that a run depends on its seed alone
 STATISTICAL = tuple(law.name for law in LAWS if law.statistical and law.needs != "aggregate")
 QUANTILE = 0.999
 
 
+@cache
 def honest() -> list[Operator]:
     """Every example of the catalogue that is randomised and claims a constant."""
     examples = (op for cls in all_operators().values() for op in cls.examples())
     return [op for op in examples if op.randomness != "none" and not isinstance(op.claim(65), NoClaim)]
 
 
-def study(runs: range, seed: int) -> Iterator[dict[str, object]]:
-    """One record a run: number, operator, names of the laws that raised an alarm, seconds."""
+def one(run: int, seed: int) -> dict[str, object]:
+    """The record of one run: number, operator, names of the laws that raised an alarm, seconds."""
     subjects = honest()
-    for run in runs:
-        op = subjects[run % len(subjects)]
-        started = time.monotonic()
-        report = check(op, budget=BUDGET, seed=seed + run, laws=STATISTICAL)
-        yield {
-            "run": run,
-            "operator": repr(op),
-            "alarms": [verdict.law for verdict in report.failures],
-            "seconds": round(time.monotonic() - started, 3),
-        }
+    op = subjects[run % len(subjects)]
+    started = time.monotonic()
+    report = check(op, budget=BUDGET, seed=seed + run, laws=STATISTICAL)
+    return {
+        "run": run,
+        "operator": repr(op),
+        "alarms": [verdict.law for verdict in report.failures],
+        "seconds": round(time.monotonic() - started, 3),
+    }
+
+
+def study(runs: Iterable[int], seed: int, processes: int) -> Iterator[dict[str, object]]:
+    """The records of the runs, as they finish."""
+    if processes == 1:
+        yield from (one(run, seed) for run in runs)
+        return
+    with ProcessPoolExecutor(processes) as pool:
+        yield from pool.map(partial(one, seed=seed), runs, chunksize=4)
 
 
 def summary(records: list[dict[str, object]], seed: int) -> dict[str, object]:
@@ -79,11 +90,14 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("false_alarms.jsonl"))
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--summary", type=Path)
     arguments = parser.parse_args()
-    done = arguments.out.read_text().count("\n") if arguments.out.exists() else 0
+    arguments.out.touch()
+    done = {json.loads(line)["run"] for line in arguments.out.read_text().splitlines()}
+    missing = [run for run in range(arguments.runs) if run not in done]
     with arguments.out.open("a") as out:
-        for record in study(range(done, arguments.runs), arguments.seed):
+        for record in study(missing, arguments.seed, arguments.processes):
             out.write(json.dumps(record) + "\n")
             out.flush()
     records = [json.loads(line) for line in arguments.out.read_text().splitlines()]

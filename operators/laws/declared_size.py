@@ -48,7 +48,7 @@ class DeclaredSize(Law):
         examples = 3 * count(context)  # those of other laws and sizes included
         bets = ExcessBets(upper)
         total, n = 0.0, 0
-        for _, bits in context.draws(subject, example, examples):
+        for _, bits in context.draws(subject, example):
             bets.update(bits)
             total, n = total + float(bits.sum()), n + len(bits)
             if bets.wealth.rejects(context.level(examples)):

@@ -35,7 +35,7 @@ class Distortion(Law):
         bets = ExcessBets(inflated(s2))
         level = context.level(count(context))
         total, n = 0.0, 0
-        for errors, _ in context.draws(subject, example, count(context)):
+        for errors, _ in context.draws(subject, example):
             squares = (errors**2).sum(axis=1)
             bets.update(squares)
             total, n = total + float(squares.sum()), n + len(squares)

@@ -19,6 +19,8 @@ from .shrink import shrink
 from .subject import Subject
 from .verdict import Outcome, Verdict
 
+VECTORS = 9  # that the statistical laws try at each of their sizes
+
 
 class Violation(AssertionError):  # noqa: N818  it is the finding, not an error of the kit
     """The law does not hold; the message says what was seen and what was promised."""
@@ -57,12 +59,13 @@ class Context:
             self._samples[address] = Sample(subject, example.x, lambda: fresh_key(rng))
         return self._samples[address]
 
-    def draws(self, subject: Subject, example: Example, examples: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(errors, bits) in batches until the draws, or this example's share of the seconds, are used up.
+    def draws(self, subject: Subject, example: Example) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(errors, bits) in batches until the draws, or an example's share of the seconds, are used up.
 
         Stopping by the clock is harmless: the tests that read this are valid at any time.
         """
-        yield from self.sample(subject, example).batches(self.budget.draws, self.budget.seconds / examples)
+        share_s = self.budget.seconds / (VECTORS * len(self.budget.drawn_sizes))
+        yield from self.sample(subject, example).batches(self.budget.draws, share_s)
 
 
 def fresh_key(rng: np.random.Generator) -> Key:
@@ -127,7 +130,10 @@ class Law(ABC):
                 return Verdict(self.name, outcome, text, small.name, small.x)
             decided += outcome is Outcome.PASS
             undecided = text or undecided
-        remark = self.remark(subject, context)
+        try:
+            remark = self.remark(subject, context)
+        except Exception as error:  # as in judge
+            return Verdict(self.name, Outcome.FAIL, f"raised {type(error).__name__}: {error}")
         if remark:
             return Verdict(self.name, Outcome.NOTE, remark)
         if undecided and not decided:

@@ -54,7 +54,7 @@ class Reached(Law):
         bets = ShortfallBets((1.0 if tight else SHARE) * s2, (16 + 4 * example.d) * s2)
         level = context.level(examples)
         total, n = 0.0, 0
-        for errors, _ in context.draws(subject, example, examples):
+        for errors, _ in context.draws(subject, example):
             squares = (errors**2).sum(axis=1)
             bets.update(squares * (1 + 1e-4))  # binary32 rounding of a small error
             total, n = total + float(squares.sum()), n + len(squares)
@@ -70,6 +70,6 @@ class Reached(Law):
         for example in statistical_examples(context):
             s2 = second_moment(subject.claim(example.d))
             if s2:
-                errors = np.vstack([e for e, _ in context.draws(subject, example, count(context))])
+                errors = np.vstack([e for e, _ in context.draws(subject, example)])
                 best = max(best, float((errors**2).sum(axis=1).mean()) / s2)
         return f"the claim is loose here: the largest mean error seen is {best:.2f} of it" if best < LOOSE else ""
