@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..runtime.model import RuntimeModel
+from ..runtime.model import Bits, RuntimeModel
 from ..symbols import eta, tau
 from ..theorems.pasgd_iterations import pasgd_iterations
 from ..theorems.pasgd_runtime import pasgd_runtime
@@ -50,7 +50,7 @@ class JointOptimum:
 
 
 def joint_optimum(
-    *, runtime: RuntimeModel, gap: float, L: float, sigma2: float, time_s: float, bits: float | None = None
+    *, runtime: RuntimeModel, gap: float, L: float, sigma2: float, time_s: float, bits: Bits = None
 ) -> JointOptimum:
     """Minimise 2 gap c(tau)/(eta T) + eta L sigma2/m + eta^2 L^2 sigma2 (tau - 1) over eta and every integer tau.
 

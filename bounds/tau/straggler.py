@@ -12,7 +12,7 @@ from functools import cache, lru_cache, partial
 import sympy as sp
 
 from ..runtime.law import Law
-from ..runtime.model import RuntimeModel
+from ..runtime.model import Bits, RuntimeModel
 from ..runtime.normal import normal_max_moment
 from ..symbols import order_mean, step_s, step_sd_s, tau
 from ..theorems.pasgd_runtime import pasgd_runtime
@@ -50,7 +50,7 @@ class TauStraggler:
 
 
 def tau_straggler(
-    *, runtime: RuntimeModel, gap: float, eta: float, L: float, sigma2: float, time_s: float, bits: float | None = None
+    *, runtime: RuntimeModel, gap: float, eta: float, L: float, sigma2: float, time_s: float, bits: Bits = None
 ) -> TauStraggler:
     """The best integer tau for A c(tau) + B tau, A = 2 gap/(eta T), B = eta^2 L^2 sigma2.
 
