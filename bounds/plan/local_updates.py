@@ -10,6 +10,7 @@ from ..claims import Claim, Contractive, NoClaim, Unbiased
 from ..interval import Interval
 from ..runtime.model import RuntimeModel
 from ..tau.in_eta import InEta, in_eta
+from ..tau.least import least_integer
 from ..theorems.pasgd_compressed import pasgd_compressed
 from ..theorems.pasgd_iterations import pasgd_iterations
 from ..theorems.qsparse import qsparse
@@ -44,42 +45,60 @@ class Search:
     eta: float | None
 
     def best(self) -> Option:
-        """Scan tau until not even free averaging could win.  Raises Refused if nothing is feasible."""
-        best, floor = self._at(1)
-        if best is None:
+        """The option with the best tau of all.  Raises Refused if nothing is feasible."""
+        if math.isinf(self._cost(1)):
             raise Refused(self._why())
-        tau = 1
-        while floor < self._cost(best):
-            tau += 1
-            option, floor = self._at(tau)
-            if option is not None and self._cost(option) < self._cost(best):
-                best = option
-        return best
+        mean_s = self.runtime.step.mean_s
+        tau = least_integer(
+            self._cost,
+            bound=lambda a, b: self._floor(a, self._seconds(b)),
+            floor=lambda n: max(self._floor(n, mean_s), n * mean_s if self.target is not None else 0.0),
+        )
+        option = self._at(tau)
+        assert option is not None
+        return option
 
-    def _cost(self, option: Option) -> float:
+    def _seconds(self, tau: int) -> float:
+        """Seconds per local step."""
+        return self.runtime.seconds_per_iteration(tau=tau, bits=self.candidate.bits)
+
+    def _cost(self, tau: int) -> float:
+        """Seconds or error at this tau; infinite where it is not feasible, then at every larger one too."""
+        option = self._at(tau)
+        if option is None:
+            return math.inf
         return option.seconds if self.target is not None else option.error
 
-    def _at(self, tau: int) -> tuple[Option | None, float]:
-        """The option at this tau (None if there is none here, nor at any larger one) and a bound for larger ones."""
+    def _floor(self, tau: int, seconds: float) -> float:
+        """The cost with the price of this tau, ``seconds`` a local step, and no rounding to whole rounds."""
         form = in_eta(self.theorem, **self.at, tau=tau)
         if not self._covered(tau, form):
-            return None, math.inf
-        round_s = tau * self.runtime.seconds_per_iteration(tau=tau, bits=self.candidate.bits)
-        mean_s = self.runtime.step.mean_s
+            return math.inf
+        if self.target is not None:
+            rate = float(form.best_for_target(self.target)) if self.eta is None else self.eta
+            return float(form.steps_for(rate, self.target)) * seconds
+        steps = float(self.time_s or 0) / seconds
+        rate = float(form.best_for_steps(steps)) if self.eta is None else self.eta
+        return float(form.value(rate, steps))
+
+    def _at(self, tau: int) -> Option | None:
+        """The option at this tau, in whole rounds; None if there is none."""
+        form = in_eta(self.theorem, **self.at, tau=tau)
+        if not self._covered(tau, form):
+            return None
+        round_s = tau * self._seconds(tau)
         if self.target is not None:
             rate = float(form.best_for_target(self.target)) if self.eta is None else self.eta
             steps = float(form.steps_for(rate, self.target))
             if not math.isfinite(steps):
-                return None, math.inf
-            rounds, floor = max(math.ceil(steps / tau * (1 - 1e-12)), 1), mean_s * max(steps, tau)
+                return None
+            rounds = max(math.ceil(steps / tau * (1 - 1e-12)), 1)
         else:
             rounds = _whole(float(self.time_s or 0), round_s)
             if rounds < 1:
-                return None, math.inf
-            most = float(self.time_s or 0) / mean_s
+                return None
             rate = float(form.best_for_steps(rounds * tau)) if self.eta is None else self.eta
-            floor = float(form.value(form.best_for_steps(most) if self.eta is None else rate, most))
-        return self._made(rate, tau, rounds, round_s, float(form.value(rate, rounds * tau))), floor
+        return self._made(rate, tau, rounds, round_s, float(form.value(rate, rounds * tau)))
 
     def _made(self, rate: float, tau: int, rounds: int, round_s: float, error: float) -> Option:
         return Option(

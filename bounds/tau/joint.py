@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
-
-import numpy as np
+from functools import cache, lru_cache
 
 from ..runtime.model import Bits, RuntimeModel
 from ..symbols import eta, tau
@@ -15,8 +13,7 @@ from ..theorems.pasgd_runtime import pasgd_runtime
 from .arguments import float_arguments
 from .derivation import Derivation, unique_minimiser
 from .in_eta import in_eta
-
-LARGEST_BLOCK = 4096  # taus evaluated at once
+from .least import least_integer
 
 
 @dataclass(frozen=True)
@@ -55,8 +52,8 @@ def joint_optimum(
     """Minimise 2 gap c(tau)/(eta T) + eta L sigma2/m + eta^2 L^2 sigma2 (tau - 1) over eta and every integer tau.
 
     runtime : gives c(tau), the seconds per local step, and m.  gap, L, sigma2, time_s : as in ``tau_star``, gap > 0.
-    For each tau the best eta is the positive root of a cubic, clipped where Theorem 1's condition ends.  The scan
-    stops at the tau from which even free averaging loses.  Raises ValueError outside the ranges.
+    For each tau the best eta is the positive root of a cubic, clipped where Theorem 1's condition ends.  The best tau
+    is found exactly, by branch and bound.  Raises ValueError outside the ranges.
     """
     at = float_arguments("joint_optimum", gap=gap, L=L, sigma2=sigma2, time_s=time_s)
     if at["gap"] == 0:
@@ -65,26 +62,24 @@ def joint_optimum(
     if not 0 < mean_s < math.inf:
         raise ValueError(f"joint_optimum needs a finite mean step time > 0; got {mean_s}")
 
-    def best(taus: np.ndarray, seconds_each: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        form = in_eta(pasgd_iterations, gap=at["gap"], L=at["L"], sigma2=at["sigma2"], m=m, tau=taus)
-        steps = at["time_s"] / seconds_each
-        etas = form.best_for_steps(steps)
-        return etas, form.value(etas, steps)
+    def best(period: int, seconds: float) -> tuple[float, float]:
+        """(bound, learning rate) with the price of this tau and this many seconds a step."""
+        form = in_eta(pasgd_iterations, gap=at["gap"], L=at["L"], sigma2=at["sigma2"], m=m, tau=period)
+        steps = at["time_s"] / seconds
+        rate = float(form.best_for_steps(steps))
+        return float(form.value(rate, steps)), rate
 
-    found: list[tuple[float, int, float]] = []
-    first, block = 1, 1
-    while True:
-        taus = np.arange(first, first + block, dtype=float)
-        seconds = [runtime.seconds_per_iteration(tau=int(n), bits=bits) for n in taus]
-        etas, values = best(taus, np.array(seconds))
-        i = int(np.argmin(values))
-        found.append((float(values[i]), int(taus[i]), float(etas[i])))
-        first, block = first + block, min(2 * block, LARGEST_BLOCK)
-        _, floor = best(np.array([float(first)]), np.array([mean_s]))
-        if floor[0] >= min(found)[0]:
-            break
-    value, period, rate = min(found)
-    return JointOptimum(rate, period, value, found[0][2], found[0][0])
+    @cache
+    def seconds(n: int) -> float:
+        return runtime.seconds_per_iteration(tau=n, bits=bits)
+
+    period = least_integer(
+        lambda n: best(n, seconds(n))[0],
+        bound=lambda a, b: best(a, seconds(b))[0],
+        floor=lambda n: best(n, mean_s)[0],
+    )
+    (value, rate), (synchronous, synchronous_rate) = best(period, seconds(period)), best(1, seconds(1))
+    return JointOptimum(rate, period, value, synchronous_rate, synchronous)
 
 
 @lru_cache(maxsize=1)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 
 import sympy as sp
 
@@ -19,8 +16,7 @@ from ..theorems.pasgd_runtime import pasgd_runtime
 from .arguments import exact_arguments
 from .derivation import Derivation, unique_minimiser
 from .integer import tau_cap
-
-RELATIVE_TOLERANCE = 1e-12  # of the objective; below this two taus are equally good
+from .least import least_integer
 
 
 @dataclass(frozen=True)
@@ -79,13 +75,13 @@ def tau_straggler(
     def bound(a: int, b: int) -> float:
         return decrease * seconds(b) + increase * a  # seconds never grow with tau
 
-    def reach(reached: float, cap: float = math.inf) -> float:
-        return min((reached - decrease * runtime.step.mean_s) / increase, cap)
+    def floor(n: int) -> float:
+        return decrease * runtime.step.mean_s + increase * n
 
     return TauStraggler(
-        integer=_best(value, reach, bound),
+        integer=least_integer(value, bound=bound, floor=floor),
         cap=cap,
-        capped=None if cap is None else _best(value, partial(reach, cap=cap), bound),
+        capped=None if cap is None else least_integer(value, bound=bound, floor=floor, cap=cap),
         predictor=_predictor(runtime, averaging_s, decrease, increase),
     )
 
@@ -98,29 +94,6 @@ def derivation() -> Derivation:
     """
     slowest_s = step_s + order_mean * step_sd_s / sp.sqrt(tau)
     return unique_minimiser(pasgd_runtime.value.subs(step_s, slowest_s), tau, closed_form=False)
-
-
-def _best(value: Callable[[int], float], reach: Callable[[float], float], bound: Callable[[int, int], float]) -> int:
-    """The integer >= 1 with the smallest value, up to rounding.
-
-    reach : beyond it no value is below the given one.  bound : a lower bound of the values on [a, b].
-    """
-    grid = [1]
-    while grid[-1] < reach(min(map(value, grid))):
-        grid.append(math.ceil(min(2 * grid[-1], reach(min(map(value, grid))))))
-    best = min(grid, key=value)
-    queue = [(bound(a, b), a, b) for a, b in itertools.pairwise(grid)]
-    heapq.heapify(queue)
-    while queue:
-        lowest, a, b = heapq.heappop(queue)
-        if lowest >= value(best) * (1 - RELATIVE_TOLERANCE):
-            break
-        if b - a > 1:
-            middle = (a + b) // 2
-            best = min(best, middle, key=value)
-            for left, right in ((a, middle), (middle, b)):
-                heapq.heappush(queue, (bound(left, right), left, right))
-    return best
 
 
 def _predictor(runtime: RuntimeModel, averaging_s: float, decrease: float, increase: float) -> float | None:
