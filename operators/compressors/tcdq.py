@@ -16,7 +16,6 @@ from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size, canonical
 from ..random import normal
-from ..scale import largest
 from ..tcdq import codec, size
 from ..tcdq.dither import MOST, seeds
 from ..tcdq.plan import Plan, plan_of
@@ -144,11 +143,11 @@ class TCDQ(Operator):
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         plan = self._plan(x.size)
         part = x if plan.d == x.size else x[chosen(key, x.size, plan.d)]
-        norm = float(np.linalg.norm(part.astype(np.float64))) if largest(part) > 2.0**100 else 0.0
-        farthest = (float(largest(part)) + 2 * norm * plan.ratio) * self._factor(plan, x.size)
-        if farthest > LARGEST / 2:
-            raise ValueError(f"a coordinate could become {farthest:.3g}, beyond binary32: rescale x")
         payload = codec.encode(part, plan, seeds(key))
+        norm = float(payload[:4].view(">f4")[0])
+        farthest = (1 + 2 * plan.ratio) * norm * self._factor(plan, x.size)  # no error exceeds two steps
+        if farthest > LARGEST:
+            raise ValueError(f"a coordinate could become {farthest:.3g}, beyond binary32: rescale x")
         return payload, 8 * payload.size
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:

@@ -13,7 +13,8 @@ from functools import lru_cache
 import numpy as np
 
 from ..message import CorruptMessage
-from ..scale import energy, nearest, negligible
+from ..scale import TINY, nearest
+from . import measure
 from .dither import shape
 from .fit import Choice, choose
 from .model import CLASSES, COMPONENTS, THRESHOLDS, Model
@@ -27,9 +28,9 @@ from .trellis import lanes
 
 def quantised(x: np.ndarray, plan: Plan, seeds: tuple) -> tuple[float, np.ndarray]:
     """(norm, packed symbols); the norm is 0, and the symbols are empty, for a negligible vector."""
-    norm = 0.0 if negligible(x) else nearest(math.sqrt(energy(x)))
-    if not norm:
+    if measure.largest(x) < TINY:
         return 0.0, np.empty(0, np.int32)
+    norm = nearest(measure.norm(x))
     step, scale = plan.step(norm)
     return norm, symbols(x, 1 / scale, 1 / step, plan.code.before, lanes(plan.d), seeds)
 
@@ -59,16 +60,17 @@ def _words(packed: np.ndarray, groups: np.ndarray, plan: Plan, tables: Tables, b
     wide = plan.form.streams > 1
     word = np.uint16 if wide else np.uint32
     room = int(max(bits, packed.size / 8) * 1.02) // (8 * np.dtype(word).itemsize) + 16 * ROOM + 1024
-    common = (packed, plan.low, groups, tables.widest, tables.offset, tables.frequency, tables.start)
+    common = (packed, plan.low, groups, tables.widest, tables.offset)
     while True:
         out = np.empty(room, word)
         if wide:
             states = np.empty(plan.form.streams, np.uint64)
+            pairs = tables.start << np.uint32(16) | tables.frequency
             reciprocal = -(-(1 << RECIPROCAL) // tables.frequency.astype(np.int64))
-            first = encode_long(*common, reciprocal.astype(np.uint64), plan.form.shift, out, states)
+            first = encode_long(*common, pairs, reciprocal.astype(np.uint64), plan.form.shift, out, states)
             head = states.astype(">u4").tobytes()
         else:
-            state, first = encode_short(*common, plan.form.shift, out)
+            state, first = encode_short(*common, tables.frequency, tables.start, plan.form.shift, out)
             head = int(state).to_bytes(8, "big")
         if first >= 0:
             body = out[first:].astype(out.dtype.newbyteorder(">")).view(np.uint8)
@@ -139,7 +141,9 @@ def _fill(data: bytes, at: int, model: Model, plan: Plan, norm: float, seeds: tu
         raise CorruptMessage(f"a coder state must lie in [{lowest}, {above}); got {states.min()} to {states.max()}")
     if (len(data) - at) % word.itemsize:
         raise CorruptMessage(f"{len(data) - at} bytes are no whole number of words")
-    words = np.append(np.frombuffer(data, word, offset=at).astype(word.newbyteorder("=")), word.type(0))
+    count = (len(data) - at) // word.itemsize
+    words = np.zeros(count + plan.form.streams * ROOM, word.newbyteorder("="))
+    words[:count] = np.frombuffer(data, word, offset=at)
     tables, starts = build(model, plan.form), np.array(model.starts, np.int64)
     step, scale = plan.step(norm)
     dither = (*seeds, *shape(plan.code.spacing))
@@ -150,8 +154,8 @@ def _fill(data: bytes, at: int, model: Model, plan: Plan, norm: float, seeds: tu
     else:
         common = (starts, THRESHOLDS, tables.widest, tables.offset, tables.frequency, tables.start, plan.form.shift)
         read = decode_short(words, states[0], plan.low, *common, last[0], (*dither, lanes(plan.d)), *last[1:])
-    if read != words.size - 1:
-        raise CorruptMessage(f"the {words.size - 1} words are not those of {plan.d} coordinates")
+    if read != count:
+        raise CorruptMessage(f"the {count} words are not those of {plan.d} coordinates")
 
 
 @lru_cache(maxsize=4)

@@ -7,16 +7,17 @@ from functools import lru_cache
 
 import numpy as np
 
+from .classes import classify, histogram
 from .model import BLOCK, CLASSES, COMPONENTS, THRESHOLDS, Model
 from .plan import Plan
 from .quantise import PHASES
-from .rans import classify
 
 GAUSS_BITS = 2.1  # log2(2 pi e)/2, rounded up
 PER_OCTAVE = 8
 FINE = 1 << 13  # magnitudes (in 1/64 spacing) with a level of their own table entry
 LEVELS = 256
 STEPS = 25
+SAMPLE = 1 << 13  # blocks that the histogram looks at, when there are more
 LEAST_IN_GROUP = 512
 BYTE = 8
 
@@ -53,19 +54,23 @@ def choose(symbols: np.ndarray, plan: Plan, most: int = CLASSES) -> Choice:
     classes = np.zeros(-(-d // BLOCK), np.uint8)
     if most == 0 or not plan.fits:
         return Choice(Model(sigma), classes, d * (np.log2(sigma) + GAUSS_BITS + plan.low))
-    counts, squares = np.zeros((CLASSES, LEVELS), np.int64), np.zeros(CLASSES)
-    classify(symbols, plan.low, THRESHOLDS, _levels()[0], classes, counts, squares)
-    energy = squares.sum() / PHASES**2
-    plain = d * np.log2(sigma * np.sqrt(2 * np.pi)) + energy / (2 * sigma * sigma) * np.log2(np.e) + BYTE
-    candidates = [(plain, Model(sigma))]
+    counts = np.zeros((CLASSES, LEVELS), np.int64)
+    stride = (classes.size // SAMPLE) | 1
+    squares = histogram(symbols, plan.low, THRESHOLDS, _levels()[0], stride, counts) / PHASES**2
+    seen = int(counts.sum())
+    plain = seen * np.log2(sigma * np.sqrt(2 * np.pi)) + squares / (2 * sigma * sigma) * np.log2(np.e)
+    candidates = [(plain * d / seen + BYTE, Model(sigma))]
     one = (0,) * CLASSES
     for starts in {one, _grouping(counts.sum(axis=1)) if most > 1 else one}:
         grouped = np.zeros((starts[-1] + 1, LEVELS))
         np.add.at(grouped, list(starts), counts)
         weights = _fit(grouped)
         model = Model(sigma, starts, tuple(tuple(int(v) for v in np.trim_zeros(w, "b")) for w in weights))
-        candidates.append((BYTE * len(model.header()) + _bits(grouped, weights), model))
+        candidates.append((BYTE * len(model.header()) + _bits(grouped, weights) * d / seen, model))
     bits, model = min(candidates, key=lambda c: c[0])
+    if not model.mixtures:
+        return Choice(model, classes, bits + plan.low * d)
+    energy = classify(symbols, plan.low, THRESHOLDS, classes) / PHASES**2
     off = 0.5 * (plan.low > 0) + 0.5 / PHASES  # a magnitude is known up to this
     least = max(np.sqrt(energy) - off * np.sqrt(d), 0.0) ** 2 * 4.0**plan.low
     return Choice(model, np.array(model.starts, np.uint8)[classes], bits + plan.low * d, least)

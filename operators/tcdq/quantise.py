@@ -159,28 +159,38 @@ def _lockstep(states: int):  # type: ignore[no-untyped-def]
 _BULK = {states: _lockstep(states) for states in (4, 8)}
 
 
-@numba.njit(inline="always")
-def _pack(n, parity, u):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    a = np.int32(u - np.int32(parity << HALF_BITS))
-    k = np.int32((n - parity) >> 1) - np.int32(a >> 24)
-    return np.int32((k << 6) | ((a & PHASE) >> _PHASE_SHIFT))
-
-
 @numba.njit(cache=True, nogil=True)
 def back(floors, survivors, state, before, first, second):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Replace ``floors`` by packed symbols, last row first; ``state`` is consumed."""
+    """Replace ``floors`` by packed symbols, last row first; ``state`` (uint8) is consumed.
+
+    Indices are unsigned where it matters: no negative ones have to be looked for.
+    """
     rows, lanes = survivors.shape
-    d = floors.size
-    for t in range(rows - 1, -1, -1):
-        at = t * lanes
-        for lane in range(min(lanes, d - at)):
-            u = np.int32(2 * np.int32(mix(at + lane, first, second) >> np.uint32(8)) + 1 - UNIT)
-            s = state[lane]
-            branch = before[2 * s + np.int32((survivors[t, lane] >> s) & 1)]
-            low = floors[at + lane] - 1
-            n = low + ((branch - low) & 3)
-            state[lane] = branch >> 2
-            floors[at + lane] = _pack(n, branch & 1, u)
+    flat, width, one = survivors.reshape(-1), np.uint64(lanes), np.uint64(1)
+    branches = np.empty(CHUNK * lanes, np.uint8)
+    for top in range((rows - 1) // CHUNK * CHUNK, -1, -CHUNK):
+        base = np.uint64(top * lanes)
+        stop = min((top + CHUNK) * lanes, floors.size)
+        here = min(CHUNK, rows - top)
+        for r in range(here):
+            at = np.uint64(here - 1 - r) * width
+            present = min(lanes, floors.size - (top + here - 1 - r) * lanes)
+            for lane in range(present):
+                i = np.uint64(lane)
+                s = np.uint64(state[i])
+                branch = before[np.uint64((s + s) | ((np.uint64(flat[base + at + i]) >> s) & one))]
+                branches[at + i] = branch
+                state[i] = branch >> np.uint8(2)
+        for i in range(stop - top * lanes):
+            j = base + np.uint64(i)
+            u = np.int32(2 * np.int32(mix(np.uint32(j), first, second) >> np.uint32(8)) + 1 - UNIT)
+            label = np.int32(branches[i])
+            low = np.int32(floors[j] - 1)
+            n = np.int32(low + ((label - low) & 3))
+            parity = np.int32(label & 1)
+            a = np.int32(u - np.int32(parity << HALF_BITS))
+            k = np.int32(np.int32((n - parity) >> 1) - np.int32(a >> 24))
+            floors[j] = np.int32(np.int32(k << 6) | np.int32((a & PHASE) >> _PHASE_SHIFT))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -211,5 +221,5 @@ def symbols(x: np.ndarray, scale: float, inverse: float, before: np.ndarray, lan
     if lanes == LANES and states in _BULK:
         top = _BULK[states](x, scale32, inverse32, *seeds, metric, out, survivors)
     forward(x, scale32, inverse32, *seeds, before, top, metric, out, survivors)
-    back(out, survivors, metric.argmin(axis=0).astype(np.int32), before, *seeds)
+    back(out, survivors, metric.argmin(axis=0).astype(np.uint8), before.astype(np.uint8), *seeds)
     return out

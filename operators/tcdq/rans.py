@@ -38,27 +38,6 @@ def magnitude(k, phase):  # type: ignore[no-untyped-def]  # pragma: no cover - c
     return 64 * k - phase - 1 if k > 0 else phase - 64 * k
 
 
-@numba.njit(cache=True, nogil=True)
-def classify(symbols, low, thresholds, levels, classes, counts, squares):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Class of every block, and per class the histogram of levels of magnitude and the sum of squares."""
-    past = 0
-    for block in range(classes.size):
-        c = np.searchsorted(thresholds, past, side="right")
-        classes[block] = c
-        past, square = 0, 0.0
-        for i in range(16 * block, min(16 * block + 16, symbols.size)):
-            k, phase, _ = split(symbols[i], low)
-            j = magnitude(k, phase)
-            past += j
-            square += (j + 0.5) * (j + 0.5)
-            more = 0
-            while j >= levels.size:
-                j >>= 1
-                more += 8
-            counts[c, levels[j] + more] += 1
-        squares[c] += square
-
-
 @numba.njit(inline="always")
 def _excess(k, widest):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """(excess >= 1, its length, sign bit) of a symbol outside 1 - K .. K."""
@@ -83,11 +62,12 @@ def _put_short(state, out, at, start, frequency, precision):  # type: ignore[no-
 
 @numba.njit(inline="always")
 def _put_long(state, out, at, start, frequency, reciprocal):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Without a branch: the word is always stored, and kept only if the state is too large."""
     f = np.uint64(frequency)
-    if state >= f << np.uint64(32 - LONG_P):
-        at -= 1
-        out[at] = np.uint16(state & np.uint64(0xFFFF))
-        state >>= np.uint64(16)
+    out[at - 1] = np.uint16(state)
+    full = np.int64(state >= f << np.uint64(32 - LONG_P))
+    at -= full
+    state >>= np.uint64(full << 4)
     q = (state * reciprocal) >> np.uint64(RECIPROCAL)
     return state + q * (np.uint64(1 << LONG_P) - f) + np.uint64(start), at
 
@@ -121,54 +101,101 @@ def encode_short(symbols, low, groups, widest, offset, frequency, start, shift, 
     return state, at
 
 
+@numba.njit(inline="always")
+def _put_field(state, out, at, value, width):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """A field without a model, long format."""
+    left = LONG_P - width
+    return _put_long(state, out, at, value << left, 1 << left, np.uint64(1) << np.uint64(RECIPROCAL - left))
+
+
 @numba.njit(cache=True, nogil=True)
-def encode_long(symbols, low, groups, widest, offset, frequency, start, reciprocal, shift, out, states):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """As ``encode_short`` with coordinate i in state i mod 16 (``states``, uint64); returns the first word or -1."""
+def _put_escape(state, out, at, k, widest):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """The fields after an escape, last first."""
+    e, length, sign = _excess(k, widest)
+    done = 0
+    while done < length:
+        width = min(PIECE, length - done)
+        state, at = _put_field(state, out, at, (e >> done) & ((1 << width) - 1), width)
+        done += width
+    return _put_field(state, out, at, sign | length, FIELD)
+
+
+@numba.njit(inline="always")
+def _indices(symbols, at, shift, widest, base, entries):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Table entries of a row without low parts; returns whether none of its symbols is an escape."""
+    size, inside = np.int32(2 * widest + 1), True
+    for lane in range(LANES):
+        symbol = symbols[at + np.uint64(lane)]
+        index = np.int32((symbol >> np.int32(6)) + np.int32(widest - 1))
+        inside &= np.uint32(index) < np.uint32(2 * widest)
+        entries[lane] = np.int32(np.int32(np.int32((symbol & 63) >> shift) * size) + index) + np.int32(base)
+    return inside
+
+
+@numba.njit(cache=True, nogil=True)
+def _put_row(symbols, t, low, widest, base, pairs, reciprocal, shift, out, at, states):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Any row of the long format, last lane first; returns the first word."""
+    for lane in range(min(LANES, symbols.size - LANES * t) - 1, -1, -1):
+        state = states[lane]
+        k, phase, rest = split(symbols[LANES * t + lane], low)
+        if low:
+            state, at = _put_field(state, out, at, rest, low)
+        index = k + widest - 1
+        if index < 0 or index >= 2 * widest:
+            state, at = _put_escape(state, out, at, k, widest)
+            index = 2 * widest
+        entry = base + (phase >> shift) * (2 * widest + 1) + index
+        pair = pairs[entry]
+        states[lane], at = _put_long(state, out, at, pair >> np.uint32(16), pair & np.uint32(0xFFFF), reciprocal[entry])
+    return at
+
+
+@numba.njit(cache=True, nogil=True)
+def encode_long(symbols, low, groups, widest, offset, pairs, reciprocal, shift, out, states):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """As ``encode_short`` with coordinate i in state i mod 16 (``states``, uint64); returns the first word or -1.
+
+    pairs : start << 16 | frequency, uint32.
+    """
     at, d = out.size, symbols.size
     states[:] = LONG_BASE
-    powers = np.array([np.uint64(1) << np.uint64(RECIPROCAL - LONG_P + w) for w in range(LONG_P)])
+    entries = np.empty(LANES, np.int32)
     for t in range((d - 1) >> 4, -1, -1):
         if at < LANES * ROOM:
             return -1
-        g = groups[t]
-        top, base = widest[g], offset[g]
-        size = 2 * top + 1
-        for lane in range(min(LANES, d - 16 * t) - 1, -1, -1):
-            state = states[lane]
-            k, phase, rest = split(symbols[16 * t + lane], low)
-            if low:
-                width = LONG_P - low
-                state, at = _put_long(state, out, at, rest << width, 1 << width, powers[low])
-            index = k + top - 1
-            if index < 0 or index >= 2 * top:
-                e, length, sign = _excess(k, top)
-                done = 0
-                while done < length:
-                    width = min(PIECE, length - done)
-                    piece = (e >> done) & ((1 << width) - 1)
-                    done += width
-                    state, at = _put_long(
-                        state, out, at, piece << (LONG_P - width), 1 << (LONG_P - width), powers[width]
-                    )
-                field = sign | length
-                state, at = _put_long(state, out, at, field << (LONG_P - FIELD), 1 << (LONG_P - FIELD), powers[FIELD])
-                index = 2 * top
-            entry = base + (phase >> shift) * size + index
-            states[lane], at = _put_long(state, out, at, start[entry], frequency[entry], reciprocal[entry])
+        top, base = widest[groups[t]], offset[groups[t]]
+        row = np.uint64(LANES * t)
+        if low == 0 and LANES * t + LANES <= d and _indices(symbols, row, np.int32(shift), top, base, entries):
+            for r in range(LANES):
+                lane = np.uint64(LANES - 1 - r)
+                entry = np.uint64(entries[lane])
+                pair = pairs[entry]
+                states[lane], at = _put_long(
+                    states[lane], out, at, pair >> np.uint32(16), pair & np.uint32(0xFFFF), reciprocal[entry]
+                )
+        else:
+            at = _put_row(symbols, t, low, top, base, pairs, reciprocal, shift, out, at, states)
     return at
 
 
 @numba.njit(inline="always")
 def _take_short(state, words, at, width):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """A field of ``width`` bits; the position runs on past the end, where words are zero."""
+    """A field of ``width`` bits."""
     p = np.uint64(SHORT_P)
     shift = np.uint64(SHORT_P - width)
     value = (state & ((np.uint64(1) << p) - np.uint64(1))) >> shift
     state = ((state >> p) << shift) + (state & ((np.uint64(1) << shift) - np.uint64(1)))
     if state < SHORT_BASE:
-        state = (state << np.uint64(32)) | np.uint64(words[min(at, words.size - 1)])
+        state = (state << np.uint64(32)) | np.uint64(words[at])
         at += 1
     return np.int64(value), state, at
+
+
+@numba.njit(inline="always")
+def _refill(state, words, at):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Without a branch: the next word is always read, and used only if the state is too small."""
+    short = np.uint64(state < LONG_BASE)
+    state = (state << (short << np.uint64(4))) | (np.uint64(words[np.uint64(at)]) & (np.uint64(0) - short))
+    return state, at + np.int64(short)
 
 
 @numba.njit(inline="always")
@@ -177,10 +204,23 @@ def _take_long(state, words, at, width):  # type: ignore[no-untyped-def]  # prag
     shift = np.uint64(LONG_P - width)
     value = (state & ((np.uint64(1) << p) - np.uint64(1))) >> shift
     state = ((state >> p) << shift) + (state & ((np.uint64(1) << shift) - np.uint64(1)))
-    if state < LONG_BASE:
-        state = (state << np.uint64(16)) | np.uint64(words[min(at, words.size - 1)])
-        at += 1
+    state, at = _refill(state, words, at)
     return np.int64(value), state, at
+
+
+@numba.njit(cache=True, nogil=True)
+def _take_escape(state, words, at, widest):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """(symbol, state, position); symbol 0 for a length that nobody writes."""
+    field, state, at = _take_long(state, words, at, FIELD)
+    e, left = 1, field & 31
+    if left > MOST_LENGTH:
+        return 0, state, at
+    while left > 0:
+        width = PIECE if left % PIECE == 0 else left % PIECE
+        piece, state, at = _take_long(state, words, at, width)
+        e = (e << width) | piece
+        left -= width
+    return (1 - widest - e if field & 32 else widest + e), state, at
 
 
 @numba.njit(inline="always")
@@ -203,7 +243,7 @@ def decode_short(  # type: ignore[no-untyped-def]
 ):  # pragma: no cover - compiled
     """Fill ``out``; returns the number of words read, or -1 for a stream that nobody wrote.
 
-    words : uint32, ended by one spare zero.  dither : (first, second, shift, offset, lanes).
+    words : uint32, followed by ROOM spare ones.  dither : (first, second, shift, offset, lanes).
     """
     first, second, bits, centre, lanes = dither
     trellis = np.zeros(lanes, np.int64)
@@ -231,7 +271,7 @@ def decode_short(  # type: ignore[no-untyped-def]
         entry = row + below
         state = np.uint64(frequency[entry]) * (state >> np.uint64(SHORT_P)) + slot - np.uint64(start[entry])
         if state < SHORT_BASE:
-            state = (state << np.uint64(32)) | np.uint64(words[min(at, words.size - 1)])
+            state = (state << np.uint64(32)) | np.uint64(words[at])
             at += 1
         k = below + 1 - top
         if below == 2 * top:
@@ -249,7 +289,7 @@ def decode_short(  # type: ignore[no-untyped-def]
         if low:
             rest, state, at = _take_short(state, words, at, low)
             k = (k << low) + rest - (1 << (low - 1))
-        if at >= words.size:
+        if at > words.size - ROOM:
             return -1
         trellis[lane] = after[2 * s + ((k + q) & 1)]
         out[i] = _value(k, w, step, scale)
@@ -258,52 +298,47 @@ def decode_short(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def decode_long(words, states, low, starts, thresholds, widest, table, after, dither, step, scale, out):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """As ``decode_short`` for 16 interleaved states (uint64), with the symbols' table of every group."""
+    """As ``decode_short`` for 16 interleaved states (uint64), with the symbols' table of every group.
+
+    words : uint16, followed by 16 ROOM spare ones.
+    """
     first, second, bits, centre = dither
-    trellis = np.zeros(LANES, np.int64)
+    trellis, dithers = np.zeros(LANES, np.int64), np.empty(LANES, np.int32)
     at, past, d = 0, 0, out.size
-    many = widest.size > 1
+    many, count = widest.size > 1, words.size - LANES * ROOM
     for t in range((d + 15) >> 4):
         g = starts[np.searchsorted(thresholds, past, side="right")] if many else 0
         past = 0
         top, base = widest[g], g << (4 + LONG_P)
+        for lane in range(LANES):
+            i = np.uint32(16 * t + lane)
+            dithers[lane] = np.int32(2 * np.int32(mix(i, first, second) >> np.uint32(bits)) + 1 - centre)
         for lane in range(min(LANES, d - 16 * t)):
-            i = 16 * t + lane
             s, state = trellis[lane], states[lane]
-            q, w, fine = _phase(i, first, second, (bits, centre), s & 1)
+            a = np.int64(dithers[lane]) - ((s & 1) << HALF_BITS)
+            w = a & PHASE
+            q, fine = a >> 24, w >> 18
             phase = fine if low == 0 else (fine + 32) >> low
-            entry = np.int64(table[base + ((phase >> 2) << LONG_P) + np.int64(state & np.uint64((1 << LONG_P) - 1))])
+            slot = np.int64(state & np.uint64((1 << LONG_P) - 1))
+            entry = np.int64(table[np.uint64(base + ((phase >> 2) << LONG_P) + slot)])
             state = np.uint64(entry >> 20) * (state >> np.uint64(LONG_P)) + np.uint64((entry >> 8) & 4095)
-            if state < LONG_BASE:
-                state = (state << np.uint64(16)) | np.uint64(words[at])
-                at += 1
-                if at >= words.size:
-                    return -1
+            state, at = _refill(state, words, at)
             index = entry & 255
             k = index + 1 - top
             if index == 2 * top:
-                field, state, at = _take_long(state, words, at, FIELD)
-                e, left = 1, field & 31
-                if left > MOST_LENGTH:
-                    return -1
-                while left > 0:
-                    width = PIECE if left % PIECE == 0 else left % PIECE
-                    piece, state, at = _take_long(state, words, at, width)
-                    e = (e << width) | piece
-                    left -= width
-                k = 1 - top - e if field & 32 else top + e
-                if at >= words.size:
+                k, state, at = _take_escape(state, words, at, top)
+                if k == 0:
                     return -1
             if many:
                 past += magnitude(k, phase)
             if low:
                 rest, state, at = _take_long(state, words, at, low)
                 k = (k << low) + rest - (1 << (low - 1))
-                if at >= words.size:
-                    return -1
-            trellis[lane] = after[2 * s + ((k + q) & 1)]
+            trellis[lane] = after[np.uint64(2 * s + ((k + q) & 1))]
             states[lane] = state
-            out[i] = _value(k, w, step, scale)
+            out[np.uint64(16 * t + lane)] = _value(k, w, step, scale)
+        if at > count:
+            return -1
     for lane in range(LANES):
         if states[lane] != LONG_BASE:
             return -1
