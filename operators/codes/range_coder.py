@@ -12,15 +12,14 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from ..bitstream import window
-
-LARGEST_TOTAL = 1 << 40
-_FULL = 0xFFFFFFFFFFFFFFFF
-START = (np.uint64(0), np.uint64(_FULL), 0)
+_FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
+NARROW = np.uint64(1 << 56)  # a range below it is widened by a byte
+START = (np.uint64(0), _FULL, 0)
 
 
 @numba.njit(cache=True, nogil=True)
-def _carry(out, at):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def carry(out, at):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Add 1 to the number formed by the bytes before ``at``."""
     i = at - 1
     while out[i] == 255:
         out[i] = 0
@@ -36,9 +35,9 @@ def encode(out, state, start, size, total):  # type: ignore[no-untyped-def]  # p
     before = share * np.uint64(start)
     low += before
     if low < before:
-        _carry(out, at)
+        carry(out, at)
     width = share * np.uint64(size) if start + size < total else width - before
-    while width < np.uint64(1 << 56):
+    while width < NARROW:
         out[at] = np.uint8(low >> np.uint64(56))
         at += 1
         low <<= np.uint64(8)
@@ -63,26 +62,30 @@ def close(out, state):  # type: ignore[no-untyped-def]  # pragma: no cover - com
     low, width, at = state
     value, bits = ending(low, width)
     if value < low:
-        _carry(out, at)
+        carry(out, at)
     for i in range((bits + 7) // 8):
         out[at + i] = np.uint8(value >> np.uint64(56 - 8 * i))
     return 8 * at + bits
 
 
 @numba.njit(cache=True, nogil=True)
-def open_stream(padded, position, end):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """State of a decoder at a bit position: (value - low, range, low, next position)."""
+def open_stream(words, position, end):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """State of a decoder at a bit position of ``bitstream.words``: (value - low, range, low, next position)."""
     code = np.uint64(0)
     for _ in range(8):
-        code = (code << np.uint64(8)) | _byte(padded, position, end)
+        code = (code << np.uint64(8)) | _byte(words, position, end)
         position += 8
-    return code, np.uint64(_FULL), np.uint64(0), position
+    return code, _FULL, np.uint64(0), position
 
 
 @numba.njit(cache=True, nogil=True)
-def _byte(padded, position, end):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _byte(words, position, end):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """The next 8 bits; zeros after the end."""
-    return window(padded, position) >> np.uint64(56) if position < end else np.uint64(0)
+    if position >= end:
+        return np.uint64(0)
+    at = position >> 5
+    w = ((np.uint64(words[at]) << np.uint64(32)) | np.uint64(words[at + 1])) << np.uint64(position & 31)
+    return w >> np.uint64(56)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -93,7 +96,7 @@ def share_of(state, total):  # type: ignore[no-untyped-def]  # pragma: no cover 
 
 
 @numba.njit(cache=True, nogil=True)
-def consume(padded, end, state, start, size, total):  # type: ignore[no-untyped-def]  # pragma: no cover
+def consume(words, end, state, start, size, total):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Narrow to the symbol found, exactly as the encoder did."""
     code, width, low, position = state
     share = width // np.uint64(total)
@@ -101,8 +104,8 @@ def consume(padded, end, state, start, size, total):  # type: ignore[no-untyped-
     code -= before
     low += before
     width = share * np.uint64(size) if start + size < total else width - before
-    while width < np.uint64(1 << 56):
-        code = (code << np.uint64(8)) | _byte(padded, position, end)
+    while width < NARROW:
+        code = (code << np.uint64(8)) | _byte(words, position, end)
         low <<= np.uint64(8)
         width <<= np.uint64(8)
         position += 8

@@ -12,7 +12,7 @@ import math
 import numba
 import numpy as np
 
-from ..bitstream import pack, read_field
+from ..bitstream import pack, read_field, words
 from ..message import CorruptMessage
 from . import range_coder
 
@@ -56,23 +56,34 @@ def _unrank(rank, k, binomial, mask):  # type: ignore[no-untyped-def]  # pragma:
 
 @numba.njit(cache=True, nogil=True)
 def _code(levels, k, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    state = (np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF), 0)
+    """The loop repeats ``range_coder.encode`` in place; a call would count references at every coordinate."""
+    low, width, at = range_coder.START
     left, d = k, levels.size
     for i in range(d):
         n = d - i
         if left == 0 or left == n:
             break
+        share = width // np.uint64(n)
+        before = share * np.uint64(left)
         if levels[i] != 0:
-            state = range_coder.encode(out, state, 0, left, n)
+            width = before
             left -= 1
         else:
-            state = range_coder.encode(out, state, left, n - left, n)
-    return range_coder.close(out, state)
+            low += before
+            width -= before
+            if low < before:
+                range_coder.carry(out, at)
+        while width < range_coder.NARROW:
+            out[at] = np.uint8(low >> np.uint64(56))
+            at += 1
+            low <<= np.uint64(8)
+            width <<= np.uint64(8)
+    return range_coder.close(out, (low, width, at))
 
 
 @numba.njit(cache=True, nogil=True)
-def _decode(padded, position, end, k, mask):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    state = range_coder.open_stream(padded, position, end)
+def _decode(words, position, end, k, mask):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    code, width, low, position = range_coder.open_stream(words, position, end)
     left, d = k, mask.size
     for i in range(d):
         n = d - i
@@ -81,14 +92,25 @@ def _decode(padded, position, end, k, mask):  # type: ignore[no-untyped-def]  # 
         if left == n:
             mask[i:] = 1
             break
-        share = state[1] // np.uint64(n)
-        if state[0] < share * np.uint64(left):
+        before = (width // np.uint64(n)) * np.uint64(left)
+        if code < before:
             mask[i] = 1
-            state = range_coder.consume(padded, end, state, 0, left, n)
+            width = before
             left -= 1
         else:
-            state = range_coder.consume(padded, end, state, left, n - left, n)
-    return range_coder.finished(state, end)
+            code -= before
+            low += before
+            width -= before
+        while width < range_coder.NARROW:
+            code <<= np.uint64(8)
+            if position < end:
+                at = position >> 5
+                w = ((np.uint64(words[at]) << np.uint64(32)) | np.uint64(words[at + 1])) << np.uint64(position & 31)
+                code |= w >> np.uint64(56)
+            low <<= np.uint64(8)
+            width <<= np.uint64(8)
+            position += 8
+    return range_coder.finished((code, width, low, position), end)
 
 
 def encode_support(levels: np.ndarray, k: int) -> tuple[np.ndarray, int]:
@@ -103,8 +125,8 @@ def encode_support(levels: np.ndarray, k: int) -> tuple[np.ndarray, int]:
     return out[: (bits + 7) // 8], bits
 
 
-def decode_support(buffer: np.ndarray, position: int, end: int, d: int, k: int) -> np.ndarray:
-    """The mask (uint8, shape (d,)) whose code fills bits position .. end of a padded payload exactly.
+def decode_support(payload: np.ndarray, position: int, end: int, d: int, k: int) -> np.ndarray:
+    """The mask (uint8, shape (d,)) whose code fills bits position .. end of a payload exactly.
 
     Raises CorruptMessage if it does not.
     """
@@ -118,10 +140,10 @@ def decode_support(buffer: np.ndarray, position: int, end: int, d: int, k: int) 
         width = rank_bits(d, k)
         if position + width != end:
             raise CorruptMessage(f"the support of {k} among {d} takes {width} bits; {end - position} remain")
-        rank = read_field(buffer, position, width)
+        rank = read_field(payload, position, width)
         if rank >= _BINOMIAL[d, k]:
             raise CorruptMessage(f"rank {rank} is not below C({d}, {k})")
         _unrank(np.uint64(rank), k, _BINOMIAL, mask)
-    elif position > end or not _decode(buffer, position, end, k, mask):
+    elif position > end or not _decode(words(payload), position, end, k, mask):
         raise CorruptMessage(f"the last {end - position} bits are no support of {k} among {d}")
     return mask

@@ -13,7 +13,7 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive
 
-from ..bitstream import BitReader, flush, padded, put, put_bits
+from ..bitstream import BitReader, flush, put, put_bits, words
 from ..codes import elias, range_coder
 from ..key import Key
 from ..message import CorruptMessage
@@ -24,6 +24,7 @@ from .sparse_dithering import COARSEST, highest, quantise, spacing
 SCALE_BITS = 31  # binary32 without its sign
 FINEST = 2.0**-10  # below it 65536 shares are too coarse for the many levels
 TOTAL = 1 << 16
+SHIFT = np.uint64(16)
 BEYOND = 16  # levels of at least 1/16 ideal share get a whole one, so that an escape is never dearer than ideal
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -70,52 +71,91 @@ def lookup(nu: float) -> np.ndarray:
 
 
 @numba.njit(cache=True, nogil=True)
+def _escape(out, state, n, negative):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Sign and Elias code of how far a level lies beyond the table, one fair bit at a time."""
+    state = range_coder.encode(out, state, negative, 1, 2)
+    code, width = elias.build(n)
+    for i in range(width - 1, -1, -1):
+        state = range_coder.encode(out, state, np.int64((code >> np.uint64(i)) & np.uint64(1)), 1, 2)
+    return state
+
+
+@numba.njit(cache=True, nogil=True)
 def _write(levels, ends, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    state = (np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF), 0)
+    """The loop repeats ``range_coder.encode`` in place; a call would count references at every coordinate."""
+    low, width, at = range_coder.START
     escape = ends.size - 2
     most = (escape - 1) // 2
     for level in levels:
         n = np.int64(abs(level))
         symbol = 2 * n - (level > 0) if n <= most else np.int64(escape)
-        state = range_coder.encode(out, state, ends[symbol], ends[symbol + 1] - ends[symbol], TOTAL)
-        if n > most:
-            state = range_coder.encode(out, state, np.int64(level < 0), 1, 2)
-            code, width = elias.build(n - most)
-            for i in range(width - 1, -1, -1):
-                state = range_coder.encode(out, state, np.int64((code >> np.uint64(i)) & np.uint64(1)), 1, 2)
-    return range_coder.close(out, state)
+        share = width >> SHIFT
+        before = share * ends[symbol]
+        low += before
+        if low < before:
+            range_coder.carry(out, at)
+        width = share * (ends[symbol + 1] - ends[symbol]) if symbol < escape else width - before
+        while width < range_coder.NARROW:
+            out[at] = np.uint8(low >> np.uint64(56))
+            at += 1
+            low <<= np.uint64(8)
+            width <<= np.uint64(8)
+        if symbol == escape:
+            low, width, at = _escape(out, (low, width, at), n - most, np.int64(level < 0))
+    return range_coder.close(out, (low, width, at))
 
 
 @numba.njit(cache=True, nogil=True)
-def _read(buffer, position, end, ends, symbols, highest_level, levels):  # type: ignore[no-untyped-def]  # pragma: no cover
-    state = range_coder.open_stream(buffer, position, end)
+def _read_escape(words, end, state):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """(state, n, negative) of ``_escape``; n = 0 if there is no code within 56 bits."""
+    negative = range_coder.share_of(state, 2)
+    state = range_coder.consume(words, end, state, negative, 1, 2)
+    word = np.uint64(0)
+    for filled in range(1, 57):
+        bit = range_coder.share_of(state, 2)
+        state = range_coder.consume(words, end, state, bit, 1, 2)
+        word |= np.uint64(bit) << np.uint64(64 - filled)
+        n, used = elias.parse(word)
+        if used == filled and bit == 0:
+            return state, n, negative
+    return state, np.int64(0), negative
+
+
+@numba.njit(cache=True, nogil=True)
+def _read(words, position, end, ends, symbols, highest_level, levels):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Fill ``levels``; whether the stream holds them exactly.  ``range_coder.consume`` is repeated in place."""
+    code, width, low, position = range_coder.open_stream(words, position, end)
     escape = ends.size - 2
     most = (escape - 1) // 2
-    if state[0] >= state[1]:
+    if code >= width:
         return False
     for j in range(levels.size):
-        symbol = symbols[range_coder.share_of(state, TOTAL)]
-        state = range_coder.consume(buffer, end, state, ends[symbol], ends[symbol + 1] - ends[symbol], TOTAL)
+        share = width >> SHIFT
+        symbol = symbols[min(code // share, np.uint64(TOTAL - 1))]
+        before = share * ends[symbol]
+        code -= before
+        low += before
+        width = share * (ends[symbol + 1] - ends[symbol]) if symbol < escape else width - before
+        while width < range_coder.NARROW:
+            code <<= np.uint64(8)
+            if position < end:
+                at = position >> 5
+                w = ((np.uint64(words[at]) << np.uint64(32)) | np.uint64(words[at + 1])) << np.uint64(position & 31)
+                code |= w >> np.uint64(56)
+            low <<= np.uint64(8)
+            width <<= np.uint64(8)
+            position += 8
         n, negative = np.int64((symbol + 1) // 2), np.int64(symbol % 2 == 0)
         if symbol == escape:
-            negative = range_coder.share_of(state, 2)
-            state = range_coder.consume(buffer, end, state, negative, 1, 2)
-            n, word, filled = np.int64(0), np.uint64(0), np.int64(0)
-            while n == 0:
-                bit = range_coder.share_of(state, 2)
-                state = range_coder.consume(buffer, end, state, bit, 1, 2)
-                word |= np.uint64(bit) << np.uint64(63 - filled)
-                filled += 1
-                if filled > 56:
-                    return False
-                n, used = elias.parse(word)
-                if used != filled or bit != 0:
-                    n = np.int64(0)
+            state, n, negative = _read_escape(words, end, (code, width, low, position))
+            code, width, low, position = state
+            if n == 0:
+                return False
             n += most
         if n > highest_level:
             return False
         levels[j] = -n if negative else n
-    return range_coder.finished(state, end)
+    return range_coder.finished((code, width, low, position), end)
 
 
 @dataclass(frozen=True)
@@ -158,7 +198,7 @@ class ArithmeticSparseDithering(Operator):
         if g == 0:
             return np.zeros(4, np.uint8), SCALE_BITS
         code = np.zeros(int(self.bits(x.size).worst_case or 0) // 8 + 16, np.uint8)
-        bits = int(_write(levels, table(self.nu), code))
+        bits = int(_write(levels, table(self.nu).astype(np.uint64), code))
         pattern = int(np.float32(g).view(np.uint32))
         return _after_scale(pattern, code, bits), SCALE_BITS + bits
 
@@ -171,8 +211,8 @@ class ArithmeticSparseDithering(Operator):
             reader.finish()
             return np.zeros(d, np.float32)
         levels = np.zeros(d, np.int32)
-        shares, symbols, most = table(self.nu), lookup(self.nu), highest(self.nu, d)
-        if not _read(padded(payload), reader.position, bits, shares, symbols, most, levels) or not levels.any():
+        shares, symbols, most = table(self.nu).astype(np.uint64), lookup(self.nu), highest(self.nu, d)
+        if not _read(words(payload), reader.position, bits, shares, symbols, most, levels) or not levels.any():
             raise CorruptMessage(f"the message does not hold {d} levels of 0 .. {most}")
         step = g * spacing(self.nu, d)
         if step * float(np.abs(levels).max()) > _LARGEST:

@@ -11,7 +11,7 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive
 
-from ..codes.signs import pack_signs
+from ..codes.signs import pack_signs, unpack_signs
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
@@ -39,17 +39,17 @@ def _means(x, length, means):  # type: ignore[no-untyped-def]  # pragma: no cove
 
 
 @numba.njit(cache=True, nogil=True)
-def _rebuild(bits, length, means, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Fill ``out``; False if a column's means do not fit its signs (an empty class has mean 0)."""
+def _rebuild(signs, length, means, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Fill ``out`` from signs +1 and -1; False if a column's means do not fit its signs."""
     for c in range(means.shape[0]):
-        n_below = 0
-        stop = min(out.size, (c + 1) * length)
-        for i in range(c * length, stop):
-            below = (bits[i >> 3] >> (7 - (i & 7))) & 1
+        start, stop = c * length, min(out.size, (c + 1) * length)
+        plus, minus, n_below = means[c, 0], means[c, 1], 0
+        for i in range(start, stop):
+            below = signs[i] < 0
             n_below += below
-            out[i] = -means[c, 1] if below else means[c, 0]
-        if (n_below > 0) != (means[c, 1] > 0) or (n_below == stop - c * length and means[c, 0] > 0):
-            return False
+            out[i] = -minus if below else plus
+        if (n_below > 0) != (minus > 0) or (n_below == stop - start and plus > 0):
+            return False  # an empty class has mean 0
     return True
 
 
@@ -111,7 +111,7 @@ class OneBitSGD(Operator):
         if not np.isfinite(means).all() or np.signbit(means).any():
             raise CorruptMessage("the means of a column must be finite and not negative")
         out = np.empty(d, np.float32)
-        if not _rebuild(payload[8 * columns :], length, means, out):
+        if not _rebuild(unpack_signs(payload[8 * columns :], d), length, means, out):
             raise CorruptMessage("a column's means do not fit its signs")
         return out if self.shape is None else np.ascontiguousarray(out.reshape(self.shape[::-1]).T).reshape(-1)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from bounds.claims import Unbiased
 
-from ..bitstream import flush, padded, put, read_field, window
+from ..bitstream import FIELDS, flush, put, put_many, words
 from ..codes import elias
 from ..key import Key
 from ..message import CorruptMessage
@@ -25,7 +25,8 @@ from ..sizing import least, mean_cost, worst_cost
 
 NORM_BITS = 32
 MOST_LEVELS = 1 << 15  # a level's code and its sign then fit one 32-bit field
-_DENSE, _SPARSE, _FLAG = 0, 1, 2
+_DENSE, _SPARSE, _FLAG = 0, 1, 2  # also the bits before a level
+_INFINITY = 0x7F800000  # binary32 pattern
 _CODES = {"dense": _DENSE, "sparse": _SPARSE, "flag": _FLAG}
 
 
@@ -56,62 +57,89 @@ def _count(levels, patterns, step, code, lengths):  # type: ignore[no-untyped-de
 
 
 @numba.njit(cache=True, nogil=True)
-def _put_gap(out, state, gap):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    value, width = elias.build(gap)
-    if width > 32:
-        state = put(out, state, value >> np.uint64(32), width - 32)
-        value, width = value & np.uint64(0xFFFFFFFF), 32
-    return put(out, state, value, width)
+def _dense(levels, codes, lengths, values, widths):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    for i in range(levels.size):
+        n = abs(levels[i])
+        signed = np.uint64(n > 0)
+        values[i] = (codes[n + 1] << signed) | np.uint64(levels[i] < 0)
+        widths[i] = lengths[n + 1] + (n > 0)
+    return levels.size
 
 
 @numba.njit(cache=True, nogil=True)
-def _write_bucket(levels, code, codes, lengths, out, state):  # type: ignore[no-untyped-def]  # pragma: no cover
-    last = -1
+def _flag(levels, codes, lengths, values, widths):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     for i in range(levels.size):
         n = abs(levels[i])
-        negative = np.uint64(levels[i] < 0)
-        if code == _DENSE:
-            if n == 0:
-                state = put(out, state, codes[1], lengths[1])
-            else:
-                state = put(out, state, (codes[n + 1] << np.uint64(1)) | negative, lengths[n + 1] + 1)
-        elif code == _FLAG:
-            if n == 0:
-                state = put(out, state, 0, 1)
-            else:
-                head = (np.uint64(2) | negative) << np.uint64(lengths[n])
-                state = put(out, state, head | codes[n], lengths[n] + 2)
-        elif n > 0:
-            gap = i - last
-            state = put(out, state, codes[gap], lengths[gap]) if gap < codes.size else _put_gap(out, state, gap)
-            state = put(out, state, (negative << np.uint64(lengths[n])) | codes[n], lengths[n] + 1)
-            last = i
-    if code == _SPARSE:
-        state = _put_gap(out, state, levels.size - last)
-    return state
+        values[i], widths[i] = np.uint64(0), 1
+        if n > 0:
+            values[i] = ((np.uint64(2) | np.uint64(levels[i] < 0)) << np.uint64(lengths[n])) | codes[n]
+            widths[i] = lengths[n] + 2
+    return levels.size
+
+
+@numba.njit(cache=True, nogil=True)
+def _gap(gap, codes, lengths, values, widths, m):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Fields of one gap, whose code may have up to 64 bits, from index m; returns the next index."""
+    if gap < codes.size:
+        values[m], widths[m] = codes[gap], lengths[gap]
+        return m + 1
+    value, width = elias.build(gap)
+    values[m], widths[m] = value >> np.uint64(32), max(width - 32, 0)
+    values[m + 1], widths[m + 1] = value & np.uint64(0xFFFFFFFF), min(width, 32)
+    return m + 2
+
+
+@numba.njit(cache=True, nogil=True)
+def _sparse(levels, start, last, codes, lengths, values, widths):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Fields of a piece that begins at ``start`` of its bucket; returns (how many, last non-zero position)."""
+    m = 0
+    for i in range(levels.size):
+        n = abs(levels[i])
+        if n > 0:
+            m = _gap(start + i - last, codes, lengths, values, widths, m)
+            values[m] = (np.uint64(levels[i] < 0) << np.uint64(lengths[n])) | codes[n]
+            widths[m] = lengths[n] + 1
+            m, last = m + 1, start + i
+    return m, last
 
 
 @numba.njit(cache=True, nogil=True)
 def _write(levels, patterns, step, code, codes, lengths, out):  # type: ignore[no-untyped-def]  # pragma: no cover
     state = (np.uint64(0), 0, 0)
+    values, widths = np.zeros(3 * FIELDS, np.uint64), np.zeros(3 * FIELDS, np.int64)
     for b in range(patterns.size):
         state = put(out, state, patterns[b], NORM_BITS)
-        if patterns[b] != 0:
-            part = levels[b * step : min((b + 1) * step, levels.size)]
-            state = _write_bucket(part, code, codes, lengths, out, state)
+        if patterns[b] == 0:
+            continue
+        begin, stop, last = b * step, min((b + 1) * step, levels.size), -1
+        for start in range(begin, stop, FIELDS):
+            piece = levels[start : min(start + FIELDS, stop)]
+            if code == _DENSE:
+                m = _dense(piece, codes, lengths, values, widths)
+            elif code == _FLAG:
+                m = _flag(piece, codes, lengths, values, widths)
+            else:
+                m, last = _sparse(piece, start - begin, last, codes, lengths, values, widths)
+            state = put_many(out, state, values, widths, m)
+        if code == _SPARSE:
+            m = _gap(stop - begin - last, codes, lengths, values, widths, 0)
+            state = put_many(out, state, values, widths, m)
     flush(out, state)
 
 
 @numba.njit(cache=True, nogil=True)
-def _read(buffer, position, bits, code, step, most, out):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _read(words, position, bits, code, step, most, table, out):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Fill ``out`` (zeroed) with step times the signed levels; returns (next position, largest level).
 
-    The position is -1 for a stream that no encoder has written.
+    The position is -1 for a stream that no encoder has written.  A level with its flag and sign has at most 33
+    bits, a gap at most 56.
     """
     i, top = 0, 0
     while True:
-        w = window(buffer, position)
         if code == _SPARSE:
+            at, shift = position >> 5, np.uint64(position & 31)
+            w = ((np.uint64(words[at]) << np.uint64(32)) | np.uint64(words[at + 1])) << shift
+            w |= (np.uint64(words[at + 2]) << shift) >> np.uint64(32)
             gap, used = elias.parse(w)
             i += gap
             if used == 0 or i > out.size + 1 or position + used > bits:
@@ -119,34 +147,62 @@ def _read(buffer, position, bits, code, step, most, out):  # type: ignore[no-unt
             position += used
             if i == out.size + 1:
                 return position, top
-            w = window(buffer, position)
         elif i == out.size:
             return position, top
         else:
             i += 1
-        used, n, negative = 0, 0, np.uint64(0)
-        if code == _DENSE:
-            n, used = elias.parse(w)
-            n -= 1
-            if n > 0:
-                negative = (w >> np.uint64(63 - used)) & np.uint64(1)
-                used += 1
-        elif code == _SPARSE or w >> np.uint64(63):
-            skip = 1 if code == _SPARSE else 2
-            negative = (w >> np.uint64(64 - skip)) & np.uint64(1)
-            n, used = elias.parse(w << np.uint64(skip))
-            if used == 0:
+        at = position >> 5
+        w = ((np.uint64(words[at]) << np.uint64(32)) | np.uint64(words[at + 1])) << np.uint64(position & 31)
+        if code == _FLAG and not w >> np.uint64(63):
+            position += 1
+            if position > bits:
                 return -1, 0
-            used += skip
+            continue
+        head = np.uint64(code)  # bits before the level: none, the sign, the flag and the sign
+        found = np.int64(table[(w << head) >> np.uint64(64 - elias.PREFIX)])
+        n, used = (found >> 8, found & 255) if found else elias.parse(w << head)
+        if used == 0:
+            return -1, 0
+        if code == _DENSE:
+            n -= 1
+            negative = (w >> np.uint64(63 - used)) & np.uint64(1) if n > 0 else np.uint64(0)
+            used += n > 0
         else:
-            used = 1
+            negative = (w >> (np.uint64(64) - head)) & np.uint64(1)
+            used += code
         position += used
-        if used == 0 or n > most or position > bits:
+        if n > most or position > bits:
             return -1, 0
         top = max(top, n)
         if n > 0:
             value = np.float32(step * n)
             out[i - 1] = -value if negative else value
+
+
+@numba.njit(cache=True, nogil=True)
+def _read_all(words, bits, code, step, levels, full, table, out):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """All buckets of ``step`` coordinates; returns 0, or the first coordinate of a corrupt bucket plus 1.
+
+    full : some level must reach ``levels`` in each bucket.
+    """
+    position = 0
+    for start in range(0, out.size, step):
+        if position + NORM_BITS > bits:
+            return start + 1
+        at = position >> 5
+        w = ((np.uint64(words[at]) << np.uint64(32)) | np.uint64(words[at + 1])) << np.uint64(position & 31)
+        pattern = np.uint32(w >> np.uint64(32))
+        position += NORM_BITS
+        if pattern >= _INFINITY:  # also every negative number
+            return start + 1
+        if pattern == 0:
+            continue
+        scale = np.array([pattern], np.uint32).view(np.float32)[0] / levels
+        part = out[start : min(start + step, out.size)]
+        position, top = _read(words, position, bits, code, scale, levels, table, part)
+        if position < 0 or (full and top != levels):
+            return start + 1
+    return 0 if position == bits else out.size + 1
 
 
 @lru_cache(maxsize=32)
@@ -242,14 +298,14 @@ class QSGD(Operator):
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         if negligible(x):
             x = np.zeros_like(x)
-        words, code = bits32(key, x.size), _CODES[self.code]
+        random, code = bits32(key, x.size), _CODES[self.code]
         levels, norms = np.zeros(x.size, np.int32), []
         for start, stop in self._buckets(x.size):
             part = x[start:stop]
             norm = upward(math.sqrt(energy(part))) if self.norm == "l2" else float(largest(part))
             norms.append(norm)
             if norm:
-                stochastic_levels(part, float(self.levels), norm, words[start:stop], levels[start:stop])
+                stochastic_levels(part, float(self.levels), norm, random[start:stop], levels[start:stop])
         patterns, step = np.array(norms, np.float32).view(np.uint32), self.bucket or x.size
         codes, lengths = _tables(self.levels)
         bits = int(_count(levels, patterns, step, code, lengths))
@@ -258,23 +314,14 @@ class QSGD(Operator):
         return out, bits
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        buffer, position = padded(payload), 0
-        out = np.zeros(d, np.float32)
-        for start, stop in self._buckets(d):
-            if position + NORM_BITS > bits:
-                raise CorruptMessage(f"a norm is missing: {bits - position} bits remain at coordinate {start}")
-            norm = float(np.uint32(read_field(buffer, position, NORM_BITS)).view(np.float32))
-            position += NORM_BITS
-            if not math.isfinite(norm) or math.copysign(1, norm) < 0:
-                raise CorruptMessage(f"a norm must be finite and not negative; got {norm}")
-            if norm == 0:
-                continue
-            part = out[start:stop]
-            position, top = _read(buffer, position, bits, _CODES[self.code], norm / self.levels, self.levels, part)
-            if position < 0 or (self.norm == "max" and top != self.levels):
-                raise CorruptMessage(f"coordinates {start} .. {stop - 1} are not levels of 0 .. {self.levels}")
-        if position != bits:
-            raise CorruptMessage(f"{bits - position} bits are left over after the last coordinate")
+        out, full = np.zeros(d, np.float32), self.norm == "max"
+        bad = _read_all(
+            words(payload), bits, _CODES[self.code], self.bucket or d, self.levels, full, elias.prefixes(), out
+        )
+        if bad > d:
+            raise CorruptMessage("bits are left over after the last coordinate")
+        if bad:
+            raise CorruptMessage(f"the bucket at coordinate {bad - 1} has no norm or no levels of 0 .. {self.levels}")
         return out
 
 

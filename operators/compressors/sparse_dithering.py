@@ -24,15 +24,24 @@ COARSEST = 1 - 2.0**-40  # at nu = 1 every level may be zero
 
 @numba.njit(cache=True, nogil=True)
 def _round(x, spacing, most, levels):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Signed levels to nearest; returns (<|x|, n>, |n|^2)."""
-    along, square = 0.0, 0.0
+    """Signed levels to nearest."""
     for i in range(x.size):
-        size = np.float64(abs(x[i]))
-        n = min(np.floor(size / spacing + 0.5), most)
-        along += size * n
-        square += n * n
-        levels[i] = np.int32(-n if x[i] < 0 else n)
-    return along, square
+        n = np.int32(min(np.floor(np.float64(abs(x[i])) / spacing + 0.5), most))
+        levels[i] = -n if x[i] < 0 else n
+
+
+@numba.njit(cache=True, nogil=True)
+def _project(x, levels):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """(<x, n>, |n|^2), summed in two halves of even and odd places."""
+    a, b, square = 0.0, 0.0, np.int64(0)
+    for i in range(0, x.size - 1, 2):
+        a += np.float64(x[i]) * np.float64(levels[i])
+        b += np.float64(x[i + 1]) * np.float64(levels[i + 1])
+        square += np.int64(levels[i]) * np.int64(levels[i]) + np.int64(levels[i + 1]) * np.int64(levels[i + 1])
+    if x.size & 1:
+        a += np.float64(x[-1]) * np.float64(levels[-1])
+        square += np.int64(levels[-1]) * np.int64(levels[-1])
+    return a + b, np.float64(square)
 
 
 def quantise(x: np.ndarray, nu: float) -> tuple[float, np.ndarray]:
@@ -44,7 +53,8 @@ def quantise(x: np.ndarray, nu: float) -> tuple[float, np.ndarray]:
     if negligible(x):
         return 0.0, levels
     h = spacing(nu, x.size)
-    along, square = _round(x, h * math.sqrt(energy(x)), float(highest(nu, x.size)), levels)
+    _round(x, h * math.sqrt(energy(x)), float(highest(nu, x.size)), levels)
+    along, square = _project(x, levels)
     g = nearest(along / square / h)
     nearest(g * h * float(np.abs(levels).max()))
     return g, levels
