@@ -40,7 +40,7 @@ def _signs(levels, values, widths):  # type: ignore[no-untyped-def]  # pragma: n
 @numba.njit(cache=True, nogil=True)
 def _short(levels, start, values, widths):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Fields of levels from index ``start`` on, up to a long one or as many as fit: (how many, next index)."""
-    m = 0
+    m = np.int64(0)
     for i in range(start, levels.size):
         n = np.int64(abs(levels[i]))
         if n > SHORT or m == FIELDS:

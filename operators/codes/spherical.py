@@ -11,7 +11,7 @@ import numpy as np
 
 from bounds.special.cap_probability import cap_lead_and_excess
 
-from ..bitstream import BitReader, pack
+from ..bitstream import BitReader, pack32, words
 from ..key import Key
 from ..message import CorruptMessage
 from ..random import bits32
@@ -20,7 +20,7 @@ from .golomb import Golomb
 NORM_BITS = 31  # binary32 without its sign
 SLOWEST_BITS = 16.0  # an encoder draws 2^16 directions a block on average, at most
 HOPELESS = 4096  # a search this many times longer than its mean has probability e^-4096
-_UNARY_FIELD = 32
+_INFINITY = 0x7F800000  # binary32 pattern
 
 
 @lru_cache(maxsize=256)
@@ -121,28 +121,72 @@ def search(rows: np.ndarray, alpha: float, key: Key) -> tuple[np.ndarray, np.nda
     return np.maximum(found, 0), along
 
 
+@numba.njit(cache=True, nogil=True)
+def _fields(patterns, quotients, rests, rest_widths, values, widths):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Per block: scale, then unless it is 0 the quotient in unary (no bit for -1), and the remainder."""
+    m = 0
+    for j in range(patterns.size):
+        values[m], widths[m] = np.uint64(patterns[j]), NORM_BITS
+        m += 1
+        if patterns[j] != 0:
+            ones = quotients[j]
+            while ones >= 31:
+                values[m], widths[m] = np.uint64(0x7FFFFFFF), 31
+                m, ones = m + 1, ones - 31
+            values[m], widths[m] = np.uint64(max((1 << (ones + 1)) - 2, 0)), ones + 1
+            values[m + 1], widths[m + 1] = np.uint64(rests[j]), rest_widths[j]
+            m += 2
+    return m
+
+
 def encode(x: np.ndarray, numbers: np.ndarray, scales: np.ndarray, alpha: float, block: int) -> tuple[np.ndarray, int]:
     """(payload, bits): per block the scale, then N in Golomb code, or the sign of a block of one coordinate."""
-    values: list[int] = []
-    widths: list[int] = []
     patterns = scales.astype(np.float32).view(np.uint32)
-    for j, (start, stop) in enumerate(blocks(x.size, block)):
-        values.append(int(patterns[j]))
-        widths.append(NORM_BITS)
+    quotients, rests, rest_widths = (np.zeros(patterns.size, np.int64) for _ in range(3))
+    at = 0
+    for n, count in lengths(x.size, block).items():
+        part, at = slice(at, at + count), at + count
+        if n == 1:
+            quotients[part], rests[part], rest_widths[part] = -1, x[-1] < 0, 1
+            continue
+        code = Golomb.optimal(cap(alpha, n)[0])
+        quotients[part], rest = np.divmod(np.maximum(numbers[part], 1) - 1, code.M)
+        rests[part] = np.where(rest < code.t, rest, rest + code.t)
+        rest_widths[part] = np.where(rest < code.t, code.k, code.k + 1)
+    values = np.zeros(3 * patterns.size + int(np.maximum(quotients, 0).sum()) // 31, np.uint64)
+    widths = np.zeros(values.size, np.int64)
+    return pack32(values, widths, _fields(patterns, quotients, rests, rest_widths, values, widths))
+
+
+@numba.njit(cache=True, nogil=True)
+def _read(words, position, bits, M, k, t, numbers, patterns):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Blocks with one Golomb code; returns the next position, or -1 if the stream is corrupt."""
+    for j in range(patterns.size):
+        at = position >> 5
+        w = ((np.uint64(words[at]) << np.uint64(32)) | np.uint64(words[at + 1])) << np.uint64(position & 31)
+        position += NORM_BITS
+        patterns[j] = np.uint32(w >> np.uint64(64 - NORM_BITS))
+        if position > bits or patterns[j] >= _INFINITY:
+            return -1
         if patterns[j] == 0:
             continue
-        if stop - start == 1:
-            values.append(int(x[start] < 0))
-            widths.append(1)
-            continue
-        ones, rest, width = Golomb.optimal(cap(alpha, stop - start)[0]).code(int(numbers[j]))
-        while ones >= _UNARY_FIELD:
-            values.append((1 << _UNARY_FIELD) - 1)
-            widths.append(_UNARY_FIELD)
-            ones -= _UNARY_FIELD
-        values += [(1 << (ones + 1)) - 2, rest]
-        widths += [ones + 1, width]
-    return pack(np.array(values, np.uint64), np.array(widths))
+        quotient = 0
+        while position < bits and (words[position >> 5] >> np.uint32(31 - (position & 31))) & np.uint32(1):
+            quotient, position = quotient + 1, position + 1
+        position += 1
+        at = position >> 5
+        if position + k > bits:
+            return -1
+        w = ((np.uint64(words[at]) << np.uint64(32)) | np.uint64(words[at + 1])) << np.uint64(position & 31)
+        rest = np.int64(w >> np.uint64(64 - k)) if k > 0 else np.int64(0)
+        position += k
+        if rest >= t:
+            rest = np.int64(w >> np.uint64(63 - k)) - t
+            position += 1
+            if position > bits:
+                return -1
+        numbers[j] = quotient * M + rest + 1
+    return position
 
 
 def decode(payload: np.ndarray, bits: int, d: int, alpha: float, block: int) -> tuple[np.ndarray, np.ndarray]:
@@ -150,28 +194,29 @@ def decode(payload: np.ndarray, bits: int, d: int, alpha: float, block: int) -> 
 
     Raises CorruptMessage for anything ``encode`` cannot write.
     """
-    reader, numbers, scales = BitReader(payload, bits), [], []
-    for start, stop in blocks(d, block):
-        scale = float(np.uint32(reader.read(NORM_BITS)).view(np.float32))
-        if not math.isfinite(scale):
-            raise CorruptMessage(f"the scale of the block at {start} is {scale}")
-        scales.append(scale)
-        numbers.append(0)
-        if scale == 0:
-            continue
-        if stop - start == 1:
-            numbers[-1] = 1 + reader.read(1)
-            continue
-        golomb = Golomb.optimal(cap(alpha, stop - start)[0])
-        quotient = 0
-        while reader.read(1):
-            quotient += 1
-        rest = reader.read(golomb.k)
-        if rest >= golomb.t:
-            rest = 2 * rest + reader.read(1) - golomb.t
-        numbers[-1] = quotient * golomb.M + rest + 1
-    reader.finish()
-    return np.array(numbers, np.int64), np.array(scales)
+    count = -(-d // block)
+    numbers, patterns, stream, position, at = (
+        np.zeros(count, np.int64),
+        np.zeros(count, np.uint32),
+        words(payload),
+        0,
+        0,
+    )
+    for n, same in lengths(d, block).items():
+        part, at = slice(at, at + same), at + same
+        if n == 1:
+            reader = BitReader(payload, bits, position)
+            patterns[-1] = reader.read(NORM_BITS)
+            numbers[-1] = 1 + reader.read(1) if patterns[-1] else 0
+            position = reader.position if patterns[-1] < _INFINITY else -1
+        else:
+            code = Golomb.optimal(cap(alpha, n)[0])
+            position = _read(stream, position, bits, code.M, code.k, code.t, numbers[part], patterns[part])
+        if position < 0:
+            raise CorruptMessage(f"the {same} blocks of {n} coordinates are cut off or have no finite scale")
+    if position != bits:
+        raise CorruptMessage(f"{bits - position} bits are left over after the last block")
+    return numbers, patterns.view(np.float32).astype(np.float64)
 
 
 def rebuild(numbers: np.ndarray, scales: np.ndarray, d: int, block: int, key: Key) -> np.ndarray:

@@ -134,7 +134,7 @@ def _read(words, position, bits, code, step, most, table, out):  # type: ignore[
     The position is -1 for a stream that no encoder has written.  A level with its flag and sign has at most 33
     bits, a gap at most 56.
     """
-    i, top = 0, 0
+    i, top = 0, np.int64(0)
     while True:
         if code == _SPARSE:
             at, shift = position >> 5, np.uint64(position & 31)

@@ -1,0 +1,338 @@
+"""Distortion against real bits on synthetic and real vectors, the gap to the limit, and speed, as JSON lines.
+
+    python docs/benchmarks/rate_distortion.py > docs/data/rate_distortion.jsonl
+    python docs/benchmarks/rate_distortion.py --speed
+    python docs/benchmarks/rate_distortion.py --figure rate_distortion.png < docs/data/rate_distortion.jsonl
+
+Bits are those of the message, everything counted, but for two rivals that are given the benefit of the doubt:
+"qsgd_entropy" is billed the zero-order entropy of its levels and a norm, "eden" its nominal bits and a scale.
+The limit is NMSE = 1/(4^R - 1) for unbiased operators; ``gap`` is R - log2(1 + 1/NMSE)/2, for contractive ones
+R - log2(1/NMSE)/2.  The gradients are those of networks trained on the digits that scikit-learn carries; their
+coordinates that are exactly zero are taken out in "dense" and kept in "all".
+"""
+
+# ruff: noqa: E402  threads and the search path must be set before the imports
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+# A neighbour of this file has the name of the package it measures: this folder must not be searched.
+sys.path[:] = [
+    folder for folder in sys.path if os.path.abspath(folder or ".") != os.path.dirname(os.path.abspath(__file__))
+]
+for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+
+import numpy as np
+import torch
+
+from bounds.claims import Contractive
+from operators import QSGD, TCDQ, Key, Operator, SparseDithering, TopK
+
+RATES = (0.4, 0.6, 1.0, 2.0, 3.0, 4.0, 6.0)
+D = 100_000
+DRAWS = 3
+GRADIENT_STEPS = {"early": 60, "late": 400}
+
+
+# -- vectors ----------------------------------------------------------------------------------------------------
+def synthetic() -> Iterator[tuple[str, np.ndarray]]:
+    """Gaussian, Laplace, Student-t with 3 degrees of freedom, 5 % sparse."""
+    rng = np.random.default_rng(0)
+    yield "gauss", rng.standard_normal(D)
+    yield "gauss, d = 10^4", rng.standard_normal(10_000)
+    yield "gauss, d = 2 10^5", rng.standard_normal(200_000)
+    yield "laplace", rng.laplace(size=D)
+    yield "t3", rng.standard_t(3, D)
+    yield "sparse 5 %", rng.standard_normal(D) * (rng.random(D) < 0.05)
+
+
+def network(kind: str) -> torch.nn.Module:
+    """An MLP with 85,002 parameters or a CNN with 136,586."""
+    nn = torch.nn
+    if kind == "mlp":
+        layers = [nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)]
+        return nn.Sequential(nn.Flatten(), *layers)
+    body = [nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.Flatten()]
+    return nn.Sequential(*body, nn.Linear(2048, 64), nn.ReLU(), nn.Linear(64, 10))
+
+
+def gradients() -> Iterator[tuple[str, np.ndarray]]:
+    """Minibatch gradients early and late in training, with and without the coordinates that are exactly zero."""
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    images = torch.tensor(digits.images[:, None] / 16, dtype=torch.float32)
+    labels = torch.tensor(digits.target)
+    for kind in ("mlp", "cnn"):
+        torch.manual_seed(1)
+        model, draw = network(kind), torch.Generator().manual_seed(2)
+        optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        for step in range(1, max(GRADIENT_STEPS.values()) + 1):
+            batch = torch.randint(len(labels), (64,), generator=draw)
+            optimiser.zero_grad()
+            torch.nn.functional.cross_entropy(model(images[batch]), labels[batch]).backward()
+            for name, at in GRADIENT_STEPS.items():
+                if step == at:
+                    flat = torch.cat([p.grad.flatten() for p in model.parameters()]).numpy().copy()
+                    yield f"{kind} {name}, all", flat
+                    yield f"{kind} {name}, dense", flat[flat != 0]
+            optimiser.step()
+
+
+# -- operators ---------------------------------------------------------------------------------------------------
+Point = tuple[float, float]  # bits a coordinate, NMSE
+
+
+def measured(operator: Operator, x: np.ndarray) -> Point:
+    """Means over a few draws."""
+    bits, nmse = 0.0, 0.0
+    wide = x.astype(np.float64)
+    for draw in range(DRAWS):
+        key = Key(7, step=draw)
+        message = operator.encode(x, key=key)
+        error = operator.decode(message, d=x.size, key=key).numpy() - wide
+        bits, nmse = bits + message.bits / x.size, nmse + float(error @ error) / float(wide @ wide)
+    return bits / DRAWS, nmse / DRAWS
+
+
+def at_rate(build: Callable[[float], Operator], x: np.ndarray, rate: float, low: float, high: float) -> Operator | None:
+    """The operator whose messages have ``rate`` bits; bits must grow with the parameter, searched on a log scale."""
+
+    def bits(value: float) -> float:
+        return build(value).encode(x, key=Key(7)).bits / x.size
+
+    if not bits(low) <= rate <= bits(high):
+        return None
+    for _ in range(24):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if bits(middle) < rate else (low, middle)
+    return build(low)
+
+
+def qsgd_entropy(x: np.ndarray, rate: float) -> Point:
+    """QSGD by the Euclidean norm, billed the entropy of its levels."""
+    rng = np.random.default_rng(1)
+    unit, u = np.abs(x) / np.linalg.norm(x), rng.random(x.size)
+
+    def point(s: float) -> Point:
+        levels = np.sign(x) * np.floor(s * unit + u)
+        p = np.unique(levels, return_counts=True)[1] / x.size
+        return float(-(p * np.log2(p)).sum()) + 32 / x.size, float(((levels / s - x / np.linalg.norm(x)) ** 2).sum())
+
+    low, high = 1e-3, 1e9
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if point(middle)[0] < rate else (low, middle)
+    return point(low)
+
+
+def lloyd_max(bits: int) -> np.ndarray:
+    """Centroids of the standard normal law, by Lloyd's iteration on a fine grid."""
+    z = np.linspace(-8, 8, 400_001)
+    weight = np.exp(-z * z / 2)
+    centroids = np.linspace(-2.5, 2.5, 1 << bits) if bits > 1 else np.array([-0.8, 0.8])
+    mass, moment = np.append(0, np.cumsum(weight)), np.append(0, np.cumsum(weight * z))
+    for _ in range(200 * bits * bits):
+        cuts = np.r_[0, np.searchsorted(z, (centroids[1:] + centroids[:-1]) / 2), z.size]
+        centroids = np.diff(moment[cuts]) / np.maximum(np.diff(mass[cuts]), 1e-300)
+    return centroids
+
+
+def rotated(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A randomised Hadamard transform of the vector padded to a power of two."""
+    size = 1 << (x.size - 1).bit_length()
+    z = np.zeros(size)
+    z[: x.size] = x
+    z *= rng.choice([-1.0, 1.0], size)
+    h = 1
+    while h < size:
+        z = z.reshape(-1, 2, h)
+        z = np.stack([z[:, 0] + z[:, 1], z[:, 0] - z[:, 1]], axis=1).reshape(-1)
+        h *= 2
+    return z / math.sqrt(size)
+
+
+def eden(x: np.ndarray, rate: float) -> Point:
+    """EDEN's unbiased scale after a rotation; below one bit a random part of the rotated coordinates.
+
+    The vector is not billed for padding: z has the law of x's rotation, cut to the rate.
+    """
+    rng = np.random.default_rng(3)
+    bits = max(1, int(rate))
+    share = min(1.0, rate / bits)
+    z, norm = rotated(x, rng), float(np.linalg.norm(x))
+    centroids = lloyd_max(bits)
+    scaled = z * math.sqrt(z.size) / norm
+    q = centroids[np.searchsorted((centroids[1:] + centroids[:-1]) / 2, scaled)]
+    kept = rng.random(z.size) < share
+    decoded = norm**2 / float(z @ q) * q * kept / share
+    return bits * share + 32 / x.size, float(((decoded - z) ** 2).sum()) / norm**2
+
+
+def points(x: np.ndarray, rate: float) -> Iterator[tuple[str, str, Point]]:
+    """(operator, class, point) near one rate."""
+    for states in (1, 4, 8, 64):
+        try:
+            operator = TCDQ.for_bits(rate, states=states, like=x)
+        except ValueError:
+            continue
+        yield f"tcdq, {states} states", "unbiased", measured(operator, x)
+    yield "qsgd_entropy", "unbiased", qsgd_entropy(x, rate)
+    if rate in (0.4, 0.6, 1.0, 2.0, 3.0, 4.0, 6.0):
+        yield "eden", "unbiased", eden(x, rate)
+    families: dict[str, tuple[Callable[[float], Operator], float, float]] = {
+        "qsgd": (lambda s: QSGD(levels=max(1, round(s))), 1.0, 32_768.0),
+        "qsgd dense": (lambda s: QSGD(levels=max(1, round(s)), code="dense"), 1.0, 32_768.0),
+        "topk": (lambda f: TopK(fraction=f), 1e-4, 1.0),
+        "sparse_dithering": (lambda v: SparseDithering(nu=1 / v), 1.001, 1e8),
+    }
+    for name, (build, low, high) in families.items():
+        found = at_rate(build, x, rate, low, high)
+        if found is not None:
+            contractive = isinstance(found.claim(x.size), Contractive)
+            yield name, "contractive" if contractive else "unbiased", measured(found, x)
+
+
+def contexts(x: np.ndarray, omega: float) -> dict[str, float]:
+    """Bits with the Gaussian, one mixture, and mixtures by context, at one distortion."""
+    from operators.tcdq import codec
+    from operators.tcdq.dither import seeds
+    from operators.tcdq.plan import plan_of
+
+    plan, words = plan_of(x.size, omega, 8), seeds(Key(7))
+    named = {"gaussian": 0, "one_mixture": 1, "contexts": 16}
+    return {name: 8 * codec.encode(x, plan, words, mixtures=m).size / x.size for name, m in named.items()}
+
+
+def records() -> Iterator[dict[str, Any]]:
+    """Every vector at every rate."""
+    for name, wide in (*synthetic(), *gradients()):
+        x = wide.astype(np.float32)
+        zero = float((x == 0).mean())
+        for rate in RATES:
+            for operator, kind, (bits, nmse) in points(x, rate):
+                limit = math.log2(1 + 1 / nmse if kind == "unbiased" else max(1 / nmse, 1)) / 2
+                yield {
+                    "source": name,
+                    "d": x.size,
+                    "zero_share": round(zero, 4),
+                    "rate": rate,
+                    "operator": operator,
+                    "class": kind,
+                    "bits": round(bits, 5),
+                    "nmse": float(f"{nmse:.5g}"),
+                    "gap": round(bits - limit, 4),
+                }
+            omega = 1 / (4 ** max(rate - 0.08, 0.3) - 1)
+            if omega <= 1.5:
+                saved = {k: round(v, 5) for k, v in contexts(x, omega).items()}
+                yield {
+                    "source": name,
+                    "d": x.size,
+                    "rate": rate,
+                    "omega": float(f"{omega:.5g}"),
+                    "bits_by_model": saved,
+                }
+
+
+# -- speed -------------------------------------------------------------------------------------------------------
+def best_ns(call: Callable[[], Any], d: int, repeats: int = 7) -> float:
+    """Least processor time a coordinate, after one call that warms up."""
+    call()
+    times = []
+    for _ in range(repeats):
+        start = time.thread_time()
+        call()
+        times.append(time.thread_time() - start)
+    return 1e9 * min(times) / d
+
+
+def speed(d: int = 4_000_000) -> Iterator[dict[str, Any]]:
+    """TCDQ against a memory copy, and against a library's coder on the same symbols (of a part of them)."""
+    x = np.random.default_rng(0).standard_normal(d).astype(np.float32)
+    target = np.empty_like(x)
+    copy = best_ns(lambda: np.copyto(target, x), d)
+    for rate in (1.0, 2.0, 3.0, 4.0):
+        operator, key = TCDQ.for_bits(rate), Key(1)
+        message = operator.encode(x, key=key)
+        encode = best_ns(lambda o=operator, k=key: o.encode(x, key=k), d)
+        decode = best_ns(lambda o=operator, m=message, k=key: o.decode(m, d=d, key=k), d)
+        theirs = library(x[: d // 10], operator)
+        yield {
+            "d": d,
+            "rate": rate,
+            "bits": round(message.bits / d, 4),
+            "encode_ns": round(encode, 2),
+            "decode_ns": round(decode, 2),
+            "copy_ns": round(copy, 2),
+            "encode_MB_per_s": round(4e3 / encode),
+            "decode_MB_per_s": round(4e3 / decode),
+            "library_encode_ns": round(theirs[0], 1),
+            "library_decode_ns": round(theirs[1], 1),
+        }
+
+
+def library(x: np.ndarray, operator: TCDQ) -> tuple[float, float]:
+    """ns a coordinate of constriction's coder, given the symbols, under one quantised Gaussian."""
+    import constriction
+
+    from operators.tcdq import codec
+    from operators.tcdq.dither import seeds
+    from operators.tcdq.plan import plan_of
+
+    plan = plan_of(x.size, operator.omega, 8)
+    k = (codec.quantised(x, plan, seeds(Key(1)))[1] >> 6).astype(np.int32)
+    edge = int(np.abs(k).max()) + 1
+    model = constriction.stream.model.QuantizedGaussian(-edge, edge, 0.5, plan.sigma)
+
+    def encode() -> Any:
+        coder = constriction.stream.stack.AnsCoder()
+        coder.encode_reverse(k, model)
+        return coder
+
+    words = encode().get_compressed()
+    decode = best_ns(lambda: constriction.stream.stack.AnsCoder(words).decode(model, k.size), k.size, 3)
+    return best_ns(encode, k.size, 3), decode
+
+
+def draw(path: str) -> None:
+    """One panel a source: distortion against bits, with the limit."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    rows = [r for r in map(json.loads, sys.stdin) if "nmse" in r]
+    sources = list(dict.fromkeys(r["source"] for r in rows))
+    figure, axes = plt.subplots((len(sources) + 2) // 3, 3, figsize=(12, 3.2 * ((len(sources) + 2) // 3)))
+    rate = np.linspace(0.3, 6.2, 100)
+    for axis, source in zip(axes.flat, sources, strict=False):
+        axis.semilogy(rate, 1 / (4**rate - 1), "k:", label="limit, unbiased")
+        for operator in dict.fromkeys(r["operator"] for r in rows):
+            own = sorted((r["bits"], r["nmse"]) for r in rows if (r["source"], r["operator"]) == (source, operator))
+            axis.semilogy(*zip(*own, strict=True), ".-", label=operator) if own else None
+        axis.set(title=source, xlabel="bits a coordinate", ylabel="NMSE")
+    axes.flat[0].legend(fontsize=6)
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--speed", action="store_true", help="measure speed instead of distortion")
+    parser.add_argument("--figure", metavar="PATH", help="draw the records on standard input")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    if arguments.figure:
+        draw(arguments.figure)
+    else:
+        for record in speed() if arguments.speed else records():
+            print(json.dumps(record), flush=True)
