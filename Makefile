@@ -24,10 +24,10 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 test-slow: setup
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow -n auto
 
 clean:
 	rm -rf $(VENV) build dist results .mypy_cache .pytest_cache .ruff_cache .hypothesis

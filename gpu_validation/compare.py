@@ -7,14 +7,13 @@ judged by a two-sided Student-t interval at its share.  Exact comparisons allow 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
-
-import numpy as np
 
 from bounds import AssumptionViolated, Bound, Status
 
-from .records import Comparison, Compression, Declared, Probe, Sample, Timing, Traffic, Training, Verdict
+from .records import Comparison, Compression, Probe, Sample, Traffic, Training, Verdict
+from .theory import exact_quadratic, limit_for, predicted_seconds, theorem_for
 
 ROUNDING = 1e-6  # relative to |x|^2: arithmetic and transmitted scales are binary32 (2^-24 each)
 TIMING_TOLERANCE = 0.10  # of the predicted seconds per iteration
@@ -169,7 +168,7 @@ class _Judge:
         """Mean bits against the fewest that the measured distortion allows."""
         if c.source == "flat" or c.error_per_coordinate.high == 0 or c.ratio.high == 0:
             return None  # one fixed vector has no rate-distortion limit; neither has a lossless operator
-        bound, name = _limit_for(c.declared)
+        bound, name = limit_for(c.declared)
         gaussian = c.source == "gaussian"
         distortion = c.error_per_coordinate if gaussian else c.ratio
         bits, spread = self.interval(c.bits), self.interval(distortion)
@@ -256,7 +255,7 @@ class _Judge:
     def convergence(self, record: Training, where: dict[str, Any]) -> Iterable[Comparison]:
         declared = record.compression.declared
         sample = Sample.of(record.gradient_norm2)
-        bound, extra = _theorem_for(declared)
+        bound, extra = theorem_for(declared)
         common: dict[str, Any] = {
             **where,
             "quantity": "squared gradient norm, average over steps",
@@ -310,58 +309,3 @@ def _gated(bound: Bound, row: Comparison) -> Comparison:
         return row
     values = {name: getattr(row, name) for name in row.__dataclass_fields__}
     return Comparison(**{**values, "verdict": Verdict.OUT_OF_SCOPE, "reason": f"{bound.name} is recalled, not checked"})
-
-
-def _limit_for(declared: Declared) -> tuple[Bound, str]:
-    from bounds import limits
-
-    if declared.kind == "Unbiased":
-        return limits.gaussian_unbiased_bits, "omega"
-    return limits.gaussian_bits, "alpha"
-
-
-def _theorem_for(declared: Declared) -> tuple[Bound | None, dict[str, float]]:
-    from bounds import theorems
-
-    if declared.constant == 0:
-        return theorems.pasgd_iterations, {}
-    if declared.kind == "Unbiased" and declared.constant is not None:
-        return theorems.pasgd_compressed, {"omega": declared.constant}
-    return None, {}
-
-
-def predicted_seconds(timing: Timing, tau: int, processes: int) -> float:
-    """Seconds per iteration by the runtime model: the slowest rank's mean over tau measured steps, and D / tau."""
-    from bounds.runtime import Empirical, RuntimeModel
-
-    model = RuntimeModel(step=Empirical(timing.step_s), delay_s=timing.delay_s.mean, m=processes)
-    return float(model.seconds_per_iteration(tau=tau))
-
-
-def exact_quadratic(record: Training) -> float:
-    """The averaged squared gradient norm of the quadratic workload, in closed form."""
-    from bounds import dynamics
-    from bounds.dynamics import additive
-
-    from .workloads import Quadratic
-
-    p = record.parameters
-    workload = Quadratic(d=int(p["d"]), smallest=p["smallest"], noise=p["noise"], eta=p["eta"])
-    ones = np.ones(workload.d)
-    problem = dynamics.Quadratic(eigenvalues=workload.eigenvalues, noise=workload.noise * ones, start=ones)
-    value = additive.mean_squared_gradient(problem, eta=workload.eta, m=record.processes, K=record.steps)
-    return float(value)
-
-
-COLUMNS: tuple[tuple[str, Callable[[Comparison], str]], ...] = (
-    ("operator", lambda c: c.operator),
-    ("on", lambda c: c.workload),
-    ("tau", lambda c: "" if c.tau is None else str(c.tau)),
-    ("quantity", lambda c: c.quantity),
-    ("measured", lambda c: f"{c.measured:.6g}"),
-    ("interval", lambda c: f"[{c.interval[0]:.6g}, {c.interval[1]:.6g}]"),
-    ("bound", lambda c: "" if c.bound is None else f"{c.bound:.6g}"),
-    ("looseness", lambda c: "" if c.looseness is None or c.side == "tight" else f"{c.looseness:.3g}"),
-    ("verdict", lambda c: str(c.verdict)),
-    ("reason", lambda c: c.reason),
-)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import html
 import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import cycle
 from typing import Any
 
 import numpy as np
 
-from .compare import COLUMNS
 from .presets.preset import Preset
 from .records import Comparison, Environment, Probe, Training, Verdict
 
@@ -19,6 +18,19 @@ from .records import Comparison, Environment, Probe, Training, Verdict
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
 LINES = ("-", "--", ":", "-.")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+COLUMNS: tuple[tuple[str, Callable[[Comparison], str]], ...] = (
+    ("operator", lambda c: c.operator),
+    ("on", lambda c: c.workload),
+    ("tau", lambda c: "" if c.tau is None else str(c.tau)),
+    ("quantity", lambda c: c.quantity),
+    ("measured", lambda c: f"{c.measured:.6g}"),
+    ("interval", lambda c: f"[{c.interval[0]:.6g}, {c.interval[1]:.6g}]"),
+    ("bound", lambda c: "" if c.bound is None else f"{c.bound:.6g}"),
+    ("looseness", lambda c: "" if c.looseness is None or c.side == "tight" else f"{c.looseness:.3g}"),
+    ("verdict", lambda c: str(c.verdict)),
+    ("reason", lambda c: c.reason),
+)
 
 STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:76rem;padding:0 1rem;color:#1b1b1b;background:#fff}

@@ -7,8 +7,9 @@ import pytest
 
 from bounds.limits import gaussian_unbiased_bits
 from bounds.theorems import pasgd_compressed, pasgd_iterations
-from gpu_validation.compare import compare, exact_quadratic, student_interval
+from gpu_validation.compare import compare, student_interval
 from gpu_validation.records import Compression, Curve, Declared, Probe, Sample, Timing, Traffic, Training, Verdict
+from gpu_validation.theory import exact_quadratic
 
 BUDGET = 1e-4
 
