@@ -219,6 +219,8 @@ def records() -> Iterator[dict[str, Any]]:
         zero = float((x == 0).mean())
         for rate in RATES:
             for operator, kind, (bits, nmse) in points(x, rate):
+                if nmse == 0:
+                    continue
                 limit = math.log2(1 + 1 / nmse if kind == "unbiased" else max(1 / nmse, 1)) / 2
                 yield {
                     "source": name,
