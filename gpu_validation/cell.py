@@ -15,7 +15,7 @@ from operators.random import normal
 
 from .averaging import PeriodicAveraging, Round
 from .exchange import Exchange, fence, gather_arrays
-from .launch import Place
+from .launch import GLOO, Place
 from .network import METHOD, transmitted_bytes
 from .presets.preset import Cells, Preset
 from .records import Compression, Curve, Declared, Probe, Sample, Timing, Traffic, Training
@@ -131,7 +131,7 @@ def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training 
 
 def _counter(place: Place) -> int | None:
     """The interface counter, where the backend's traffic crosses that interface."""
-    return transmitted_bytes() if place.backend == "gloo" else None
+    return transmitted_bytes() if place.backend == GLOO else None
 
 
 def _one_seed(

@@ -44,9 +44,12 @@ class Place:
     backend: str
 
 
+GLOO, NCCL = "gloo", "cpu:gloo,cuda:nccl"  # with NCCL, tensors on the CPU still travel by gloo
+
+
 def backend_for(processes: int) -> str:
     """NCCL needs one GPU a rank; everything else talks by gloo."""
-    return "nccl" if dist.is_nccl_available() and torch.cuda.device_count() >= processes else "gloo"
+    return NCCL if dist.is_nccl_available() and torch.cuda.device_count() >= processes else GLOO
 
 
 def run_ranks(
@@ -81,7 +84,7 @@ def _rank_main(rank: int, work: Callable[..., None], size: int, folder: str, inb
     _die_with_parent()
     torch.set_num_threads(1)
     backend = backend_for(size)
-    device = torch.device("cuda", rank) if backend == "nccl" else torch.device("cpu")
+    device = torch.device("cuda", rank) if backend == NCCL else torch.device("cpu")
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     store = dist.FileStore(str(Path(folder) / "store"), size)
     timeout = datetime.timedelta(seconds=GROUP_TIMEOUT_S)

@@ -96,6 +96,9 @@ def test_there_must_be_a_process():
         next(run_ranks(lambda place, emit: None, processes=0, silence_s=1))
 
 
-def test_without_a_gpu_for_each_rank_gloo_joins_them(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    assert backend_for(4) == "gloo"
+@pytest.mark.parametrize(("gpus", "backend"), [(0, "gloo"), (1, "gloo"), (4, "cpu:gloo,cuda:nccl")])
+def test_nccl_joins_ranks_only_if_each_has_a_gpu(monkeypatch, gpus, backend):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(dist, "is_nccl_available", lambda: True)
+
+    assert backend_for(4) == backend
