@@ -14,10 +14,10 @@ import numpy as np
 from .law import Undecided
 from .tape import WORD, Controlled, separate
 
-GRID = 65
+GRID = 33
 MIDPOINTS = 512
 MAX_JUMPS = 8
-CHECKS = 24
+CHECKS = 16
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def marginals(controlled: Controlled) -> Marginals:
         value = controlled(np.empty(0, np.uint32))
         zero = np.zeros_like(x)
         return Marginals(value, zero, (value - x) ** 2, zero, np.abs(value))
-    word = separate(controlled).word
+    word = separate(controlled)
     grid = np.linspace(0, WORD - 1, GRID).astype(np.uint64).astype(np.uint32)
     values = np.stack([_at(controlled, word, np.full(x.size, u, np.uint32)) for u in grid])
     steps = np.diff(values, axis=0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +12,8 @@ from .law import Undecided
 from .subject import Subject
 
 WORD = 1 << 32
+PAIRS = ((0, WORD - 1), (1 << 30, 5 << 29))
+MIXTURES = 6
 OTHER_KEYS = (Key(1), Key(2, step=3, rank=4), Key(3, layer=7))
 
 
@@ -82,35 +83,36 @@ class Controlled:
             raise Undecided("the number of random words varies from draw to draw") from None
 
 
-@dataclass(frozen=True)
-class Separation:
-    """word[i] is the word that decides coordinate i, or -1 where none does."""
+def separate(controlled: Controlled) -> np.ndarray:
+    """The word that decides each coordinate, shape (d,), or -1 where none does.
 
-    word: np.ndarray
-
-
-def separate(controlled: Controlled, most: int = 256) -> Separation:
-    """Find each coordinate's word by changing one word at a time.
-
+    Words are set to one of two values by the binary digits of their index, so that a coordinate spells out the
+    index of its word; two pairs of values are tried.  Random mixtures then confirm it.
     Raises Undecided unless every word decides at most one coordinate and every coordinate has at most one word.
     """
-    d, n = controlled.x.size, controlled.n_words
-    if n > most:
-        raise Undecided(f"it draws {n} words; separation is tried up to {most}")
+    n, d = controlled.n_words, controlled.x.size
     word = np.full(d, -1)
-    for _ in range(2):
-        base = controlled.random_words()
-        reference = controlled(base)
-        for j in range(n):
-            changed = np.zeros(d, bool)
-            for value in (0, WORD - 1, int(controlled.rng.integers(WORD))):
-                words = base.copy()
-                words[j] = value
-                changed |= controlled(words) != reference
-            at = np.flatnonzero(changed)
-            if at.size > 1:
-                raise Undecided("one random word decides several coordinates")
-            if at.size and word[at[0]] not in (-1, j):
-                raise Undecided("a coordinate depends on several random words")
-            word[at] = j
-    return Separation(word)
+    for low, high in PAIRS:
+        at_low, at_high = (controlled(np.full(n, value, np.uint32)) for value in (low, high))
+        address = np.zeros(d, int)
+        for digit in range((n - 1).bit_length()):
+            out = controlled(np.where(np.arange(n) >> digit & 1, high, low).astype(np.uint32))
+            address |= (out == at_high).astype(int) << digit
+        new = (at_low != at_high) & (word < 0)
+        word[new] = address[new]
+    used = word[word >= 0]
+    if used.size and (used.max() >= n or np.unique(used).size < used.size):
+        raise Undecided("one random word decides several coordinates")
+    _confirm(controlled, word)
+    return word
+
+
+def _confirm(controlled: Controlled, word: np.ndarray) -> None:
+    """Exchanging the words of some coordinates changes nothing at the others."""
+    for _ in range(MIXTURES):
+        first, second = controlled.random_words(), controlled.random_words()
+        side = controlled.rng.random(word.size) < 0.5
+        mixed = second.copy()
+        mixed[word[side & (word >= 0)]] = first[word[side & (word >= 0)]]
+        if not np.array_equal(controlled(mixed), np.where(side, controlled(first), controlled(second))):
+            raise Undecided("the coordinates are not separate functions of one random word each")

@@ -1,0 +1,54 @@
+"""The false-alarm study in small, and its record."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+from scipy.stats import binom
+
+ROOT = Path(__file__).parents[3]
+RECORD = ROOT / "docs" / "data" / "false_alarms.json"
+
+
+@pytest.fixture(scope="module")
+def study():
+    spec = importlib.util.spec_from_file_location("false_alarms", ROOT / "docs" / "studies" / "false_alarms.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def alarms(study, runs):
+    return [record for record in study.study(range(runs), seed=10**6, processes=1) if record["alarms"]]
+
+
+def test_no_alarm_in_a_few_runs_over_the_honest_operators(study):
+    """n = 8 runs, level 1e-6 each."""
+    assert alarms(study, 8) == []
+
+
+@pytest.mark.slow
+def test_no_alarm_in_many_runs_over_the_honest_operators(study):
+    """n = 400 runs, level 1e-6 each."""
+    assert len(alarms(study, 400)) <= binom.ppf(0.999, 400, 1e-6)
+
+
+def test_recorded_study_has_no_more_alarms_than_a_correct_kit_may_raise(study):
+    record = json.loads(RECORD.read_text())
+
+    assert record["level_per_run"] == study.BUDGET.false_alarm
+    assert sum(record["runs_by_operator"].values()) == record["runs"]
+    assert record["alarms"] <= binom.ppf(study.QUANTILE, record["runs"], record["level_per_run"])
+    assert "false_alarms.py" in record["command"]
+
+
+def test_study_goes_on_where_it_stopped(study, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "runs.jsonl"
+    monkeypatch.setattr(study, "one", lambda run, seed: {"run": run, "operator": "x", "alarms": [], "seconds": 0.5})
+    for runs in (3, 5):
+        monkeypatch.setattr("sys.argv", ["study", "--runs", str(runs), "--out", str(out)])
+        study.main()
+
+    assert [json.loads(line)["run"] for line in out.read_text().splitlines()] == [0, 1, 2, 3, 4]
+    assert json.loads(capsys.readouterr().out.split("}\n{")[-1].join(["{", ""]))["runs"] == 5
