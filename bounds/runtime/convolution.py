@@ -11,6 +11,7 @@ the tail only: since the lattice keeps the mean, the integral of P(S > t) beyond
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,7 +20,8 @@ import numpy as np
 from .law import Law
 from .quadrature import expected_max_of, gauss_legendre, spread
 
-FINE_CELLS, COARSE_CELLS = 2**17, 2**16
+RESOLUTION = 256  # cells in the width of a single step's law, while the sum needs no more than MOST_CELLS
+FEWEST_CELLS, MOST_CELLS = 2**15, 2**17
 MAX_MEANS = 400  # the lattice reaches at most this many (tau + 1) means
 BULK_SDS = 12
 TAIL = 1e-9  # a single step beyond the lattice is at most this likely, unless MAX_MEANS cuts earlier
@@ -76,23 +78,61 @@ class LatticeSum:
 
 def expected_max_of_sum(law: Law, tau: int, m: int) -> float:
     """E max of m independent sums of tau steps, in seconds; the law has a finite mean."""
-    fine, coarse = (lattice_sum(law, tau, cells).expected_max(m) for cells in (FINE_CELLS, COARSE_CELLS))
+    fine, coarse = (total.expected_max(m) for total in lattice_pair(law, tau))
     return (4 * fine - coarse) / 3
 
 
-@lru_cache(maxsize=16)
-def lattice_sum(law: Law, tau: int, cells: int) -> LatticeSum:
-    """The lattice law of the sum of tau independent steps."""
-    from scipy.fft import irfft, rfft
+def lattice_pair(law: Law, tau: int) -> tuple[LatticeSum, LatticeSum]:
+    """The sum on two lattices, the second twice as wide: (4 first - second)/3 is the extrapolated value.
 
-    width_s = _reach(law, tau) / cells
-    if np.isfinite(law.upper_s):  # put the right end of the support on the lattice
-        width_s = (law.upper_s - law.lower_s) / max(round((law.upper_s - law.lower_s) / width_s), 1)
-    masses = law.lattice(width_s, cells)
-    total = irfft(rfft(masses, 2 * cells) ** tau, 2 * cells)
-    missing = max(1.0 - float(masses.sum()) ** tau, 0.0)
+    The width does not depend on tau as long as the sum fits, so that the transform of a step is computed once.
+    """
+    reach = _reach(law, tau)
+    width_s = min(_core(law) / RESOLUTION, reach / FEWEST_CELLS)
+    while reach > width_s * MOST_CELLS:
+        width_s *= 2
+    if np.isfinite(law.upper_s):  # put the right end of the support on both lattices; atoms need the finest
+        support = law.upper_s - law.lower_s
+        width_s = support / (2 * math.ceil(support / (2 * reach / MOST_CELLS)))
+    cells = 1 << math.ceil(math.log2(reach / width_s * (1 - 1e-12)))
+    return lattice_sum(law, tau, width_s, cells), lattice_sum(law, tau, 2 * width_s, cells // 2)
+
+
+def _core(law: Law) -> float:
+    """The width of the middle half of a law, in seconds, or its whole spread if that is smaller or the half empty."""
+    middle = law.quantile(0.25) - law.quantile(0.75)
+    return min(spread(law), middle) if middle > 0 else spread(law)
+
+
+@lru_cache(maxsize=16)
+def lattice_sum(law: Law, tau: int, width_s: float, cells: int) -> LatticeSum:
+    """The lattice law of the sum of tau independent steps."""
+    from scipy.fft import irfft
+
+    spectrum, inside = _spectrum(law, width_s, cells)
+    total = irfft(_integer_power(spectrum, tau), 2 * cells)
+    missing = max(1.0 - inside**tau, 0.0)
     tail = np.cumsum(total[::-1])[::-1][1 : cells + 1] + missing
     return LatticeSum(law, tau, width_s, np.clip(tail, 0.0, 1.0))
+
+
+@lru_cache(maxsize=8)
+def _spectrum(law: Law, width_s: float, cells: int) -> tuple[np.ndarray, float]:
+    """The zero-padded transform of one step's masses, and their sum."""
+    from scipy.fft import rfft
+
+    masses = law.lattice(width_s, cells)
+    return rfft(masses, 2 * cells), float(masses.sum())
+
+
+def _integer_power(base: np.ndarray, exponent: int) -> np.ndarray:
+    """base**exponent by repeated squaring: exact integer exponent, no complex logarithm."""
+    result = np.ones_like(base)
+    while exponent:
+        if exponent & 1:
+            result = result * base
+        base, exponent = base * base, exponent >> 1
+    return result
 
 
 def _reach(law: Law, tau: int) -> float:

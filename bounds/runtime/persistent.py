@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .checks import nonnegative, positive, positive_integer
-from .convolution import COARSE_CELLS, FINE_CELLS, LatticeSum, lattice_sum
+from .convolution import LatticeSum, lattice_pair
 from .law import Law, StepTime
 from .quadrature import expected_max_scaled
 
@@ -48,7 +48,7 @@ class PersistentStragglers(StepTime):
         total = self.law.sum_law(tau)
         if total is not None:
             return expected_max_scaled(total, scales, counts) / tau
-        fine, coarse = (_lattice_max(lattice_sum(self.law, tau, n), scales, counts) for n in (FINE_CELLS, COARSE_CELLS))
+        fine, coarse = (_lattice_max(total, scales, counts) for total in lattice_pair(self.law, tau))
         return float(4 * fine - coarse) / 3 / tau
 
     def expected_max_above(self, floor_s: float, *, m: int) -> float:
