@@ -28,12 +28,16 @@ class CompressedOptimum:
 
     tau, u : real, both >= 1.  omega : u - 1.  value : the bound there.
     covered : whether the bound's own condition holds there; if not, lower eta.
+    integer_tau, integer_u : the best whole tau with its own best u: a neighbour of tau, because the bound at the best
+    u is convex in log tau.
     """
 
     tau: float
     u: float
     value: float
     covered: bool
+    integer_tau: int
+    integer_u: float
 
     @property
     def omega(self) -> float:
@@ -84,36 +88,47 @@ def compressed_optimum(
     )
     if at["sigma2"] == 0:
         raise ValueError("compressed_optimum needs sigma2 > 0; without noise only the learning rate limits tau")
-    best_tau, u = _solve(at)
+    price = _Price(at)
+    best = price.best_tau()
     value, load = _numeric()
-    at |= {"tau": best_tau, "amplification": u}
-    return CompressedOptimum(best_tau, u, value(at), load(at) <= 1 + ROUNDING_SLACK)
+
+    def bound(x: float) -> float:
+        return value(at | {"tau": x, "amplification": price.best_u(x)})
+
+    whole = min(max(math.floor(best), 1), math.ceil(best), key=bound)
+    covered = load(at | {"tau": best, "amplification": price.best_u(best)}) <= 1 + ROUNDING_SLACK
+    return CompressedOptimum(best, price.best_u(best), bound(best), covered, whole, price.best_u(whole))
 
 
-def _solve(at: dict[str, float]) -> tuple[float, float]:
-    """c3 tau^2 = c1 (latency + t/u(tau)) with u(tau) = max(1, sqrt(c1 t/(c2 tau))): left minus right has one zero.
+class _Price:
+    """The stationary equations of c1 (latency + t/u)/tau + c2 u + c3 tau on tau, u >= 1.
 
-    The objective is strictly convex in (log tau, log u), hence so is its minimum over log u in log tau.
+    The objective is strictly convex in (log tau, log u), hence so is its minimum over log u in log tau: the slope at
+    u(tau) = max(1, sqrt(c1 t/(c2 tau))) changes its sign once.
     """
-    c1 = 2 * at["gap"] / (at["eta"] * at["time_s"])
-    c2 = 2 * at["eta"] * at["L"] * at["sigma2"] / at["m"]
-    c3 = (at["eta"] * at["L"]) ** 2 * at["sigma2"]
 
-    def u(x: float) -> float:
-        return max(1.0, math.sqrt(c1 * at["message_s"] / (c2 * x)))
+    def __init__(self, at: dict[str, float]) -> None:
+        self.c1 = 2 * at["gap"] / (at["eta"] * at["time_s"])
+        self.c2 = 2 * at["eta"] * at["L"] * at["sigma2"] / at["m"]
+        self.c3 = (at["eta"] * at["L"]) ** 2 * at["sigma2"]
+        self.message_s, self.latency_s = at["message_s"], at["latency_s"]
 
-    def slope(x: float) -> float:
-        return c3 * x**2 - c1 * (at["latency_s"] + at["message_s"] / u(x))
+    def best_u(self, x: float) -> float:
+        return max(1.0, math.sqrt(self.c1 * self.message_s / (self.c2 * x)))
 
-    if slope(1.0) >= 0:
-        return 1.0, u(1.0)
-    low, high = 1.0, 2.0
-    while slope(high) < 0:
-        high *= 2
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if slope(middle) >= 0 else (middle, high)
-    return (low + high) / 2, u((low + high) / 2)
+    def slope(self, x: float) -> float:
+        return self.c3 * x**2 - self.c1 * (self.latency_s + self.message_s / self.best_u(x))
+
+    def best_tau(self) -> float:
+        low, high = 1.0, 2.0
+        if self.slope(low) >= 0:
+            return low
+        while self.slope(high) < 0:
+            high *= 2
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.slope(middle) >= 0 else (middle, high)
+        return (low + high) / 2
 
 
 @lru_cache(maxsize=1)

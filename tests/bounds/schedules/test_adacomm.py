@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+import sympy as sp
 
 from bounds.schedules import AdaComm, Fixed, Observation
+from bounds.tau.tau_star import derivation
 
 
 def decide(rule, losses, etas=None, interval_s=10.0):
@@ -22,6 +24,14 @@ def test_tau_follows_the_root_of_the_loss(ratio, tau):
 @pytest.mark.parametrize(("exponent", "tau"), [(0.0, 10), (0.5, 32), (1.5, 317)])
 def test_a_tenfold_decay_multiplies_tau_by_the_power_of_ten(exponent, tau):
     assert decide(AdaComm(20, 10.0, eta_exponent=exponent), [4.0, 1.0], [0.1, 0.01]) == [20, tau]
+
+
+def test_exponents_follow_from_theorem_2():
+    tau_star = derivation().minimiser
+    gap, eta = (next(s for s in tau_star.free_symbols if s.name == name) for name in ("gap", "eta"))
+    a, b = sp.symbols("a b", positive=True)
+    ratio = tau_star.subs({gap: a * gap, eta: eta / b}, simultaneous=True) / tau_star
+    assert sp.simplify(sp.powdenest(ratio, force=True) - sp.sqrt(a) * b ** sp.Rational(3, 2)) == 0
 
 
 def test_a_known_infimum_is_subtracted():

@@ -52,6 +52,15 @@ def test_no_pair_on_a_fine_grid_is_better(workers, latency_s):
     assert best.value <= values.min() * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("workers", [2, 8, 128])
+def test_the_whole_tau_is_the_best_of_all_whole_ones(workers):
+    best = compressed_optimum(**AT, m=workers, latency_s=5)
+    u = np.geomspace(1, 60, 20_000)[None]
+    values = objective(np.arange(1, 60)[:, None], u, workers=workers, latency_s=5).min(axis=1)
+    assert best.integer_tau == 1 + int(np.argmin(values))
+    assert objective(best.integer_tau, best.integer_u, workers=workers, latency_s=5) <= values.min() * (1 + 1e-12)
+
+
 def test_ratio_is_half_eta_L_m_without_latency():
     minimiser = derivation().minimiser
     u = next(symbol for symbol in minimiser if symbol.name == "amplification")
