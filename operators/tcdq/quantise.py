@@ -173,18 +173,19 @@ def back(floors, survivors, state, before, first, second):  # type: ignore[no-un
         stop = min((top + CHUNK) * lanes, floors.size)
         here = min(CHUNK, rows - top)
         for r in range(here):
-            at = np.uint64(here - 1 - r) * width
-            present = min(lanes, floors.size - (top + here - 1 - r) * lanes)
+            row = here - 1 - r
+            at = np.uint64(row) * width
+            present = min(lanes, floors.size - (top + row) * lanes)
             for lane in range(present):
                 i = np.uint64(lane)
                 s = np.uint64(state[i])
                 branch = before[np.uint64((s + s) | ((np.uint64(flat[base + at + i]) >> s) & one))]
                 branches[at + i] = branch
                 state[i] = branch >> np.uint8(2)
-        for i in range(stop - top * lanes):
-            j = base + np.uint64(i)
+        for step in range(stop - top * lanes):
+            j = base + np.uint64(step)
             u = np.int32(2 * np.int32(mix(np.uint32(j), first, second) >> np.uint32(8)) + 1 - UNIT)
-            label = np.int32(branches[i])
+            label = np.int32(branches[step])
             low = np.int32(floors[j] - 1)
             n = np.int32(low + ((label - low) & 3))
             parity = np.int32(label & 1)

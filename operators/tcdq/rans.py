@@ -123,13 +123,13 @@ def _put_escape(state, out, at, k, widest):  # type: ignore[no-untyped-def]  # p
 @numba.njit(inline="always")
 def _indices(symbols, at, shift, widest, base, entries):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Table entries of a row without low parts; returns whether none of its symbols is an escape."""
-    size, inside = np.int32(2 * widest + 1), True
+    size, outside = np.int32(2 * widest + 1), np.uint32(0)
     for lane in range(LANES):
         symbol = symbols[at + np.uint64(lane)]
         index = np.int32((symbol >> np.int32(6)) + np.int32(widest - 1))
-        inside &= np.uint32(index) < np.uint32(2 * widest)
+        outside |= np.uint32(np.uint32(index) >= np.uint32(2 * widest))
         entries[lane] = np.int32(np.int32(np.int32((symbol & 63) >> shift) * size) + index) + np.int32(base)
-    return inside
+    return outside == 0
 
 
 @numba.njit(cache=True, nogil=True)

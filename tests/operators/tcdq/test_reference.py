@@ -40,7 +40,7 @@ def test_short_format_equals_the_reference(states, omega, d):
         assert_same(x, plan_of(d, omega, states))
 
 
-@pytest.mark.parametrize(("states", "omega", "name"), [(8, 0.01, "waves"), (1, 1e-6, "gauss"), (8, 1.0, "cauchy")])
+@pytest.mark.parametrize(("states", "omega", "name"), [(8, 0.01, "waves"), (1, 1e-6, "cauchy")])
 def test_long_format_equals_the_reference(states, omega, name):
     d = LONG_FROM + 1029
     assert_same(dict(vectors(d))[name], plan_of(d, omega, states))
