@@ -45,10 +45,14 @@ class Operator(ABC):
 
     name : the catalogue name ("qsgd").
     randomness : "none"; "private" (the decoder never reads the key); "shared" (both ends use it).
+    equivariant : with what the operator commutes under one key: "scale" (by powers of two), "sign",
+    "permutation"; tried by the laws.  They also read two optional attributes: ``witness(d)``, a vector where the
+    claimed constant is reached, and ``ranks_agree = True``, if all ranks are meant to draw alike.
     """
 
     name: ClassVar[str]
     randomness: ClassVar[Randomness]
+    equivariant: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def claim(self, d: int) -> Claim:

@@ -73,8 +73,8 @@ def upward(value: float) -> float:
     """
     if value > _LARGEST:
         raise ValueError(f"the scale of x must fit binary32 (<= {_LARGEST:.4g}); got {value:.4g}: rescale x")
-    rounded = np.float32(value)
-    return float(rounded if rounded >= value else np.nextafter(rounded, np.float32(np.inf)))
+    rounded = np.float32(value)  # compared as a float64: numpy would first round the other side to binary32
+    return float(rounded if float(rounded) >= value else np.nextafter(rounded, np.float32(np.inf)))
 
 
 def nearest(value: float) -> float:

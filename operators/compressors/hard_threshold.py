@@ -37,6 +37,7 @@ class HardThreshold(Operator):
 
     name = "hard_threshold"
     randomness = "none"
+    equivariant = frozenset({"permutation", "sign"})
 
     def __post_init__(self) -> None:
         if not TINY <= self.threshold <= 1 / TINY:

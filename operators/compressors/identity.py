@@ -23,6 +23,7 @@ class Identity(Operator):
 
     name = "identity"
     randomness = "none"
+    equivariant = frozenset({"permutation", "scale", "sign"})
 
     def claim(self, d: int) -> StrictlyContractive:
         """No error at all."""

@@ -69,6 +69,7 @@ class OneBitSGD(Operator):
 
     name = "one_bit_sgd"
     randomness = "none"
+    equivariant = frozenset({"scale", "sign"})
 
     def column(self, d: int) -> int:
         """Entries of the longest column."""

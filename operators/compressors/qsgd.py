@@ -239,6 +239,7 @@ class QSGD(Operator):
 
     name = "qsgd"
     randomness = "private"
+    equivariant = frozenset({"scale", "sign"})
 
     def __post_init__(self) -> None:
         if not 1 <= self.levels <= MOST_LEVELS:

@@ -72,6 +72,7 @@ class RandomK(Operator):
 
     name = "randomk"
     randomness = "shared"
+    equivariant = frozenset({"scale", "sign"})
 
     def __post_init__(self) -> None:
         check_fraction(self.fraction, self.k)

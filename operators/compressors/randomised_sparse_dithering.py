@@ -40,6 +40,7 @@ class RandomisedSparseDithering(Operator):
 
     name = "randomised_sparse_dithering"
     randomness = "private"
+    equivariant = frozenset({"scale", "sign"})
 
     def __post_init__(self) -> None:
         if not FINEST <= self.omega <= COARSEST:

@@ -29,6 +29,7 @@ class ScaledRandomK(Operator):
 
     name = "scaled_randomk"
     randomness = "shared"
+    equivariant = frozenset({"scale", "sign"})
 
     def __post_init__(self) -> None:
         check_fraction(self.fraction, self.k)

@@ -30,6 +30,7 @@ class ScaledSign(Operator):
 
     name = "scaled_sign"
     randomness = "none"
+    equivariant = frozenset({"permutation", "scale", "sign"})
 
     def claim(self, d: int) -> StrictlyContractive:
         """alpha = 1 - 1/d."""

@@ -25,6 +25,7 @@ class SignSGD(Operator):
 
     name = "signsgd"
     randomness = "none"
+    equivariant = frozenset({"permutation", "sign"})
 
     def claim(self, d: int) -> NoClaim:
         """None."""

@@ -41,6 +41,7 @@ class TernGrad(Operator):
 
     name = "terngrad"
     randomness = "private"
+    equivariant = frozenset({"scale", "sign"})
 
     def __post_init__(self) -> None:
         for field in ("clip", "scale"):

@@ -126,6 +126,7 @@ class TopK(Operator):
 
     name = "topk"
     randomness = "none"
+    equivariant = frozenset({"permutation", "scale", "sign"})
 
     def __post_init__(self) -> None:
         check_fraction(self.fraction, self.k)

@@ -33,6 +33,7 @@ class UnbiasedSphericalCompression(Operator):
 
     name = "unbiased_spherical_compression"
     randomness = "shared"
+    equivariant = frozenset({"scale"})
 
     def __post_init__(self) -> None:
         spherical.check(self.alpha, self.block)

@@ -30,7 +30,7 @@ def oracle(operator, x, words):
         part = [float(v) for v in x[start : start + size]]
         norm = max(map(abs, part)) if operator.norm == "max" else math.sqrt(math.fsum(v * v for v in part))
         norm32 = np.float32(norm)
-        norm32 = float(norm32 if norm32 >= norm else np.nextafter(norm32, np.float32(np.inf)))
+        norm32 = float(norm32 if float(norm32) >= norm else np.nextafter(norm32, np.float32(np.inf)))
         text += "".join(f"{b:08b}" for b in struct.pack(">f", norm32))
         level = [0] * len(part)
         if norm32:
@@ -128,7 +128,14 @@ def test_all_ones_at_sqrt_d_levels_costs_the_known_bits(code, per_coordinate, ke
     assert QSGD(levels=64, code=code).encode(np.ones(4096), key=key).bits == 32 + per_coordinate * 4096
 
 
-def test_norm_is_rounded_up_so_that_no_level_exceeds_s():
+def test_norm_is_sent_rounded_up(key):
+    x = np.random.default_rng(0).standard_normal((200, 9)).astype(np.float32)
+    for row in x:
+        sent = QSGD().encode(row, key=key).payload[:4].numpy().view(">f4")[0]
+        assert 0 <= float(sent) - np.linalg.norm(row.astype(float)) < 2.0**-21
+
+
+def test_no_level_exceeds_s():
     x = np.array([1 + 2**-23], np.float32)
     for j in range(50):
         v = np.float32(x[0] * (1 + j * 2**-20))

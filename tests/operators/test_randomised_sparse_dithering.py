@@ -15,7 +15,7 @@ def oracle(x, operator, words, float_field, support_field):
     if r == 0:
         return "0" * 31, [0.0] * d
     g = np.float32(r)
-    g = float(g if g >= r else np.nextafter(g, np.float32(np.inf)))
+    g = float(g if float(g) >= r else np.nextafter(g, np.float32(np.inf)))
     h = max(2 * math.sqrt(operator.omega), (1 + operator.omega) * (operator.omega >= 1)) / math.sqrt(d)
     n = [math.floor(abs(float(v)) / (g * h) + int(w) / 2**32) for v, w in zip(x, words, strict=True)]
     kept = [i for i in range(d) if n[i]]
