@@ -69,8 +69,8 @@ def compressed_optimum(
 ) -> CompressedOptimum:
     """Minimise the joint bound over tau, u >= 1 when one averaging takes latency_s + message_s/u seconds.
 
-    message_s : time to send one uncompressed message, > 0.  This is random-k with u = d/k, the least favourable
-    trade of bits for variance; other compressors are compared by ``bounds.plan``.  Without latency
+    message_s : time to send one uncompressed message, > 0.  A message of 1/u the length with omega = u - 1 is random-k,
+    u = d/k; other compressors trade better and are compared by ``bounds.plan``.  Without latency
     u*/tau* = eta L m/2: above 1, compress more than you skip.  Arguments otherwise as in ``tau_star``; sigma2 > 0.
     Raises ValueError outside the ranges.
     """
