@@ -25,7 +25,7 @@ def erlang_max(m, tau):
     return total
 
 
-@pytest.mark.parametrize(("m", "tau"), [(4, 1), (64, 1), (4, 4), (16, 4), (16, 10)])
+@pytest.mark.parametrize(("m", "tau"), [(4, 1), (64, 1), (4, 4), (64, 4), (16, 10), (4, 50)])
 def test_exponential_steps_agree_with_exact_fractions(m, tau):
     exact = float(erlang_max(m, tau) / tau)
     assert Exponential(2.0).expected_max(m=m, tau=tau) == pytest.approx(2 * exact, rel=1e-10)
