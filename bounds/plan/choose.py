@@ -36,8 +36,9 @@ def plan(
     Give either target (the error to reach, > 0; ranked by seconds) or time_s (the budget, > 0; ranked by error).
     runtime : must hold m.  eta : fixes the learning rate (of a Smooth problem).  dense_bits : length of an
     uncompressed message; adds ``Plan.joint`` (Smooth problems).  RECALLED theorems need ``allow_recalled=True``.
-    Unbiased claims use ``pasgd_compressed`` (``pasgd_iterations`` at omega = 0), contractive ones ``qsparse``, whose
-    error averages over the workers' own iterates and whose form never favours compression.
+    Unbiased claims use ``pasgd_compressed`` (``pasgd_iterations`` at omega = 0), which needs randomness that is
+    independent between workers; contractive ones ``qsparse``, whose error averages over the workers' own iterates and
+    whose form never favours compression.  tau is worst-case safe: smooth problems bear more (``tau.tau_smooth``).
     Raises Infeasible if no candidate is feasible, ValueError for wrong arguments.
     """
     _check_arguments(target, time_s, eta, problem)
