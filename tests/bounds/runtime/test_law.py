@@ -96,16 +96,16 @@ def test_spread_and_skewness_have_their_textbook_values():
         assert np.mean(centred**3) == pytest.approx(law.skewness, abs=0.1 + 0.1 * law.skewness), law
 
 
-NOTE = {
+KNOWN = {
     Exponential(1.0): (3.3807, 2.0626, 1.6337, 1.2654),
     ShiftedExponential(0.8, 0.2): (1.4761, 1.2125, 1.1267, 1.0531),
     LogNormal(-0.125, 0.5): (2.2179, 1.5545, 1.3332, 1.1405),
 }
 
 
-@pytest.mark.parametrize("law", NOTE, ids=name)
+@pytest.mark.parametrize("law", KNOWN, ids=name)
 def test_sixteen_workers_have_the_known_values(law):
-    for tau, value in zip(STEPS, NOTE[law], strict=True):
+    for tau, value in zip(STEPS, KNOWN[law], strict=True):
         assert law.expected_max(m=16, tau=tau) == pytest.approx(value, abs=6e-5)
 
 

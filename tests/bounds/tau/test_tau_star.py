@@ -12,7 +12,7 @@ from bounds.theorems.pasgd_runtime import pasgd_runtime
 AT = {"gap": 1, "delay_s": 10, "eta": "0.05", "L": 1, "sigma2": 1, "time_s": 10_000}
 
 
-def test_note_value():
+def test_value_by_hand():
     # 2 * 10 / (1.25e-4 * 10^4) = 16, by hand
     star = tau_star(**AT)
     assert star.real == 4.0
