@@ -62,17 +62,23 @@ def _block(block, k0, k1):  # type: ignore[no-untyped-def]  # pragma: no cover -
 
 @numba.njit(cache=True, nogil=True)
 def _fill(out, start, k0, k1):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    block = start >> 2
-    skip = start & 3
-    i = 0
-    while i < out.size:
-        w = _block(np.uint64(block), k0, k1)
-        for lane in range(skip, 4):
-            if i < out.size:
-                out[i] = np.uint32(w[lane])
-                i += 1
-        skip = 0
-        block += 1
+    head = min(-start & 3, out.size)
+    if head:
+        w = _block(np.uint64(start >> 2), k0, k1)
+        for i in range(head):
+            out[i] = np.uint32(w[4 - (-start & 3) + i])
+    first = np.uint64((start + 3) >> 2)
+    whole = (out.size - head) >> 2
+    for b in range(whole):  # without any condition inside, so that several blocks are worked on at once
+        w0, w1, w2, w3 = _block(first + np.uint64(b), k0, k1)
+        i = head + 4 * b
+        out[i], out[i + 1] = np.uint32(w0), np.uint32(w1)
+        out[i + 2], out[i + 3] = np.uint32(w2), np.uint32(w3)
+    done = head + 4 * whole
+    if done < out.size:
+        w = _block(first + np.uint64(whole), k0, k1)
+        for i in range(done, out.size):
+            out[i] = np.uint32(w[i - done])
 
 
 WordSource = Callable[[Key, int, int], np.ndarray]

@@ -30,9 +30,10 @@ KEYS = [Key(0), Key(7, step=2, rank=3, layer=4), Key(2**64 - 1).shared().fold(5)
 
 
 @pytest.mark.parametrize("start", [0, 1, 3, 4, 1001, 2**32 * 4 - 3])
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 23])
 @pytest.mark.parametrize("key", KEYS, ids=str)
-def test_compiled_numpy_and_torch_streams_equal_the_plain_one(key, start):
-    n, address = 23, philox_key(key)
+def test_compiled_numpy_and_torch_streams_equal_the_plain_one(key, start, n):
+    address = philox_key(key)
     plain = []
     for i in range(start, start + n):
         block = i >> 2
