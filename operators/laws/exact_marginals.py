@@ -15,6 +15,7 @@ from .marginals import Marginals, marginals
 from .subject import Subject
 from .tape import Controlled
 
+ROUNDED_SCALE = 2.0**-18  # claim_at may leave out that the scale is sent in binary32
 RESOLUTION = 2.0**-24  # coarsest uniform number in use: probabilities are multiples of it
 
 
@@ -49,12 +50,26 @@ class ExactMarginals(Law):
         exact = marginals(Controlled(subject, example.x, context.rng(f"{self.name} {example.name}")))
         if isinstance(claim, Unbiased):
             _mean(exact, x, s2)
+        self._sharper(subject, example, exact)
         norm2, seen, doubt = float(x @ x), float(exact.square.sum()), float(exact.square_error.sum())
         least, most = np.sqrt(max(seen - doubt, 0) / norm2), np.sqrt((seen + doubt) / norm2)
         if least > np.sqrt(s2) + 2 * SLACK:
             raise Violation(f"E|C(x) - x|^2 = {seen / norm2:.8g} |x|^2 exactly; claimed at most {s2:.8g}")
         if claim.tight and most < np.sqrt(s2) - 2 * SLACK:  # type: ignore[union-attr]
             raise Violation(f"E|C(x) - x|^2 = {seen / norm2:.8g} |x|^2 exactly; claimed equal to {s2:.8g} for every x")
+
+    def _sharper(self, subject: Subject, example: Example, exact: Marginals) -> None:
+        """``claim_at(x)``, where the operator offers it: exactly reached if tight."""
+        if not hasattr(subject.target, "claim_at"):
+            return
+        claim = subject.target.claim_at(example.x)
+        value = second_moment(claim)
+        if value is None:
+            return
+        norm2 = float(example.x.astype(np.float64) @ example.x.astype(np.float64))
+        seen, doubt = exact.square.sum() / norm2, exact.square_error.sum() / norm2 + ROUNDED_SCALE * (1 + value)
+        if seen > value + doubt or (claim.tight and seen < value - doubt):
+            raise Violation(f"E|C(x) - x|^2 = {seen:.8g} |x|^2 exactly; claim_at(x) says {value:.8g}")
 
 
 def _mean(exact: Marginals, x: np.ndarray, s2: float) -> None:

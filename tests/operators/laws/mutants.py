@@ -14,21 +14,11 @@ from bounds.claims import Claim, Contractive, StrictlyContractive, Unbiased
 from operators import Key, Message, Operator, Size
 from operators.random import bits32, uniform
 
-from . import honest
-from .honest import (
-    Dithering,
-    Largest,
-    MaskedK,
-    MeanSign,
-    Natural,
-    RandomK,
-    Reader,
-    Rotated,
-    Subtractive,
-    Ternary,
-    TwoMeans,
-    float32,
-)
+from . import honest_rotation as rotation
+from .honest import Dithering, Natural, Ternary
+from .honest_rotation import Rotated, Subtractive
+from .honest_selection import Largest, MaskedK, MeanSign, RandomK, TwoMeans
+from .text_operator import Reader, float32, unsigned
 
 
 @dataclass(frozen=True)
@@ -204,7 +194,7 @@ def _contiguous_memory(self: Operator, x: Any, *, key: Key) -> Message:
 mutant("Elias code of a level that may be 0", Dithering(), "output-form", write=_gamma_of_zero)
 mutant("sign bit written for zeros, not read", Dithering(), "output-form", write=_sign_of_zero_written)
 mutant("Rice remainder one bit narrower than read", Largest(), "output-form",
-       low_text=lambda self, gap: honest.unsigned(gap % 2 ** (self.low - 1), self.low - 1))  # fmt: skip
+       low_text=lambda self, gap: unsigned(gap % 2 ** (self.low - 1), self.low - 1))  # fmt: skip
 mutant("index kept in 16 bits", Largest(), "large-index",
        index=lambda self, previous, gap: (previous + 1 + gap) % (1 << 16))  # fmt: skip
 mutant("strided view read as contiguous", Largest(), "strides", encode=_contiguous_memory)
@@ -256,8 +246,8 @@ mutant("half input computed in half precision", MeanSign(), "dtypes",
 def _no_inverse_signs(self: Rotated, z: np.ndarray, key: Key) -> np.ndarray:
     p, x = 1 << (z.size.bit_length() - 1), np.array(z, np.float64)
     if p < z.size:
-        x[-p:] = honest.hadamard(x[-p:])
-    x[:p] = honest.hadamard(x[:p])
+        x[-p:] = rotation.hadamard(x[-p:])
+    x[:p] = rotation.hadamard(x[:p])
     return x
 
 
@@ -327,12 +317,20 @@ mutant("__call__ by another path than the codec", MeanSign(), "round-trip",
        __call__=lambda self, x, *, key: x)  # fmt: skip
 
 
+def _variance(self: Dithering, rounded: np.ndarray, x: np.ndarray) -> float:
+    wide, norm = np.abs(rounded.astype(np.float64)), float(np.linalg.norm(x.astype(np.float64)))
+    rest = np.mod(self.s * wide / norm, 1)
+    return float((rest * (1 - rest)).sum()) / self.s**2
+
+
 # -- claims ------------------------------------------------------------------------------------------------------
 def claiming(what: str, parent: Operator, law: str, claim: Callable[[int], Claim]) -> None:
     mutant(what, parent, law, claim=lambda self, d: claim(d))
 
 
 claiming("omega halved", Natural(), "exact-marginals", lambda d: Unbiased(1 / 16))
+mutant("claim_at misses the rounding of small entries", Dithering(), "exact-marginals",
+       claim_at=lambda self, x: Unbiased(_variance(self, np.where(np.abs(x) > 0.1 * np.abs(x).max(), x, 0), x)))  # fmt: skip
 claiming("omega = 0 declared", Ternary(), "exact-marginals", lambda d: Unbiased(0.0))
 claiming("alpha halved", Largest(), "sure-contraction", lambda d: StrictlyContractive((1 - max(1, d // 4) / d) / 2))
 claiming("strict contraction of an average one", MaskedK(), "sure-contraction",

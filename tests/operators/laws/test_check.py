@@ -11,7 +11,9 @@ from operators import QSGD, Identity, Key, TopK
 from operators.laws import Budget, Outcome, Report, Verdict, check
 
 from . import outside
-from .honest import HONEST, Largest, Subtractive
+from .honest import HONEST
+from .honest_rotation import Subtractive
+from .honest_selection import Largest
 from .mutants import MUTANTS
 
 QUICK = Budget.quick().untimed()

@@ -12,7 +12,9 @@ from operators.laws.subject import Subject
 from operators.laws.tape import Controlled
 from operators.random import bits32, uniform
 
-from .honest import Dithering, RandomK, Rotated
+from .honest import Dithering
+from .honest_rotation import Rotated
+from .honest_selection import RandomK
 
 X = np.array([1.0, 2.0, 4.0, 8.0], np.float32)
 

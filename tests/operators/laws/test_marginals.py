@@ -12,7 +12,9 @@ from operators.laws.subject import Subject
 from operators.laws.tape import Controlled, separate
 from operators.random import bits32, words_from
 
-from .honest import Dithering, MeanSign, Natural, RandomK, Rotated, Subtractive
+from .honest import Dithering, Natural
+from .honest_rotation import Rotated, Subtractive
+from .honest_selection import MeanSign, RandomK
 from .mutants import MUTANTS
 
 X = np.array([0.9, -0.31, 0.0, 1e-4, -2.0], np.float32)
