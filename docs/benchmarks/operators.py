@@ -31,7 +31,8 @@ import numpy as np
 import torch
 
 from bounds.claims import Contractive, Unbiased
-from operators import Key, Operator, parse
+from operators import Key, Operator, all_operators, parse
+from operators.catalogue import specification
 
 SPECIFICATIONS = (
     "identity",
@@ -55,6 +56,13 @@ SPECIFICATIONS = (
     "unbiased_spherical_compression:0.5",
 )
 SECONDS = 1.0  # spent at least on each measurement, and at least 3 repetitions
+
+
+def specifications() -> list[str]:
+    """Those above, and the first example of every other operator of the catalogue."""
+    named = {text.partition(":")[0] for text in SPECIFICATIONS}
+    rest = [specification(cls.examples()[0]) for name, cls in all_operators().items() if name not in named]
+    return [*SPECIFICATIONS, *rest]
 
 
 def best_seconds(call: Callable[[], Any]) -> float:
@@ -82,10 +90,10 @@ def limit_bits(operator: Operator, d: int, nmse: float) -> float | None:
     return contractive_bits(d=d, alpha=nmse) / d if nmse < 1 else None
 
 
-def measure(specification: str, d: int) -> dict[str, Any]:
+def measure(text: str, d: int) -> dict[str, Any]:
     """One record."""
     x, key = torch.randn(d, generator=torch.Generator().manual_seed(0)), Key(0)
-    operator, target = parse(specification), torch.empty(d)
+    operator, target = parse(text), torch.empty(d)
     copy_s = best_seconds(lambda: target.copy_(x))
     encode_s = best_seconds(lambda: operator.encode(x, key=key))
     message = operator.encode(x, key=key)
@@ -94,7 +102,7 @@ def measure(specification: str, d: int) -> dict[str, Any]:
     nmse = float(error.square().sum() / x.double().square().sum())
     limit, bits = limit_bits(operator, d, nmse), message.bits / d
     return {
-        "operator": specification,
+        "operator": text,
         "d": d,
         "encode_MB_per_s": round(4e-6 * d / encode_s, 1),
         "decode_MB_per_s": round(4e-6 * d / decode_s, 1),
@@ -128,9 +136,9 @@ def environment() -> dict[str, Any]:
 def records(dimensions: list[int], only: list[str]) -> Iterator[dict[str, Any]]:
     """All measurements, one after the other."""
     for d in dimensions:
-        for specification in SPECIFICATIONS:
-            if not only or specification.partition(":")[0] in only:
-                yield measure(specification, d)
+        for text in specifications():
+            if not only or text.partition(":")[0] in only:
+                yield measure(text, d)
 
 
 def main() -> None:

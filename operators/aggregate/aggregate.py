@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import torch
 
-from bounds.claims import Claim
+from bounds.claims import Claim, NoClaim
 
 from ..key import Key
 from ..message import Message
@@ -55,8 +55,6 @@ class Aggregate(ABC):
         The constants multiply the mean energy (1/n) sum |x_i|^2 and assume randomness that is independent
         between the workers.
         """
-        from bounds.claims import NoClaim
-
         return NoClaim(f"{self.name} does not estimate the mean")
 
     @classmethod

@@ -25,7 +25,7 @@ class MajorityVote(Aggregate):
 
     ties : what an even split gives: "positive" as sign(0) does everywhere else, "negative", or a fair coin from
         the server's stream, one word a coordinate.
-    d bits each way (Bernstein et al. 2019, Algorithm 1).  It estimates the sign of the mean, not the mean.
+    d bits each way (Bernstein et al. 2019).  It estimates the sign of the mean, not the mean.
     """
 
     ties: Ties = "positive"

@@ -61,7 +61,7 @@ class OneBitSGD(Operator):
     x : float tensor, shape (d,); 0 and -0 count as non-negative; an empty class has mean 0.
     Strictly contractive with alpha = 1 - 1/n, n entries in the longest column, reached by a one-hot column; per
     column 1 - alpha = (S+^2/n+ + S-^2/n-)/|x|^2 >= |x|_1^2/(n |x|^2) by Cauchy-Schwarz (algorithm: Seide et al.
-    2014, Section 3.2, with error feedback).
+    2014, with error feedback).
     d bits and 64 a column.  Raises ValueError if shape does not hold d entries.
     """
 

@@ -36,7 +36,7 @@ class QSGD(Operator):
     Unbiased (each coordinate to 2^-32 N/s).  With d the bucket's length, for the Euclidean norm
     omega = sqrt(d)/s - 1 if s <= sqrt(d)/2, else d/(4 s^2); for the largest magnitude
     omega = (sqrt(1 + (d-1)/s^2) - 1)/2: concave majorants of the rounding variance
-    (algorithm: Alistarh et al. 2017, Section 3).
+    (algorithm: Alistarh et al. 2017).
     Raises ValueError for a parameter out of range or a norm beyond binary32.
     """
 

@@ -30,7 +30,7 @@ class RandomisedSparseDithering(Operator):
     omega : 2^-30 <= omega <= 2^30.
     x : float tensor, shape (d,).  The norm is rounded up to binary32 first and the levels use the rounded one,
     so that rounding it causes no bias; each coordinate is unbiased to 2^-32 h |x|.
-    Unbiased with variance omega: d h^2/4 for omega <= 1 (Albasyoni et al. 2020, Theorem 6); for omega >= 1 the
+    Unbiased with variance omega: d h^2/4 for omega <= 1 (Albasyoni et al. 2020); for omega >= 1 the
     concave majorant of the rounding variance is h sqrt(t) - t, so equal magnitudes are worst: h sqrt(d) - 1.
     Bits: scale 31, count, signs, unary levels, support within 2 bits of log2 C(d, k).  Zero sends the scale only.
     Raises ValueError for omega out of range or a norm beyond binary32.

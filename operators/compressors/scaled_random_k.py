@@ -20,7 +20,7 @@ class ScaledRandomK(Operator):
     """RandomK divided by 1 + omega = d/k: k random coordinates are sent unchanged, the others become 0.
 
     fraction or k, x, bits : as RandomK.
-    Contractive with alpha = 1 - k/d, an equality for every x in expectation (Stich et al. 2018, Lemma A.1); not
+    Contractive with alpha = 1 - k/d, an equality for every x in expectation (Stich et al. 2018); not
     surely, so it needs error feedback.
     """
 

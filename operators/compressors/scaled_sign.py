@@ -24,7 +24,7 @@ class ScaledSign(Operator):
 
     x : float tensor, shape (d,); sign(0) = sign(-0) = +1.
     Strictly contractive with alpha = 1 - 1/d, reached by a one-hot vector; at x exactly
-    alpha = 1 - |x|_1^2 / (d |x|_2^2) (Karimireddy et al. 2019, Lemma 8).
+    alpha = 1 - |x|_1^2 / (d |x|_2^2) (Karimireddy et al. 2019).
     d + 32 bits.  Raises ValueError if m exceeds binary32.
     """
 

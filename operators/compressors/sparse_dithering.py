@@ -77,7 +77,7 @@ class SparseDithering(Operator):
     nu : 2^-30 <= nu < 1.
     x : float tensor, shape (d,).
     Strictly contractive with alpha = nu: the rounding error is at most d h^2/4 = nu, and projecting cannot be
-    worse (Albasyoni et al. 2020, Theorem 4).
+    worse (Albasyoni et al. 2020).
     Bits: scale 31, count, signs, unary levels, support within 2 bits of log2 C(d, k); below
     30 + log2 d + 3.35 d at nu = .1 and d >= 93.  Zero sends the scale only.
     Raises ValueError for nu out of range or a scale beyond binary32.

@@ -51,8 +51,8 @@ class SphericalCompression(Operator):
     alpha : 0 < alpha < 1.  block : length of a block, >= 2, short enough that 1/P <= 2^16 draws suffice on
         average, P being the cap's share of the sphere; the last block may be shorter.
     x : float tensor, shape (d,).
-    Strictly contractive with alpha: the relative error of a block is sin^2 <= alpha (Albasyoni et al. 2020,
-    Theorem 2; they send |x| sqrt(1 - alpha), which is no better for any x).  A block of one coordinate is exact.
+    Strictly contractive with alpha: the relative error of a block is sin^2 <= alpha (Albasyoni et al. 2020;
+    they send |x| sqrt(1 - alpha), which is no better for any x).  A block of one coordinate is exact.
     Both ends draw the directions from the key.  Bits a block: 31 for the scale, Golomb code of N, whose mean is
     below -log2 P + 1.4755; unbounded in the worst case.  A zero block sends its scale only.
     Raises ValueError for parameters out of range or a scale beyond binary32.

@@ -117,7 +117,7 @@ class TopK(Operator):
     fraction or k : k = max(1, ceil(fraction d)); exactly one of the two is given.
     x : float tensor, shape (d,), d >= k; ties go to the lower index.
     Strictly contractive with alpha = 1 - k/d, reached by equal magnitudes; at x exactly the share of energy
-    left out (Aji & Heafield 2017; Stich et al. 2018, Lemma A.1).
+    left out (Aji & Heafield 2017; Stich et al. 2018).
     Bits: the support as Rice-coded gaps and k values in binary32.  Raises ValueError if k > d.
     """
 

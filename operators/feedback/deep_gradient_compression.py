@@ -14,7 +14,7 @@ from ..message import Message
 from ..operator import Operator, Size
 from .feedback import Feedback, State, vector
 
-WARM_UP = (0.25, 0.0625, 0.015625, 0.004)  # kept fractions of the first epochs in Lin et al. 2018, Section 3.3
+WARM_UP = (0.25, 0.0625, 0.015625, 0.004)  # kept fractions of the first epochs in Lin et al. 2018
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class DeepGradientCompression(Feedback):
     workers : n.  warm_up : fractions of the first stages, each ``stage`` messages long; () for none.
     x is the gradient.  Both ends count the messages, so the number of kept entries needs no bits.  With m = 0 it
     is error feedback on top-k; the sum of all decoded vectors plus v is then the sum of all (clipped) inputs
-    (Lin et al. 2018, Algorithm 4).
+    (Lin et al. 2018).
     """
 
     fraction: float = 0.001

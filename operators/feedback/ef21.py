@@ -21,7 +21,7 @@ class EF21(Feedback):
 
     operator : contractive.  x is the gradient itself.  Both ends start at g = 0 and add the same decoded
     binary32 numbers in the same order, so their estimates are equal bit for bit.  On a constant x the error
-    |g - x|^2 shrinks by the factor alpha a message (Richtarik et al. 2021, Algorithm 2).
+    |g - x|^2 shrinks by the factor alpha a message (Richtarik et al. 2021).
     """
 
     operator: Operator = field(default_factory=lambda: TopK(fraction=0.01))

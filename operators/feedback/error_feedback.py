@@ -22,7 +22,7 @@ class ErrorFeedback(Feedback):
     operator : any; convergence needs a contractive one.  x is the step itself (learning rate times gradient).
     The sum of all decoded vectors plus e is the sum of all inputs, up to binary32 rounding of e.  If
     E|x|^2 <= G^2 and E|C(p) - p|^2 <= alpha |p|^2, then E|e|^2 <= 4 alpha/(1 - alpha)^2 G^2
-    (Stich et al. 2018; Karimireddy et al. 2019, Lemma 3).
+    (Stich et al. 2018; Karimireddy et al. 2019).
     """
 
     operator: Operator = field(default_factory=ScaledSign)
