@@ -25,3 +25,5 @@ from .claims import StrictlyContractive as StrictlyContractive
 from .claims import Unbiased as Unbiased
 from .enclosure import NotCertifiable as NotCertifiable
 from .interval import Interval as Interval
+from .inverse import certified_inverse as certified_inverse
+from .inverse import inverse as inverse

@@ -174,16 +174,17 @@ class Bound:
         values = np.full(grid.shape, np.inf)
         values[feasible] = sign * np.broadcast_to(self(**at, **{free: grid[feasible]}), feasible.sum())
         i = int(np.argmin(values))
-        ends = [self._feasible_end(at, free, grid, i, step) for step in (-1, 1)]
+        nodes = np.concatenate(([lower], grid, [upper]))
+        ends = [self._feasible_end(at, free, nodes[i + 1], nodes[i + 1 + step]) for step in (-1, 1)]
         found = minimize_scalar(
             lambda v: sign * self(**at, **{free: v}), bounds=ends, method="bounded", options={"xatol": 1e-12}
         )
         where = min((float(found.x), float(grid[i]), *ends), key=lambda v: sign * self(**at, **{free: v}))
         return Best(self(**at, **{free: where}), {free: where})
 
-    def _feasible_end(self, at: Mapping[str, Any], free: str, grid: np.ndarray, i: int, step: int) -> float:
-        """The neighbour of a grid point, or where feasibility ends on the way to it."""
-        inside, outside = float(grid[i]), float(grid[min(max(i + step, 0), len(grid) - 1)])
+    def _feasible_end(self, at: Mapping[str, Any], free: str, inside: float, outside: float) -> float:
+        """The second point if it is feasible, else the last feasible one on the way to it from the first."""
+        inside, outside = float(inside), float(outside)
         if self.holds_at(**at, **{free: outside}):
             return outside
         for _ in range(60):

@@ -1,12 +1,15 @@
 """Rate-distortion limits, one per file; each exports the Bound of its name."""
 
 from .average_strict_bits import average_strict_bits as average_strict_bits
+from .brackets import fixed_length_bracket as fixed_length_bracket
+from .brackets import unbiased_bracket as unbiased_bracket
 from .contractive_bits import contractive_bits as contractive_bits
 from .covering_bits import covering_bits as covering_bits
 from .dithered_gaussian_rate import dithered_gaussian_rate as dithered_gaussian_rate
 from .dithered_rate import dithered_rate as dithered_rate
 from .gaussian_bits import gaussian_bits as gaussian_bits
 from .gaussian_block_converse import gaussian_block_converse as gaussian_block_converse
+from .gaussian_block_miss import gaussian_block_miss as gaussian_block_miss
 from .gaussian_block_normal import gaussian_block_normal as gaussian_block_normal
 from .gaussian_mixture_rate import gaussian_mixture_rate as gaussian_mixture_rate
 from .gaussian_rate import gaussian_rate as gaussian_rate
@@ -41,4 +44,7 @@ from .student_rate import student_rate as student_rate
 from .topk_index_bits import topk_index_bits as topk_index_bits
 from .total_bits import total_bits as total_bits
 from .unbiased_bits import unbiased_bits as unbiased_bits
+from .uniform_scalar_gap import uniform_scalar_gap as uniform_scalar_gap
+from .water_filling import WaterFilling as WaterFilling
+from .water_filling import water_filling as water_filling
 from .worst_case_bits import worst_case_bits as worst_case_bits

@@ -19,7 +19,7 @@ contractive_bits = Bound(
     name="contractive_bits",
     quantity="bits of one message of a contractive operator, all bits counted",
     side=Side.LOWER,
-    value=d / 2 * sp.log(1 / alpha, 2),
+    value=-d / 2 * sp.log(alpha, 2),
     reference=Reference("safaryan2020", "uncertainty principle", arxiv="2002.08958"),
     status=Status.PROVED,
     examples=(

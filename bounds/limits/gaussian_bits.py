@@ -18,7 +18,7 @@ gaussian_bits = Bound(
     name="gaussian_bits",
     quantity="expected bits of one message about a Gaussian vector, E|C(X)-X|^2 <= alpha E|X|^2",
     side=Side.LOWER,
-    value=d / 2 * sp.log(1 / alpha, 2),
+    value=-d / 2 * sp.log(alpha, 2),
     reference=Reference("shannon1959", "Gaussian source"),
     status=Status.PROVED,
     examples=(

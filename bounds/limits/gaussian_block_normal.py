@@ -15,7 +15,7 @@ gaussian_block_normal = Bound(
     name="gaussian_block_normal",
     quantity="approximate least bits of a block code, up to O(log d)",
     side=Side.TIGHT,
-    value=d / 2 * sp.log(1 / nmse, 2) + sp.sqrt(d / 2) / sp.log(2) * NormalUpperQuantile(miss),
+    value=-d / 2 * sp.log(nmse, 2) + sp.sqrt(d / 2) / sp.log(2) * NormalUpperQuantile(miss),
     reference=Reference("kostina2012", "Gaussian dispersion", arxiv="1102.3944"),
     status=Status.RECALLED,
     examples=(

@@ -15,7 +15,7 @@ laplace_rate = Bound(
     name="laplace_rate",
     quantity="bits a coordinate at mean square error nmse times the variance",
     side=Side.LOWER,
-    value=sp.log(1 / nmse, 2) / 2 - sp.log(sp.pi / sp.E, 2) / 2,
+    value=-sp.log(nmse, 2) / 2 - sp.log(sp.pi / sp.E, 2) / 2,
     reference=Reference("shannon1959", "lower bound"),
     status=Status.PROVED,
     examples=(Example({"nmse": "0.01"}, "3.21752755060", "log2(10) = 3.321928094887 less .104400544288 by hand"),),
