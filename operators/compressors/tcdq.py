@@ -19,7 +19,7 @@ from ..random import normal
 from ..tcdq import codec, size
 from ..tcdq.dither import MOST, seeds
 from ..tcdq.plan import Plan, plan_of
-from ..tcdq.subset import chosen, sizes
+from ..tcdq.subset import gather, scatter, sizes
 from ..tcdq.trellis import CODES
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -142,7 +142,7 @@ class TCDQ(Operator):
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         plan = self._plan(x.size)
-        part = x if plan.d == x.size else x[chosen(key, x.size, plan.d)]
+        part = x if plan.d == x.size else gather(x, plan.d, key)
         payload = codec.encode(part, plan, seeds(key))
         norm = float(payload[:4].view(">f4")[0])
         farthest = (1 + 2 * plan.ratio) * norm * self._factor(plan, x.size)  # no error exceeds two steps
@@ -154,16 +154,14 @@ class TCDQ(Operator):
         plan = self._plan(d)
         assert key is not None  # Operator.decode demands it for shared randomness
         part = codec.decode(payload, bits, plan, seeds(key))
-        factor = np.float32(self._factor(plan, d))
-        with np.errstate(over="ignore"):
-            part *= factor
-        if not np.isfinite(part).all():
+        factor = self._factor(plan, d)
+        if plan.d < d:
+            part = scatter(part, d, key, factor)
+        elif factor != 1:
+            part *= np.float32(factor)
+        if factor > 1 and not np.isfinite(part).all():
             raise CorruptMessage("a decoded coordinate exceeds binary32")
-        if plan.d == d:
-            return part
-        out = np.zeros(d, np.float32)
-        out[chosen(key, d, plan.d)] = part
-        return out
+        return part
 
 
 def _guess(rate: float) -> float:

@@ -1,24 +1,75 @@
-"""A random subset of k coordinates that both ends draw alike."""
+"""A random subset of k coordinates that both ends draw alike: those with the least hashes.
+
+The hash is a bijection of the index, so there are no ties, and each coordinate is in with probability k/d.  The
+k-th least hash is found from two histograms of 16 bits, so that no hash has to be stored.
+"""
 
 from __future__ import annotations
 
 import math
 
+import numba
 import numpy as np
 
 from ..key import Key
-from .dither import hashes
+from .dither import mix, seeds
 
 STREAM = 1  # the fold of the key that orders the coordinates; the key itself feeds the dither
+HALF = 1 << 16
 
 
-def chosen(key: Key, d: int, k: int) -> np.ndarray:
-    """The k coordinates with the least hashes, ascending: int64, shape (k,).
+@numba.njit(cache=True, nogil=True)
+def _kth_least(first, second, d, k):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """The k-th least hash of the indices 0 .. d - 1."""
+    counts, half = np.zeros(HALF, np.int64), np.uint32(16)
+    for i in range(d):
+        counts[mix(i, first, second) >> half] += 1
+    high, left = 0, k
+    while left > counts[high]:
+        left -= counts[high]
+        high += 1
+    counts[:] = 0
+    for i in range(d):
+        h = mix(i, first, second)
+        if h >> half == high:
+            counts[h & np.uint32(HALF - 1)] += 1
+    low = 0
+    while left > counts[low]:
+        left -= counts[low]
+        low += 1
+    return np.uint32((high << 16) | low)
 
-    The hash is a bijection of the index, so there are no ties; each coordinate is in with probability k/d.
-    """
-    values = hashes(key.fold(STREAM), d)
-    return np.flatnonzero(values <= np.partition(values, k - 1)[k - 1])
+
+@numba.njit(cache=True, nogil=True)
+def _gather(x, first, second, limit, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Without a branch: each coordinate is stored, and the position moves on if it is in (``out`` has one spare)."""
+    at = 0
+    for i in range(x.size):
+        out[at] = x[i]
+        at += int(mix(i, first, second) <= limit)
+
+
+@numba.njit(cache=True, nogil=True)
+def _scatter(part, first, second, limit, factor, out):  # type: ignore[no-untyped-def]  # pragma: no cover
+    at = 0
+    for i in range(out.size):
+        inside = mix(i, first, second) <= limit
+        out[i] = part[min(at, part.size - 1)] * factor if inside else np.float32(0)
+        at += int(inside)
+
+
+def gather(x: np.ndarray, k: int, key: Key) -> np.ndarray:
+    """The k coordinates drawn, in order: shape (k,)."""
+    words, out = seeds(key.fold(STREAM)), np.empty(k + 1, x.dtype)
+    _gather(x, *words, _kth_least(*words, x.size, k), out)
+    return out[:k]
+
+
+def scatter(part: np.ndarray, d: int, key: Key, factor: float) -> np.ndarray:
+    """The vector of d coordinates that has ``factor`` times ``part`` where they were drawn, and 0 elsewhere."""
+    words, out = seeds(key.fold(STREAM)), np.empty(d, part.dtype)
+    _scatter(part, *words, _kth_least(*words, d, part.size), np.float32(factor), out)
+    return out
 
 
 def sizes(d: int, omega: float, best: float) -> tuple[int, float]:

@@ -51,7 +51,7 @@ def test_stream_is_as_short_as_the_library_says(d, omega):
 def test_streams_cut_anywhere_or_extended_are_refused():
     plan = plan_of(1500, 0.1, 8)
     payload = codec.encode(np.random.default_rng(1).standard_cauchy(1500).astype(np.float32), plan, SEEDS)
-    for n in (*range(120), *range(120, payload.size, 7)):
+    for n in range(payload.size):
         with pytest.raises(CorruptMessage):
             codec.decode(payload[:n], 8 * n, plan, SEEDS)
     for n in (1, 2, 4, 8, 64):
