@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -16,7 +17,7 @@ from ..message import CorruptMessage
 from ..operator import Operator, Size
 from ..random import bits32
 from ..rounding import stochastic_levels
-from ..scale import energy, largest, negligible
+from ..scale import TINY, energy, largest, negligible
 
 SCALE_BYTES = 4
 
@@ -50,6 +51,12 @@ class TernGrad(Operator):
                 raise ValueError(f"{field} must be positive and finite, or None; got {field} = {value}")
         if self.scale is not None and float(np.float32(self.scale)) != self.scale:
             raise ValueError(f"scale must be a binary32 number; got {self.scale}: use {float(np.float32(self.scale))}")
+
+    @classmethod
+    def sharing(cls, maxima: Iterable[float]) -> Self:
+        """Scaler sharing: the operator on whose scale all workers agree, the largest of their max|x|."""
+        scale = max(maxima, default=0.0)
+        return cls(scale=float(scale)) if scale >= TINY else cls()
 
     def claim(self, d: int) -> Unbiased | NoClaim:
         """omega = (sqrt(d) - 1)/2 with its own scale and no clipping."""

@@ -60,8 +60,11 @@ class Feedback(ABC):
 
 
 def vector(x: torch.Tensor, state: State, name: str) -> torch.Tensor:
-    """x as a flat float32 tensor.  Raises ValueError if the state's tensor ``name`` has another length."""
-    flat = x.detach().reshape(-1).to(torch.float32)
+    """x as a flat float32 tensor on the CPU, where the states live.
+
+    Raises ValueError if the state's tensor ``name`` has another length.
+    """
+    flat = x.detach().reshape(-1).to(device="cpu", dtype=torch.float32)
     if flat.numel() != state[name].numel():
         raise ValueError(f"the state is for d = {state[name].numel()}; got x with d = {flat.numel()}: call init again")
     return flat

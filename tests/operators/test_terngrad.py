@@ -62,11 +62,17 @@ def test_worst_vector_reaches_the_claim(d):
 
 
 def test_shared_scale_makes_sums_of_n_messages_multiples_between_minus_n_and_n():
-    n, d, scale = 5, 100, 4.0
-    xs = np.clip(np.random.default_rng(0).standard_normal((n, d)), -4, 4)
-    total = sum(TernGrad(scale=scale)(x, key=Key(0, rank=r)) for r, x in enumerate(xs)) / scale
+    n, d = 5, 100
+    xs = np.random.default_rng(0).standard_normal((n, d)).astype(np.float32)
+    operator = TernGrad.sharing(np.abs(x).max() for x in xs)
+    assert operator.scale == np.abs(xs).max()
+    total = sum(operator(x, key=Key(0, rank=r)).astype(float) for r, x in enumerate(xs)) / operator.scale
     assert (total == np.round(total)).all()
     assert np.abs(total).max() <= n
+
+
+def test_zero_vectors_share_no_scale():
+    assert TernGrad.sharing([0.0, 0.0]) == TernGrad()
 
 
 def test_entry_above_the_shared_scale_is_an_error(key):
