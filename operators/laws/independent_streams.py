@@ -16,7 +16,7 @@ from .law import Context, Law, Violation, fresh_key
 from .subject import Subject
 
 EXAMPLES = 2
-SHARE = 0.2  # pairs a field, of the draws that the other statistical laws make an example
+SHARE = 0.15  # pairs a field, of the draws that the other statistical laws make an example
 BATCH = 50
 
 

@@ -15,6 +15,7 @@ from .distortion import Distortion
 from .dtypes import Dtypes
 from .enumeration import Enumeration
 from .exact_marginals import ExactMarginals
+from .expected_size import ExpectedSize
 from .extremes import Extremes
 from .feedback_cleared import FeedbackCleared
 from .feedback_in_step import FeedbackInStep
@@ -58,6 +59,7 @@ LAWS: tuple[Law, ...] = (
     IndependentStreams(),
     # the codec
     DeclaredSize(),
+    ExpectedSize(),
     RoundTrip(),
     PayloadAlone(),
     Corruption(),

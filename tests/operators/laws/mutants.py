@@ -201,7 +201,7 @@ mutant("strided view read as contiguous", Largest(), "strides", encode=_contiguo
 mutant("bytes left over accepted", MeanSign(), "corruption", _decode=_unfinished)
 mutant("missing bits read as zeros", MeanSign(), "corruption", _decode=_forgiving)
 mutant("bits declared for d only, scale forgotten", MeanSign(), "declared-size", bits=lambda self, d: Size.fixed(d))
-mutant("expected length declared too small", Dithering(), "declared-size",
+mutant("expected length declared too small", Dithering(), "expected-size",
        bits=lambda self, d: Size(expected_upper=32 + 1.2 * d))  # fmt: skip
 mutant("worst case declared too small", Dithering(), "declared-size",
        bits=lambda self, d: Size(worst_case=32 + 2 * d))  # fmt: skip
@@ -330,7 +330,8 @@ def claiming(what: str, parent: Operator, law: str, claim: Callable[[int], Claim
 
 claiming("omega halved", Natural(), "exact-marginals", lambda d: Unbiased(1 / 16))
 mutant("claim_at misses the rounding of small entries", Dithering(), "exact-marginals",
-       claim_at=lambda self, x: Unbiased(_variance(self, np.where(np.abs(x) > 0.1 * np.abs(x).max(), x, 0), x)))  # fmt: skip
+       claim_at=lambda self, x: Unbiased(_variance(self, np.where(np.abs(x) > 0.1 * np.abs(x).max(), x, 0), x)),
+)  # fmt: skip
 claiming("omega = 0 declared", Ternary(), "exact-marginals", lambda d: Unbiased(0.0))
 claiming("alpha halved", Largest(), "sure-contraction", lambda d: StrictlyContractive((1 - max(1, d // 4) / d) / 2))
 claiming("strict contraction of an average one", MaskedK(), "sure-contraction",
