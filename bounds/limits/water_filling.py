@@ -45,7 +45,8 @@ def water_filling(variances: Sequence[Any], sizes: Sequence[int], distortion: An
     layers = tuple(
         layer_bits.enclose(d=n, layer_variance=v, water_level=level) for v, n in zip(amounts, counts, strict=True)
     )
-    total = Interval.outwards(sum(Fraction(i.lo) for i in layers), sum(Fraction(i.hi) for i in layers))
+    zero = Fraction(0)
+    total = Interval.outwards(sum((Fraction(i.lo) for i in layers), zero), sum((Fraction(i.hi) for i in layers), zero))
     return WaterFilling(level, layers, total)
 
 

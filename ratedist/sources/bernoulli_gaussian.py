@@ -83,8 +83,8 @@ class BernoulliGaussian(Source):
                 np.insert(part.upper, middle, 0.0),
             )
         parts = [_dense(Gaussian(), edges, scale) for scale in (small, large)]
-        weights = (self.small_share, 1 - self.small_share)
-        mass, first, second = (sum(w * part[i] for w, part in zip(weights, parts, strict=True)) for i in range(3))
+        share = self.small_share
+        mass, first, second = (share * one + (1 - share) * two for one, two in zip(*parts, strict=True))
         keep = mass > 0
         mass, first, second = mass[keep], first[keep], second[keep]
         lower, upper = np.append(-np.inf, edges)[keep], np.append(edges, np.inf)[keep]
