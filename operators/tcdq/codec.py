@@ -51,16 +51,16 @@ def encode(x: np.ndarray, plan: Plan, seeds: tuple, *, mixtures: int = CLASSES) 
 def _payload(head: bytes, packed: np.ndarray, plan: Plan, choice: Choice) -> np.ndarray:
     if plan.fits:
         head += choice.model.header()
-    words = _words(packed, choice.groups, plan, build(choice.model, plan.form), choice.bits)
+    words = _words(packed, choice, plan, build(choice.model, plan.form))
     return np.concatenate([np.frombuffer(head, np.uint8), words])
 
 
-def _words(packed: np.ndarray, groups: np.ndarray, plan: Plan, tables: Tables, bits: float) -> np.ndarray:
-    """States and words as bytes; ``bits`` guesses how much room they need."""
+def _words(packed: np.ndarray, choice: Choice, plan: Plan, tables: Tables) -> np.ndarray:
+    """States and words as bytes; the estimated bits say how much room they probably need."""
     wide = plan.form.streams > 1
     word = np.uint16 if wide else np.uint32
-    room = int(max(bits, packed.size / 8) * 1.02) // (8 * np.dtype(word).itemsize) + 16 * ROOM + 1024
-    common = (packed, plan.low, groups, tables.widest, tables.offset)
+    room = int(max(choice.bits, packed.size / 8) * 1.02) // (8 * np.dtype(word).itemsize) + 16 * ROOM + 1024
+    common = (packed, choice.model.low, choice.groups, tables.widest, tables.offset)
     while True:
         out = np.empty(room, word)
         if wide:
@@ -110,13 +110,14 @@ def read_model(data: bytes, plan: Plan) -> tuple[Model, int]:
     """(model, position after it)."""
     at = NORM_BYTES
     if not plan.fits:
-        return Model(plan.sigma), at
+        return Model(plan.sigma, low=plan.low), at
     (kind,) = _take(data, at, 1)
     if kind == 0:
-        return Model(plan.sigma), at + 1
+        return Model(plan.sigma, low=plan.low), at + 1
     mask = int.from_bytes(_take(data, at + 1, 2), "big")
-    if kind != 1 or not mask & 1:
-        raise CorruptMessage(f"a model is 0, or 1 and a mask with its first class; got {kind} and mask {mask:#x}")
+    low = kind >> 1
+    if not kind & 1 or low > plan.low or not mask & 1:
+        raise CorruptMessage(f"a model is 0, or odd with a mask of its first class; got {kind} and mask {mask:#x}")
     at += 3
     starts = tuple((mask & ((2 << c) - 1)).bit_count() - 1 for c in range(CLASSES))
     mixtures = []
@@ -127,7 +128,7 @@ def read_model(data: bytes, plan: Plan) -> tuple[Model, int]:
             raise CorruptMessage(f"a mixture has 1 to {COMPONENTS} weights, the largest 255; got {weights}")
         mixtures.append(weights)
         at += 1 + n
-    return Model(plan.sigma, starts, tuple(mixtures)), at
+    return Model(plan.sigma, starts, tuple(mixtures), low), at
 
 
 def _fill(data: bytes, at: int, model: Model, plan: Plan, norm: float, seeds: tuple, out: np.ndarray) -> None:
@@ -149,11 +150,11 @@ def _fill(data: bytes, at: int, model: Model, plan: Plan, norm: float, seeds: tu
     dither = (*seeds, *shape(plan.code.spacing))
     last = (plan.code.after, np.float32(step * plan.code.spacing), np.float32(scale), out)
     if wide:
-        args = (words, states, plan.low, starts, THRESHOLDS, tables.widest, table_of(tables), last[0], dither)
+        args = (words, states, model.low, starts, THRESHOLDS, tables.widest, table_of(tables), last[0], dither)
         read = decode_long(*args, *last[1:])
     else:
         common = (starts, THRESHOLDS, tables.widest, tables.offset, tables.frequency, tables.start, plan.form.shift)
-        read = decode_short(words, states[0], plan.low, *common, last[0], (*dither, lanes(plan.d)), *last[1:])
+        read = decode_short(words, states[0], model.low, *common, last[0], (*dither, lanes(plan.d)), *last[1:])
     if read != count:
         raise CorruptMessage(f"the {count} words are not those of {plan.d} coordinates")
 

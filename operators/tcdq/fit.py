@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import erfc, sqrt
 
 import numpy as np
 
 from .classes import classify, histogram
-from .model import BLOCK, CLASSES, COMPONENTS, THRESHOLDS, Model
+from .model import BLOCK, CLASSES, COMPONENTS, THRESHOLDS, WIDEST_SYMBOL, Model
 from .plan import Plan
 from .quantise import PHASES
+from .rans import FIELD
 
 GAUSS_BITS = 2.1  # log2(2 pi e)/2, rounded up
 PER_OCTAVE = 8
@@ -45,35 +47,40 @@ class Choice:
 
     def gaussian(self, plan: Plan) -> Choice:
         """The same without mixtures."""
-        return replace(self, model=Model(plan.sigma), groups=np.zeros_like(self.groups))
+        return replace(self, model=Model(plan.sigma, low=plan.low), groups=np.zeros_like(self.groups))
 
 
 def choose(symbols: np.ndarray, plan: Plan, most: int = CLASSES) -> Choice:
     """The model of fewest estimated bits for packed symbols.  most : mixtures allowed; 0 for the Gaussian."""
     sigma, d = plan.sigma, symbols.size
     classes = np.zeros(-(-d // BLOCK), np.uint8)
+    gauss = Model(sigma, low=plan.low)
     if most == 0 or not plan.fits:
-        return Choice(Model(sigma), classes, d * (np.log2(sigma) + GAUSS_BITS + plan.low))
-    counts = np.zeros((CLASSES, LEVELS), np.int64)
-    stride = (classes.size // SAMPLE) | 1
-    squares = histogram(symbols, plan.low, THRESHOLDS, _levels()[0], stride, counts) / PHASES**2
-    seen = int(counts.sum())
-    plain = seen * np.log2(sigma * np.sqrt(2 * np.pi)) + squares / (2 * sigma * sigma) * np.log2(np.e)
-    candidates = [(plain * d / seen + BYTE, Model(sigma))]
-    one = (0,) * CLASSES
-    for starts in {one, _grouping(counts.sum(axis=1)) if most > 1 else one}:
-        grouped = np.zeros((starts[-1] + 1, LEVELS))
-        np.add.at(grouped, list(starts), counts)
-        weights = _fit(grouped)
-        model = Model(sigma, starts, tuple(tuple(int(v) for v in np.trim_zeros(w, "b")) for w in weights))
-        candidates.append((BYTE * len(model.header()) + _bits(grouped, weights) * d / seen, model))
+        return Choice(gauss, classes, d * (np.log2(sigma) + GAUSS_BITS + plan.low))
+    candidates = []
+    for low in range(plan.low, -1, -1):
+        counts = np.zeros((CLASSES, LEVELS), np.int64)
+        stride = (classes.size // SAMPLE) | 1
+        squares = histogram(symbols, low, THRESHOLDS, _levels()[0], stride, counts) / PHASES**2
+        share = d / counts.sum()
+        if low == plan.low:
+            plain = d * np.log2(sigma * np.sqrt(2 * np.pi)) + share * squares / (2 * sigma**2) * np.log2(np.e)
+            candidates.append((plain + BYTE + low * d, gauss))
+        one = (0,) * CLASSES
+        for starts in {one, _grouping(counts.sum(axis=1)) if most > 1 else one}:
+            grouped = np.zeros((starts[-1] + 1, LEVELS))
+            np.add.at(grouped, list(starts), counts)
+            weights = _fit(grouped)
+            mixtures = tuple(tuple(int(v) for v in np.trim_zeros(w, "b")) for w in weights)
+            model = Model(sigma, starts, mixtures, low)
+            candidates.append((BYTE * len(model.header()) + share * _bits(grouped, weights) + low * d, model))
     bits, model = min(candidates, key=lambda c: c[0])
     if not model.mixtures:
-        return Choice(model, classes, bits + plan.low * d)
-    energy = classify(symbols, plan.low, THRESHOLDS, classes) / PHASES**2
-    off = 0.5 * (plan.low > 0) + 0.5 / PHASES  # a magnitude is known up to this
-    least = max(np.sqrt(energy) - off * np.sqrt(d), 0.0) ** 2 * 4.0**plan.low
-    return Choice(model, np.array(model.starts, np.uint8)[classes], bits + plan.low * d, least)
+        return Choice(model, classes, bits)
+    energy = classify(symbols, model.low, THRESHOLDS, classes) / PHASES**2
+    off = 0.5 * (model.low > 0) + 0.5 / PHASES  # a magnitude is known up to this
+    least = max(np.sqrt(energy) - off * np.sqrt(d), 0.0) ** 2 * 4.0**model.low
+    return Choice(model, np.array(model.starts, np.uint8)[classes], bits, least)
 
 
 def _grouping(sizes: np.ndarray) -> tuple[int, ...]:
@@ -87,16 +94,25 @@ def _grouping(sizes: np.ndarray) -> tuple[int, ...]:
     return tuple(starts)
 
 
-def _densities(levels: np.ndarray) -> np.ndarray:
-    """Densities (both signs) at the levels given: shape (components, levels)."""
+@lru_cache(maxsize=1)
+def _densities() -> tuple[np.ndarray, np.ndarray]:
+    """(Densities of the components at every level, what an escape leaves of them at such a level).
+
+    Shapes (components, levels).  The second is the tail's probability, halved for each bit that follows it.
+    """
     s = 2.0 ** (np.arange(COMPONENTS)[:, None] / 2) / 4
-    return np.exp(-((_levels()[1][levels] / s) ** 2) / 2) / (s * np.sqrt(2 * np.pi))
+    size = _levels()[1]
+    inside = np.exp(-((size / s) ** 2) / 2) / (s * np.sqrt(2 * np.pi))
+    tails = np.array([[erfc(WIDEST_SYMBOL / v / sqrt(2))] for v in s[:, 0]])
+    excess = np.maximum(size - WIDEST_SYMBOL, 1)
+    coded = np.where(size < WIDEST_SYMBOL, inside, tails / (2.0**FIELD * excess))
+    return inside, coded
 
 
 def _fit(counts: np.ndarray) -> np.ndarray:
     """Weights 0 .. 255, the largest 255: shape (groups, components)."""
     seen = np.flatnonzero(counts.any(axis=0))
-    table, data = _densities(seen), counts[:, seen]
+    table, data = _densities()[0][:, seen], counts[:, seen]
     last = int(np.ceil(2 * np.log2(max(4 * _levels()[1][seen[-1]], 1)))) + 1
     table = table[: min(last + 1, COMPONENTS)]
     weights = np.full((counts.shape[0], table.shape[0]), 1 / table.shape[0])
@@ -110,5 +126,5 @@ def _fit(counts: np.ndarray) -> np.ndarray:
 
 def _bits(counts: np.ndarray, weights: np.ndarray) -> float:
     seen = np.flatnonzero(counts.any(axis=0))
-    density = weights / weights.sum(axis=1, keepdims=True) @ _densities(seen)
+    density = weights / weights.sum(axis=1, keepdims=True) @ _densities()[1][:, seen]
     return -float((counts[:, seen] * np.log2(np.maximum(density, 1e-30))).sum())

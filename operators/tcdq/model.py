@@ -33,11 +33,13 @@ class Model:
     sigma : standard deviation of the Gaussian that serves where no mixture is given.
     starts : ``starts[c]`` is the number of the mixture of class c; non-decreasing from 0 by steps of 0 or 1.
     mixtures : weights, one tuple per mixture; empty for the Gaussian.
+    low : last bits of each symbol that are sent as they are.
     """
 
     sigma: float
     starts: tuple[int, ...] = (0,) * CLASSES
     mixtures: tuple[tuple[int, ...], ...] = ()
+    low: int = 0
 
     @property
     def groups(self) -> int:
@@ -45,11 +47,13 @@ class Model:
         return max(1, len(self.mixtures))
 
     def header(self) -> bytes:
-        """The model as bytes: 0, or 1, the classes at which a mixture begins (bit c), and the weights."""
+        """The model as bytes: 0; or 1 + 2 low, the classes at which a mixture begins (bit c), and the weights."""
         if not self.mixtures:
             return b"\x00"
         mask = sum(1 << c for c in range(CLASSES) if c == 0 or self.starts[c] != self.starts[c - 1])
-        return b"\x01" + mask.to_bytes(2, "big") + b"".join(bytes([len(w), *w]) for w in self.mixtures)
+        return (
+            bytes([1 | self.low << 1]) + mask.to_bytes(2, "big") + b"".join(bytes([len(w), *w]) for w in self.mixtures)
+        )
 
 
 def density(model: Model, group: int, bins: int) -> np.ndarray:

@@ -132,7 +132,7 @@ def encode(x: np.ndarray, plan: Plan, seeds: tuple) -> bytes:
     choice = choose((k << 6 | phase).astype(np.int32), plan)
     model, tables, streams = choice.model, build(choice.model, plan.form), plan.form.streams
     coordinates = zip(k.tolist(), phase.tolist(), np.repeat(choice.groups, 16).tolist(), strict=False)
-    ops = [operations(k, p, plan.low, g, tables) for k, p, g in coordinates]
+    ops = [operations(k, p, model.low, g, tables) for k, p, g in coordinates]
     word = 32 if streams == 1 else 16
     base = 1 << (31 if streams == 1 else 16)
     states, words = [base] * streams, []
@@ -203,7 +203,7 @@ def decode(data: bytes, plan: Plan, seeds: tuple) -> np.ndarray:
 
 
 def _read(stream: Stream, model: Model, plan: Plan, u: list[int]) -> tuple[list[int], list[int]]:
-    tables, width, low = build(model, plan.form), lanes(plan.d), plan.low
+    tables, width, low = build(model, plan.form), lanes(plan.d), model.low
     rows = [tables.rows(g).tolist() for g in range(model.groups)]
     state, past, group = [0] * width, 0, model.starts[0]
     ks, ws = [], []

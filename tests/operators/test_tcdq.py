@@ -153,6 +153,7 @@ BASE = (1 << 31).to_bytes(8, "big")
         (3, payload(ONE, b"\xff" * 8)),
         (3, payload(ONE, BASE, bytes(3))),  # no whole word
         (2000, payload(ONE, b"\x02", BASE)),  # an unknown model
+        (2000, payload(ONE, b"\x03\x00\x01\x01\xff", BASE)),  # more low bits than the Gaussian has
         (2000, payload(ONE, b"\x01\x00\x02", BASE)),  # the first class has no mixture
         (2000, payload(ONE, b"\x01\x00\x01\x00", BASE)),  # a mixture without weights
         (2000, payload(ONE, b"\x01\x00\x01\x21" + b"\xff" * 33, BASE)),  # too many

@@ -56,3 +56,9 @@ def test_every_kind_of_model_and_escapes_occur_in_these_tests():
     one_hot = dict(vectors(1000))["one-hot"].astype(np.float32)
     k, _ = reference.quantise(one_hot, 3.0, short, reference.dither(short, SEEDS))
     assert np.abs(k).max() > build(Model(short.sigma), short.form).widest[0]
+
+
+def test_vectors_of_many_scales_keep_bits_that_a_gaussian_sends_as_they_are():
+    plan = plan_of(2061, 1e-5, 8)
+    model = codec.read_model(assert_same(dict(vectors(2061))["waves"], plan).tobytes(), plan)[0]
+    assert model.low < plan.low
