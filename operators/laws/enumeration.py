@@ -24,6 +24,7 @@ from .subject import Subject
 from .tape import WORD, Controlled
 
 SIZES = (2, 3, 4, 5, 8)
+PARTITIONS = 5  # at most, tried at one example
 BASES = 4  # random words at which bits are flipped
 
 
@@ -70,7 +71,7 @@ class Enumeration(Law):
             raise Undecided("it reads no random word at this vector")
         trials = context.budget.evaluations // 4
         outputs = _outcomes(run, context.budget.evaluations, trials, rng)
-        doubt = log(1 / context.level(4 * len(SIZES))) / trials
+        doubt = log(1 / context.level(4 * len(SIZES) * PARTITIONS)) / trials
         norm = float(np.linalg.norm(x))
         errors = (outputs - x) / norm
         spread = float(np.linalg.norm(errors - errors.mean(axis=0), axis=1).max())

@@ -24,8 +24,8 @@ def alarms(study, runs):
 
 
 def test_no_alarm_in_a_few_runs_over_the_honest_operators(study):
-    """n = 8 runs, level 1e-6 each."""
-    assert alarms(study, 8) == []
+    """n = 4 runs, level 1e-6 each."""
+    assert alarms(study, 4) == []
 
 
 @pytest.mark.slow
