@@ -47,7 +47,7 @@ class Operator(ABC):
     randomness : "none"; "private" (the decoder never reads the key); "shared" (both ends use it).
     equivariant : with what the operator commutes under one key: "scale" (by powers of two), "sign",
     "permutation"; tried by the laws.  They also read two optional attributes: ``witness(d)``, a vector where the
-    claimed constant is reached, and ``ranks_agree = True``, if all ranks are meant to draw alike.
+    claimed constant is reached (or None), and ``ranks_agree = True``, if all ranks are meant to draw alike.
     """
 
     name: ClassVar[str]

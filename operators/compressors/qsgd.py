@@ -68,6 +68,14 @@ class QSGD(Operator):
             return Unbiased(math.sqrt(length) / s - 1)
         return Unbiased(length / (4 * s * s))
 
+    def witness(self, d: int) -> np.ndarray | None:
+        """A vector that reaches omega, all in the first bucket; none is known for s > sqrt(d)/2 and the L2 norm."""
+        s, length = self.levels, min(d, self.bucket or d)
+        if self.norm == "l2" and 4 * s * s > length:
+            return None
+        rest = 1.0 if self.norm == "l2" else 1 / (s + math.sqrt(s * s + length - 1))
+        return np.where(np.arange(d) == 0, 1.0, np.where(np.arange(d) < length, rest, 0.0))
+
     def claim_at(self, x: np.ndarray) -> Unbiased:
         """The exact relative variance of one non-zero vector (norm not rounded)."""
         wide = np.asarray(x, np.float64)

@@ -66,6 +66,10 @@ class TernGrad(Operator):
             return NoClaim("the variance is scale |x|_1 - |x|^2: no multiple of |x|^2 bounds it")
         return Unbiased((math.sqrt(d) - 1) / 2)
 
+    def witness(self, d: int) -> np.ndarray:
+        """The vector (1, t, ..., t), t = 1/(1 + sqrt(d)), that reaches omega."""
+        return np.where(np.arange(d) == 0, 1.0, 1 / (1 + math.sqrt(d)))
+
     def claim_at(self, x: np.ndarray) -> Unbiased:
         """The exact relative variance of one non-zero vector without clipping."""
         wide = np.abs(np.asarray(x, np.float64))

@@ -38,7 +38,9 @@ class Reached(Law):
         witness = getattr(subject.target, "witness", None)
         if witness is not None:
             for d in context.budget.drawn_sizes:
-                yield Example(f"{WITNESS}, d = {d}", np.asarray(witness(d), np.float32))
+                x = witness(d)
+                if x is not None:
+                    yield Example(f"{WITNESS}, d = {d}", np.asarray(x, np.float32))
         yield from statistical_examples(context)
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
