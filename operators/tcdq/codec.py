@@ -20,7 +20,8 @@ from .fit import Choice, choose
 from .model import CLASSES, COMPONENTS, THRESHOLDS, Model
 from .plan import NORM_BYTES, Plan
 from .quantise import symbols
-from .rans import LONG_BASE, RECIPROCAL, ROOM, SHORT_BASE, decode_long, decode_short, encode_long, encode_short
+from .rans import LONG_BASE, RECIPROCAL, ROOM, SHORT_BASE, encode_long, encode_short
+from .rans_decode import decode_long, decode_short
 from .size import limit
 from .tables import Tables, build, lookup
 from .trellis import lanes

@@ -1,0 +1,178 @@
+"""The decoders of ``rans``: symbols, parities, next states and values in one pass, forwards."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from .dither import HALF_BITS, PHASE, mix
+from .rans import FIELD, LONG_BASE, LONG_P, MOST_LENGTH, PIECE, ROOM, SHORT_BASE, SHORT_P, magnitude
+from .trellis import LANES
+
+
+@numba.njit(inline="always")
+def _take_short(state, words, at, width):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """A field of ``width`` bits."""
+    p = np.uint64(SHORT_P)
+    shift = np.uint64(SHORT_P - width)
+    value = (state & ((np.uint64(1) << p) - np.uint64(1))) >> shift
+    state = ((state >> p) << shift) + (state & ((np.uint64(1) << shift) - np.uint64(1)))
+    if state < SHORT_BASE:
+        state = (state << np.uint64(32)) | np.uint64(words[at])
+        at += 1
+    return np.int64(value), state, at
+
+
+@numba.njit(inline="always")
+def _refill(state, words, at):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Without a branch: the next word is always read, and used only if the state is too small."""
+    short = np.uint64(state < LONG_BASE)
+    state = (state << (short << np.uint64(4))) | (np.uint64(words[np.uint64(at)]) & (np.uint64(0) - short))
+    return state, at + np.int64(short)
+
+
+@numba.njit(inline="always")
+def _take_long(state, words, at, width):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    p = np.uint64(LONG_P)
+    shift = np.uint64(LONG_P - width)
+    value = (state & ((np.uint64(1) << p) - np.uint64(1))) >> shift
+    state = ((state >> p) << shift) + (state & ((np.uint64(1) << shift) - np.uint64(1)))
+    state, at = _refill(state, words, at)
+    return np.int64(value), state, at
+
+
+@numba.njit(cache=True, nogil=True)
+def _take_escape(state, words, at, widest):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """(symbol, state, position); symbol 0 for a length that nobody writes."""
+    field, state, at = _take_long(state, words, at, FIELD)
+    e, left = 1, field & 31
+    if left > MOST_LENGTH:
+        return 0, state, at
+    while left > 0:
+        width = PIECE if left % PIECE == 0 else left % PIECE
+        piece, state, at = _take_long(state, words, at, width)
+        e = (e << width) | piece
+        left -= width
+    return (1 - widest - e if field & 32 else widest + e), state, at
+
+
+@numba.njit(inline="always")
+def _phase(i, first, second, shape, parity):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """(q, w, phase) of a coordinate: what the dither and the forced parity say."""
+    u = np.int64(2 * np.int64(mix(i, first, second) >> np.uint32(shape[0])) + 1 - shape[1])
+    a = u - (parity << HALF_BITS)
+    w = a & PHASE
+    return a >> 24, w, w >> 18
+
+
+@numba.njit(inline="always")
+def _value(k, w, step, scale):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    return (np.float32(k) - np.float32(w) * np.float32(2.0**-24)) * step * scale
+
+
+@numba.njit(cache=True, nogil=True)
+def decode_short(  # type: ignore[no-untyped-def]
+    words, state, low, starts, thresholds, widest, offset, frequency, start, shift, after, dither, step, scale, out
+):  # pragma: no cover - compiled
+    """Fill ``out``; returns the number of words read, or -1 for a stream that nobody wrote.
+
+    words : uint32, followed by ROOM spare ones.  dither : (first, second, shift, offset, lanes).
+    """
+    first, second, bits, centre, lanes = dither
+    trellis = np.zeros(lanes, np.int64)
+    at, past, g = 0, 0, starts[0]
+    mask = np.uint64((1 << SHORT_P) - 1)
+    for i in range(out.size):
+        if i & 15 == 0:
+            g = starts[np.searchsorted(thresholds, past, side="right")]
+            past = 0
+        lane = i % lanes
+        s = trellis[lane]
+        q, w, fine = _phase(i, first, second, (bits, centre), s & 1)
+        phase = fine if low == 0 else (fine + 32) >> low
+        top = widest[g]
+        size = 2 * top + 1
+        row = offset[g] + (phase >> shift) * size
+        slot = state & mask
+        below, above = 0, size
+        while above - below > 1:
+            middle = (below + above) >> 1
+            if np.uint64(start[row + middle]) <= slot:
+                below = middle
+            else:
+                above = middle
+        entry = row + below
+        state = np.uint64(frequency[entry]) * (state >> np.uint64(SHORT_P)) + slot - np.uint64(start[entry])
+        if state < SHORT_BASE:
+            state = (state << np.uint64(32)) | np.uint64(words[at])
+            at += 1
+        k = below + 1 - top
+        if below == 2 * top:
+            field, state, at = _take_short(state, words, at, FIELD)
+            e, left = 1, field & 31
+            if left > MOST_LENGTH:
+                return -1
+            while left > 0:
+                width = PIECE if left % PIECE == 0 else left % PIECE
+                piece, state, at = _take_short(state, words, at, width)
+                e = (e << width) | piece
+                left -= width
+            k = 1 - top - e if field & 32 else top + e
+        past += magnitude(k, phase)
+        if low:
+            rest, state, at = _take_short(state, words, at, low)
+            k = (k << low) + rest - (1 << (low - 1))
+        if at > words.size - ROOM:
+            return -1
+        trellis[lane] = after[2 * s + ((k + q) & 1)]
+        out[i] = _value(k, w, step, scale)
+    return at if state == SHORT_BASE else -1
+
+
+@numba.njit(cache=True, nogil=True)
+def decode_long(words, states, low, starts, thresholds, widest, table, after, dither, step, scale, out):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """As ``decode_short`` for 16 interleaved states (uint64), with the symbols' table of every group.
+
+    words : uint16, followed by 16 ROOM spare ones.
+    """
+    first, second, bits, centre = dither
+    trellis, dithers = np.zeros(LANES, np.int64), np.empty(LANES, np.int32)
+    at, past, d = 0, 0, out.size
+    many, count = widest.size > 1, words.size - LANES * ROOM
+    for t in range((d + 15) >> 4):
+        g = starts[np.searchsorted(thresholds, past, side="right")] if many else 0
+        past = 0
+        top, base = widest[g], g << (4 + LONG_P)
+        for lane in range(LANES):
+            i = np.uint32(16 * t + lane)
+            dithers[lane] = np.int32(2 * np.int32(mix(i, first, second) >> np.uint32(bits)) + 1 - centre)
+        for lane in range(min(LANES, d - 16 * t)):
+            s, state = trellis[lane], states[lane]
+            a = np.int64(dithers[lane]) - ((s & 1) << HALF_BITS)
+            w = a & PHASE
+            q, fine = a >> 24, w >> 18
+            phase = fine if low == 0 else (fine + 32) >> low
+            slot = np.int64(state & np.uint64((1 << LONG_P) - 1))
+            entry = np.int64(table[np.uint64(base + ((phase >> 2) << LONG_P) + slot)])
+            state = np.uint64(entry >> 20) * (state >> np.uint64(LONG_P)) + np.uint64((entry >> 8) & 4095)
+            state, at = _refill(state, words, at)
+            index = entry & 255
+            k = index + 1 - top
+            if index == 2 * top:
+                k, state, at = _take_escape(state, words, at, top)
+                if k == 0:
+                    return -1
+            if many:
+                past += magnitude(k, phase)
+            if low:
+                rest, state, at = _take_long(state, words, at, low)
+                k = (k << low) + rest - (1 << (low - 1))
+            trellis[lane] = after[np.uint64(2 * s + ((k + q) & 1))]
+            states[lane] = state
+            out[np.uint64(16 * t + lane)] = _value(k, w, step, scale)
+        if at > count:
+            return -1
+    for lane in range(LANES):
+        if states[lane] != LONG_BASE:
+            return -1
+    return at
