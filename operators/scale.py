@@ -77,6 +77,15 @@ def upward(value: float) -> float:
     return float(rounded if float(rounded) >= value else np.nextafter(rounded, np.float32(np.inf)))
 
 
+def upward_all(values: np.ndarray) -> np.ndarray:
+    """``upward`` of a float64 array, elementwise, as float64."""
+    if values.max() > _LARGEST:
+        raise ValueError(f"the scale of x must fit binary32 (<= {_LARGEST:.4g}); got {values.max():.4g}: rescale x")
+    rounded = values.astype(np.float32)
+    wide = rounded.astype(np.float64)
+    return np.where(wide < values, np.nextafter(rounded, np.float32(np.inf)).astype(np.float64), wide)
+
+
 def nearest(value: float) -> float:
     """The binary32 number nearest to ``value`` >= 0.  Raises ValueError if it is infinite."""
     if value > _LARGEST:

@@ -2,7 +2,8 @@
 
     python docs/benchmarks/operators.py [--d 1000000 10000000] [--only qsgd topk]
 
-MB/s counts the binary32 input.  The ratio compares with copying the same vector in the same run (read and
+Times are CPU time of the one thread, so that another process on the core does not count.  MB/s counts the
+binary32 input.  The ratio compares with copying the same vector in the same run (read and
 written bytes of the copy count once, like those of the operator).  The gap is the difference, in bits a
 coordinate, between the real message and the limit of the operator's class at the measured distortion.
 """
@@ -66,13 +67,13 @@ def specifications() -> list[str]:
 
 
 def best_seconds(call: Callable[[], Any]) -> float:
-    """The least of at least three repetitions, after one that warms up."""
+    """CPU time of this thread, the least of at least three repetitions, after one that warms up."""
     call()
     times: list[float] = []
     while len(times) < 3 or sum(times) < SECONDS:
-        start = time.perf_counter()
+        start = time.thread_time()
         call()
-        times.append(time.perf_counter() - start)
+        times.append(time.thread_time() - start)
     return min(times)
 
 

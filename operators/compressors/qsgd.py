@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, Self
 
+import numba
 import numpy as np
 
 from bounds.claims import Unbiased
@@ -19,7 +20,22 @@ from ..message import CorruptMessage
 from ..operator import Operator, Size
 from ..random import bits32
 from ..rounding import stochastic_levels
-from ..scale import energy, largest, negligible, upward
+from ..scale import energy, largest, negligible, upward_all
+
+
+@numba.njit(cache=True, nogil=True)
+def _norms(x, step, euclidean, norms):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    for b in range(norms.size):
+        part = x[b * step : min((b + 1) * step, x.size)]
+        norms[b] = np.sqrt(energy(part)) if euclidean else np.float64(largest(part))
+
+
+@numba.njit(cache=True, nogil=True)
+def _levels(x, step, s, norms, random, levels):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    for b in range(norms.size):
+        if norms[b] > 0:
+            start, stop = b * step, min((b + 1) * step, x.size)
+            stochastic_levels(x[start:stop], s, norms[b], random[start:stop], levels[start:stop])
 
 
 @dataclass(frozen=True)
@@ -116,14 +132,13 @@ class QSGD(Operator):
         if negligible(x):
             x = np.zeros_like(x)
         random, code = bits32(key, x.size), coder.CODES[self.code]
-        levels, norms = np.zeros(x.size, np.int32), []
-        for start, stop in self._buckets(x.size):
-            part = x[start:stop]
-            norm = upward(math.sqrt(energy(part))) if self.norm == "l2" else float(largest(part))
-            norms.append(norm)
-            if norm:
-                stochastic_levels(part, float(self.levels), norm, random[start:stop], levels[start:stop])
-        patterns, step = np.array(norms, np.float32).view(np.uint32), self.bucket or x.size
+        step = self.bucket or x.size
+        norms = np.empty(-(-x.size // step))
+        _norms(x, step, self.norm == "l2", norms)
+        norms = upward_all(norms)
+        levels = np.zeros(x.size, np.int32)
+        _levels(x, step, float(self.levels), norms, random, levels)
+        patterns = norms.astype(np.float32).view(np.uint32)
         codes, lengths = coder.tables(self.levels)
         bits = int(coder.count_bits(levels, patterns, step, code, lengths))
         out = np.zeros((bits + 7) // 8, np.uint8)
