@@ -46,7 +46,8 @@ RIDGE = 1e-13  # relative; neighbouring outputs are nearly dependent
 SLOPE_TOLERANCE = 3e-6  # relative, of D reached; costs 1.4 times that in bits
 END_SHARE = 1e-4  # most that one of the two unbounded cells may add to c
 ITERATIONS_A_ROUND = 15
-TAIL_ROUNDS = 6
+TAIL_ROUNDS = 8
+OVER_RELAXATION = 1.5
 TAIL_FROM = 2.5  # root mean squares
 NEGLIGIBLE = 45.0  # nats
 BLOCK = 128  # check points worked on at a time
@@ -98,15 +99,15 @@ def _solve(
     low, high = 0.0, math.inf  # slopes known to be too small and too large
     for _ in range(newton_steps):
         state = _newton(_iterate(state, ITERATIONS_A_ROUND))
-        gap = _gap_bits(state)
         points.append(_point(state))
         off = points[-1][0] / distortion - 1
         if abs(off) <= SLOPE_TOLERANCE:
-            if gap <= gap_bits:
+            if _gap_bits(state) <= gap_bits:
                 break
             continue
-        if gap < 0.01:
-            low, high = (max(low, state.slope), high) if off > 0 else (low, min(high, state.slope))
+        low, high = (max(low, state.slope), high) if off > 0 else (low, min(high, state.slope))
+        if high < low * (1 + abs(off) / 10):  # an end was set before the weights had settled
+            low, high = 0.0, math.inf
         guess = state.slope * min(max(1 + off, 0.7), 1.4)  # D is about 1/(2 slope) where nothing is cut off
         state = _with_slope(state, guess if low < guess < high else math.sqrt(max(low, high / 4) * min(high, 4 * low)))
     points.append(_point(_with_slope(state, state.slope * (1 + 2 * SLOPE_TOLERANCE))))
@@ -221,7 +222,7 @@ def _lower_bits(state: _State, distortion: float) -> float:
     for _ in range(TAIL_ROUNDS):  # where outputs and cells are sparse, l is too large between them
         around = (cells.centroid[tail, None] + reach).ravel()
         log_l = log_l.copy()
-        log_l[tail] -= np.maximum(0.0, np.log(test.values(around)).reshape(-1, 3).max(axis=1))
+        log_l[tail] -= OVER_RELAXATION * np.maximum(0.0, np.log(test.values(around)).reshape(-1, 3).max(axis=1))
         test = replace(test, log_l=log_l)
     objective = float(np.sum(cells.probability * log_l)) - b * distortion
     return (objective - test.log_sup()) / math.log(2)

@@ -45,8 +45,10 @@ def water_filling(variances: Sequence[Any], sizes: Sequence[int], distortion: An
     layers = tuple(
         layer_bits.enclose(d=n, layer_variance=v, water_level=level) for v, n in zip(amounts, counts, strict=True)
     )
-    zero = Fraction(0)
-    total = Interval.outwards(sum((Fraction(i.lo) for i in layers), zero), sum((Fraction(i.hi) for i in layers), zero))
+    low, high = (
+        sum((Fraction(end) for end in ends), Fraction(0)) for ends in zip(*((i.lo, i.hi) for i in layers), strict=True)
+    )
+    total = Interval.outwards(low, high)
     return WaterFilling(level, layers, total)
 
 
