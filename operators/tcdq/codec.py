@@ -19,10 +19,10 @@ from .dither import shape
 from .fit import Choice, choose
 from .model import CLASSES, COMPONENTS, THRESHOLDS, Model
 from .plan import NORM_BYTES, Plan
-from .quantise import symbols
 from .rans import LONG_BASE, RECIPROCAL, ROOM, SHORT_BASE, encode_long, encode_short
 from .rans_decode import decode_long, decode_short
 from .size import limit
+from .symbols import symbols
 from .tables import Tables, build, lookup
 from .trellis import lanes
 

@@ -11,7 +11,6 @@ import numba
 import numpy as np
 
 from .dither import HALF_BITS, PHASE, UNIT, mix
-from .trellis import CODES, LANES
 
 PHASES = 64
 _PHASE_SHIFT = 18  # UNIT / PHASES = 2^18
@@ -71,7 +70,8 @@ def _costs(fraction, quarter, cost, lanes):  # type: ignore[no-untyped-def]  # p
 
 
 @numba.njit(inline="always")
-def _dithered(x, at, scale, inverse, first, second):  # type: ignore[no-untyped-def]  # pragma: no cover
+def dithered(x, at, scale, inverse, first, second):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Floor and fraction of one dithered point."""
     u = np.int32(2 * np.int32(mix(at, first, second) >> np.uint32(8)) + 1 - UNIT)
     return _floor(x, scale, inverse, np.float32(u) * np.float32(2.0**-23))
 
@@ -86,7 +86,7 @@ def forward(x, scale, inverse, first, second, before, top, metric, floors, survi
         at = t * lanes
         present = min(lanes, x.size - at)
         for lane in range(present):
-            floors[at + lane], fractions[lane] = _dithered(x[at + lane], at + lane, scale, inverse, first, second)
+            floors[at + lane], fractions[lane] = dithered(x[at + lane], at + lane, scale, inverse, first, second)
         _costs(fractions, floors[at:], cost, present)
         _select(metric, update, cost, before, bits, present)
         for lane in range(present):
@@ -94,69 +94,6 @@ def forward(x, scale, inverse, first, second, before, top, metric, floors, survi
         metric[:, :present] = update[:, :present]
         if t % SETTLE == SETTLE - 1:
             _settle(metric, lanes)
-
-
-def _lockstep(states: int):  # type: ignore[no-untyped-def]
-    """The bulk of ``forward`` for 16 lanes and few states, unrolled over the states and vectorised over the lanes.
-
-    Returns the compiled kernel: whole chunks only, and the first row that it left out.
-    """
-    entering = CODES[states].before.astype(np.int64)
-    one, two = entering[0::2] >> 2, entering[1::2] >> 2
-    label, other = entering[0::2] & 3, entering[1::2] & 3
-    size = states * LANES
-    four, pair, unit = np.float32(4), np.float32(2), np.float32(1)
-
-    @numba.njit(inline="always")
-    def row(metric, old, new, points, at, survivors, t):  # type: ignore[no-untyped-def]  # pragma: no cover
-        for lane in range(LANES):
-            g = points[at + lane]
-            h = four - g
-            even = g if g < h else h
-            odd = abs(g - unit)
-            h = four - odd
-            odd = odd if odd < h else h
-            c0, c1, c2, c3 = even * even, odd * odd, (pair - even) * (pair - even), (pair - odd) * (pair - odd)
-            bits = np.int32(0)
-            for s in range(states):
-                i, j = label[s], other[s]
-                a = metric[old + one[s] * LANES + lane] + (c0 if i == 0 else c1 if i == 1 else c2 if i == 2 else c3)
-                b = metric[old + two[s] * LANES + lane] + (c0 if j == 0 else c1 if j == 1 else c2 if j == 2 else c3)
-                taken = b < a
-                metric[new + s * LANES + lane] = b if taken else a
-                bits = np.int32(bits | np.int32(np.int32(taken) << np.int32(s)))
-            survivors[t * LANES + lane] = np.uint8(bits)
-
-    @numba.njit(cache=True, nogil=True)
-    def bulk(x, scale, inverse, first, second, metric, floors, survivors):  # type: ignore[no-untyped-def]  # pragma: no cover
-        both = np.empty(2 * size, np.float32)
-        both[:size] = metric.reshape(-1)
-        points = np.empty(CHUNK * LANES, np.float32)
-        flat = survivors.reshape(-1)
-        rows = x.size // (LANES * CHUNK) * CHUNK
-        for top in range(0, rows, CHUNK):
-            base = top * LANES
-            for i in range(CHUNK * LANES):
-                floor, fraction = _dithered(x[base + i], base + i, scale, inverse, first, second)
-                floors[base + i] = floor
-                points[i] = np.float32(floor & 3) + fraction
-            for t in range(0, CHUNK, 2):
-                row(both, 0, size, points, t * LANES, flat, top + t)
-                row(both, size, 0, points, (t + 1) * LANES, flat, top + t + 1)
-                if t % SETTLE == SETTLE - 2:
-                    for lane in range(LANES):
-                        least = both[lane]
-                        for s in range(1, states):
-                            least = min(least, both[s * LANES + lane])
-                        for s in range(states):
-                            both[s * LANES + lane] -= least
-        metric[:] = both[:size].reshape(metric.shape)
-        return rows
-
-    return bulk
-
-
-_BULK = {states: _lockstep(states) for states in (4, 8)}
 
 
 @numba.njit(cache=True, nogil=True)
@@ -202,25 +139,3 @@ def integers(x, scale, inverse, first, second, out):  # type: ignore[no-untyped-
         n, rest = _floor(x[i], scale, inverse, np.float32(u) * np.float32(2.0**-24))
         n += np.int32(rest >= np.float32(0.5))
         out[i] = np.int32(((n - (u >> 24)) << 6) | ((u & PHASE) >> _PHASE_SHIFT))
-
-
-def symbols(x: np.ndarray, scale: float, inverse: float, before: np.ndarray, lanes: int, seeds: tuple) -> np.ndarray:
-    """Packed symbols of a vector: shape (d,), int32.
-
-    scale : a power of two that brings the norm near 1; inverse : the reciprocal of the step after it, binary32.
-    before : the trellis.  seeds : of the dither.
-    """
-    out = np.empty(x.size, np.int32)
-    scale32, inverse32 = np.float32(scale), np.float32(inverse)
-    states = before.size // 2
-    if states == 1:
-        integers(x, scale32, inverse32, *seeds, out)
-        return out
-    survivors = np.empty((-(-x.size // lanes), lanes), np.uint8 if states <= 8 else np.uint64)
-    metric = np.full((states, lanes), np.float32(np.inf), np.float32)
-    metric[0], top = 0, 0
-    if lanes == LANES and states in _BULK:
-        top = _BULK[states](x, scale32, inverse32, *seeds, metric, out, survivors)
-    forward(x, scale32, inverse32, *seeds, before, top, metric, out, survivors)
-    back(out, survivors, metric.argmin(axis=0).astype(np.uint8), before.astype(np.uint8), *seeds)
-    return out

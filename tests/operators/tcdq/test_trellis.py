@@ -9,7 +9,7 @@ from operators import Key
 from operators.tcdq import reference
 from operators.tcdq.dither import UNIT, seeds
 from operators.tcdq.plan import plan_of
-from operators.tcdq.quantise import symbols
+from operators.tcdq.symbols import symbols
 from operators.tcdq.trellis import CODES, code, lanes
 
 TRELLISES = [CODES[s] for s in (4, 8, 64)]
