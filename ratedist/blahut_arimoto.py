@@ -50,6 +50,7 @@ TAIL_ROUNDS = 8
 OVER_RELAXATION = 1.5
 TAIL_FROM = 2.5  # root mean squares
 NEGLIGIBLE = 45.0  # nats
+CLIP = 600.0  # nats; exponentials beyond are as good as infinite
 BLOCK = 128  # check points worked on at a time
 
 
@@ -149,7 +150,7 @@ def _start(source: Source, distortion: float, cell_width: float) -> _State:
         if width > root:
             raise ValueError(
                 f"the distortion {distortion:g} needs more than {MAX_ENTRIES} entries; "
-                "below it use the Shannon lower bound, which is then tight"
+                "allow more distortion, or bound it with shannon_lower_bound and the Gaussian rate"
             )
     cells = source.cells(cells_edges)
     weights = (np.exp(-outputs * outputs / (2 * source.second_moment)) + 1e-6) * np.gradient(outputs)
@@ -248,16 +249,18 @@ class _Test:
         r = math.sqrt(NEGLIGIBLE / b)
         offset = np.abs(cells.centroid - self.mean)
         exponent = log_mass - b * r * r + bend * (r + offset) ** 2
-        always = wide | (bend * (r + offset) > 0.5 * b * r)
-        rest = float(np.exp(exponent[~always]).sum())
+        always = bend * (r + offset) > 0.5 * b * r
+        rest = float(np.exp(np.minimum(exponent[~always], CLIP)).sum())
+        left = np.where(wide, cells.lower, cells.centroid)
+        right = np.where(wide, cells.upper, cells.centroid)
         parts = [np.empty(0)]
         for start in range(0, y.size, BLOCK):
             at = y[start : start + BLOCK, None]
-            i = np.flatnonzero(always | ((cells.centroid > at.min() - r) & (cells.centroid < at.max() + r)))
+            i = np.flatnonzero(always | ((left < at.max() + r) & (right > at.min() - r)))
             exponent = -b * (cells.centroid[i] - at) ** 2 + bend[i] * (at - self.mean[i]) ** 2
             gap = np.maximum(np.maximum(cells.lower[i] - at, at - cells.upper[i]), 0.0)
             exponent = np.where(wide[i], -b * gap**2, exponent)
-            parts.append(np.exp(np.minimum(log_mass[i] + exponent, 600.0)).sum(axis=1) + rest)
+            parts.append(np.exp(np.minimum(log_mass[i] + exponent, CLIP)).sum(axis=1) + rest)
         return np.concatenate(parts)
 
     def log_sup(self) -> float:
@@ -280,4 +283,5 @@ class _Test:
             low, high = np.concatenate((low, middle)), np.concatenate((middle, high))
             largest = max(largest, float(middle.max(initial=0.0)))
         top = float(np.maximum(low, high).max(initial=0.0)) * math.exp(b * spacing * spacing / 4)
-        return math.log(max(largest, top))
+        bound = math.log(max(largest, top))
+        return bound if bound < CLIP - 1 else math.inf  # then clipped values prove nothing
