@@ -47,11 +47,12 @@ def check(
 
 def reproduction(subject: Subject, claim: ClaimSource, budget: Budget, seed: int, laws: Collection[str] | None) -> str:
     """One line of Python that repeats a check draw by draw (where no time limit was met)."""
-    arguments = [subject.name, f"seed={seed}", f"budget={budget!r}"]
+    named = {Budget(): "", Budget.quick(): "budget=Budget.quick()", Budget.deep(): "budget=Budget.deep()"}
+    arguments = [subject.name, f"seed={seed}", named.get(budget, f"budget={budget!r}")]
     if claim is not None:
         arguments.append(f"claim={claim!r}" if not callable(claim) else "claim=...")
     if subject.array != "torch":
         arguments.append(f'array="{subject.array}"')
     if laws is not None:
         arguments.append(f"laws={sorted(laws)!r}")
-    return f"operators.laws.check({', '.join(arguments)})"
+    return f"operators.laws.check({', '.join(filter(None, arguments))})"

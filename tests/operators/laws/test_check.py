@@ -137,6 +137,20 @@ def test_failing_input_is_shrunk_and_the_line_reproduces_it():
     assert "reproduce: operators.laws.check(" in str(report)
 
 
+def test_line_that_reproduces_is_python_for_an_operator():
+    import operators
+    from operators import laws
+
+    report = check(QSGD(levels=4), claim=Unbiased(0.001), budget=Budget.quick(), seed=13, laws=["exact-marginals"])
+    names = {"operators": operators, "QSGD": QSGD, "Unbiased": Unbiased, "Budget": Budget}
+    assert laws.check is check
+
+    again = eval(report.reproduce, names)
+
+    assert not report.ok
+    assert str(again) == str(report)
+
+
 def test_every_check_draws_afresh_unless_told_a_seed():
     first, second = (check(Identity(), budget=QUICK, laws=["zero"]) for _ in range(2))
     assert first.seed != second.seed
