@@ -95,7 +95,7 @@ def test_a_million_fuzzed_payloads(examples):
 
 @pytest.mark.parametrize("examples", CLASSES)
 def test_memory_stays_near_that_of_the_vector_and_the_payload(examples):
-    """At most 64 bytes a coordinate and 80 a payload byte, beyond what tables take once."""
+    """At most 64 bytes a coordinate and 80 a payload byte, and a megabyte for the tables of an entropy coder."""
     rng, d = random.Random(3), 4000
     for operator in examples:
         valid = sent(operator, d)
@@ -114,4 +114,4 @@ def test_memory_stays_near_that_of_the_vector_and_the_payload(examples):
             finally:
                 peak = tracemalloc.get_traced_memory()[1]
                 tracemalloc.stop()
-            assert peak < 64 * d + 80 * len(payload) + 300_000
+            assert peak < 64 * d + 80 * len(payload) + 1_000_000
