@@ -16,6 +16,8 @@ from ..theorems.pasgd_iterations import pasgd_iterations
 from ..theorems.qsparse import qsparse
 from .records import Candidate, Option, Refused, Smooth
 
+ENDLESS = 2**200  # rounds; a target that so many do not reach lies on the floor that rounding had put below it
+
 
 def theorem_for(claim: Claim, problem: Smooth, m: int) -> tuple[Bound, dict[str, float]]:
     """The Bound for a claim and the values of its symbols but eta, K and tau."""
@@ -133,14 +135,18 @@ class Search:
         return self.theorem.enclose(**at, eta=str(rate), tau=tau, K=steps)
 
     def certified(self, option: Option) -> Option:
-        """The option with the certified error, and as many more rounds as the target then needs."""
+        """The option with the certified error, and as many more rounds as the target then needs.
+
+        Raises Refused if no number of rounds reaches the target in exact arithmetic.
+        """
         assert option.eta is not None
         rounds, extra = option.rounds, 1
-        while True:
+        while extra < ENDLESS:
             error = float(self._enclosed(option.eta, option.tau, rounds * option.tau).hi)
             if self.target is None or error <= self.target:
                 return self._made(option.eta, option.tau, rounds, option.seconds / option.rounds, error)
             rounds, extra = rounds + extra, 2 * extra
+        raise Refused(self._below_floor(option.eta, error))
 
     def _why(self) -> str:
         """Which assumption fails at tau = 1."""
@@ -148,13 +154,15 @@ class Search:
         if not self._covered(tau, form):
             self._enclosed(float(self.eta or 0), tau, tau)  # raises AssumptionViolated with the numbers
         if self.target is not None:
-            floor = float(form.floor(self.eta))
-            return (
-                f"the target {self.target} is not above {floor:.6g}, what {self.theorem.name} leaves after infinitely "
-                f"many steps at eta = {self.eta}: lower eta"
-            )
+            return self._below_floor(self.eta, float(form.floor(self.eta)))
         round_s = self.runtime.seconds_per_iteration(tau=tau, bits=self.candidate.bits)
         return f"one round takes {round_s:.6g} s, more than time_s = {self.time_s}: raise the budget"
+
+    def _below_floor(self, rate: float | None, floor: float) -> str:
+        return (
+            f"the target {self.target} is not above {floor:.6g}, what {self.theorem.name} leaves after infinitely "
+            f"many steps at eta = {rate}: lower eta"
+        )
 
 
 def _whole(budget: float, each: float) -> int:

@@ -157,6 +157,15 @@ def test_infeasible_names_the_assumption_that_failed(limits, reason):
     assert isinstance(caught.value, ValueError)
 
 
+@pytest.mark.parametrize(("eta", "sigma2", "m", "target"), [(0.59, 2.3, 1, 1.357), (0.43, 2.3, 4, 0.24725)])
+def test_a_target_on_the_floor_is_refused_although_rounding_puts_it_above(eta, sigma2, m, target):
+    assert Fraction(str(eta)) * Fraction(str(sigma2)) / m >= Fraction(target)
+    assert eta * (sigma2 / m) < target
+    runtime, problem = RuntimeModel(Constant(1.0), 1.0, m=m), Smooth(gap=1.0, L=1.0, sigma2=sigma2)
+    with pytest.raises(Infeasible, match=f"the target {target} is not above .* lower eta"):
+        plan([CANDIDATES[0]], runtime=runtime, problem=problem, target=target, eta=eta)
+
+
 def test_a_decimal_learning_rate_may_sit_on_the_edge_of_the_condition():
     problem = Smooth(gap=1.0, L=10.0, sigma2=1.0)  # 0.1 * 10 is 1, though not in binary
     found = plan([CANDIDATES[0]], runtime=RUNTIME, problem=problem, target=3.0, eta=0.1)
