@@ -165,9 +165,9 @@ amplification = _row("amplification", "u", "1 + omega, second moment added by co
 # Rate-distortion limits
 nmse = _row("nmse", r"\Delta", "mean square error over the variance of the source", "1", FRACTION)
 mse = _row("mse", r"\mathrm{MSE}", "mean square error of an estimated mean", "1")
-angle = _row("angle", r"	heta", "angular slack of a covering", "rad", Domain(0, 1.5707963267948966))
+angle = _row("angle", r"\theta", "angular slack of a covering", "rad", Domain(0, 1.5707963267948966))
 tilt = _row("tilt", r"\lambda", "exponent of a static law of quantisation levels", "1")
-miss = _row("miss", r"arepsilon", "probability that the distortion exceeds its target", "1", FRACTION)
+miss = _row("miss", r"\varepsilon", "probability that the distortion exceeds its target", "1", FRACTION)
 radius = _row("radius", "r_0", "radius of a random codebook over sigma sqrt(d)", "1")
 shape = _row("shape", "b_s", "exponent of a generalised Gaussian density exp(-|x/s|^p)", "1")
 dof = _row("dof", r"\eta_t", "degrees of freedom of a Student law", "1", Domain(2))
@@ -177,4 +177,4 @@ variance_ratio = _row("variance_ratio", "r", "variance of the first component ov
 quantiser_step = _row("quantiser_step", "h", "step of a uniform quantiser over the source's standard deviation", "1")
 lattice_moment = _row("lattice_moment", r"G_\Lambda", "normalised second moment of a lattice cell", "1")
 layer_variance = _row("layer_variance", r"\sigma_l^2", "variance of one coordinate of a layer", "1")
-water_level = _row("water_level", r"	heta_w", "distortion of one coordinate in reverse water-filling", "1")
+water_level = _row("water_level", r"\theta_w", "distortion of one coordinate in reverse water-filling", "1")

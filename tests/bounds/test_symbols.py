@@ -14,7 +14,8 @@ from bounds.symbols import COUNT, FRACTION, NONNEGATIVE, POSITIVE, REAL, Domain
 def test_a_row_explains_its_symbol(name):
     row = symbols.TABLE[name]
     assert row.symbol.name == name
-    assert row.latex
+    assert row.latex.isascii()
+    assert row.latex.isprintable()  # an escape such as backslash-t, eaten on the way, leaves a control character
     assert row.meaning
     assert row.unit
     assert symbols.notation(row.symbol) is row
