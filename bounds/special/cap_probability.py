@@ -191,13 +191,14 @@ def _ball_integral(alpha: Any, complement: Any, a: Any) -> Any:
     """J = int_0^inf e^-s (1 - alpha e^(-s/a))^(-1/2) ds, the tail included."""
     from flint import acb, arb, ctx
 
-    cut = math.ceil(0.7 * ctx.prec)  # e^-cut is below 2^-prec
+    goal = 3 * ctx.prec // 5  # bits; the rest of the working precision covers cancellation
+    cut = math.ceil(0.7 * goal)  # e^-cut is below 2^-goal
 
     def integrand(s: Any, analytic: bool) -> Any:
         root = (complement - alpha * (-s / a).expm1()).rsqrt(analytic=analytic)
         return (-s).exp() * root
 
-    head = acb.integral(integrand, 0, cut).real
+    head = acb.integral(integrand, 0, cut, rel_tol=arb(2) ** -goal).real
     tail = (-arb(cut)).exp() * (complement - alpha * (-arb(cut) / a).expm1()).rsqrt()
     return head + tail.union(arb(0))  # the root decreases in s: 0 <= rest <= tail
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
@@ -106,6 +106,14 @@ def test_converse_never_exceeds_what_random_codes_achieve(d, nmse, miss):
         assert limits.gaussian_block_miss(
             bits=necessary * (1 - 1e-9), d=d, nmse=nmse, radius=math.sqrt(1 - nmse)
         ) >= miss * (1 - 1e-6)
+
+
+@settings(max_examples=40)
+@given(st.integers(2, 500), st.floats(0.05, 0.9), st.floats(0, 2), st.floats(0, 2))
+def test_more_bits_never_miss_more_often(d, nmse, first, second):
+    low, high = sorted((first * d, second * d))
+    misses = limits.gaussian_block_miss(bits=np.array([low, high]), d=d, nmse=nmse, radius=math.sqrt(1 - nmse))
+    assert misses[1] <= misses[0] + 1e-12
 
 
 def test_random_code_probability_is_not_certified():
