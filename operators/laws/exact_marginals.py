@@ -9,7 +9,7 @@ import numpy as np
 from bounds.claims import Unbiased
 
 from .eprocess import SLACK
-from .examples import Example, at_the_ends, drawn, structured
+from .examples import REACHED, WITNESS, Example, at_the_ends, drawn, structured, witnesses
 from .law import Context, Law, Undecided, Violation, second_moment
 from .marginals import Marginals, marginals
 from .subject import Subject
@@ -33,9 +33,11 @@ class ExactMarginals(Law):
         return reason
 
     def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
-        """Structured and drawn vectors of at most 64 coordinates, and the ends of the claims' range."""
+        """Witnesses, structured and drawn vectors of at most 65 coordinates, and the ends of the claims' range."""
         rng = context.rng(self.name)
-        for d in (size for size in context.budget.sizes if size <= 65):
+        sizes = [size for size in context.budget.sizes if size <= 65]
+        yield from witnesses(subject.target, sizes)
+        for d in sizes:
             yield from structured(d)
             yield from at_the_ends(d)
             yield from drawn(d, min(context.budget.drawn, 5), rng)
@@ -55,6 +57,8 @@ class ExactMarginals(Law):
         least, most = np.sqrt(max(seen - doubt, 0) / norm2), np.sqrt((seen + doubt) / norm2)
         if least > np.sqrt(s2) + 2 * SLACK:
             raise Violation(f"E|C(x) - x|^2 = {seen / norm2:.8g} |x|^2 exactly; claimed at most {s2:.8g}")
+        if example.name.startswith(WITNESS) and most < np.sqrt(REACHED * s2) - 2 * SLACK:
+            raise Violation(f"E|C(x) - x|^2 = {seen / norm2:.8g} |x|^2 exactly; said to reach {s2:.8g} here")
         if claim.tight and most < np.sqrt(s2) - 2 * SLACK:  # type: ignore[union-attr]
             raise Violation(f"E|C(x) - x|^2 = {seen / norm2:.8g} |x|^2 exactly; claimed equal to {s2:.8g} for every x")
 

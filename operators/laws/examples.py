@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
 LARGEST, SMALLEST = 2.0**100, 2.0**-126  # the range of max|x| in which claims hold
+
+WITNESS = "declared witness"
+REACHED = 0.95  # share of the claimed constant that must be reached at a declared witness
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +66,16 @@ def at_the_ends(d: int) -> Iterator[Example]:
     shape = np.where(np.arange(d) == 0, 1.0, -0.375)
     yield _example("largest magnitude 2^100", LARGEST * shape)
     yield _example("largest magnitude 2^-126", SMALLEST * shape)
+
+
+def witnesses(target: Any, sizes: Iterable[int]) -> Iterator[Example]:
+    """The vectors at which a subject says that its constant is reached (``witness(d)``)."""
+    if not hasattr(target, "witness"):
+        return
+    for d in sizes:
+        x = target.witness(d)
+        if x is not None:
+            yield Example(f"{WITNESS}, d = {d}", np.asarray(x, np.float32))
 
 
 def _example(name: str, x: np.ndarray) -> Example:

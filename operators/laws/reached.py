@@ -7,13 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from .eprocess import ShortfallBets
-from .examples import Example
+from .examples import REACHED, WITNESS, Example, witnesses
 from .law import Context, Law, Undecided, Violation, second_moment
 from .subject import Subject
 from .unbiasedness import count, statistical_examples
 
-SHARE = 0.95  # of the claimed constant that must be reached
-WITNESS = "declared witness"
 LOOSE = 0.5
 
 
@@ -35,12 +33,7 @@ class Reached(Law):
 
     def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
         """The witnesses that the subject declares, then the vectors of the statistical laws."""
-        witness = getattr(subject.target, "witness", None)
-        if witness is not None:
-            for d in context.budget.drawn_sizes:
-                x = witness(d)
-                if x is not None:
-                    yield Example(f"{WITNESS}, d = {d}", np.asarray(x, np.float32))
+        yield from witnesses(subject.target, context.budget.drawn_sizes)
         yield from statistical_examples(context)
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
@@ -53,7 +46,7 @@ class Reached(Law):
         if not tight and not example.name.startswith(WITNESS):
             raise Undecided("the claim is not said to be tight, and the subject declares no witness")
         examples = count(context) + len(context.budget.drawn_sizes)
-        bets = ShortfallBets((1.0 if tight else SHARE) * s2, (16 + 4 * example.d) * s2)
+        bets = ShortfallBets((1.0 if tight else REACHED) * s2, (16 + 4 * example.d) * s2)
         level = context.level(examples)
         total, n = 0.0, 0
         for errors, _ in context.draws(subject, example):

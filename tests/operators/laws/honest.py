@@ -31,13 +31,9 @@ class Dithering(TextOperator):
     def claim(self, d: int) -> Claim:
         return Unbiased(math.sqrt(d) / self.s - 1 if 2 * self.s <= math.sqrt(d) else d / (4 * self.s**2))
 
-    def witness(self, d: int) -> np.ndarray:
-        """Where the constant is reached: equal magnitudes, or, below 4 s^2 coordinates, all levels at one half."""
-        if 2 * self.s <= math.sqrt(d):
-            return np.ones(d)
-        halves = (2 * self.s) ** 2 / d
-        n = min(d, round(4 * self.s**2 / 9)) if halves > 4 else 0
-        return np.where(np.arange(d) < max(n, 1), 1.0, 0.0) if n else np.ones(d)
+    def witness(self, d: int) -> np.ndarray | None:
+        """Equal magnitudes reach the first of the two constants."""
+        return np.ones(d) if 2 * self.s <= math.sqrt(d) else None
 
     def bits(self, d: int) -> Size:
         return Size(worst_case=32 + d * (2 + self.width))
