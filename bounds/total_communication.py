@@ -22,6 +22,7 @@ import numpy as np
 from .bound import Bound, Side, Status
 from .catalogue import all_bounds
 from .claims import Claim, Contractive, NoClaim, Unbiased
+from .runtime.checks import nonnegative, positive_integer
 
 SMALLEST = sys.float_info.min  # stands for omega = 0 and alpha = 0, where the rates are continuous
 GRID_POINTS = 1000
@@ -85,10 +86,11 @@ def total_bits(
     theorem (kappa, m, epsilon, L, gap ...), which broadcast.
     dense_bits : of an uncompressed message, for methods that send one with probability ``sync_probability``; unless
     given that probability is bits/dense_bits, at which both kinds of message cost alike.
-    Raises ValueError for an unknown method, an unsuited claim, or a recalled theorem without ``allow_recalled``.
+    Raises ValueError for an unknown method, an unsuited claim, negative bits, or a recalled theorem without
+    ``allow_recalled``.
     """
     bound = _theorem(method, allow_recalled)
-    return _total(bound, level_of(bound, claim), bits, dense_bits, problem)
+    return _total(bound, level_of(bound, claim), nonnegative("bits", bits), dense_bits, problem)
 
 
 def subsampled(claim: Unbiased, bits: float, fraction: float, *, overhead_bits: float = 0) -> tuple[Unbiased, float]:
@@ -108,8 +110,9 @@ def merit(claim: Unbiased, bits: float, d: int, *, m: int = 1) -> float:
     """(1 + omega/m) bits/d: bits a coordinate, relative to steps, where the condition number dominates.
 
     No unbiased operator is below 1/(2 m ln 2), the limit of the information bound for large omega.
+    Raises ValueError for negative bits or unless d and m are integers >= 1.
     """
-    return (1 + claim.omega / m) * bits / d
+    return (1 + claim.omega / positive_integer("m", m)) * nonnegative("bits", bits) / positive_integer("d", d)
 
 
 def best_merit(claim: Unbiased, bits: float, d: int, *, m: int, overhead_bits: float = 0) -> tuple[float, float]:
@@ -120,6 +123,7 @@ def best_merit(claim: Unbiased, bits: float, d: int, *, m: int, overhead_bits: f
     omega grows as sqrt(m) and the total falls as 1/m, until the overhead dominates.  Without overhead the infimum
     A/(m d) is reached only as omega grows without bound: (inf, A/(m d)), or the operator itself for m = 1.
     """
+    m, d = positive_integer("m", m), positive_integer("d", d)
     spread = (1 + claim.omega) * (bits - overhead_bits)
     if m > 1 and overhead_bits == 0:
         return float("inf"), spread / (m * d)

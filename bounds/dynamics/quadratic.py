@@ -24,8 +24,10 @@ class Quadratic:
         for name in ("eigenvalues", "start", "noise"):
             object.__setattr__(self, name, np.asarray(getattr(self, name), float))
         shapes = (self.eigenvalues.shape, self.start.shape, self.noise.shape)
-        if self.eigenvalues.ndim != 1 or len(set(shapes)) != 1:
-            raise ValueError(f"eigenvalues, start and noise must share one shape (d,); got {shapes}")
+        if self.eigenvalues.ndim != 1 or len(set(shapes)) != 1 or self.eigenvalues.size == 0:
+            raise ValueError(f"eigenvalues, start and noise must share one shape (d,), d >= 1; got {shapes}")
+        if not all(np.all(np.isfinite(getattr(self, name))) for name in ("eigenvalues", "start", "noise")):
+            raise ValueError(f"eigenvalues, start and noise must be finite; got {self}")
         if self.eigenvalues.min() < 0 or self.eigenvalues.max() <= 0:
             raise ValueError(f"eigenvalues must be >= 0 with one positive; got {self.eigenvalues}")
         if self.noise.min() < 0:

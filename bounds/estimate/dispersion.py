@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..interval import Interval
+from ..runtime.checks import positive_integer
 from .estimate import Estimate, finite_vector, mean_estimate
 
 
@@ -64,8 +65,9 @@ def variance_from_dispersion(
 def momentum_spread(momentum: float, tau: int) -> float:
     """S_tau = sum_{j <= tau} ((1 - beta^j)/(1 - beta))^2: displacement variance of tau steps per eta^2 sigma^2.
 
-    tau without momentum.  0 <= momentum < 1, else ValueError.
+    tau without momentum.  0 <= momentum < 1 and an integer tau >= 1, else ValueError.
     """
+    tau = positive_integer("tau", tau)
     if not 0 <= momentum < 1:
         raise ValueError(f"momentum must satisfy 0 <= beta < 1; got momentum = {momentum}")
     gain = np.cumsum(momentum ** np.arange(tau))  # (1 - beta^j)/(1 - beta), j = 1..tau
@@ -75,8 +77,10 @@ def momentum_spread(momentum: float, tau: int) -> float:
 def deflation(eta_lambda: float, tau: int) -> float:
     """(1 - a^tau)/(tau (1 - a)) with a = (1 - eta lambda)^2: measured over true variance in one eigendirection.
 
-    Decreases on 0 <= eta_lambda <= 1, so that its value at eta L is the worst.  Raises ValueError outside.
+    Decreases on 0 <= eta_lambda <= 1, so that its value at eta L is the worst.  Raises ValueError outside, or
+    unless tau is an integer >= 1.
     """
+    tau = positive_integer("tau", tau)
     if not 0 <= eta_lambda <= 1:
         raise ValueError(f"eta_lambda must lie in [0, 1]; got {eta_lambda}")
     return float(((1 - eta_lambda) ** (2 * np.arange(tau))).mean())

@@ -72,8 +72,10 @@ def _check_arguments(
         raise ValueError("a Conditioned problem takes target < 1 and neither time_s nor eta, which its theorem sets")
     if isinstance(problem, Conditioned) and problem.method not in conditioned_methods():
         raise ValueError(f"method must be one of {', '.join(conditioned_methods())}; got {problem.method!r}")
-    if isinstance(problem, Smooth) and not (problem.gap > 0 and problem.L > 0 and problem.sigma2 >= 0):
-        raise ValueError(f"a Smooth problem needs gap > 0, L > 0 and sigma2 >= 0; got {problem}")
+    if isinstance(problem, Smooth) and not (
+        0 < problem.gap < math.inf and 0 < problem.L < math.inf and 0 <= problem.sigma2 < math.inf
+    ):
+        raise ValueError(f"a Smooth problem needs gap > 0, L > 0 and sigma2 >= 0, all finite; got {problem}")
 
 
 def _option(

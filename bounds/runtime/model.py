@@ -20,7 +20,8 @@ class RuntimeModel:
     delay_s : fixed time of one averaging in seconds, or a Law of it, of which only the mean enters.
     communication : adds the time of moving the message; needs ``bits`` in every question.
     m : number of workers, unless given in the question.
-    By renewal a run of T seconds makes about T/c(tau) local steps.  Raises ValueError for a negative delay.
+    By renewal a run of T seconds makes about T/c(tau) local steps.  Raises ValueError for a negative delay, TypeError
+    for a step that is no StepTime.
     """
 
     step: StepTime
@@ -29,6 +30,8 @@ class RuntimeModel:
     m: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.step, StepTime):
+            raise TypeError(f"step must be a law of step times; got {self.step!r}: write Constant({self.step!r})")
         if not isinstance(self.delay_s, Law):
             nonnegative("delay_s", self.delay_s)
         if self.m is not None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
+from ..runtime.checks import nonnegative
 from ..tau.integer import tau_cap
 from .schedule import Observation, Schedule, State, ceil_up, check_tau
 
@@ -57,8 +58,9 @@ class AdaComm(Schedule):
             raise ValueError(f"interval_s must be finite and > 0; got interval_s = {self.interval_s}")
         if self.gamma is not None and not 0 < self.gamma < 1:
             raise ValueError(f"gamma must satisfy 0 < gamma < 1; got gamma = {self.gamma} (None for the basic rule)")
-        if self.eta_exponent < 0:
-            raise ValueError(f"eta_exponent must be >= 0; got eta_exponent = {self.eta_exponent}")
+        nonnegative("eta_exponent", self.eta_exponent)
+        if not math.isfinite(self.loss_inf):
+            raise ValueError(f"loss_inf must be finite; got loss_inf = {self.loss_inf}")
         if self.cap is not None:
             check_tau("cap", self.cap)
         if self.L is not None and not 0 < self.L < math.inf:

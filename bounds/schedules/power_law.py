@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import final
 
+from ..runtime.checks import nonnegative
 from .schedule import Observation, Schedule, State, ceil_up, check_tau
 
 
@@ -79,5 +79,4 @@ def increasing_converges(*, eta_exponent: float, tau_exponent: float) -> bool:
 
 def _check(tau_0: int, exponent: float) -> None:
     check_tau("tau_0", tau_0)
-    if not 0 <= exponent < math.inf:
-        raise ValueError(f"exponent must be finite and >= 0; got exponent = {exponent}")
+    nonnegative("exponent", exponent)

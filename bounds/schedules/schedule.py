@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+from ..runtime.checks import positive_integer
+
 
 @dataclass(frozen=True)
 class Observation:
@@ -28,8 +30,11 @@ class Observation:
 
     def __post_init__(self) -> None:
         for field, kind in (("time_s", float), ("step", int), ("eta", float), ("loss", float), ("steps_left", int)):
-            if getattr(self, field) is not None:
-                object.__setattr__(self, field, kind(getattr(self, field)))  # plain numbers keep states serialisable
+            given = getattr(self, field)
+            if given is not None:
+                object.__setattr__(self, field, kind(given))  # plain numbers keep states serialisable
+                if kind is int and getattr(self, field) != given:
+                    raise ValueError(f"{field} must be a whole number; got {field} = {given}")
         if not 0 <= self.time_s < math.inf:
             raise ValueError(f"time_s must be finite and >= 0; got time_s = {self.time_s}")
         if not 0 < self.eta < math.inf:
@@ -87,7 +92,5 @@ def ceil_up(value: float) -> int:
 
 
 def check_tau(name: str, tau: int) -> int:
-    """tau if it is an integer >= 1.  Raises ValueError otherwise."""
-    if int(tau) != tau or tau < 1:
-        raise ValueError(f"{name} must be an integer >= 1; got {name} = {tau}")
-    return int(tau)
+    """tau if it is an integer >= 1.  Raises ValueError otherwise, also for a whole float: tau counts."""
+    return positive_integer(name, tau)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+from ..runtime.checks import nonnegative
 from .schedule import Observation, Schedule, State, check_tau
 
 
@@ -29,8 +30,7 @@ class StlSgd(Schedule):
 
     def __post_init__(self) -> None:
         check_tau("tau_0", self.tau_0)
-        if self.exponent < 0:
-            raise ValueError(f"exponent must be >= 0; got exponent = {self.exponent}")
+        nonnegative("exponent", self.exponent)
 
     def init(self) -> StlSgdState:
         """No learning rate seen."""

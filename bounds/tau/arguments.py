@@ -14,11 +14,15 @@ def exact_arguments(rule: str, **values: Any) -> dict[str, Fraction]:
 
     Raises ValueError with the rule of the first value outside its domain, TypeError for what is no number.
     """
-    at = {name: exact(value) for name, value in values.items()}
-    for name, value in at.items():
+    at = {}
+    for name, value in values.items():
         domain = TABLE[name].domain
-        if not domain.contains(value):
-            raise ValueError(f"{rule} needs {domain.text(name)}; got {name} = {values[name]}")
+        try:
+            at[name] = exact(value)
+        except ValueError:  # nan, infinite, or a string that is no number
+            raise ValueError(f"{rule} needs {domain.text(name)}; got {name} = {value}") from None
+        if not domain.contains(at[name]):
+            raise ValueError(f"{rule} needs {domain.text(name)}; got {name} = {value}")
     return at
 
 

@@ -211,6 +211,7 @@ def test_planning_is_pure():
         ({"target": None}, "give either target or time_s"),
         ({"target": -1.0}, "target must be finite and > 0; got target = -1.0"),
         ({"problem": Smooth(0.0, 1.0, 1.0)}, "gap > 0"),
+        ({"problem": Smooth(1.0, math.inf, 1.0)}, "all finite; got Smooth.*L=inf"),
         ({"problem": Conditioned(), "eta": 0.1}, "neither time_s nor eta"),
         ({"problem": Conditioned(method="marina")}, "method must be one of .*diana.*; got 'marina'"),
         ({"runtime": RuntimeModel(Constant(0.0), 1.0, m=2)}, "mean step time > 0; got 0.0"),

@@ -174,3 +174,12 @@ def test_unsuited_requests_are_refused_with_a_reason():
     with pytest.raises(ValueError, match="0 < lower < upper"):
         best_level("diana", lambda w: w, lower=2.0, upper=1.0, **PROBLEM)
     assert total_bits("adiana", Unbiased(1.0), 1.0, allow_recalled=True, **PROBLEM).status is Status.RECALLED
+
+
+def test_impossible_counts_and_lengths_are_refused():
+    with pytest.raises(ValueError, match="bits must be finite and >= 0; got bits = -32"):
+        total_bits("diana", Unbiased(1.0), -32, **PROBLEM)
+    with pytest.raises(ValueError, match="m must be an integer >= 1; got m = 0"):
+        merit(Unbiased(1.0), 32, D, m=0)
+    with pytest.raises(ValueError, match="m must be an integer >= 1; got m = 0"):
+        best_merit(Unbiased(1.0), 32, D, m=0)

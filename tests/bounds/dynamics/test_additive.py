@@ -67,3 +67,11 @@ def test_stationary_value_is_the_limit_and_infinite_when_unstable():
     late = additive.squared_gradient(problem, eta=0.3, m=2, k=20_000)
     assert additive.stationary_squared_gradient(problem, eta=0.3, m=2) == pytest.approx(late, rel=1e-12)
     assert additive.stationary_squared_gradient(problem, eta=2.0, m=2) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"), [(([], [], []), "d >= 1"), (([1.0], [float("nan")], [1.0]), "must be finite")]
+)
+def test_a_problem_without_coordinates_or_numbers_is_refused(arrays, message):
+    with pytest.raises(ValueError, match=message):
+        Quadratic(*arrays)

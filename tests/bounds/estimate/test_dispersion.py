@@ -110,6 +110,7 @@ def test_one_synchronisation_gives_a_value_but_no_interval():
     [
         ({"m": 1}, "m >= 2"),
         ({"eta": 0.0}, "eta > 0"),
+        ({"tau": 4.5}, "tau must be an integer >= 1; got tau = 4.5"),
         ({"momentum": 1.0}, "0 <= beta < 1; got momentum = 1.0"),
         ({"dispersions": [-1.0]}, "dispersions must be >= 0; got -1.0"),
         ({"eta_L": 1.5}, r"eta_lambda must lie in \[0, 1\]; got 1\.5"),
@@ -120,3 +121,9 @@ def test_bad_input_is_refused(change, message):
     at = {"dispersions": [1.0, 2.0], "m": 4, "eta": 0.1, "tau": 4} | change
     with pytest.raises(ValueError, match=message):
         variance_from_dispersion(at.pop("dispersions"), **at)
+
+
+def test_no_step_has_neither_spread_nor_deflation():
+    for function in (momentum_spread, deflation):
+        with pytest.raises(ValueError, match="tau must be an integer >= 1; got tau = 0"):
+            function(0.5, 0)

@@ -63,3 +63,8 @@ def test_messages_of_unequal_length_are_listed():
     model = RuntimeModel(Constant(1.0), communication=ParameterServer(0.0, 1e6), m=3)
     unequal = model.seconds_per_iteration(tau=2, bits=[8e6, 16e6, 24e6])
     assert unequal == pytest.approx(1 + (1 + 2 + 3 + 3 * 3) / 2)
+
+
+def test_a_step_time_must_be_a_law():
+    with pytest.raises(TypeError, match=r"law of step times; got 1\.5: write Constant\(1\.5\)"):
+        RuntimeModel(1.5)

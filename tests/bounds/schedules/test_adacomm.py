@@ -84,7 +84,12 @@ def test_inside_an_interval_no_loss_is_needed_but_at_its_start_it_is():
         ({"tau_0": 0, "interval_s": 1.0}, "tau_0 must be an integer >= 1; got tau_0 = 0"),
         ({"tau_0": 5, "interval_s": 0.0}, "interval_s must be finite and > 0"),
         ({"tau_0": 5, "interval_s": 1.0, "gamma": 1.0}, "0 < gamma < 1; got gamma = 1.0"),
-        ({"tau_0": 5, "interval_s": 1.0, "eta_exponent": -0.5}, "eta_exponent must be >= 0"),
+        (
+            {"tau_0": 5, "interval_s": 1.0, "eta_exponent": -0.5},
+            "eta_exponent must be finite and >= 0; got eta_exponent = -0.5",
+        ),
+        ({"tau_0": 5, "interval_s": 1.0, "eta_exponent": float("nan")}, "eta_exponent must be finite and >= 0"),
+        ({"tau_0": 5, "interval_s": 1.0, "loss_inf": float("nan")}, "loss_inf must be finite; got loss_inf = nan"),
         ({"tau_0": 5, "interval_s": 1.0, "L": 0.0}, "L must be finite and > 0"),
         ({"tau_0": 5, "interval_s": 1.0, "cap": 0}, "cap must be an integer >= 1"),
     ],

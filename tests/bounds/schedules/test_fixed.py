@@ -15,6 +15,7 @@ def test_fixed_is_fixed():
     assert taus(Fixed(9), [0.1, 0.5, 0.01]) == [9, 9, 9]
 
 
-def test_zero_steps_are_refused():
-    with pytest.raises(ValueError, match="tau must be an integer >= 1; got tau = 0"):
-        Fixed(0)
+@pytest.mark.parametrize("tau", [0, 2.0, float("nan")])
+def test_what_counts_no_steps_is_refused(tau):
+    with pytest.raises(ValueError, match=f"tau must be an integer >= 1; got tau = {tau}"):
+        Fixed(tau)

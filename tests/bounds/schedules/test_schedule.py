@@ -78,6 +78,7 @@ def test_shared_loss_does_not_depend_on_the_order_of_ranks():
         ({"eta": 0.0}, "eta must be finite and > 0"),
         ({"time_s": -1.0}, "time_s must be finite and >= 0"),
         ({"step": -1}, "step must be >= 0"),
+        ({"step": 1.7}, "step must be a whole number; got step = 1.7"),
         ({"steps_left": -1}, "steps_left must be >= 0"),
     ],
 )

@@ -16,6 +16,7 @@ def test_stagewise_rule_doubles_when_the_rate_halves():
     assert taus(StlSgd(8, exponent=0.5), [0.4, 0.2, 0.1]) == [8, 11, 16]
 
 
-def test_a_negative_exponent_is_refused():
-    with pytest.raises(ValueError, match="exponent must be >= 0; got exponent = -1"):
-        StlSgd(1, exponent=-1)
+@pytest.mark.parametrize("exponent", [-1.0, float("nan")])
+def test_an_exponent_that_is_no_number_from_zero_on_is_refused(exponent):
+    with pytest.raises(ValueError, match=f"exponent must be finite and >= 0; got exponent = {exponent}"):
+        StlSgd(1, exponent=exponent)

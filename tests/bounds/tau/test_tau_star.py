@@ -72,5 +72,11 @@ def test_wrong_sign_is_refused_with_the_rule():
         tau_star(**(AT | {"eta": 0}))
 
 
+@pytest.mark.parametrize("gap", [math.nan, math.inf, "much"])
+def test_what_is_no_number_is_refused_with_its_name(gap):
+    with pytest.raises(ValueError, match=f"tau_star needs 0 <= gap, finite; got gap = {gap}"):
+        tau_star(**(AT | {"gap": gap}))
+
+
 def test_latex_shows_the_square_root():
     assert tau_star(**AT).latex().startswith(r"\tau^* = \sqrt{\frac{2 D \Delta F}")
