@@ -18,6 +18,8 @@ import argparse
 import json
 import math
 import os
+import platform
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +32,7 @@ sys.path[:] = [
 for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
+import numba
 import numpy as np
 import torch
 
@@ -245,6 +248,19 @@ def records() -> Iterator[dict[str, Any]]:
                 }
 
 
+def environment() -> dict[str, Any]:
+    """What the numbers depend on; seeds are in the code."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return {
+        "commit": commit.stdout.strip() or None,
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "torch": torch.__version__,
+        "numba": numba.__version__,
+    }
+
+
 # -- speed -------------------------------------------------------------------------------------------------------
 def best_ns(call: Callable[[], Any], d: int, repeats: int = 7) -> float:
     """Least processor time a coordinate, after one call that warms up."""
@@ -336,5 +352,6 @@ if __name__ == "__main__":
     if arguments.figure:
         draw(arguments.figure)
     else:
+        print(json.dumps(environment()), flush=True)
         for record in speed() if arguments.speed else records():
             print(json.dumps(record), flush=True)
