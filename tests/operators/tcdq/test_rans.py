@@ -96,3 +96,20 @@ def test_damaged_payloads_are_refused_or_finite():
 @pytest.mark.slow
 def test_a_million_damaged_payloads_neither_crash_nor_hang():
     assert fuzz(1_000_000, 1) > 800_000
+
+
+@pytest.mark.parametrize("omega", [0.01, 1e-5])
+def test_damaged_models_are_refused_or_finite(omega):
+    """Random bytes within the model field of an honest message, which then hardly ever ends where it began."""
+    plan, rng = plan_of(1030, omega, 8), np.random.default_rng(5)
+    honest = codec.encode(rng.standard_t(1.5, 1030).astype(np.float32), plan, SEEDS)
+    end = codec.read_model(honest.tobytes(), plan)[1]
+    refused = 0
+    for _ in range(150):
+        payload = honest.copy()
+        payload[rng.integers(4, end)] = rng.integers(256)
+        try:
+            assert np.isfinite(codec.decode(payload, 8 * payload.size, plan, SEEDS)).all()
+        except CorruptMessage:
+            refused += 1
+    assert refused > 100
