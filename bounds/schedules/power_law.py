@@ -70,11 +70,11 @@ class Decreasing(Schedule):
 def increasing_converges(*, eta_exponent: float, tau_exponent: float) -> bool:
     """Whether Theorem 3 drives the gradient to zero for eta_r = c r^-a and tau_r = r^b, given a small enough c.
 
-    a - b <= 1 makes sum eta tau infinite, 2a - b > 1 and 3a - 2b > 1 make sum eta^2 tau and sum eta^3 tau^2 finite,
-    and b <= a keeps eta tau bounded, as Theorem 1's condition demands in every round.
+    a = eta_exponent, b = tau_exponent; the conditions are those of ``power_schedule_converges``.
     """
-    a, b = eta_exponent, tau_exponent
-    return a - b <= 1 and 2 * a - b > 1 and 3 * a - 2 * b > 1 and b <= a
+    from ..theorems.pasgd_variable import power_schedule_converges
+
+    return power_schedule_converges(eta_exponent, tau_exponent)
 
 
 def _check(tau_0: int, exponent: float) -> None:

@@ -35,5 +35,6 @@ pasgd_compressed_runtime = Bound(
             "150 s at 1.5 s per step are the 100 steps of .2 + .175 + .03, by hand",
         ),
     ),
+    note="time_s is a whole number of rounds; otherwise insert the time of the finished rounds.",
     latex_name=r"\frac1K\sum_k E\|\nabla F(\bar x_k)\|^2",
 )

@@ -69,9 +69,9 @@ def schedule_sums(eta: Sequence[float], tau: Sequence[int], *, L: float) -> dict
 
 
 def power_schedule_converges(a: float, b: float) -> bool:
-    """Whether eta_r = r^-a, tau_r = r^b makes the bound tend to 0 (up to rounding tau_r and scaling eta_r).
+    """Whether Theorem 3 drives the gradient to 0 for eta_r = c r^-a, tau_r = r^b, given a small enough c.
 
     The integral test on the three sums: a - b <= 1 lets the first diverge, 2a - b > 1 and 3a - 2b > 1 let the
-    others converge.
+    others converge; b <= a keeps eta tau, and so the load of every round, bounded.
     """
-    return a - b <= 1 and 2 * a - b > 1 and 3 * a - 2 * b > 1
+    return a - b <= 1 and 2 * a - b > 1 and 3 * a - 2 * b > 1 and b <= a

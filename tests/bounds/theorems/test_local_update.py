@@ -284,11 +284,27 @@ def test_power_schedule_rule_agrees_with_the_sums(a, b, converges):
     assert (grows == [True, False, False]) is converges
 
 
+def test_power_schedule_whose_load_grows_is_not_covered_however_small_its_rates():
+    r = np.arange(1, 200_001, dtype=float)
+    sums = schedule_sums(1e-3 * r**-2.0, r**2.4, L=1.0)  # all three sums behave, the load does not
+    assert sums["worst_load"] > schedule_sums(1e-3 * r[:1000] ** -2.0, r[:1000] ** 2.4, L=1.0)["worst_load"] * 10
+    assert power_schedule_converges(2.0, 2.4) is False
+
+
 def test_schedule_sums_refuse_a_schedule_that_is_none():
     with pytest.raises(ValueError, match="one eta and one tau per round"):
         schedule_sums([0.1], [1, 2], L=1.0)
     with pytest.raises(ValueError, match="eta > 0 and tau >= 1"):
         schedule_sums([0.1], [0], L=1.0)
+
+
+@pytest.mark.parametrize("bound", [theorems.pasgd_runtime, theorems.pasgd_compressed_runtime], ids=lambda b: b.name)
+def test_bounds_in_seconds_say_that_they_count_finished_rounds(bound):
+    problem, at = Quadratic([1.0], [1.0], [0.0]), {"m": 1, "tau": 1, "step_s": 1, "delay_s": 0, "omega": 1e-9}
+    one_step = additive.mean_squared_gradient(problem, eta=0.99, m=1, K=1)
+    assert bound(**arguments(bound, problem, eta=0.99, time_s=1.0, **at)) >= one_step
+    assert bound(**arguments(bound, problem, eta=0.99, time_s=1.5, **at)) < one_step  # half a step is none
+    assert "whole number of rounds" in bound.note
 
 
 def test_pasgd_best_runtime_is_the_minimum_over_the_period():
