@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -65,9 +66,11 @@ def study(runs: Iterable[int], seed: int, processes: int) -> Iterator[dict[str, 
 def summary(records: list[dict[str, object]], seed: int) -> dict[str, object]:
     """Totals, and the most alarms that a correct kit may have raised at the quantile."""
     allowed = int(binom.ppf(QUANTILE, len(records), BUDGET.false_alarm))
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     seconds = sorted(float(str(r["seconds"])) for r in records)
     return {
-        "command": f"nice python docs/studies/false_alarms.py --runs {len(records)} --seed {seed}",
+        "command": f"nice python docs/studies/false_alarms.py --runs {max(int(str(r['run'])) for r in records) + 1} "
+        f"--seed {seed} --out false_alarms.jsonl --summary docs/data/false_alarms.json",
         "runs": len(records),
         "level_per_run": BUDGET.false_alarm,
         "laws": list(STATISTICAL),
@@ -77,6 +80,7 @@ def summary(records: list[dict[str, object]], seed: int) -> dict[str, object]:
         "alarms_by_operator": dict(Counter(str(r["operator"]) for r in records if r["alarms"])),
         "median_seconds_a_run": seconds[len(seconds) // 2] if seconds else None,
         "seed": seed,
+        "commit": commit.stdout.strip(),
         "python": platform.python_version(),
         "numpy": version("numpy"),
         "torch": version("torch"),

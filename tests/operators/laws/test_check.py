@@ -18,7 +18,7 @@ from .mutants import MUTANTS
 
 QUICK = Budget.quick().untimed()
 DRAWING = Budget(draws=1500, sizes=(1, 9, 65), drawn_sizes=(1, 8)).untimed()
-SMALL = Budget(draws=100, evaluations=128, sizes=(1, 2, 9), drawn_sizes=(2,), drawn=1, search=5, large=70_000)
+SMALL = Budget(draws=100, evaluations=128, sizes=(1, 2, 9), drawn_sizes=(2,), drawn=1, search=5, large=300)
 SHRINKING = next(m.wrong for m in MUTANTS if m.what == "2 % shrink")
 
 

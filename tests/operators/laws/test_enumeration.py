@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from operators import Key
-from operators.laws.enumeration import _outcomes
-from operators.laws.law import Undecided
+from operators.laws import Budget, Outcome
+from operators.laws.enumeration import Enumeration, _outcomes
+from operators.laws.examples import Example
+from operators.laws.law import Context, Undecided
 from operators.laws.subject import Subject
 from operators.laws.tape import Controlled
 from operators.random import bits32, uniform
@@ -86,3 +88,12 @@ def test_continuous_randomness_is_left_undecided():
 def test_keys_do_not_matter_to_an_enumeration():
     assert Key(1) != Key(2)
     assert np.array_equal(outcomes(RandomK()), outcomes(RandomK()))
+
+
+def test_a_rare_outcome_that_was_never_seen_is_not_mistaken_for_a_bias():
+    """Level 1 of 0.9 % probability: the enumeration must allow for it.  n = 60 seeds, level 1e-6 each."""
+    law = Enumeration()
+    example = Example("rare", np.array([0.009, 1.0], np.float32))
+    for seed in range(60):
+        outcome, text = law.judge(Subject(Dithering(s=1)), example, Context(Budget.quick(), seed, parts=7))
+        assert outcome is not Outcome.FAIL, text
