@@ -21,11 +21,12 @@ M0, M1 = 0xD2511F53, 0xCD9E8D57
 W0, W1 = 0x9E3779B9, 0xBB67AE85
 ROUNDS = 10
 _MASK = 0xFFFFFFFF
+_MASK64 = 0xFFFFFFFFFFFFFFFF
 _ABSENT = 1 << 64  # stands for "no rank" when a key is hashed
 
 
 def philox4x32(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[int, int, int, int]:
-    """One block in plain Python: four 32-bit words from a 128-bit counter and a 64-bit key."""
+    """One block in plain Python, the reference: four 32-bit words from a 128-bit counter and a 64-bit key."""
     c0, c1, c2, c3 = counter
     k0, k1 = key
     for _ in range(ROUNDS):
@@ -38,19 +39,16 @@ def philox4x32(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tupl
 @lru_cache(maxsize=4096)
 def philox_key(key: Key) -> tuple[int, int]:
     """The 64-bit Philox key of a stream: its fields absorbed one by one by Philox itself."""
-    state = (key.seed & _MASK, key.seed >> 32)
     rank = _ABSENT if key.rank is None else key.rank
-    for tag, word in enumerate((key.step, rank, key.layer, *key.path)):
-        counter = (word & _MASK, (word >> 32) & _MASK, (word >> 64) & _MASK, tag + 1)
-        state = philox4x32(counter, state)[:2]
-    return state
+    fields = [part for word in (key.step, rank, key.layer, *key.path) for part in (word & _MASK64, word >> 64)]
+    k0, k1 = _absorb(np.array(fields, np.uint64), np.uint64(key.seed))
+    return int(k0), int(k1)
 
 
 @numba.njit(inline="always")
-def _block(block, k0, k1):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _rounds(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     mask = np.uint64(0xFFFFFFFF)
     half = np.uint64(32)
-    c0, c1, c2, c3 = block & mask, block >> half, np.uint64(0), np.uint64(0)
     for _ in range(10):
         p0 = np.uint64(0xD2511F53) * c0
         p1 = np.uint64(0xCD9E8D57) * c2
@@ -58,6 +56,22 @@ def _block(block, k0, k1):  # type: ignore[no-untyped-def]  # pragma: no cover -
         k0 = (k0 + np.uint64(0x9E3779B9)) & mask
         k1 = (k1 + np.uint64(0xBB67AE85)) & mask
     return c0, c1, c2, c3
+
+
+@numba.njit(inline="always")
+def _block(block, k0, k1):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    return _rounds(block & np.uint64(0xFFFFFFFF), block >> np.uint64(32), np.uint64(0), np.uint64(0), k0, k1)
+
+
+@numba.njit(cache=True, nogil=True)
+def _absorb(fields, seed):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    mask = np.uint64(0xFFFFFFFF)
+    half = np.uint64(32)
+    k0, k1 = seed & mask, seed >> half
+    for i in range(fields.size // 2):
+        low = fields[2 * i]
+        k0, k1, _, _ = _rounds(low & mask, low >> half, fields[2 * i + 1], np.uint64(i + 1), k0, k1)
+    return k0, k1
 
 
 @numba.njit(cache=True, nogil=True)
