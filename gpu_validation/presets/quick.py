@@ -17,7 +17,7 @@ PRESET = Preset(
         RandomisedSparseDithering(omega=1.0),
     ),
     cells=(
-        Cells(Quadratic(), taus=(1, 4, 8), steps=200, seeds=tuple(range(8)), step_s=2e-3),
+        Cells(Quadratic(), taus=(1, 4, 8), steps=200, seeds=tuple(range(6)), step_s=2e-3),
         Cells(LogisticRegression(), taus=(1, 4, 16), steps=64, seeds=(0,), step_s=5e-3),
         Cells(SmallNetwork(), taus=(1, 4, 16), steps=64, seeds=(0,), step_s=5e-3),
     ),
