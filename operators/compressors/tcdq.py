@@ -24,7 +24,8 @@ from ..tcdq.trellis import CODES
 
 LARGEST = float(np.finfo(np.float32).max)
 FINEST, COARSEST = 2.0**-20, 2.0**20
-BEST = {1: 1.0, 4: 1.5, 8: 1.5, 64: 1.5}  # distortion of least (1 + omega) bits, by number of states
+KNEE = {1: 1.0, 4: 1.5, 8: 1.5, 64: 1.5}  # distortion of least (1 + omega) bits for a Gaussian, by number of states
+PEAKY_KNEE = 0.7  # the same for the gradients of two networks with 4 and 8 states
 SAMPLE = 1 << 17  # coordinates of the Gaussian vector to which a bit budget refers
 CLOSE = 0.002  # relative distance from the budget at which the search ends
 WORD = 32  # bits by which the length of a message jumps
@@ -42,6 +43,8 @@ class TCDQ(Operator):
     states : of the trellis, 1 (plain integers), 4, 8 or 64; more are nearer to the limit and slower.  Below 64
         coordinates it is 1.
     form : "unbiased", or "contractive": the same divided by 1 + omega.
+    knee : 2^-20 .. 2^20, the largest distortion of what is sent: a larger omega sends a part of the coordinates.  None
+        stands for what costs a Gaussian vector least; peaky ones gain from less (``for_bits`` looks for it).
     x : float tensor, shape (d,), d <= 2^31.
 
     The step is |x| sqrt(omega / (d c)), c the code's mean squared error, and u is uniform on a cell of the
@@ -62,7 +65,7 @@ class TCDQ(Operator):
        moment (.074 bit at 8 states, .046 at 64, .255 at 1), and somewhat more above omega = 1/2.  The encoder sends
        a mixture by context instead wherever that is shorter.
 
-    Above omega = 1.5 (1 with one state) a random k of the d coordinates, drawn alike at both ends, is sent with
+    Above the knee, 1.5 (1 with one state), a random k of the d coordinates, drawn alike at both ends, is sent with
     omega' = (1 + omega) k/d - 1 and multiplied by d/k; equality is kept.  The dither is a multiple of 2^-24 of its
     cell, symmetric about 0, so the statements hold up to that and to binary32 rounding.
     (Codes: Ungerboeck 1982; dither: Zamir and Feder 1992; coder: Duda 2013.)
@@ -74,6 +77,7 @@ class TCDQ(Operator):
     omega: float = 1.0
     states: Literal[1, 4, 8, 64] = 8
     form: Literal["unbiased", "contractive"] = "unbiased"
+    knee: float | None = None
 
     name = "tcdq"
     randomness = "shared"
@@ -86,6 +90,8 @@ class TCDQ(Operator):
             raise ValueError(f"states must be one of {', '.join(map(str, CODES))}; got states = {self.states}")
         if self.form not in ("unbiased", "contractive"):
             raise ValueError(f'form must be "unbiased" or "contractive"; got {self.form!r}')
+        if self.knee is not None and not FINEST <= self.knee <= COARSEST:
+            raise ValueError(f"knee must satisfy 2^-20 <= knee <= 2^20; got knee = {self.knee}")
 
     @classmethod
     def for_bits(
@@ -99,7 +105,8 @@ class TCDQ(Operator):
         """The operator whose messages have about this many bits a coordinate, everything counted.
 
         bits : a coordinate, .01 .. 10.  like : a vector typical of what will be sent; by default 2^17 Gaussian
-        numbers, which cost most at their energy, so that other vectors stay below the budget.
+        numbers, which cost most at their energy, so that other vectors stay below the budget.  With it, two knees are
+        tried, and the one of less distortion is taken.
         Raises ValueError outside that range, or for a vector too short for so few bits.
         """
         if not 0.01 <= bits <= 10:
@@ -107,12 +114,17 @@ class TCDQ(Operator):
         x = normal(Key(0), SAMPLE).astype(np.float32) if like is None else canonical(like)
         draws = math.ceil(SPARSE / bits)
 
-        def measured(omega: float) -> float:
-            operator = cls(omega=omega, states=states)
-            return sum(operator.encode(x, key=Key(0, step=t)).bits for t in range(draws)) / (draws * x.size)
+        def found(knee: float | None) -> float:
+            def measured(omega: float) -> float:
+                operator = cls(omega=omega, states=states, knee=knee)
+                return sum(operator.encode(x, key=Key(0, step=t)).bits for t in range(draws)) / (draws * x.size)
 
-        found = _search(bits, max(CLOSE * bits, WORD / (draws * x.size)), measured)
-        return cls(omega=found, states=states, form=form)
+            return _search(bits, max(CLOSE * bits, WORD / (draws * x.size)), measured)
+
+        omega, knee = found(None), None
+        if like is not None and omega > PEAKY_KNEE:
+            omega, knee = min((omega, knee), (found(PEAKY_KNEE), PEAKY_KNEE), key=lambda tried: tried[0])
+        return cls(omega=omega, states=states, form=form, knee=knee)
 
     def claim(self, d: int) -> Unbiased | Contractive:
         """Equality for every x; a contraction by omega/(1 + omega) in the contractive form."""
@@ -133,7 +145,7 @@ class TCDQ(Operator):
     def _plan(self, d: int) -> Plan:
         if d > MOST:
             raise ValueError(f"d must satisfy d <= 2^31; got d = {d}: send the vector in pieces")
-        k, omega = sizes(d, self.omega, BEST[self.states])
+        k, omega = sizes(d, self.omega, self.knee or KNEE[self.states])
         return plan_of(k, omega, self.states)
 
     def _factor(self, plan: Plan, d: int) -> float:

@@ -72,12 +72,12 @@ def scatter(part: np.ndarray, d: int, key: Key, factor: float) -> np.ndarray:
     return out
 
 
-def sizes(d: int, omega: float, best: float) -> tuple[int, float]:
-    """(k, distortion within the subset) with (1 + omega') d/k - 1 = omega; k = d as long as omega <= best.
+def sizes(d: int, omega: float, knee: float) -> tuple[int, float]:
+    """(k, distortion within the subset) with (1 + omega') d/k - 1 = omega; k = d as long as omega <= knee.
 
-    best : the distortion at which a bit a coordinate buys most.
+    knee : the most distortion of what is sent.
     """
-    if omega <= best:
+    if omega <= knee:
         return d, omega
-    k = min(d, math.ceil(d * (1 + best) / (1 + omega)))
+    k = min(d, math.ceil(d * (1 + knee) / (1 + omega)))
     return k, (1 + omega) * k / d - 1

@@ -30,7 +30,9 @@ def errors(operator, x, draws):
     return out / np.linalg.norm(x.astype(np.float64))
 
 
-@pytest.mark.parametrize("operator", [TCDQ(omega=0.2), TCDQ(omega=6.0), TCDQ(omega=0.01, states=64)], ids=repr)
+@pytest.mark.parametrize(
+    "operator", [TCDQ(omega=0.2), TCDQ(omega=6.0), TCDQ(omega=6.0, knee=0.7), TCDQ(omega=0.01, states=64)], ids=repr
+)
 @pytest.mark.parametrize("name", [name for name, _ in adversarial(4)])
 def test_mean_squared_error_is_omega_for_every_vector(operator, name):
     """40 draws of 4096 coordinates: .4 % standard error at most within a draw's spread; 1 % is .99 .. 1.01."""
@@ -88,6 +90,15 @@ def test_budget_of_a_given_vector_is_met():
     operator = TCDQ.for_bits(2.0, like=x)
     assert operator.encode(x, key=Key(1)).bits / x.size == pytest.approx(2.0, rel=0.01)
     assert operator.omega < TCDQ.for_bits(2.0).omega
+
+
+def test_peaky_vectors_send_fewer_coordinates_more_finely():
+    rng = np.random.default_rng(4)
+    x = (rng.standard_normal(60_000) * np.exp(rng.standard_normal(60_000))).astype(np.float32)
+    found, plain = TCDQ.for_bits(0.4, like=x), TCDQ.for_bits(0.4)
+    assert (found.knee, plain.knee) == (0.7, None)
+    at_the_usual_knee = TCDQ(omega=found.omega).encode(x, key=Key(1)).bits
+    assert found.encode(x, key=Key(1)).bits < 0.98 * at_the_usual_knee
 
 
 def test_budget_that_a_vector_never_costs_is_refused():
@@ -181,7 +192,7 @@ def test_result_beyond_binary32_is_refused_at_the_encoder():
         TCDQ(omega=100.0).encode(np.full(4, 1e38, np.float32), key=Key(0))
 
 
-@pytest.mark.parametrize("arguments", [{"omega": 0}, {"omega": 1e9}, {"omega": math.nan}, {"states": 3}, {"form": "x"}])
+@pytest.mark.parametrize("arguments", [{"omega": 0}, {"omega": 1e9}, {"omega": math.nan}, {"states": 3}, {"form": "x"}, {"knee": -1.0}])
 def test_meaningless_parameters_are_refused(arguments):
     with pytest.raises(ValueError, match=next(iter(arguments))):
         TCDQ(**arguments)
