@@ -19,7 +19,7 @@ from .launch import GLOO, Place
 from .network import METHOD, transmitted_bytes
 from .presets.preset import Cells, Preset
 from .records import Compression, Curve, Declared, Probe, Sample, Timing, Traffic, Training
-from .tensors import flat, load
+from .tensors import flat, floating_tensors, load
 from .timing import PaddedSteps
 from .workloads import Constants, Workload
 
@@ -74,6 +74,7 @@ def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training 
     The traffic covers the averagings of all seeds; anything gathered for the record itself is outside it.
     """
     workload, exchange = cells.workload, Exchange(place.device)
+    workload.require_workers(place.size)
     delays = _calibrate(place, cells, operator, exchange)  # first, so that it also warms up
     exchange.payload_bytes = exchange.predicted_bytes = 0
     fence()
@@ -86,7 +87,7 @@ def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training 
     after = _counter(place)
     payload = int(sum(int(part) for part in gather_arrays(torch.tensor([exchange.payload_bytes]))))
 
-    d = runs[0].trace[0].numel()
+    d = sum(p.numel() for p in workload.model().parameters())
     own = np.array([[r.bits[place.rank], r.error2, r.norm2] for run in runs for r in run.rounds])
     rows = np.concatenate([part.numpy() for part in gather_arrays(torch.from_numpy(own))])
     steps_s = torch.cat(gather_arrays(torch.tensor(runs[0].step_s, dtype=torch.float64)))
@@ -108,6 +109,8 @@ def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training 
         inexact_reason=_constants(workload).reason,
         gradient_norm2=tuple(float(np.mean([_at(workload, x)[1] for x in mean])) for mean in means),
         final_loss=tuple(_at(workload, run.anchors[-1])[0] for run in runs),
+        accuracy=tuple(workload.accuracy(_model_at(workload, run.anchors[-1])) for run in runs),
+        data=asdict(workload.description()),
         compression=_compression(operator, f"round deltas of {workload.name}", d, rows),
         traffic=Traffic(
             codec_bits=sum(sum(r.bits) for run in runs for r in run.rounds),
@@ -148,7 +151,7 @@ def _one_seed(
     fence()
     began = time.perf_counter()
     for k in range(cells.steps):
-        run.trace.append(flat(averaging.parameters))
+        run.trace.append(flat(floating_tensors(model)))
         padding.begin()
         optimizer.zero_grad()
         loss = workload.loss(model, key=Key(seed, step=k, rank=place.rank).fold(GRADIENT))
@@ -158,7 +161,7 @@ def _one_seed(
         account = averaging.step()
         if account is not None:
             run.rounds.append(account)
-            run.anchors.append(averaging.anchor)
+            run.anchors.append(flat(floating_tensors(model)))
             run.seconds.append(time.perf_counter() - began)
     run.step_s = padding.durations
     return run
@@ -184,10 +187,14 @@ def _calibrate(place: Place, cells: Cells, operator: Operator, exchange: Exchang
 
 
 def _at(workload: Workload, x: torch.Tensor) -> tuple[float, float]:
-    """(F, |grad F|^2) at a parameter vector."""
+    """(F, |grad F|^2) at a vector of parameters and floating-point buffers."""
+    return workload.evaluate(_model_at(workload, x))
+
+
+def _model_at(workload: Workload, x: torch.Tensor) -> torch.nn.Module:
     model = workload.model()
-    torch.nn.utils.vector_to_parameters(x.to(next(model.parameters())), model.parameters())
-    return workload.evaluate(model)
+    load(x, floating_tensors(model))
+    return model
 
 
 @lru_cache

@@ -137,6 +137,8 @@ class Training:
 
     gradient_norm2 : per seed, the average over all steps of |grad F|^2 at the averaged model.
     parameters : numbers of the theorems and of the workload.
+    accuracy : per seed, held-out accuracy of the final averaged model, None where nothing is held out.
+    data : the workload's ``Description``, which says whether the data are synthetic.
     """
 
     workload: str
@@ -154,6 +156,8 @@ class Training:
     traffic: Traffic
     timing: Timing
     curve: Curve
+    accuracy: tuple[float | None, ...] = ()
+    data: dict[str, Any] = field(default_factory=dict)
     kind: str = "training"
 
 

@@ -21,6 +21,11 @@ def load(vector: torch.Tensor, tensors: Sequence[torch.Tensor]) -> None:
             start += t.numel()
 
 
+def floating_tensors(model: torch.nn.Module) -> list[torch.Tensor]:
+    """All parameters, then all floating-point buffers (BatchNorm statistics): what averaging makes equal."""
+    return [*model.parameters(), *(b for b in model.buffers() if b.is_floating_point())]
+
+
 def floating_state(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
     """The floating-point tensors of an optimizer's state, in the order of its parameters and of their names."""
     return [

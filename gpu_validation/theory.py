@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from bounds import Bound
 
 from .records import Declared, Timing, Training
@@ -39,14 +37,13 @@ def predicted_seconds(timing: Timing, tau: int, processes: int) -> float:
 
 def exact_quadratic(record: Training) -> float:
     """The averaged squared gradient norm of the quadratic workload, in closed form."""
-    from bounds import dynamics
     from bounds.dynamics import additive
 
     from .workloads import Quadratic
 
     p = record.parameters
-    workload = Quadratic(d=int(p["d"]), smallest=p["smallest"], noise=p["noise"], eta=p["eta"])
-    ones = np.ones(workload.d)
-    problem = dynamics.Quadratic(eigenvalues=workload.eigenvalues, noise=workload.noise * ones, start=ones)
-    value = additive.mean_squared_gradient(problem, eta=workload.eta, m=record.processes, K=record.steps)
+    workload = Quadratic(
+        d=int(p["d"]), smallest=p["smallest"], noise=p["noise"], eta=p["eta"], copies=int(p.get("copies", 1))
+    )
+    value = additive.mean_squared_gradient(workload.problem, eta=workload.eta, m=record.processes, K=record.steps)
     return float(value)

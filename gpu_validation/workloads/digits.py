@@ -11,7 +11,7 @@ import torch
 from operators import Key
 from operators.random import uniform
 
-from .workload import Constants, Workload
+from .workload import Constants, Description, Draw, Workload
 
 CLASSES = 10
 PIXELS = 64
@@ -34,11 +34,19 @@ class Digits(Workload):
     eta: float = 0.1
     decay: float = 0.0
 
-    def loss(self, model: torch.nn.Module, *, key: Key) -> torch.Tensor:
-        """Mean loss over ``batch`` images drawn with replacement."""
+    def draw(self, *, key: Key) -> Draw:
+        """(indices,) of ``batch`` images drawn with replacement."""
+        return (torch.from_numpy((uniform(key, self.batch) * len(digits()[1])).astype(np.int64)),)
+
+    def loss_on(self, model: torch.nn.Module, draw: Draw) -> torch.Tensor:
+        """Mean loss over the drawn images."""
         images, labels = digits()
-        chosen = torch.from_numpy((uniform(key, self.batch) * len(labels)).astype(np.int64))
-        return self._loss(model, images[chosen], labels[chosen])
+        return self._loss(model, images[draw[0]], labels[draw[0]])
+
+    def description(self) -> Description:
+        """Real images."""
+        images, _ = digits()
+        return Description("digits", synthetic=False, samples=len(images), shape=(PIXELS,), classes=CLASSES)
 
     def objective(self, model: torch.nn.Module) -> torch.Tensor:
         """Mean loss over all images."""
