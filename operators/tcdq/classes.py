@@ -1,19 +1,38 @@
-"""Magnitudes by context: the class of every block, and the encoder's histograms."""
+"""Magnitudes by context: the class of every row of coordinates, and the encoder's histograms.
+
+A row is one coordinate of each stream: 16 in the long format, one in the short.  Its class follows from a running
+sum of decoded magnitudes in which each coordinate has lost 1/16 of its weight for every later one (in the long
+format: all of it after the next row).
+"""
 
 from __future__ import annotations
 
 import numba
-import numpy as np
 
-from .model import BLOCK
 from .rans import magnitude, split
 
 
 @numba.njit(inline="always")
-def _sum(symbols, block, low):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """(sum of magnitudes, sum of their squares) of a block, in 1/64 spacings."""
+def follow(c, past, thresholds):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """The number of thresholds that do not exceed ``past``, searched from c: it seldom moves far."""
+    while c < thresholds.size and past >= thresholds[c]:
+        c += 1
+    while c > 0 and past < thresholds[c - 1]:
+        c -= 1
+    return c
+
+
+@numba.njit(inline="always")
+def fade(past, total, width):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """The running sum after a row of ``width`` coordinates whose magnitudes add to ``total``."""
+    return past - (past * width >> 4) + total
+
+
+@numba.njit(inline="always")
+def _sum(symbols, row, width, low):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """(sum of magnitudes, sum of their squares) of a row, in 1/64 spacings."""
     total, square = 0, 0.0
-    for i in range(BLOCK * block, min(BLOCK * block + BLOCK, symbols.size)):
+    for i in range(width * row, min(width * row + width, symbols.size)):
         k, phase, _ = split(symbols[i], low)
         j = magnitude(k, phase)
         total += j
@@ -22,32 +41,38 @@ def _sum(symbols, block, low):  # type: ignore[no-untyped-def]  # pragma: no cov
 
 
 @numba.njit(cache=True, nogil=True)
-def classify(symbols, low, thresholds, classes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Fill the class of every block from the block before it; returns the sum of all squared magnitudes."""
-    past, energy = 0, 0.0
-    for block in range(classes.size):
-        c = 0
-        while c < thresholds.size and past >= thresholds[c]:
-            c += 1
-        classes[block] = c
-        past, square = _sum(symbols, block, low)
+def classify(symbols, low, thresholds, width, classes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Fill the class of every row from those before it; returns the sum of all squared magnitudes."""
+    past, energy, c = 0, 0.0, 0
+    for row in range(classes.size):
+        c = follow(c, past, thresholds)
+        classes[row] = c
+        total, square = _sum(symbols, row, width, low)
+        past = fade(past, total, width)
         energy += square
     return energy
 
 
 @numba.njit(cache=True, nogil=True)
-def histogram(symbols, low, thresholds, levels, stride, counts):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Levels of magnitude by class in every ``stride``-th block; returns their sum of squared magnitudes."""
-    energy = 0.0
-    for block in range(0, (symbols.size + BLOCK - 1) // BLOCK, stride):
-        past, _ = _sum(symbols, block - 1, low) if block else (0, 0.0)
-        c = np.searchsorted(thresholds, past, side="right")
-        for i in range(BLOCK * block, min(BLOCK * block + BLOCK, symbols.size)):
+def histogram(symbols, low, thresholds, width, stride, levels, counts):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Levels of magnitude by class in every ``stride``-th row; returns their sum of squared magnitudes.
+
+    A stride above 1 needs rows of 16, whose class depends on one row alone.
+    """
+    energy, past, c = 0.0, 0, 0
+    for row in range(0, (symbols.size + width - 1) // width, stride):
+        if stride > 1 and row:
+            past, _ = _sum(symbols, row - 1, width, low)
+        c = follow(c, past, thresholds)
+        total = 0
+        for i in range(width * row, min(width * row + width, symbols.size)):
             k, phase, _ = split(symbols[i], low)
             j, more = magnitude(k, phase), 0
+            total += j
             energy += (j + 0.5) * (j + 0.5)
             while j >= levels.size:
                 j >>= 1
                 more += 8
             counts[c, levels[j] + more] += 1
+        past = fade(past, total, width)
     return energy

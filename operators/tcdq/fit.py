@@ -9,7 +9,7 @@ from math import erfc, sqrt
 import numpy as np
 
 from .classes import classify, histogram
-from .model import BLOCK, CLASSES, COMPONENTS, THRESHOLDS, WIDEST_SYMBOL, Model
+from .model import CLASSES, COMPONENTS, THRESHOLDS, WIDEST_SYMBOL, Model
 from .plan import Plan
 from .quantise import PHASES
 from .rans import FIELD
@@ -19,7 +19,7 @@ PER_OCTAVE = 8
 FINE = 1 << 13  # magnitudes (in 1/64 spacing) with a level of their own table entry
 LEVELS = 256
 STEPS = 25
-SAMPLE = 1 << 13  # blocks that the histogram looks at, when there are more
+SAMPLE = 1 << 13  # rows of 16 that the histogram looks at, when there are more
 LEAST_IN_GROUP = 512
 BYTE = 8
 
@@ -38,7 +38,7 @@ def _levels() -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """A model, the mixture of every block, the estimated bits, and a lower bound of sum r^2, r = (n - u)/v."""
+    """A model, the mixture of every row, the estimated bits, and a lower bound of sum r^2, r = (n - u)/v."""
 
     model: Model
     groups: np.ndarray
@@ -53,15 +53,16 @@ class Choice:
 def choose(symbols: np.ndarray, plan: Plan, most: int = CLASSES) -> Choice:
     """The model of fewest estimated bits for packed symbols.  most : mixtures allowed; 0 for the Gaussian."""
     sigma, d = plan.sigma, symbols.size
-    classes = np.zeros(-(-d // BLOCK), np.uint8)
+    width = plan.form.streams
+    classes = np.zeros(-(-d // width), np.uint8)
     gauss = Model(sigma, low=plan.low)
     if most == 0 or not plan.fits:
         return Choice(gauss, classes, d * (np.log2(sigma) + GAUSS_BITS + plan.low))
     candidates = []
     for low in range(plan.low, -1, -1):
         counts = np.zeros((CLASSES, LEVELS), np.int64)
-        stride = (classes.size // SAMPLE) | 1
-        squares = histogram(symbols, low, THRESHOLDS, _levels()[0], stride, counts) / PHASES**2
+        stride = (classes.size // SAMPLE) | 1 if width > 1 else 1
+        squares = histogram(symbols, low, THRESHOLDS, width, stride, _levels()[0], counts) / PHASES**2
         share = d / counts.sum()
         if low == plan.low:
             plain = d * np.log2(sigma * np.sqrt(2 * np.pi)) + share * squares / (2 * sigma**2) * np.log2(np.e)
@@ -77,7 +78,7 @@ def choose(symbols: np.ndarray, plan: Plan, most: int = CLASSES) -> Choice:
     bits, model = min(candidates, key=lambda c: c[0])
     if not model.mixtures:
         return Choice(model, classes, bits)
-    energy = classify(symbols, model.low, THRESHOLDS, classes) / PHASES**2
+    energy = classify(symbols, model.low, THRESHOLDS, width, classes) / PHASES**2
     off = 0.5 * (model.low > 0) + 0.5 / PHASES  # a magnitude is known up to this
     least = max(np.sqrt(energy) - off * np.sqrt(d), 0.0) ** 2 * 4.0**model.low
     return Choice(model, np.array(model.starts, np.uint8)[classes], bits, least)

@@ -1,8 +1,8 @@
 """Densities of n - u in units of the symbol spacing: one Gaussian, or mixtures of Gaussians chosen by context.
 
 A mixture has weights 0 .. 255 for the standard deviations 2^(m/2) / 4, m = 0, 1, ...  The context of a
-coordinate is the mean magnitude of the 16 coordinates before its block, on a scale of half octaves; neighbouring
-contexts may share a mixture.  Only decoded values enter, so nothing but the weights is sent.
+coordinate is the mean magnitude of some 16 coordinates before it, on a scale of half octaves (see ``classes``);
+neighbouring contexts may share a mixture.  Only decoded values enter, so nothing but the weights is sent.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ import numpy as np
 
 from .fixed import ROOT_2PI, TAIL_STEP, decay, rate, tail
 
-BLOCK = 16
 CLASSES = 16
 COMPONENTS = 32
 REACH = 128  # densities are tabulated for |n - u| < 128 spacings
 WIDEST_SYMBOL = 127
 MASS = 8  # a lone Gaussian has weight 2^8, about that of a mixture
 
-# least sum of 16 magnitudes (in 1/64) of classes 1 .. 15: 256, 362, 512, ...
+# least running sum of magnitudes (in 1/64, 16 times their mean) of classes 1 .. 15: 256, 362, 512, ...
 THRESHOLDS = np.array([isqrt((1 << 16) << c) for c in range(CLASSES - 1)], np.int64)
 
 

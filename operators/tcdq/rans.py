@@ -81,7 +81,7 @@ def encode_short(symbols, low, groups, widest, offset, frequency, start, shift, 
         k, phase, rest = split(symbols[i], low)
         if low:
             state, at = _put_short(state, out, at, rest << (SHORT_P - low), 1 << (SHORT_P - low), SHORT_P)
-        g = groups[i >> 4]
+        g = groups[i]
         top = widest[g]
         index = k + top - 1
         if index < 0 or index >= 2 * top:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from .classes import fade, follow
 from .dither import HALF_BITS, PHASE, mix
 from .rans import FIELD, LONG_BASE, LONG_P, MOST_LENGTH, PIECE, ROOM, SHORT_BASE, SHORT_P, magnitude
 from .trellis import LANES
@@ -80,12 +81,11 @@ def decode_short(  # type: ignore[no-untyped-def]
     """
     first, second, bits, centre, lanes = dither
     trellis = np.zeros(lanes, np.int64)
-    at, past, g = 0, 0, starts[0]
+    at, past, c = 0, 0, 0
     mask = np.uint64((1 << SHORT_P) - 1)
     for i in range(out.size):
-        if i & 15 == 0:
-            g = starts[np.searchsorted(thresholds, past, side="right")]
-            past = 0
+        c = follow(c, past, thresholds)
+        g = starts[c]
         lane = i % lanes
         s = trellis[lane]
         q, w, fine = _phase(i, first, second, (bits, centre), s & 1)
@@ -118,7 +118,7 @@ def decode_short(  # type: ignore[no-untyped-def]
                 e = (e << width) | piece
                 left -= width
             k = 1 - top - e if field & 32 else top + e
-        past += magnitude(k, phase)
+        past = fade(past, magnitude(k, phase), 1)
         if low:
             rest, state, at = _take_short(state, words, at, low)
             k = (k << low) + rest - (1 << (low - 1))
@@ -137,10 +137,11 @@ def decode_long(words, states, low, starts, thresholds, widest, table, after, di
     """
     first, second, bits, centre = dither
     trellis, dithers = np.zeros(LANES, np.int64), np.empty(LANES, np.int32)
-    at, past, d = 0, 0, out.size
+    at, past, c, d = 0, 0, 0, out.size
     many, count = widest.size > 1, words.size - LANES * ROOM
     for t in range((d + 15) >> 4):
-        g = starts[np.searchsorted(thresholds, past, side="right")] if many else 0
+        c = follow(c, past, thresholds)
+        g = starts[c] if many else 0
         past = 0
         top, base = widest[g], g << (4 + LONG_P)
         for lane in range(LANES):

@@ -131,7 +131,7 @@ def encode(x: np.ndarray, plan: Plan, seeds: tuple) -> bytes:
     phase = w >> 18
     choice = choose((k << 6 | phase).astype(np.int32), plan)
     model, tables, streams = choice.model, build(choice.model, plan.form), plan.form.streams
-    coordinates = zip(k.tolist(), phase.tolist(), np.repeat(choice.groups, 16).tolist(), strict=False)
+    coordinates = zip(k.tolist(), phase.tolist(), np.repeat(choice.groups, streams).tolist(), strict=False)
     ops = [operations(k, p, model.low, g, tables) for k, p, g in coordinates]
     word = 32 if streams == 1 else 16
     base = 1 << (31 if streams == 1 else 16)
@@ -208,9 +208,9 @@ def _read(stream: Stream, model: Model, plan: Plan, u: list[int]) -> tuple[list[
     state, past, group = [0] * width, 0, model.starts[0]
     ks, ws = [], []
     for i in range(plan.d):
-        if i % 16 == 0:
+        if i % plan.form.streams == 0:
             group = model.starts[int((past >= THRESHOLDS).sum())]
-            past = 0
+            past -= past * plan.form.streams // 16
         s, own = state[i % width], i % plan.form.streams
         a = u[i] - ((s & 1) << HALF_BITS)
         _, phase, _ = parts(0, (a & PHASE) >> 18, low)

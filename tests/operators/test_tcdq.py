@@ -192,7 +192,9 @@ def test_result_beyond_binary32_is_refused_at_the_encoder():
         TCDQ(omega=100.0).encode(np.full(4, 1e38, np.float32), key=Key(0))
 
 
-@pytest.mark.parametrize("arguments", [{"omega": 0}, {"omega": 1e9}, {"omega": math.nan}, {"states": 3}, {"form": "x"}, {"knee": -1.0}])
+@pytest.mark.parametrize(
+    "arguments", [{"omega": 0}, {"omega": 1e9}, {"omega": math.nan}, {"states": 3}, {"form": "x"}, {"knee": -1.0}]
+)
 def test_meaningless_parameters_are_refused(arguments):
     with pytest.raises(ValueError, match=next(iter(arguments))):
         TCDQ(**arguments)

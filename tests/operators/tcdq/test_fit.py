@@ -1,4 +1,4 @@
-"""The choice of a model: fewest estimated bits, classes that depend on the past block only, groups large enough."""
+"""The choice of a model: fewest estimated bits, classes that depend on the past only, groups large enough."""
 
 import numpy as np
 import pytest
@@ -21,28 +21,40 @@ def magnitudes(symbols):
     return np.where(k > 0, 64 * k - phase - 1, phase - 64 * k)
 
 
-def test_class_of_a_block_counts_the_thresholds_below_the_sum_of_the_block_before():
+def test_class_of_a_coordinate_counts_the_thresholds_below_the_fading_sum_before_it():
+    symbols = packed(np.random.default_rng(0).exponential(2, 300))
+    classes = np.empty(300, np.uint8)
+    energy = classify(symbols, 0, THRESHOLDS, 1, classes)
+    past = 0
+    for j, c in zip(magnitudes(symbols).tolist(), classes.tolist(), strict=True):
+        assert c == int((past >= THRESHOLDS).sum())
+        past = past - past // 16 + j
+    assert len(set(classes.tolist())) > 3
+    assert energy == pytest.approx(((magnitudes(symbols) + 0.5) ** 2).sum())
+
+
+def test_class_of_a_row_of_sixteen_counts_the_thresholds_below_the_sum_of_the_row_before():
     symbols = packed(np.random.default_rng(0).exponential(2, 200))
     classes = np.empty(13, np.uint8)
-    energy = classify(symbols, 0, THRESHOLDS, classes)
+    energy = classify(symbols, 0, THRESHOLDS, 16, classes)
     j = magnitudes(symbols)
     past = [0] + [int(j[16 * b : 16 * b + 16].sum()) for b in range(12)]
     assert classes.tolist() == [int((p >= THRESHOLDS).sum()) for p in past]
     assert energy == pytest.approx(((j + 0.5) ** 2).sum())
 
 
-@pytest.mark.parametrize("stride", [1, 3])
-def test_histogram_counts_the_levels_of_the_blocks_looked_at(stride):
+@pytest.mark.parametrize(("width", "stride"), [(16, 1), (16, 3), (1, 1)])
+def test_histogram_counts_the_levels_of_the_rows_looked_at(width, stride):
     symbols = packed(np.random.default_rng(1).exponential(40, 333))
     counts = np.zeros((CLASSES, fit.LEVELS), np.int64)
-    energy = histogram(symbols, 0, THRESHOLDS, fit._levels()[0], stride, counts)
-    classes = np.empty(21, np.uint8)
-    classify(symbols, 0, THRESHOLDS, classes)
+    energy = histogram(symbols, 0, THRESHOLDS, width, stride, fit._levels()[0], counts)
+    classes = np.empty(-(-333 // width), np.uint8)
+    classify(symbols, 0, THRESHOLDS, width, classes)
     j = magnitudes(symbols)
-    looked = [i for i in range(333) if i // 16 % stride == 0]
+    looked = [i for i in range(333) if i // width % stride == 0]
     assert counts.sum() == len(looked)
     for c in range(CLASSES):
-        assert counts[c].sum() == sum(classes[i // 16] == c for i in looked)
+        assert counts[c].sum() == sum(classes[i // width] == c for i in looked)
     assert energy == pytest.approx(((j[looked] + 0.5) ** 2).sum())
 
 
