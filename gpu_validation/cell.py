@@ -16,7 +16,6 @@ from operators.random import normal
 from .averaging import PeriodicAveraging, Round
 from .exchange import Exchange, fence, gather_arrays
 from .launch import GLOO, Place
-from .network import METHOD, transmitted_bytes
 from .presets.preset import Cells, Preset
 from .records import Compression, Curve, Declared, Probe, Sample, Timing, Traffic, Training
 from .tensors import flat, floating_tensors, load
@@ -86,6 +85,7 @@ def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training 
     fence()
     after = _counter(place)
     payload = int(sum(int(part) for part in gather_arrays(torch.tensor([exchange.payload_bytes]))))
+    interface = interface_bytes(place, counter, after)
 
     d = sum(p.numel() for p in workload.model().parameters())
     own = np.array([[r.bits[place.rank], r.error2, r.norm2] for run in runs for r in run.rounds])
@@ -116,8 +116,8 @@ def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training 
             codec_bits=sum(sum(r.bits) for run in runs for r in run.rounds),
             payload_bytes=payload,
             predicted_payload_bytes=exchange.predicted_bytes,
-            interface_bytes=None if counter is None or after is None else after - counter,
-            interface_method=METHOD,
+            interface_bytes=interface,
+            interface_method=place.port.method,
         ),
         timing=Timing(
             round_s=tuple(np.diff([0.0, *first.seconds]).tolist()),
@@ -133,8 +133,18 @@ def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training 
 
 
 def _counter(place: Place) -> int | None:
-    """The interface counter, where the backend's traffic crosses that interface."""
-    return transmitted_bytes() if place.backend == GLOO else None
+    """Bytes that the interface has sent, where the backend's traffic crosses that interface."""
+    count = place.port.count() if place.backend == GLOO else None
+    return None if count is None else count.sent_bytes
+
+
+def interface_bytes(place: Place, before: int | None, after: int | None) -> int | None:
+    """What all ranks together have sent in between: the sum of their counters, or the one that they share."""
+    own = -1 if before is None or after is None else after - before
+    parts = [int(part) for part in gather_arrays(torch.tensor([own]))]
+    if min(parts) < 0:
+        return None
+    return own if place.port.shared else sum(parts)
 
 
 def _one_seed(

@@ -24,6 +24,9 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
+from .network import LOOPBACK, Network, Port
+from .timing.scheduling import Scheduling, schedule
+
 log = logging.getLogger("gpu_validation")
 
 GROUP_TIMEOUT_S = 60.0  # a collective that takes longer has lost a peer
@@ -36,12 +39,17 @@ class RunFailed(RuntimeError):  # noqa: N818  a name users are told to catch
 
 @dataclass(frozen=True)
 class Place:
-    """Where a rank runs: its number, the number of ranks, its device and the backend that joins them."""
+    """Where a rank runs: its number, the number of ranks, its device and the backend that joins them.
+
+    port : the interface that it talks through.  scheduling : how the kernel schedules it, in words.
+    """
 
     rank: int
     size: int
     device: torch.device
     backend: str
+    port: Port = LOOPBACK
+    scheduling: str = "normal"
 
 
 GLOO, NCCL = "gloo", "cpu:gloo,cuda:nccl"  # with NCCL, tensors on the CPU still travel by gloo
@@ -53,7 +61,12 @@ def backend_for(processes: int) -> str:
 
 
 def run_ranks(
-    work: Callable[[Place, Callable[[Any], None]], None], *, processes: int, silence_s: float
+    work: Callable[[Place, Callable[[Any], None]], None],
+    *,
+    processes: int,
+    silence_s: float,
+    network: Network | None = None,
+    scheduling: Scheduling = "normal",
 ) -> Generator[Any, None, None]:
     """Run ``work(place, emit)`` in forked processes and yield what they emit, in order of arrival.
 
@@ -62,15 +75,22 @@ def run_ranks(
     work : called in every rank with an initialised default process group.
     processes : number of ranks, >= 1.
     silence_s : if no rank emits anything for this long, the run is taken for hung.
-    Raises RunFailed if a rank dies, raises or hangs.  When the iterator has ended or was closed, every process
-    has ended; if this process itself is killed, the kernel ends them.
+    network : one that has been entered, for as many ranks; every rank moves into its namespace and talks by gloo.
+    scheduling : ``realtime`` asks for SCHED_RR, which keeps other programs out of the timings.
+    Raises ValueError for a network of another size, and RunFailed if a rank dies, raises or hangs.  When the
+    iterator has ended or was closed, every process has ended; if this process itself is killed, the kernel ends them.
     """
     if processes < 1:
         raise ValueError(f"processes must be >= 1; got {processes}")
+    if network is not None and len(network.ports) != processes:
+        raise ValueError(
+            f"the network has {len(network.ports)} ports for processes = {processes}: enter one of that size"
+        )
     inbox: Any = mp.get_context("fork").Queue()
     with tempfile.TemporaryDirectory(prefix="ratedist-") as folder:
+        start = _Start(work, processes, folder, inbox, network.ports if network else None, scheduling, os.getpid())
         context = mp.start_processes(
-            _rank_main, (work, processes, folder, inbox), nprocs=processes, join=False, daemon=True, start_method="fork"
+            _rank_main, (start,), nprocs=processes, join=False, daemon=True, start_method="fork"
         )
         try:
             yield from _watch(context.processes, inbox, silence_s)
@@ -80,17 +100,41 @@ def run_ranks(
             inbox.cancel_join_thread()
 
 
-def _rank_main(rank: int, work: Callable[..., None], size: int, folder: str, inbox: Any) -> None:
-    _die_with_parent()
+@dataclass(frozen=True)
+class _Start:
+    """What a rank needs to know at birth; handed over by the fork, never pickled."""
+
+    work: Callable[[Place, Callable[[Any], None]], None]
+    size: int
+    folder: str
+    inbox: Any
+    ports: tuple[Port, ...] | None
+    scheduling: Scheduling
+    parent: int
+
+
+def _rank_main(rank: int, start: _Start) -> None:
+    port = start.ports[rank] if start.ports else LOOPBACK
+    port.enter()
+    _die_with(start.parent)  # after entering: new credentials would cancel it
     torch.set_num_threads(1)
-    backend = backend_for(size)
+    backend = GLOO if start.ports else backend_for(start.size)
     device = torch.device("cuda", rank) if backend == NCCL else torch.device("cpu")
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    store = dist.FileStore(str(Path(folder) / "store"), size)
+    if start.ports:
+        os.environ["GLOO_SOCKET_IFNAME"] = port.interface
+    else:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", port.interface)
+    place = Place(rank, start.size, device, backend, port, schedule(start.scheduling))
+    store = dist.FileStore(str(Path(start.folder) / "store"), start.size)
     timeout = datetime.timedelta(seconds=GROUP_TIMEOUT_S)
-    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timeout)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=start.size, timeout=timeout)
+    _work(place, start)
+
+
+def _work(place: Place, start: _Start) -> None:
+    rank, inbox = place.rank, start.inbox
     try:
-        work(Place(rank, size, device, backend), lambda item: inbox.put(("item", rank, item)))
+        start.work(place, lambda item: inbox.put(("item", rank, item)))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -103,10 +147,12 @@ def _rank_main(rank: int, work: Callable[..., None], size: int, folder: str, inb
     inbox.put(("done", rank, None))
 
 
-def _die_with_parent() -> None:
-    """Ask the kernel for a SIGKILL when the parent ends, however it ends."""
+def _die_with(parent: int) -> None:
+    """Ask the kernel for a SIGKILL when the parent ends, however it ends; die now if it has ended already."""
     set_parent_death_signal = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
     ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _watch(processes: list[Any], inbox: Any, silence_s: float) -> Generator[Any, None, None]:

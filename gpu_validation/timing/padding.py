@@ -1,4 +1,4 @@
-"""Time of local steps and of averagings, taken so that each is counted once."""
+"""Local steps of a chosen duration."""
 
 from __future__ import annotations
 

@@ -1,0 +1,20 @@
+"""A network of our own around the ranks: rate, delay, jitter and loss set, every frame counted, nothing left behind.
+
+    with Network(m=4, rate_bit_per_s=1e8, delay_s=2e-3) as network:
+        for item in run_ranks(work, processes=4, silence_s=60, network=network):
+            ...
+
+Every rank gets a network namespace.  The namespaces have no names: file descriptors hold them, so that the kernel
+removes them, and every device in them, as soon as this process and the ranks have ended, however they end.  Nothing
+is ever made in the namespace that the machine lives in.
+"""
+
+from .counters import Count as Count
+from .counters import interface_count as interface_count
+from .counters import parse_counters as parse_counters
+from .namespaces import NetworkUnavailable as NetworkUnavailable
+from .network import METHODS as METHODS
+from .network import Network as Network
+from .port import LOOPBACK as LOOPBACK
+from .port import Port as Port
+from .shape import Shape as Shape

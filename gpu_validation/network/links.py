@@ -1,0 +1,82 @@
+"""Addresses, veth pairs, a bridge and rate limits: what ``ip`` and ``tc`` do in the namespaces that we made.
+
+Addresses and neighbours are fixed and IPv6 is off, so that no frame passes that the ranks did not cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from .namespaces import Space, run_inside
+from .shape import Shape
+
+INTERFACE = "eth0"
+ETHERNET_BYTES = 14
+QUEUE_BYTES = 16 * 2**20  # of a rate limit: larger than what TCP keeps in flight, so that no queue overflows
+BURST_S = 1e-3  # what a link may send at once after a pause
+SETTINGS = {  # no frames but the ranks' own; after a pause, and from run to run, the same speed
+    "net/ipv6/conf/all/disable_ipv6": "1",
+    "net/ipv6/conf/default/disable_ipv6": "1",
+    "net/ipv4/tcp_slow_start_after_idle": "0",
+    "net/ipv4/tcp_no_metrics_save": "1",
+}
+
+
+def address(rank: int) -> str:
+    """The IPv4 address of a rank; it exists only inside the namespaces."""
+    return f"10.83.{(rank + 1) >> 8}.{(rank + 1) & 255}"
+
+
+def hardware_address(rank: int) -> str:
+    """The Ethernet address of a rank; its last two bytes are the rank."""
+    return f"02:72:64:00:{rank >> 8:02x}:{rank & 255:02x}"
+
+
+def make_bridge(hub: Space, ranks: Sequence[Space], shape: Shape) -> None:
+    """Join the ranks' namespaces by veth pairs and a bridge in the hub; limit the rate towards each rank."""
+    _settings(hub)
+    lines = ["link add name bridge type bridge stp_state 0 mcast_snooping 0", "link set dev bridge addrgenmode none up"]
+    for rank, space in enumerate(ranks):
+        peer = f"peer name {INTERFACE} mtu {shape.mtu} netns /proc/self/fd/{space.net}"
+        lines.append(f"link add name port{rank} mtu {shape.mtu} type veth {peer}")
+        lines.append(f"link set dev port{rank} addrgenmode none master bridge up")
+    _ip(hub, lines, others=ranks)
+    if shape.rate_bit_per_s is not None:
+        _tc(hub, [_limit(f"port{rank}", shape) for rank in range(len(ranks))])
+
+
+def set_up_rank(space: Space, rank: int, size: int, shape: Shape) -> None:
+    """Bring up the interface of a rank, which exists already; limit the rate from it."""
+    _settings(space)
+    lines = [
+        "link set dev lo up",
+        f"link set dev {INTERFACE} address {hardware_address(rank)} mtu {shape.mtu} gso_max_segs 1 addrgenmode none up",
+        f"address add {address(rank)}/16 dev {INTERFACE}",
+    ]
+    for other in (r for r in range(size) if r != rank):
+        lines.append(f"neigh add {address(other)} lladdr {hardware_address(other)} dev {INTERFACE} nud permanent")
+    _ip(space, lines)
+    if shape.rate_bit_per_s is not None:
+        _tc(space, [_limit(INTERFACE, shape)])
+
+
+def _settings(space: Space) -> None:
+    """Write the kernel settings that exist here (a kernel without IPv6 has fewer)."""
+    files = {Path("/proc/sys") / name: value for name, value in SETTINGS.items()}
+    script = "; ".join(f"[ ! -e {file} ] || echo {value} > {file}" for file, value in files.items())
+    run_inside(space, ["sh", "-c", script], what="kernel settings")
+
+
+def _limit(device: str, shape: Shape) -> str:
+    assert shape.rate_bit_per_s is not None  # the callers ask first
+    burst = max(2 * (shape.mtu + ETHERNET_BYTES), round(shape.rate_bit_per_s / 8 * BURST_S))
+    return f"qdisc add dev {device} root tbf rate {shape.rate_bit_per_s:.0f}bit burst {burst} limit {QUEUE_BYTES}"
+
+
+def _ip(space: Space, lines: Sequence[str], others: Sequence[Space] = ()) -> None:
+    run_inside(space, ["ip", "-batch", "-"], text="\n".join(lines) + "\n", others=others)
+
+
+def _tc(space: Space, lines: Sequence[str]) -> None:
+    run_inside(space, ["tc", "-batch", "-"], text="\n".join(lines) + "\n")

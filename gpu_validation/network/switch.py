@@ -1,0 +1,125 @@
+"""The user-space switch between the ranks' TAP devices: starts it, reads its counters, ends it.
+
+It is a C program because a frame must be moved in a few microseconds for several ranks at once; the same loop in
+Python holds about a tenth of the frames a second (docs/benchmarks/network.py measures what this one holds).
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import selectors
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .compiled import compiled
+from .links import QUEUE_BYTES
+from .namespaces import COMMAND_TIMEOUT_S, READY, NetworkUnavailable, Space, inside
+from .shape import Shape
+
+SOURCE = Path(__file__).with_name("switch.c")
+KINDS = 4  # bytes, frames, lost, dropped
+REAL_TIME_PRIORITY = 2  # above the ranks, where real-time scheduling is allowed
+
+
+@dataclass(frozen=True)
+class SwitchCount:
+    """What the switch has seen so far; matrices have shape (m, m), sender first.
+
+    bytes, frames : received from the senders.  lost : by the chosen loss rate.  dropped : because a queue was full.
+    late_mean_s, late_max_s : how long after its due time a frame was sent on; it tells whether the switch keeps up.
+    """
+
+    bytes: np.ndarray
+    frames: np.ndarray
+    lost: np.ndarray
+    dropped: np.ndarray
+    late_mean_s: float
+    late_max_s: float
+
+
+class Switch:
+    """A running switch with one TAP device in each rank's namespace.
+
+    seed : of loss and jitter.  hub : a namespace with the right to enter the others.
+    Raises NetworkUnavailable if it cannot be compiled or started.
+    """
+
+    def __init__(self, hub: Space, ranks: Sequence[Space], shape: Shape, *, seed: int) -> None:
+        self.size = len(ranks)
+        words = KINDS * self.size**2 + 3
+        file = os.memfd_create("ratedist-switch")
+        try:
+            os.ftruncate(file, 8 * words)
+            self._memory = mmap.mmap(file, 8 * words)
+            with tempfile.TemporaryDirectory(prefix="ratedist-") as scratch:
+                program = str(compiled(SOURCE, fallback=Path(scratch)))
+                self._process = self._start([program, *_arguments(shape, seed, file, ranks)], hub, ranks, file)
+                self._await_ready()
+        finally:
+            os.close(file)
+
+    @staticmethod
+    def _start(command: list[str], hub: Space, ranks: Sequence[Space], file: int) -> subprocess.Popen[bytes]:
+        descriptors = {file, *hub.descriptors, *(d for space in ranks for d in space.descriptors)}
+        pipe = subprocess.PIPE
+        try:
+            return subprocess.Popen(
+                [*inside(hub), *command], stdin=pipe, stdout=pipe, stderr=pipe, pass_fds=tuple(descriptors)
+            )
+        except OSError as error:
+            raise NetworkUnavailable(f"the switch cannot be started: {error}") from error
+
+    def _await_ready(self) -> None:
+        assert self._process.stdout is not None  # pipes, see above
+        assert self._process.stderr is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            answered = selector.select(COMMAND_TIMEOUT_S)
+        if not answered or self._process.stdout.readline().decode().strip() != READY:
+            self._process.kill()
+            complaint = self._process.stderr.read().decode().strip()
+            self.close()
+            raise NetworkUnavailable(f"the switch did not start: {complaint or 'no answer'}")
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is alive."""
+        return self._process.poll() is None
+
+    def count(self) -> SwitchCount:
+        """The counters up to now."""
+        words = np.frombuffer(self._memory, np.uint64).astype(np.int64)
+        table = words[:-3].reshape(self.size, self.size, KINDS)
+        sent, late, latest = (int(word) for word in words[-3:])
+        arrived, frames, lost, dropped = (table[..., kind] for kind in range(KINDS))
+        return SwitchCount(arrived, frames, lost, dropped, late / max(sent, 1) * 1e-9, latest * 1e-9)
+
+    def close(self) -> None:
+        """End the process; its devices vanish with it.  May be called twice."""
+        self._process.kill()
+        self._process.wait(COMMAND_TIMEOUT_S)
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def _arguments(shape: Shape, seed: int, file: int, ranks: Sequence[Space]) -> list[str]:
+    numbers = (
+        round(shape.rate_bit_per_s or 0),
+        round(shape.delay_s * 1e9),
+        round(shape.jitter_s * 1e9),
+        round(shape.loss * 2**32),
+        seed,
+        QUEUE_BYTES,
+        shape.mtu,
+        REAL_TIME_PRIORITY,
+        file,
+        *(space.net for space in ranks),
+    )
+    return [str(number) for number in numbers]
