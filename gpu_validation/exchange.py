@@ -1,58 +1,183 @@
-"""Moving packed messages between ranks, and counting every byte handed to the transport."""
+"""Moving packed messages and whole models between ranks, and counting every byte handed to the transport."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import torch
 import torch.distributed as dist
 
 from operators import Message
 
-HEADER_BYTES = 8  # the message's length in bits as int64
+from .tensors import fold, precision
+
+HEADER_BYTES = 16  # the message's length in bits and the sender's position, each as int64
+WHOLE_BYTES = 1 << 20  # up to here a mean gathers whole vectors: one collective in place of two
+
+_all_gather_flat = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)  # renamed in torch 2.13
+
+
+class UnevenSteps(RuntimeError):  # noqa: N818  a name users are told to catch
+    """The ranks came to an averaging after unequal numbers of local steps."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"{where}: every rank must make the same number of local steps and resume from the same one; give all "
+            "ranks equally many batches, or stop together"
+        )
 
 
 class Exchange:
-    """All-gather of messages of unequal length over the default process group.
+    """Joins the ranks of a process group; this process is one of them.
 
-    Every rank receives the messages of all ranks in rank order.  ``payload_bytes`` counts what this rank has
-    handed to the transport: headers and bodies, once for each receiver.
-    ``predicted_bytes`` is what all ranks together should have handed over, from the messages' lengths alone.
+    device : where messages are put for the transport; by default the GPU under NCCL, else the CPU.
+    group : a process group of torch.distributed; by default the one of all ranks.
+    ``payload_bytes`` counts what this rank has handed to the transport, once for each receiver;
+    ``predicted_bytes`` is what all ranks together should have handed over, from the lengths alone.  The set-up
+    (``agree`` and ``broadcast``) is not counted.
     """
 
-    def __init__(self, device: torch.device | str = "cpu") -> None:
-        self.rank, self.size = dist.get_rank(), dist.get_world_size()
-        self.device = torch.device(device)
+    def __init__(self, device: torch.device | str | None = None, group: dist.ProcessGroup | None = None) -> None:
+        self.group = group
+        self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+        self.ranks: Sequence[int] = (self.rank,)
+        self.device = torch.device(device) if device is not None else _device_of(group)
         self.payload_bytes = self.predicted_bytes = 0
 
-    def all_gather(self, message: Message) -> list[Message]:
-        """The messages of all ranks, in rank order; the own one is returned as it is."""
-        header = torch.tensor([message.bits], dtype=torch.int64, device=self.device)
-        headers = [torch.empty_like(header) for _ in range(self.size)]
-        dist.all_gather(headers, header)
-        lengths = [int(h.item()) for h in headers]
+    # -- messages ----------------------------------------------------------------------------------------
+    def all_gather(
+        self, message: Message | None, *, position: int = 0, members: Collection[int] | None = None
+    ) -> dict[int, Message]:
+        """The messages of the members by rank, ascending; the own one is returned as it is.
+
+        message : None exactly on the ranks that are not among ``members`` (default: all ranks are).
+        position : how far this rank is; travels in the header.  Raises UnevenSteps if it is not the same everywhere.
+        """
+        members = range(self.size) if members is None else sorted(members)
+        bits = 0 if message is None else message.bits
+        headers = self._numbers([bits, position], torch.int64)
+        if len({at for _, at in headers}) > 1:
+            raise UnevenSteps(f"the ranks are at steps {[at for _, at in headers]}")
 
         # every rank sends the same body to all: one collective, five times faster under gloo than pairwise sends
-        sizes = [(bits + 7) // 8 for bits in lengths]
-        body = message.payload.to(self.device)
+        sizes = [(bits + 7) // 8 for bits, _ in headers]
+        body = torch.empty(0, dtype=torch.uint8) if message is None else message.payload
         received = torch.empty(sum(sizes), dtype=torch.uint8, device=self.device)
-        dist.all_to_all_single(received, body.repeat(self.size), sizes, [body.numel()] * self.size)
-        self.payload_bytes += (self.size - 1) * (header.numel() * header.element_size() + body.numel())
-        messages = [Message(part.cpu(), bits) for part, bits in zip(received.split(sizes), lengths, strict=True)]
-        self.predicted_bytes += predicted_payload_bytes([message.bits for message in messages], self.size)
-        return messages
+        copies = body.to(self.device).repeat(self.size)
+        dist.all_to_all_single(received, copies, sizes, [body.numel()] * self.size, group=self.group)
+        self.payload_bytes += (self.size - 1) * body.numel()
+        self.predicted_bytes += (self.size - 1) * sum(sizes)
+        parts = received.split(sizes)
+        return {rank: Message(parts[rank].cpu(), headers[rank][0]) for rank in members}
 
-    def all_gather_numbers(self, numbers: Sequence[float]) -> list[list[float]]:
+    def gather(
+        self, messages: Sequence[Message | None], *, position: int, members: Collection[int]
+    ) -> dict[int, Message]:
+        """``all_gather`` for the one rank hosted here."""
+        (message,) = messages
+        return self.all_gather(message, position=position, members=members)
+
+    def numbers(self, rows: Sequence[Sequence[float]]) -> list[list[float]]:
         """A few numbers of every rank, as float64, in rank order."""
-        own = torch.tensor(list(numbers), dtype=torch.float64, device=self.device)
-        rows = [torch.empty_like(own) for _ in range(self.size)]
-        dist.all_gather(rows, own)
-        self.payload_bytes += (self.size - 1) * own.numel() * own.element_size()
-        self.predicted_bytes += self.size * (self.size - 1) * 8 * len(numbers)
-        return [row.tolist() for row in rows]
+        (row,) = rows
+        return self._numbers(row, torch.float64)
+
+    def _numbers(self, row: Sequence[float], dtype: torch.dtype) -> list[list]:
+        self.payload_bytes += (self.size - 1) * 8 * len(row)
+        self.predicted_bytes += self.size * (self.size - 1) * 8 * len(row)
+        return self._gather_row(row, dtype)
+
+    def _gather_row(self, row: Sequence[float], dtype: torch.dtype) -> list[list]:
+        own = torch.tensor(list(row), dtype=dtype, device=self.device)
+        everyone = torch.empty(self.size * own.numel(), dtype=dtype, device=self.device)
+        _all_gather_flat(everyone, own, group=self.group)
+        return everyone.view(self.size, -1).tolist()
+
+    # -- whole models ------------------------------------------------------------------------------------
+    def means(self, owns: Sequence[torch.Tensor], members: Sequence[int]) -> list[torch.Tensor]:
+        """The mean of the members' vectors, folded in rank order in float64: the same bits on every rank.
+
+        owns : this rank's vector alone, shape (n,); of equal length and dtype on all ranks.  It is sent in its own
+        dtype; the mean comes back in float32 (float64 for float64) on its device.
+        """
+        (own,) = owns
+        sent = own.to(self.device)
+        if len(members) == self.size and self.size * sent.nbytes <= WHOLE_BYTES:
+            return [self._mean_of_whole(sent).to(own.device)]
+        return [self._mean_of_shards(sent, members).to(own.device)]
+
+    def _mean_of_whole(self, own: torch.Tensor) -> torch.Tensor:
+        everyone = own.new_empty(self.size * own.numel())
+        _all_gather_flat(everyone, own, group=self.group)
+        self.payload_bytes += (self.size - 1) * own.nbytes
+        self.predicted_bytes += self.size * (self.size - 1) * own.nbytes
+        return fold(everyone.split(own.numel()), self.size)
+
+    def _mean_of_shards(self, own: torch.Tensor, members: Sequence[int]) -> torch.Tensor:
+        """Every rank folds one shard of all members' vectors, then all gather the shards."""
+        n = own.numel()
+        longest = -(-n // self.size)
+        lengths = [max(0, min(longest, n - r * longest)) for r in range(self.size)]
+        here = lengths[self.rank]
+        sends = self.rank in members
+        received = own.new_empty(here * len(members))
+        dist.all_to_all_single(
+            received,
+            own if sends else own[:0],
+            [here if r in members else 0 for r in range(self.size)],
+            lengths if sends else [0] * self.size,
+            group=self.group,
+        )
+        shard = own.new_zeros(longest, dtype=precision(own.dtype))
+        if here:
+            shard[:here] = fold(received.split(here), len(members))
+        mean = shard.new_empty(self.size * longest)
+        _all_gather_flat(mean, shard, group=self.group)
+
+        self.payload_bytes += sends * (n - here) * own.element_size() + (self.size - 1) * shard.nbytes
+        to_fold = sum(n - lengths[r] for r in members) * own.element_size()
+        self.predicted_bytes += to_fold + self.size * (self.size - 1) * shard.nbytes
+        return mean[:n]
+
+    def receive(
+        self, owns: Sequence[torch.Tensor], sources: Callable[[int], Sequence[int]]
+    ) -> list[dict[int, torch.Tensor]]:
+        """The vectors of this rank's sources by rank, point to point; ``sources`` is the same on all ranks."""
+        (own,) = owns
+        sent = own.to(self.device)
+        listeners = [r for r in range(self.size) if self.rank in sources(r)]
+        parts = {r: torch.empty_like(sent) for r in sources(self.rank)}
+        operations = [dist.P2POp(dist.isend, sent, self._global(r), self.group) for r in listeners]
+        operations += [dist.P2POp(dist.irecv, part, self._global(r), self.group) for r, part in parts.items()]
+        for request in dist.batch_isend_irecv(operations) if operations else ():
+            request.wait()
+        self.payload_bytes += len(listeners) * sent.nbytes
+        self.predicted_bytes += sum(len(sources(r)) for r in range(self.size)) * sent.nbytes
+        return [{r: part.to(own.device) for r, part in parts.items()}]
+
+    # -- set-up ------------------------------------------------------------------------------------------
+    def agree(self, number: int) -> list[int]:
+        """One integer of every rank, in rank order."""
+        return [n for (n,) in self._gather_row([number], torch.int64)]
+
+    def broadcast(self, tensors: Sequence[Sequence[torch.Tensor]]) -> None:
+        """Replace the tensors of the rank hosted here by those of rank 0, in place."""
+        (own,) = tensors
+        for tensor in own:
+            copy = tensor.detach().to(self.device).contiguous()
+            dist.broadcast(copy, src=self._global(0), group=self.group)
+            tensor.detach().copy_(copy)
+
+    def _global(self, rank: int) -> int:
+        return rank if self.group is None else dist.get_global_rank(self.group, rank)
 
 
-def predicted_payload_bytes(bits: list[int], size: int) -> int:
+def _device_of(group: dist.ProcessGroup | None) -> torch.device:
+    """NCCL takes tensors on the GPU only, gloo is fastest on the CPU's."""
+    return torch.device("cuda" if "cuda:nccl" in dist.get_backend_config(group) else "cpu")
+
+
+def predicted_payload_bytes(bits: Sequence[int], size: int) -> int:
     """Payload bytes of one all-gather: each message and its header travel to every other rank.
 
     bits : the lengths of the messages of all ranks.

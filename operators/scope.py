@@ -69,31 +69,15 @@ class Scope(Operator):
             start += n
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        fields: list[tuple[np.ndarray, int]] = []
-        for number, start, stop in self._spans(x.size):
-            payload, bits = self.operator._encode(x[start:stop], key.fold(number))
-            if self.operator.bits(stop - start).exact is None:
-                code, width = elias.build(bits + 1)
-                fields.append((np.array([code << (64 - width)], ">u8").view(np.uint8), int(width)))
-            fields.append((payload, bits))
-        return concatenate(fields)
+        spans = list(self._spans(x.size))
+        messages = [self.operator._encode(x[start:stop], key.fold(number)) for number, start, stop in spans]
+        return join(messages, [self.operator.bits(stop - start).exact for _, start, stop in spans])
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        buffer, position, out = padded(payload), 0, np.empty(d, np.float32)
-        for number, start, stop in self._spans(d):
-            length = self.operator.bits(stop - start).exact
-            if length is None:
-                n, used = elias.parse(np.uint64(window(buffer, position))) if position < bits else (0, 0)
-                if used == 0:
-                    raise CorruptMessage(f"the length of part {number} is missing at bit {position}")
-                position, length = position + used, n - 1
-            if position + length > bits:
-                raise CorruptMessage(f"part {number} of {length} bits is cut off at bit {bits}")
-            part = extract(buffer, position, length)
+        spans, out = list(self._spans(d)), np.empty(d, np.float32)
+        parts = cut(payload, bits, [self.operator.bits(stop - start).exact for _, start, stop in spans])
+        for (number, start, stop), (part, length) in zip(spans, parts, strict=True):
             out[start:stop] = self.operator._decode(part, length, stop - start, key and key.fold(number))
-            position += length
-        if position != bits:
-            raise CorruptMessage(f"{bits - position} bits are left over after the last part")
         return out
 
 
@@ -223,6 +207,41 @@ def concatenate(fields: Sequence[tuple[np.ndarray, int]]) -> tuple[np.ndarray, i
         state = (np.uint64(acc), filled, at)
     flush(out, state)
     return out, bits
+
+
+def join(messages: Sequence[tuple[np.ndarray, int]], exact: Sequence[int | None]) -> tuple[np.ndarray, int]:
+    """One bit string of several messages; a message whose length is not known beforehand is preceded by it.
+
+    exact : the length of each message where the receiver knows it, in bits.
+    """
+    fields: list[tuple[np.ndarray, int]] = []
+    for (payload, bits), known in zip(messages, exact, strict=True):
+        if known is None:
+            code, width = elias.build(bits + 1)
+            fields.append((np.array([code << (64 - width)], ">u8").view(np.uint8), int(width)))
+        fields.append((payload, bits))
+    return concatenate(fields)
+
+
+def cut(payload: np.ndarray, bits: int, exact: Sequence[int | None]) -> list[tuple[np.ndarray, int]]:
+    """The messages that ``join`` has joined, each with its length in bits.
+
+    Raises CorruptMessage unless they use up all bits.
+    """
+    buffer, position, messages = padded(payload), 0, []
+    for number, length in enumerate(exact):
+        if length is None:
+            n, used = elias.parse(np.uint64(window(buffer, position))) if position < bits else (0, 0)
+            if used == 0:
+                raise CorruptMessage(f"the length of part {number} is missing at bit {position}")
+            position, length = position + used, n - 1
+        if position + length > bits:
+            raise CorruptMessage(f"part {number} of {length} bits is cut off at bit {bits}")
+        messages.append((extract(buffer, position, length), length))
+        position += length
+    if position != bits:
+        raise CorruptMessage(f"{bits - position} bits are left over after the last part")
+    return messages
 
 
 def extract(buffer: np.ndarray, position: int, bits: int) -> np.ndarray:

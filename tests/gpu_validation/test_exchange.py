@@ -1,9 +1,10 @@
 import pytest
 import torch
 
-from gpu_validation.exchange import HEADER_BYTES, Exchange, predicted_payload_bytes
+from gpu_validation.exchange import Exchange
 from gpu_validation.launch import run_ranks
 from operators import Message
+from operators.gather import HEADER_BYTES, predicted_payload_bytes
 
 LENGTHS = (0, 3, 1000, 17)  # bits, one a rank
 
@@ -29,8 +30,3 @@ def test_unequal_messages_arrive_in_rank_order_and_every_byte_is_counted():
     assert sum(sent for _, _, sent in reports) == predicted_payload_bytes(list(LENGTHS), 4)
     for rank, _, sent in reports:
         assert sent == 3 * (HEADER_BYTES + message_of(rank).nbytes)
-
-
-def test_prediction_by_hand():
-    assert predicted_payload_bytes([9, 16], 2) == (8 + 2) + (8 + 2)
-    assert predicted_payload_bytes([9, 16, 0], 3) == 2 * (10 + 10 + 8)
