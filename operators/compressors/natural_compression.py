@@ -1,0 +1,100 @@
+"""Natural compression: every coordinate becomes a power of two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, Self
+
+import numpy as np
+
+from bounds.claims import StrictlyContractive, Unbiased
+
+from ..codes.fixed_width import pack_fixed, unpack_fixed
+from ..codes.floats import NEAREST, cells, round_floats, values
+from ..key import Key
+from ..message import CorruptMessage
+from ..operator import Operator, Randomness, Size
+from ..random import bits32
+from ..scale import largest
+
+WIDTH = 9
+NEGATIVE = 1 << 8
+LOWEST, HIGHEST = -149, 105  # exponents of codes 1 and 255
+
+
+@dataclass(frozen=True)
+class NaturalCompression(Operator):
+    """Round each magnitude to a neighbouring power of two; send its sign and exponent.
+
+    rounding : "stochastic", up from 2^e m (1 <= m < 2) with probability m - 1; or "nearest", ties up.
+    x : float tensor, shape (d,), max|x| <= 2^105.
+    Stochastic: unbiased, exactly, with omega = 1/8, reached at m = 4/3 (Horvath et al. 2019).  Nearest: strictly
+    contractive with alpha = 1/9, reached at m = 3/2.  The probability is linear in m, not in log m.
+    9 bits a coordinate: the sign, and 0 for zero or 150 + exponent, so that subnormal numbers keep theirs.
+    Raises ValueError for another rounding, or for a larger magnitude.
+    """
+
+    rounding: Literal["stochastic", "nearest"] = "stochastic"
+
+    name = "natural"
+    equivariant = frozenset({"permutation", "scale", "sign"})
+
+    def __post_init__(self) -> None:
+        if self.rounding not in ("stochastic", "nearest"):
+            raise ValueError(f'rounding must be "stochastic" or "nearest"; got {self.rounding!r}')
+
+    @property
+    def randomness(self) -> Randomness:  # type: ignore[override]
+        """Private, or none for the nearest power."""
+        return "private" if self.rounding == "stochastic" else "none"
+
+    def claim(self, d: int) -> Unbiased | StrictlyContractive:
+        """omega = 1/8 or alpha = 1/9."""
+        return Unbiased(1 / 8) if self.rounding == "stochastic" else StrictlyContractive(1 / 9)
+
+    def witness(self, d: int) -> np.ndarray:
+        """A flat vector that reaches the constant."""
+        return np.full(d, 4 / 3 if self.rounding == "stochastic" else 1.5)
+
+    def claim_at(self, x: np.ndarray) -> Unbiased | StrictlyContractive:
+        """The exact constant of one non-zero vector."""
+        wide = np.asarray(x, np.float64)
+        rest, spacing = cells(wide, 1, LOWEST)
+        energy = float(wide @ wide)
+        if self.rounding == "stochastic":
+            return Unbiased(float(rest @ (spacing - rest)) / energy, tight=True)
+        return StrictlyContractive(float((np.minimum(rest, spacing - rest) ** 2).sum()) / energy, tight=True)
+
+    def bits(self, d: int) -> Size:
+        """Sign and exponent of every coordinate."""
+        return Size.fixed(WIDTH * d)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Both roundings."""
+        return cls(), cls("nearest")
+
+    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
+        top = float(largest(x))
+        if top > 2.0**HIGHEST:
+            raise ValueError(f"max|x| must not exceed 2^{HIGHEST}; got {top:.4g}: rescale x")
+        random = bits32(key, x.size) if self.rounding == "stochastic" else NEAREST
+        codes = np.empty(x.size, np.uint32)
+        round_floats(x.view(np.uint32), 0, 1, LOWEST, NEGATIVE, random, codes)
+        return pack_fixed(codes, WIDTH), WIDTH * x.size
+
+    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        if bits != WIDTH * d:
+            raise CorruptMessage(f"natural sends 9 d = {WIDTH * d} bits; got {bits}")
+        codes = unpack_fixed(payload, WIDTH, d)
+        if (codes == NEGATIVE).any():
+            raise CorruptMessage("a zero has no sign")
+        return _table()[codes]
+
+
+@lru_cache(maxsize=1)
+def _table() -> np.ndarray:
+    """The float32 number of each code."""
+    magnitudes = values(1, LOWEST, NEGATIVE).astype(np.float32)
+    return np.concatenate([magnitudes, -magnitudes])
