@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.distributed as dist
 
 from operators import Message
+from operators.gather import Gather, predicted_payload_bytes
 
 from .tensors import fold, precision
 
-HEADER_BYTES = 16  # the message's length in bits and the sender's position, each as int64
 WHOLE_BYTES = 1 << 20  # up to here a mean gathers whole vectors: one collective in place of two
 
 _all_gather_flat = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)  # renamed in torch 2.13
@@ -45,37 +45,18 @@ class Exchange:
         self.payload_bytes = self.predicted_bytes = 0
 
     # -- messages ----------------------------------------------------------------------------------------
-    def all_gather(
-        self, message: Message | None, *, position: int = 0, members: Collection[int] | None = None
-    ) -> dict[int, Message]:
-        """The messages of the members by rank, ascending; the own one is returned as it is.
+    def all_gather(self, message: Message) -> list[Message]:
+        """The messages of all ranks, in rank order; the own one is returned as it is."""
+        gather = Gather(message, group=self.group, device=self.device)
+        gather.send()
+        messages = gather.wait()
+        self.payload_bytes += gather.payload_bytes
+        self.predicted_bytes += predicted_payload_bytes(gather.lengths, self.size)
+        return messages
 
-        message : None exactly on the ranks that are not among ``members`` (default: all ranks are).
-        position : how far this rank is; travels in the header.  Raises UnevenSteps if it is not the same everywhere.
-        """
-        members = range(self.size) if members is None else sorted(members)
-        bits = 0 if message is None else message.bits
-        headers = self._numbers([bits, position], torch.int64)
-        if len({at for _, at in headers}) > 1:
-            raise UnevenSteps(f"the ranks are at steps {[at for _, at in headers]}")
-
-        # every rank sends the same body to all: one collective, five times faster under gloo than pairwise sends
-        sizes = [(bits + 7) // 8 for bits, _ in headers]
-        body = torch.empty(0, dtype=torch.uint8) if message is None else message.payload
-        received = torch.empty(sum(sizes), dtype=torch.uint8, device=self.device)
-        copies = body.to(self.device).repeat(self.size)
-        dist.all_to_all_single(received, copies, sizes, [body.numel()] * self.size, group=self.group)
-        self.payload_bytes += (self.size - 1) * body.numel()
-        self.predicted_bytes += (self.size - 1) * sum(sizes)
-        parts = received.split(sizes)
-        return {rank: Message(parts[rank].cpu(), headers[rank][0]) for rank in members}
-
-    def gather(
-        self, messages: Sequence[Message | None], *, position: int, members: Collection[int]
-    ) -> dict[int, Message]:
-        """``all_gather`` for the one rank hosted here."""
-        (message,) = messages
-        return self.all_gather(message, position=position, members=members)
+    def all_gather_numbers(self, numbers: Sequence[float]) -> list[list[float]]:
+        """A few numbers of every rank, as float64, in rank order."""
+        return self.numbers([numbers])
 
     def numbers(self, rows: Sequence[Sequence[float]]) -> list[list[float]]:
         """A few numbers of every rank, as float64, in rank order."""
@@ -175,14 +156,6 @@ class Exchange:
 def _device_of(group: dist.ProcessGroup | None) -> torch.device:
     """NCCL takes tensors on the GPU only, gloo is fastest on the CPU's."""
     return torch.device("cuda" if "cuda:nccl" in dist.get_backend_config(group) else "cpu")
-
-
-def predicted_payload_bytes(bits: Sequence[int], size: int) -> int:
-    """Payload bytes of one all-gather: each message and its header travel to every other rank.
-
-    bits : the lengths of the messages of all ranks.
-    """
-    return (size - 1) * sum(HEADER_BYTES + (b + 7) // 8 for b in bits)
 
 
 def fence() -> None:

@@ -1,24 +1,46 @@
-"""Several tensors as one vector, and back."""
+"""Several tensors as one vector, and back; and the one way in which vectors of several ranks are summed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 
 
-def flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """A new vector of all entries, shape (d,), without gradient history."""
-    return torch.cat([t.detach().reshape(-1) for t in tensors]).clone()
+def flat(tensors: Sequence[torch.Tensor], dtype: torch.dtype | None = None) -> torch.Tensor:
+    """A new vector of all entries, shape (d,), without gradient history, on the first tensor's device.
+
+    dtype : of the vector; by default the one to which the tensors promote.
+    """
+    device = tensors[0].device
+    return torch.cat([t.detach().reshape(-1).to(device=device, dtype=dtype or t.dtype) for t in tensors])
 
 
 def load(vector: torch.Tensor, tensors: Sequence[torch.Tensor]) -> None:
-    """Copy a vector, shape (d,), into the tensors it was made of, in place."""
+    """Copy a vector, shape (d,), into the tensors it was made of, in place; integers get the nearest, even at ties."""
     start = 0
     with torch.no_grad():
         for t in tensors:
-            t.copy_(vector[start : start + t.numel()].view_as(t))
+            part = vector[start : start + t.numel()].view_as(t)
+            t.copy_(part if t.is_floating_point() else part.round())
             start += t.numel()
+
+
+def precision(dtype: torch.dtype) -> torch.dtype:
+    """In what a mean of vectors of this dtype is kept: float64 for float64, else float32."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def fold(parts: Iterable[torch.Tensor], count: int) -> torch.Tensor:
+    """The sum of ``count`` equally long vectors divided by ``count``: one after the other, in float64.
+
+    The same parts in the same order give the same bits, for any piece of the vectors and on any device.
+    """
+    first, *rest = parts
+    total = first.to(torch.float64, copy=True)
+    for part in rest:
+        total += part
+    return (total / count).to(precision(first.dtype))
 
 
 def floating_tensors(model: torch.nn.Module) -> list[torch.Tensor]:
