@@ -69,8 +69,8 @@ class TCDQ(Operator):
     omega' = (1 + omega) k/d - 1 and multiplied by d/k; equality is kept.  The dither is a multiple of 2^-24 of its
     cell, symmetric about 0, so the statements hold up to that and to binary32 rounding.
     (Codes: Ungerboeck 1982; dither: Zamir and Feder 1992; coder: Duda 2013.)
-    Bits: norm 32, one coder state of 64 below d = 2^17 and 16 of 32 from there on, 8 or more for the model from
-    d = 1024 on, the stream.  Zero sends the norm only.
+    Bits: norm 32, 8 or more for the model from d = 1024 on, one coder state of 64 below d = 2^17; from there on 16 of
+    32 for each segment of 2^17 coordinates, with 32 for its length; the stream.  Zero sends the norm only.
     Raises ValueError for a parameter out of range, d > 2^31, or a result that could exceed binary32.
     """
 

@@ -1,13 +1,15 @@
 """Vector to payload and back.
 
-Payload, every field big-endian: the norm as binary32 (zero: nothing follows); from d = 1024 on the model;
-the final coder states (one of 64 bits, or 16 of 32 bits); then words of 32 or 16 bits.
+Payload, every field big-endian: the norm as binary32 (zero: nothing follows); from d = 1024 on the model; for each
+segment the number of its words (32 bits; not for the last), the final coder states (one of 64 bits, or 16 of 32
+bits), and words of 32 or 16 bits.
 """
 
 from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -21,6 +23,7 @@ from .model import CLASSES, COMPONENTS, THRESHOLDS, Model
 from .plan import NORM_BYTES, Plan
 from .rans import LONG_BASE, RECIPROCAL, ROOM, SHORT_BASE, encode_long, encode_short
 from .rans_decode import decode_long, decode_short
+from .segments import COUNT_BYTES, seeds_from, segments
 from .size import limit
 from .symbols import symbols
 from .tables import Tables, build, lookup
@@ -33,7 +36,11 @@ def quantised(x: np.ndarray, plan: Plan, seeds: tuple) -> tuple[float, np.ndarra
         return 0.0, np.empty(0, np.int32)
     norm = nearest(measure.norm(x))
     step, scale = plan.step(norm)
-    return norm, symbols(x, 1 / scale, 1 / step, plan.code.before, lanes(plan.d), seeds)
+    packed = np.empty(plan.d, np.int32)
+    for own in segments(plan.d):
+        words = seeds_from(own.start, seeds)
+        packed[own] = symbols(x[own], 1 / scale, 1 / step, plan.code.before, lanes(plan.d), words)
+    return norm, packed
 
 
 def encode(x: np.ndarray, plan: Plan, seeds: tuple, *, mixtures: int = CLASSES) -> np.ndarray:
@@ -52,16 +59,23 @@ def encode(x: np.ndarray, plan: Plan, seeds: tuple, *, mixtures: int = CLASSES) 
 def _payload(head: bytes, packed: np.ndarray, plan: Plan, choice: Choice) -> np.ndarray:
     if plan.fits:
         head += choice.model.header()
-    words = _words(packed, choice, plan, build(choice.model, plan.form))
-    return np.concatenate([np.frombuffer(head, np.uint8), words])
+    tables, parts = build(choice.model, plan.form), [np.frombuffer(head, np.uint8)]
+    for own in segments(plan.d):
+        ends, body = _words(packed[own], choice, own, plan, tables)
+        if own.stop < plan.d:
+            parts.append(np.array([body.size // plan.form.word], ">u4").view(np.uint8))
+        parts += [ends, body]
+    return np.concatenate(parts)
 
 
-def _words(packed: np.ndarray, choice: Choice, plan: Plan, tables: Tables) -> np.ndarray:
-    """States and words as bytes; the estimated bits say how much room they probably need."""
+def _words(packed: np.ndarray, choice: Choice, own: slice, plan: Plan, tables: Tables) -> tuple[np.ndarray, np.ndarray]:
+    """(states, words) of a segment as bytes; the estimated bits say how much room the words probably need."""
     wide = plan.form.streams > 1
     word = np.uint16 if wide else np.uint32
-    room = int(max(choice.bits, packed.size / 8) * 1.02) // (8 * np.dtype(word).itemsize) + 16 * ROOM + 1024
-    common = (packed, choice.model.low, choice.groups, tables.widest, tables.offset)
+    bits = choice.bits * packed.size / plan.d
+    room = int(max(bits, packed.size / 8) * 1.02) // (8 * plan.form.word) + 16 * ROOM + 1024
+    groups = choice.groups[own.start // plan.form.streams :]
+    common = (packed, choice.model.low, groups, tables.widest, tables.offset)
     while True:
         out = np.empty(room, word)
         if wide:
@@ -75,7 +89,7 @@ def _words(packed: np.ndarray, choice: Choice, plan: Plan, tables: Tables) -> np
             head = int(state).to_bytes(8, "big")
         if first >= 0:
             body = out[first:].astype(out.dtype.newbyteorder(">")).view(np.uint8)
-            return np.concatenate([np.frombuffer(head, np.uint8), body])
+            return np.frombuffer(head, np.uint8), body
         room *= 2
 
 
@@ -95,7 +109,10 @@ def decode(payload: np.ndarray, bits: int, plan: Plan, seeds: tuple) -> np.ndarr
     if norm < 2.0**-126:
         raise CorruptMessage(f"a norm is 0 or at least 2^-126; got {norm}")
     model, at = read_model(data, plan)
-    _fill(data, at, model, plan, norm, seeds, out)
+    reader = _reader(model, plan, norm)
+    for own in segments(plan.d):
+        states, words, at = _part(data, at, plan, last=own.stop == plan.d)
+        reader(states, words, seeds_from(own.start, seeds), out[own])
     if not np.isfinite(out).all():
         raise CorruptMessage("a decoded coordinate exceeds binary32")
     return out
@@ -132,32 +149,44 @@ def read_model(data: bytes, plan: Plan) -> tuple[Model, int]:
     return Model(plan.sigma, starts, tuple(mixtures), low), at
 
 
-def _fill(data: bytes, at: int, model: Model, plan: Plan, norm: float, seeds: tuple, out: np.ndarray) -> None:
-    """Decode the coordinates."""
-    wide = plan.form.streams > 1
-    each, kind, word = (4, ">u4", np.dtype(">u2")) if wide else (8, ">u8", np.dtype(">u4"))
-    states = np.frombuffer(_take(data, at, each * plan.form.streams), kind).astype(np.uint64)
-    at += each * plan.form.streams
-    lowest, above = (LONG_BASE, 1 << 32) if wide else (SHORT_BASE, 1 << 63)
+def _part(data: bytes, at: int, plan: Plan, *, last: bool) -> tuple[np.ndarray, np.ndarray, int]:
+    """(states, words, position after them) of one segment, in the machine's byte order."""
+    form, size = plan.form, plan.form.word
+    announced = None if last else int.from_bytes(_take(data, at, COUNT_BYTES), "big")
+    at += 0 if last else COUNT_BYTES
+    states = np.frombuffer(_take(data, at, form.state * form.streams), f">u{form.state}").astype(np.uint64)
+    at += form.state * form.streams
+    lowest, above = (LONG_BASE, 1 << 32) if form.streams > 1 else (SHORT_BASE, 1 << 63)
     if states.min() < lowest or int(states.max()) >= above:
         raise CorruptMessage(f"a coder state must lie in [{lowest}, {above}); got {states.min()} to {states.max()}")
-    if (len(data) - at) % word.itemsize:
+    if announced is None and (len(data) - at) % size:
         raise CorruptMessage(f"{len(data) - at} bytes are no whole number of words")
-    count = (len(data) - at) // word.itemsize
-    words = np.zeros(count + plan.form.streams * ROOM, word.newbyteorder("="))
-    words[:count] = np.frombuffer(data, word, offset=at)
+    count = (len(data) - at) // size if announced is None else announced
+    words = np.frombuffer(_take(data, at, count * size), f">u{size}").astype(f"u{size}")
+    return states, words, at + count * size
+
+
+def _reader(model: Model, plan: Plan, norm: float) -> Callable[[np.ndarray, np.ndarray, tuple, np.ndarray], None]:
+    """The function (states, words, seeds, out) that decodes one segment into ``out``."""
     tables, starts = build(model, plan.form), np.array(model.starts, np.int64)
     step, scale = plan.step(norm)
-    dither = (*seeds, *shape(plan.code.spacing))
-    last = (plan.code.after, np.float32(step * plan.code.spacing), np.float32(scale), out)
-    if wide:
-        args = (words, states, model.low, starts, THRESHOLDS, tables.widest, table_of(tables), last[0], dither)
-        read = decode_long(*args, *last[1:])
-    else:
-        common = (starts, THRESHOLDS, tables.widest, tables.offset, tables.frequency, tables.start, plan.form.shift)
-        read = decode_short(words, states[0], model.low, *common, last[0], (*dither, lanes(plan.d)), *last[1:])
-    if read != count:
-        raise CorruptMessage(f"the {count} words are not those of {plan.d} coordinates")
+    wide, cell = plan.form.streams > 1, shape(plan.code.spacing)
+    factors, table = (np.float32(step * plan.code.spacing), np.float32(scale)), table_of(tables) if wide else None
+
+    def read(states: np.ndarray, words: np.ndarray, seeds: tuple, out: np.ndarray) -> None:
+        room = np.zeros(words.size + plan.form.streams * ROOM, words.dtype)
+        room[: words.size] = words
+        if wide:
+            args = (room, states, model.low, starts, THRESHOLDS, tables.widest, table, plan.code.after)
+            done = decode_long(*args, (*seeds, *cell), *factors, out)
+        else:
+            common = (starts, THRESHOLDS, tables.widest, tables.offset, tables.frequency, tables.start, plan.form.shift)
+            dither = (*seeds, *cell, lanes(plan.d))
+            done = decode_short(room, states[0], model.low, *common, plan.code.after, dither, *factors, out)
+        if done != words.size:
+            raise CorruptMessage(f"the {words.size} words are not those of {out.size} coordinates")
+
+    return read
 
 
 @lru_cache(maxsize=4)

@@ -16,6 +16,7 @@ from ..random import bits32
 MOST = 1 << 31  # largest d: indices stay distinct 32-bit numbers
 UNIT = 1 << 24  # dither and phase are counted in v / UNIT
 PHASE = UNIT - 1
+WEYL = 0x9E3779B1
 HALF_BITS = 23  # parity 1 moves the lattice by v/2 = 2^23 units
 
 
@@ -28,7 +29,7 @@ def seeds(key: Key) -> tuple[np.uint32, np.uint32]:
 @numba.njit(inline="always")
 def mix(index, first, second):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """The hash of one index: every product and sum wrapped to 32 bits."""
-    h = np.uint32(np.uint32(np.uint32(index) * np.uint32(0x9E3779B1)) + first)
+    h = np.uint32(np.uint32(np.uint32(index) * np.uint32(WEYL)) + first)
     h = np.uint32(h ^ (h >> np.uint32(16)))
     h = np.uint32(np.uint32(h * np.uint32(0x85EBCA6B)) ^ second)
     h = np.uint32(h ^ (h >> np.uint32(13)))
@@ -39,7 +40,7 @@ def mix(index, first, second):  # type: ignore[no-untyped-def]  # pragma: no cov
 def mix_reference(index: int, first: int, second: int) -> int:
     """The same hash in plain integers."""
     mask = 0xFFFFFFFF
-    h = (index * 0x9E3779B1 + first) & mask
+    h = (index * WEYL + first) & mask
     h ^= h >> 16
     h = (h * 0x85EBCA6B & mask) ^ second
     h ^= h >> 13

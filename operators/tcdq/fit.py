@@ -13,6 +13,7 @@ from .model import CLASSES, COMPONENTS, THRESHOLDS, WIDEST_SYMBOL, Model
 from .plan import Plan
 from .quantise import PHASES
 from .rans import FIELD
+from .segments import segments
 
 GAUSS_BITS = 2.1  # log2(2 pi e)/2, rounded up
 PER_OCTAVE = 8
@@ -78,9 +79,12 @@ def choose(symbols: np.ndarray, plan: Plan, most: int = CLASSES) -> Choice:
     bits, model = min(candidates, key=lambda c: c[0])
     if not model.mixtures:
         return Choice(model, classes, bits)
-    energy = classify(symbols, model.low, THRESHOLDS, width, classes) / PHASES**2
+    energy = sum(
+        classify(symbols[own], model.low, THRESHOLDS, width, classes[own.start // width : -(-own.stop // width)])
+        for own in segments(d)
+    )
     off = 0.5 * (model.low > 0) + 0.5 / PHASES  # a magnitude is known up to this
-    least = max(np.sqrt(energy) - off * np.sqrt(d), 0.0) ** 2 * 4.0**model.low
+    least = max(np.sqrt(energy) / PHASES - off * np.sqrt(d), 0.0) ** 2 * 4.0**model.low
     return Choice(model, np.array(model.starts, np.uint8)[classes], bits, least)
 
 

@@ -15,6 +15,7 @@ from .model import THRESHOLDS, Model
 from .plan import NORM_BYTES, Plan
 from .quantise import SETTLE
 from .rans import FIELD, MOST_LENGTH, PIECE
+from .segments import COUNT_BYTES, segments
 from .tables import Tables, build
 from .trellis import CODES, Trellis, lanes
 
@@ -76,6 +77,11 @@ def nearest(y: tuple[np.ndarray, np.ndarray], trellis: Trellis) -> np.ndarray:
     return floor - 1 + (labels(cost, trellis) - floor + 1) % 4
 
 
+def trellises(d: int) -> list[slice]:
+    """The coordinates of each trellis."""
+    return [slice(s.start + i, s.stop, lanes(d)) for s in segments(d) for i in range(lanes(d))]
+
+
 def quantise(x: np.ndarray, norm: float, plan: Plan, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(k, w): n - u = v (k - w 2^-24), both int64, shape (d,)."""
     step, scale = plan.step(norm)
@@ -83,8 +89,7 @@ def quantise(x: np.ndarray, norm: float, plan: Plan, u: np.ndarray) -> tuple[np.
     g = (r - np.floor(r)) + u.astype(np.float32) * np.float32(plan.code.spacing / UNIT)
     floor = np.floor(r).astype(np.int64) + np.floor(g).astype(np.int64)
     parity, n = np.empty_like(floor), np.empty_like(floor)
-    for lane in range(lanes(plan.d)):
-        own = slice(lane, None, lanes(plan.d))
+    for own in trellises(plan.d):
         n[own] = nearest((floor[own], (g - np.floor(g))[own]), plan.code)
         parity[own] = parities(n[own], plan.code)
     a = u - (parity << HALF_BITS)
@@ -133,19 +138,28 @@ def encode(x: np.ndarray, plan: Plan, seeds: tuple) -> bytes:
     model, tables, streams = choice.model, build(choice.model, plan.form), plan.form.streams
     coordinates = zip(k.tolist(), phase.tolist(), np.repeat(choice.groups, streams).tolist(), strict=False)
     ops = [operations(k, p, model.low, g, tables) for k, p, g in coordinates]
-    word = 32 if streams == 1 else 16
+    out = struct.pack(">f", norm) + (model.header() if plan.fits else b"")
+    for own in segments(plan.d):
+        states, words = write(ops[own], plan)
+        out += b"" if own.stop == plan.d else len(words).to_bytes(COUNT_BYTES, "big")
+        out += b"".join(s.to_bytes(plan.form.state, "big") for s in states)
+        out += b"".join(v.to_bytes(plan.form.word, "big") for v in words)
+    return out
+
+
+def write(ops: list[list[Op]], plan: Plan) -> tuple[list[int], list[int]]:
+    """(final states, words) of a segment."""
+    streams, word = plan.form.streams, 8 * plan.form.word
     base = 1 << (31 if streams == 1 else 16)
     states, words = [base] * streams, []
-    for i in range(plan.d - 1, -1, -1):
+    for i in range(len(ops) - 1, -1, -1):
         for start, frequency in reversed(ops[i]):
             state = states[i % streams]
             if state >= frequency * (base >> plan.form.precision) << word:
                 words.append(state & ((1 << word) - 1))
                 state >>= word
             states[i % streams] = (state // frequency << plan.form.precision) + state % frequency + start
-    head = struct.pack(">f", norm) + (model.header() if plan.fits else b"")
-    ends = b"".join(s.to_bytes(8 if streams == 1 else 4, "big") for s in states)
-    return head + ends + b"".join(v.to_bytes(word // 8, "big") for v in reversed(words))
+    return states, words[::-1]
 
 
 class Stream:
@@ -194,9 +208,16 @@ def decode(data: bytes, plan: Plan, seeds: tuple) -> np.ndarray:
     if norm == 0:
         return np.zeros(plan.d, np.float32)
     model, at = read_model(data, plan)
-    stream = Stream(data[at:], plan.form.streams, plan.form.precision)
-    k, w = _read(stream, model, plan, dither(plan, seeds).tolist())
-    stream.finish()
+    u, k, w = dither(plan, seeds).tolist(), [], []
+    for own in segments(plan.d):
+        stop = len(data)
+        if own.stop < plan.d:
+            words, at = int.from_bytes(data[at : at + COUNT_BYTES], "big"), at + COUNT_BYTES
+            stop = at + plan.form.state * plan.form.streams + plan.form.word * words
+        stream = Stream(data[at:stop], plan.form.streams, plan.form.precision)
+        read = _read(stream, model, plan, u[own])
+        stream.finish()
+        k, w, at = k + read[0], w + read[1], stop
     step, scale = plan.step(norm)
     r = np.array(k).astype(np.float32) - np.array(w).astype(np.float32) * np.float32(1 / UNIT)
     return r * np.float32(step * plan.code.spacing) * np.float32(scale)
@@ -207,7 +228,7 @@ def _read(stream: Stream, model: Model, plan: Plan, u: list[int]) -> tuple[list[
     rows = [tables.rows(g).tolist() for g in range(model.groups)]
     state, past, group = [0] * width, 0, model.starts[0]
     ks, ws = [], []
-    for i in range(plan.d):
+    for i in range(len(u)):
         if i % plan.form.streams == 0:
             group = model.starts[int((past >= THRESHOLDS).sum())]
             past -= past * plan.form.streams // 16

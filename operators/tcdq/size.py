@@ -14,6 +14,7 @@ import numpy as np
 from .model import Model
 from .plan import NORM_BYTES, Plan
 from .rans import FIELD, MOST_LENGTH, PIECE
+from .segments import COUNT_BYTES, count
 from .tables import Format, build
 
 ROUNDING = 1 + 1e-6  # of the norm to binary32
@@ -53,8 +54,9 @@ def lines(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
 
 
 def overhead(plan: Plan) -> int:
-    """Bits of norm, model byte and coder states."""
-    return 8 * NORM_BYTES + 8 * plan.fits + (64 if plan.form.streams == 1 else 32 * plan.form.streams)
+    """Bits of norm, model byte, coder states and numbers of words."""
+    ends = count(plan.d) * plan.form.state * plan.form.streams + (count(plan.d) - 1) * COUNT_BYTES
+    return 8 * (NORM_BYTES + plan.fits + ends)
 
 
 def limit(plan: Plan, squares: float) -> float:

@@ -10,7 +10,7 @@ from .trellis import LANES
 
 
 def symbols(x: np.ndarray, scale: float, inverse: float, before: np.ndarray, lanes: int, seeds: tuple) -> np.ndarray:
-    """Packed symbols of a vector: shape (d,), int32.
+    """Packed symbols of a segment: shape (d,), int32.
 
     scale : a power of two that brings the norm near 1; inverse : the reciprocal of the step after it, binary32.
     before : the trellis.  seeds : of the dither.

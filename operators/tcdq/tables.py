@@ -16,7 +16,8 @@ LONG_FROM = 1 << 17  # from this d on the interleaved format is used
 class Format:
     """How the coder works.
 
-    precision : P, frequencies add to 2^P.  bins : of the phase, C.  streams : interleaved coder states.
+    precision : P, frequencies add to 2^P.  bins : of the phase, C.  streams : interleaved coder states of a segment.
+    state, word : bytes of a final state and of a word.
     rarest : symbols of probability below 2^-rarest are escapes; each one above takes at least 2^-P.
     """
 
@@ -24,6 +25,8 @@ class Format:
     bins: int
     streams: int
     rarest: int
+    state: int
+    word: int
 
     @property
     def shift(self) -> int:
@@ -31,8 +34,8 @@ class Format:
         return 6 - self.bins.bit_length() + 1
 
 
-SHORT = Format(precision=16, bins=64, streams=1, rarest=30)
-LONG = Format(precision=12, bins=16, streams=16, rarest=13)
+SHORT = Format(precision=16, bins=64, streams=1, rarest=30, state=8, word=4)
+LONG = Format(precision=12, bins=16, streams=16, rarest=13, state=4, word=2)
 
 
 def format_of(d: int) -> Format:

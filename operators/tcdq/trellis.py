@@ -16,7 +16,9 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-LANES = 16  # trellises side by side in a long vector; coordinate i belongs to lane i mod 16
+from .segments import count
+
+LANES = 16  # trellises side by side in a segment of a long vector; coordinate i belongs to lane i mod 16
 LANES_FROM = 1024  # from this d on there are 16 lanes, hence at least 64 coordinates in each
 TRELLIS_FROM = 64  # below this d the integers themselves are the code
 
@@ -61,7 +63,7 @@ class Trellis:
 
     def mean_error(self, d: int) -> float:
         """c_S(d): mean squared error per coordinate at d coordinates, its ends included."""
-        return self.error + self.ends * lanes(d) / d
+        return self.error + self.ends * lanes(d) * count(d) / d
 
 
 # error and ends: means over uniform points, by simulation to 2e-5 and 2e-3; one state: exact
@@ -80,5 +82,5 @@ def code(states: int, d: int) -> Trellis:
 
 
 def lanes(d: int) -> int:
-    """How many trellises run side by side."""
+    """How many trellises run side by side in a segment."""
     return LANES if d >= LANES_FROM else 1

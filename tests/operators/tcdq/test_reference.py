@@ -8,6 +8,7 @@ from operators.tcdq import codec, reference
 from operators.tcdq.dither import seeds
 from operators.tcdq.model import Model
 from operators.tcdq.plan import plan_of
+from operators.tcdq.segments import SEGMENT
 from operators.tcdq.tables import LONG_FROM, build
 
 SEEDS = seeds(Key(20260, step=3, rank=1))
@@ -44,6 +45,13 @@ def test_short_format_equals_the_reference(states, omega, d):
 def test_long_format_equals_the_reference(states, omega, name):
     d = LONG_FROM + 1029
     assert_same(dict(vectors(d))[name], plan_of(d, omega, states))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("omega", [0.3, 1e-6])
+def test_two_segments_equal_the_reference(omega):
+    d = 2 * SEGMENT + 1029
+    assert_same(dict(vectors(d))["waves"], plan_of(d, omega, 8))
 
 
 def test_every_kind_of_model_and_escapes_occur_in_these_tests():
