@@ -208,7 +208,9 @@ def decode(data: bytes, plan: Plan, seeds: tuple) -> np.ndarray:
     if norm == 0:
         return np.zeros(plan.d, np.float32)
     model, at = read_model(data, plan)
-    u, k, w = dither(plan, seeds).tolist(), [], []
+    u = dither(plan, seeds).tolist()
+    k: list[int] = []
+    w: list[int] = []
     for own in segments(plan.d):
         stop = len(data)
         if own.stop < plan.d:
