@@ -1,4 +1,4 @@
-"""Addresses, veth pairs, a bridge and rate limits: what ``ip`` and ``tc`` do in the namespaces that we made.
+"""Addresses, veth pairs, a bridge and rate limits: the work of ``ip``, ``bridge`` and ``tc`` in our own namespaces.
 
 Addresses and neighbours are fixed and IPv6 is off, so that no frame passes that the ranks did not cause.
 """
@@ -14,6 +14,7 @@ from .shape import Shape
 INTERFACE = "eth0"
 ETHERNET_BYTES = 14
 QUEUE_BYTES = 16 * 2**20  # of a rate limit: larger than what TCP keeps in flight, so that no queue overflows
+QUEUE_FRAMES = 10_000  # between the kernel and the switch
 BURST_S = 1e-3  # what a link may send at once after a pause
 SETTINGS = {  # no frames but the ranks' own; after a pause, and from run to run, the same speed
     "net/ipv6/conf/all/disable_ipv6": "1",
@@ -41,9 +42,11 @@ def make_bridge(hub: Space, ranks: Sequence[Space], shape: Shape) -> None:
         peer = f"peer name {INTERFACE} mtu {shape.mtu} netns /proc/self/fd/{space.net}"
         lines.append(f"link add name port{rank} mtu {shape.mtu} type veth {peer}")
         lines.append(f"link set dev port{rank} addrgenmode none master bridge up")
-    _ip(hub, lines, others=ranks)
+    _batch("ip", hub, lines, others=ranks)
+    known = [f"fdb replace {hardware_address(rank)} dev port{rank} master static" for rank in range(len(ranks))]
+    _batch("bridge", hub, known)  # or the bridge would send to all what it has not learnt yet
     if shape.rate_bit_per_s is not None:
-        _tc(hub, [_limit(f"port{rank}", shape) for rank in range(len(ranks))])
+        _batch("tc", hub, [_limit(f"port{rank}", shape) for rank in range(len(ranks))])
 
 
 def set_up_rank(space: Space, rank: int, size: int, shape: Shape) -> None:
@@ -51,14 +54,15 @@ def set_up_rank(space: Space, rank: int, size: int, shape: Shape) -> None:
     _settings(space)
     lines = [
         "link set dev lo up",
-        f"link set dev {INTERFACE} address {hardware_address(rank)} mtu {shape.mtu} gso_max_segs 1 addrgenmode none up",
+        f"link set dev {INTERFACE} address {hardware_address(rank)} mtu {shape.mtu} addrgenmode none",
+        f"link set dev {INTERFACE} gso_max_segs 1 txqueuelen {QUEUE_FRAMES} up",  # 1: every frame counts as itself
         f"address add {address(rank)}/16 dev {INTERFACE}",
     ]
     for other in (r for r in range(size) if r != rank):
         lines.append(f"neigh add {address(other)} lladdr {hardware_address(other)} dev {INTERFACE} nud permanent")
-    _ip(space, lines)
+    _batch("ip", space, lines)
     if shape.rate_bit_per_s is not None:
-        _tc(space, [_limit(INTERFACE, shape)])
+        _batch("tc", space, [_limit(INTERFACE, shape)])
 
 
 def _settings(space: Space) -> None:
@@ -74,9 +78,5 @@ def _limit(device: str, shape: Shape) -> str:
     return f"qdisc add dev {device} root tbf rate {shape.rate_bit_per_s:.0f}bit burst {burst} limit {QUEUE_BYTES}"
 
 
-def _ip(space: Space, lines: Sequence[str], others: Sequence[Space] = ()) -> None:
-    run_inside(space, ["ip", "-batch", "-"], text="\n".join(lines) + "\n", others=others)
-
-
-def _tc(space: Space, lines: Sequence[str]) -> None:
-    run_inside(space, ["tc", "-batch", "-"], text="\n".join(lines) + "\n")
+def _batch(program: str, space: Space, lines: Sequence[str], others: Sequence[Space] = ()) -> None:
+    run_inside(space, [program, "-batch", "-"], text="\n".join(lines) + "\n", others=others)
