@@ -189,6 +189,7 @@ def test_ranks_talk_through_their_own_namespace(method, delay_s):
         before = place.port.count()
         total = torch.full((50_000,), float(place.rank))
         dist.all_reduce(total)
+        dist.barrier()  # when all have received, all has been sent
         emit((place.rank, float(total[0]), (place.port.count() - before).sent_bytes, place.port.method))
 
     with Network(3, delay_s=delay_s, methods=(method,)) as network:
