@@ -14,6 +14,7 @@ from .compressors.arithmetic_sparse_dithering import ArithmeticSparseDithering a
 from .compressors.hard_threshold import HardThreshold as HardThreshold
 from .compressors.identity import Identity as Identity
 from .compressors.natural_compression import NaturalCompression as NaturalCompression
+from .compressors.natural_dithering import NaturalDithering as NaturalDithering
 from .compressors.one_bit_sgd import OneBitSGD as OneBitSGD
 from .compressors.qsgd import QSGD as QSGD
 from .compressors.random_k import RandomK as RandomK

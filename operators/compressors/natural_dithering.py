@@ -1,0 +1,201 @@
+"""Stochastic rounding to a norm times powers of two."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, Self
+
+import numba
+import numpy as np
+
+from bounds.claims import Unbiased
+
+from ..codes.fixed_width import pack_fixed, unpack_fixed
+from ..key import Key
+from ..message import CorruptMessage
+from ..operator import Operator, Size
+from ..random import bits32
+from ..rounding import UNIT
+from ..scale import energy, largest, negligible, upward
+
+SCALE_BYTES = 4
+MOST_LEVELS = 127
+DIGITS = 6  # base-4 digits of A that are enumerated
+
+
+@numba.njit(cache=True, nogil=True)
+def _indices(x, scale, levels, negative, words, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Index 0 for zero, i for 2^(i - levels), plus ``negative`` where x < 0 and the index is not 0."""
+    least = 2.0 ** (1 - levels)
+    for i in range(x.size):
+        t = np.float64(abs(x[i])) / scale
+        if t < least:
+            index, share = np.int64(0), t / least
+        else:
+            pattern = np.float64(t).view(np.int64)
+            index = (pattern >> 52) - 1023 + levels
+            share = np.float64(pattern & 0xFFFFFFFFFFFFF) * 2.0**-52
+        index += np.float64(words[i]) * UNIT < share
+        out[i] = index + negative if index > 0 and x[i] < 0 else index
+
+
+@dataclass(frozen=True)
+class NaturalDithering(Operator):
+    """Round |x_i| / N stochastically to a neighbour among 0, 2^(1-s), ..., 1/2, 1; send N, signs and indices.
+
+    levels : s, 1 .. 127.  norm : N is the Euclidean norm ("l2", rounded up to binary32) or the largest magnitude
+    ("max").
+    x : float tensor, shape (d,).
+    Unbiased (each coordinate to 2^-32 of its cell), the probability linear between the levels; omega is sharp:
+    see ``omega_max`` and ``omega_l2`` (algorithm: Horvath et al. 2019, who give 1/8 + q min(1, q),
+    q = sqrt(d) 2^(1-s), for the Euclidean norm).
+    32 bits and 1 + ceil(log2(s + 1)) a coordinate.
+    Raises ValueError for a parameter out of range or a norm beyond binary32.
+    """
+
+    levels: int = 7
+    norm: Literal["l2", "max"] = "l2"
+
+    name = "natural_dithering"
+    randomness = "private"
+    equivariant = frozenset({"scale", "sign"})
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.levels <= MOST_LEVELS:
+            raise ValueError(f"levels must satisfy 1 <= levels <= {MOST_LEVELS}; got levels = {self.levels}")
+        if self.norm not in ("l2", "max"):
+            raise ValueError(f'norm must be "l2" or "max"; got {self.norm!r}')
+
+    def claim(self, d: int) -> Unbiased:
+        """The sharp omega."""
+        return Unbiased(omega_max(self.levels, d) if self.norm == "max" else omega_l2(self.levels, d))
+
+    def witness(self, d: int) -> np.ndarray:
+        """A vector that reaches omega."""
+        s = self.levels
+        if self.norm == "max":
+            omega, least = omega_max(s, d), 2.0 ** (1 - s)
+            fine = (math.sqrt(1 + (d - 1) * least**2) - 1) / 2 >= omega
+            return np.where(np.arange(d) == 0, 1.0, (least if fine else 1.5) / (2 * (1 + omega)))
+        return _witness_l2(s, d)
+
+    def claim_at(self, x: np.ndarray) -> Unbiased:
+        """The exact relative variance of one non-zero vector (norm not rounded)."""
+        wide = np.abs(np.asarray(x, np.float64))
+        t = wide / (wide.max() if self.norm == "max" else np.linalg.norm(wide))
+        below = np.exp2(np.floor(np.log2(np.maximum(t, 2.0**-200))))
+        coarse = t >= 2.0 ** (1 - self.levels)
+        variance = np.where(coarse, (t - below) * (2 * below - t), t * (2.0 ** (1 - self.levels) - t))
+        return Unbiased(max(0.0, float(variance.sum() / (t @ t))), tight=True)
+
+    @property
+    def width(self) -> int:
+        """Bits of a coordinate."""
+        return 1 + self.levels.bit_length()
+
+    def bits(self, d: int) -> Size:
+        """The norm, then sign and index of every coordinate."""
+        return Size.fixed(8 * SCALE_BYTES + self.width * d)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Seven levels or three, the ternary case, both norms."""
+        return cls(), cls(levels=3), cls(levels=1), cls(levels=7, norm="max")
+
+    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
+        scale = 0.0
+        if not negligible(x):
+            scale = upward(math.sqrt(energy(x))) if self.norm == "l2" else float(largest(x))
+        codes = np.zeros(x.size, np.uint32)
+        if scale > 0:
+            _indices(x, scale, self.levels, 1 << (self.width - 1), bits32(key, x.size), codes)
+        head = np.array([scale], ">f4").view(np.uint8)
+        return np.concatenate([head, pack_fixed(codes, self.width)]), 8 * SCALE_BYTES + self.width * x.size
+
+    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        if bits != self.bits(d).exact:
+            raise CorruptMessage(f"natural_dithering sends {self.bits(d).exact} bits at d = {d}; got {bits}")
+        scale = float(payload[:SCALE_BYTES].view(">f4")[0])
+        if not math.isfinite(scale) or np.signbit(scale):
+            raise CorruptMessage(f"the norm must be finite and not negative; got {scale}")
+        codes = unpack_fixed(payload[SCALE_BYTES:], self.width, d)
+        values = scale * _table(self.levels, self.width)[codes]
+        top = float(np.abs(values).max())
+        if math.isnan(top):
+            raise CorruptMessage(f"an index exceeds {self.levels}, or a zero has a sign")
+        if (scale == 0 and codes.any()) or (self.norm == "max" and top != scale):
+            raise CorruptMessage("the largest magnitude is always sent, and a zero vector has no other index")
+        return values.astype(np.float32)
+
+
+@lru_cache(maxsize=8)
+def _table(levels: int, width: int) -> np.ndarray:
+    """The level of each code, NaN for a code that is never sent: float64, shape (2^width,)."""
+    half = np.full(1 << (width - 1), np.nan)
+    half[: levels + 1] = np.exp2(np.arange(levels + 1.0) - levels)
+    half[0] = 0
+    table = np.concatenate([half, -half])
+    table[half.size] = np.nan
+    return table
+
+
+def omega_max(levels: int, d: int) -> float:
+    """The sharp omega for the largest magnitude.
+
+    That coordinate is exact.  The others maximise g(t) - omega t^2 with g the variance of a cell, all at one t:
+    t = h/(2 (1 + omega)) below the smallest level h = 2^(1-s), which gives (sqrt(1 + (d-1) h^2) - 1)/2, or
+    t = 3/(4 (1 + omega)) between 1/2 and 1, which gives 16 omega^2 + (8 d + 8) omega = d - 1.
+    """
+    fine = (math.sqrt(1 + (d - 1) * 4.0 ** (1 - levels)) - 1) / 2
+    coarse = (d - 1) / (4 * (d + 1) + math.sqrt(16 * (d + 1) ** 2 + 16 * (d - 1))) if levels > 1 else 0.0
+    return max(fine, coarse)
+
+
+@lru_cache(maxsize=1024)
+def omega_l2(levels: int, d: int) -> float:
+    """The sharp omega for the Euclidean norm: exact for s <= 7, else an upper limit less than 10^-6 above.
+
+    Maximise sum g(b_i) over sum b_i = 1, b = t^2.  g is 3 l sqrt(b) - b - 2 l^2 between the levels l and 2 l, and
+    h sqrt(b) - b below the smallest, h = 2^(1-s): concave in pieces with convex kinks, so at a maximum no b_i is
+    at a kink and coordinates in one piece are equal, t = 3 l c or h c with one c.  With n coordinates above h, A
+    the sum of their l^2 and E = 9 A + (d - n) h^2, sum b_i = 1 means c = 1/sqrt(E), and
+
+        sum g = sqrt(E) - 1 - 2 A,    9/4 <= E <= 9 if n > 0, E >= 1 if n = 0.
+
+    Given A, the fewest coordinates are best: n is the sum of the base-4 digits of A (the first may exceed 3 only
+    at A = 1, where the variance is 0).  Beyond six digits the sum is replaced by its maximum over the interval
+    between two prefixes, with at least one more coordinate.  Relaxed to real A this is 1/8 + 2 (d - n) h^2/9.
+    """
+    prefix, _, n = _prefixes(levels)
+    best = float(_sum_g(prefix, prefix, n, levels, d).max())
+    if levels - 1 > DIGITS:  # at least one more coordinate, somewhere between two prefixes
+        best = max(best, float(_sum_g(prefix, prefix + 4.0**-DIGITS, n + 1, levels, d).max()))
+    return max(0.0, best)
+
+
+def _prefixes(levels: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Every A of at most 6 base-4 digits, its digits and their sum."""
+    kept = min(levels - 1, DIGITS)
+    digits = np.arange(4**kept)[:, None] // 4 ** np.arange(kept - 1, -1, -1) % 4
+    return np.arange(4**kept) / 4**kept, digits, digits.sum(axis=1)
+
+
+def _sum_g(start: np.ndarray, stop: np.ndarray, n: np.ndarray, levels: int, d: int) -> np.ndarray:
+    """The largest sum of g with A in [start, stop] and n coordinates above h; -inf where none is possible."""
+    fine = np.maximum(d - n, 0) * 4.0 ** (1 - levels)
+    low = np.maximum(start, np.where(n > 0, 9 / 4 - fine, 1 - fine) / 9)
+    high = np.minimum(stop, (9 - fine) / 9)
+    high = np.where(n > 0, high, stop)
+    a = np.clip((81 / 16 - fine) / 9, low, np.maximum(low, high))
+    return np.where((low <= high) & (n <= d), np.sqrt(9 * a + fine) - 1 - 2 * a, -np.inf)
+
+
+def _witness_l2(levels: int, d: int) -> np.ndarray:
+    prefix, digits, n = _prefixes(levels)
+    at = int(_sum_g(prefix, prefix, n, levels, d).argmax())
+    counts = digits[at]
+    coarse = np.repeat(np.exp2(-1.0 - np.arange(counts.size)), counts)
+    c = 1 / math.sqrt(9 * prefix[at] + (d - coarse.size) * 4.0 ** (1 - levels))
+    return np.concatenate([3 * c * coarse, np.full(d - coarse.size, c * 2.0 ** (1 - levels))])
