@@ -1,0 +1,111 @@
+"""Rotations by signs and Hadamard transforms: a scalar oracle, equal back ends, orthonormality, inverse."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from operators import Key
+from operators.kernels.backend import use
+from operators.kernels.hadamard import rotate, unrotate, word_count
+from operators.random import bits32
+
+BACK_ENDS = ("reference", "cpu")
+SMALL = (*range(1, 20), 31, 32, 33, 63, 64, 65, 100, 129, 300)
+LARGE = (4096, 8193, 20_000, (1 << 18) + 5, 1 << 21)  # one, two and three passes over memory
+
+
+def words(d, rounds, seed=0):
+    return torch.from_numpy(bits32(Key(seed), word_count(d, rounds)).view(np.int32))
+
+
+def gauss(d):
+    return torch.randn(d, generator=torch.Generator().manual_seed(d))
+
+
+def oracle(x, all_words, rounds, forth):
+    """The definition with scalars: signs and scale, then butterflies; the inverse in reverse order."""
+    x, d = [np.float32(v) for v in x], len(x)
+    p = 2 ** int(math.log2(d))
+    s, per_part = np.float32(1 / math.sqrt(p)), -(-p // 32)
+    starts = [start for _ in range(rounds) for start in ([0] if p == d else [0, d - p])]
+    numbered = list(enumerate(starts))
+    for at, start in numbered if forth else reversed(numbered):
+        signed = [-s if int(all_words[at * per_part + i // 32]) >> (i % 32) & 1 else s for i in range(p)]
+        part = [x[start + i] * (signed[i] if forth else np.float32(1)) for i in range(p)]
+        h = 1
+        while h < p:
+            for i in range(p):
+                if not i & h:
+                    part[i], part[i + h] = part[i] + part[i + h], part[i] - part[i + h]
+            h *= 2
+        for i in range(p):
+            x[start + i] = part[i] * (np.float32(1) if forth else signed[i])
+    return x
+
+
+@pytest.mark.parametrize("back_end", BACK_ENDS)
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_both_directions_equal_the_oracle_bit_for_bit(back_end, rounds):
+    for d in SMALL:
+        x, w = gauss(d), words(d, rounds)
+        with use(back_end):
+            forth, back = rotate(x, w, rounds), unrotate(x, w, rounds)
+        assert forth.tolist() == oracle(x.tolist(), w.tolist(), rounds, True), d
+        assert back.tolist() == oracle(x.tolist(), w.tolist(), rounds, False), d
+
+
+@pytest.mark.parametrize("d", LARGE)
+def test_back_ends_are_equal_bit_for_bit_at_large_d(d):
+    x, w = gauss(d), words(d, 2)
+    results = []
+    for back_end in BACK_ENDS:
+        with use(back_end):
+            z = rotate(x, w, 2)
+            results.append((z, unrotate(z, w, 2)))
+    (z, back), (other_z, other_back) = results
+    assert torch.equal(z, other_z)
+    assert torch.equal(back, other_back)
+    assert float(z.double().norm() / x.double().norm()) == pytest.approx(1, abs=2e-7 * math.log2(d))
+    assert float((back - x).abs().max()) < 1e-7 * math.log2(d) * float(x.abs().max())
+
+
+def test_a_round_is_an_orthogonal_matrix_with_the_known_entries():
+    """At d = 6, rows of the first part have four entries +-1/2, and coordinates 2 and 3 are mixed twice."""
+    w = words(6, 1)
+    matrix = torch.stack([rotate(column, w, 1) for column in torch.eye(6)], dim=1)
+    assert torch.allclose(matrix @ matrix.T, torch.eye(6), atol=1e-7)
+    assert set(matrix[:2].abs().flatten().tolist()) == {0.0, 0.5}
+    assert torch.equal(matrix[:2, 4:], torch.zeros(2, 2))
+
+
+def test_all_signs_of_d_2_give_the_four_rotations():
+    """(1, 1/2) goes to (+-1 +- 1/2)/sqrt 2 and back exactly, whatever the signs."""
+    seen = set()
+    for first, second in itertools.product((0, 1), (0, 1)):
+        w = torch.tensor([first + 2 * second + 4], dtype=torch.int32)  # bit 2 is no sign of d = 2
+        z = rotate(torch.tensor([1.0, 0.5]), w, 1)
+        seen.add(tuple(round(v * math.sqrt(2), 6) for v in z.tolist()))
+        assert unrotate(z, w, 1).tolist() == pytest.approx([1.0, 0.5], abs=1e-7)
+    assert seen == {(1.5, 0.5), (0.5, 1.5), (-0.5, -1.5), (-1.5, -0.5)}
+
+
+def test_input_stays_as_it_was():
+    for turn in (rotate, unrotate):
+        x = gauss(50)
+        before = x.clone()
+        turn(x, words(50, 2), 2)
+        assert torch.equal(x, before)
+
+
+def test_no_rounds_change_nothing():
+    x = gauss(9)
+    assert torch.equal(rotate(x, words(9, 0), 0), x)
+    assert torch.equal(unrotate(x, words(9, 0), 0), x)
+
+
+@pytest.mark.parametrize(("d", "parts", "each"), [(1, 1, 1), (2, 1, 1), (3, 2, 1), (64, 1, 2), (65, 2, 2), (96, 2, 2)])
+def test_a_round_takes_one_bit_for_each_coordinate_of_its_parts(d, parts, each):
+    assert word_count(d, 5) == 5 * parts * each
