@@ -13,6 +13,7 @@ from .catalogue import specification as specification
 from .compressors.arithmetic_sparse_dithering import ArithmeticSparseDithering as ArithmeticSparseDithering
 from .compressors.hard_threshold import HardThreshold as HardThreshold
 from .compressors.identity import Identity as Identity
+from .compressors.k_level import KLevel as KLevel
 from .compressors.natural_compression import NaturalCompression as NaturalCompression
 from .compressors.natural_dithering import NaturalDithering as NaturalDithering
 from .compressors.one_bit_sgd import OneBitSGD as OneBitSGD

@@ -1,0 +1,152 @@
+"""Stochastic rounding to k levels between the smallest and the largest coordinate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numba
+import numpy as np
+
+from bounds.claims import Unbiased
+
+from ..codes.fixed_width import pack_fixed, unpack_fixed
+from ..key import Key
+from ..message import CorruptMessage
+from ..operator import Operator, Size
+from ..random import bits32
+from ..rounding import UNIT
+
+ENDS_BYTES = 8
+MOST = 1 << 16
+
+
+@numba.njit(cache=True, nogil=True)
+def _levels(x, low, high, most, words, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    span = np.float64(high) - np.float64(low)
+    for i in range(x.size):
+        if x[i] == high:
+            out[i] = most
+        else:
+            a = most * (np.float64(x[i]) - np.float64(low)) / span
+            out[i] = min(np.int64(a + np.float64(words[i]) * UNIT), most)
+
+
+@dataclass(frozen=True)
+class KLevel(Operator):
+    """Send min x, max x and, per coordinate, a neighbour among k equally spaced levels from one to the other.
+
+    k : levels, 2 .. 65536.
+    x : float tensor, shape (d,).
+    Unbiased (each coordinate to 2^-32 of a step); with D = max(0, d - 2) sharp for every k:
+    omega = D/(2 (k-1)^2) for even k, reached at (1, -1, 0, ..., 0), and
+    omega = (d/4) (sqrt(1 + 4 D/(d (k-1)^2)) - 1) for odd k, see ``omega`` (algorithm, and d/(2 (k-1)^2) for every
+    k: Suresh et al. 2017).
+    64 bits and ceil(log2 k) a coordinate.  Raises ValueError for a k out of range.
+    """
+
+    k: int = 16
+
+    name = "klevel"
+    randomness = "private"
+    equivariant = frozenset({"scale"})
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.k <= MOST:
+            raise ValueError(f"k must satisfy 2 <= k <= {MOST}; got k = {self.k}")
+
+    def claim(self, d: int) -> Unbiased:
+        """The sharp omega."""
+        return Unbiased(omega(self.k, d))
+
+    def witness(self, d: int) -> np.ndarray:
+        """The two ends, and all others where the variance outweighs the energy most."""
+        if d == 1:
+            return np.ones(1)
+        shift, rest = (0.0, 0.0) if self.k % 2 == 0 else _odd(self.k, d)
+        half = (self.k - 1) / 2
+        return np.concatenate([[half + shift, shift - half], np.full(d - 2, -rest)])
+
+    def claim_at(self, x: np.ndarray) -> Unbiased:
+        """The exact relative variance of one non-zero vector."""
+        wide = np.asarray(x, np.float64)
+        step = (wide.max() - wide.min()) / (self.k - 1)
+        rest = np.mod((wide - wide.min()) / step, 1) if step > 0 else np.zeros_like(wide)
+        return Unbiased(float((rest * (1 - rest)).sum()) * step**2 / float(wide @ wide), tight=True)
+
+    @property
+    def width(self) -> int:
+        """Bits of a coordinate."""
+        return (self.k - 1).bit_length()
+
+    def bits(self, d: int) -> Size:
+        """The two ends and d levels."""
+        return Size.fixed(8 * ENDS_BYTES + self.width * d)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Sixteen levels, two, and three."""
+        return cls(), cls(k=2), cls(k=3)
+
+    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
+        return self.pack(*quantise(x, self.k, bits32(key, x.size)))
+
+    def pack(self, low: float, high: float, levels: np.ndarray) -> tuple[np.ndarray, int]:
+        """(payload, bits) of two binary32 ends and uint32 levels."""
+        ends = np.array([low, high], ">f4").view(np.uint8)
+        payload = np.concatenate([ends, pack_fixed(levels, self.width)])
+        return payload, 8 * ENDS_BYTES + self.width * levels.size
+
+    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        if bits != self.bits(d).exact:
+            raise CorruptMessage(
+                f"{self.name} with k = {self.k} sends {self.bits(d).exact} bits at d = {d}; got {bits}"
+            )
+        low, high = (float(end) for end in payload[:ENDS_BYTES].view(">f4"))
+        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+            raise CorruptMessage(f"the ends must be finite and in order; got {low} and {high}")
+        levels = unpack_fixed(payload[ENDS_BYTES:], self.width, d)
+        first, last = int(levels.min()), int(levels.max())
+        if first != 0 or last != (self.k - 1 if high > low else 0):
+            raise CorruptMessage(f"levels run from {first} to {last}; both ends are always reached")
+        values = low + (high - low) / (self.k - 1) * levels
+        values[levels == self.k - 1] = high
+        return values.astype(np.float32)
+
+
+def quantise(x: np.ndarray, k: int, words: np.ndarray) -> tuple[float, float, np.ndarray]:
+    """(min x, max x, levels) with max x at level k - 1; level rounded up where its word reaches 2^32 (1 - rest).
+
+    x : finite float32, shape (d,).  words, levels : uint32, shape (d,).
+    """
+    low, high = np.float32(x.min()) + np.float32(0), np.float32(x.max()) + np.float32(0)  # no negative zero
+    levels = np.zeros(x.size, np.uint32)
+    if high > low:
+        _levels(x, low, high, k - 1, words, levels)
+    return float(low), float(high), levels
+
+
+def omega(k: int, d: int) -> float:
+    """The sharp constant of k levels at dimension d.
+
+    Let the step be 1, K = k - 1, N = d - 2, the ends -K/2 + s and K/2 + s, exact, with energy K^2/2 + 2 s^2.  Every
+    other coordinate has at most the variance of the worst one, so let them all be -y, and let a = |s| + |y| be
+    the distance from the centre of the grid, which for odd K lies between two levels: variance N/4 at s = y = 0
+    reaches the largest possible N/4 at the least possible energy K^2/2.  For even K the centre is a level, the
+    variance N a (1 - a), and the least energy at given a is K^2/2 + 2 N a^2/d, at s = N y/2; the ratio is
+    largest at a = 1/(1 + sqrt(1 + 1/r)), r = K^2 d/(4 N), where it is (d/4) (sqrt(1 + 1/r) - 1).
+    """
+    n, span = max(0, d - 2), float(k - 1) ** 2
+    if k % 2 == 0:
+        return n / (2 * span)
+    return n / span / (math.sqrt(1 + 4 * n / (d * span)) + 1)
+
+
+def _odd(k: int, d: int) -> tuple[float, float]:
+    """(s, y) of the derivation in ``omega``."""
+    n = d - 2
+    if n == 0:
+        return 0.0, 0.0
+    a = 1 / (1 + math.sqrt(1 + 4 * n / (d * float(k - 1) ** 2)))
+    return n * a / d, 2 * a / d
