@@ -1,5 +1,7 @@
 import time
 
+import pytest
+
 from gpu_validation.timing import PaddedSteps
 
 
@@ -13,3 +15,23 @@ def test_a_short_step_is_filled_up_and_a_long_one_is_left_alone():
     assert padding.durations[0] >= 0.02
     assert padding.durations[1] >= 0.04
     assert len(padding.durations) == 2
+    assert padding.overruns == 1
+
+
+def test_every_step_takes_the_time_drawn_for_it():
+    padding = PaddedSteps(step_s=0.0, drawn_s=(0.01, 0.002))
+    for _ in range(2):
+        padding.begin()
+        padding.end()
+
+    assert padding.durations[0] >= 0.01 > padding.durations[1] >= 0.002
+    padding.begin()
+    with pytest.raises(IndexError):
+        padding.end()
+
+
+def test_without_padding_nothing_is_added_and_nothing_overruns():
+    padding = PaddedSteps(step_s=0.0)
+    padding.begin()
+    padding.end()
+    assert padding.overruns == 0

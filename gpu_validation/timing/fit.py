@@ -1,0 +1,107 @@
+"""Which law the measured step times follow: likelihood chooses, a goodness-of-fit test has the last word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bounds.runtime.law import Law
+from operators import Key
+from operators.random import bits32
+
+from .families import FAMILIES, Family
+
+FEWEST = 20  # samples
+REFITS = 199  # draws of the bootstrap: the smallest p-value is 1/200
+REJECTED_BELOW = 0.05
+
+
+@dataclass(frozen=True)
+class LawFit:
+    """One family fitted to samples.
+
+    log_likelihood : at its maximum.  aic : Akaike's criterion, 2 parameters - 2 log likelihood; smaller is better.
+    distance : Kolmogorov-Smirnov distance, the largest difference of the distribution functions.
+    p_value : chance of a distance as large if the law were true, by refitting to samples of the fitted law (a table
+    would be wrong, since the parameters are fitted); None for the families that were not chosen.
+    """
+
+    family: str
+    law: Law
+    log_likelihood: float
+    aic: float
+    distance: float
+    p_value: float | None = None
+
+
+@dataclass(frozen=True)
+class StepFit:
+    """All families fitted to n step times, the best first; only the best is tested."""
+
+    n: int
+    fits: tuple[LawFit, ...]
+
+    @property
+    def best(self) -> LawFit:
+        """The family of smallest AIC."""
+        return self.fits[0]
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the best law passes the goodness-of-fit test at level REJECTED_BELOW."""
+        return self.best.p_value is not None and self.best.p_value >= REJECTED_BELOW
+
+    @property
+    def statement(self) -> str:
+        """The result in a sentence."""
+        best, second = self.fits[:2]
+        verdict = "is not rejected" if self.accepted else "is rejected: no law here fits, use the measured times"
+        return (
+            f"{best.law} has the smallest AIC of {len(self.fits)} laws on {self.n} steps ({second.family} "
+            f"+{second.aic - best.aic:.3g}); Kolmogorov-Smirnov distance {best.distance:.3g}, p = {best.p_value:.3g} "
+            f"by {REFITS} refitted samples: it {verdict} at {REJECTED_BELOW:g}"
+        )
+
+
+def fit_law(seconds: Sequence[float] | np.ndarray, *, key: Key, families: Sequence[Family] = FAMILIES) -> StepFit:
+    """Fit every family to independent step times by maximum likelihood and test the best.
+
+    seconds : shape (n,), n >= 20, all > 0, not all equal.  key : of the bootstrap.
+    Correlated or unequal workers' steps make the test accuse too often: take batch means, or one worker.
+    Raises ValueError for other samples, or fewer than two families.
+    """
+    x = np.sort(np.asarray(seconds, np.float64).reshape(-1))
+    if x.size < FEWEST or not np.isfinite(x).all() or x[0] <= 0 or x[0] == x[-1]:
+        raise ValueError(
+            f"needs at least {FEWEST} finite step times > 0 that are not all equal; got {x.size}"
+            + (f" between {x[0]} and {x[-1]}" if x.size else "")
+        )
+    if len(families) < 2:
+        raise ValueError(f"needs at least two families to choose from; got {len(families)}")
+    fits = sorted((_fit(family, x) for family in families), key=lambda fit: fit.aic)
+    family = next(f for f in families if f.name == fits[0].family)
+    return StepFit(x.size, (_tested(family, fits[0], x.size, key), *fits[1:]))
+
+
+def _fit(family: Family, x: np.ndarray) -> LawFit:
+    law = family.fit(x)
+    likelihood = float(family.log_density(law, x).sum())
+    return LawFit(family.name, law, likelihood, 2 * family.parameters - 2 * likelihood, _distance(law, x))
+
+
+def _distance(law: Law, x: np.ndarray) -> float:
+    """sup |F_n - F| over sorted samples."""
+    below = 1 - law.sf(x)
+    steps = np.arange(x.size + 1) / x.size
+    return float(max((steps[1:] - below).max(), (below - steps[:-1]).max()))
+
+
+def _tested(family: Family, fit: LawFit, n: int, key: Key) -> LawFit:
+    rng = np.random.default_rng(bits32(key, 8))
+    as_far = 0
+    for row in np.sort(fit.law.sample(rng, (REFITS, n)), axis=1):
+        as_far += _distance(family.fit(row), row) >= fit.distance
+    p_value = (1 + as_far) / (1 + REFITS)
+    return LawFit(fit.family, fit.law, fit.log_likelihood, fit.aic, fit.distance, p_value)
