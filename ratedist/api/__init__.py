@@ -1,0 +1,1 @@
+"""The calls of the bound calculator, each in Python, on the command line and over HTTP."""

@@ -1,0 +1,224 @@
+"""How few bits: the limit, its inverse in any argument, and any theorem of the catalogue, certified."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from bounds import Bound, Interval, all_bounds, symbols
+from bounds.enclosure import enclose as enclose_expression
+from bounds.inverse import certified_inverse
+from bounds.limits import contractive_bits, unbiased_bits
+
+from ..numbers import broadcast_shape, read, refusal
+from ..records import Quantities, Quantity, Statement
+from .evaluation import evaluate, readable, statement_of
+
+DENSE_BITS = 32
+MOST_RATE = 480  # bits a coordinate; beyond, the distortion underflows binary64
+
+
+class _Absent:
+    """The default of an argument that was not named."""
+
+    def __repr__(self) -> str:
+        return "not given"
+
+
+ABSENT: Any = _Absent()
+
+
+def bits_lower_bound(*, d: Any, omega: Any = None, alpha: Any = None) -> Any:
+    """Bits that one message must have on average, all bits counted: nobody can send fewer.
+
+    d : coordinates.  omega : E C(x) = x and E|C(x) - x|^2 <= omega |x|^2 (unbiased), or alpha :
+    E|C(x) - x|^2 <= alpha |x|^2 (contractive); exactly one.  Arrays broadcast.  Raises ValueError otherwise.
+
+    >>> import ratedist as rd
+    >>> rd.bits_lower_bound(d=1e9, omega=1.0)
+    Quantity(500 000 000 bit, certified in [499999999.99999994, 500000000.00000006], unbiased_bits)
+    """
+    if (omega is None) == (alpha is None):
+        raise ValueError(f"give exactly one of omega and alpha; got omega = {omega}, alpha = {alpha}: drop one")
+    bound, name, value = (unbiased_bits, "omega", omega) if alpha is None else (contractive_bits, "alpha", alpha)
+    given = {"d": read("d", d), name: read(name, value)}
+    return evaluate(bound, given, _advice(name, given[name]))
+
+
+def _advice(name: str, value: str | np.ndarray) -> str:
+    """How many bits a coordinate that is, and who comes near."""
+    if isinstance(value, np.ndarray):
+        return 'Measure how far a compressor is from it: rd.gap("qsgd:4", x), or ratedist measure on a gradient'
+    level = float(Fraction(value))
+    rate = math.log2(1 + 1 / level) / 2 if name == "omega" else -math.log2(level) / 2
+    share = f"{rate:.3g} bits a coordinate, {DENSE_BITS / rate:.3g} times fewer than binary32"
+    if name == "omega":
+        return f'That is {share}; rd.plan finds what pays, rd.gap("tcdq:omega={level:g}", x) shows who comes near'
+    return f'That is {share}; rd.gap("sparse_dithering:nu={level:g}", x) shows who comes near'
+
+
+def solve(
+    *, d: Any = None, bits: Any = None, omega: Any = ABSENT, alpha: Any = ABSENT, theorem: str | None = None
+) -> Any:
+    """The one of dimension, bits and distortion that is left out (or None), from the other two.
+
+    Give two of d, bits and omega (unbiased; the default) or alpha (contractive).  The answer is the edge: the least
+    omega or alpha that so many bits do not exclude, the fewest bits, or the largest d.  theorem : another limit of the
+    catalogue in the same letters, such as "worst_case_bits".  Arrays broadcast.  Raises ValueError otherwise.
+
+    >>> import ratedist as rd
+    >>> rd.solve(d=10**6, bits=2e6, omega=None)
+    Quantity(0.0666666667, certified in [0.06666666666666667, 0.06666666666666668], unbiased_bits)
+    """
+    if omega is not ABSENT and alpha is not ABSENT and omega is not None and alpha is not None:
+        raise ValueError(f"give omega or alpha, not both; got omega = {omega}, alpha = {alpha}: drop one")
+    letter = "alpha" if alpha is not ABSENT and (omega is ABSENT or omega is None) else "omega"
+    level = alpha if letter == "alpha" else omega
+    given = {"d": d, "bits": bits, letter: None if level is ABSENT else level}
+    missing = [name for name, value in given.items() if value is None]
+    if len(missing) != 1:
+        raise ValueError(
+            f"solve needs all but one of d, bits and {letter}; got {len(given) - len(missing)} of 3: "
+            f"{'leave one out' if not missing else 'give ' + ' and '.join(missing[1:])}"
+        )
+    bound = _limit(theorem, letter)
+    (unknown,) = missing
+    known = {name: read(name, value) for name, value in given.items() if name != unknown}
+    if unknown == "bits":
+        return evaluate(bound, known)
+    shape = broadcast_shape(known)
+    if shape or any(isinstance(value, np.ndarray) for value in known.values()):
+        return _solve_array(bound, unknown, known, shape)
+    return _solve_one(bound, unknown, {name: str(value) for name, value in known.items()})
+
+
+def _limit(theorem: str | None, letter: str) -> Bound:
+    bound = {"omega": unbiased_bits, "alpha": contractive_bits}[letter] if theorem is None else catalogue_bound(theorem)
+    takes = {symbol.name for symbol in bound.parameters}
+    if takes != {"d", letter} or bound.unit != "bit":
+        raise ValueError(
+            f"theorem must be a limit in bits of d and {letter}; {bound.name} takes {', '.join(sorted(takes))}: "
+            "choose for example worst_case_bits with alpha"
+        )
+    return bound
+
+
+def _solve_array(bound: Bound, unknown: str, known: dict[str, Any], shape: tuple[int, ...]) -> Quantities:
+    def each(index: tuple[int, ...]) -> Quantity:
+        point = {
+            name: v if isinstance(v, str) else repr(float(np.broadcast_to(v, shape)[index]))
+            for name, v in known.items()
+        }
+        return _solve_one(bound, unknown, point)
+
+    values = np.empty(shape)
+    for index in np.ndindex(shape):
+        values[index] = each(index)
+    return Quantities(values, statement=_solved(bound, unknown, known), each=each)
+
+
+def _solve_one(bound: Bound, unknown: str, known: dict[str, str]) -> Quantity:
+    if "d" in known and not 0 < Fraction(known["bits"]) / Fraction(known["d"]) <= MOST_RATE:
+        raise refusal("bits", f"0 < bits/d <= {MOST_RATE}", known["bits"], f" with d = {known['d']}")
+    if bound not in (unbiased_bits, contractive_bits):
+        return _searched(bound, unknown, known)
+    symbolic = {symbols.TABLE[name].symbol: Fraction(value) for name, value in known.items()}
+    interval = enclose_expression(_closed_form(bound, unknown), symbolic)
+    if unknown == "d":
+        lo, hi = math.floor(interval.lo), math.floor(interval.hi)
+        if hi < 1:
+            raise ValueError(
+                f"bits must reach the limit at d = 1; got bits = {known['bits']} with {_rest(known)}: give more bits"
+            )
+        interval = Interval(float(max(lo, 1)), float(hi))
+        return Quantity(float(hi), statement=_solved(bound, unknown, known), interval=interval)
+    return Quantity(interval.midpoint, statement=_solved(bound, unknown, known), interval=interval)
+
+
+def _rest(known: dict[str, str]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in known.items() if name != "bits")
+
+
+def _searched(bound: Bound, unknown: str, known: dict[str, str]) -> Quantity:
+    """By bisection, both sides certified."""
+    rest = {name: value for name, value in known.items() if name != "bits"}
+    try:
+        with readable(bound):
+            ends = certified_inverse(bound, unknown, known["bits"], **rest)
+    except ArithmeticError as failure:
+        raise ValueError(f"{failure}: change bits a little") from None
+    interval = Interval.outwards(min(ends), max(ends))
+    return Quantity(float(ends[0]), statement=_solved(bound, unknown, known), interval=interval)
+
+
+@lru_cache(maxsize=8)
+def _closed_form(bound: Bound, unknown: str) -> sp.Expr:
+    """The bound's own formula solved for one symbol, by sympy."""
+    x = sp.Symbol(unknown, positive=True)
+    target = symbols.TABLE["bits"].symbol
+    (found,) = sp.solve(bound.value.subs(symbols.TABLE[unknown].symbol, x) - target, x)
+    return sp.expand_log(found, force=True)
+
+
+def _solved(bound: Bound, unknown: str, known: dict[str, Any]) -> Statement:
+    words = {
+        "omega": "least variance constant omega that these bits do not exclude",
+        "alpha": "least contraction constant alpha that these bits do not exclude",
+        "d": "largest dimension that these bits do not exclude",
+    }
+    stated = statement_of(bound, known)
+    advice = "no compressor does better; rd.gap(operator, x) shows how near one comes"
+    side = "tight"
+    formula = stated.formula
+    if bound in (unbiased_bits, contractive_bits):
+        left = symbols.TABLE[unknown].latex
+        formula = f"{left} = {sp.latex(_closed_form(bound, unknown), symbol_names={symbols.TABLE['bits'].symbol: 'b'})}"
+    return Statement(
+        words[unknown],
+        "1",
+        side,
+        bound.name,
+        stated.reference,
+        stated.status,
+        stated.assumptions,
+        advice,
+        formula,
+        dict(known),
+    )
+
+
+def catalogue_bound(name: str) -> Bound:
+    """A Bound by name.  Raises ValueError for an unknown one, with the nearest names."""
+    known = all_bounds()
+    if name not in known:
+        near = difflib.get_close_matches(str(name), known, 3, 0.4) or list(known)[:3]
+        raise ValueError(
+            f"theorem must be a name of the catalogue; got {name!r}: try {', '.join(near)} "
+            "(all of them: ratedist certify --list)"
+        )
+    return known[name]
+
+
+def certify(theorem: str, **at: Any) -> Any:
+    """The value of any theorem of the catalogue at one exact point, with an interval that provably contains it.
+
+    theorem : a name in ``bounds.all_bounds()``.  at : its symbols, floats at the decimal they print; arrays broadcast.
+    Raises ValueError for an unknown name, missing or unknown symbols, and points outside the assumptions.
+
+    >>> import ratedist as rd
+    >>> rd.certify("worst_case_bits", d=10**12, alpha="0.3")
+    Quantity(8.68482797e+11 bit, certified in [868482797103.2346, 868482797103.2347], worst_case_bits)
+    """
+    bound = catalogue_bound(theorem)
+    wanted = {symbol.name for symbol in bound.parameters}
+    if wanted != set(at):
+        missing, unknown = sorted(wanted - set(at)), sorted(set(at) - wanted)
+        parts = [f"missing: {', '.join(missing)}"] * bool(missing) + [f"unknown: {', '.join(unknown)}"] * bool(unknown)
+        raise ValueError(f"{theorem} takes {', '.join(sorted(wanted))}; {'; '.join(parts)}: give exactly these")
+    return evaluate(bound, at)

@@ -1,0 +1,206 @@
+"""A cluster in five numbers, and the seconds of a local step on it as a certified interval."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from bounds import Interval
+from bounds.runtime import (
+    Communication,
+    Constant,
+    Exponential,
+    ParameterServer,
+    Ring,
+    RingGather,
+    RuntimeModel,
+    ShiftedExponential,
+    StepTime,
+    Tree,
+)
+
+from ..numbers import real, refusal, whole
+
+if TYPE_CHECKING:
+    from flint import acb
+
+Exchange = Literal["sum", "gather"]
+BITS_PER_BYTE = 8
+COMPUTE = ("constant", "exponential", "half_exponential")
+TOPOLOGIES = ("ring", "tree", "parameter_server")
+MOST_TAU = 128  # local steps up to which the slowest worker's mean is enclosed by integration
+MOST_WORKERS = 10**6
+PRECISION = 96
+ROUNDING = 2.0**-45  # relative, of the few float operations behind the seconds of one averaging
+NARROW = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """Equal workers, equal full-duplex links.
+
+    workers : >= 1.  bandwidth_bit_per_s : of one link, > 0.  latency_s : of one hop, >= 0.  step_s : mean seconds of
+    one local step, > 0.  compute : "constant", "exponential" (every step, independently), "half_exponential" (half of
+    the mean is fixed), or any ``bounds.runtime.StepTime``, whose mean then replaces step_s.
+    topology : "ring" (all-reduce of messages that can be summed, all-gather of others), "tree", "parameter_server".
+    Raises ValueError outside these ranges.
+
+    >>> import ratedist as rd
+    >>> rd.Cluster(workers=16, bandwidth_bit_per_s=1e10, latency_s=50e-6, step_s=0.08, compute="exponential").workers
+    16
+    """
+
+    workers: int
+    bandwidth_bit_per_s: float = 1e10
+    latency_s: float = 50e-6
+    step_s: float = 0.1
+    compute: str | StepTime = "exponential"
+    topology: str = "ring"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "workers", whole("workers", self.workers))
+        if self.workers > MOST_WORKERS:
+            raise refusal("workers", f"workers <= {MOST_WORKERS}", self.workers)
+        for name in ("bandwidth_bit_per_s", "latency_s", "step_s"):
+            object.__setattr__(self, name, real(name, getattr(self, name)))
+        if isinstance(self.compute, str) and self.compute not in COMPUTE:
+            raise _unknown("compute", self.compute, COMPUTE)
+        if isinstance(self.compute, StepTime):
+            object.__setattr__(self, "step_s", self.compute.mean_s)
+        elif self.step_s == 0 and self.compute != "constant":
+            raise refusal("step_s", "0 < step_s where compute is random", self.step_s)
+        if self.topology not in TOPOLOGIES:
+            raise _unknown("topology", self.topology, TOPOLOGIES)
+
+    def step(self) -> StepTime:
+        """The law of one local step's time."""
+        if isinstance(self.compute, StepTime):
+            return self.compute
+        if self.compute == "constant":
+            return Constant(self.step_s)
+        if self.compute == "exponential":
+            return Exponential(self.step_s)
+        return ShiftedExponential(self.step_s / 2, self.step_s / 2)
+
+    def communication(self, exchange: Exchange = "sum") -> Communication:
+        """How messages travel: summed on their way, or gathered one by one."""
+        kinds: dict[str, type[Communication]] = {
+            "ring": Ring if exchange == "sum" else RingGather,
+            "tree": Tree,
+            "parameter_server": ParameterServer,
+        }
+        return kinds[self.topology](self.latency_s, self.bandwidth_bit_per_s / BITS_PER_BYTE)
+
+    def model(self, exchange: Exchange = "sum") -> RuntimeModel:
+        """The runtime model of ``bounds.runtime``."""
+        return RuntimeModel(self.step(), communication=self.communication(exchange), m=self.workers)
+
+    def averaging_s(self, bits: float, exchange: Exchange = "sum") -> Interval:
+        """Seconds of one averaging of messages of so many bits."""
+        seconds = _averaging_s(self.communication(exchange), self.workers, bits)
+        return _around(seconds, ROUNDING)
+
+    def slowest_s(self, tau: int) -> Interval:
+        """Expected maximum over the workers of the mean of tau steps, enclosed.
+
+        Beyond 128 steps, and for laws that are no exponential, by Jensen and monotonicity: between the mean and the
+        value at fewer steps (m times the mean where nothing better is known).
+        """
+        fixed, random = {
+            "constant": (self.step_s, 0.0),
+            "exponential": (0.0, self.step_s),
+            "half_exponential": (self.step_s / 2, self.step_s / 2),
+        }.get(self.compute if isinstance(self.compute, str) else "", (math.nan, math.nan))
+        if math.isnan(fixed):
+            mean = self.step().mean_s
+            return Interval(mean, mean * self.workers if self.workers > 1 else mean)
+        if random == 0 or self.workers == 1:
+            return Interval.outwards(Fraction(fixed) + Fraction(random), Fraction(fixed) + Fraction(random))
+        lo, hi = _slowest_exponential(self.workers, min(tau, MOST_TAU))
+        lo = Fraction(1) if tau > MOST_TAU else lo
+        return Interval.outwards(Fraction(fixed) + Fraction(random) * lo, Fraction(fixed) + Fraction(random) * hi)
+
+    def step_seconds(self, tau: int, bits: float, exchange: Exchange = "sum") -> Interval:
+        """Mean seconds of one local step with its share of an averaging, enclosed."""
+        compute, averaging = self.slowest_s(tau), self.averaging_s(bits, exchange)
+        lo, hi = (Fraction(a) + Fraction(b) / tau for a, b in ((compute.lo, averaging.lo), (compute.hi, averaging.hi)))
+        return Interval.outwards(lo, hi)
+
+    def step_seconds_value(self, tau: int, bits: float, exchange: Exchange = "sum") -> tuple[float, Interval]:
+        """The number to show and its enclosure: the middle where that is narrow, else the model's own quadrature."""
+        interval = self.step_seconds(tau, bits, exchange)
+        if interval.relative_width < NARROW:
+            return interval.midpoint, interval
+        seconds = self.slowest_s(tau).lo if self.workers == 1 else self.step().expected_max(m=self.workers, tau=tau)
+        value = float(seconds) + self.averaging_s(bits, exchange).midpoint / tau
+        return min(max(value, float(interval.lo)), float(interval.hi)), interval
+
+    def in_words(self) -> str:
+        """One line for the assumptions of a result."""
+        law = self.compute if isinstance(self.compute, str) else type(self.compute).__name__
+        return (
+            f"{self.workers} equal workers, {law} steps of mean {self.step_s:g} s, {self.topology}, "
+            f"{self.latency_s:g} s a hop, {self.bandwidth_bit_per_s:g} bit/s a link"
+        )
+
+
+def _unknown(name: str, value: Any, known: tuple[str, ...]) -> ValueError:
+    return ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}: choose one of them")
+
+
+def checked_cluster(cluster: Any) -> Cluster:
+    """The argument itself.  Raises ValueError for anything but a Cluster."""
+    if not isinstance(cluster, Cluster):
+        raise ValueError(f"cluster must be a ratedist.Cluster; got {cluster!r}: write rd.Cluster(workers=16, ...)")
+    return cluster
+
+
+@lru_cache(maxsize=1024)
+def _averaging_s(communication: Communication, workers: int, bits: float) -> float:
+    if isinstance(communication, RingGather):  # equal lengths: m - 1 equal hops, without m^2 work
+        return (workers - 1) * communication.seconds(m=2, bits=bits)
+    return communication.seconds(m=workers, bits=bits)
+
+
+def _around(value: float, relative: float) -> Interval:
+    exact = Fraction(value)
+    return Interval.outwards(exact * (1 - Fraction(relative)), exact * (1 + Fraction(relative)))
+
+
+@lru_cache(maxsize=4096)
+def _slowest_exponential(workers: int, tau: int) -> tuple[Fraction, Fraction]:
+    """E max over m workers of the mean of tau standard exponential steps, in ball arithmetic.
+
+    It is (1/tau) int_0^inf 1 - (1 - Q(t))^m dt with Q(t) = e^-t sum_{k < tau} t^k/k!, an entire integrand.  Beyond T
+    the integrand is at most m Q, and int_T^inf Q = tau Q_{tau+1}(T) - T Q_tau(T).
+    """
+    from flint import acb, arb, ctx
+
+    from bounds.enclosure import ball_interval
+
+    with ctx.workprec(PRECISION):
+        if tau == 1:
+            ball = arb(workers + 1).digamma() + arb.const_euler()
+        else:
+            end = arb(math.ceil(tau + 12 * math.sqrt(tau * math.log(2 + workers)) + 12 * math.log(2 + workers) + 90))
+            body = acb.integral(lambda z, _: _missing_mass(z, workers, tau), acb(0), acb(end)).real
+            q = _gamma_tail(acb(end), tau).real
+            tail = workers * (tau * (q + (-end).exp() * end**tau / arb(tau).gamma() / tau) - end * q)
+            ball = (body + tail.union(arb(0))) / tau
+        interval = ball_interval(ball)
+    return Fraction(interval.lo), Fraction(interval.hi)
+
+
+def _missing_mass(z: acb, workers: int, tau: int) -> acb:
+    return 1 - (1 - _gamma_tail(z, tau)) ** workers
+
+
+def _gamma_tail(z: acb, tau: int) -> acb:
+    """e^-z sum_{k < tau} z^k/k! by Horner's rule."""
+    total = z * 0 + 1
+    for k in range(tau - 1, 0, -1):
+        total = total * z / k + 1
+    return (-z).exp() * total

@@ -1,0 +1,99 @@
+"""From a Bound and arguments to a record: certified for scalars, element by element for arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from bounds import AssumptionViolated, Bound, Interval, NotCertifiable, symbols
+
+from ..numbers import broadcast_shape, read
+from ..records import Quantities, Quantity, Statement
+
+REMEDY_OUTSIDE = "the theorem says nothing there; change one of them"
+
+
+def statement_of(bound: Bound, at: Mapping[str, Any], advice: str = "") -> Statement:
+    """What a Bound says, without its number."""
+    return replace(_fixed_part(bound), advice=advice, at=dict(at))
+
+
+@lru_cache(maxsize=256)
+def _fixed_part(bound: Bound) -> Statement:
+    domains = (symbols.notation(s).domain.text(s.name) for s in bound.parameters)
+    return Statement(
+        quantity=bound.quantity,
+        unit=bound.unit,
+        side=bound.side.value,
+        theorem=bound.name,
+        reference=str(bound.reference),
+        status=bound.status.value,
+        assumptions=(*domains, *(relation_text(r) for r in bound.assuming), *filter(None, (bound.note,))),
+        formula=bound.latex(),
+    )
+
+
+def relation_text(relation: sp.Basic) -> str:
+    """A relation as it is typed: ``eta*L <= 1``."""
+    return sp.sstr(relation)
+
+
+def evaluate(bound: Bound, at: Mapping[str, Any], advice: str = "") -> Quantity | Quantities:
+    """The value of a Bound; arguments are read as in ``numbers.read``.
+
+    Raises ValueError for bad arguments and outside the assumptions, ArithmeticError where no enclosure can be given.
+    """
+    given = {name: read(name, value) for name, value in at.items()}
+    texts = {name: value for name, value in given.items() if isinstance(value, str)}
+    if len(texts) == len(given):
+        interval = enclose(bound, texts)
+        statement = statement_of(bound, given, advice)
+        return Quantity(interval.midpoint, statement=statement, interval=interval)
+    shape = broadcast_shape(given)
+    arrays = {name: float(Fraction(v)) if isinstance(v, str) else v for name, v in given.items()}
+    with readable(bound):
+        values = np.broadcast_to(bound(**arrays), shape).copy()
+
+    def each(index: tuple[int, ...]) -> Quantity:
+        point = {
+            name: v if isinstance(v, str) else repr(float(np.broadcast_to(v, shape)[index]))
+            for name, v in given.items()
+        }
+        one = evaluate(bound, point, advice)
+        assert isinstance(one, Quantity)
+        return one
+
+    return Quantities(values, statement=statement_of(bound, given, advice), each=each)
+
+
+def enclose(bound: Bound, at: Mapping[str, str]) -> Interval:
+    """The enclosure at exact texts.  Raises ValueError outside the assumptions or where there is no enclosure."""
+    with readable(bound):
+        return bound.enclose(**at)
+
+
+class readable:  # noqa: N801  reads as a word after ``with``
+    """Turns the errors of a Bound into sentences with a remedy."""
+
+    def __init__(self, bound: Bound) -> None:
+        self.bound = bound
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, AssumptionViolated):
+            raise ValueError(f"{error}: {REMEDY_OUTSIDE}") from None
+        if isinstance(error, NotCertifiable):
+            raise ValueError(
+                f"{self.bound.name} cannot be certified at this point ({error}); "
+                f"take the float value bounds.all_bounds()[{self.bound.name!r}](...) instead"
+            ) from None
+        if isinstance(error, TypeError) and str(error).startswith(self.bound.name):
+            raise ValueError(f"{error}: give exactly these keywords") from None

@@ -1,0 +1,102 @@
+"""A measured rate-distortion curve: a family of operators on a source, with the gap to the source's own limit.
+
+The limit of a claim's class is the worst case over vectors; a source may cost less.  Here the limit is the source's
+rate-distortion function, enclosed by ``blahut_arimoto``; an operator that is unbiased is compared after the scaling by
+1/(1 + nmse) that makes it the best contraction, so that both kinds meet the same curve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bounds import Interval
+
+from .api.operators import DRAWS, measure
+from .blahut_arimoto import rate_distortion
+from .numbers import refusal, whole
+from .records import plain
+from .sources.empirical import Empirical
+from .sources.source import Source
+
+if TYPE_CHECKING:
+    from operators import Operator
+
+DIMENSION = 20_000
+MOST_DIMENSION = 10**8
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """One operator on the source.
+
+    bits : a coordinate, everything counted.  nmse : measured relative squared error.
+    shrunk_nmse : after the best scaling at the decoder, nmse/(1 + nmse), for unbiased operators; else nmse.
+    limit : enclosure of R(D) of the source there, bits a coordinate; None without error.
+    gap : bits - limit.hi, so at least this far from the limit up to sampling; None without error.
+    """
+
+    operator: str
+    bits: float
+    nmse: float
+    shrunk_nmse: float
+    limit: Interval | None
+    gap: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values."""
+        return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Operators on one source, from few bits to many.  d : length of the sampled vector."""
+
+    source: str
+    d: int
+    points: tuple[CurvePoint, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The points as plain values."""
+        return {"source": self.source, "d": self.d, "points": [point.to_dict() for point in self.points]}
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Distortion against bits with the limit; returns the matplotlib axes."""
+        from .drawing import plot_curve
+
+        return plot_curve(self, ax)
+
+
+def measured_curve(
+    operators: Iterable[str | Operator], source: Source | Any, *, d: int = DIMENSION, draws: int = DRAWS, seed: int = 0
+) -> Curve:
+    """Send one vector of d independent draws of the source (or the vector itself) by every operator.
+
+    source : a law of ``ratedist.sources``, or a float array whose own coordinates are then the law.
+    Raises ValueError for a bad d, an unsuited vector or an unknown operator.
+    """
+    size = whole("d", d)
+    if size > MOST_DIMENSION:
+        raise refusal("d", f"d <= {MOST_DIMENSION}", d)
+    if isinstance(source, Source):
+        law, x = source, source.sample(size, np.random.default_rng(seed))
+    else:
+        law, x = Empirical(source), np.asarray(source.detach().cpu() if hasattr(source, "detach") else source).ravel()
+    points = [_point(operator, law, x, draws, seed) for operator in operators]
+    return Curve(repr(law) if isinstance(source, Source) else "the vector's own coordinates", x.size, _sorted(points))
+
+
+def _sorted(points: list[CurvePoint]) -> tuple[CurvePoint, ...]:
+    return tuple(sorted(points, key=lambda point: point.bits))
+
+
+def _point(operator: str | Operator, law: Source, x: np.ndarray, draws: int, seed: int) -> CurvePoint:
+    found = measure(operator, x, draws=draws, seed=seed)
+    shrunk = found.nmse / (1 + found.nmse) if found.claim.startswith("unbiased") else found.nmse
+    if not 0 < shrunk < 1:
+        return CurvePoint(found.operator, found.bits, found.nmse, shrunk, None, None)
+    limit = rate_distortion(law, shrunk)
+    return CurvePoint(found.operator, found.bits, found.nmse, shrunk, limit, found.bits - float(limit.hi))

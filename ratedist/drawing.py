@@ -1,0 +1,106 @@
+"""Pictures of results.  matplotlib is imported here only; the extra ``validate`` brings it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .api.planning import Ranking
+    from .curve import Curve
+
+PREFERRED = ("omega", "alpha", "tau", "time_s", "eta", "bits", "d")
+POINTS = 200
+SPAN = 100.0  # a curve goes from 1/SPAN to SPAN times the point, inside the assumptions
+
+
+def axes(ax: Any) -> Any:
+    """The given axes, or new ones.  Raises ImportError with the remedy if matplotlib is missing."""
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError('plots need matplotlib: pip install "ratedist[validate]"') from None
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    return figure.add_subplot()
+
+
+def plot_along(result: Any, along: str | None, ax: Any) -> Any:
+    """The theorem's value along one argument."""
+    at = result.statement.at
+    scalars = {name: float(Fraction(v)) for name, v in at.items() if isinstance(v, str) and name != "operator"}
+    name = along or next((n for n in (*PREFERRED, *scalars) if n in scalars), None)
+    if name is None or name not in scalars:
+        raise ValueError(
+            f"along must be one of {', '.join(scalars) or 'no argument'}; got {along!r}: choose one of them"
+        )
+    grid, values = _values(result, scalars, name)
+    ax = axes(ax)
+    ax.loglog(grid, values)
+    ax.plot([scalars[name]], [float(result)], "o")
+    ax.set(xlabel=name, ylabel=f"{result.theorem} [{result.unit}]", title=result.statement.quantity)
+    return ax
+
+
+def _values(result: Any, scalars: dict[str, float], name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Grid and values; where an assumption fails there is no point."""
+    grid = scalars[name] * np.geomspace(1 / SPAN, SPAN, POINTS)
+    if name in ("tau", "d"):
+        grid = np.unique(np.maximum(np.round(grid), 1))
+    function = _function(result)
+    values = []
+    for x in grid:
+        try:
+            values.append(float(function({**scalars, name: float(x)})))
+        except ValueError:
+            values.append(np.nan)
+    return grid, np.array(values)
+
+
+def _function(result: Any) -> Any:
+    from bounds import all_bounds
+
+    from .api.training import error_bound, runtime, tau_star
+
+    at, bound = result.statement.at, all_bounds().get(result.theorem)
+    cluster = at.get("cluster")
+    if result.theorem == "runtime_model":
+        return lambda point: runtime(cluster, **point)
+    if cluster is not None:
+        call = tau_star if result.theorem == "tau_star" else error_bound
+        return lambda point: call(cluster=cluster, **point)
+    if bound is None or {s.name for s in bound.parameters} != set(at):
+        from .api.bits import solve
+
+        return lambda point: solve(theorem=result.theorem, **point, **_unknown(point, bound))
+    return lambda point: bound(**point)
+
+
+def _unknown(point: dict[str, float], bound: Any) -> dict[str, None]:
+    names = {s.name for s in bound.parameters} | {"bits"}
+    return dict.fromkeys(names - set(point))
+
+
+def plot_ranking(plan: Ranking, ax: Any) -> Any:
+    """Bars of seconds, best on top."""
+    ax = axes(ax)
+    feasible = [choice for choice in plan.ranking if choice.feasible][::-1]
+    ax.barh([choice.operator for choice in feasible], [choice.seconds for choice in feasible])
+    ax.set(xlabel="seconds", title="; ".join(plan.assumptions[:1]))
+    return ax
+
+
+def plot_curve(curve: Curve, ax: Any) -> Any:
+    """Distortion against bits, with the limit of the source."""
+    ax = axes(ax)
+    known = [point for point in curve.points if point.limit is not None]
+    for point in known:
+        ax.semilogy([point.bits], [point.shrunk_nmse], "o", label=point.operator)
+    limit = sorted((float(point.limit.hi), point.shrunk_nmse) for point in known if point.limit is not None)
+    ax.semilogy(*zip(*limit, strict=True), "k:", label="limit") if limit else None
+    ax.set(xlabel="bits a coordinate", ylabel="nmse", title=curve.source)
+    ax.legend(fontsize=7)
+    return ax

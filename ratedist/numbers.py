@@ -1,0 +1,158 @@
+"""Reading what a user typed: exact decimals, whole numbers, arrays, each checked where it enters.
+
+A float counts as the decimal that it prints, so that 0.1 means one tenth in Python, on the command line and in JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from bounds import symbols
+from bounds.symbols import Domain
+
+MOST_ELEMENTS = 10**6
+MOST_CHARACTERS = 64
+LARGEST_EXPONENT = 300
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?|[+-]?\d+/\d+")
+
+REMEDIES = {
+    "d": "give the number of coordinates as a whole number, such as d=1e6",
+    "alpha": "give a contraction constant such as alpha=0.1; an operator without one below 1 promises nothing",
+    "omega": "give the variance constant of an unbiased operator, such as omega=1",
+    "bits": "give the length of one message, such as bits=2e6",
+    "eta": "give a learning rate such as eta=0.05",
+    "L": "give the smoothness constant of the loss, such as L=1",
+    "sigma2": "give the variance of one worker's mini-batch gradient, such as sigma2=1",
+    "gap": "give the loss at the start minus its infimum, such as gap=1",
+    "tau": "give the local steps between two averagings as a whole number, such as tau=8",
+    "time_s": "give the time budget in seconds, such as time_s=3600",
+    "workers": "give the number of workers as a whole number, such as workers=16",
+    "bandwidth_bit_per_s": "give the bandwidth of one link, such as bandwidth_bit_per_s=1e10",
+    "latency_s": "give the seconds of one hop besides its bytes, such as latency_s=50e-6",
+    "step_s": "give the mean seconds of one local step, such as step_s=0.08",
+    "target": "give an accuracy such as target=0.1",
+    "condition": "give a condition number L/mu such as condition=100",
+}
+
+POSITIVE_WHOLE = Domain(1, open_below=False, integer=True)
+EXTRA_DOMAINS = {
+    "workers": POSITIVE_WHOLE,
+    "tau": POSITIVE_WHOLE,
+    "bandwidth_bit_per_s": symbols.POSITIVE,
+    "target": symbols.POSITIVE,
+    "condition": symbols.AT_LEAST_ONE,
+    "step_s": symbols.NONNEGATIVE,
+}
+
+
+def refusal(name: str, rule: str, got: Any, where: str = "") -> ValueError:
+    """The error for one argument: value, rule, remedy."""
+    shown = str(got)
+    shown = shown if len(shown) <= MOST_CHARACTERS else shown[: MOST_CHARACTERS - 3] + "..."
+    remedy = REMEDIES.get(name, f"give {name} inside that range")
+    return ValueError(f"{name} must satisfy {rule}; got {name} = {shown}{where}: {remedy}")
+
+
+def domain_of(name: str) -> Domain:
+    """The range of an argument, from the notation table or the calculator's own."""
+    return EXTRA_DOMAINS.get(name) or symbols.TABLE[name].domain
+
+
+def read(name: str, value: Any) -> str | np.ndarray:
+    """One argument: a decimal text that is exact, or an array of float64.
+
+    value : int, float, Fraction, Decimal, decimal text ("0.3", "1e9", "1/3"), or an array of numbers.
+    Raises ValueError, naming value, rule and remedy, for what is no number, lies outside the range of the symbol, is
+    larger than 10^300 in magnitude, or has more than 10^6 elements.
+    """
+    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes):
+        return _array(name, value)
+    if getattr(value, "ndim", 0):
+        return _array(name, value)
+    return number(name, value)
+
+
+def number(name: str, value: Any) -> str:
+    """One scalar argument as an exact decimal text (or p/q); see ``read``."""
+    rule = domain_of(name).text(name)
+    text = _text(value)
+    if text is None:
+        raise refusal(name, rule, repr(value))
+    exact = Fraction(text)
+    if not domain_of(name).contains(exact):
+        raise refusal(name, rule, value)
+    return text
+
+
+def whole(name: str, value: Any) -> int:
+    """One scalar argument that counts something; ``1e3`` is read as 1000."""
+    exact = Fraction(number(name, value))
+    if exact.denominator != 1:
+        raise refusal(name, f"{name} whole", value)
+    return int(exact)
+
+
+def real(name: str, value: Any) -> float:
+    """One scalar argument as a float."""
+    return float(Fraction(number(name, value)))
+
+
+def _text(value: Any) -> str | None:
+    """The decimal text of a scalar, or None if it is no finite number of reasonable size."""
+    if hasattr(value, "item") and not getattr(value, "ndim", 0):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal | str):
+        return None
+    if isinstance(value, int) and abs(value) > 10**LARGEST_EXPONENT:
+        return None
+    text = repr(float(value)) if isinstance(value, float) else str(value).strip()
+    limit = 2 * LARGEST_EXPONENT if isinstance(value, int | Fraction) else MOST_CHARACTERS
+    if len(text) > limit or not _NUMBER.fullmatch(text) or text.endswith("/0"):
+        return None
+    if abs(int(text.lower().partition("e")[2] or 0)) > LARGEST_EXPONENT:
+        return None
+    return text if Fraction(text) <= 10**LARGEST_EXPONENT else None
+
+
+def _array(name: str, value: Any) -> np.ndarray:
+    size = int(np.prod(np.shape(value))) if hasattr(value, "shape") else len(value)
+    _limit(name, size)
+    try:
+        array = np.asarray(value, float)
+    except (TypeError, ValueError):
+        raise refusal(name, domain_of(name).text(name), value) from None
+    _limit(name, array.size)
+    inside = domain_of(name).mask(array)
+    if not np.all(inside):
+        index = tuple(int(i) for i in np.argwhere(~inside)[0])
+        raise refusal(name, domain_of(name).text(name), array[index], f" at index {index}")
+    return array
+
+
+def _limit(name: str, size: int) -> None:
+    if not 1 <= size <= MOST_ELEMENTS:
+        raise ValueError(
+            f"{name} must satisfy 1 <= elements <= {MOST_ELEMENTS}; got {size} elements: split it into several calls"
+        )
+
+
+def broadcast_shape(at: dict[str, Any]) -> tuple[int, ...]:
+    """The common shape of all arguments.  Raises ValueError if they do not fit or the result would be too large."""
+    shapes = {name: np.shape(value) for name, value in at.items() if isinstance(value, np.ndarray)}
+    try:
+        shape = np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        text = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ValueError(
+            f"arrays must have shapes that broadcast; got {text}: reshape one, for example by [:, None]"
+        ) from None
+    size = int(np.prod(shape))
+    if size > MOST_ELEMENTS:
+        raise ValueError(f"a call has at most {MOST_ELEMENTS} results; got {size}: split it into several calls")
+    return shape

@@ -1,0 +1,274 @@
+"""What the calculator answers with: a number, its certified interval, its theorem, and what to do."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from bounds import Interval
+
+SIDES = {"lower": "at least", "upper": "at most", "tight": "exactly", "estimate": "about"}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Everything about a number but the number.
+
+    quantity : in words.  unit : "bit", "s", "step", "1".  side : "lower", "upper", "tight" or "estimate".
+    theorem : name in the catalogue (``rd.certify`` takes it), or of the model.  reference, status : where it comes
+    from and how far it can be trusted.  assumptions : in words.  advice : what to do with the number.
+    formula : in LaTeX.  at : the arguments as they were read.
+    """
+
+    quantity: str
+    unit: str
+    side: str
+    theorem: str
+    reference: str = ""
+    status: str = ""
+    assumptions: tuple[str, ...] = ()
+    advice: str = ""
+    formula: str = ""
+    at: Mapping[str, Any] = field(default_factory=dict)
+
+
+class _Stated:
+    """The parts that scalars and arrays share."""
+
+    statement: Statement
+
+    @property
+    def unit(self) -> str:
+        """The unit of the number."""
+        return self.statement.unit
+
+    @property
+    def theorem(self) -> str:
+        """The name of the theorem or model behind it."""
+        return self.statement.theorem
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must hold, in words."""
+        return self.statement.assumptions
+
+    def latex(self) -> str:
+        """The formula in LaTeX."""
+        return self.statement.formula
+
+    def explain(self) -> str:
+        """One line: the number, its interval, its theorem, and what to do."""
+        s = self.statement
+        source = ", ".join(part for part in (s.theorem, s.status, s.reference) if part)
+        return f"{s.quantity}: {SIDES[s.side]} {self._shown()} ({self._interval_text()}; {source}).  {s.advice}".strip()
+
+    def _shown(self) -> str:
+        raise NotImplementedError
+
+    def _interval_text(self) -> str:
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        s = self.statement
+        rows = {
+            "interval": self._interval_text(),
+            "theorem": " ".join(part for part in (s.theorem, s.status and f"({s.status})", s.reference) if part),
+            "assuming": "; ".join(s.assumptions),
+            "what to do": s.advice,
+        }
+        body = "".join(
+            f"<tr><th style='text-align:left'>{name}</th><td style='text-align:left'>{html.escape(text)}</td></tr>"
+            for name, text in rows.items()
+            if text
+        )
+        head = f"<b>{html.escape(SIDES[s.side])} {html.escape(self._shown())}</b> &mdash; {html.escape(s.quantity)}"
+        return f"<div>{head}<table>{body}</table></div>"
+
+    def plot(self, *, along: str | None = None, ax: Any = None) -> Any:
+        """Draw the theorem's value along one argument, with this point marked; returns the matplotlib axes."""
+        from .drawing import plot_along
+
+        return plot_along(self, along, ax)
+
+
+class Quantity(_Stated, float):
+    """A float that knows where it comes from.
+
+    lo, hi : an interval that provably contains the value if ``certified``; otherwise the range that was observed, or
+    minus and plus infinity.  Arithmetic gives plain floats.
+    """
+
+    lo: float
+    hi: float
+    certified: bool
+    statement: Statement
+
+    def __new__(  # noqa: D102  documented by the class
+        cls, value: float, *, statement: Statement, interval: Interval | None = None, certified: bool | None = None
+    ) -> Quantity:
+        self = super().__new__(cls, value)
+        ends = (-math.inf, math.inf) if interval is None else (float(interval.lo), float(interval.hi))
+        parts = {"lo": ends[0], "hi": ends[1], "statement": statement}
+        parts["certified"] = interval is not None if certified is None else certified
+        self.__dict__.update(parts)
+        return self
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"a {type(self).__name__} is frozen; {name!r} cannot be set")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _revive, (type(self), float(self), self.__dict__)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All parts as plain values that JSON can hold, infinities excepted (see ``records.to_json``)."""
+        return {"value": float(self), "lo": self.lo, "hi": self.hi, "certified": self.certified} | plain(self.statement)
+
+    def _shown(self) -> str:
+        return f"{number_text(float(self))} {unit_text(self.unit)}".strip()
+
+    def _interval_text(self) -> str:
+        ends = f"[{self.lo!r}, {self.hi!r}]"
+        if self.certified:
+            return f"certified in {ends}"
+        return "not certified" if math.isinf(self.lo) or math.isinf(self.hi) else f"observed in {ends}, not certified"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._shown()}, {self._interval_text()}, {self.theorem})"
+
+    __str__ = float.__repr__
+
+
+def _revive(cls: type[Quantity], value: float, parts: dict[str, Any]) -> Quantity:
+    self = float.__new__(cls, value)
+    self.__dict__.update(parts)
+    return self
+
+
+class Quantities(_Stated, NDArrayOperatorsMixin):
+    """An array of numbers from one theorem; behaves like its float64 array.
+
+    lo, hi : arrays of certified ends, computed element by element when first asked for.  Indexing with integers gives a
+    ``Quantity``, with slices plain arrays.
+    """
+
+    __array_priority__ = 1
+
+    def __init__(
+        self, values: np.ndarray, *, statement: Statement, each: Callable[[tuple[int, ...]], Quantity]
+    ) -> None:
+        self.values = np.asarray(values, float)
+        self.values.setflags(write=False)
+        self.statement = statement
+        self._each = each
+        self._ends: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def certified(self) -> bool:
+        """Whether every element has a certified interval; computes them all."""
+        return bool(np.all(np.isfinite(self._enclosed()[0])))
+
+    @property
+    def lo(self) -> np.ndarray:
+        """Certified lower ends."""
+        return self._enclosed()[0]
+
+    @property
+    def hi(self) -> np.ndarray:
+        """Certified upper ends."""
+        return self._enclosed()[1]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The common shape of the arguments."""
+        return self.values.shape
+
+    def _enclosed(self) -> tuple[np.ndarray, np.ndarray]:
+        if self._ends is None:
+            lo, hi = np.empty(self.shape), np.empty(self.shape)
+            for index in np.ndindex(self.shape):
+                one = self._each(index)
+                value = float(self.values[index])
+                lo[index], hi[index] = min(one.lo, value), max(one.hi, value)
+            self._ends = lo, hi
+        return self._ends
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.values, dtype=dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        arrays = (i.values if isinstance(i, Quantities) else i for i in inputs)
+        return getattr(ufunc, method)(*arrays, **keywords)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self.values[index]
+        if np.ndim(found):
+            return found
+        spread = np.arange(self.values.size).reshape(self.shape)[index]
+        return self._each(tuple(int(i) for i in np.unravel_index(int(spread), self.shape)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``Quantity.to_dict``, with lists."""
+        ends = {"lo": self.lo.tolist(), "hi": self.hi.tolist(), "certified": self.certified}
+        return {"value": self.values.tolist()} | ends | plain(self.statement)
+
+    def _shown(self) -> str:
+        return f"{self.values.size} values from {number_text(self.values.min())} to " + (
+            f"{number_text(self.values.max())} {unit_text(self.unit)}".strip()
+        )
+
+    def _interval_text(self) -> str:
+        return "certified element by element in .lo, .hi"
+
+    def __repr__(self) -> str:
+        return f"Quantities({np.array2string(self.values, threshold=8)} {unit_text(self.unit)}, {self.theorem})"
+
+
+def unit_text(unit: str) -> str:
+    """The unit as it is shown after a number: nothing for pure numbers."""
+    return "" if unit == "1" else unit
+
+
+def number_text(value: float) -> str:
+    """Nine significant digits, whole numbers below 10^15 in full with thin separators."""
+    if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}".replace(",", " ")
+    return f"{value:.9g}"
+
+
+def plain(record: Any) -> Any:
+    """A record as nested dictionaries, lists, numbers, texts and None."""
+    if hasattr(record, "to_dict"):
+        return record.to_dict()
+    if hasattr(record, "__dataclass_fields__"):
+        return {f.name: plain(getattr(record, f.name)) for f in fields(record)}
+    if isinstance(record, Mapping):
+        return {str(key): plain(value) for key, value in record.items()}
+    if isinstance(record, tuple | list):
+        return [plain(value) for value in record]
+    if isinstance(record, np.ndarray):
+        return record.tolist()
+    return record
+
+
+def to_json(record: Any) -> Any:
+    """As ``plain``, with infinities and nan as the texts "Infinity", "-Infinity" and "NaN", as float() reads."""
+    value = plain(record)
+    if isinstance(value, dict):
+        return {key: to_json(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [to_json(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,0 +1,22 @@
+"""Every example in a docstring of the calculator runs and prints what it shows."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import ratedist
+
+MODULES = [
+    m.name for m in pkgutil.walk_packages(ratedist.__path__, "ratedist.") if m.name not in ("ratedist.__main__",)
+]
+WITH_EXAMPLES = {"ratedist.api.bits", "ratedist.api.cluster", "ratedist.api.training", "ratedist.api.planning"}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_print_what_they_show(name):
+    module = importlib.import_module(name)
+    result = doctest.testmod(module)
+    assert result.failed == 0
+    assert result.attempted or name not in WITH_EXAMPLES

@@ -1,0 +1,31 @@
+"""What a user pays for importing the package, and for the first call of each kind."""
+
+import subprocess
+import sys
+
+HEAVY = ("torch", "numba", "scipy", "sympy", "flint", "numpy", "matplotlib", "fastapi", "pydantic", "rich")
+
+
+def loaded(code):
+    line = f"{code}\nimport sys; print(*(m for m in {HEAVY!r} if m in sys.modules))"
+    result = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, timeout=120, check=True)
+    return set(result.stdout.split())
+
+
+def test_import_loads_nothing():
+    assert loaded("import ratedist as rd; rd.__all__, dir(rd)") == set()
+
+
+def test_bits_and_tau_need_no_torch_and_no_numba():
+    code = (
+        "import ratedist as rd\nrd.bits_lower_bound(d=1e9, omega=1.0)\nc = rd.Cluster(workers=4)\n"
+        "rd.tau_star(L=1, sigma2=1, eta=.01, gap=1, time_s=60, cluster=c)"
+    )
+    assert not loaded(code) & {"torch", "numba", "matplotlib", "fastapi", "pydantic", "rich"}
+
+
+def test_public_names_exist():
+    import ratedist
+
+    for name in ratedist.__all__:
+        assert getattr(ratedist, name) is not None
