@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from .presets import Preset
     from .run import Outcome
+    from .study import Study, StudyOutcome
 
 USAGE, INTERRUPTED = 2, 130
 
@@ -32,13 +33,17 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="gpu-validation",
         description="Run distributed training with real processes and compare what is measured with the bounds.",
-        epilog="exit status: 0 nothing VIOLATED, 1 something is, 2 usage, 3 the run could not finish, 130 Ctrl-C",
+        epilog="exit status: 0 nothing VIOLATED, 1 something is, 2 usage, 3 the run could not finish, "
+        "4 run again to go on, 130 Ctrl-C",
     )
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     commands.add_parser("list", help="name the experiments")
     run = commands.add_parser("run", help="carry out one experiment")
     run.add_argument("preset", help="its name, as shown by list")
     run.add_argument("--out", type=Path, default=Path("results"), help="folder for the results (default: results)")
+    run.add_argument(
+        "--minutes", type=float, default=None, help="begin no unit after so long; the next run goes on where it stopped"
+    )
     return parser
 
 
@@ -50,45 +55,68 @@ def main(arguments: Sequence[str] | None = None) -> int:
     presets = all_presets()
     if options.command == "list":
         for preset in presets.values():
-            sys.stdout.write(f"{preset.name:8} {preset.description}\n")
+            sys.stdout.write(f"{preset.name:15} {preset.minutes:4g} min  {preset.description}\n")
         return 0
     if options.preset not in presets:
         sys.stderr.write(f"gpu-validation: no preset {options.preset!r}; known: {', '.join(presets)}\n")
         return USAGE
+    if options.minutes is not None and not options.minutes > 0:
+        sys.stderr.write(f"gpu-validation: --minutes must be above 0; got {options.minutes}\n")
+        return USAGE
     try:
-        return _run(presets[options.preset], options.out)
+        return _run(presets[options.preset], options.out, options.minutes)
     except KeyboardInterrupt:
         sys.stderr.write("gpu-validation: interrupted before anything was measured\n")
         return INTERRUPTED
+    except ValueError as error:
+        sys.stderr.write(f"gpu-validation: {error}\n")
+        return USAGE
     except OSError as error:
         sys.stderr.write(f"gpu-validation: cannot write results to {options.out}: {error.strerror or error}\n")
         return USAGE
 
 
-def _run(preset: Preset, out: Path) -> int:
+def _run(preset: Preset | Study, out: Path, minutes: float | None) -> int:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from .presets import Preset
     from .run import execute
+    from .study import carry_out
 
+    if isinstance(preset, Preset) and minutes is not None:
+        raise ValueError(f"the preset {preset.name} is not resumable and takes no --minutes: leave it out")
     console = Console()
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("starting", total=preset.units)
-        outcome = execute(preset, out, progress=lambda title: bar.update(task, advance=1, description=title))
+        total = preset.units if isinstance(preset, Preset) else len(preset.units())
+        task = bar.add_task("starting", total=total)
+
+        def advance(title: str) -> None:
+            bar.update(task, advance=1, description=title)
+
+        outcome: Outcome | StudyOutcome
+        if isinstance(preset, Preset):
+            outcome = execute(preset, out, progress=advance)
+        else:
+            outcome = carry_out(preset, out, seconds=None if minutes is None else 60 * minutes, progress=advance)
     _show(console, outcome)
     return outcome.exit_code
 
 
-def _show(console: Console, outcome: Outcome) -> None:
+def _show(console: Console, outcome: Outcome | StudyOutcome) -> None:
     """The summary table, the verdict counts and where to look."""
     from rich.console import Console
     from rich.markup import escape
 
-    from .run import OK
-    from .summary import summary_table
+    from .outcome import OK
+    from .run import Outcome
+    from .summary import comparison_table, summary_table
 
-    console.print(summary_table(outcome.records, outcome.comparisons))
+    if isinstance(outcome, Outcome):
+        console.print(summary_table(outcome.records, outcome.comparisons))
+    else:
+        console.print(comparison_table(outcome.comparisons))
     console.print("  ".join(f"{count} {verdict}" for verdict, count in outcome.counts.items()), highlight=False)
     console.print(f"report: {outcome.folder / 'report.html'}", highlight=False, soft_wrap=True)
     if outcome.exit_code != OK:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 
@@ -226,13 +226,17 @@ def _commit() -> str:
 
 @dataclass
 class JsonLines:
-    """An append-only file of records; every line is on the disk before the next one is begun."""
+    """An append-only file of records; every line is on the disk before the next one is begun.
+
+    mode : "w" begins anew, "a" goes on at the end of a file that is there.
+    """
 
     path: Path
+    mode: Literal["w", "a"] = "w"
     _file: IO[str] | None = field(default=None, repr=False)
 
     def __enter__(self) -> JsonLines:
-        self._file = self.path.open("w", encoding="utf-8")
+        self._file = self.path.open(self.mode, encoding="utf-8")
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -18,14 +18,12 @@ from operators import Key
 from .cell import probe, train
 from .compare import compare
 from .launch import Place, RunFailed, backend_for, run_ranks
+from .outcome import COMPARISONS, FAILED, INTERRUPTED, MEASUREMENTS, OK, REPORT, VIOLATED
 from .presets.preset import SOURCES, Preset
 from .records import Comparison, Environment, JsonLines, Probe, Training, Verdict, write_atomically
 from .report import render
 
 log = logging.getLogger("gpu_validation")
-
-OK, VIOLATED, USAGE, FAILED, INTERRUPTED = 0, 1, 2, 3, 130
-MEASUREMENTS, COMPARISONS, REPORT = "measurements.jsonl", "comparisons.jsonl", "report.html"
 
 Progress = Callable[[str], None]
 
@@ -101,6 +99,7 @@ def _warm_up(preset: Preset) -> None:
     """Compile and load once, before the processes fork, so that none of them waits for it."""
     for cells in preset.cells:
         cells.workload.objective(cells.workload.model())
+        cells.workload.constants()
     for operator in preset.operators:
         operator(np.linspace(-1, 1, preset.probe_d), key=Key(0))
 

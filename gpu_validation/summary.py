@@ -39,3 +39,16 @@ def _gaussian(operator: str, records: Sequence[Probe | Training], mine: Sequence
     limits = [row for row in mine if row.workload == "gaussian" and row.quantity == "codec bits against the limit"]
     gap = f"{(limits[0].measured - limits[0].bound) / c.d:.3f}" if limits and limits[0].bound is not None else ""
     return f"{c.bits.mean / c.d:.3f}", f"{c.error_per_coordinate.mean:.4g}", gap
+
+
+def comparison_table(comparisons: Sequence[Comparison]) -> Table:
+    """One line a comparison: what was measured, its bound and the verdict."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("who", "on", "quantity"):
+        table.add_column(name, overflow="fold")
+    for name in ("measured", "bound", "verdict"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for c in comparisons:
+        bound = "" if c.bound is None else f"{c.bound:.4g}"
+        table.add_row(c.operator, c.workload, c.quantity, f"{c.measured:.4g}", bound, str(c.verdict))
+    return table

@@ -36,6 +36,7 @@ class Preset:
 
     probe_d, probe_messages : dimension and number of the synthetic vectors, per rank.
     false_alarm : chance that the whole run accuses a true claim.  silence_s : hang detection.
+    minutes : stated duration on two cores.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Preset:
     probe_messages: int = 50
     false_alarm: float = 1e-4
     silence_s: float = 60.0
+    minutes: float = 3.0
 
     @property
     def units(self) -> int:

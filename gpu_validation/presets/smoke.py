@@ -13,4 +13,5 @@ PRESET = Preset(
     processes=2,
     probe_d=200,
     probe_messages=20,
+    minutes=0.2,
 )

@@ -1,0 +1,120 @@
+"""One self-contained HTML page: verdicts, figures, every comparison.  Opens offline."""
+
+from __future__ import annotations
+
+import html
+import io
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from .records import Comparison, Verdict
+
+# Okabe and Ito 2008: eight colours that colour-blind readers can tell apart
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
+LINES = ("-", "--", ":", "-.")
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+COLUMNS: tuple[tuple[str, Callable[[Comparison], str]], ...] = (
+    ("operator", lambda c: c.operator),
+    ("on", lambda c: c.workload),
+    ("tau", lambda c: "" if c.tau is None else str(c.tau)),
+    ("quantity", lambda c: c.quantity),
+    ("measured", lambda c: f"{c.measured:.6g}"),
+    ("interval", lambda c: f"[{c.interval[0]:.6g}, {c.interval[1]:.6g}]"),
+    ("bound", lambda c: "" if c.bound is None else f"{c.bound:.6g}"),
+    ("looseness", lambda c: "" if c.looseness is None or c.side == "tight" else f"{c.looseness:.3g}"),
+    ("verdict", lambda c: str(c.verdict)),
+    ("reason", lambda c: c.reason),
+)
+
+STYLE = """
+body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:76rem;padding:0 1rem;color:#1b1b1b;background:#fff}
+table{border-collapse:collapse;font-size:.8rem}td,th{border-bottom:1px solid #8884;padding:.2rem .5rem;text-align:left}
+.wide{overflow-x:auto}figure{background:#fff;margin:1rem 0;padding:.5rem;border-radius:.5rem}
+figure svg{max-width:100%;height:auto}figcaption{color:#333;font-size:.9rem}
+.HOLDS{color:#00694a}.VIOLATED{color:#b3261e;font-weight:700}.INCONCLUSIVE{color:#8a5a00}.OUT_OF_SCOPE{color:#666}
+.stop{border-left:.3rem solid #b3261e;padding:.5rem 1rem}
+@media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#16181c}.HOLDS{color:#5fd3ad}.VIOLATED{color:#ff8a80}
+.INCONCLUSIVE{color:#f0b64d}.OUT_OF_SCOPE{color:#a0a0a0}}
+"""
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<title>{title}</title><style>{style}</style></head><body>
+<h1>{title}</h1><p>{description}</p>{stop}{counts}{figures}<h2>Comparisons</h2>
+<p>Intervals are two-sided Student-t at the run's false-alarm budget of {budget:g}, split over all sampled
+comparisons; a point where the comparison is exact. Looseness is bound / measured for upper bounds and
+measured / bound for lower ones. Rows on seconds never decide the exit code.</p>
+<div class="wide">{table}</div><h2>Circumstances</h2><pre>{environment}</pre></body></html>
+"""
+
+
+class Titled(Protocol):
+    """What a page says about its experiment."""
+
+    @property
+    def name(self) -> str:
+        """Of the experiment."""
+
+    @property
+    def description(self) -> str:
+        """In one sentence."""
+
+    @property
+    def false_alarm(self) -> float:
+        """Chance that the whole run accuses a true claim."""
+
+
+def page(
+    experiment: Titled, figures: Sequence[str], comparisons: Sequence[Comparison], message: str, circumstances: str
+) -> str:
+    """The page as text.  figures : as ``figure_html`` gives them."""
+    return PAGE.format(
+        title=f"ratedist validation: {html.escape(experiment.name)}",
+        style=STYLE,
+        description=html.escape(experiment.description),
+        stop=f'<p class="stop">{html.escape(message)}</p>' if message else "",
+        counts=_counts(comparisons),
+        figures="".join(figures),
+        budget=experiment.false_alarm,
+        table=_table(comparisons),
+        environment=html.escape(circumstances),
+    )
+
+
+def _counts(comparisons: Sequence[Comparison]) -> str:
+    counted = Counter(str(c.verdict) for c in comparisons)
+    cells = "".join(f'<td class="{v}">{counted[v]} {v}</td>' for v in map(str, Verdict))
+    return f"<table><tr>{cells}</tr></table>"
+
+
+def _table(comparisons: Sequence[Comparison]) -> str:
+    head = "".join(f"<th>{name}</th>" for name, _ in COLUMNS)
+    rows = (
+        f'<tr class="{c.verdict}">' + "".join(f"<td>{html.escape(show(c))}</td>" for _, show in COLUMNS) + "</tr>"
+        for c in comparisons
+    )
+    return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+
+
+def figure_html(figure: Any, caption: str) -> str:
+    """A matplotlib figure as inline SVG with its caption; the figure is closed."""
+    import matplotlib.pyplot as plt
+
+    text = io.StringIO()
+    figure.savefig(text, format="svg", bbox_inches="tight")
+    plt.close(figure)
+    svg = text.getvalue()
+    return f"<figure>{svg[svg.index('<svg') :]}<figcaption>{html.escape(caption)}</figcaption></figure>"
+
+
+def canvas(rows: int, columns: int, *, height: float) -> Any:
+    """(figure, axes of shape (rows, columns)) of the report's width; ``height`` inches a row."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams["svg.hashsalt"] = "ratedist"
+    return plt.subplots(rows, columns, figsize=(11, height * rows), squeeze=False, layout="constrained")

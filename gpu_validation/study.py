@@ -1,0 +1,163 @@
+"""Experiments made of many small units, each recorded as it ends, so that a run can stop anywhere and go on later."""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from .launch import RunFailed, backend_for
+from .outcome import COMPARISONS, FAILED, INTERRUPTED, MEASUREMENTS, OK, REPORT, UNFINISHED, VIOLATED
+from .page import figure_html, page
+from .records import Comparison, Environment, JsonLines, Verdict, plain, read_lines, write_atomically
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing made from records, and what it shows: what is measured, what is theory."""
+
+    draw: Callable[[], Any]
+    caption: str
+
+
+class Study(ABC):
+    """A named experiment; subclasses are frozen, final dataclasses that hold everything fixed before it runs.
+
+    minutes : stated duration of the whole on two cores.  processes : real ones, 1 if everything happens in one.
+    false_alarm : chance that the whole run accuses a true claim.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    minutes: ClassVar[float]
+    processes: ClassVar[int] = 1
+    false_alarm: ClassVar[float] = 1e-4
+
+    @abstractmethod
+    def units(self) -> Sequence[str]:
+        """The units' names, in the order of work; each takes a minute at most."""
+
+    @abstractmethod
+    def measure(self, unit: str) -> Record:
+        """Carry out one unit: JSON values that depend on nothing but the study and the unit (and the clock)."""
+
+    @abstractmethod
+    def judge(self, records: Sequence[Record]) -> list[Comparison]:
+        """The comparisons that the records at hand permit.  A record has the key "unit" beside what was measured."""
+
+    @abstractmethod
+    def figures(self, records: Sequence[Record]) -> list[Figure]:
+        """What to draw from the records at hand."""
+
+
+class StaleResultsError(ValueError):
+    """The folder holds results of a study with other settings."""
+
+
+@dataclass
+class StudyOutcome:
+    """How far a study has come, and what follows."""
+
+    folder: Path
+    exit_code: int
+    message: str
+    records: list[Record]
+    comparisons: list[Comparison]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many comparisons got each of the four verdicts."""
+        return {str(verdict): sum(c.verdict is verdict for c in self.comparisons) for verdict in Verdict}
+
+
+def stored(folder: Path, study: Study) -> list[Record]:
+    """The records of earlier pieces of this study; a line cut short by a crash is dropped from the file.
+
+    Raises StaleResultsError if they belong to other settings.
+    """
+    path = folder / MEASUREMENTS
+    if not path.exists():
+        return []
+    lines = list(read_lines(path))
+    other = next((line["study"] for line in lines if "study" in line and line["study"] != repr(study)), None)
+    if other is not None:
+        raise StaleResultsError(
+            f"{path} holds results of {other}, but the study is now {study!r}: choose another --out, or remove the file"
+        )
+    write_atomically(path, "".join(_line(line) for line in lines))
+    return [line for line in lines if "unit" in line]
+
+
+def _line(record: Record) -> str:
+    return json.dumps(record, allow_nan=False) + "\n"
+
+
+def carry_out(
+    study: Study, out: Path, *, seconds: float | None = None, progress: Callable[[str], None] = lambda _: None
+) -> StudyOutcome:
+    """Measure the units that are not in ``out / study.name`` yet, judge all records and write the report.
+
+    seconds : after so many no further unit is begun; the next call goes on.  progress : called with the name of
+    every unit, also of those found.  Raises StaleResultsError, and OSError if the folder cannot be written.
+    """
+    folder = out / study.name
+    folder.mkdir(parents=True, exist_ok=True)
+    records = stored(folder, study)
+    for record in records:
+        progress(record["unit"])
+    code, message = OK, ""
+    try:
+        for record in _measured(study, folder, {record["unit"] for record in records}, seconds):
+            records.append(record)
+            progress(record["unit"])
+    except RunFailed as failure:
+        code, message = FAILED, str(failure)
+    except KeyboardInterrupt:
+        code, message = INTERRUPTED, "interrupted"
+    return _concluded(study, folder, records, code, message)
+
+
+def _measured(study: Study, folder: Path, known: set[str], seconds: float | None) -> Iterator[Record]:
+    """The records of the missing units, each on the disk before it is given out."""
+    missing = [unit for unit in study.units() if unit not in known]
+    if not missing:
+        return
+    started = time.monotonic()
+    with JsonLines(folder / MEASUREMENTS, mode="a") as file:
+        environment = Environment.here(study.name, study.processes, backend_for(study.processes))
+        file.write({**plain(environment), "study": repr(study)})
+        for unit in missing:
+            if seconds is not None and time.monotonic() - started >= seconds:
+                return
+            begun = time.monotonic()
+            record = plain({"unit": unit, **study.measure(unit), "took_s": round(time.monotonic() - begun, 3)})
+            file.write(record)
+            yield record
+
+
+def _concluded(study: Study, folder: Path, records: list[Record], code: int, message: str) -> StudyOutcome:
+    comparisons = study.judge(records)
+    with JsonLines(folder / COMPARISONS) as file:
+        for comparison in comparisons:
+            file.write({**plain(comparison), "looseness": comparison.looseness})
+    accused = [c for c in comparisons if c.verdict is Verdict.VIOLATED and c.decides]
+    total = len(study.units())
+    if code == OK and accused:
+        code = VIOLATED
+        message = "; ".join(
+            f"{c.operator} {c.quantity}: measured {c.measured:.6g}, bound {c.bound}" for c in accused[:3]
+        )
+    if code == OK and len(records) < total:
+        code, message = UNFINISHED, "more to do"
+    if len(records) < total:
+        message = f"{message}; {len(records)} of {total} units are measured and kept in {folder}: run again to go on"
+    drawn = [figure_html(figure.draw(), figure.caption) for figure in study.figures(records)] if records else []
+    circumstances = "\n".join(repr(line) for line in read_lines(folder / MEASUREMENTS) if "study" in line)
+    write_atomically(folder / REPORT, page(study, drawn, comparisons, message, circumstances))
+    return StudyOutcome(folder, code, message, records, comparisons)
