@@ -5,16 +5,15 @@ E|C(x)/(1+omega) - x|^2 <= (omega + 1)/(1+omega)^2 |x|^2 - 2/(1+omega) |x|^2 + |
 Scaling at the decoder costs no bits, so ``gaussian_bits`` holds with alpha = omega/(1+omega).
 """
 
-import sympy as sp
-
 from ..bound import Bound, Example, Reference, Side, Status
+from ..special.log2_one_plus import Log2OnePlus
 from ..symbols import d, omega
 
 gaussian_unbiased_bits = Bound(
     name="gaussian_unbiased_bits",
     quantity="expected bits of one message of an unbiased operator about a Gaussian vector",
     side=Side.LOWER,
-    value=d / 2 * sp.log(1 + 1 / omega, 2),
+    value=d / 2 * Log2OnePlus(1 / omega),
     reference=Reference("safaryan2020", "class inclusion", arxiv="2002.08958"),
     status=Status.PROVED,
     examples=(

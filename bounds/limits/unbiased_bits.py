@@ -7,16 +7,15 @@ d/(d+2) p^(1 + 2/d) to the distortion; convexity over at most 2^b cells gives al
 randomness only averages such codes.  All bits count, those of the norm included.
 """
 
-import sympy as sp
-
 from ..bound import Bound, Example, Reference, Side, Status
+from ..special.log2_one_plus import Log2OnePlus
 from ..symbols import d, omega
 
 unbiased_bits = Bound(
     name="unbiased_bits",
     quantity="bits of one message of an unbiased operator, all bits counted",
     side=Side.LOWER,
-    value=d / 2 * sp.log(1 + 1 / omega, 2),
+    value=d / 2 * Log2OnePlus(1 / omega),
     reference=Reference("safaryan2020", "uncertainty principle", arxiv="2002.08958"),
     status=Status.PROVED,
     examples=(

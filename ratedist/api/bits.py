@@ -162,7 +162,7 @@ def _closed_form(bound: Bound, unknown: str) -> sp.Expr:
     """The bound's own formula solved for one symbol, by sympy."""
     x = sp.Symbol(unknown, positive=True)
     target = symbols.TABLE["bits"].symbol
-    (found,) = sp.solve(bound.value.subs(symbols.TABLE[unknown].symbol, x) - target, x)
+    (found,) = sp.solve(bound.value.rewrite(sp.log).subs(symbols.TABLE[unknown].symbol, x) - target, x)
     return sp.expand_log(found, force=True)
 
 

@@ -20,6 +20,12 @@ def test_unbiased_limit_is_the_contractive_one_at_the_scaled_constant(omega, d):
     assert limits.gaussian_unbiased_bits(omega=omega, d=d) == limits.unbiased_bits(omega=omega, d=d)
 
 
+@given(st.floats(1e-300, 1e300), DIMENSION)
+def test_unbiased_limit_keeps_its_digits_for_every_omega(omega, d):
+    interval = limits.unbiased_bits.enclose(omega=omega, d=d)
+    assert limits.unbiased_bits(omega=omega, d=d) == pytest.approx(interval.midpoint, rel=1e-15)
+
+
 @pytest.mark.parametrize(
     ("bits", "alpha"),
     [
