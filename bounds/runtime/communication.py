@@ -36,7 +36,7 @@ class Communication(ABC):
         Raises ValueError for m < 1, a negative length, or a sequence that has not m entries.
         """
         m = positive_integer("m", m)
-        lengths = [bits] * m if isinstance(bits, int | float | np.number) else list(bits)
+        lengths: list[float] = [bits] * m if np.ndim(bits) == 0 else list(bits)  # type: ignore[list-item, arg-type]
         if len(lengths) != m:
             raise ValueError(f"bits must have one length for each of the m = {m} workers; got {len(lengths)}")
         payload_bytes = np.array([math.ceil(nonnegative("bits", b) / BITS_PER_BYTE) for b in lengths], float)

@@ -17,6 +17,8 @@ from ..runtime.checks import nonnegative
 from ..tau.integer import tau_cap
 from .schedule import Observation, Schedule, State, ceil_up, check_tau
 
+LONGEST = 2**53  # local steps; no run is longer
+
 
 @dataclass(frozen=True)
 class AdaCommState(State):
@@ -82,10 +84,20 @@ class AdaComm(Schedule):
             tau = self._clamp(self.tau_0, observation.eta)
             return AdaCommState(tau, interval, loss, observation.eta, observation.eta), tau
         progress = max(loss - self.loss_inf, 0.0) / (state.first_loss - self.loss_inf)
-        coupling = (state.first_eta / observation.eta) ** self.eta_exponent
-        tau = ceil_up(math.sqrt(progress) * coupling * self.tau_0)
+        tau = self._proposed(progress, math.log(state.first_eta) - math.log(observation.eta))
         tau = self._clamp(self._saturate(state, tau, observation.eta), observation.eta)
         return AdaCommState(tau, interval, state.first_loss, state.first_eta, observation.eta), tau
+
+    def _proposed(self, progress: float, log_eta_ratio: float) -> int:
+        """ceil(tau_0 sqrt(progress) (eta_0/eta)^p), at most LONGEST; by logarithms, for a power may overflow."""
+        if progress == 0:
+            return 1
+        log_tau = math.log(self.tau_0) + math.log(progress) / 2 + self.eta_exponent * log_eta_ratio
+        if log_tau > math.log(LONGEST):
+            return LONGEST
+        if self.eta_exponent == 0:
+            return ceil_up(math.sqrt(progress) * self.tau_0)
+        return ceil_up(math.exp(log_tau))
 
     def _saturate(self, state: AdaCommState, tau: int, eta: float) -> int:
         if self.gamma is None or tau < state.tau or eta != state.eta:

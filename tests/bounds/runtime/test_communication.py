@@ -1,6 +1,7 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 
 from bounds.runtime import ParameterServer, Ring, RingGather, Tree
@@ -65,3 +66,8 @@ def test_server_adds_up_unequal_messages():
 def test_impossible_arguments_are_refused_with_the_rule(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+@pytest.mark.parametrize("bits", [np.array(800.0), np.float32(800), np.int64(800), 800])
+def test_one_length_may_be_any_scalar(bits):
+    assert Ring(1e-3, 1e6).seconds(m=4, bits=bits) == Ring(1e-3, 1e6).seconds(m=4, bits=[800] * 4)

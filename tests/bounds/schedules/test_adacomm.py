@@ -127,3 +127,18 @@ def test_adaptation_ends_as_low_as_synchronous_training_on_a_kink_but_starts_lat
     assert np.mean([loss for loss, _ in adaptive]) < 0.03
     assert np.median([reached for _, reached in adaptive]) > 600  # one interval with tau = 100 is too long
     assert all(reached == 60 for _, reached in fixed[20])
+
+
+@pytest.mark.parametrize(
+    ("exponent", "etas", "losses", "tau"),
+    [
+        (1e6, [1.0, 0.1], [4.0, 4.0], 2**53),
+        (1e6, [0.1, 1.0], [4.0, 4.0], 1),
+        (1e6, [1.0, 0.1], [4.0, 0.0], 1),
+        (1.5, [1e300, 1e-300], [4.0, 4.0], 2**53),
+        (0.0, [1.0, 1.0], [1e-300, 1e308], 2**53),
+    ],
+)
+def test_extreme_exponents_and_rates_do_not_overflow(exponent, etas, losses, tau):
+    assert decide(AdaComm(20, 10.0, eta_exponent=exponent), losses, etas) == [20, tau]
+    assert decide(AdaComm(20, 10.0, eta_exponent=exponent, cap=50), losses, etas) == [20, min(tau, 50)]
