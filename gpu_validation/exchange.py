@@ -12,6 +12,7 @@ from operators.gather import Gather, predicted_payload_bytes
 
 from .tensors import fold, precision
 
+PLACE_BITS = 32  # of a message: how many local steps its sender has made
 WHOLE_BYTES = 1 << 20  # up to here a mean gathers whole vectors: one collective in place of two
 
 _all_gather_flat = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)  # renamed in torch 2.13
@@ -54,9 +55,23 @@ class Exchange:
         self.predicted_bytes += predicted_payload_bytes(gather.lengths, self.size)
         return messages
 
-    def all_gather_numbers(self, numbers: Sequence[float]) -> list[list[float]]:
-        """A few numbers of every rank, as float64, in rank order."""
-        return self.numbers([numbers])
+    def gather(self, messages: Sequence[Message | None], *, position: int) -> dict[int, Message]:
+        """The messages of all ranks that have one, by rank, ascending; each travels with its sender's position.
+
+        messages : of this rank alone; None if it has nothing to say.  position : how far it is, below 2^32.
+        Raises UnevenSteps, on every rank, unless all are equally far.
+        """
+        (message,) = messages
+        place = torch.tensor(list(position.to_bytes(PLACE_BITS // 8, "big")), dtype=torch.uint8)
+        body = [] if message is None else [message.payload.cpu()]
+        framed = self.all_gather(Message(torch.cat([place, *body]), PLACE_BITS + (message.bits if message else 0)))
+        places = [int.from_bytes(m.payload[: PLACE_BITS // 8].tolist(), "big") for m in framed]
+        if len(set(places)) > 1:
+            raise UnevenSteps(f"the ranks have made {places} local steps")
+        lengths = [m.bits - PLACE_BITS for m in framed]
+        return {
+            r: Message(m.payload[PLACE_BITS // 8 :], n) for r, (m, n) in enumerate(zip(framed, lengths, strict=True))
+        }
 
     def numbers(self, rows: Sequence[Sequence[float]]) -> list[list[float]]:
         """A few numbers of every rank, as float64, in rank order."""
@@ -137,8 +152,9 @@ class Exchange:
         return [{r: part.to(own.device) for r, part in parts.items()}]
 
     # -- set-up ------------------------------------------------------------------------------------------
-    def agree(self, number: int) -> list[int]:
+    def agree(self, numbers: Sequence[int]) -> list[int]:
         """One integer of every rank, in rank order."""
+        (number,) = numbers
         return [n for (n,) in self._gather_row([number], torch.int64)]
 
     def broadcast(self, tensors: Sequence[Sequence[torch.Tensor]]) -> None:

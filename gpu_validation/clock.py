@@ -1,0 +1,131 @@
+"""What time it is in a run: the wall clock, or one that a runtime model advances."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
+
+import numpy as np
+
+from bounds.runtime import PersistentStragglers, RuntimeModel
+from bounds.runtime.law import Law, StepTime
+from operators import Key
+from operators.random import philox_key
+
+
+@dataclass(frozen=True)
+class Event:
+    """The end of one averaging.
+
+    seconds : since the start of the run.  steps : local steps of each rank since then.
+    bits : of the messages of all ranks in this averaging.
+    """
+
+    seconds: float
+    steps: int
+    bits: int
+
+
+class Clock(ABC):
+    """Tells the seconds since the start and keeps a record of the averagings in ``events``."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    @abstractmethod
+    def seconds(self) -> float:
+        """Now, since the start of the run."""
+
+    @abstractmethod
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a resumed run needs, in plain values."""
+
+    @abstractmethod
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue where ``state_dict`` was taken."""
+
+    def pass_round(self, steps: int, bits: Sequence[int], members: Sequence[int]) -> None:
+        """An averaging has ended: after ``steps`` local steps of the members, with messages of these lengths."""
+        before = self.events[-1].steps if self.events else 0
+        self._pass(steps, bits, members)
+        self.events.append(Event(self.seconds(), before + steps, sum(bits)))
+
+    def _pass(self, steps: int, bits: Sequence[int], members: Sequence[int]) -> None:  # noqa: B027  optional
+        """Let the round's time go by; a real clock needs no telling."""
+
+    def _record(self) -> list[list[Any]]:
+        return [list(astuple(event)) for event in self.events]
+
+
+class WallClock(Clock):
+    """The time of this process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._began = time.monotonic()
+
+    def seconds(self) -> float:
+        """Seconds since this object was made; a resumed run adds those of the runs before."""
+        return time.monotonic() - self._began
+
+    def state_dict(self) -> dict[str, Any]:
+        """Seconds so far, and the record."""
+        return {"seconds": self.seconds(), "events": self._record()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on counting."""
+        self._began = time.monotonic() - state["seconds"]
+        self.events = [Event(*row) for row in state["events"]]
+
+
+class SimulatedClock(Clock):
+    """A round takes its slowest member's local steps, then one averaging of the messages.
+
+    model : law of a local step's time, fixed or random delay, communication cost.  m : number of ranks.
+    key : the times of round r depend on it and on r alone, so that every rank's copy shows the same time.
+    A worker's own pace is drawn anew for every step; with sampled clients only the members are waited for.
+    Raises ValueError for a law of step times that cannot be sampled.
+    """
+
+    def __init__(self, model: RuntimeModel, *, m: int, key: Key) -> None:
+        super().__init__()
+        if not isinstance(model.step, Law | PersistentStragglers):
+            raise ValueError(f"step times must be independent, to be drawn; got {model.step!r}: use one of the laws")
+        self.model, self.m, self.key = model, m, key.shared()
+        self._now = 0.0
+
+    def seconds(self) -> float:
+        """Simulated seconds."""
+        return self._now
+
+    def _pass(self, steps: int, bits: Sequence[int], members: Sequence[int]) -> None:
+        k0, k1 = philox_key(self.key.fold(len(self.events)))
+        rng = np.random.Generator(np.random.Philox(key=k1 << 32 | k0))
+        if steps:
+            self._now += float(_step_times(self.model.step, rng, self.m, steps).sum(axis=1)[list(members)].max())
+        delay = self.model.delay_s
+        self._now += float(delay.sample(rng, ())) if isinstance(delay, Law) else float(delay)
+        if self.model.communication is not None:
+            self._now += self.model.communication.seconds(m=self.m, bits=list(bits))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Simulated seconds so far, and the record."""
+        return {"seconds": self._now, "events": self._record()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        self._now = state["seconds"]
+        self.events = [Event(*row) for row in state["events"]]
+
+
+def _step_times(step: StepTime, rng: np.random.Generator, m: int, steps: int) -> np.ndarray:
+    """Seconds of every local step of a round, shape (m, steps)."""
+    if isinstance(step, PersistentStragglers):
+        if len(step.slowdowns) != m:
+            raise ValueError(f"slowdowns must have one factor for each of the m = {m} ranks; got {len(step.slowdowns)}")
+        return np.array(step.slowdowns)[:, None] * step.law.sample(rng, (m, steps))
+    assert isinstance(step, Law)  # checked at the start
+    return step.sample(rng, (m, steps))

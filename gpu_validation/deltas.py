@@ -1,0 +1,76 @@
+"""What a round sends if it is compressed: every rank's movement since the round began, and their mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from operators import Feedback, Key, Message, Operator
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one averaging did, as seen by one rank.
+
+    index : rounds before this one.  tau : its local steps.  bits : lengths of all ranks' messages in rank order.
+    error2, norm2 : squared error of the rank's own decoded delta and squared norm of the delta; 0 and nan where
+    whole models were sent, 0 and 0 where the rank had nothing to send.
+    """
+
+    index: int
+    tau: int
+    bits: tuple[int, ...]
+    error2: float
+    norm2: float
+
+
+class Sender:
+    """One rank's end of a compressor; a Feedback's memory goes on from round to round.
+
+    operator : None where whole models are sent.  key : of the operator's randomness; step and rank are filled in.
+    """
+
+    def __init__(self, operator: Operator | Feedback | None, key: Key, *, rank: int, d: int) -> None:
+        self.operator, self.key, self.rank = operator, key, rank
+        self.state: Any = operator.init(d) if isinstance(operator, Feedback) else None
+
+    def encode(self, delta: np.ndarray, turn: int) -> Message:
+        """The message of round ``turn``; delta is float32, shape (d,)."""
+        key = replace(self.key, step=turn, rank=self.rank)
+        if isinstance(self.operator, Feedback):
+            self.state, message = self.operator.encode(self.state, torch.from_numpy(delta), key=key)
+            return message
+        assert self.operator is not None  # whole models are not encoded
+        return self.operator.encode(delta, key=key)
+
+
+class Receiver:
+    """The other end, for the messages of all m ranks; every rank keeps the same one."""
+
+    def __init__(self, operator: Operator | Feedback | None, key: Key, *, m: int, d: int) -> None:
+        self.operator, self.key, self.d = operator, key, d
+        self.states: list[Any] = [operator.init_receiver(d) if isinstance(operator, Feedback) else None] * m
+
+    def mean(
+        self, messages: Mapping[int, Message], members: Sequence[int], turn: int, keep: Sequence[int]
+    ) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+        """The mean of the members' decoded deltas, folded in rank order in float64, and those of the ranks to keep."""
+        total, kept = np.zeros(self.d), {}
+        for rank in members:
+            decoded = self._decode(rank, messages[rank], turn)
+            total += decoded
+            if rank in keep:
+                kept[rank] = decoded
+        return total / len(members), kept
+
+    def _decode(self, rank: int, message: Message, turn: int) -> np.ndarray:
+        key = replace(self.key, step=turn, rank=rank)
+        if isinstance(self.operator, Feedback):
+            self.states[rank], decoded = self.operator.decode(self.states[rank], message, d=self.d, key=key)
+            return decoded.numpy()
+        assert self.operator is not None  # whole models are not decoded
+        return self.operator.decode(message, d=self.d, key=key).numpy()

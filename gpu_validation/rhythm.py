@@ -1,0 +1,71 @@
+"""When to average: counts local steps, and asks the schedule for the next tau in a way that all ranks share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bounds.schedules import Fixed, Observation, Schedule
+
+
+class Rhythm:
+    """Averagings come after steps tau, 2 tau, ...; a new tau begins with a new round, counted from its start.
+
+    schedule : local steps a round, or a rule.  steps : of the whole run, if known.
+    tau : of the current round, 0 before an adaptive rule has decided for the first time.
+    Raises ValueError for a tau < 1.
+    """
+
+    def __init__(self, schedule: int | Schedule, steps: int | None = None) -> None:
+        self.schedule = Fixed(schedule) if isinstance(schedule, int) else schedule
+        self.steps = steps
+        self.rule = self.schedule.init()
+        self.tau = self.schedule.tau if isinstance(self.schedule, Fixed) else 0
+        self.rounds = self.local_steps = self.total_steps = 0
+
+    @property
+    def adapts(self) -> bool:
+        """Whether tau is decided anew in every round."""
+        return not isinstance(self.schedule, Fixed)
+
+    def count(self) -> bool:
+        """One more local step is done; whether the round ends with it."""
+        self.total_steps += 1
+        self.local_steps += 1
+        return self.local_steps >= self.tau
+
+    def end_round(self) -> None:
+        """An averaging is done."""
+        self.rounds += 1
+        self.local_steps = 0
+
+    @staticmethod
+    def row(losses: Sequence[float], time_s: float, eta: float) -> list[float]:
+        """What one rank contributes to the decision: its mean loss since the last one (nan if none), clock, rate."""
+        return [sum(losses) / len(losses) if losses else math.nan, time_s, eta]
+
+    def decide(self, rows: Sequence[Sequence[float]]) -> None:
+        """Choose tau from the rows of all ranks in rank order: the mean loss, and rank 0's clock and learning rate.
+
+        A pure function of what all ranks see, so that they cannot disagree.  The loss is observed only if every
+        rank gave one.
+        """
+        _, time_s, eta = rows[0]
+        left = None if self.steps is None else max(0, self.steps - self.total_steps)
+        common: dict[str, Any] = {"time_s": time_s, "step": self.total_steps, "eta": eta, "steps_left": left}
+        losses = [loss for loss, _, _ in rows]
+        seen = Observation(**common) if any(map(math.isnan, losses)) else Observation.shared(losses, **common)
+        self.rule, self.tau = self.schedule(self.rule, seen)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a resumed run needs, in plain values."""
+        return {
+            "rule": self.rule.to_dict(),
+            "counters": [self.tau, self.rounds, self.local_steps, self.total_steps],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue where ``state_dict`` was taken, in the middle of a round if it was."""
+        self.rule = self.schedule.restore(state["rule"])
+        self.tau, self.rounds, self.local_steps, self.total_steps = state["counters"]

@@ -1,0 +1,233 @@
+"""The rounds of local-update SGD, for all workers that a process hosts: its own one, or many virtual ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from operators import Message
+
+from .clock import Clock
+from .deltas import Receiver, Round, Sender
+from .exchange import UnevenSteps
+from .mixing import Full, Mixing, Transport
+from .rhythm import Rhythm
+from .settings import Settings
+from .tensors import flat, floating_state, load
+from .worker import Worker
+
+DIGIT_BITS, DIGITS = 7, 4  # a count of steps in numbers that even bfloat16 holds exactly
+DIGIT_TOLERANCE = 2.0**-14  # far above float32's rounding of a digit, far below what one rank out of step causes
+
+
+class Joining(Transport, Protocol):
+    """A transport that also moves messages, numbers and the starting point."""
+
+    def gather(self, messages: Sequence[Message | None], *, position: int) -> dict[int, Message]:
+        """All ranks' messages by rank, from those of the ranks hosted here."""
+
+    def numbers(self, rows: Sequence[Sequence[float]]) -> list[list[float]]:
+        """A few numbers of every rank, in rank order."""
+
+    def agree(self, numbers: Sequence[int]) -> list[int]:
+        """One integer of every rank, in rank order."""
+
+    def broadcast(self, tensors: Sequence[Sequence[torch.Tensor]]) -> None:
+        """Replace all ranks' tensors by rank 0's, in place."""
+
+
+class Rounds:
+    """Counts local steps and ends rounds.
+
+    workers : those hosted here, in the order of ``transport.ranks``.
+    Raises ValueError for a mode that does not fit the number of ranks, or ranks that are configured differently.
+    """
+
+    def __init__(self, workers: Sequence[Worker], transport: Joining, settings: Settings, clock: Clock) -> None:
+        self.workers, self.transport, self.settings, self.clock = workers, transport, settings, clock
+        self.rhythm, self.mixing = Rhythm(settings.schedule, settings.steps), settings.mode
+        self.mixing.check(transport.size)
+        numbers = transport.agree([settings.fingerprint(worker.model) for worker in workers])
+        for rank, number in enumerate(numbers):
+            if number != numbers[0]:  # they would wait for each other for ever
+                raise ValueError(
+                    f"ranks 0 and {rank} differ in the model's shapes or in a setting of the averaging: "
+                    "give all ranks the same ones"
+                )
+        transport.broadcast([[*w.parameters, *w.model.buffers()] for w in workers])
+        anchor = workers[0].vector().to(workers[0].anchor)
+        for rank, worker in zip(transport.ranks, workers, strict=True):
+            worker.anchor = worker.start = anchor
+            worker.sender = Sender(settings.operator, settings.shared_key, rank=rank, d=anchor.numel())
+            worker.mixing_state = self.mixing.init(anchor)
+        self.receiver = Receiver(settings.operator, settings.shared_key, m=transport.size, d=anchor.numel())
+        self.momentum = torch.zeros_like(anchor)
+
+    # -- stepping ----------------------------------------------------------------------------------------
+    def count(self, losses: Sequence[torch.Tensor | float | None]) -> list[Round] | None:
+        """Count one local step of every worker; end the round after every tau-th."""
+        if self.rhythm.adapts:
+            for worker, loss in zip(self.workers, losses, strict=True):
+                if loss is not None:
+                    worker.hear(loss)
+            if not self.rhythm.tau:
+                self._decide()
+        return self.end_round() if self.rhythm.count() else None
+
+    def end_round(self) -> list[Round]:
+        """Average now, and start the next round; one account for each worker hosted here."""
+        turn, steps = self.rhythm.rounds, self.rhythm.local_steps
+        members = self.mixing.members(turn, self.transport.size)
+        with self._explaining():
+            bits, errors = (
+                self._average_models(turn) if self.settings.operator is None else self._average_deltas(turn, members)
+            )
+            self._average_rest(turn)
+            self.clock.pass_round(steps, bits, members)
+            self.rhythm.end_round()
+            if self.rhythm.adapts:
+                self._decide()
+        for worker in self.workers:
+            worker.losses = []
+        return [Round(turn, steps, bits, error2, norm2) for error2, norm2 in errors]
+
+    @property
+    def participants(self) -> Sequence[int]:
+        """The ranks whose models count in the coming averaging; a rank that is not among them may idle."""
+        return self.mixing.members(self.rhythm.rounds, self.transport.size)
+
+    def unite(self) -> None:
+        """Give every rank the exact mean of all models and buffers, as at the end of a run by gossip."""
+        with self._explaining():
+            models = [w.unrounded(w.vector().to(w.anchor)) for w in self.workers]
+            means = self.transport.means(models, range(self.transport.size))
+            self._blend([w.buffers for w in self.workers], torch.float64, Full())
+        for worker, mean in zip(self.workers, means, strict=True):
+            worker.begin(mean)
+
+    # -- one averaging -----------------------------------------------------------------------------------
+    def _average_models(self, turn: int) -> tuple[tuple[int, ...], list[tuple[float, float]]]:
+        """Whole models, in the parameters' dtype, with the count of steps behind them: one collective."""
+        d, place = self.receiver.d, _digits(self.rhythm.total_steps)
+        owns = [w.vector(place.to(w.parameters[0])) for w in self.workers]
+        blended = self.mixing.blend(self.transport, owns, turn)
+        for arrived in blended:
+            if (arrived[d:].cpu() - place).abs().max() > DIGIT_TOLERANCE:
+                raise UnevenSteps(f"this rank has made {self.rhythm.total_steps} local steps, another one not")
+        if self.mixing.common:
+            first, mean = self.workers[0], blended[0][:d]
+            self._begin(
+                self._with_momentum(mean - first.start) if self.settings.block_momentum else first.unrounded(mean)
+            )
+        else:
+            for worker, own, arrived in zip(self.workers, owns, blended, strict=True):
+                worker.mixing_state, mixed = self.mixing.update(
+                    worker.mixing_state, own[:d], arrived[:d], self.transport.size
+                )
+                worker.begin(worker.unrounded(mixed))
+        size = 8 * owns[0].element_size() * d
+        members = self.mixing.members(turn, self.transport.size)
+        bits = tuple(size if rank in members else 0 for rank in range(self.transport.size))
+        return bits, [(0.0, float("nan"))] * len(self.workers)
+
+    def _average_deltas(self, turn: int, members: Sequence[int]) -> tuple[tuple[int, ...], list[tuple[float, float]]]:
+        """Compressed movements of the members, decoded and folded alike by all ranks."""
+        here = list(zip(self.transport.ranks, self.workers, strict=True))
+        deltas = {rank: worker.delta() for rank, worker in here if rank in members}
+        messages = self.transport.gather(
+            [worker.sender.encode(deltas[rank], turn) if rank in members else None for rank, worker in here],
+            position=self.rhythm.total_steps,
+        )
+        mean, decoded = self.receiver.mean(messages, members, turn, keep=self.transport.ranks)
+        anchor = self.workers[0].anchor
+        movement = torch.from_numpy(mean).to(anchor)
+        self._begin(self._with_momentum(movement) if self.settings.block_momentum else anchor + movement)
+        bits = tuple(messages[rank].bits if rank in members else 0 for rank in range(self.transport.size))
+        return bits, [_error(decoded[rank], deltas[rank]) if rank in members else (0.0, 0.0) for rank, _ in here]
+
+    def _begin(self, anchor: torch.Tensor) -> None:
+        for worker in self.workers:
+            worker.begin(anchor)
+
+    def _with_momentum(self, movement: torch.Tensor) -> torch.Tensor:
+        """u <- beta u + G, x <- anchor - eta u, where -eta G is the mean movement and eta is rank 0's."""
+        eta = self.transport.numbers([[w.eta()] for w in self.workers])[0][0]
+        self.momentum = self.settings.block_momentum * self.momentum - movement / eta
+        return self.workers[0].anchor - eta * self.momentum
+
+    def _average_rest(self, turn: int) -> None:
+        """Buffers, in float64 so that counters stay exact, and what the policy wants of the optimizers."""
+        self._blend([w.buffers for w in self.workers], torch.float64, self.mixing, turn)
+        if self.settings.optimizer_state == "average":
+            states = [floating_state(w.optimizer) for w in self.workers if w.optimizer]
+            self._blend(states, None, self.mixing, turn)
+        elif self.settings.optimizer_state == "reset":
+            for worker in self.workers:
+                if worker.optimizer:
+                    worker.optimizer.state.clear()
+
+    def _blend(
+        self, tensors: Sequence[Sequence[torch.Tensor]], dtype: torch.dtype | None, mixing: Mixing, turn: int = 0
+    ) -> None:
+        if tensors[0]:
+            blended = mixing.blend(self.transport, [flat(own, dtype) for own in tensors], turn)
+            for own, arrived in zip(tensors, blended, strict=True):
+                load(arrived, own)
+
+    def _decide(self) -> None:
+        """All ranks give their losses, clock and learning rate, and choose the same tau."""
+        now = self.clock.seconds()
+        self.rhythm.decide(self.transport.numbers([self.rhythm.row(w.heard(), now, w.eta()) for w in self.workers]))
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """A collective that fails does not say why."""
+        try:
+            yield
+        except RuntimeError as error:
+            if not isinstance(error, dist.DistError) and "gloo" not in str(error):
+                raise
+            raise RuntimeError(
+                f"averaging {self.rhythm.rounds} after {self.rhythm.total_steps} local steps failed, because another "
+                f"rank has ended, died or stopped; all ranks must make equally many steps ({error})"
+            ) from error
+
+    # -- restart -----------------------------------------------------------------------------------------
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a resumed run needs beside model and optimizer; tensors and plain values only."""
+        return {
+            "workers": [worker.state_dict() for worker in self.workers],
+            "momentum": self.momentum,
+            "receivers": list(self.receiver.states),
+            "rhythm": self.rhythm.state_dict(),
+            "clock": self.clock.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue where ``state_dict`` was taken; model and optimizer are restored by their own methods.
+
+        Raises ValueError if the state belongs to a model of another size.
+        """
+        for worker, own in zip(self.workers, state["workers"], strict=True):
+            worker.load_state_dict(own)
+        self.momentum = state["momentum"].to(self.momentum)
+        self.receiver.states = list(state["receivers"])
+        self.rhythm.load_state_dict(state["rhythm"])
+        self.clock.load_state_dict(state["clock"])
+
+
+def _digits(count: int) -> torch.Tensor:
+    """A count below 2^28 as small numbers; means of equal counts are exactly these, of unequal ones never all."""
+    mask = (1 << DIGIT_BITS) - 1
+    return torch.tensor([(count >> (DIGIT_BITS * i)) & mask for i in range(DIGITS)], dtype=torch.float32)
+
+
+def _error(decoded: np.ndarray, delta: np.ndarray) -> tuple[float, float]:
+    """(squared error, squared norm), accumulated in float64."""
+    error = decoded.astype(np.float64) - delta
+    return float(error @ error), float(np.square(delta, dtype=np.float64).sum())

@@ -1,0 +1,70 @@
+"""How a run averages: what all ranks must have in common, checked before they meet."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+
+from bounds.schedules import Fixed, Schedule
+from operators import Feedback, Key, Operator
+
+from .mixing import Full, Mixing
+
+OptimizerState = Literal["keep", "average", "reset"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """See ``PeriodicAveraging`` for the meaning of the fields.
+
+    Raises ValueError for values out of range and for settings that exclude each other.
+    """
+
+    schedule: int | Schedule
+    operator: Operator | Feedback | None
+    mixing: Mixing | Literal["full"]
+    key: Key
+    optimizer_state: OptimizerState
+    block_momentum: float
+    steps: int | None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.schedule, int):
+            Fixed(self.schedule)
+        if not isinstance(self.mixing, Mixing) and self.mixing != "full":
+            raise ValueError(f'mixing must be "full" or a mode of gpu_validation.mixing; got {self.mixing!r}')
+        if self.optimizer_state not in ("keep", "average", "reset"):
+            raise ValueError(f"optimizer_state must be keep, average or reset; got {self.optimizer_state!r}")
+        if not 0 <= self.block_momentum < 1:
+            raise ValueError(f"block_momentum must satisfy 0 <= beta < 1; got {self.block_momentum}")
+        if not self.mode.common and (self.operator is not None or self.block_momentum):
+            raise ValueError(
+                "an operator and block_momentum need rounds that start at one point on all ranks; "
+                f"{type(self.mode).__name__} keeps them apart: use full or sampled averaging, or leave both out"
+            )
+
+    @property
+    def mode(self) -> Mixing:
+        """The mixing mode that ``mixing`` names or is."""
+        return self.mixing if isinstance(self.mixing, Mixing) else Full()
+
+    @property
+    def shared_key(self) -> Key:
+        """The key without a rank, which is filled in."""
+        return replace(self.key, rank=None)
+
+    def check_optimizer(self, optimizer: torch.optim.Optimizer | None) -> None:
+        """Raise ValueError if there is no optimizer and one is needed."""
+        adapts = isinstance(self.schedule, Schedule) and not isinstance(self.schedule, Fixed)
+        if optimizer is None and (adapts or self.optimizer_state != "keep" or self.block_momentum):
+            raise ValueError("an adaptive schedule, optimizer_state and block_momentum need the optimizer: pass it")
+
+    def fingerprint(self, model: torch.nn.Module) -> int:
+        """A number that is the same on ranks with equal settings and with models of equal shapes."""
+        shapes = [(tuple(t.shape), t.dtype) for t in (*model.parameters(), *model.buffers())]
+        without_addresses = re.sub(r"0x[0-9a-f]+", "", repr(replace(self, key=self.shared_key)))
+        return zlib.crc32(f"{without_addresses} {shapes}".encode())

@@ -1,0 +1,96 @@
+"""One worker: its model as a vector, where its round began, and what it owes and remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from operators.operator import canonical
+
+from .deltas import Sender
+from .tensors import flat, load, precision
+
+
+class Worker:
+    """A model, its optimizer and its memory from round to round.
+
+    model : with floating-point parameters.  optimizer : None where nothing needs it.
+    anchor : where the current round began, shape (d,), in float32 (float64 for float64).  start : the same as the
+    model holds it, rounded to the parameters' dtype; what the rounding left out is not lost, for it stays in the
+    anchor.
+    Raises ValueError for a model without parameters, TypeError for parameters that are not floating-point.
+    """
+
+    def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None) -> None:
+        self.model, self.optimizer = model, optimizer
+        self.parameters = list(model.parameters())
+        if not self.parameters:
+            raise ValueError("there is nothing to average: the model has no parameters")
+        for p in self.parameters:
+            if not p.is_floating_point():
+                raise TypeError(f"parameters must be floating-point to be averaged; got {p.dtype}")
+        self.buffers = [b for b in model.buffers() if b.dtype != torch.bool and not b.is_complex()]
+        self.losses: list[float | torch.Tensor] = []
+        self.sender: Sender
+        self.mixing_state: Mapping[str, torch.Tensor] = {}
+        vector = self.vector()
+        self.full_precision = all(p.dtype == precision(vector.dtype) for p in self.parameters)
+        self.anchor = self.start = vector.to(precision(vector.dtype))
+
+    def vector(self, *more: torch.Tensor) -> torch.Tensor:
+        """All parameters as they are now, and further values, as one new vector in the parameters' dtype."""
+        return flat([*self.parameters, *more])
+
+    def delta(self) -> np.ndarray:
+        """What the local steps of this round did, as float32, shape (d,).
+
+        Raises ValueError for a movement that is not finite.
+        """
+        return canonical(self.vector().to(self.start.dtype) - self.start)
+
+    def begin(self, anchor: torch.Tensor) -> None:
+        """Start the next round from ``anchor``; the vector is kept, never changed."""
+        load(anchor, self.parameters)
+        self.anchor = anchor
+        self.start = anchor if self.full_precision else self.vector().to(anchor.dtype)
+
+    def unrounded(self, mixed: torch.Tensor) -> torch.Tensor:
+        """The next anchor from the mixed models: they miss what rounding this rank's start has left out."""
+        return mixed if self.full_precision else mixed + (self.anchor - self.start)
+
+    def hear(self, loss: torch.Tensor | float) -> None:
+        """Remember the loss of one step, without waiting for the device that computes it."""
+        self.losses.append(loss.detach() if isinstance(loss, torch.Tensor) else loss)
+
+    def heard(self) -> list[float]:
+        """The losses of this round so far."""
+        values = [torch.as_tensor(loss, dtype=torch.float64).reshape(()) for loss in self.losses]
+        return torch.stack(values).tolist() if values else []
+
+    def eta(self) -> float:
+        """The learning rate of the optimizer's first group."""
+        assert self.optimizer is not None  # checked at the start
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a resumed run needs beside model and optimizer; tensors and plain values only."""
+        return {
+            "anchor": self.anchor,
+            "start": self.start,
+            "sender": self.sender.state,
+            "mixing": dict(self.mixing_state),
+            "losses": [float(loss) for loss in self.losses],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue where ``state_dict`` was taken.  Raises ValueError if it belongs to a model of another size."""
+        if state["anchor"].numel() != self.anchor.numel():
+            raise ValueError(
+                f"the state is for d = {state['anchor'].numel()}; this model has d = {self.anchor.numel()}"
+            )
+        self.anchor, self.start = state["anchor"].to(self.anchor), state["start"].to(self.anchor)
+        self.sender.state, self.mixing_state = state["sender"], dict(state["mixing"])
+        self.losses = list(state["losses"])
