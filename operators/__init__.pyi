@@ -12,6 +12,7 @@ from .catalogue import parse as parse
 from .catalogue import specification as specification
 from .compressors.arithmetic_sparse_dithering import ArithmeticSparseDithering as ArithmeticSparseDithering
 from .compressors.block_integer import BlockInteger as BlockInteger
+from .compressors.float_cast import FloatCast as FloatCast
 from .compressors.hard_threshold import HardThreshold as HardThreshold
 from .compressors.identity import Identity as Identity
 from .compressors.k_level import KLevel as KLevel
