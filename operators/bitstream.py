@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+import torch
 
 from .message import CorruptMessage
 
@@ -210,3 +211,13 @@ class BitReader:
 def float_bits(value: float) -> np.uint64:
     """The 32-bit pattern of a binary32 number."""
     return np.uint64(np.float32(value).view(np.uint32))
+
+
+def float_bytes(values: torch.Tensor) -> torch.Tensor:
+    """float32 tensor, shape (n,), as 4 n big-endian bytes (uint8) on its device."""
+    return values.view(torch.uint8).reshape(-1, 4).flip(1).reshape(-1)
+
+
+def read_floats(payload: torch.Tensor) -> torch.Tensor:
+    """The inverse of ``float_bytes``."""
+    return payload.reshape(-1, 4).flip(1).contiguous().view(torch.float32).reshape(-1)

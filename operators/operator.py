@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
@@ -11,12 +12,11 @@ import torch
 
 from bounds.claims import Claim
 
+from .kernels import norms
 from .key import Key
 from .message import CorruptMessage, Message
-from .scale import largest_pattern
 
 Randomness = Literal["none", "private", "shared"]
-_LARGEST_FINITE = 0x7F7FFFFF  # bit pattern of the largest finite binary32 number
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ class Operator(ABC):
     """A compressor of one vector by one party; subclasses are frozen, final dataclasses.
 
     Subclasses write ``_encode`` and ``_decode`` on canonical input: a contiguous float32 numpy array, shape
-    (d,), d >= 1, finite.  The public methods check, convert and guard.
+    (d,), d >= 1, finite; a CUDA tensor is copied to the CPU for them.  Where the work can be done on any device,
+    they derive from ``DeviceOperator`` instead.  The public methods check, convert and guard.
 
     name : the catalogue name ("qsgd").
     randomness : "none"; "private" (the decoder never reads the key); "shared" (both ends use it).
@@ -75,6 +76,15 @@ class Operator(ABC):
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         """The float32 vector, shape (d,); must raise CorruptMessage unless exactly ``bits`` bits are used."""
 
+    def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
+        """``_encode`` of a tensor on any device: here by a copy on the CPU; see ``DeviceOperator``."""
+        payload, bits = self._encode(x.cpu().numpy(), key)
+        return torch.from_numpy(payload).to(x.device), bits
+
+    def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
+        """``_decode`` of a payload on any device: here by a copy on the CPU; see ``DeviceOperator``."""
+        return torch.from_numpy(self._decode(payload.cpu().numpy(), bits, d, key)).to(payload.device)
+
     def encode(self, x: torch.Tensor | np.ndarray, *, key: Key) -> Message:
         """Compress a vector.
 
@@ -82,11 +92,11 @@ class Operator(ABC):
         Raises ValueError for an empty vector, TypeError for a dtype that is no float, ValueError with the
         first offending index for NaN or infinity.
         """
-        payload, bits = self._encode(canonical(x), key)
-        return Message(torch.from_numpy(payload), bits)
+        payload, bits = self._encode_tensor(canonical_tensor(x), key)
+        return Message(payload, bits)
 
     def decode(self, message: Message, *, d: int, key: Key | None = None) -> torch.Tensor:
-        """Rebuild the vector: float32 tensor, shape (d,).
+        """Rebuild the vector: float32 tensor, shape (d,), on the payload's device.
 
         key : the encoder's key; needed only if ``randomness`` is "shared".
         Raises CorruptMessage for a payload that no encoder can have produced, ValueError for d < 1 or a
@@ -96,12 +106,11 @@ class Operator(ABC):
             raise ValueError(f"d must satisfy d >= 1; got d = {d}")
         if self.randomness == "shared" and key is None:
             raise ValueError(f"{self.name} uses shared randomness: pass the encoder's key to decode")
-        payload = message.payload.cpu().numpy()
-        pad = 8 * payload.size - message.bits
-        if pad and payload[-1] & ((1 << pad) - 1):
+        payload = message.payload
+        pad = 8 * payload.numel() - message.bits
+        if pad and int(payload[-1]) & ((1 << pad) - 1):
             raise CorruptMessage(f"the {pad} padding bits after bit {message.bits} must be zero")
-        decoded = self._decode(payload, message.bits, d, key if self.randomness == "shared" else None)
-        return torch.from_numpy(decoded)
+        return self._decode_tensor(payload, message.bits, d, key if self.randomness == "shared" else None)
 
     def __call__(self, x: Any, *, key: Key) -> Any:
         """The round trip: same shape, dtype, device and library (numpy or torch) as the input."""
@@ -112,21 +121,50 @@ class Operator(ABC):
         return decoded.numpy().reshape(np.shape(x)).astype(np.asarray(x).dtype)
 
 
+class DeviceOperator(Operator):
+    """An operator that works where its input lies: subclasses write the hooks on tensors of any device.
+
+    ``_encode_tensor`` gets a contiguous float32 tensor, shape (d,), d >= 1, finite; ``_decode_tensor`` the payload.
+    They call ``operators.kernels``, which choose the implementation by the device.
+    """
+
+    @abstractmethod
+    def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
+        """(payload as uint8 tensor, bits) of a canonical vector, on its device."""
+
+    @abstractmethod
+    def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
+        """The float32 vector on the payload's device; must raise CorruptMessage unless exactly ``bits`` are used."""
+
+    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
+        payload, bits = self._encode_tensor(torch.from_numpy(x), key)
+        return payload.numpy(), bits
+
+    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        return self._decode_tensor(torch.from_numpy(payload), bits, d, key).numpy()
+
+
 def canonical(x: Any) -> np.ndarray:
     """The vector as a finite, contiguous float32 array of shape (d,); see ``Operator.encode`` for the errors."""
+    return canonical_tensor(x).cpu().numpy()
+
+
+def canonical_tensor(x: Any) -> torch.Tensor:
+    """``canonical`` as a tensor on the device of x."""
     if isinstance(x, torch.Tensor):
         if not x.dtype.is_floating_point:
             raise TypeError(f"x must be a float tensor; got {x.dtype}")
-        array = x.detach().to(device="cpu", dtype=torch.float32).contiguous().reshape(-1).numpy()
+        tensor = x.detach().to(torch.float32).contiguous().reshape(-1)
     else:
         array = np.asarray(x)
         if array.dtype.kind != "f":
             raise TypeError(f"x must be a float array; got {array.dtype}")
         with np.errstate(over="ignore"):
             array = np.ascontiguousarray(array, dtype=np.float32).reshape(-1)
-    if array.size == 0:
+        tensor = torch.from_numpy(array if array.flags.writeable else array.copy())
+    if tensor.numel() == 0:
         raise ValueError("x must have at least one entry; got an empty vector")
-    if largest_pattern(array.view(np.uint32)) > _LARGEST_FINITE:
-        at = int(np.argmin(np.isfinite(array)))
-        raise ValueError(f"x must be finite in binary32; got {array[at]} at index {at}")
-    return array
+    if not math.isfinite(norms.largest(tensor, tensor.numel()).item()):
+        at = int(torch.isfinite(tensor).int().argmin())
+        raise ValueError(f"x must be finite in binary32; got {tensor[at]} at index {at}")
+    return tensor

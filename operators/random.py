@@ -15,11 +15,11 @@ import numba
 import numpy as np
 import torch
 
+from .kernels.philox import Stream, tiled
+from .kernels.philox.cpu import fill_stream, rounds
+from .kernels.philox.reference import M0, M1, ROUNDS, W0, W1, words64
 from .key import Key
 
-M0, M1 = 0xD2511F53, 0xCD9E8D57
-W0, W1 = 0x9E3779B9, 0xBB67AE85
-ROUNDS = 10
 _MASK = 0xFFFFFFFF
 _MASK64 = 0xFFFFFFFFFFFFFFFF
 _ABSENT = 1 << 64  # stands for "no rank" when a key is hashed
@@ -45,24 +45,6 @@ def philox_key(key: Key) -> tuple[int, int]:
     return int(k0), int(k1)
 
 
-@numba.njit(inline="always")
-def _rounds(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    mask = np.uint64(0xFFFFFFFF)
-    half = np.uint64(32)
-    for _ in range(10):
-        p0 = np.uint64(0xD2511F53) * c0
-        p1 = np.uint64(0xCD9E8D57) * c2
-        c0, c1, c2, c3 = (p1 >> half) ^ c1 ^ k0, p1 & mask, (p0 >> half) ^ c3 ^ k1, p0 & mask
-        k0 = (k0 + np.uint64(0x9E3779B9)) & mask
-        k1 = (k1 + np.uint64(0xBB67AE85)) & mask
-    return c0, c1, c2, c3
-
-
-@numba.njit(inline="always")
-def _block(block, k0, k1):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    return _rounds(block & np.uint64(0xFFFFFFFF), block >> np.uint64(32), np.uint64(0), np.uint64(0), k0, k1)
-
-
 @numba.njit(cache=True, nogil=True)
 def _absorb(fields, seed):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     mask = np.uint64(0xFFFFFFFF)
@@ -70,29 +52,8 @@ def _absorb(fields, seed):  # type: ignore[no-untyped-def]  # pragma: no cover -
     k0, k1 = seed & mask, seed >> half
     for i in range(fields.size // 2):
         low = fields[2 * i]
-        k0, k1, _, _ = _rounds(low & mask, low >> half, fields[2 * i + 1], np.uint64(i + 1), k0, k1)
+        k0, k1, _, _ = rounds(low & mask, low >> half, fields[2 * i + 1], np.uint64(i + 1), k0, k1)
     return k0, k1
-
-
-@numba.njit(cache=True, nogil=True)
-def _fill(out, start, k0, k1):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    head = min(-start & 3, out.size)
-    if head:
-        w = _block(np.uint64(start >> 2), k0, k1)
-        for i in range(head):
-            out[i] = np.uint32(w[4 - (-start & 3) + i])
-    first = np.uint64((start + 3) >> 2)
-    whole = (out.size - head) >> 2
-    for b in range(whole):  # without any condition inside, so that several blocks are worked on at once
-        w0, w1, w2, w3 = _block(first + np.uint64(b), k0, k1)
-        i = head + 4 * b
-        out[i], out[i + 1] = np.uint32(w0), np.uint32(w1)
-        out[i + 2], out[i + 3] = np.uint32(w2), np.uint32(w3)
-    done = head + 4 * whole
-    if done < out.size:
-        w = _block(first + np.uint64(whole), k0, k1)
-        for i in range(done, out.size):
-            out[i] = np.uint32(w[i - done])
 
 
 WordSource = Callable[[Key, int, int], np.ndarray]
@@ -119,8 +80,17 @@ def bits32(key: Key, n: int, *, start: int = 0) -> np.ndarray:
         return source(key, n, start)
     out = np.empty(n, np.uint32)
     k0, k1 = philox_key(key)
-    _fill(out, start, np.uint64(k0), np.uint64(k1))
+    fill_stream(out, start, np.uint64(k0), np.uint64(k1))
     return out
+
+
+def stream(key: Key, n: int, device: torch.device | str = "cpu") -> Stream:
+    """What a kernel draws n words from; supplied words (``words_from``) take its place."""
+    source = _source.get()
+    words = None
+    if source is not None:
+        words = tiled(torch.from_numpy(source(key, n, 0).view(np.int32))).to(device)
+    return Stream(*philox_key(key), words)
 
 
 def bits32_numpy(key: Key, n: int, *, start: int = 0) -> np.ndarray:
@@ -140,23 +110,7 @@ def bits32_numpy(key: Key, n: int, *, start: int = 0) -> np.ndarray:
 
 def bits32_torch(key: Key, n: int, *, start: int = 0, device: torch.device | str = "cpu") -> torch.Tensor:
     """The same words on any torch device, shape (n,), int64 holding values in [0, 2^32)."""
-    first = start >> 2
-    block = torch.arange(first, (start + n + 3) >> 2, dtype=torch.int64, device=device)
-    c = [block & _MASK, block >> 32, torch.zeros_like(block), torch.zeros_like(block)]
-    k0, k1 = philox_key(key)
-    for _ in range(ROUNDS):
-        (h0, l0), (h1, l1) = _mul_torch(M0, c[0]), _mul_torch(M1, c[2])
-        c = [h1 ^ c[1] ^ k0, l1, h0 ^ c[3] ^ k1, l0]
-        k0, k1 = (k0 + W0) & _MASK, (k1 + W1) & _MASK
-    words = torch.stack(c, dim=1).reshape(-1)
-    return words[start - 4 * first : start - 4 * first + n]
-
-
-def _mul_torch(a: int, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """High and low 32-bit halves of a * b without unsigned 64-bit integers."""
-    high, low = (a >> 16) * b, (a & 0xFFFF) * b  # each below 2^48
-    total = ((high & 0xFFFF) << 16) + low  # below 2^49
-    return (high >> 16) + (total >> 32), total & _MASK
+    return words64(n, start, *philox_key(key), device)
 
 
 def uniform(key: Key, n: int, *, start: int = 0) -> np.ndarray:

@@ -4,61 +4,31 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+import torch
+
+from .kernels.norms.cpu import largest_pattern as largest_pattern
+from .kernels.norms.cpu import ordered_sum
 
 TINY = 2.0**-126  # below this largest magnitude a scaled operator sends zero
 _LARGEST = float(np.finfo(np.float32).max)
 
 
 @numba.njit(cache=True, nogil=True)
-def largest_pattern(patterns):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Largest bit pattern without its sign: above 0x7F7FFFFF if and only if some entry is NaN or infinite."""
-    top = np.uint32(0)
-    for p in patterns:
-        top = max(top, p & np.uint32(0x7FFFFFFF))
-    return top
-
-
-@numba.njit(cache=True, nogil=True)
 def largest(x):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """max|x| of a float32 array; 0 for an empty one."""
-    a, b, c, d = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
-    whole = x.size - (x.size & 3)
-    for i in range(0, whole, 4):
-        a, b = max(a, abs(x[i])), max(b, abs(x[i + 1]))
-        c, d = max(c, abs(x[i + 2])), max(d, abs(x[i + 3]))
-    for i in range(whole, x.size):
-        a = max(a, abs(x[i]))
-    return max(max(a, b), max(c, d))
+    """max|x| of a contiguous float32 array of finite numbers, by their patterns; 0 for an empty one."""
+    return np.uint32(largest_pattern(x.view(np.uint32))).view(np.float32)
 
 
 @numba.njit(cache=True, nogil=True)
 def energy(x):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Sum of squares in float64, in an order that does not depend on the machine."""
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    whole = x.size - (x.size & 3)
-    for i in range(0, whole, 4):
-        a += np.float64(x[i]) * np.float64(x[i])
-        b += np.float64(x[i + 1]) * np.float64(x[i + 1])
-        c += np.float64(x[i + 2]) * np.float64(x[i + 2])
-        d += np.float64(x[i + 3]) * np.float64(x[i + 3])
-    for i in range(whole, x.size):
-        a += np.float64(x[i]) * np.float64(x[i])
-    return (a + b) + (c + d)
+    """Sum of squares in float64, in the fixed order of ``kernels.norms``."""
+    return ordered_sum(x, True)
 
 
 @numba.njit(cache=True, nogil=True)
 def absolute_sum(x):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Sum of magnitudes in float64, in an order that does not depend on the machine."""
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    whole = x.size - (x.size & 3)
-    for i in range(0, whole, 4):
-        a += np.float64(abs(x[i]))
-        b += np.float64(abs(x[i + 1]))
-        c += np.float64(abs(x[i + 2]))
-        d += np.float64(abs(x[i + 3]))
-    for i in range(whole, x.size):
-        a += np.float64(abs(x[i]))
-    return (a + b) + (c + d)
+    """Sum of magnitudes in float64, in the fixed order of ``kernels.norms``."""
+    return ordered_sum(x, False)
 
 
 def negligible(x: np.ndarray) -> bool:
@@ -77,13 +47,14 @@ def upward(value: float) -> float:
     return float(rounded if float(rounded) >= value else np.nextafter(rounded, np.float32(np.inf)))
 
 
-def upward_all(values: np.ndarray) -> np.ndarray:
-    """``upward`` of a float64 array, elementwise, as float64."""
+def upward_all(values: torch.Tensor) -> torch.Tensor:
+    """``upward`` of a float64 tensor on any device, elementwise: float32."""
     if values.max() > _LARGEST:
         raise ValueError(f"the scale of x must fit binary32 (<= {_LARGEST:.4g}); got {values.max():.4g}: rescale x")
-    rounded = values.astype(np.float32)
-    wide = rounded.astype(np.float64)
-    return np.where(wide < values, np.nextafter(rounded, np.float32(np.inf)).astype(np.float64), wide)
+    rounded = values.float()
+    return torch.where(
+        rounded.double() < values, torch.nextafter(rounded, torch.full_like(rounded, torch.inf)), rounded
+    )
 
 
 def nearest(value: float) -> float:

@@ -8,10 +8,11 @@ from typing import Self
 
 import numba
 import numpy as np
+import torch
 
 from bounds.claims import StrictlyContractive
 
-from ..codes.signs import pack_signs, unpack_signs
+from ..kernels import signs
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
@@ -101,7 +102,9 @@ class OneBitSGD(Operator):
             x = np.ascontiguousarray(x.reshape(self.shape).T).reshape(-1)
         means = np.zeros((-(-x.size // length), 2), np.float32)
         _means(x, length, means)
-        return np.concatenate([means.astype(">f4").reshape(-1).view(np.uint8), pack_signs(x)]), self._length(x.size)
+        return np.concatenate(
+            [means.astype(">f4").reshape(-1).view(np.uint8), signs.pack(torch.from_numpy(x)).numpy()]
+        ), self._length(x.size)
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         if bits != self._length(d):
@@ -112,7 +115,8 @@ class OneBitSGD(Operator):
         if not np.isfinite(means).all() or np.signbit(means).any():
             raise CorruptMessage("the means of a column must be finite and not negative")
         out = np.empty(d, np.float32)
-        if not _rebuild(unpack_signs(payload[8 * columns :], d), length, means, out):
+        negative = signs.unpack(torch.from_numpy(payload[8 * columns :]), d).numpy()
+        if not _rebuild(negative, length, means, out):
             raise CorruptMessage("a column's means do not fit its signs")
         return out if self.shape is None else np.ascontiguousarray(out.reshape(self.shape[::-1]).T).reshape(-1)
 

@@ -7,48 +7,40 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, Self
 
-import numba
 import numpy as np
+import torch
 
 from bounds.claims import Unbiased
 
-from ..bitstream import words
+from ..bitstream import float_bytes, read_floats, words
 from ..codes import elias
 from ..codes import levels as coder
+from ..kernels import levels as rounding
+from ..kernels import norms
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Operator, Size
-from ..random import bits32
-from ..rounding import stochastic_levels
-from ..scale import energy, largest, negligible, upward_all
+from ..operator import DeviceOperator, Size
+from ..random import stream
+from ..scale import TINY, upward_all
 
-
-@numba.njit(cache=True, nogil=True)
-def _norms(x, step, euclidean, norms):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    for b in range(norms.size):
-        part = x[b * step : min((b + 1) * step, x.size)]
-        norms[b] = np.sqrt(energy(part)) if euclidean else np.float64(largest(part))
-
-
-@numba.njit(cache=True, nogil=True)
-def _levels(x, step, s, norms, random, levels):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    for b in range(norms.size):
-        if norms[b] > 0:
-            start, stop = b * step, min((b + 1) * step, x.size)
-            stochastic_levels(x[start:stop], s, norms[b], random[start:stop], levels[start:stop])
+CODES = (*coder.CODES, "fixed")
+_INFINITY = 0x7F800000  # binary32 pattern
 
 
 @dataclass(frozen=True)
-class QSGD(Operator):
-    """Round s |x_i| / N stochastically to an integer level and send N, signs and levels in Elias omega code.
+class QSGD(DeviceOperator):
+    """Round s |x_i| / N stochastically to an integer level and send N, signs and levels.
 
     levels : s, 1 .. 32768.
     norm : N is the Euclidean norm ("l2", rounded up to binary32) or the largest magnitude ("max").
     bucket : treat each run of this many coordinates as a vector of its own; None for one bucket.
-    code : per coordinate omega(level + 1) and a sign if it is not 0 ("dense"); a non-zero flag, sign and
-        omega(level) ("flag"); or per non-zero omega(gap), sign, omega(level), ended by the gap to the end
-        ("sparse").  A bucket of norm 0 sends its norm only.
+    code : Elias omega code per coordinate, omega(level + 1) and a sign if it is not 0 ("dense"); a non-zero flag,
+        sign and omega(level) ("flag"); or per non-zero omega(gap), sign, omega(level), ended by the gap to the end
+        ("sparse").  A bucket of norm 0 sends its norm only.  Or all norms, then the signed level + s of every
+        coordinate in a field of ceil(log2(2 s + 1)) bits ("fixed"): the fastest, and shorter than Elias codes
+        where levels are large; on a GPU it never leaves the device, while the Elias codes are written by the CPU.
     x : float tensor, shape (d,).
+    Full tiles of 4096 coordinates draw their words in the tile order of ``kernels.philox``.
     Unbiased (each coordinate to 2^-32 N/s).  With d the bucket's length, for the Euclidean norm
     omega = sqrt(d)/s - 1 if s <= sqrt(d)/2, else d/(4 s^2); for the largest magnitude
     omega = (sqrt(1 + (d-1)/s^2) - 1)/2: concave majorants of the rounding variance
@@ -59,7 +51,7 @@ class QSGD(Operator):
     levels: int = 16
     norm: Literal["l2", "max"] = "l2"
     bucket: int | None = None
-    code: Literal["dense", "sparse", "flag"] = "sparse"
+    code: Literal["dense", "sparse", "flag", "fixed"] = "sparse"
 
     name = "qsgd"
     randomness = "private"
@@ -72,8 +64,8 @@ class QSGD(Operator):
             raise ValueError(f'norm must be "l2" or "max"; got {self.norm!r}')
         if self.bucket is not None and self.bucket < 1:
             raise ValueError(f"bucket must be at least 1, or None; got bucket = {self.bucket}")
-        if self.code not in coder.CODES:
-            raise ValueError(f"code must be one of {', '.join(coder.CODES)}; got {self.code!r}")
+        if self.code not in CODES:
+            raise ValueError(f"code must be one of {', '.join(CODES)}; got {self.code!r}")
 
     def claim(self, d: int) -> Unbiased:
         """The sharp omega of the longest bucket."""
@@ -105,7 +97,9 @@ class QSGD(Operator):
         return Unbiased(variance / float(wide @ wide), tight=True)
 
     def bits(self, d: int) -> Size:
-        """Limits of the mean and the worst length under the energy budget of the levels."""
+        """Fixed fields, or limits of the mean and the worst length under the energy budget of the levels."""
+        if self.code == "fixed":
+            return Size.fixed(coder.NORM_BITS * -(-d // (self.bucket or d)) + d * rounding.width_of(self.levels))
         length = min(d, self.bucket or d)
         whole, rest = divmod(d, length)
         mean, worst = coder.bucket_bits(self.levels, self.norm, self.code, length)
@@ -116,49 +110,70 @@ class QSGD(Operator):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Both norms, the three codes, with and without buckets."""
+        """Both norms, the four codes, with and without buckets."""
         return (
             cls(levels=16),
             cls(levels=1),
             cls(levels=4, norm="max", bucket=64, code="dense"),
             cls(levels=127, bucket=512, code="flag"),
+            cls(levels=127, norm="max", bucket=128, code="fixed"),
         )
 
     def _buckets(self, d: int) -> Iterator[tuple[int, int]]:
         step = self.bucket or d
         return ((start, min(start + step, d)) for start in range(0, d, step))
 
-    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        if negligible(x):
-            x = np.zeros_like(x)
-        random, code = bits32(key, x.size), coder.CODES[self.code]
-        step = self.bucket or x.size
-        norms = np.empty(-(-x.size // step))
-        _norms(x, step, self.norm == "l2", norms)
-        norms = upward_all(norms)
-        levels = np.zeros(x.size, np.int32)
-        _levels(x, step, float(self.levels), norms, random, levels)
-        patterns = norms.astype(np.float32).view(np.uint32)
-        codes, lengths = coder.tables(self.levels)
-        bits = int(coder.count_bits(levels, patterns, step, code, lengths))
-        out = np.zeros((bits + 7) // 8, np.uint8)
-        coder.write(levels, patterns, step, code, codes, lengths, out)
-        return out, bits
+    def _norms(self, x: torch.Tensor, step: int) -> torch.Tensor:
+        """The buckets' norms as sent, float32; all 0 for a negligible vector."""
+        if self.norm == "max":
+            found = norms.largest(x, step)
+            negligible = bool(found.max() < TINY)
+        else:
+            found = upward_all(norms.energy(x, step).sqrt())
+            small = bool(found.max() < TINY * math.sqrt(step))
+            negligible = small and norms.largest(x, x.numel()).item() < TINY
+        return torch.zeros_like(found) if negligible else found
 
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+    def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
+        d, step = x.numel(), self.bucket or x.numel()
+        sent, words = self._norms(x, step), stream(key, d, x.device)
+        rates = rounding.rate_of(self.levels, sent.double())
+        if self.code == "fixed":
+            payload = rounding.encode(x, step, rates, self.levels, words, room=4 * sent.numel())
+            payload[: 4 * sent.numel()] = float_bytes(sent)
+            return payload, int(self.bits(d).exact or 0)
+        levels = rounding.signed(x, step, rates, words).cpu().numpy()
+        patterns = sent.cpu().numpy().view(np.uint32)
+        codes, lengths = coder.tables(self.levels)
+        bits = int(coder.count_bits(levels, patterns, step, coder.CODES[self.code], lengths))
+        out = np.zeros((bits + 7) // 8, np.uint8)
+        coder.write(levels, patterns, step, coder.CODES[self.code], codes, lengths, out)
+        return torch.from_numpy(out).to(x.device), bits
+
+    def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
+        if self.code == "fixed":
+            return self._decode_fixed(payload, bits, d)
         out, full = np.zeros(d, np.float32), self.norm == "max"
-        bad = coder.read(
-            words(payload),
-            bits,
-            coder.CODES[self.code],
-            self.bucket or d,
-            self.levels,
-            full,
-            elias.prefixes(),
-            out,
-        )
+        stream_words, code, table = words(payload.cpu().numpy()), coder.CODES[self.code], elias.prefixes()
+        bad = coder.read(stream_words, bits, code, self.bucket or d, self.levels, full, table, out)
         if bad > d:
             raise CorruptMessage("bits are left over after the last coordinate")
         if bad:
             raise CorruptMessage(f"the bucket at coordinate {bad - 1} has no norm or no levels of 0 .. {self.levels}")
+        return torch.from_numpy(out).to(payload.device)
+
+    def _decode_fixed(self, payload: torch.Tensor, bits: int, d: int) -> torch.Tensor:
+        step = self.bucket or d
+        if bits != self.bits(d).exact:
+            raise CorruptMessage(f"{self.code} code sends {self.bits(d).exact} bits at d = {d}; got {bits}")
+        room = 4 * -(-d // step)
+        sent = read_floats(payload[:room])
+        patterns = sent.view(torch.int32)
+        if bool(((patterns < 0) | (patterns >= _INFINITY)).any()):
+            raise CorruptMessage("a norm must be finite and not negative")
+        out, reached, valid = rounding.decode(payload[room:], d, step, sent.double() / self.levels, self.levels)
+        if not valid:
+            raise CorruptMessage(f"a level is beyond {self.levels}, or not 0 in a bucket of norm 0")
+        if self.norm == "max" and not torch.equal(reached, sent > 0):
+            raise CorruptMessage("a bucket's largest coordinate is never sent below its norm")
         return out

@@ -6,20 +6,22 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import torch
 
 from bounds.claims import StrictlyContractive
 
-from ..codes.signs import pack_signs, unpack_signs
+from ..bitstream import float_bytes, read_floats
+from ..kernels import norms, signs
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Operator, Size
-from ..scale import absolute_sum, nearest, negligible
+from ..operator import DeviceOperator, Size
+from ..scale import TINY, nearest
 
 MEAN_BYTES = 4
 
 
 @dataclass(frozen=True)
-class ScaledSign(Operator):
+class ScaledSign(DeviceOperator):
     """Send the sign of each coordinate and the mean magnitude m = |x|_1 / d; decode m sign(x).
 
     x : float tensor, shape (d,); sign(0) = sign(-0) = +1.
@@ -51,19 +53,20 @@ class ScaledSign(Operator):
         """There is only one."""
         return (cls(),)
 
-    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        mean = 0.0 if negligible(x) else nearest(absolute_sum(x) / x.size)
-        signs = pack_signs(x) if mean > 0 else np.zeros((x.size + 7) // 8, np.uint8)
-        head = np.array([mean], ">f4").view(np.uint8)
-        return np.concatenate([head, signs]), 8 * MEAN_BYTES + x.size
+    def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
+        d = x.numel()
+        total = norms.absolute_sum(x, d).item()
+        negligible = total < TINY * d and norms.largest(x, d).item() < TINY
+        mean = 0.0 if negligible else nearest(total / d)
+        head = torch.tensor([mean], dtype=torch.float32, device=x.device)
+        return torch.cat([float_bytes(head), signs.pack(x if mean > 0 else torch.zeros_like(x))]), 8 * MEAN_BYTES + d
 
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+    def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         if bits != 8 * MEAN_BYTES + d:
             raise CorruptMessage(f"scaled_sign sends d + 32 = {d + 32} bits; got {bits}")
-        mean = float(payload[:MEAN_BYTES].view(">f4")[0])
+        mean = float(read_floats(payload[:MEAN_BYTES]).item())
         if not np.isfinite(mean) or np.signbit(mean):
             raise CorruptMessage(f"the mean magnitude must be finite and not negative; got {mean}")
-        signs = payload[MEAN_BYTES:]
-        if mean == 0 and signs.any():
+        if mean == 0 and bool(payload[MEAN_BYTES:].any()):
             raise CorruptMessage("a zero mean comes with no negative sign")
-        return unpack_signs(signs, d, mean, -mean)
+        return signs.unpack(payload[MEAN_BYTES:], d, mean, -mean)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
+import torch
 
 from bounds.claims import NoClaim
 
-from ..codes.signs import pack_signs, unpack_signs
+from ..kernels import signs
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Operator, Size
+from ..operator import DeviceOperator, Size
 
 
 @dataclass(frozen=True)
-class SignSGD(Operator):
+class SignSGD(DeviceOperator):
     """Send the sign of each coordinate; decode +1 or -1, sign(0) = sign(-0) = +1.
 
     x : float tensor, shape (d,).  Without a scale there is no constant (Bernstein et al. 2018).
@@ -40,10 +40,10 @@ class SignSGD(Operator):
         """There is only one."""
         return (cls(),)
 
-    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        return pack_signs(x), x.size
+    def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
+        return signs.pack(x), x.numel()
 
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+    def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         if bits != d:
             raise CorruptMessage(f"signsgd sends d = {d} bits; got {bits}")
-        return unpack_signs(payload, d)
+        return signs.unpack(payload, d)

@@ -8,22 +8,24 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import torch
 
 from bounds.claims import NoClaim, Unbiased
 
-from ..codes.trits import pack_trits, trit_bits, unpack_trits
+from ..bitstream import float_bytes, read_floats
+from ..kernels import norms, trits
+from ..kernels.levels import rate_of
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Operator, Size
-from ..random import bits32
-from ..rounding import stochastic_levels
-from ..scale import TINY, energy, largest, negligible
+from ..operator import DeviceOperator, Size
+from ..random import stream
+from ..scale import TINY
 
 SCALE_BYTES = 4
 
 
 @dataclass(frozen=True)
-class TernGrad(Operator):
+class TernGrad(DeviceOperator):
     """Send m = max|x| and, per coordinate, sign(x_i) with probability |x_i|/m, else 0; decode m times that.
 
     clip : None, or c > 0: clip x to c times its root mean square first (the paper uses 2.5 standard deviations of
@@ -32,6 +34,7 @@ class TernGrad(Operator):
         not sent, and sums of n messages are multiples of it between -n and n.  The variance is then
         scale |x|_1 - |x|^2, which no multiple of |x|^2 bounds.
     x : float tensor, shape (d,).
+    Full tiles of 4096 coordinates draw their words in the tile order of ``kernels.philox``.
     Unbiased (each coordinate to 2^-32 m) with omega = (sqrt(d) - 1)/2, reached at (1, t, .., t) with
     t = 1/(1 + sqrt(d)); at x exactly max|x| |x|_1/|x|^2 - 1 (algorithm: Wen et al. 2017).
     Five ternary digits a byte, 1.6 d bits, and 32 for m.  Raises ValueError if |x_i| exceeds a shared scale.
@@ -78,43 +81,40 @@ class TernGrad(Operator):
 
     def bits(self, d: int) -> Size:
         """The scale unless it is shared, and the ternary digits."""
-        return Size.fixed((0 if self.scale else 8 * SCALE_BYTES) + trit_bits(d))
+        return Size.fixed((0 if self.scale else 8 * SCALE_BYTES) + trits.trit_bits(d))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         """Plain and clipped."""
         return cls(), cls(clip=2.5)
 
-    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        if negligible(x):
-            x = np.zeros_like(x)
-        if self.clip is not None:
-            limit = np.float32(self.clip * math.sqrt(energy(x) / x.size))
-            x = np.clip(x, -limit, limit)
-        top = float(largest(x))
-        scale = top if self.scale is None else self.scale
-        if top > scale:
+    def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
+        d = x.numel()
+        top = norms.largest(x, d).item()
+        if self.clip is not None and top >= TINY:
+            limit = float(np.float32(self.clip * math.sqrt(norms.energy(x, d).item() / d)))
+            x, top = x.clamp(-limit, limit), min(top, limit)
+        scale = (top if top >= TINY else 0.0) if self.scale is None else self.scale
+        if top > scale > 0:
             raise ValueError(f"|x_i| must not exceed the shared scale {scale}; got {top}: agree on the maximum")
-        levels = np.zeros(x.size, np.int32)
-        if scale > 0:
-            stochastic_levels(x, 1.0, scale, bits32(key, x.size), levels)
-        trits = np.zeros((trit_bits(x.size) + 7) // 8, np.uint8)
-        pack_trits(levels, trits)
-        head = np.array([scale], ">f4").view(np.uint8)[: 0 if self.scale else None]
-        return np.concatenate([head, trits]), 8 * head.size + trit_bits(x.size)
+        rate = 0.0 if top < TINY else float(rate_of(1, torch.tensor(scale, dtype=torch.float64)))
+        room = 0 if self.scale else SCALE_BYTES
+        payload = trits.encode(x, rate, stream(key, d, x.device), room)
+        if room:
+            payload[:room] = float_bytes(torch.tensor([scale], dtype=torch.float32, device=x.device))
+        return payload, 8 * room + trits.trit_bits(d)
 
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+    def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         if bits != self.bits(d).exact:
             raise CorruptMessage(f"terngrad sends {self.bits(d).exact} bits at d = {d}; got {bits}")
         scale, digits = self.scale, payload
         if scale is None:
-            scale, digits = float(payload[:SCALE_BYTES].view(">f4")[0]), payload[SCALE_BYTES:]
+            scale, digits = read_floats(payload[:SCALE_BYTES]).item(), payload[SCALE_BYTES:]
             if not math.isfinite(scale) or np.signbit(scale):
                 raise CorruptMessage(f"the scale must be finite and not negative; got {scale}")
-        out = np.empty(d, np.float32)
-        total = unpack_trits(digits, np.float32(scale), out)
-        if total < 0:
+        out, some, valid = trits.decode(digits, d, scale)
+        if not valid:
             raise CorruptMessage("a group of ternary digits is out of range")
-        if self.scale is None and (total > 0) != (scale > 0):
+        if self.scale is None and some != (scale > 0):
             raise CorruptMessage("the largest coordinate is never sent as zero, and a zero vector has no other digit")
         return out

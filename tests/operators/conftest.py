@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from operators import Key, Message
+from operators.random import bits32_numpy
 
 DIMENSIONS = (1, 2, 7, 8, 9, 64, 1000, 4097)
 
@@ -47,6 +48,18 @@ def vectors(d: int) -> list[np.ndarray]:
 @pytest.fixture
 def key() -> Key:
     return Key(seed=20260, step=3, rank=1)
+
+
+@pytest.fixture
+def words_of() -> Callable[[Key, int], np.ndarray]:
+    """The word of each coordinate for operators that draw in tiles: word j of block b serves 1024 j + b."""
+
+    def words(key: Key, d: int) -> np.ndarray:
+        i = np.arange(d)
+        in_tile = i // 4096 * 4096 + 4 * (i % 1024) + i % 4096 // 1024
+        return bits32_numpy(key, d)[np.where(i < d // 4096 * 4096, in_tile, i)]
+
+    return words
 
 
 @pytest.fixture

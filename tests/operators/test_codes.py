@@ -9,9 +9,7 @@ import pytest
 from operators import CorruptMessage
 from operators.bitstream import padded, words
 from operators.codes import elias, range_coder, rice
-from operators.codes.signs import pack_signs, unpack_signs
 from operators.codes.support import decode_support, encode_support, support_bits
-from operators.codes.trits import pack_trits, trit_bits, unpack_trits
 
 
 @pytest.mark.parametrize(
@@ -136,20 +134,3 @@ def test_range_coder_round_trips_any_model_within_two_bits(seed):
 
 def _unsigned(state):
     return (*map(np.uint64, state[:3]), state[3])
-
-
-@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 100])
-def test_signs_and_trits_come_back(n):
-    rng = np.random.default_rng(n)
-    x = rng.standard_normal(n).astype(np.float32)
-    assert unpack_signs(pack_signs(x), n).tolist() == [-1.0 if v < 0 else 1.0 for v in x]
-    levels = rng.integers(-1, 2, n).astype(np.int32)
-    payload, out = np.zeros((trit_bits(n) + 7) // 8, np.uint8), np.zeros(n, np.float32)
-    pack_trits(levels, payload)
-    assert unpack_trits(payload, np.float32(2), out) == np.abs(levels).sum()
-    assert (out == 2 * levels).all()
-
-
-def test_sign_of_special_patterns():
-    x = np.array([0.0, -0.0, 1e-45, -1e-45, -1.0], np.float32)
-    assert unpack_signs(pack_signs(x), 5).tolist() == [1, 1, 1, -1, -1]

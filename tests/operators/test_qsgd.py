@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from operators import QSGD, CorruptMessage, Key, Message
-from operators.random import bits32_numpy, words_from
+from operators.random import words_from
 
-ALL_CODES = [QSGD(levels=s, norm=n, code=c) for s in (1, 5) for n in ("l2", "max") for c in ("dense", "sparse", "flag")]
+CODES = ("dense", "sparse", "flag", "fixed")
+ALL_CODES = [QSGD(levels=s, norm=n, code=c) for s in (1, 5) for n in ("l2", "max") for c in CODES]
 INSTANCES = [*QSGD.examples(), *ALL_CODES]
 
 
@@ -24,7 +25,7 @@ def omega(n):
 
 def oracle(operator, x, words):
     """(bits as text, decoded values) in plain Python, bucket by bucket."""
-    text, values, s = "", [], operator.levels
+    text, fields, values, s = "", "", [], operator.levels
     size = operator.bucket or len(x)
     for start in range(0, len(x), size):
         part = [float(v) for v in x[start : start + size]]
@@ -32,29 +33,32 @@ def oracle(operator, x, words):
         norm32 = np.float32(norm)
         norm32 = float(norm32 if float(norm32) >= norm else np.nextafter(norm32, np.float32(np.inf)))
         text += "".join(f"{b:08b}" for b in struct.pack(">f", norm32))
-        level = [0] * len(part)
+        level, sign = [0] * len(part), ["1" if v < 0 else "0" for v in part]
         if norm32:
             level = [
                 math.floor(s * abs(v) / norm32 + int(w) / 2**32) for v, w in zip(part, words[start:], strict=False)
             ]
-            sign = ["1" if v < 0 else "0" for v in part]
             if operator.code == "dense":
                 text += "".join(omega(n + 1) + (g if n else "") for n, g in zip(level, sign, strict=True))
             elif operator.code == "flag":
                 text += "".join(f"1{g}{omega(n)}" if n else "0" for n, g in zip(level, sign, strict=True))
-            else:
+            elif operator.code == "sparse":
                 last = -1
                 for i, n in enumerate(level):
                     if n:
                         text, last = text + omega(i - last) + sign[i] + omega(n), i
                 text += omega(len(part) - last)
+        if operator.code == "fixed":
+            fields += "".join(
+                f"{s - n if g == '1' else s + n:0{(2 * s).bit_length()}b}" for n, g in zip(level, sign, strict=True)
+            )
         values += [math.copysign(np.float32(norm32 / s * n), v) if n else 0.0 for n, v in zip(level, part, strict=True)]
-    return text, values
+    return text + fields, values
 
 
 @pytest.mark.parametrize("operator", INSTANCES, ids=repr)
-def test_payload_and_values_equal_the_oracle(operator, vectors, d, key, bitstring):
-    words = bits32_numpy(key, d)
+def test_payload_and_values_equal_the_oracle(operator, vectors, d, key, bitstring, words_of):
+    words = words_of(key, d)
     for x in vectors:
         message = operator.encode(x, key=key)
         text, values = oracle(operator, x, words)
@@ -171,6 +175,12 @@ def payload(head, tail):
         ("sparse", 1.0, omega(1) + "0" + omega(1)),  # no end
         ("sparse", 1.0, "1" * 60),
         ("sparse", 1.0, ""),
+        ("fixed", 1.0, "101010"),  # level 3 of 2 is the field 5
+        ("fixed", 0.0, "011010"),
+        ("fixed", math.inf, "010010"),
+        ("fixed", -0.0, "010010"),
+        ("fixed", 1.0, "010"),
+        ("fixed", 1.0, "010010010"),
     ],
 )
 def test_payload_that_nobody_sends_is_refused(code, head, tail):

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
 
 from operators.rounding import stochastic_levels
 from operators.scale import absolute_sum, energy, largest, largest_pattern, nearest, negligible, upward, upward_all
@@ -29,10 +30,10 @@ def test_rounding_goes_to_the_neighbour_promised(value):
 
 def test_rounding_an_array_equals_rounding_its_entries():
     values = np.r_[0.0, np.random.default_rng(0).standard_cauchy(1000) ** 2, 2.0**-149, 1e-60, 1.0]
-    assert upward_all(values).tolist() == [upward(float(v)) for v in values]
+    assert upward_all(torch.from_numpy(values)).tolist() == [upward(float(v)) for v in values]
 
 
-@pytest.mark.parametrize("rounding", [upward, nearest, lambda v: upward_all(np.array([v]))])
+@pytest.mark.parametrize("rounding", [upward, nearest, lambda v: upward_all(torch.tensor([v], dtype=torch.float64))])
 def test_scale_beyond_binary32_is_an_error(rounding):
     with pytest.raises(ValueError, match="rescale x"):
         rounding(3.5e38)

@@ -1,0 +1,114 @@
+"""Fields of one width compiled for the CPU; 1, 2, 4, 8 and 16 bits have vector loops of their own."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import torch
+
+
+@numba.njit(cache=True, nogil=True)
+def _pack_parts(values, width, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Width 1, 2 or 4: a byte holds whole fields."""
+    parts = 8 // width
+    whole = values.size // parts
+    if width == 4:
+        for j in range(whole):
+            out[j] = np.uint8((values[2 * j] << 4) | values[2 * j + 1])
+    elif width == 2:
+        for j in range(whole):
+            high = (values[4 * j] << 2) | values[4 * j + 1]
+            out[j] = np.uint8((high << 4) | (values[4 * j + 2] << 2) | values[4 * j + 3])
+    else:
+        for j in range(whole):
+            byte = 0
+            for i in range(8):
+                byte |= values[8 * j + i] << (7 - i)
+            out[j] = np.uint8(byte)
+    if whole < out.size:
+        byte = 0
+        for i in range(whole * parts, values.size):
+            byte |= values[i] << (8 - width * (i - whole * parts + 1))
+        out[whole] = np.uint8(byte)
+
+
+@numba.njit(cache=True, nogil=True)
+def _pack_any(values, width, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Any width: an accumulator that holds fewer than 32 bits between fields."""
+    acc, filled, at = np.uint64(0), 0, 0
+    for i in range(values.size):
+        acc = (acc << np.uint64(width)) | np.uint64(values[i])
+        filled += width
+        if filled >= 32:
+            filled -= 32
+            word = acc >> np.uint64(filled)
+            out[at] = np.uint8(word >> np.uint64(24))
+            out[at + 1] = np.uint8(word >> np.uint64(16))
+            out[at + 2] = np.uint8(word >> np.uint64(8))
+            out[at + 3] = np.uint8(word)
+            at += 4
+    word = acc << np.uint64(32 - filled)
+    for shift in range(24, 24 - filled, -8):
+        out[at] = np.uint8(word >> np.uint64(shift))
+        at += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def pack_fields(values, width, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Fill ``out`` (uint8, shape (ceil(n width/8),)) with the fields of ``values`` (int32, below 2^width)."""
+    if width == 8:
+        for i in range(values.size):
+            out[i] = np.uint8(values[i])
+    elif width == 16:
+        for i in range(values.size):
+            out[2 * i] = np.uint8(values[i] >> 8)
+            out[2 * i + 1] = np.uint8(values[i])
+    elif width == 4 or width == 2 or width == 1:
+        _pack_parts(values, width, out)
+    else:
+        _pack_any(values, width, out)
+
+
+@numba.njit(cache=True, nogil=True)
+def _unpack_any(payload, width, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    acc, filled, at = np.uint64(0), 0, 0
+    mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
+    for i in range(out.size):
+        while filled < width:
+            acc = (acc << np.uint64(8)) | np.uint64(payload[at])
+            filled += 8
+            at += 1
+        filled -= width
+        out[i] = np.int32((acc >> np.uint64(filled)) & mask)
+
+
+@numba.njit(cache=True, nogil=True)
+def unpack_fields(payload, width, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Fill ``out`` (int32) from a payload that begins with its first field."""
+    if width == 8:
+        for i in range(out.size):
+            out[i] = np.int32(payload[i])
+    elif width == 16:
+        for i in range(out.size):
+            out[i] = (np.int32(payload[2 * i]) << 8) | np.int32(payload[2 * i + 1])
+    elif width == 4:
+        for j in range(out.size // 2):
+            out[2 * j], out[2 * j + 1] = np.int32(payload[j] >> 4), np.int32(payload[j] & 15)
+        if out.size & 1:
+            out[out.size - 1] = np.int32(payload[out.size // 2] >> 4)
+    else:
+        _unpack_any(payload, width, out)
+
+
+def pack(values: torch.Tensor, width: int) -> torch.Tensor:
+    """See the package."""
+    out = np.empty((values.numel() * width + 7) // 8, np.uint8)
+    pack_fields(values.numpy(), width, out)
+    return torch.from_numpy(out)
+
+
+def unpack(payload: torch.Tensor, n: int, width: int) -> torch.Tensor:
+    """See the package."""
+    out = np.empty(n, np.int32)
+    unpack_fields(payload.numpy(), width, out)
+    return torch.from_numpy(out)

@@ -1,0 +1,51 @@
+"""Sign bits compiled for the CPU."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import torch
+
+PIECE = 4096  # coordinates whose comparisons stay in the first cache level
+_GATHER = 0x8040201008040201  # brings the lowest bits of eight bytes together in the highest byte, first byte first
+
+
+@numba.njit(cache=True, nogil=True)
+def pack_signs(patterns, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Sign bits of binary32 patterns (uint32, shape (n,)) into ``out`` (uint8, shape (ceil(n/8),))."""
+    limit = np.uint32(0x80000000)
+    negative = np.empty(PIECE, np.uint8)
+    eights = negative.view(np.uint64)
+    for start in range(0, patterns.size, PIECE):
+        part = patterns[start : min(start + PIECE, patterns.size)]
+        for i in range(part.size):
+            negative[i] = part[i] > limit
+        negative[part.size : (part.size + 7) & ~7] = 0
+        to = out[start >> 3 : (start + part.size + 7) >> 3]
+        for j in range(to.size):
+            to[j] = np.uint8((eights[j] * np.uint64(_GATHER)) >> np.uint64(56))
+
+
+@numba.njit(cache=True, nogil=True)
+def _unpack(payload, plus, minus, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    whole = out.size >> 3
+    for j in range(whole):
+        byte = payload[j]
+        for i in range(8):
+            out[8 * j + i] = minus if byte & (128 >> i) else plus
+    for i in range(8 * whole, out.size):
+        out[i] = minus if payload[i >> 3] & (128 >> (i & 7)) else plus
+
+
+def pack(x: torch.Tensor) -> torch.Tensor:
+    """See the package."""
+    out = np.empty((x.numel() + 7) // 8, np.uint8)
+    pack_signs(x.numpy().view(np.uint32), out)
+    return torch.from_numpy(out)
+
+
+def unpack(payload: torch.Tensor, n: int, plus: float, minus: float) -> torch.Tensor:
+    """See the package."""
+    out = np.empty(n, np.float32)
+    _unpack(payload.numpy(), np.float32(plus), np.float32(minus), out)
+    return torch.from_numpy(out)

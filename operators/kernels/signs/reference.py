@@ -1,0 +1,23 @@
+"""Sign bits in torch."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn.functional import pad
+
+
+def pack(x: torch.Tensor) -> torch.Tensor:
+    """See the package."""
+    patterns = x.view(torch.int32)
+    negative = (patterns < 0) & (patterns != -(1 << 31))  # by the pattern: subnormal numbers may be flushed
+    groups = pad(negative.to(torch.uint8), (0, -x.numel() % 8)).reshape(-1, 8)
+    weights = torch.tensor([128, 64, 32, 16, 8, 4, 2, 1], dtype=torch.uint8, device=x.device)
+    return (groups * weights).sum(1, dtype=torch.uint8)
+
+
+def unpack(payload: torch.Tensor, n: int, plus: float, minus: float) -> torch.Tensor:
+    """See the package."""
+    shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=payload.device)
+    bits = ((payload[:, None] >> shifts) & 1).reshape(-1)[:n]
+    values = torch.tensor([plus, minus], dtype=torch.float32, device=payload.device)
+    return values[bits.long()]

@@ -1,0 +1,84 @@
+"""Ternary digits compiled for the CPU."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import torch
+
+from ..levels.cpu import round_tile, supplied_words
+from ..philox import Stream
+from ..philox.cpu import TILE, fill_tile
+
+TAIL_BITS = np.array([0, 2, 4, 5, 7])
+ZERO_GROUP = 121  # five digits 1
+_DIGITS = np.array([[g // 3**j % 3 - 1 if j < 5 else 0 for j in range(8)] for g in range(243)], np.float32)
+
+
+@numba.njit(cache=True, nogil=True)
+def _pack(digits, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    whole = digits.size // 5
+    for j in range(whole):
+        g = digits[5 * j : 5 * j + 5]
+        out[j] = np.uint8(g[0] + 3 * (g[1] + 3 * (g[2] + 3 * (g[3] + 3 * g[4]))))
+    rest = digits.size - 5 * whole
+    if rest:
+        byte = 0
+        for i in range(rest - 1, -1, -1):
+            byte = 3 * byte + digits[5 * whole + i]
+        out[whole] = np.uint8(byte << (8 - TAIL_BITS[rest]))
+
+
+@numba.njit(cache=True, nogil=True)
+def _encode(x, rates, k0, k1, supplied, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    words, digits = np.empty(TILE, np.uint32), np.empty(5 * TILE, np.int32)
+    for start in range(0, x.size, 5 * TILE):
+        stop = min(start + 5 * TILE, x.size)
+        for at in range(start, stop, TILE):
+            n = min(TILE, stop - at)
+            fill_tile(words, at, n, k0, k1, supplied)
+            round_tile(x[at : at + n], at, x.size, rates, words, 1, digits[at - start :])
+        _pack(digits[: stop - start], out[start // 5 :])
+
+
+@numba.njit(cache=True, nogil=True)
+def _decode(payload, table, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Returns (whether some level is not 0, whether all groups are possible); impossible ones read as others."""
+    others, impossible = 0, 0
+    whole, rest = out.size // 5, out.size % 5
+    safe = max(0, (out.size - 3) // 5)  # a group is written with three entries of the next one
+    for j in range(safe):
+        byte = np.int64(payload[j])
+        impossible += byte > 242
+        others += byte != ZERO_GROUP
+        row = table[min(byte, 242)]
+        to = out[5 * j : 5 * j + 8]
+        for i in range(8):
+            to[i] = row[i]
+    for j in range(safe, whole):
+        byte = np.int64(payload[j])
+        impossible += byte > 242
+        others += byte != ZERO_GROUP
+        out[5 * j : 5 * j + 5] = table[min(byte, 242), :5]
+    if rest:
+        byte, possible = np.int64(payload[whole]) >> (8 - TAIL_BITS[rest]), 3**rest
+        others += byte != (possible - 1) // 2
+        impossible += byte >= possible
+        out[5 * whole :] = table[min(byte, 242), :rest]
+    return others > 0, impossible == 0
+
+
+def encode(x: torch.Tensor, rate: float, stream: Stream, room: int) -> torch.Tensor:
+    """See the package."""
+    n = x.numel()
+    out = np.empty(room + n // 5 + (n % 5 > 0), np.uint8)
+    k0, k1 = np.uint64(stream.k0), np.uint64(stream.k1)
+    _encode(x.numpy(), np.array([rate]), k0, k1, supplied_words(stream), out[room:])
+    return torch.from_numpy(out)
+
+
+def decode(payload: torch.Tensor, n: int, scale: float) -> tuple[torch.Tensor, bool, bool]:
+    """See the package."""
+    out = np.empty(n, np.float32)
+    other, valid = _decode(payload.numpy(), _DIGITS * np.float32(scale), out)
+    return torch.from_numpy(out), bool(other), bool(valid)

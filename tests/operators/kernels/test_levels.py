@@ -1,0 +1,87 @@
+"""Stochastic rounding: equal bits everywhere, a scalar oracle, exact unbiasedness, and payloads out of range."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from operators import Key
+from operators.kernels import fields, levels, norms
+from operators.kernels.philox import Stream
+from operators.random import stream, words_from
+
+from .equality import FEW, OTHERS, assert_equal, keys, run, vectors
+
+MOST = [1, 2, 7, 127, 128, 1000, 32768]
+
+
+def rates_of(x, step, most):
+    return levels.rate_of(most, norms.largest(x, step).double())
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@FEW
+@given(vectors(), st.sampled_from([64, 100, 5000]), st.sampled_from(MOST), keys, st.booleans())
+def test_back_ends_agree(other, x, step, most, key, supplied):
+    words = torch.arange(x.numel(), dtype=torch.int32) * 987654321 if supplied else None
+    rates, source = rates_of(x, step, most), Stream(*key, words)
+    assert_equal(run("cpu", levels.signed, x, step, rates, source), run(other, levels.signed, x, step, rates, source))
+    arguments = (x, step, rates, most, source)
+    payload = run("cpu", levels.encode, *arguments)
+    assert_equal(payload, run(other, levels.encode, *arguments))
+    spacings = norms.largest(x, step).double() / most
+    decoded = run("cpu", levels.decode, payload, x.numel(), step, spacings, most)
+    assert_equal(decoded, run(other, levels.decode, payload, x.numel(), step, spacings, most))
+    assert decoded[2]
+    assert torch.equal(decoded[1], spacings > 0)
+
+
+@pytest.mark.parametrize("d", [1, 100, 4096, 4100, 2 * 4096 + 7])
+@pytest.mark.parametrize("most", [1, 7, 127])
+def test_levels_equal_the_oracle_and_are_what_is_packed(d, most, words_of):
+    key = Key(3, step=d)
+    x = torch.randn(d, generator=torch.Generator().manual_seed(d))
+    rates = rates_of(x, 100, most)
+    words = words_of(key, d)
+    want = [
+        int(math.copysign(math.floor(abs(v) * rates[i // 100].item() + int(words[i]) / 2**32), v))
+        for i, v in enumerate(x.tolist())
+    ]
+    assert levels.signed(x, 100, rates, stream(key, d)).tolist() == want
+    payload = levels.encode(x, 100, rates, most, stream(key, d), room=5)
+    packed = fields.pack(torch.tensor(want, dtype=torch.int32) + most, levels.width_of(most))
+    assert_equal(payload[5:], packed)
+
+
+def test_largest_coordinate_reaches_the_top_for_every_word_and_no_level_exceeds_it():
+    x = torch.from_numpy(np.float32(10) ** np.random.default_rng(0).uniform(-30, 30, 4096).astype(np.float32))
+    for most in (1, 3, 7, 10, 127, 1000, 32768):
+        rates = rates_of(x, 1, most)
+        for word in (0, -1):
+            source = Stream(0, 0, torch.full((4096,), word, dtype=torch.int32))
+            assert (levels.signed(x, 1, rates, source) == most).all()
+
+
+def test_mean_over_all_words_of_eight_bits_is_the_coordinate():
+    """The rate and x are such that level fractions are multiples of 2^-8: then 256 words have the exact mean."""
+    x = torch.arange(-512, 513, dtype=torch.float32) / 256
+    total = torch.zeros(x.numel(), dtype=torch.int64)
+    for high in range(256):
+        with words_from(lambda key, n, start, w=high << 24: np.full(n, w, np.uint32)):
+            total += levels.signed(x, x.numel(), torch.ones(1, dtype=torch.float64), stream(Key(0), x.numel()))
+    assert (total == (256 * x).long()).all()
+
+
+@pytest.mark.parametrize("backend", ["cpu", *OTHERS])
+@pytest.mark.parametrize(
+    ("field", "spacing", "reached", "valid"),
+    [(0, 1.0, True, True), (4, 1.0, True, True), (3, 1.0, False, True), (5, 1.0, False, False), (7, 1.0, False, False),
+     (2, 0.0, False, True), (3, 0.0, False, False)],
+)  # fmt: skip
+def test_levels_out_of_range_are_found(backend, field, spacing, reached, valid):
+    payload = fields.pack(torch.tensor([2, 2, field], dtype=torch.int32), 3)
+    _, top, good = run(backend, levels.decode, payload, 3, 3, torch.tensor([spacing], dtype=torch.float64), 2)
+    assert (top.tolist(), good) == ([reached], valid)
