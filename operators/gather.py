@@ -84,7 +84,12 @@ class Gather:
 
     def then(self, callback: Callable[[list[Message]], T]) -> torch.futures.Future[T]:
         """The future of ``callback`` of the messages; it may run in a thread of the back end."""
-        return self._work.get_future().then(lambda _: callback(self._messages()))
+
+        def finish(done: torch.futures.Future[list[torch.Tensor]]) -> T:
+            done.value()  # raises what went wrong on the way
+            return callback(self._messages())
+
+        return self._work.get_future().then(finish)
 
     def _messages(self) -> list[Message]:
         assert isinstance(self._message, Message)  # checked when it was sent

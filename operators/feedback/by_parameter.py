@@ -1,0 +1,68 @@
+"""States of a feedback method kept parameter by parameter, so that they survive another grouping of the parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+
+from .feedback import Feedback, State
+
+
+class StatesByParameter:
+    """One end's state, cut along parameters; a group of parameters reads and writes the state of its concatenation.
+
+    initial : the state of a parameter before its first message, by name.  sizes : entries of each, by name.
+    A group of several parameters needs a method whose states are vectors with an entry a coordinate, or scalars
+    (see ``is_coordinatewise``); a group of one may keep anything.
+    """
+
+    def __init__(self, initial: Callable[[str], State], sizes: Mapping[str, int]) -> None:
+        self._initial, self._sizes = initial, sizes
+        self._states: dict[str, State] = {}
+
+    def read(self, names: Sequence[str]) -> State:
+        """The state of the parameters, one after the other."""
+        parts = [self._states[name] if name in self._states else self._initial(name) for name in names]
+        if len(parts) == 1:
+            return parts[0]
+        first = parts[0]
+        return {entry: torch.cat([p[entry] for p in parts]) if first[entry].ndim else first[entry] for entry in first}
+
+    def write(self, names: Sequence[str], state: State) -> None:
+        """Keep the state of the parameters, one after the other."""
+        if len(names) == 1:
+            self._states[names[0]] = state
+            return
+        sizes = [self._sizes[name] for name in names]
+        pieces = {entry: value.split(sizes) if value.ndim else [value] * len(names) for entry, value in state.items()}
+        for i, name in enumerate(names):
+            self._states[name] = {entry: piece[i] for entry, piece in pieces.items()}
+
+    def to_dict(self) -> dict[str, dict[str, torch.Tensor]]:
+        """All states, parameter -> entry -> tensor; copies."""
+        return {name: {entry: value.clone() for entry, value in s.items()} for name, s in self._states.items()}
+
+    def load_dict(self, states: Mapping[str, State]) -> None:
+        """The inverse of ``to_dict``.
+
+        Raises ValueError for a parameter that is unknown, or whose state has other entries or shapes than here.
+        """
+        for name, state in states.items():
+            if name not in self._sizes:
+                raise ValueError(f"the saved state has a parameter {name!r}; this model has none of that name")
+            expected = {entry: tuple(value.shape) for entry, value in self._initial(name).items()}
+            found = {entry: tuple(value.shape) for entry, value in state.items()}
+            if found != expected:
+                raise ValueError(f"the saved state of {name!r} has the shapes {found}; expected {expected}")
+        self._states = {name: {entry: value.clone() for entry, value in s.items()} for name, s in states.items()}
+
+
+def is_coordinatewise(feedback: Feedback) -> bool:
+    """Whether the states of both ends are vectors with an entry a coordinate, or scalars."""
+    return all(
+        value.ndim == 0 or value.shape == (d,)
+        for d in (5, 7)  # two lengths, lest a shape coincide with one of them
+        for state in (feedback.init(d), feedback.init_receiver(d))
+        for value in state.values()
+    )
