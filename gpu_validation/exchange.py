@@ -56,9 +56,10 @@ class Exchange:
         return messages
 
     def gather(self, messages: Sequence[Message | None], *, position: int) -> dict[int, Message]:
-        """The messages of all ranks that have one, by rank, ascending; each travels with its sender's position.
+        """The messages of all ranks by rank; each travels with its sender's position.
 
-        messages : of this rank alone; None if it has nothing to say.  position : how far it is, below 2^32.
+        messages : of this rank alone; None, sent as an empty one, if it has nothing to say.
+        position : how many local steps it has made, below 2^32.
         Raises UnevenSteps, on every rank, unless all are equally far.
         """
         (message,) = messages
