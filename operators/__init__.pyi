@@ -12,6 +12,8 @@ from .catalogue import parse as parse
 from .catalogue import specification as specification
 from .compressors.arithmetic_sparse_dithering import ArithmeticSparseDithering as ArithmeticSparseDithering
 from .compressors.block_integer import BlockInteger as BlockInteger
+from .compressors.drive import DRIVE as DRIVE
+from .compressors.eden import EDEN as EDEN
 from .compressors.float_cast import FloatCast as FloatCast
 from .compressors.hard_threshold import HardThreshold as HardThreshold
 from .compressors.identity import Identity as Identity

@@ -12,6 +12,8 @@ from operators.kernels.backend import use
 from operators.kernels.hadamard import rotate, unrotate, word_count
 from operators.random import bits32
 
+from ..rotations import hadamard
+
 BACK_ENDS = ("reference", "cpu")
 SMALL = (*range(1, 20), 31, 32, 33, 63, 64, 65, 100, 129, 300)
 LARGE = (4096, 8193, 20_000, (1 << 18) + 5, 1 << 21)  # one, two and three passes over memory
@@ -25,27 +27,6 @@ def gauss(d):
     return torch.randn(d, generator=torch.Generator().manual_seed(d))
 
 
-def oracle(x, all_words, rounds, forth):
-    """The definition with scalars: signs and scale, then butterflies; the inverse in reverse order."""
-    x, d = [np.float32(v) for v in x], len(x)
-    p = 2 ** int(math.log2(d))
-    s, per_part = np.float32(1 / math.sqrt(p)), -(-p // 32)
-    starts = [start for _ in range(rounds) for start in ([0] if p == d else [0, d - p])]
-    numbered = list(enumerate(starts))
-    for at, start in numbered if forth else reversed(numbered):
-        signed = [-s if int(all_words[at * per_part + i // 32]) >> (i % 32) & 1 else s for i in range(p)]
-        part = [x[start + i] * (signed[i] if forth else np.float32(1)) for i in range(p)]
-        h = 1
-        while h < p:
-            for i in range(p):
-                if not i & h:
-                    part[i], part[i + h] = part[i] + part[i + h], part[i] - part[i + h]
-            h *= 2
-        for i in range(p):
-            x[start + i] = part[i] * (np.float32(1) if forth else signed[i])
-    return x
-
-
 @pytest.mark.parametrize("back_end", BACK_ENDS)
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_both_directions_equal_the_oracle_bit_for_bit(back_end, rounds):
@@ -53,8 +34,8 @@ def test_both_directions_equal_the_oracle_bit_for_bit(back_end, rounds):
         x, w = gauss(d), words(d, rounds)
         with use(back_end):
             forth, back = rotate(x, w, rounds), unrotate(x, w, rounds)
-        assert forth.tolist() == oracle(x.tolist(), w.tolist(), rounds, True), d
-        assert back.tolist() == oracle(x.tolist(), w.tolist(), rounds, False), d
+        assert forth.tolist() == hadamard(x.tolist(), w.tolist(), rounds, True), d
+        assert back.tolist() == hadamard(x.tolist(), w.tolist(), rounds, False), d
 
 
 @pytest.mark.parametrize("d", LARGE)

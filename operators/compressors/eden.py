@@ -1,0 +1,130 @@
+"""EDEN: rotate, keep the nearest level of the normal law's best scalar quantiser, rotate back."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, Self, get_args
+
+import numpy as np
+
+from bounds.claims import Contractive, NoClaim, StrictlyContractive, Unbiased
+from bounds.special.lloyd_max import MAX_BITS, lloyd_max_levels, lloyd_max_thresholds
+
+from ..codes.centroids import lloyd_max_grid, pack_nearest, unpack_levels
+from ..key import Key
+from ..message import CorruptMessage
+from ..operator import Operator, Size
+from ..rotation import HAAR_LIMIT, Rotation, enlarged, moderate
+from ..scale import energy, nearest, negligible
+from ..sphere import level_moments
+
+Scale = Literal["unbiased", "mse"]
+SCALE_BYTES = 4
+ROUNDING = 1e-4  # more than the rotations' rounding
+
+
+@lru_cache(maxsize=256)
+def moments(bits: int, d: int) -> tuple[float, float]:
+    """(E v Q(v), E Q(v)^2) of the Lloyd-Max quantiser on the sphere of radius sqrt(d)."""
+    half = 2 ** (bits - 1)
+    return level_moments(d, lloyd_max_levels(bits)[half:], lloyd_max_thresholds(bits)[half:])
+
+
+@dataclass(frozen=True)
+class EDEN(Operator):
+    """Send q_i, the level nearest to z_i sqrt(d)/|x|, z the rotated x, and a scale f; decode f times q rotated back.
+
+    bits : b per coordinate, 1 <= b <= 8.  scale : "unbiased" or "mse" (smaller error, biased).
+    x : float tensor, shape (d,).  The rotation is Haar-distributed for d <= 64, so that z/|x| is uniform on the
+    sphere for every x; with v one of its coordinates times sqrt(d) and Q the quantiser:
+
+    unbiased, d <= 64 : f = |x| / (sqrt(d) E v Q(v)); omega = E Q(v)^2 / (E v Q(v))^2 - 1 for every x, because
+        E q rotated back points along x by symmetry.  At 1 bit omega = pi^2/8 - 1 at d = 2.
+    mse, d <= 64 : f = <z, q>/|q|^2, the best for this q, hence no worse than the best constant:
+        alpha <= 1 - (E v Q(v))^2 / E Q(v)^2; at 1 bit exactly (1 - 1/d)(1 - 2/pi) for every x.
+    d > 64 : four Hadamard rotations.  They are not uniform and nothing is promised, except at 1 bit that the error
+        of the mse scale never exceeds 1 - 1/d, whatever the rotation.  The unbiased scale is the paper's
+        f = |x|^2/<z, q>, which is right along x always.  On most vectors the errors are those of the limit
+        d -> infinity: D/(1 - D) and D, D the quantiser's distortion on the normal law.
+
+    b d + 32 bits (Vargaftik et al. 2022).  Raises ValueError unless 1 <= bits <= 8 and scale is known, or if the
+    scale exceeds binary32.
+    """
+
+    bits_per_coordinate: int = 1
+    scale: Scale = "unbiased"
+
+    name = "eden"
+    randomness = "shared"
+    equivariant = frozenset({"scale"})
+
+    def __post_init__(self) -> None:
+        if self.bits_per_coordinate not in range(1, MAX_BITS + 1):
+            raise ValueError(
+                f"bits_per_coordinate must satisfy 1 <= bits_per_coordinate <= {MAX_BITS}; "
+                f"got bits_per_coordinate = {self.bits_per_coordinate}"
+            )
+        if self.scale not in get_args(Scale):
+            raise ValueError(f"scale must be one of {', '.join(get_args(Scale))}; got {self.scale!r}")
+
+    def claim(self, d: int) -> Unbiased | Contractive | NoClaim:
+        """Exact for d <= 64; see the class."""
+        b = self.bits_per_coordinate
+        if d > HAAR_LIMIT:
+            if self.scale == "mse" and b == 1:
+                return StrictlyContractive(1 - 1 / d)
+            return NoClaim(
+                f"Hadamard rotations of d = {d} > {HAAR_LIMIT} coordinates are not uniform: some x stay biased"
+            )
+        along, square = moments(b, d)
+        if self.scale == "unbiased":
+            return Unbiased(max(0.0, square / along**2 - 1), tight=True)
+        if b == 1:
+            return Contractive((1 - 1 / d) * (1 - 2 / math.pi), tight=True)
+        return Contractive(max(0.0, 1 - along**2 / square))
+
+    def bits(self, d: int) -> Size:
+        """The scale in binary32 and the levels."""
+        return Size.fixed(8 * SCALE_BYTES + self.bits_per_coordinate * d)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """One bit with both scales, two and four bits."""
+        return cls(), cls(1, "mse"), cls(2), cls(4, "mse")
+
+    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
+        d, b = x.size, self.bits_per_coordinate
+        payload = np.zeros(SCALE_BYTES + (b * d + 7) // 8, np.uint8)
+        if not negligible(x):
+            y, factor = moderate(x)
+            z, norm, grid = Rotation(d, key).forth(y), math.sqrt(energy(y)), lloyd_max_grid(b)
+            unit = np.float32(math.sqrt(d) / norm)
+            search = grid.levels, grid.start, grid.per_unit, grid.below, grid.inside
+            along, square = pack_nearest(z, unit, b, *search, payload[SCALE_BYTES:])
+            if self.scale == "mse":
+                f = along / square
+            elif d <= HAAR_LIMIT:
+                f = norm / (math.sqrt(d) * moments(b, d)[0])
+            else:
+                f = norm * norm / along
+            nearest(f * math.sqrt(square) / factor * (1 + ROUNDING))  # the decoded norm, so that it fits binary32
+            sent = nearest(f * math.sqrt(d) / factor)  # near |x|, so that no small f is lost
+            payload[:SCALE_BYTES] = np.array([sent], ">f4").view(np.uint8)
+        return payload, 8 * SCALE_BYTES + b * d
+
+    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        assert key is not None
+        if bits != self.bits(d).exact:
+            raise CorruptMessage(f"{self.name} sends {self.bits(d).exact} bits at d = {d}; got {bits}")
+        sent = float(payload[:SCALE_BYTES].view(">f4")[0])
+        if not math.isfinite(sent) or np.signbit(sent):
+            raise CorruptMessage(f"the scale must be finite and not negative; got {sent}")
+        if sent == 0:
+            if payload[SCALE_BYTES:].any():
+                raise CorruptMessage("a zero vector has no other level than the first")
+            return np.zeros(d, np.float32)
+        levels, q = lloyd_max_grid(self.bits_per_coordinate).levels / np.float32(math.sqrt(d)), np.empty(d, np.float32)
+        unpack_levels(payload[SCALE_BYTES:], self.bits_per_coordinate, levels, q)
+        return enlarged(Rotation(d, key).back(q), sent)
