@@ -23,7 +23,7 @@ class Adversarial(Law):
     """The error over its claim, pushed upwards by finite-difference gradient ascent and random steps.
 
     The error of a strictly contractive operator is that of one draw; that of an unbiased separable operator is
-    exact, from its marginals (dearer: fewer steps, and none along the gradient).
+    exact, from its marginals, less their error bound (dearer: fewer steps, and none along the gradient).
     """
 
     name = "adversarial-search"
@@ -56,7 +56,8 @@ class Adversarial(Law):
             if strict:
                 return relative_error(subject, Example("search", x), context, self.name)
             exact = marginals(Controlled(subject, x, context.rng(self.name)))
-            return float(np.sqrt(exact.square.sum()) / np.linalg.norm(x.astype(np.float64)))
+            sure = max(0.0, float((exact.square - exact.square_error).sum()))
+            return float(np.sqrt(sure) / np.linalg.norm(x.astype(np.float64)))
 
         steps = context.budget.search if strict else max(1, context.budget.search // 30)
         worst, x = climb(error, example.x, steps, context.rng(f"{self.name} {example.name}"), slopes=strict)
