@@ -1,8 +1,44 @@
-"""Problems to train on, one file each."""
+"""Problems to train on, one file each; ``workload(name)`` finds them.
 
-from .digits import LogisticRegression as LogisticRegression
-from .digits import SmallNetwork as SmallNetwork
+============== ============================================== ==========================================
+name           problem                                        constants of the theorems
+============== ============================================== ==========================================
+quadratic      model A: additive noise                        exact, and the law of a run too
+multiplicative model B: noise that grows with the gradient    exact, and the law of a run too
+heterogeneous  model C: different quadratics, no noise        exact, and the limit of a run too
+kink           convex with a kink, hardest for local steps    exact
+ridge          ridge regression on a table                    L, mu, F* exact; sigma2 grows with x
+logistic       logistic or softmax regression on a table      L, mu, F* exact; sigma2 bounded for all x
+network        one hidden layer, digits                       estimated at the start
+lenet          two convolutions, digits                       estimated at the start
+resnet20       CIFAR's form, .27 million parameters           estimated at the start
+vgg16          CIFAR's form, 14.7 million parameters          estimated at the start
+resnet50       CIFAR's form, 23.5 million parameters          estimated at the start
+============== ============================================== ==========================================
+
+Problems on data take a ``source`` (``Bundled``, ``Libsvm``, ``Cifar``, ``SyntheticImages``) and a ``split`` over
+workers (``Iid``, ``Dirichlet``; None lets every worker draw from the whole set).
+"""
+
+from .data import Bundled as Bundled
+from .data import Cifar as Cifar
+from .data import Dirichlet as Dirichlet
+from .data import Iid as Iid
+from .data import Libsvm as Libsvm
+from .data import SyntheticImages as SyntheticImages
+from .heterogeneous import HeterogeneousQuadratics as HeterogeneousQuadratics
+from .kink import Kink as Kink
+from .lenet import LeNet as LeNet
+from .logistic import LogisticRegression as LogisticRegression
+from .multiplicative import MultiplicativeQuadratic as MultiplicativeQuadratic
 from .quadratic import Quadratic as Quadratic
+from .registry import all_workloads as all_workloads
+from .registry import workload as workload
+from .resnet20 import ResNet20 as ResNet20
+from .resnet50 import ResNet50 as ResNet50
+from .ridge import Ridge as Ridge
+from .small_network import SmallNetwork as SmallNetwork
+from .vgg16 import Vgg16 as Vgg16
 from .workload import Constants as Constants
 from .workload import Description as Description
 from .workload import Draw as Draw

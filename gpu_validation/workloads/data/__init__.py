@@ -1,0 +1,12 @@
+"""Where samples come from, one source a file; none of them downloads anything."""
+
+from .bundled import Bundled as Bundled
+from .cifar import Cifar as Cifar
+from .dataset import Dataset as Dataset
+from .dataset import Source as Source
+from .dataset import load as load
+from .libsvm import Libsvm as Libsvm
+from .split import Dirichlet as Dirichlet
+from .split import Iid as Iid
+from .split import Split as Split
+from .synthetic_images import SyntheticImages as SyntheticImages

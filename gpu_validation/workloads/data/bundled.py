@@ -1,0 +1,43 @@
+"""Real data that come with scikit-learn: nothing to download."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .dataset import Dataset, Source, hold_out, standardised
+
+CLASSES = {"breast_cancer": 2, "diabetes": 0, "digits": 10, "iris": 3, "wine": 3}  # 0: a regression
+PIXEL_MAXIMUM = 16.0  # of the digits
+
+
+@dataclass(frozen=True)
+class Bundled(Source):
+    """One of scikit-learn's bundled data sets as a table of float64.
+
+    name : breast_cancer (569 x 30, two classes), diabetes (442 x 10, regression), digits (1797 x 64, ten classes),
+    iris (150 x 4, three), wine (178 x 13, three).  Pixels of the digits are divided by 16; the columns of the others,
+    and the values of a regression, are shifted and scaled to mean 0 and variance 1.
+    held_out : fraction of the samples that is kept aside.
+    Raises ValueError for another name or a fraction outside [0, 1).
+    """
+
+    name: str
+    held_out: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.name not in CLASSES:
+            raise ValueError(f"no bundled data set {self.name!r}; choose one of {', '.join(CLASSES)}")
+
+    def read(self) -> Dataset:
+        """Read it from scikit-learn's files."""
+        from sklearn import datasets
+
+        found = getattr(datasets, f"load_{self.name}")()
+        table, targets = np.asarray(found.data, np.float64), np.asarray(found.target)
+        table = table / PIXEL_MAXIMUM if self.name == "digits" else standardised(table)
+        classes = CLASSES[self.name]
+        targets = targets.astype(np.int64) if classes else standardised(targets[:, None].astype(np.float64))[:, 0]
+        train, held = hold_out(table, targets, self.held_out)
+        return Dataset(self.name, train, held, classes, synthetic=False)

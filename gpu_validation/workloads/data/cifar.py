@@ -1,0 +1,181 @@
+"""CIFAR-10 and CIFAR-100 from the standard archives, given by the user and never downloaded.
+
+The binary or the Python form (Krizhevsky 2009, www.cs.toronto.edu/~kriz/cifar.html) as a tar.gz file, which is read
+without being unpacked: only members with the expected names are looked at and nothing is written, so that paths that
+leave the archive lead nowhere.  Pickles are read by ``array_pickle``, which runs nothing.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from .array_pickle import read_arrays
+from .dataset import Dataset, Samples, Source
+
+PIXELS = 3 * 32 * 32
+LARGEST = 2**28  # bytes of a member that are read at most; the longest standard one has 1.6e8
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What one archive contains.
+
+    folder : of its members.  train, test : names of the files.  labels : distinct labels.
+    train_images, test_images : in each file.  label_bytes : before the pixels of a record in the binary form, the last
+    one of them being the label; 0 for the Python form, where ``label_key`` names the list of labels.
+    """
+
+    folder: str
+    train: tuple[str, ...]
+    test: tuple[str, ...]
+    labels: int
+    train_images: int
+    test_images: int
+    label_bytes: int = 0
+    label_key: str = ""
+
+
+_TEN = Layout(
+    folder="cifar-10-batches-bin",
+    train=tuple(f"data_batch_{i}.bin" for i in range(1, 6)),
+    test=("test_batch.bin",),
+    labels=10,
+    train_images=10_000,
+    test_images=10_000,
+    label_bytes=1,
+)
+_HUNDRED = Layout(
+    folder="cifar-100-binary",
+    train=("train.bin",),
+    test=("test.bin",),
+    labels=100,
+    train_images=50_000,
+    test_images=10_000,
+    label_bytes=2,
+)
+LAYOUTS: dict[int, tuple[Layout, ...]] = {
+    10: (
+        _TEN,
+        replace(
+            _TEN,
+            folder="cifar-10-batches-py",
+            train=tuple(f"data_batch_{i}" for i in range(1, 6)),
+            test=("test_batch",),
+            label_bytes=0,
+            label_key="labels",
+        ),
+    ),
+    100: (
+        _HUNDRED,
+        replace(
+            _HUNDRED,
+            folder="cifar-100-python",
+            train=("train",),
+            test=("test",),
+            label_bytes=0,
+            label_key="fine_labels",
+        ),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Cifar(Source):
+    """CIFAR-10 or CIFAR-100: 50000 training and 10000 held-out images, uint8 of shape (3, 32, 32).
+
+    path : of the tar.gz archive, in binary or Python form.  classes : 10 or 100 (the fine labels).
+    Raises ValueError if it is not that archive, complete and with every label equally often; OSError if it cannot be
+    read.
+    """
+
+    path: str
+    classes: int = 10
+
+    def __post_init__(self) -> None:
+        if self.classes not in LAYOUTS:
+            raise ValueError(f"there is a CIFAR-10 and a CIFAR-100; got classes = {self.classes}")
+
+    def read(self) -> Dataset:
+        """Read the archive."""
+        return read_archive(self.path, f"cifar{self.classes}", LAYOUTS[self.classes])
+
+
+def read_archive(path: str, name: str, layouts: Iterable[Layout]) -> Dataset:
+    """The data set in an archive of one of the given layouts; raises what ``Cifar`` raises."""
+    layouts = tuple(layouts)
+    wanted = {f"{layout.folder}/{file}": layout for layout in layouts for file in (*layout.train, *layout.test)}
+    contents = _members(path, wanted)
+    missing = {layout: [n for n, own in wanted.items() if own is layout and n not in contents] for layout in layouts}
+    nearest = min(layouts, key=lambda layout: len(missing[layout]))
+    if missing[nearest]:
+        expected = " or ".join(f"{layout.folder}/" for layout in layouts)
+        raise ValueError(
+            f"{path} is not the {name} archive: it must hold all files of {expected}; {missing[nearest][0]} is missing"
+        )
+    return _dataset(path, name, nearest, contents)
+
+
+def _members(path: str, wanted: dict[str, Layout]) -> dict[str, bytes]:
+    """Contents of the wanted regular files, in one pass through the archive.
+
+    Raises ValueError for a broken archive, a member that occurs twice and one that is too long.
+    """
+    contents: dict[str, bytes] = {}
+    try:
+        with tarfile.open(path, "r|gz") as archive:
+            for member in archive:
+                if member.size > LARGEST:
+                    raise ValueError(f"{path}: {member.name!r} has {member.size} bytes; at most {LARGEST} are read")
+                if member.name not in wanted or not member.isreg():
+                    continue
+                if member.name in contents:
+                    raise ValueError(f"{path} holds {member.name} twice")
+                file = archive.extractfile(member)
+                assert file is not None  # a regular file
+                contents[member.name] = file.read()
+    except (tarfile.TarError, EOFError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise ValueError(f"{path} is not a complete tar.gz archive: {error}") from error
+    return contents
+
+
+def _dataset(path: str, name: str, layout: Layout, contents: dict[str, bytes]) -> Dataset:
+    def part(files: tuple[str, ...], images: int) -> Samples:
+        read = [_file(f"{path}: {f}", contents[f"{layout.folder}/{f}"], layout, images) for f in files]
+        labels = np.concatenate([labels for labels, _ in read])
+        counts = np.bincount(labels, minlength=layout.labels)
+        if len(counts) != layout.labels or len(set(counts)) != 1:
+            raise ValueError(f"{path}: each of the {layout.labels} labels must occur equally often; got {counts}")
+        pixels = np.concatenate([pixels for _, pixels in read]).reshape(-1, 3, 32, 32)
+        return Samples(torch.from_numpy(pixels), torch.from_numpy(labels.astype(np.int64)))
+
+    train, test = part(layout.train, layout.train_images), part(layout.test, layout.test_images)
+    return Dataset(name, train, test, layout.labels, synthetic=False)
+
+
+def _file(where: str, content: bytes, layout: Layout, images: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels, shape (images,), and pixels, shape (images, PIXELS), of one file."""
+    if layout.label_bytes:
+        record = layout.label_bytes + PIXELS
+        if len(content) != images * record:
+            raise ValueError(f"{where} must have {images} records of {record} bytes; it has {len(content)} bytes")
+        table = np.frombuffer(content, np.uint8).reshape(images, record)
+        return table[:, layout.label_bytes - 1], table[:, layout.label_bytes :]
+    try:
+        found = read_arrays(content)
+    except ValueError as error:
+        raise ValueError(f"{where} is refused: {error}") from error
+    pixels, labels = found.get("data"), found.get(layout.label_key)
+    if not isinstance(pixels, np.ndarray) or pixels.shape != (images, PIXELS):
+        raise ValueError(f"{where} must hold 'data' of shape ({images}, {PIXELS}); got {np.shape(pixels)}")  # type: ignore[arg-type]
+    if not isinstance(labels, list) or len(labels) != images or not all(type(x) is int and x >= 0 for x in labels):
+        raise ValueError(f"{where} must hold {images} labels from 0 on under {layout.label_key!r}")
+    if max(labels) >= layout.labels:
+        raise ValueError(f"{where} holds label {max(labels)}; the largest is {layout.labels - 1}")
+    return np.array(labels), pixels

@@ -1,0 +1,61 @@
+"""Files in LIBSVM format ("label index:value ..."), given by the user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from .dataset import Dataset, Source, hold_out, standardised
+
+LARGEST = 2**27  # entries of the dense table, 1 GiB of float64
+
+
+@dataclass(frozen=True)
+class Libsvm(Source):
+    """A LIBSVM file, made dense in float64; a file that ends in .gz or .bz2 is read compressed.
+
+    path : of the file; the data set is called by its last part.
+    task : "classification" takes every distinct label for a class, numbered in ascending order; "regression" keeps
+    the labels as numbers.  scaling : "standard" shifts and scales every column to mean 0 and variance 1, "none".
+    held_out : fraction of the samples that is kept aside.
+    Raises ValueError if the file is malformed, empty, holds a number that is not finite, has a single class, or would
+    need more than 2^27 entries; OSError if it cannot be read.
+    """
+
+    path: str
+    task: Literal["classification", "regression"] = "classification"
+    scaling: Literal["standard", "none"] = "none"
+    held_out: float = 0.0
+
+    def read(self) -> Dataset:
+        """Parse the file with scikit-learn's reader and check what it says."""
+        table, labels = self._table()
+        if self.scaling == "standard":
+            table = standardised(table)
+        classes = 0
+        if self.task == "classification":
+            distinct, targets = np.unique(labels, return_inverse=True)
+            labels, classes = targets.astype(np.int64), len(distinct)
+            if classes < 2:
+                raise ValueError(f"{self.path} has the single label {distinct[0]:g}; a classification needs two")
+        train, held = hold_out(table, labels, self.held_out)
+        return Dataset(Path(self.path).name, train, held, classes, synthetic=False)
+
+    def _table(self) -> tuple[np.ndarray, np.ndarray]:
+        from sklearn.datasets import load_svmlight_file
+
+        try:
+            sparse, labels = load_svmlight_file(self.path, dtype=np.float64)
+        except (ValueError, OverflowError, EOFError) as error:
+            raise ValueError(f"{self.path} is not in LIBSVM format ('label index:value ...'): {error}") from error
+        n, d = sparse.shape
+        if n == 0 or d == 0:
+            raise ValueError(f"{self.path} holds {n} samples with {d} features; it needs at least one of each")
+        if n * d > LARGEST:
+            raise ValueError(f"{self.path} would need {n} x {d} numbers in dense form; at most {LARGEST} are read")
+        if not np.isfinite(sparse.data).all() or not np.isfinite(labels).all():
+            raise ValueError(f"{self.path} holds a number that is not finite")
+        return sparse.toarray(), np.asarray(labels, np.float64)

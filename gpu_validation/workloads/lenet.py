@@ -1,0 +1,33 @@
+"""A small convolutional network on the digits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from .data import Bundled, Source
+from .network import Network
+from .networks.lenet import lenet
+from .workload import Draw
+
+DIGITS = Bundled("digits", held_out=0.2)
+SIDE = 8
+
+
+@dataclass(frozen=True)
+class LeNet(Network):
+    """LeNet on the digits, 8 x 8 pixels: 8.9 thousand parameters; a fifth of the samples is held out."""
+
+    source: Source = DIGITS
+    eta: float = 0.3
+
+    name = "lenet"
+
+    def network(self) -> torch.nn.Module:
+        """Two convolutions and two linear layers."""
+        return lenet(side=SIDE, channels=1, classes=self.data().classes)
+
+    def inputs(self, samples: torch.Tensor, choices: Draw) -> torch.Tensor:
+        """Rows of 64 pixels as images."""
+        return samples.reshape(-1, 1, SIDE, SIDE)

@@ -1,0 +1,164 @@
+"""What ridge and logistic regression share: one linear layer in float64, exact constants, a certified minimum."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+
+from .supervised import Supervised
+from .workload import Constants
+
+NEWTON_STEPS = 100
+CERTIFIED = 1e-12  # |grad F|^2/(2 mu), which is at least F(x) - F*, relative to max(1, F)
+SETTLED = 1e-22  # bound on F(x) - F* at which the search ends
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """x : the minimiser, flat in the order of the model's parameters, float64.  value : F there.
+
+    error : F(x) - inf F is at most this, by strong convexity.
+    """
+
+    x: np.ndarray
+    value: float
+    error: float
+
+
+@dataclass(frozen=True)
+class LinearModel(Supervised):
+    """A strongly convex problem in the weights and intercept of one linear layer, starting at zero.
+
+    decay must be > 0: it is what makes the minimiser unique and certifiable.
+    Raises ValueError for decay <= 0.
+    """
+
+    decay: float = 1e-3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.decay <= 0:
+            raise ValueError(f"decay must be > 0, so that the minimum can be certified; got {self.decay}")
+
+    @abstractmethod
+    def rows(self) -> int:
+        """Outputs of the layer."""
+
+    @abstractmethod
+    def curvature(self) -> float:
+        """The largest second derivative of one sample's loss by its outputs: an eigenvalue, over all outputs."""
+
+    @abstractmethod
+    def derivatives(self, x: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient and Hessian, without the decay, of the mean loss over some training samples."""
+
+    @abstractmethod
+    def variance(self) -> tuple[float, str]:
+        """(variance of one sample's gradient, or a bound on it for all x; why it is neither, or "")."""
+
+    def model(self) -> torch.nn.Module:
+        """One linear layer at zero, float64."""
+        d = self.data().train.inputs.shape[1]
+        layer = torch.nn.utils.skip_init(torch.nn.Linear, d, self.rows(), dtype=torch.float64)
+        for p in layer.parameters():
+            torch.nn.init.zeros_(p)
+        return layer
+
+    def features(self) -> np.ndarray:
+        """The training inputs with a column of ones, shape (n, d + 1), float64."""
+        table = self.data().train.inputs.numpy()
+        return np.concatenate([table, np.ones((len(table), 1))], axis=1)
+
+    def flat(self, model: torch.nn.Module) -> np.ndarray:
+        """The model's parameters as a vector: weights row by row, then intercepts."""
+        return torch.cat([p.detach().reshape(-1) for p in model.parameters()]).cpu().numpy()
+
+    def gradient(self, x: np.ndarray, part: np.ndarray | None = None) -> np.ndarray:
+        """grad F at a vector of parameters, or that of the mean loss over some samples, decay included."""
+        everything = np.arange(len(self.data().train)) if part is None else part
+        return self.derivatives(x, everything)[0] + self.decay * x
+
+    def optimum(self) -> Optimum:
+        """The minimiser; F there is within 1e-12 max(1, F*) of the infimum.  Raises RuntimeError if that fails."""
+        return _optimum(self)
+
+    def suboptimality(self, model: torch.nn.Module) -> float:
+        """F - F*, accurate to ``optimum().error`` and the rounding of F."""
+        return max(0.0, float(self.objective(model).detach()) - self.optimum().value)
+
+    def constants(self) -> Constants:
+        """L and mu exactly, the gap to the certified minimum, and the noise of a mini-batch.
+
+        L is the supremum over x of the largest eigenvalue of the Hessian; it is attained, or approached along the
+        intercepts.  With a split, heterogeneity is the mean over workers of |grad F_i(x*)|^2.
+        """
+        sigma2, reason = (0.0, "") if self.batch is None else self.variance()
+        heterogeneity = 0.0
+        if self.split is not None:
+            reason, heterogeneity = "the workers have different samples", self._heterogeneity()
+        return Constants(
+            L=self.curvature() * top_eigenvalue(self.features()) + self.decay,
+            sigma2=sigma2 / (self.batch or 1),
+            gap=self.suboptimality(self.model()),
+            exact=not reason,
+            reason=reason,
+            mu=self.mu(),
+            heterogeneity=heterogeneity,
+        )
+
+    def mu(self) -> float:
+        """The infimum over x of the smallest eigenvalue of the Hessian."""
+        return self.decay
+
+    def _heterogeneity(self) -> float:
+        assert self.split is not None
+        x, m, n = self.optimum().x, self.split.workers, len(self.data().train)
+        parts = [self.shard(i) for i in range(m)]
+        own = [len(p) * m / n * self.derivatives(x, p)[0] + self.decay * x for p in parts]
+        return float(np.mean([g @ g for g in own]))
+
+
+def top_eigenvalue(features: np.ndarray) -> float:
+    """Largest eigenvalue of A^T A/n for A of shape (n, d)."""
+    return float(np.linalg.eigvalsh(features.T @ features / len(features))[-1])
+
+
+@lru_cache(maxsize=32)
+def _optimum(problem: LinearModel) -> Optimum:
+    """Newton from zero, halving steps that do not lower F, until the bound on F - F* is at rounding level."""
+    everything = np.arange(len(problem.data().train))
+    x = problem.flat(problem.model())
+    value, gradient, hessian = _second_order(problem, x, everything)
+    error = float(gradient @ gradient) / (2 * problem.mu())
+    for _ in range(NEWTON_STEPS):
+        if error <= SETTLED:
+            break
+        step = np.linalg.solve(hessian, gradient)
+        moved = _second_order(problem, x - step, everything)
+        while moved[0] > value and error > CERTIFIED:
+            step = step / 2
+            moved = _second_order(problem, x - step, everything)
+        x = x - step
+        value, gradient, hessian = moved
+        error = float(gradient @ gradient) / (2 * problem.mu())
+    if error > CERTIFIED * max(1.0, abs(value)):
+        raise RuntimeError(f"the minimum of {problem.name} was only found to {error:g}: give it a larger decay")
+    return Optimum(x, value, error)
+
+
+def _second_order(problem: LinearModel, x: np.ndarray, part: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    model = problem.model()
+    torch.nn.utils.vector_to_parameters(torch.from_numpy(x), model.parameters())
+    with torch.no_grad():
+        value = float(problem.objective(model))
+    gradient, hessian = problem.derivatives(x, part)
+    return value, gradient + problem.decay * x, hessian + problem.decay * np.eye(len(x))
+
+
+def numpy_targets(problem: Supervised, part: np.ndarray) -> np.ndarray:
+    """The targets of some training samples."""
+    return problem.data().train.targets.numpy()[part]

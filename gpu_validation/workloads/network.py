@@ -1,0 +1,103 @@
+"""Classification by a neural network: nothing is known exactly, everything is estimated at the start."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from bounds.estimate import Estimate, gap_from_losses, smoothness_by_power_iteration
+from operators import Key
+from operators.random import normal
+
+from .networks.initialise import initialised
+from .supervised import Supervised
+from .workload import Constants
+
+MEASURING = Key(0, rank=0).fold(0x6D656173)  # the stream of what is drawn for the constants
+DRAWS, POWER_STEPS = 32, 30
+
+
+@dataclass(frozen=True)
+class Network(Supervised):
+    """Mean cross-entropy of a network.
+
+    start : seed of the initial parameters.
+    precision : of the forward and backward pass; parameters stay float32 ("bfloat16" runs under autocast).
+    layout : order of the images in memory; "channels_last" is the quicker one for convolutions in bfloat16.
+    """
+
+    start: int = 0
+    precision: Literal["float32", "bfloat16"] = "float32"
+    layout: Literal["contiguous", "channels_last"] = "contiguous"
+
+    @abstractmethod
+    def network(self) -> torch.nn.Module:
+        """The layers, with parameters of any value."""
+
+    def model(self) -> torch.nn.Module:
+        """The network with its initial parameters, drawn from the project's own generator."""
+        self.data()  # read outside of the construction, which allocates nothing
+        model = initialised(self.network, Key(self.start, rank=None))
+        return model.to(memory_format=self._memory_format())  # type: ignore[call-overload]
+
+    def _memory_format(self) -> torch.memory_format:
+        return torch.channels_last if self.layout == "channels_last" else torch.contiguous_format
+
+    def outputs(self, model: torch.nn.Module, inputs: torch.Tensor) -> torch.Tensor:
+        """Logits in float32, computed in the chosen precision and layout."""
+        if inputs.ndim == 4:
+            inputs = inputs.contiguous(memory_format=self._memory_format())
+        if self.precision == "float32":
+            return model(inputs)
+        with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+            return model(inputs).float()
+
+    def losses(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """-log p of the true label."""
+        return cross_entropy(outputs, targets, reduction="none")
+
+    def constants(self) -> Constants:
+        """Estimates at the start, each from mini-batches of this workload's size; none of them lets a theorem judge."""
+        model = self.model()
+        losses, gradients = [], []
+        for k in range(DRAWS):
+            value = self.loss(model, key=Key(0, step=k, rank=0, path=MEASURING.path))
+            gradients.append(torch.cat([g.reshape(-1) for g in torch.autograd.grad(value, list(model.parameters()))]))
+            losses.append(float(value.detach()))
+        mean = torch.stack(gradients).mean(dim=0)
+        spread = sum(float((g - mean).double().square().sum()) for g in gradients) / (DRAWS - 1)
+        return Constants(
+            L=self.smoothness().value,
+            sigma2=0.0 if self.batch is None else spread,
+            gap=gap_from_losses(losses).value,
+            exact=False,
+            reason="L and sigma2 are estimates at the start, not uniform in x, and inf F is only known to be >= 0",
+        )
+
+    def smoothness(self) -> Estimate:
+        """Largest |eigenvalue| of the Hessian of one mini-batch at the start, by power iteration."""
+        return top_curvature(self, self.model())
+
+
+def top_curvature(workload: Supervised, model: torch.nn.Module) -> Estimate:
+    """Largest |eigenvalue| of the Hessian of one mini-batch's loss at the model, by power iteration."""
+    parameters = list(model.parameters())
+    value = workload.loss(model, key=MEASURING)
+    slopes = torch.autograd.grad(value, parameters, create_graph=True)
+    slope = torch.cat([g.reshape(-1) for g in slopes])
+
+    def product(v: np.ndarray) -> np.ndarray:
+        along = slope @ torch.from_numpy(v).to(slope)
+        return _vector(torch.autograd.grad(along, parameters, retain_graph=True))
+
+    direction = normal(MEASURING.fold(1), slope.numel())
+    return smoothness_by_power_iteration(product, direction, iterations=POWER_STEPS)
+
+
+def _vector(tensors: tuple[torch.Tensor, ...]) -> np.ndarray:
+    return torch.cat([t.detach().reshape(-1) for t in tensors]).double().cpu().numpy()

@@ -1,0 +1,49 @@
+"""Workloads by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .heterogeneous import HeterogeneousQuadratics
+from .kink import Kink
+from .lenet import LeNet
+from .logistic import LogisticRegression
+from .multiplicative import MultiplicativeQuadratic
+from .quadratic import Quadratic
+from .resnet20 import ResNet20
+from .resnet50 import ResNet50
+from .ridge import Ridge
+from .small_network import SmallNetwork
+from .vgg16 import Vgg16
+from .workload import Workload
+
+_KINDS: tuple[type[Workload], ...] = (
+    Quadratic,
+    MultiplicativeQuadratic,
+    HeterogeneousQuadratics,
+    Kink,
+    Ridge,
+    LogisticRegression,
+    SmallNetwork,
+    LeNet,
+    ResNet20,
+    Vgg16,
+    ResNet50,
+)
+
+
+def all_workloads() -> dict[str, type[Workload]]:
+    """Name -> class, from the problems whose law is known to the largest network."""
+    return {kind.name: kind for kind in _KINDS}
+
+
+def workload(name: str, **fields: Any) -> Workload:
+    """The workload of a name, with its fields changed where given.
+
+    ``workload("resnet20", source=Cifar("cifar-10-binary.tar.gz"), split=Dirichlet(4, alpha=0.3))``
+    Raises ValueError for an unknown name or what the class raises, TypeError for a field it does not have.
+    """
+    kinds = all_workloads()
+    if name not in kinds:
+        raise ValueError(f"no workload {name!r}; choose one of {', '.join(kinds)}")
+    return kinds[name](**fields)

@@ -1,0 +1,21 @@
+"""ResNet-50 on images of CIFAR's form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from .images import ImageNetwork
+from .networks.resnet50 import resnet50
+
+
+@dataclass(frozen=True)
+class ResNet50(ImageNetwork):
+    """ResNet-50 with BatchNorm, 23.5 million parameters; synthetic images unless ``source`` is a Cifar archive."""
+
+    name = "resnet50"
+
+    def network(self) -> torch.nn.Module:
+        """One output a class."""
+        return resnet50(self.data().classes)

@@ -1,0 +1,34 @@
+"""A network with one hidden layer on a table of features; on the digits unless told otherwise.  Not convex."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from .data import Bundled, Source
+from .network import Network
+
+DIGITS = Bundled("digits", held_out=0.2)
+
+
+@dataclass(frozen=True)
+class SmallNetwork(Network):
+    """tanh units between two linear layers: 64-32-10 and 2410 parameters on the digits, a fifth of which is held out.
+
+    hidden : number of units.
+    """
+
+    source: Source = DIGITS
+    eta: float = 0.2
+    hidden: int = 32
+
+    name = "network"
+
+    def network(self) -> torch.nn.Module:
+        """The two layers."""
+        data = self.data()
+        inputs = data.train.inputs.shape[1]
+        return torch.nn.Sequential(
+            torch.nn.Linear(inputs, self.hidden), torch.nn.Tanh(), torch.nn.Linear(self.hidden, data.classes)
+        )
