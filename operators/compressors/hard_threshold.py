@@ -6,20 +6,21 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import torch
 
 from bounds.claims import NoClaim
 
 from ..bitstream import BitReader, pack
+from ..kernels import rice, selection
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Operator, Size
+from ..operator import DeviceOperator, Size
 from ..scale import TINY
-from ..selection import largest_indices
-from .top_k import check_fraction, kept, pack_sparse, sparse_bits, unpack_sparse
+from .top_k import check_fraction, kept
 
 
 @dataclass(frozen=True)
-class HardThreshold(Operator):
+class HardThreshold(DeviceOperator):
     """Keep the entries with |x_i| >= threshold, the largest ones if they are more than the message may hold.
 
     threshold : > 0, in the units of x.  Meant for accumulated gradients (wrap it in ErrorFeedback), where
@@ -51,7 +52,7 @@ class HardThreshold(Operator):
     def bits(self, d: int) -> Size:
         """Length of the fullest message: with k < d entries the support costs too."""
         most = kept(self.most, None, d)
-        worst = most.bit_length() + max(sparse_bits(k, d) for k in {most, max(1, most - 1)})
+        worst = most.bit_length() + max(rice.worst_bits(k, d) for k in {most, max(1, most - 1)})
         return Size(None, worst, worst)
 
     @classmethod
@@ -59,27 +60,33 @@ class HardThreshold(Operator):
         """Unbounded and bounded."""
         return cls(threshold=0.01), cls(threshold=1.0, most=0.1)
 
-    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        most = kept(self.most, None, x.size)
-        index = np.flatnonzero(np.abs(x) >= self.threshold)
-        if index.size > most:
-            index = largest_indices(x, most)
-        head = pack(np.array([index.size], np.uint64), np.array([most.bit_length()]))
-        if index.size == 0:
-            return head
-        return pack_sparse(index, x[index], x.size, int(index.size), most.bit_length())
+    @property
+    def _limit(self) -> float:
+        """The threshold in binary32, as it is compared."""
+        return float(np.float32(self.threshold))
 
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+    def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
+        d, most = x.numel(), kept(self.most, None, x.numel())
+        index = torch.nonzero(x.abs() >= self._limit).reshape(-1)
+        if index.numel() > most:
+            index = selection.largest(x, most)
+        k, width = index.numel(), most.bit_length()
+        if k == 0:
+            payload, bits = pack(np.array([0], np.uint64), np.array([width]))
+            return torch.from_numpy(payload).to(x.device), bits
+        return rice.pack(index, x[index], d, k, width)
+
+    def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         most = kept(self.most, None, d)
-        reader, out = BitReader(payload, bits), np.zeros(d, np.float32)
+        reader, out = BitReader(payload.cpu().numpy(), bits), torch.zeros(d, device=payload.device)
         k = reader.read(most.bit_length())
         if k > most:
             raise CorruptMessage(f"{k} entries are announced; at most {most} are sent")
         if k == 0:
             reader.finish()
             return out
-        index, values = unpack_sparse(payload, bits, k, d, reader.position)
-        if np.abs(values).min() < self.threshold:
+        index, values = rice.unpack(payload, bits, k, d, reader.position)
+        if bool(values.abs().min() < self._limit):
             raise CorruptMessage(f"a value is below the threshold {self.threshold}")
         out[index] = values
         return out

@@ -8,14 +8,15 @@ from functools import lru_cache
 from typing import Self
 
 import numpy as np
+import torch
 
 from bounds.claims import Unbiased
 
 from ..codes import dithering
+from ..kernels import levels as rounding
 from ..key import Key
 from ..operator import Operator, Size
-from ..random import bits32
-from ..rounding import stochastic_levels
+from ..random import stream
 from ..scale import energy, nearest, negligible, upward
 from ..sizing import SLACK, least
 
@@ -28,6 +29,7 @@ class RandomisedSparseDithering(Operator):
     """Round x/|x| stochastically to multiples of h, where h sqrt(d) = 2 sqrt(omega), or 1 + omega if omega >= 1.
 
     omega : 2^-30 <= omega <= 2^30.
+    Full tiles of 4096 coordinates draw their words in the tile order of ``kernels.philox``.
     x : float tensor, shape (d,).  The norm is rounded up to binary32 first and the levels use the rounded one,
     so that rounding it causes no bias; each coordinate is unbiased to 2^-32 h |x|.
     Unbiased with variance omega: d h^2/4 for omega <= 1 (Albasyoni et al. 2020); for omega >= 1 the
@@ -69,8 +71,8 @@ class RandomisedSparseDithering(Operator):
         if negligible(x):
             return np.zeros(4, np.uint8), dithering.SCALE_BITS
         h, norm = self.spacing(x.size), upward(math.sqrt(energy(x)))
-        levels = np.zeros(x.size, np.int32)
-        stochastic_levels(x, 1.0, norm * h, bits32(key, x.size), levels)
+        rates = rounding.rate_of(1, torch.tensor([norm * h], dtype=torch.float64))
+        levels = rounding.signed(torch.from_numpy(x), x.size, rates, stream(key, x.size)).numpy()
         most = math.ceil(1 / h)
         np.clip(levels, -most, most, out=levels)
         nearest(norm * h * most)

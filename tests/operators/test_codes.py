@@ -8,7 +8,7 @@ import pytest
 
 from operators import CorruptMessage
 from operators.bitstream import padded, words
-from operators.codes import elias, range_coder, rice
+from operators.codes import elias, range_coder
 from operators.codes.support import decode_support, encode_support, support_bits
 
 
@@ -49,14 +49,6 @@ def test_gap_codes_never_exceed_their_majorant(d):
             for ends in (np.r_[0, cuts, d + 1], np.r_[0, np.linspace(1, d, k).astype(int), d + 1]):
                 bits = sum(elias.length(int(g)) for g in np.diff(ends) if g > 0)
                 assert bits <= price * k + elias.gap_intercept(price, d) + 1e-9
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_rice_parameter_is_the_least_of_the_best(seed):
-    rng = np.random.default_rng(seed)
-    gaps = rng.geometric(rng.uniform(0.0005, 1), rng.integers(1, 50)) - 1
-    costs = [int(sum((1 + r) + (g >> r) for g in gaps)) for r in range(32)]
-    assert rice.best_parameter(gaps, 10**4) == (costs.index(min(costs)), min(costs))
 
 
 @pytest.mark.parametrize("d", range(1, 11))

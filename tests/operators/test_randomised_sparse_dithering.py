@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from operators import CorruptMessage, Key, RandomisedSparseDithering
-from operators.random import bits32_numpy, words_from
+from operators.random import words_from
 
 
 def oracle(x, operator, words, float_field, support_field):
@@ -26,8 +26,10 @@ def oracle(x, operator, words, float_field, support_field):
 
 
 @pytest.mark.parametrize("operator", RandomisedSparseDithering.examples(), ids=repr)
-def test_payload_and_values_equal_the_oracle(operator, vectors, d, key, bitstring, float_field, support_field):
-    words = bits32_numpy(key, d)
+def test_payload_and_values_equal_the_oracle(
+    operator, vectors, d, key, bitstring, float_field, support_field, words_of
+):
+    words = words_of(key, d)
     for x in vectors:
         message = operator.encode(x, key=key)
         text, values = oracle(x, operator, words, float_field, support_field)

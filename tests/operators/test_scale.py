@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from operators.rounding import stochastic_levels
 from operators.scale import absolute_sum, energy, largest, largest_pattern, nearest, negligible, upward, upward_all
 
 
@@ -48,11 +47,3 @@ def test_largest_pattern_tells_finite_from_not():
     for bad in (np.nan, np.inf, -np.inf, -np.nan):
         assert largest_pattern(np.array([1, bad, 2], np.float32).view(np.uint32)) > 0x7F7FFFFF
     assert largest_pattern(np.array([-3.4028235e38], np.float32).view(np.uint32)) == 0x7F7FFFFF
-
-
-def test_stochastic_levels_round_by_the_word_and_never_exceed_the_top():
-    x = np.array([1.0, -1.0, 0.3, -0.3, 0.0], np.float32)
-    for word, want in ((0, [4, -4, 1, -1, 0]), (2**32 - 1, [4, -4, 2, -2, 0]), (2**31, [4, -4, 1, -1, 0])):
-        out = np.zeros(5, np.int32)
-        stochastic_levels(x, 4.0, 1.0, np.full(5, word, np.uint32), out)
-        assert out.tolist() == want

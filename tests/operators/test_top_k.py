@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from operators import CorruptMessage, Message, TopK
-from operators.selection import SMALL, largest_indices
 
 
 def oracle(x, k):
@@ -49,14 +48,6 @@ def test_error_is_the_tail_energy_and_equal_magnitudes_reach_the_claim(vectors, 
         assert error == pytest.approx(operator.claim_at(x).alpha, abs=1e-12)
         assert error <= operator.claim(d).alpha + 1e-12
     assert operator.claim_at(np.ones(d)).alpha == pytest.approx(operator.claim(d).alpha)
-
-
-@pytest.mark.parametrize("k", [1, 7, 5000, SMALL + 5])
-def test_histogram_selection_equals_a_stable_sort(k):
-    rng = np.random.default_rng(k)
-    x = np.round(rng.standard_normal(SMALL + 5) * 4).astype(np.float32) * np.float32(1.1)
-    want = np.sort(np.argsort(-np.abs(x), kind="stable")[:k])
-    assert (largest_indices(x, k) == want).all()
 
 
 def test_fraction_means_its_decimal_value():

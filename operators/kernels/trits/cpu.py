@@ -49,21 +49,21 @@ def _decode(payload, table, out):  # type: ignore[no-untyped-def]  # pragma: no 
     safe = max(0, (out.size - 3) // 5)  # a group is written with three entries of the next one
     for j in range(safe):
         byte = np.int64(payload[j])
-        impossible += byte > 242
-        others += byte != ZERO_GROUP
+        impossible += int(byte > 242)
+        others += int(byte != ZERO_GROUP)
         row = table[min(byte, 242)]
         to = out[5 * j : 5 * j + 8]
         for i in range(8):
             to[i] = row[i]
     for j in range(safe, whole):
         byte = np.int64(payload[j])
-        impossible += byte > 242
-        others += byte != ZERO_GROUP
+        impossible += int(byte > 242)
+        others += int(byte != ZERO_GROUP)
         out[5 * j : 5 * j + 5] = table[min(byte, 242), :5]
     if rest:
         byte, possible = np.int64(payload[whole]) >> (8 - TAIL_BITS[rest]), 3**rest
-        others += byte != (possible - 1) // 2
-        impossible += byte >= possible
+        others += int(byte != (possible - 1) // 2)
+        impossible += int(byte >= possible)
         out[5 * whole :] = table[min(byte, 242), :rest]
     return others > 0, impossible == 0
 

@@ -1,0 +1,15 @@
+"""Numbers in fields of their own widths, most significant bit first, without gaps."""
+
+from __future__ import annotations
+
+import torch
+
+from ..backend import implementation
+
+
+def pack(values: torch.Tensor, widths: torch.Tensor) -> tuple[torch.Tensor, int]:
+    """(payload uint8, bits).  values : int64, shape (n,), each in [0, 2^width); widths : int64 in 0 .. 32, same shape.
+
+    The payload is zero-padded to a byte.
+    """
+    return implementation("codewords", values).pack(values, widths)

@@ -1,0 +1,128 @@
+"""The sparse vector's code compiled for the CPU."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import torch
+
+from ...bitstream import flush, padded, put, read_field, window
+from ...message import CorruptMessage
+
+PARAMETER_BITS, VALUE_BITS, MOST = 5, 32, 31
+
+
+@numba.njit(cache=True, nogil=True)
+def _cost(gaps, r):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Bits of the gaps at parameter r."""
+    total = gaps.size * (1 + r)
+    for i in range(gaps.size):
+        total += gaps[i] >> r
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def best_parameter(gaps, span):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """(r, bits) of the least r that minimises the cost, which is unimodal in r; ``span`` is a start for d."""
+    r, ratio = 0, span // max(gaps.size, 1)
+    while ratio > 2 and r < MOST:
+        ratio >>= 1
+        r += 1
+    bits = _cost(gaps, r)
+    while r < MOST:
+        after = _cost(gaps, r + 1)
+        if after >= bits:
+            break
+        r, bits = r + 1, after
+    while r > 0:
+        before = _cost(gaps, r - 1)
+        if before > bits:
+            break
+        r, bits = r - 1, before
+    return r, bits
+
+
+@numba.njit(cache=True, nogil=True)
+def _write(head, head_bits, gaps, r, patterns, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    state = put(out, (np.uint64(0), 0, 0), head, head_bits)
+    if gaps.size:
+        state = put(out, state, r, PARAMETER_BITS)
+    low = (1 << r) - 1
+    for i in range(gaps.size):
+        ones = gaps[i] >> r
+        while ones >= 32:
+            state = put(out, state, 0xFFFFFFFF, 32)
+            ones -= 32
+        state = put(out, state, (2 << ones) - 2, ones + 1)
+        state = put(out, state, gaps[i] & low, r)
+    for i in range(patterns.size):
+        state = put(out, state, patterns[i], VALUE_BITS)
+    flush(out, state)
+
+
+@numba.njit(cache=True, nogil=True)
+def _read(padded, position, bits, r, d, index):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Fill ``index`` with increasing positions below d; returns the next bit position, or -1 if corrupt."""
+    last = -1
+    for j in range(index.size):
+        quotient = 0
+        while True:
+            if position >= bits:
+                return -1
+            if not window(padded, position) >> np.uint64(63):
+                break
+            quotient += 1
+            position += 1
+            if (quotient << r) >= d:
+                return -1
+        position += 1
+        if position + r > bits:
+            return -1
+        low = np.int64(window(padded, position) >> np.uint64(64 - r)) if r > 0 else 0
+        position += r
+        last += (quotient << r) + low + 1
+        if last >= d:
+            return -1
+        index[j] = last
+    return position
+
+
+@numba.njit(cache=True, nogil=True)
+def _read_values(padded, position, patterns):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    for j in range(patterns.size):
+        patterns[j] = np.uint32(window(padded, position) >> np.uint64(32))
+        position += VALUE_BITS
+
+
+def pack(index: torch.Tensor, values: torch.Tensor, d: int, head: int, head_bits: int) -> tuple[torch.Tensor, int]:
+    """See the package."""
+    k = index.numel()
+    gaps = np.diff(index.numpy(), prepend=-1) - 1 if k < d else np.empty(0, np.int64)
+    r, support_bits = best_parameter(gaps, d) if gaps.size else (0, 0)
+    bits = head_bits + (PARAMETER_BITS if gaps.size else 0) + int(support_bits) + VALUE_BITS * k
+    out = np.zeros((bits + 7) // 8, np.uint8)
+    _write(head, head_bits, gaps, r, values.numpy().view(np.uint32), out)
+    return torch.from_numpy(out), bits
+
+
+def unpack(payload: torch.Tensor, bits: int, k: int, d: int, position: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """See the package."""
+    support_at = position + (PARAMETER_BITS if k < d else 0)
+    if bits < support_at + VALUE_BITS * k:
+        raise CorruptMessage(f"{k} values need {VALUE_BITS * k} bits; got {bits}")
+    buffer, index = padded(payload.numpy()), np.arange(k)
+    if k < d:
+        r = int(read_field(buffer, position, PARAMETER_BITS))
+        position = int(_read(buffer, support_at, bits, r, d, index))
+        if position < 0:
+            raise CorruptMessage(f"the support is not {k} increasing positions below {d}")
+        if best_parameter(np.diff(index, prepend=-1) - 1, d)[0] != r:
+            raise CorruptMessage(f"Rice parameter {r} is not the one an encoder chooses for this support")
+    if bits != position + VALUE_BITS * k:
+        raise CorruptMessage(f"{k} values need {VALUE_BITS * k} bits; {bits - position} remain")
+    patterns = np.empty(k, np.uint32)
+    _read_values(buffer, position, patterns)
+    values = patterns.view(np.float32)
+    if not np.isfinite(values).all():
+        raise CorruptMessage("a value is NaN or infinite")
+    return torch.from_numpy(index), torch.from_numpy(values)

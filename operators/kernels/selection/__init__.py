@@ -1,0 +1,15 @@
+"""The positions of the largest magnitudes, exactly."""
+
+from __future__ import annotations
+
+import torch
+
+from ..backend import implementation
+
+
+def largest(x: torch.Tensor, k: int) -> torch.Tensor:
+    """Increasing positions of the k largest |x|: int64, shape (k,); ties go to the lower index.
+
+    x : contiguous float32, shape (d,), finite; 1 <= k <= d.
+    """
+    return implementation("selection", x).largest(x, k)
