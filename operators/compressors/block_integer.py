@@ -15,10 +15,10 @@ from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Randomness, Size
 from ..random import bits32
-from ..rounding import UNIT
 from ..scale import largest
 
 SCALE_BYTES = 4
+UNIT = 2.0**-32  # a random word times UNIT is uniform on [0, 1)
 ABOVE = 1 + 2.0**-50  # covers the rounding of a reciprocal, so that the largest coordinate is never rounded down
 _HALF = np.array([1 << 31], np.uint32)  # the word with which stochastic rounding is rounding to nearest
 

@@ -16,9 +16,9 @@ from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
 from ..random import bits32
-from ..rounding import UNIT
 
 ENDS_BYTES = 8
+UNIT = 2.0**-32  # a random word times UNIT is uniform on [0, 1)
 MOST = 1 << 16
 
 

@@ -17,10 +17,10 @@ from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
 from ..random import bits32
-from ..rounding import UNIT
 from ..scale import energy, largest, negligible, upward
 
 SCALE_BYTES = 4
+UNIT = 2.0**-32  # a random word times UNIT is uniform on [0, 1)
 MOST_LEVELS = 127
 DIGITS = 6  # base-4 digits of A that are enumerated
 
