@@ -42,4 +42,5 @@ from .vgg16 import Vgg16 as Vgg16
 from .workload import Constants as Constants
 from .workload import Description as Description
 from .workload import Draw as Draw
+from .workload import Loss as Loss
 from .workload import Workload as Workload

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
@@ -21,8 +22,8 @@ class Point(torch.nn.Module):
 
 
 def point(model: torch.nn.Module) -> torch.Tensor:
-    """The parameter vector of a Point, shape (d,)."""
-    return model.get_parameter("x")
+    """The vector x of a Point, shape (d,); not a Parameter where torch.func has put another tensor in its place."""
+    return cast(torch.Tensor, model.x)
 
 
 @dataclass(frozen=True)

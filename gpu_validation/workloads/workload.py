@@ -114,3 +114,15 @@ class Workload(ABC):
         """Raises ValueError if the problem is not made for m workers."""
         if self.workers not in (None, m):
             raise ValueError(f"{self.name} is made for {self.workers} workers; got {m}: give it a split over {m}")
+
+
+class Loss(torch.nn.Module):
+    """The loss of one step as a module called with its draw, the form that ``torch.func`` and ``vmap`` ask for."""
+
+    def __init__(self, workload: Workload, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.workload, self.model = workload, model
+
+    def forward(self, *draw: torch.Tensor) -> torch.Tensor:
+        """A scalar."""
+        return self.workload.loss_on(self.model, draw)

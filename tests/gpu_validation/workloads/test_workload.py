@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 import torch
 
+from gpu_validation.virtual import vmapped_gradients
 from gpu_validation.workloads import (
     Dirichlet,
     HeterogeneousQuadratics,
     Kink,
     LeNet,
     LogisticRegression,
+    Loss,
     MultiplicativeQuadratic,
     Quadratic,
     ResNet20,
@@ -146,3 +148,26 @@ def test_a_problem_made_for_some_workers_refuses_another_number():
         ALL["split"].draw(key=Key(0, rank=3))
     with pytest.raises(ValueError, match="workers 0 to 1; got rank None"):
         HeterogeneousQuadratics().draw(key=Key(0, rank=None))
+
+
+@pytest.mark.parametrize(
+    "name", ["quadratic", "multiplicative", "heterogeneous", "kink", "logistic", "network", "split"]
+)
+def test_virtual_workers_can_take_their_steps_together(name):
+    workload = ALL[name]
+    m = workload.workers or 3
+    models = [workload.model() for _ in range(m)]
+    for rank, model in enumerate(models):
+        for p in model.parameters():
+            p.data += 0.01 * rank
+    draws = [workload.draw(key=Key(3, step=1, rank=rank)) for rank in range(m)]
+    losses = [Loss(workload, model) for model in models]
+    together = vmapped_gradients(
+        losses, lambda loss, *draw: loss(*draw), *(torch.stack(t) for t in zip(*draws, strict=True))
+    )
+
+    for model, draw, found in zip(models, draws, together, strict=True):
+        value = workload.loss_on(model, draw)
+        assert float(found) == pytest.approx(float(value.detach()), rel=1e-6)
+        for p, g in zip(model.parameters(), torch.autograd.grad(value, model.parameters()), strict=True):
+            torch.testing.assert_close(p.grad, g, rtol=1e-5, atol=1e-7)
