@@ -1,0 +1,104 @@
+"""Rows from records made up by hand, and one real exchange of every kind."""
+
+import pytest
+
+from gpu_validation.launch import run_ranks
+from gpu_validation.network import Network
+from gpu_validation.records import Verdict
+from gpu_validation.topologies import TOPOLOGIES
+from gpu_validation.wire import WirePlan, fitted_line, measure_wire, wire_rows
+from operators import QSGD, Identity, specification
+
+pytestmark = pytest.mark.timeout(90)
+
+A_BYTES, B = 5000.0, 1.06
+
+
+def record(payload, interface, *, kind="operator", predicted=None, longest=0, own=True):
+    return {
+        "kind": kind,
+        "operator": "identity",
+        "topology": "ring",
+        "m": 4,
+        "longest_bytes": longest,
+        "payload_bytes": payload,
+        "predicted_payload_bytes": payload if predicted is None else predicted,
+        "interface_bytes": interface,
+        "method": "by hand",
+        "own_network": own,
+    }
+
+
+LINE = [record(x, A_BYTES + B * x, kind="line") for x in (1e4, 1e5, 1e6)]
+
+
+def verdicts(*records):
+    return {row.quantity: row.verdict for row in wire_rows([*LINE, *records])}
+
+
+def test_the_line_through_exact_points_is_exact():
+    a, b = fitted_line(LINE)
+    assert a == pytest.approx(A_BYTES, rel=1e-9)
+    assert b == pytest.approx(B, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("away", "verdict"), [(0.029, Verdict.HOLDS), (-0.029, Verdict.HOLDS), (0.031, "INCONCLUSIVE")]
+)
+def test_three_per_cent_from_the_line_are_allowed(away, verdict):
+    found = verdicts(record(2e5, (A_BYTES + B * 2e5) * (1 + away)))
+    assert found["interface bytes against a + b payload"] == verdict
+
+
+@pytest.mark.parametrize(("longest", "verdict"), [(400_000, Verdict.HOLDS), (399_999, Verdict.INCONCLUSIVE)])
+def test_long_messages_may_also_be_ten_per_cent_above_the_payload(longest, verdict):
+    assert verdicts(record(4e6, 4e6 * 1.0999, longest=longest))["interface bytes against a + b payload"] == verdict
+
+
+def test_wrong_payload_and_too_few_frames_are_violations():
+    found = verdicts(record(1000, 900, predicted=1001))
+    assert found["payload bytes of an exchange"] is Verdict.VIOLATED
+    assert found["interface bytes above the payload"] is Verdict.VIOLATED
+
+
+def test_a_shared_or_missing_counter_is_out_of_scope_and_says_how_it_was_counted():
+    for unknown in (record(1000, 5000, own=False), record(1000, None)):
+        (row,) = (r for r in wire_rows([*LINE, unknown]) if r.quantity.startswith("interface"))
+        assert row.verdict is Verdict.OUT_OF_SCOPE
+        assert "by hand" in row.reason
+        assert not row.decides
+    assert fitted_line([record(1000, None, kind="line")]) is None
+
+
+def test_a_line_needs_three_points():
+    with pytest.raises(ValueError, match=r"three different lengths; got \(5, 5, 9\)"):
+        WirePlan((), d=1, lengths_bytes=(5, 5, 9), repeats=1)
+
+
+@pytest.mark.parametrize("methods", [("root", "user", "loopback"), ("loopback",)])
+def test_every_operator_and_topology_sends_what_it_predicts(methods):
+    operators = (Identity(), QSGD(levels=16))
+    plan = WirePlan(operators, d=3000, lengths_bytes=(2000, 4000, 8000), repeats=1)
+
+    def work(place, emit):
+        for found in measure_wire(place, plan):
+            if place.rank == 0:
+                emit(found)
+
+    with Network(2, methods=methods) as network:
+        shaped, words = network.shaped, network.description
+        running = run_ranks(work, processes=2, silence_s=30, network=network, scheduling="realtime")
+        records = list(running)
+
+    rows = list(wire_rows(records))
+    sent = [row for row in rows if row.quantity == "payload bytes of an exchange"]
+    assert len(sent) == len(operators) * len(TOPOLOGIES)
+    assert {row.operator for row in sent} == {specification(operator) for operator in operators}
+    assert all(row.verdict is Verdict.HOLDS for row in sent)
+    assert {r["method"] for r in records} == {words}
+    identity = next(r for r in records if r.get("operator") == "identity" and r["topology"] == "ring")
+    assert identity["payload_bytes"] == 2 * (8 + 4 * 3000)
+    counted = [row for row in rows if row.quantity.startswith("interface bytes")]
+    expected = {Verdict.HOLDS, Verdict.INCONCLUSIVE} if shaped else {Verdict.OUT_OF_SCOPE}
+    assert {row.verdict for row in counted} <= expected
+    assert all(row.verdict is Verdict.HOLDS for row in counted if row.quantity == "interface bytes above the payload")
