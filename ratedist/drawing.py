@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .curve import Curve
 
 PREFERRED = ("omega", "alpha", "tau", "time_s", "eta", "bits", "d")
-POINTS = 200
+POINTS = 100
 SPAN = 100.0  # a curve goes from 1/SPAN to SPAN times the point, inside the assumptions
 
 

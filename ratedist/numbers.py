@@ -64,28 +64,30 @@ def domain_of(name: str) -> Domain:
     return EXTRA_DOMAINS.get(name) or symbols.TABLE[name].domain
 
 
-def read(name: str, value: Any) -> str | np.ndarray:
+def read(name: str, value: Any, domain: Domain | None = None) -> str | np.ndarray:
     """One argument: a decimal text that is exact, or an array of float64.
 
     value : int, float, Fraction, Decimal, decimal text ("0.3", "1e9", "1/3"), or an array of numbers.
+    domain : the range, unless it is that of the symbol of this name.
     Raises ValueError, naming value, rule and remedy, for what is no number, lies outside the range of the symbol, is
     larger than 10^300 in magnitude, or has more than 10^6 elements.
     """
     if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes):
-        return _array(name, value)
+        return _array(name, value, domain or domain_of(name))
     if getattr(value, "ndim", 0):
-        return _array(name, value)
-    return number(name, value)
+        return _array(name, value, domain or domain_of(name))
+    return number(name, value, domain)
 
 
-def number(name: str, value: Any) -> str:
+def number(name: str, value: Any, domain: Domain | None = None) -> str:
     """One scalar argument as an exact decimal text (or p/q); see ``read``."""
-    rule = domain_of(name).text(name)
+    domain = domain or domain_of(name)
+    rule = domain.text(name)
     text = _text(value)
     if text is None:
         raise refusal(name, rule, repr(value))
     exact = Fraction(text)
-    if not domain_of(name).contains(exact):
+    if not domain.contains(exact):
         raise refusal(name, rule, value)
     return text
 
@@ -120,18 +122,18 @@ def _text(value: Any) -> str | None:
     return text if Fraction(text) <= 10**LARGEST_EXPONENT else None
 
 
-def _array(name: str, value: Any) -> np.ndarray:
+def _array(name: str, value: Any, domain: Domain) -> np.ndarray:
     size = int(np.prod(np.shape(value))) if hasattr(value, "shape") else len(value)
     _limit(name, size)
     try:
         array = np.asarray(value, float)
     except (TypeError, ValueError):
-        raise refusal(name, domain_of(name).text(name), value) from None
+        raise refusal(name, domain.text(name), value) from None
     _limit(name, array.size)
-    inside = domain_of(name).mask(array)
+    inside = domain.mask(array)
     if not np.all(inside):
         index = tuple(int(i) for i in np.argwhere(~inside)[0])
-        raise refusal(name, domain_of(name).text(name), array[index], f" at index {index}")
+        raise refusal(name, domain.text(name), array[index], f" at index {index}")
     return array
 
 

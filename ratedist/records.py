@@ -127,7 +127,8 @@ class Quantity(_Stated, float):
 
     def to_dict(self) -> dict[str, Any]:
         """All parts as plain values that JSON can hold, infinities excepted (see ``records.to_json``)."""
-        return {"value": float(self), "lo": self.lo, "hi": self.hi, "certified": self.certified} | plain(self.statement)
+        numbers = {"value": float(self), "lo": self.lo, "hi": self.hi, "certified": self.certified}
+        return numbers | plain(self.statement) | {"explanation": self.explain()}
 
     def _shown(self) -> str:
         return f"{number_text(float(self))} {unit_text(self.unit)}".strip()
@@ -221,7 +222,7 @@ class Quantities(_Stated, NDArrayOperatorsMixin):
     def to_dict(self) -> dict[str, Any]:
         """As ``Quantity.to_dict``, with lists."""
         ends = {"lo": self.lo.tolist(), "hi": self.hi.tolist(), "certified": self.certified}
-        return {"value": self.values.tolist()} | ends | plain(self.statement)
+        return {"value": self.values.tolist()} | ends | plain(self.statement) | {"explanation": self.explain()}
 
     def _shown(self) -> str:
         return f"{self.values.size} values from {number_text(self.values.min())} to " + (

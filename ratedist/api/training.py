@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bounds import Bound, Interval
+from bounds.symbols import NONNEGATIVE
 from bounds.tau import Derivation, tau_smooth, tau_straggler
 from bounds.tau import tau_star as published_tau_star
 from bounds.theorems import pasgd_compressed, pasgd_iterations
@@ -113,7 +114,7 @@ def error_bound(
     cluster = checked_cluster(cluster)
     names = {"L": L, "sigma2": sigma2, "eta": eta, "gap": gap, "tau": tau, "time_s": time_s, "bits": bits}
     given = {name: read(name, value) for name, value in names.items()}
-    level = "0" if not isinstance(omega, str) and np.ndim(omega) == 0 and omega == 0 else read("omega", omega)
+    level = read("omega", omega, NONNEGATIVE)
     bound: Bound = pasgd_iterations if isinstance(level, str) and Fraction(level) == 0 else pasgd_compressed
     if bound is pasgd_compressed:
         given["omega"] = level

@@ -1,0 +1,198 @@
+"""What each command does: read options, call the Python function, choose how to show the record."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..api.bits import ABSENT
+from . import tables
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The record for JSON, the renderable for the terminal, and whether the exit status is 0."""
+
+    record: Any
+    show: Any
+    ok: bool = True
+
+
+def _values(given: list[str] | None) -> Any:
+    """One text, or a list of numbers."""
+    if given is None:
+        return None
+    return given[0] if len(given) == 1 else given
+
+
+def _sought(given: list[str] | None) -> Any:
+    """For solve: absent, sought (no value), or values."""
+    if given is None:
+        return ABSENT
+    return _values(given) if given else None
+
+
+def cluster_of(options: argparse.Namespace) -> Any:
+    """The Cluster of the cluster options."""
+    from ..api.cluster import Cluster
+
+    names = ("workers", "bandwidth_bit_per_s", "latency_s", "step_s", "compute", "topology")
+    return Cluster(**{name: getattr(options, name) for name in names})
+
+
+def _bits(options: argparse.Namespace, _: list[str]) -> Outcome:
+    from ..api.bits import bits_lower_bound
+
+    found = bits_lower_bound(d=_values(options.d), omega=_values(options.omega), alpha=_values(options.alpha))
+    return Outcome(found, tables.quantity(found))
+
+
+def _solve(options: argparse.Namespace, _: list[str]) -> Outcome:
+    from ..api.bits import solve
+
+    first = {name: _sought(getattr(options, name)) for name in ("d", "bits")}
+    first = {name: None if value is ABSENT else value for name, value in first.items()}
+    level = {name: _sought(getattr(options, name)) for name in ("omega", "alpha")}
+    found = solve(**first, **level, theorem=options.theorem)
+    return Outcome(found, tables.quantity(found))
+
+
+def _runtime(options: argparse.Namespace, _: list[str]) -> Outcome:
+    from ..api.training import runtime
+
+    found = runtime(
+        cluster_of(options), tau=_values(options.tau), bits=_values(options.bits), exchange=options.exchange
+    )
+    return Outcome(found, tables.quantity(found))
+
+
+def _error(options: argparse.Namespace, _: list[str]) -> Outcome:
+    from ..api.training import error_bound
+
+    names = ("L", "sigma2", "eta", "gap", "tau", "time_s", "bits", "omega")
+    given = {name: _values(getattr(options, name)) for name in names}
+    found = error_bound(cluster=cluster_of(options), **given)
+    return Outcome(found, tables.quantity(found))
+
+
+def _tau(options: argparse.Namespace, _: list[str]) -> Outcome:
+    from ..api.training import tau_star
+
+    names = ("L", "sigma2", "eta", "gap", "time_s", "bits", "third_derivative")
+    found = tau_star(cluster=cluster_of(options), **{name: getattr(options, name) for name in names})
+    return Outcome(found, tables.tau(found))
+
+
+def _plan(options: argparse.Namespace, _: list[str]) -> Outcome:
+    from ..api.planning import plan
+
+    names = ("d", "operators", "target", "time_s", "L", "sigma2", "gap", "G", "eta", "condition")
+    found = plan(cluster=cluster_of(options), **{name: getattr(options, name) for name in names})
+    return Outcome(found, tables.ranking(found), found.ranking[0].feasible)
+
+
+def _operators(options: argparse.Namespace, _: list[str]) -> Outcome:
+    from ..api.operators import operators
+
+    found = operators(d=options.d)
+    return Outcome(found, tables.catalogue(found))
+
+
+def _check(options: argparse.Namespace, _: list[str]) -> Outcome:
+    from ..api.operators import check
+    from .files import subject
+
+    found = check(subject(options.subject), claim=_claim(options), budget=options.budget, seed=options.seed)
+    record = {
+        "subject": found.subject,
+        "ok": found.ok,
+        "seed": found.seed,
+        "reproduce": found.reproduce,
+        "verdicts": [{"law": v.law, "outcome": v.outcome.value, "text": v.text} for v in found.verdicts],
+    }
+    return Outcome(record, tables.report(found), found.ok)
+
+
+def _claim(options: argparse.Namespace) -> Any:
+    from bounds.claims import Contractive, Unbiased
+
+    if options.omega is not None and options.alpha is not None:
+        raise ValueError(f"claim omega or alpha, not both; got {options.omega} and {options.alpha}: drop one")
+    if options.omega is not None:
+        return Unbiased(options.omega)
+    return None if options.alpha is None else Contractive(options.alpha)
+
+
+def _certify(options: argparse.Namespace, rest: list[str]) -> Outcome:
+    from bounds import all_bounds
+
+    from ..api.bits import certify
+
+    if options.list:
+        rows = [
+            {"theorem": name, "symbols": [s.name for s in b.parameters], "status": b.status.value, "says": b.quantity}
+            for name, b in all_bounds().items()
+        ]
+        return Outcome(rows, tables.theorems(rows))
+    if options.theorem is None:
+        raise ValueError(
+            "certify needs a theorem; got none: name one, as in ratedist certify worst_case_bits, or --list"
+        )
+    found = certify(options.theorem, **_pairs(rest))
+    return Outcome(found, tables.quantity(found))
+
+
+def _pairs(rest: list[str]) -> dict[str, Any]:
+    """Options that carry the names of a theorem's symbols, each with one value or several."""
+    at: dict[str, list[str]] = {}
+    name = None
+    for word in rest:
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            name = name.replace("-", "_")
+            at[name] = [value] if equals else []
+        elif name is None:
+            raise ValueError(f"symbols are given as options; got {word!r}: write for example --alpha {word}")
+        else:
+            at[name].append(word)
+    for name, values in at.items():
+        if not values:
+            raise ValueError(f"--{name} needs a value; got none: write --{name} 0.1")
+    return {name: _values(values) for name, values in at.items()}
+
+
+def _measure(options: argparse.Namespace, _: list[str]) -> Outcome:
+    from operators import all_operators
+
+    from ..api.operators import finite_vector, measure
+    from .files import gradient
+
+    x = finite_vector(gradient(options.file))
+    asked = options.operators or [cls.examples()[0] for cls in all_operators().values()]
+    found = [measure(operator, x, draws=options.draws, seed=options.seed) for operator in asked]
+    record = {"file": options.file, "d": x.size, "draws": options.draws, "operators": found}
+    return Outcome(record, tables.measured(found, x.size))
+
+
+def _serve(options: argparse.Namespace, _: list[str]) -> Outcome:
+    from ..http.serve import serve
+
+    serve(host=options.host, port=options.port)
+    return Outcome(None, None)
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace, list[str]], Outcome]] = {
+    "bits": _bits,
+    "solve": _solve,
+    "runtime": _runtime,
+    "error": _error,
+    "tau": _tau,
+    "plan": _plan,
+    "operators": _operators,
+    "check": _check,
+    "certify": _certify,
+    "measure": _measure,
+    "serve": _serve,
+}

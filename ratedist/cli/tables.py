@@ -1,0 +1,130 @@
+"""Records as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Group
+from rich.markup import escape
+from rich.table import Table
+
+from ..records import SIDES, Quantities, number_text, unit_text
+
+if TYPE_CHECKING:
+    from operators.laws import Report
+
+    from ..api.operators import Catalogue, Measured
+    from ..api.planning import Ranking
+    from ..api.training import TauResult
+
+
+def _table(*columns: str, right: Sequence[str] = ()) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return table
+
+
+def _facts(rows: dict[str, str]) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in rows.items():
+        if text:
+            table.add_row(name, escape(text))
+    return table
+
+
+def _source(result: Any) -> dict[str, str]:
+    s = result.statement
+    return {
+        "theorem": ", ".join(part for part in (s.theorem, s.status, s.reference) if part),
+        "assuming": "; ".join(s.assumptions),
+        "what to do": s.advice,
+    }
+
+
+def quantity(result: Any) -> Any:
+    """One number with its evidence, or a table of several."""
+    s = result.statement
+    if isinstance(result, Quantities):
+        names = [name for name, value in s.at.items() if name != "cluster" and not isinstance(value, str)]
+        table = _table(*names, f"value [{s.unit}]", "from", "to", right=(*names, f"value [{s.unit}]", "from", "to"))
+        for one in result:
+            numbers = (float(one), one.lo, one.hi)
+            table.add_row(*(one.statement.at[name] for name in names), *(repr(value) for value in numbers))
+        return Group(escape(s.quantity), table, _facts(_source(result)))
+    shown = f"{SIDES[s.side]} {number_text(float(result))} {unit_text(s.unit)}".strip()
+    rows = {"value": shown, "certified": f"[{result.lo!r}, {result.hi!r}]"}
+    return Group(escape(s.quantity), _facts(rows | _source(result)))
+
+
+def tau(result: TauResult) -> Any:
+    """tau* with the values around it."""
+    rows = {
+        "tau*": f"{result.tau} (real {result.tau_real:.6g})",
+        "safe": _or_none(result.safe, "within the learning rate's cap, worst case covered"),
+        "sharp": _or_none(result.sharp, "stragglers counted"),
+        "smooth": "" if result.smooth is None else _or_none(result.smooth, "third-order law, smooth losses only"),
+        "cap": _or_none(result.cap, "largest that the learning rate allows"),
+    }
+    return _facts(rows | _source(result))
+
+
+def _or_none(value: int | None, remark: str) -> str:
+    return f"none: eta L > 1 ({remark})" if value is None else f"{value} ({remark})"
+
+
+def ranking(plan: Ranking) -> Any:
+    """The plan with its reasons."""
+    right = ("seconds", "relative", "tau", "rounds", "bits a message")
+    table = _table("operator", *right, right=right)
+    for choice in plan.ranking:
+        numbers = (
+            f"{choice.seconds:.6g}",
+            f"{choice.relative_cost:.3g}",
+            str(choice.tau),
+            number_text(choice.rounds),
+            number_text(round(choice.message_bits)),
+        )
+        table.add_row(escape(choice.operator), *(numbers if choice.feasible else ("not covered", "", "", "", "")))
+    reasons = {choice.operator: choice.reason for choice in plan.ranking}
+    return Group(table, _facts({"assuming": "; ".join(plan.assumptions)}), "", _facts(reasons))
+
+
+def catalogue(found: Catalogue) -> Any:
+    """The compressors at one dimension."""
+    right = ("bits", "limit")
+    table = _table("operator", "claim", *right, "randomness", right=right)
+    for entry in found.entries:
+        bits, limit = ("" if v is None else f"{v / found.d:.4g}" for v in (entry.bits, entry.limit))
+        table.add_row(escape(entry.operator), escape(entry.claim), bits, limit, entry.randomness)
+    return Group(
+        table, f"bits and limit: a coordinate at d = {number_text(found.d)}; limit: of the class at its constant"
+    )
+
+
+def report(found: Report) -> Any:
+    """The laws that failed or have something to say, and the counts."""
+    return escape(str(found))
+
+
+def theorems(rows: list[dict[str, Any]]) -> Any:
+    """Names, symbols and statements."""
+    table = _table("theorem", "symbols", "status", "says")
+    for row in rows:
+        table.add_row(row["theorem"], " ".join(row["symbols"]), row["status"], escape(row["says"]))
+    return table
+
+
+def measured(found: Sequence[Measured], d: int) -> Any:
+    """Bits, error and gap, the smallest gap first."""
+    right = ("bits", "nmse", "limit", "gap")
+    table = _table("operator", *right, "claim", right=right)
+    for row in sorted(found, key=lambda m: float("inf") if m.gap is None else m.gap):
+        limit, gap = ("" if v is None else f"{v:.4f}" for v in (row.limit, row.gap))
+        table.add_row(escape(row.operator), f"{row.bits:.4f}", f"{row.nmse:.4g}", limit, gap, escape(row.claim))
+    note = f"a coordinate, d = {number_text(d)}; limit: of the operator's class at the measured nmse; gap: bits - limit"
+    return Group(table, note)

@@ -1,0 +1,82 @@
+"""Limits and headers around every request, as plain ASGI: size, time of arrival, what a browser may load."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+MOST_BYTES = 1 << 16
+ARRIVAL_S = 10.0
+HEADERS = {
+    b"content-security-policy": b"default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'",
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"cache-control": b"no-store",
+}
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+
+class Limits:
+    """Refuses bodies beyond MOST_BYTES (413) or that take longer than ARRIVAL_S to arrive (408)."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *HEADERS.items()]
+            await send(message)
+
+        if scope["method"] in ("GET", "HEAD"):
+            await self.app(scope, receive, send_with_headers)
+            return
+        try:
+            async with asyncio.timeout(ARRIVAL_S):
+                body = await _body(receive)
+        except TimeoutError:
+            await _refuse(send_with_headers, 408, f"a request must arrive within {ARRIVAL_S:g} s: send it faster")
+            return
+        if body is None:
+            await _refuse(send_with_headers, 413, f"a request must have at most {MOST_BYTES} bytes: send less")
+            return
+        messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def replay() -> Message:
+            return messages.pop() if messages else await receive()
+
+        await self.app(scope, replay, send_with_headers)
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """The whole body, or None if it is too long; reading stops there."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return b"".join(parts)
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > MOST_BYTES:
+            return None
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+async def _refuse(send: Send, status: int, sentence: str) -> None:
+    body = json.dumps({"detail": [{"loc": ["body"], "msg": sentence, "type": "limit"}]}).encode()
+    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,170 @@
+"""The command line as a user meets it: every example of --help, tables and JSON, exit codes, one-line errors."""
+
+import json
+import shlex
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import ratedist as rd
+from ratedist.cli import main
+from ratedist.cli.parser import EXAMPLES, SUMMARIES, build
+
+LINES = [f"{name} {line}" for name, lines in EXAMPLES.items() for line in lines if name != "serve"]
+FAILS = {"check my_compressor:halve --omega 0.1 --budget quick --seed 1": 1}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A current folder with a gradient and a compressor in it."""
+    np.save(tmp_path / "gradient.npy", np.random.default_rng(0).standard_normal(2000).astype(np.float32))
+    (tmp_path / "my_compressor.py").write_text("def halve(x):\n    return x / 2\n\nclass Box:\n    half = halve\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_compressor", raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_every_example_of_the_help_runs(line, folder, capsys):
+    assert main(shlex.split(line)) == FAILS.get(line, 0)
+    out, err = capsys.readouterr()
+    assert out
+    assert not err
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if "--json" not in line and "--list" not in line])
+def test_every_example_has_json_too(line, folder, capsys):
+    main([*shlex.split(line), "--json"])
+
+    def constant(name):
+        raise AssertionError(f"{name} is no JSON")
+
+    assert json.loads(capsys.readouterr().out, parse_constant=constant)
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_help_shows_the_examples(name, capsys):
+    with pytest.raises(SystemExit) as done:
+        build().parse_args([name, "--help"])
+    assert done.value.code == 0
+    text = capsys.readouterr().out
+    for example in EXAMPLES[name]:
+        assert f"  ratedist {name} {example}\n" in text
+
+
+def test_json_is_what_python_gives(capsys):
+    assert main(["bits", "--d", "1e3", "--omega", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    here = rd.bits_lower_bound(d="1e3", omega="1")
+    assert (found["value"], found["lo"], found["hi"]) == (here, here.lo, here.hi)
+    assert found["theorem"] == "unbiased_bits"
+
+
+def test_options_may_be_written_with_dashes(capsys):
+    line = "error --workers 4 --step-s 0.1 --L 1 --sigma2 1 --eta .05 --gap 1 --tau 8 --time-s 3600 --json"
+    assert main(line.split()) == 0
+    cluster = rd.Cluster(workers=4, step_s=0.1)
+    here = rd.error_bound(L=1, sigma2=1, eta=0.05, gap=1, tau=8, time_s=3600, cluster=cluster)
+    assert json.loads(capsys.readouterr().out)["value"] == here
+
+
+def test_several_values_give_a_table(capsys):
+    assert main(["bits", "--d", "1000", "--omega", "1", "3"]) == 0
+    out = capsys.readouterr().out
+    assert "500.0" in out
+    assert "207.5187" in out
+
+
+def test_infinities_are_kept(capsys):
+    assert main(["operators", "--json"]) == 0
+    found = {entry["operator"]: entry for entry in json.loads(capsys.readouterr().out)["operators"]}
+    assert found["identity"]["limit"] == "Infinity"
+
+
+def test_nothing_feasible_is_status_1(capsys):
+    assert main(["plan", "--d", "10", "--workers", "2", "--operators", "signsgd", "--target", "0.1"]) == 1
+    assert "not covered" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("bits --d -3 --omega 1", "ratedist bits: d must satisfy 1 <= d, an integer; got d = -3: give"),
+        ("bits --d 10 --omega nan", "omega must satisfy 0 < omega, finite; got omega = 'nan': give"),
+        ("bits --d 10 --alpha 1.5", "alpha must satisfy 0 < alpha < 1; got alpha = 1.5: give"),
+        ("plan --d 10 --workers 2 --operators warp --target 0.1", "unknown operator 'warp'; known:"),
+        ("certify worst_case --d 1", "got 'worst_case': try worst_case_bits"),
+        ("certify", "certify needs a theorem"),
+        ("certify worst_case_bits 3", "symbols are given as options; got '3'"),
+        ("certify worst_case_bits --d", "--d needs a value"),
+        ("check nowhere:nothing", "'nowhere:nothing' must be an operator or package.module:object; No module"),
+        ("check my_compressor:third", "no attribute 'third'"),
+        ("check my_compressor:halve --omega 1 --alpha 0.5", "claim omega or alpha, not both"),
+        ("check my_compressor:Box", "expected an instance"),
+        ("measure missing.npy", "file must exist; got missing.npy"),
+        ("measure my_compressor.py", "file must end in .npy or .pt"),
+        ("tau --workers 0 --L 1 --sigma2 1 --eta 1 --gap 1 --time_s 1", "workers must satisfy"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(line, words, folder, capsys):
+    assert main(shlex.split(line)) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert words in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", [["walk"], ["bits"], ["bits", "--d", "1", "--colour", "3"], []])
+def test_usage_errors_are_one_line_and_status_2(arguments):
+    command = [sys.executable, "-m", "ratedist", *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 1
+
+
+def gradient(path):
+    assert main(["measure", str(path), "--operators", "topk:0.5", "--draws", "1", "--json"]) == 0
+
+
+def test_gradients_come_from_arrays_tensors_lists_and_dictionaries(folder, capsys):
+    x = torch.arange(1.0, 7.0)
+    np.save("a.npy", x.numpy())
+    torch.save(x, "b.pt")
+    torch.save([x[:2], x[2:]], "c.pt")
+    torch.save({"w": x[:3].reshape(1, 3), "step": torch.tensor(3), "b": x[3:]}, "d.pt")
+    found = []
+    for name in ("a.npy", "b.pt", "c.pt", "d.pt"):
+        gradient(name)
+        found.append(json.loads(capsys.readouterr().out))
+    assert all(record["operators"] == found[0]["operators"] for record in found)
+    assert found[0]["d"] == 6
+
+
+class Bomb:
+    """Unpickling this would write a file."""
+
+    def __reduce__(self):
+        return open, ("exploded", "w")
+
+
+def test_nothing_is_unpickled(folder, capsys):
+    torch.save(Bomb(), "bomb.pt")
+    np.save("bomb.npy", np.array([Bomb()], dtype=object), allow_pickle=True)
+    (folder / "text.npy").write_text("no array")
+    (folder / "text.pt").write_text("no tensor")
+    torch.save("words", "words.pt")
+    for name in ("bomb.pt", "bomb.npy", "text.npy", "text.pt", "words.pt"):
+        assert main(["measure", name]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
+    assert not (folder / "exploded").exists()
+
+
+def test_measure_covers_one_operator_of_every_kind(folder, capsys):
+    from operators import all_operators
+
+    assert main(["measure", "gradient.npy", "--draws", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["operators"]
+    assert {row["operator"].partition(":")[0] for row in found} == set(all_operators())

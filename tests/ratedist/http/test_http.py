@@ -1,0 +1,182 @@
+"""HTTP: the same answers as Python, refusals in words, limits, no state, nothing but catalogue names."""
+
+import http.client
+import json
+import math
+from urllib.parse import urlsplit
+
+import pytest
+
+import ratedist as rd
+from ratedist.http.app import POSTS
+from ratedist.http.limits import MOST_BYTES
+from ratedist.http.models import MOST_ELEMENTS
+from ratedist.records import to_json
+
+CLUSTER = {"workers": 16, "step_s": 0.08}
+PLAN = {"d": 10, "cluster": CLUSTER, "operators": ["identity"], "target": 0.1}
+PROBLEM = {"L": 1, "sigma2": 1, "eta": 0.01, "gap": 1, "time_s": 600}
+
+
+def test_bits_are_those_of_python(server):
+    status, body, _ = server.post("/v1/bits", {"d": 1e9, "omega": 1.0})
+    assert status == 200
+    assert json.loads(body) == to_json(rd.bits_lower_bound(d=1e9, omega=1.0))
+
+
+def test_null_is_what_is_sought(server):
+    for given in ({"d": 1e6, "bits": 2e6, "omega": None}, {"d": 1e6, "bits": 2e6}, {"bits": 2e6, "alpha": "0.1"}):
+        status, body, _ = server.post("/v1/solve", given)
+        assert status == 200
+        assert json.loads(body) == to_json(rd.solve(**given))
+
+
+def test_arrays_come_with_their_intervals(server):
+    status, body, _ = server.post("/v1/bits", {"d": 1000, "omega": [1, 0.1, "3"]})
+    found, here = json.loads(body), rd.bits_lower_bound(d=1000, omega=[1, 0.1, 3])
+    assert status == 200
+    assert found["value"] == here.values.tolist()
+    assert found["lo"] == here.lo.tolist()
+    assert found["certified"] is True
+
+
+def test_everything_else_is_that_of_python_too(server):
+    cluster = rd.Cluster(**CLUSTER)
+    pairs = {
+        "runtime": (
+            {"cluster": CLUSTER, "tau": [1, 8], "bits": 1e9},
+            lambda: rd.runtime(cluster, tau=[1, 8], bits=1e9),
+        ),
+        "error": (
+            {"cluster": CLUSTER, "tau": 8} | PROBLEM,
+            lambda: rd.error_bound(tau=8, cluster=cluster, **PROBLEM),
+        ),
+        "tau": ({"cluster": CLUSTER} | PROBLEM, lambda: rd.tau_star(cluster=cluster, **PROBLEM)),
+        "certify": (
+            {"theorem": "worst_case_bits", "at": {"d": 10**12, "alpha": "0.3"}},
+            lambda: rd.certify("worst_case_bits", d=10**12, alpha="0.3"),
+        ),
+        "plan": (
+            {"d": 1e6, "cluster": CLUSTER, "operators": ["identity", "topk:0.01"], "target": 0.1},
+            lambda: rd.plan(d=1e6, cluster=cluster, operators=["identity", "topk:0.01"], target=0.1),
+        ),
+        "gap": ({"op": "topk:0.5", "x": [3.0, -4.0]}, lambda: rd.gap("topk:0.5", [3.0, -4.0])),
+    }
+    for name, (given, call) in pairs.items():
+        status, body, _ = server.post(f"/v1/{name}", given)
+        assert status == 200, body
+        assert json.loads(body)["explanation"] == call().explain()
+        if name != "plan":
+            assert json.loads(body)["value"] == to_json(call())["value"]
+
+
+@pytest.mark.parametrize("name", POSTS)
+def test_the_example_of_every_route_works(server, name):
+    (example,) = POSTS[name][0].model_config["json_schema_extra"]["examples"]
+    status, body, _ = server.post(f"/v1/{name}", example)
+    assert status == 200, body
+    assert "NaN" not in body
+
+
+def test_infinities_are_kept(server):
+    status, body, _ = server.get("/v1/operators?d=1000")
+    found = {entry["operator"]: entry for entry in json.loads(body)["operators"]}
+    assert status == 200
+    assert float(found["identity"]["limit"]) == math.inf
+
+
+def test_theorems_are_listed(server):
+    status, body, _ = server.get("/v1/theorems")
+    assert status == 200
+    found = {row["theorem"]: row["symbols"] for row in json.loads(body)["theorems"]}
+    assert found["unbiased_bits"] == ["d", "omega"]
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "words"),
+    [
+        ("bits", {"d": -1, "omega": 1}, "d must satisfy 1 <= d, an integer; got d = -1: give"),
+        ("bits", b'{"d": 10, "omega": NaN}', "omega must satisfy 0 < omega, finite; got omega = nan: give"),
+        ("bits", b'{"d": 10, "omega": 1e999}', "omega must satisfy 0 < omega, finite; got omega = inf: give"),
+        ("bits", {"d": 10, "alpha": 1.5}, "alpha must satisfy 0 < alpha < 1; got alpha = 1.5: give"),
+        ("bits", {"d": 10**400, "alpha": 0.5}, "d must satisfy"),
+        ("bits", {"d": "1e99999", "alpha": 0.5}, "d must satisfy"),
+        ("bits", {"d": [1] * (MOST_ELEMENTS + 1), "alpha": 0.5}, f"at most {MOST_ELEMENTS} items"),
+        ("bits", {"d": True, "alpha": 0.5}, "d is not taken: it must be a number"),
+        ("bits", {"d": 10, "alfa": 0.5}, "alfa is not taken: extra inputs are not permitted; got 0.5"),
+        ("bits", {"omega": 1}, "d must be given"),
+        ("bits", b"[1", "the body must be JSON"),
+        ("bits", [1], "the body is not taken"),
+        (
+            "plan",
+            {"d": 10, "cluster": CLUSTER, "operators": ["os:getcwd"], "target": 0.1},
+            "unknown operator 'os'; known",
+        ),
+        (
+            "plan",
+            {"d": 10, "cluster": {"workers": 0}, "operators": ["identity"], "target": 0.1},
+            "workers must satisfy",
+        ),
+        (
+            "plan",
+            {"d": 10, "cluster": {"workers": []}, "operators": ["identity"], "target": 0.1},
+            "cluster.workers is not",
+        ),
+        ("check", {"op": "json:dumps"}, "unknown operator 'json'"),
+        ("gap", {"op": "qsgd:4", "x": [0.0]}, "zeros only"),
+        ("certify", {"theorem": "worst_case", "at": {}}, "try worst_case_bits"),
+    ],
+)
+def test_bad_input_is_422_in_one_sentence(server, path, given, words):
+    status, body, _ = server.post(f"/v1/{path}", given)
+    assert status == 422
+    assert words in json.loads(body)["detail"][0]["msg"]
+
+
+def test_other_refusals_have_the_same_form(server):
+    for status, answer in (
+        (400, server.post("/v1/bits", b"[" * 60_000)),
+        (404, server.get("/v1/nothing")),
+        (405, server.get("/v1/bits")),
+        (413, server.post("/v1/bits", b" " * (MOST_BYTES + 1))),
+        (422, server.post("/v1/bits", b"d=1", kind="application/x-www-form-urlencoded")),
+    ):
+        assert answer[0] == status, answer
+        assert json.loads(answer[1])["detail"][0]["msg"]
+
+
+def test_an_endless_body_is_cut_off(server):
+    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=30)
+    connection.putrequest("POST", "/v1/bits")
+    connection.putheader("content-type", "application/json")
+    connection.putheader("transfer-encoding", "chunked")
+    connection.endheaders()
+    chunk = b"4000\r\n" + b" " * 0x4000 + b"\r\n"
+    try:
+        for _ in range(1000):
+            connection.send(chunk)
+    except OSError:
+        pass  # the server hung up, as it should
+    else:
+        assert connection.getresponse().status == 413
+    connection.close()
+    assert server.get("/healthz")[0] == 200
+
+
+def test_files_outside_the_page_are_not_served(server):
+    for path in ("/page/../records.py", "/page/%2e%2e/records.py", "/page/..%2frecords.py", "/page//etc/passwd"):
+        assert server.get(path)[0] in (404, 405), path
+
+
+def test_answers_forbid_what_a_page_does_not_need(server):
+    _, _, headers = server.get("/")
+    assert "default-src 'self'" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_openapi_describes_every_route(server):
+    status, body, _ = server.get("/openapi.json")
+    paths = json.loads(body)["paths"]
+    assert status == 200
+    assert set(paths) == {f"/v1/{name}" for name in (*POSTS, "operators", "theorems")} | {"/healthz"}
+    assert all("422" in paths[f"/v1/{name}"]["post"]["responses"] for name in POSTS)
