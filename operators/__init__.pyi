@@ -13,6 +13,7 @@ from .catalogue import specification as specification
 from .compressors.arithmetic_sparse_dithering import ArithmeticSparseDithering as ArithmeticSparseDithering
 from .compressors.block_integer import BlockInteger as BlockInteger
 from .compressors.drive import DRIVE as DRIVE
+from .compressors.e8_dithering import E8Dithering as E8Dithering
 from .compressors.eden import EDEN as EDEN
 from .compressors.float_cast import FloatCast as FloatCast
 from .compressors.hard_threshold import HardThreshold as HardThreshold
@@ -22,6 +23,7 @@ from .compressors.natural_compression import NaturalCompression as NaturalCompre
 from .compressors.natural_dithering import NaturalDithering as NaturalDithering
 from .compressors.one_bit_sgd import OneBitSGD as OneBitSGD
 from .compressors.qsgd import QSGD as QSGD
+from .compressors.quic_fl import QUICFL as QUICFL
 from .compressors.random_k import RandomK as RandomK
 from .compressors.randomised_sparse_dithering import RandomisedSparseDithering as RandomisedSparseDithering
 from .compressors.scaled_random_k import ScaledRandomK as ScaledRandomK
@@ -33,6 +35,7 @@ from .compressors.tcdq import TCDQ as TCDQ
 from .compressors.terngrad import TernGrad as TernGrad
 from .compressors.top_k import TopK as TopK
 from .compressors.unbiased_spherical_compression import UnbiasedSphericalCompression as UnbiasedSphericalCompression
+from .compressors.vqsgd import VQSGD as VQSGD
 from .feedback.deep_gradient_compression import DeepGradientCompression as DeepGradientCompression
 from .feedback.ef21 import EF21 as EF21
 from .feedback.error_feedback import ErrorFeedback as ErrorFeedback

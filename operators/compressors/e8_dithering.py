@@ -1,0 +1,101 @@
+"""The lattice E8 with subtractive dither and an adaptive arithmetic code."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from bounds.claims import Unbiased
+
+from ..bitstream import words
+from ..codes import e8
+from ..key import Key
+from ..message import CorruptMessage
+from ..operator import Operator, Size
+from ..random import bits32
+from ..scale import energy, nearest, negligible
+
+NORM_BITS = 32
+FINEST, COARSEST = 2.0**-20, 2.0**20
+LARGEST = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True)
+class E8Dithering(Operator):
+    """Quantise x/step + u to the nearest point q of E8, block by block of eight, and decode step (q - u).
+
+    omega : 2^-20 .. 2^20.  E|C(x) - x|^2 = omega |x|^2 for every x.
+    x : float tensor, shape (d,).  What remains after the last full block is quantised coordinate by coordinate, to
+    multiples of sqrt(12 G) step: intervals of the same second moment.
+
+    u is uniform on [0, 2)^8, a cell of the sublattice (2 Z)^8, shared by both ends.  So q(y) - y is a function of
+    y modulo E8 at a uniform y: the error is uniform on the Voronoi cell whatever x is, symmetric about 0 and under
+    exchange of coordinates.  Hence C is unbiased, and each coordinate has the error step^2 G, G = 929/12960 the
+    second moment of E8 (Conway and Sloane 1982); step = |x| sqrt(omega/(d G)).  The dither is an odd multiple of
+    2^-32, so this holds up to that and to binary32 rounding.
+    A Gaussian x of that energy costs log2(1 + 1/omega)/2 + log2(2 pi e G)/2 bits a coordinate, the second term .146;
+    a fixed-length code could not send every x.  The code adapts, so other laws cost less.
+    Norm 32 bits, then the arithmetic code; zero sends the norm only.
+    Raises ValueError for an omega out of range, or a result that could exceed binary32.
+    """
+
+    omega: float = 1 / 3
+
+    name = "e8"
+    randomness = "shared"
+    equivariant = frozenset({"scale"})
+
+    def __post_init__(self) -> None:
+        if not FINEST <= self.omega <= COARSEST:
+            raise ValueError(f"omega must satisfy 2^-20 <= omega <= 2^20; got omega = {self.omega}")
+
+    def claim(self, d: int) -> Unbiased:
+        """Equality for every x."""
+        return Unbiased(self.omega, tight=True)
+
+    def bits(self, d: int) -> Size:
+        """A crude worst case only: the code adapts to the vector."""
+        return Size(None, None, NORM_BITS + e8.worst_bits(d, self.omega))
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """One bit, four bits, and less than one."""
+        return cls(), cls(omega=0.004), cls(omega=4.0)
+
+    def _step(self, norm: float, d: int) -> float:
+        return norm * math.sqrt(self.omega / (d * e8.G))
+
+    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
+        norm = 0.0 if negligible(x) else nearest(math.sqrt(energy(x)))
+        head = np.array([norm], ">f4").view(np.uint8)
+        if norm == 0:
+            return head, NORM_BITS
+        step = self._step(norm, x.size)
+        if norm + step > LARGEST:  # no error exceeds the covering radius, 1
+            raise ValueError(f"a coordinate could become {norm + step:.3g}, beyond binary32: rescale x")
+        counts, raw = e8.model(self.omega)
+        out = np.zeros(int(e8.worst_bits(x.size, self.omega)) // 8 + 16, np.uint8)
+        bits = int(e8.encode(x, 1 / step, bits32(key, x.size), counts.copy(), raw, out))
+        return np.concatenate([head, out[: (bits + 7) // 8]]), NORM_BITS + bits
+
+    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        if bits < NORM_BITS:
+            raise CorruptMessage(f"the norm takes {NORM_BITS} bits; got {bits}")
+        norm = float(payload[:4].view(">f4")[0])
+        if not math.isfinite(norm) or np.signbit(norm):
+            raise CorruptMessage(f"the norm must be finite and not negative; got {norm}")
+        out = np.zeros(d, np.float32)
+        if norm == 0:
+            if bits > NORM_BITS:
+                raise CorruptMessage("bits are left over after a norm of 0")
+            return out
+        assert key is not None  # Operator.decode demands it for shared randomness
+        counts, raw = e8.model(self.omega)
+        step = self._step(norm, d)
+        whole = e8.decode(words(payload), NORM_BITS, bits, step, bits32(key, d), counts.copy(), raw, out)
+        if not whole or not np.isfinite(out).all():
+            raise CorruptMessage(f"the stream does not hold {d} coordinates of points within binary32")
+        return out
