@@ -93,7 +93,7 @@ def run_ranks(
             _rank_main, (start,), nprocs=processes, join=False, daemon=True, start_method="fork"
         )
         try:
-            yield from _watch(context.processes, inbox, silence_s)
+            yield from _watch(context.processes, inbox, silence_s, network)
         finally:
             _end(context.processes)
             inbox.close()
@@ -155,7 +155,7 @@ def _die_with(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _watch(processes: list[Any], inbox: Any, silence_s: float) -> Generator[Any, None, None]:
+def _watch(processes: list[Any], inbox: Any, silence_s: float, network: Network | None) -> Generator[Any, None, None]:
     done: set[int] = set()
     heard = time.monotonic()
     while len(done) < len(processes):
@@ -165,6 +165,8 @@ def _watch(processes: list[Any], inbox: Any, silence_s: float) -> Generator[Any,
             dead = {r: p.exitcode for r, p in enumerate(processes) if p.exitcode not in (None, 0)}
             if dead:
                 raise RunFailed(_obituary(dead)) from None
+            if network is not None and not network.alive:
+                raise RunFailed("the switch between the ranks has ended; the ranks were ended") from None
             if time.monotonic() - heard > silence_s:
                 raise RunFailed(f"no rank has reported for {silence_s:g} s; the run was taken for hung") from None
             continue

@@ -68,7 +68,7 @@ def set_up_rank(space: Space, rank: int, size: int, shape: Shape) -> None:
 def _settings(space: Space) -> None:
     """Write the kernel settings that exist here (a kernel without IPv6 has fewer)."""
     files = {Path("/proc/sys") / name: value for name, value in SETTINGS.items()}
-    script = "; ".join(f"[ ! -e {file} ] || echo {value} > {file}" for file, value in files.items())
+    script = " && ".join(f"{{ [ ! -e {file} ] || echo {value} > {file}; }}" for file, value in files.items())
     run_inside(space, ["sh", "-c", script], what="kernel settings")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import selectors
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -100,6 +101,24 @@ def run_inside(
     return done.stdout
 
 
+def await_ready(process: subprocess.Popen[bytes], name: str) -> None:
+    """Wait until a program has printed READY, its output and errors being pipes.
+
+    Raises NetworkUnavailable, with the program's complaint, if it prints something else, ends, or takes longer than
+    COMMAND_TIMEOUT_S; then it has been killed.
+    """
+    assert process.stdout is not None  # pipes, says the contract
+    assert process.stderr is not None
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        answered = selector.select(COMMAND_TIMEOUT_S)
+    if answered and process.stdout.readline().decode().strip() == READY:
+        return
+    process.kill()
+    complaint = process.stderr.read().decode().strip()
+    raise NetworkUnavailable(f"{name}: {complaint or ('it ended without a word' if answered else 'no answer')}")
+
+
 def _hold(command: Sequence[str], *, owner: Space | None, with_user: bool) -> Space:
     """Start a helper that makes a namespace, open its descriptors, and let the helper go.
 
@@ -108,18 +127,15 @@ def _hold(command: Sequence[str], *, owner: Space | None, with_user: bool) -> Sp
     pipe = subprocess.PIPE
     inherited = () if owner is None else owner.descriptors
     try:
-        helper = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, pass_fds=inherited)
+        helper = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, pass_fds=inherited)
     except OSError as error:
         raise NetworkUnavailable(f"{command[0]}: {error}") from error
     with helper:
         try:
-            assert helper.stdout is not None  # a pipe, see above
-            if helper.stdout.readline().strip() != READY:
-                _, complaint = helper.communicate(timeout=COMMAND_TIMEOUT_S)
-                raise NetworkUnavailable(f"{command[0]}: {complaint.strip() or 'it ended without a word'}")
+            await_ready(helper, command[0])
             user = owner.user if owner else _descriptor(helper.pid, "user") if with_user else None
             return Space(_descriptor(helper.pid, "net"), user)
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except OSError as error:
             raise NetworkUnavailable(f"{command[0]}: {error}") from error
         finally:
             helper.kill()

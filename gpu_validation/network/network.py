@@ -133,6 +133,11 @@ class Network:
         """How the network was made and who counts, in words."""
         return self.ports[0].method if self.ports else "not entered"
 
+    @property
+    def alive(self) -> bool:
+        """False once the switch has ended by itself: then no frame passes any more."""
+        return self._switch is None or self._switch.running
+
     def counts(self) -> list[Count | None]:
         """The interface counters of every rank, from outside; on loopback the same one m times."""
         return [self._count(port) for port in self.ports]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import selectors
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ import numpy as np
 
 from .compiled import compiled
 from .links import QUEUE_BYTES
-from .namespaces import COMMAND_TIMEOUT_S, READY, NetworkUnavailable, Space, inside
+from .namespaces import COMMAND_TIMEOUT_S, NetworkUnavailable, Space, await_ready, inside
 from .shape import Shape
 
 SOURCE = Path(__file__).with_name("switch.c")
@@ -60,7 +59,7 @@ class Switch:
             with tempfile.TemporaryDirectory(prefix="ratedist-") as scratch:
                 program = str(compiled(SOURCE, fallback=Path(scratch)))
                 self._process = self._start([program, *_arguments(shape, seed, file, ranks)], hub, ranks, file)
-                self._await_ready()
+                self._begin()
         finally:
             os.close(file)
 
@@ -75,17 +74,12 @@ class Switch:
         except OSError as error:
             raise NetworkUnavailable(f"the switch cannot be started: {error}") from error
 
-    def _await_ready(self) -> None:
-        assert self._process.stdout is not None  # pipes, see above
-        assert self._process.stderr is not None
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            answered = selector.select(COMMAND_TIMEOUT_S)
-        if not answered or self._process.stdout.readline().decode().strip() != READY:
-            self._process.kill()
-            complaint = self._process.stderr.read().decode().strip()
+    def _begin(self) -> None:
+        try:
+            await_ready(self._process, "the switch")
+        except NetworkUnavailable:
             self.close()
-            raise NetworkUnavailable(f"the switch did not start: {complaint or 'no answer'}")
+            raise
 
     @property
     def running(self) -> bool:

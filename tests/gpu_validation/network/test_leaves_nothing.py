@@ -101,6 +101,20 @@ def test_a_killed_or_stopped_rank_ends_the_run_and_the_network(method, fate):
     assert not switch.running
 
 
+def test_without_its_switch_a_run_ends_at_once(some_method):
+    def work(place, emit):
+        emit(place.rank)
+        time.sleep(60)
+
+    with Network(2, delay_s=1e-3, methods=(some_method,)) as network:
+        running = run_ranks(work, processes=2, silence_s=60, network=network)
+        next(running)
+        assert network.alive
+        os.kill(network._switch._process.pid, signal.SIGKILL)
+        with pytest.raises(RunFailed, match="the switch between the ranks has ended"):
+            list(running)
+
+
 def test_an_exception_removes_the_network(some_method):
     with suppress(ZeroDivisionError), Network(2, delay_s=1e-3, methods=(some_method,)) as network:
         switch = network._switch
@@ -108,6 +122,17 @@ def test_an_exception_removes_the_network(some_method):
         _ = 1 / 0
     assert not switch.running
     assert network.ports == ()
+
+
+def test_a_switch_that_cannot_start_tells_why(some_method, monkeypatch):
+    from gpu_validation.network import NetworkUnavailable, switch
+
+    monkeypatch.setattr(switch, "_arguments", lambda *_: ["0"])
+    with (
+        pytest.raises(NetworkUnavailable, match="the switch: usage: Invalid argument"),
+        Network(2, delay_s=1e-3, methods=(some_method,)),
+    ):
+        pass
 
 
 def test_a_network_that_fails_half_way_leaves_nothing(some_method, monkeypatch):
