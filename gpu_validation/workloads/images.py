@@ -27,6 +27,9 @@ class ImageNetwork(Network):
     The defaults of batch, decay and learning rate are those of the published CIFAR experiments, at small scale.
     """
 
+    draws = 8
+    power_steps = 10
+
     source: Source = SYNTHETIC
     eta: float = 0.1
     decay: float = 5e-4

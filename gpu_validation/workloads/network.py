@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -19,7 +19,6 @@ from .supervised import Supervised
 from .workload import Constants
 
 MEASURING = Key(0, rank=0).fold(0x6D656173)  # the stream of what is drawn for the constants
-DRAWS, POWER_STEPS = 32, 30
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,11 @@ class Network(Supervised):
     start : seed of the initial parameters.
     precision : of the forward and backward pass; parameters stay float32 ("bfloat16" runs under autocast).
     layout : order of the images in memory; "channels_last" is the quicker one for convolutions in bfloat16.
+    draws, power_steps : effort of the estimates, in mini-batches and in Hessian-vector products.
     """
+
+    draws: ClassVar[int] = 32
+    power_steps: ClassVar[int] = 30
 
     start: int = 0
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -65,12 +68,12 @@ class Network(Supervised):
         """Estimates at the start, each from mini-batches of this workload's size; none of them lets a theorem judge."""
         model = self.model()
         losses, gradients = [], []
-        for k in range(DRAWS):
+        for k in range(self.draws):
             value = self.loss(model, key=Key(0, step=k, rank=0, path=MEASURING.path))
             gradients.append(torch.cat([g.reshape(-1) for g in torch.autograd.grad(value, list(model.parameters()))]))
             losses.append(float(value.detach()))
         mean = torch.stack(gradients).mean(dim=0)
-        spread = sum(float((g - mean).double().square().sum()) for g in gradients) / (DRAWS - 1)
+        spread = sum(float((g - mean).double().square().sum()) for g in gradients) / (self.draws - 1)
         return Constants(
             L=self.smoothness().value,
             sigma2=0.0 if self.batch is None else spread,
@@ -81,10 +84,10 @@ class Network(Supervised):
 
     def smoothness(self) -> Estimate:
         """Largest |eigenvalue| of the Hessian of one mini-batch at the start, by power iteration."""
-        return top_curvature(self, self.model())
+        return top_curvature(self, self.model(), steps=self.power_steps)
 
 
-def top_curvature(workload: Supervised, model: torch.nn.Module) -> Estimate:
+def top_curvature(workload: Supervised, model: torch.nn.Module, *, steps: int) -> Estimate:
     """Largest |eigenvalue| of the Hessian of one mini-batch's loss at the model, by power iteration."""
     parameters = list(model.parameters())
     value = workload.loss(model, key=MEASURING)
@@ -96,7 +99,7 @@ def top_curvature(workload: Supervised, model: torch.nn.Module) -> Estimate:
         return _vector(torch.autograd.grad(along, parameters, retain_graph=True))
 
     direction = normal(MEASURING.fold(1), slope.numel())
-    return smoothness_by_power_iteration(product, direction, iterations=POWER_STEPS)
+    return smoothness_by_power_iteration(product, direction, iterations=steps)
 
 
 def _vector(tensors: tuple[torch.Tensor, ...]) -> np.ndarray:

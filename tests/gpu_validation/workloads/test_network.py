@@ -126,7 +126,7 @@ def test_the_order_in_memory_does_not_change_the_parameters():
 def test_power_iteration_is_the_top_eigenvalue_of_the_mini_batch():
     workload = SmallNetwork(hidden=2)
     model = workload.model()
-    found = top_curvature(workload, model)
+    found = top_curvature(workload, model, steps=30)
     parameters = list(model.parameters())
     value = workload.loss(model, key=Key(0, rank=0).fold(0x6D656173))
     slopes = torch.autograd.grad(value, parameters, create_graph=True)
