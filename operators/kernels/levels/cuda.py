@@ -15,7 +15,7 @@ GROUPS = 32  # of eight coordinates, worked on at once
 
 
 @triton.jit
-def _round(x, rates, at, d, step, w):  # type: ignore[no-untyped-def]
+def rounded(x, rates, at, d, step, w):  # type: ignore[no-untyped-def]
     value = tl.load(x + at, mask=at < d, other=0.0)
     rate = tl.load(rates + at // step, mask=at < d, other=0.0)
     level = (tl.abs(value).to(tl.float64) * rate + w.to(tl.float64) * 2.3283064365386963e-10).to(tl.int32)
@@ -23,7 +23,7 @@ def _round(x, rates, at, d, step, w):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _emit(out, group, level, d, most, WIDTH: tl.constexpr):  # type: ignore[no-untyped-def]
+def emit(out, group, level, d, most, WIDTH: tl.constexpr):  # type: ignore[no-untyped-def]
     """Store signed levels (WIDTH 0), or their fields."""
     at = group[:, None] * 8 + tl.arange(0, 8)[None, :]
     if WIDTH == 0:
@@ -43,10 +43,10 @@ def _tiles(x, rates, out, d, step, most, k0, k1, WIDTH: tl.constexpr, GROUPS: tl
     w0, w1, w2, w3 = philox(block & 0xFFFFFFFF, block >> 32, k0, k1)
     at = tile * 4096 + group[:, None] * 8 + tl.arange(0, 8)[None, :]
     first = tile * 512 + group
-    _emit(out, first, _round(x, rates, at, d, step, w0), d, most, WIDTH)
-    _emit(out, first + 128, _round(x, rates, at + 1024, d, step, w1), d, most, WIDTH)
-    _emit(out, first + 256, _round(x, rates, at + 2048, d, step, w2), d, most, WIDTH)
-    _emit(out, first + 384, _round(x, rates, at + 3072, d, step, w3), d, most, WIDTH)
+    emit(out, first, rounded(x, rates, at, d, step, w0), d, most, WIDTH)
+    emit(out, first + 128, rounded(x, rates, at + 1024, d, step, w1), d, most, WIDTH)
+    emit(out, first + 256, rounded(x, rates, at + 2048, d, step, w2), d, most, WIDTH)
+    emit(out, first + 384, rounded(x, rates, at + 3072, d, step, w3), d, most, WIDTH)
 
 
 @triton.jit(do_not_specialize=["start", "d", "step", "most", "k0", "k1"])
@@ -57,7 +57,7 @@ def _rest(  # type: ignore[no-untyped-def]
     group = start // 8 + tl.program_id(0).to(tl.int64) * GROUPS + tl.arange(0, GROUPS)
     at = group[:, None] * 8 + tl.arange(0, 8)[None, :]
     w = word(at, k0, k1) if OWN else tl.load(words + at, mask=at < d, other=0).to(tl.uint32, bitcast=True)
-    _emit(out, group, _round(x, rates, at, d, step, w), d, most, WIDTH)
+    emit(out, group, rounded(x, rates, at, d, step, w), d, most, WIDTH)
 
 
 @triton.jit(do_not_specialize=["d", "step", "most"])

@@ -14,7 +14,7 @@ TAIL_BITS = (0, 2, 4, 5, 7)
 
 
 @triton.jit
-def _power(place):  # type: ignore[no-untyped-def]
+def power_of_three(place):  # type: ignore[no-untyped-def]
     """3^place for 0 <= place < 5."""
     low = tl.where(place == 0, 1, tl.where(place == 1, 3, 9))
     return tl.where(place < 3, low, tl.where(place == 3, 27, 81))
@@ -27,7 +27,7 @@ def _pack(levels, out, n, tail, BYTES: tl.constexpr):  # type: ignore[no-untyped
     i = byte[:, None] * 5 + place
     inside = (place < 5) & (i < n)
     digit = tl.where(inside, tl.load(levels + i, mask=inside, other=0).to(tl.int32) + 1, 0)
-    value = tl.sum(digit * _power(place), axis=1)
+    value = tl.sum(digit * power_of_three(place), axis=1)
     value = tl.where(byte * 5 + 5 > n, value << tail, value)
     tl.store(out + byte, value.to(tl.uint8), mask=byte * 5 < n)
 
@@ -41,7 +41,7 @@ def _unpack(payload, out, flags, n, tail, possible, scale, BYTES: tl.constexpr):
     value = tl.where(short & (byte * 5 < n), value >> tail, value)
     i = byte[:, None] * 5 + place
     inside = (place < 5) & (i < n)
-    digit = (value[:, None] // _power(place)) % 3
+    digit = (value[:, None] // power_of_three(place)) % 3
     tl.store(out + i, (digit - 1).to(tl.float32) * scale, mask=inside)
     yes = tl.full((BYTES, 8), 1, tl.int8)  # many programs may write it to one place
     tl.store(flags + i * 0, yes, mask=inside & (digit != 1))

@@ -1,0 +1,88 @@
+"""Compile every Triton kernel for a real GPU, without one: launches are caught and compiled instead."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from triton.runtime.jit import JITFunction
+
+import operators.kernels
+from operators.kernels import codewords, fields, hadamard, levels, norms, philox, rice, selection, signs, trits
+from operators.kernels.backend import use
+from operators.kernels.philox import Stream
+
+TYPES = {
+    torch.float32: "fp32", torch.float64: "fp64", torch.int8: "i8", torch.uint8: "u8", torch.int32: "i32",
+    torch.int64: "i64", torch.bool: "i1",
+}  # fmt: skip
+OPTIONS = ("num_warps", "enable_fp_fusion")
+
+
+def compiler(capability: int, compiled: set[str]) -> Callable[..., None]:
+    """What takes the place of a launch."""
+
+    def run(kernel: JITFunction, *args: Any, grid: Any, warmup: bool, **keywords: Any) -> None:
+        options = {name: keywords.pop(name) for name in OPTIONS if name in keywords}
+        given = {**dict(zip(kernel.arg_names, args, strict=False)), **keywords}
+        constants = {p.name: given[p.name] for p in kernel.params if p.is_constexpr}
+        signature = {name: "constexpr" if name in constants else _type(given[name]) for name in kernel.arg_names}
+        source = ASTSource(fn=kernel, signature=signature, constexprs=constants)
+        binary = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
+        assert binary.asm["cubin"]
+        compiled.add(f"{kernel.fn.__module__}.{kernel.fn.__name__}")
+
+    return run
+
+
+def _type(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return "*" + TYPES[value.dtype]
+    if isinstance(value, float):
+        return "fp32"
+    return "i32" if -(2**31) <= value < 2**31 else "i64"
+
+
+def launched() -> set[str]:
+    """Names of all kernels: their names begin with an underscore, those of their parts do not."""
+    names = set()
+    for package in pkgutil.iter_modules(operators.kernels.__path__, "operators.kernels."):
+        if not package.ispkg:
+            continue
+        module = importlib.import_module(f"{package.name}.cuda")
+        kernels = {n for n, v in vars(module).items() if isinstance(v, JITFunction) and n.startswith("_")}
+        names |= {f"{package.name}.cuda.{name}" for name in kernels}
+    return names
+
+
+def main(capability: int) -> None:
+    """Call every primitive once; raises unless each kernel was compiled."""
+    compiled: set[str] = set()
+    JITFunction.run = compiler(capability, compiled)
+    x, ones = torch.ones(9000), torch.ones(1, dtype=torch.float64)
+    with use("cuda"):
+        philox.fill(10, 0, 1, 2**32 - 1, x)
+        for norm in (norms.largest, norms.absolute_sum, norms.energy):
+            norm(x, 9000)
+        signs.unpack(signs.pack(x), 9000)
+        fields.unpack(fields.pack(torch.ones(9, dtype=torch.int32), 5), 9, 5)
+        for most in (1, 127):
+            payload = levels.encode(x, 9000, ones, most, Stream(1, 2))
+            levels.decode(payload, 9000, 9000, ones, most)
+        levels.signed(x, 9000, ones, Stream(1, 2))
+        trits.decode(trits.encode(x, 1.0, Stream(1, 2)), 9000, 1.0)
+        selection.largest(x, 5)
+        codewords.pack(torch.ones(3, dtype=torch.int64), torch.ones(3, dtype=torch.int64))
+        rice.pack(torch.arange(3), torch.ones(3), 9)
+        for d in (5, 9000, 40000):
+            words = torch.zeros(hadamard.word_count(d, 1), dtype=torch.int32)
+            hadamard.unrotate(hadamard.rotate(torch.ones(d), words, 1), words, 1)
+    missing = launched() - compiled
+    if missing:
+        raise AssertionError(f"never compiled: {sorted(missing)}")
