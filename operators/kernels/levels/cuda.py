@@ -16,6 +16,7 @@ GROUPS = 32  # of eight coordinates, worked on at once
 
 @triton.jit
 def rounded(x, rates, at, d, step, w):  # type: ignore[no-untyped-def]
+    """Signed levels of the coordinates ``at`` with their words w."""
     value = tl.load(x + at, mask=at < d, other=0.0)
     rate = tl.load(rates + at // step, mask=at < d, other=0.0)
     level = (tl.abs(value).to(tl.float64) * rate + w.to(tl.float64) * 2.3283064365386963e-10).to(tl.int32)
