@@ -27,6 +27,7 @@ class Aggregate(ABC):
 
     name : the catalogue name ("majority_vote").
     topology : "star" (a server sees all messages) or "tree" (pairs are merged, in the order of the workers).
+    A merger for exactly n workers has an attribute ``workers`` = n; the laws then try no other number.
     """
 
     name: ClassVar[str]

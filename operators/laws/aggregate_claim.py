@@ -11,7 +11,7 @@ from bounds.claims import Contractive, StrictlyContractive, Unbiased
 
 from .eprocess import SLACK, ExcessBets, MeanBets, inflated
 from .examples import Example, drawn
-from .groups import WORKERS, AggregateLaw, group, keys_of
+from .groups import WORKERS, AggregateLaw, group, keys_of, workers_of
 from .law import Context, Undecided, Violation, fresh_key, second_moment
 from .subject import Subject
 from .unbiasedness import directions
@@ -36,7 +36,7 @@ class AggregateClaim(AggregateLaw):
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Bet on the error of the mean for several numbers of workers."""
         decided = False
-        for n in WORKERS:
+        for n in workers_of(subject.target):
             claim = subject.target.claim_mean(example.d, n)
             if isinstance(claim, Unbiased | Contractive):
                 self._bet(subject, example, context, n, claim)

@@ -8,11 +8,11 @@ from ..aggregate.aggregate import server_key
 from ..message import CorruptMessage
 from .corruption import from_bits
 from .examples import Example
-from .groups import AggregateLaw, group, keys_of
+from .groups import AggregateLaw, group, keys_of, workers_of
 from .law import Context, Violation
 from .subject import Subject
 
-WORKERS = 3
+TRIED = 3  # workers, unless the merger is built for another number
 
 
 class AggregateCorruption(AggregateLaw):
@@ -21,20 +21,23 @@ class AggregateCorruption(AggregateLaw):
     name = "aggregate-corruption"
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Damage the second of three messages."""
+        """Damage the message of the worker in the middle."""
         target, d = subject.target, example.d
         rng = context.rng(f"{self.name} {example.name} damage")
-        keys = keys_of(context.key(f"{self.name} {example.name}"), WORKERS)
-        vectors = group(example, WORKERS, context, self.name)
+        n = TRIED if TRIED in workers_of(target) else workers_of(target)[0]
+        keys = keys_of(context.key(f"{self.name} {example.name}"), n)
+        vectors = group(example, n, context, self.name)
         messages = [target.uplink.encode(x, key=key) for x, key in zip(vectors, keys, strict=True)]
-        bits = np.unpackbits(messages[1].payload.numpy())[: messages[1].bits]
+        middle = n // 2
+        bits = np.unpackbits(messages[middle].payload.numpy())[: messages[middle].bits]
         if not bits.size:
             return
         flipped = bits.copy()
         flipped[rng.integers(bits.size)] ^= 1
         for damaged, must_raise in ((bits[:-1], True), (flipped, False)):
             try:
-                merged = target.merge([messages[0], from_bits(damaged), messages[2]], d=d, keys=keys)
+                messages[middle] = from_bits(damaged)
+                merged = target.merge(messages, d=d, keys=keys)
             except CorruptMessage:
                 continue
             if must_raise:

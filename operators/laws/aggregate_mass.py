@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 
 from .examples import Example
-from .groups import WORKERS, AggregateLaw, group, keys_of
+from .groups import AggregateLaw, group, keys_of, workers_of
 from .law import Context, Undecided, Violation
 from .subject import Subject
 
@@ -30,7 +30,7 @@ class AggregateMass(AggregateLaw):
             raise Undecided("it has no memory")
         if not getattr(target, "conserves_mass", True):
             raise Undecided("it is declared to lose mass")
-        for n in WORKERS:
+        for n in workers_of(target):
             key = context.key(f"{self.name} {example.name}")
             residuals = [torch.zeros(example.d) for _ in range(n)]
             for t in range(ROUNDS):

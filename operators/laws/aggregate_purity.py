@@ -9,7 +9,7 @@ from ..aggregate.aggregate import Aggregate, server_key
 from ..key import Key
 from ..message import Message
 from .examples import Example
-from .groups import WORKERS, AggregateLaw, group, keys_of
+from .groups import AggregateLaw, group, keys_of, workers_of
 from .law import Context, Violation
 from .subject import Subject
 
@@ -22,7 +22,7 @@ class AggregatePurity(AggregateLaw):
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Merge twice for several numbers of workers."""
         target, d = subject.target, example.d
-        for n in WORKERS:
+        for n in workers_of(target):
             keys = keys_of(context.key(f"{self.name} {example.name}"), n)
             vectors = group(example, n, context, self.name)
             messages = [target.uplink.encode(x, key=key) for x, key in zip(vectors, keys, strict=True)]

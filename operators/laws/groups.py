@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from ..aggregate.aggregate import Aggregate
 from ..key import Key
 from .examples import Example, drawn
 from .law import Context, Law
@@ -34,6 +35,12 @@ def group(example: Example, n: int, context: Context, label: str) -> list[torch.
     size = float(np.abs(example.x).mean())
     noise = rng.standard_normal((n, example.d)) * size * (np.arange(n) > 0)[:, None]
     return [torch.from_numpy((example.x + e).astype(np.float32)) for e in noise]
+
+
+def workers_of(target: Aggregate) -> tuple[int, ...]:
+    """The numbers of workers to try: the one that a merger is built for (its ``workers``), or several."""
+    fixed = getattr(target, "workers", None)
+    return WORKERS if fixed is None else (fixed,)
 
 
 def keys_of(base: Key, n: int) -> list[Key]:
