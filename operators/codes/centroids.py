@@ -30,8 +30,12 @@ class Grid:
 @lru_cache(maxsize=8)
 def lloyd_max_grid(bits: int) -> Grid:
     """The Lloyd-Max quantiser of the standard normal law, 1 <= bits <= 8."""
-    thresholds = lloyd_max_thresholds(bits).astype(np.float32)
-    cells = 1
+    return grid_of(bits, lloyd_max_levels(bits), lloyd_max_thresholds(bits))
+
+
+def grid_of(bits: int, levels: np.ndarray, thresholds: np.ndarray) -> Grid:
+    """The cells for increasing thresholds, at most 2^16, that are distinct in binary32."""
+    thresholds, cells = thresholds.astype(np.float32), 1
     while True:  # until no cell, in the arithmetic of the compiled search, holds two thresholds
         start = thresholds[0]
         per_unit = np.float32(cells / max(float(thresholds[-1] - start), 1.0))
@@ -41,7 +45,7 @@ def lloyd_max_grid(bits: int) -> Grid:
         cells *= 2
     below = np.searchsorted(at, np.arange(at[-1] + 1))
     inside = thresholds[np.minimum(below, thresholds.size - 1)]
-    return Grid(bits, lloyd_max_levels(bits).astype(np.float32), start, per_unit, below.astype(np.uint8), inside)
+    return Grid(bits, levels.astype(np.float32), start, per_unit, below.astype(np.uint16), inside)
 
 
 @numba.njit(cache=True, nogil=True)

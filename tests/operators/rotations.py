@@ -50,11 +50,11 @@ def hadamard(x: list[float], words: list[int], rounds: int, forth: bool) -> list
     return [float(v) for v in x]
 
 
-def rotated(x: list[float], key: Key, forth: bool = True) -> list[float]:
-    """x, or with ``forth=False`` its inverse image: Haar up to 64 coordinates, four Hadamard rounds above."""
+def rotated(x: list[float], key: Key, forth: bool = True, rounds: int = 4) -> list[float]:
+    """x, or with ``forth=False`` its inverse image: Haar up to 64 coordinates, Hadamard rounds above."""
     d = len(x)
     if d <= 64:
         matrix = haar_matrix(key, d)
         return [math.fsum(row * x) for row in (matrix if forth else matrix.T)]
     per_round = -(-(2 ** (d.bit_length() - 1)) // 32) * (1 if d & (d - 1) == 0 else 2)
-    return hadamard(x, bits32_numpy(key, 4 * per_round).tolist(), 4, forth)
+    return hadamard(x, bits32_numpy(key, rounds * per_round).tolist(), rounds, forth)
