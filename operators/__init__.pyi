@@ -1,5 +1,6 @@
 from .aggregate.aggregate import Aggregate as Aggregate
 from .aggregate.coordinate_median import CoordinateMedian as CoordinateMedian
+from .aggregate.correlated_quantisation import CorrelatedQuantisation as CorrelatedQuantisation
 from .aggregate.election_coding import ElectionCoding as ElectionCoding
 from .aggregate.global_top_k import GlobalTopK as GlobalTopK
 from .aggregate.majority_vote import MajorityVote as MajorityVote

@@ -1,0 +1,172 @@
+"""Correlated quantisation: workers round alike numbers in different directions, so that the mean is nearly exact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numba
+import numpy as np
+import torch
+
+from bounds.claims import Claim, NoClaim, Unbiased
+
+from ..compressors.identity import Identity
+from ..compressors.k_level import KLevel, omega, quantise
+from ..key import Key
+from ..message import Message
+from ..operator import Operator, Size
+from ..random import bits32
+from .aggregate import Aggregate, check, server_key
+
+_TILE = 1 << 14  # coordinates whose shared words are drawn at once
+_PERMUTATIONS = 1  # the fold of the shared stream; 0 is the server's
+
+
+@numba.njit(cache=True, nogil=True)
+def _thresholds(shared, n, place, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Replace own words g by (rank 2^32 + g)/n, rank that of shared word ``place`` among the n of a coordinate."""
+    for c in range(out.size):
+        own, rank = shared[c * n + place], np.uint64(0)
+        for j in range(n):
+            other = shared[c * n + j]
+            rank += np.uint64(other < own or (other == own and j < place))
+        out[c] = np.uint32(((rank << np.uint64(32)) | np.uint64(out[c])) // np.uint64(n))
+
+
+@dataclass(frozen=True)
+class CorrelatedKLevel(Operator):
+    """What worker ``key.rank`` modulo ``workers`` sends: ``KLevel``, its rounding correlated with the others'.
+
+    k, x, bits and claim : as KLevel, of which this is one by itself.  The words of all ranks are meant to differ and
+    to depend on each other.  Raises ValueError for a key without rank.
+    """
+
+    k: int
+    workers: int
+
+    name = "correlated_klevel"
+    randomness = "private"
+    equivariant = frozenset({"scale"})
+    ranks_agree = True
+
+    def claim(self, d: int) -> Unbiased:
+        """That of KLevel."""
+        return KLevel(self.k).claim(d)
+
+    def witness(self, d: int) -> np.ndarray:
+        """That of KLevel."""
+        return KLevel(self.k).witness(d)
+
+    def bits(self, d: int) -> Size:
+        """That of KLevel."""
+        return KLevel(self.k).bits(d)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """One bit among five workers; sixteen levels among three."""
+        return cls(2, 5), cls(16, 3)
+
+    def words(self, key: Key, d: int) -> np.ndarray:
+        """Uniform words, shape (d,): of n = ``workers`` consecutive ranks one lies in each n-th of the range."""
+        if key.rank is None:
+            raise ValueError("correlated quantisation needs the worker's rank in the key; got rank = None")
+        n, out = self.workers, bits32(key, d).copy()
+        common = key.shared().fold(_PERMUTATIONS)
+        for start in range(0, d, _TILE):
+            tile = out[start : start + _TILE]
+            _thresholds(bits32(common, tile.size * n, start=start * n), n, key.rank % n, tile)
+        return out
+
+    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
+        return KLevel(self.k).pack(*quantise(x, self.k, self.words(key, x.size)))
+
+    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        return KLevel(self.k)._decode(payload, bits, d, key)
+
+
+@dataclass(frozen=True)
+class CorrelatedQuantisation(Aggregate):
+    """Each of exactly ``workers`` = n workers sends k levels; worker i rounds up where U_i >= 1 - r_i.
+
+    k : levels, as KLevel.  workers : n >= 1; their keys differ in the rank alone, and the ranks modulo n must be
+    0, ..., n - 1.
+    r_i is how far the coordinate lies above its lower level, and U_i = (pi_i + g_i)/n with pi a permutation of
+    0, ..., n-1 that all workers draw alike, afresh for each coordinate, and g_i uniform and private.  Each U_i is
+    uniform, so each message is that of an unbiased KLevel; together they are stratified (Suresh et al. 2022).
+    With omega that of KLevel, the mean of the n decoded vectors is unbiased with omega/n, and never worse than with
+    independent workers: for r, s let S = sum_p clip(n r - p, 0, 1) clip(n s - p, 0, 1); the two roundings have
+    covariance (n r s - S)/(n (n-1)), and S >= n r s by Chebyshev's sum inequality.  omega/n is reached where only
+    one vector is not zero; equal vectors have frac(n r)(1 - frac(n r))/n^2 steps^2 a coordinate, 0 for whole n r.
+    A missing worker would destroy the stratification, so ``merge`` refuses it.
+    Raises ValueError for k or workers out of range.
+    """
+
+    k: int = 2
+    workers: int = 4
+
+    name = "correlated_quantisation"
+    topology = "star"
+
+    def __post_init__(self) -> None:
+        KLevel(self.k)
+        if self.workers < 1:
+            raise ValueError(f"workers must be at least 1; got workers = {self.workers}")
+
+    @property
+    def uplink(self) -> Operator:
+        """k levels with correlated rounding."""
+        return CorrelatedKLevel(self.k, self.workers)
+
+    @property
+    def downlink(self) -> Operator:
+        """Binary32."""
+        return Identity()
+
+    def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
+        """The mean; the sum runs in the order of the workers.
+
+        Raises ValueError unless there is one message of each worker, of one round.
+        """
+        check(messages, keys)
+        places = {key.rank % self.workers for key in keys if key.rank is not None}
+        if len(messages) != self.workers or len(places) != self.workers:
+            raise ValueError(
+                f"all {self.workers} workers must send, each once; got {len(messages)} messages from {len(places)} of "
+                "them: correlated rounding cannot miss one"
+            )
+        if len({key.shared() for key in keys}) > 1:
+            raise ValueError(
+                "the keys of one round must differ in their rank alone: correlated rounding shares the rest"
+            )
+        total = np.zeros(d)
+        for row in self.decoded(messages, d, keys):
+            total += row
+        return self.downlink.encode(torch.from_numpy(total / self.workers), key=server_key(keys))
+
+    def claim_mean(self, d: int, n: int) -> Claim:
+        """omega/n for the n it is built for."""
+        if n != self.workers:
+            return NoClaim(f"it is built for exactly {self.workers} workers")
+        return Unbiased(omega(self.k, d) / n)
+
+    def claim_mean_at(self, vectors: Sequence[np.ndarray]) -> Unbiased:
+        """The exact variance of the mean of n vectors of shape (d,), over their mean energy, which is positive."""
+        wide, n = np.stack(vectors).astype(np.float64), self.workers
+        low, high = wide.min(axis=1, keepdims=True), wide.max(axis=1, keepdims=True)
+        steps = (high - low) / (self.k - 1)
+        rest = np.mod(np.divide(wide - low, steps, out=np.zeros_like(wide), where=steps > 0), 1)
+        strata = np.clip(n * rest[:, :, None] - np.arange(n), 0, 1)
+        total = float((steps**2 * rest * (1 - rest)).sum())
+        if n > 1:  # sums over all pairs, less those of a worker with itself
+            scaled, parts = steps * rest, steps[:, :, None] * strata
+            products = (scaled.sum(axis=0) ** 2 - (scaled**2).sum(axis=0)).sum()
+            common = (parts.sum(axis=0) ** 2 - (parts**2).sum(axis=0)).sum()
+            total += float(n * products - common) / (n * (n - 1))
+        return Unbiased(max(0.0, total) / n**2 / float((wide**2).sum() / n), tight=True)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """One bit and four workers; sixteen levels and three; a single worker."""
+        return cls(), cls(k=16, workers=3), cls(workers=1)
