@@ -15,17 +15,16 @@
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -177,33 +176,29 @@ int main(int count, char **argument) {
     size_t bytes = (size_t)(KINDS * ports * ports + 3) * sizeof *statistics;
     statistics = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(argument[9]), 0);
     last_arrival = calloc((size_t)ports * ports, sizeof *last_arrival);
-    int poll = epoll_create1(EPOLL_CLOEXEC), timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (statistics == MAP_FAILED || !last_arrival || poll < 0 || timer < 0) fail("set-up");
+    if (statistics == MAP_FAILED || !last_arrival) fail("set-up");
+    struct pollfd watched[PORTS + 1];
     for (int i = 0; i < ports; i++) {
         taps[i] = open_tap(atoi(argument[FIXED_ARGUMENTS + i]));
-        if (epoll_ctl(poll, EPOLL_CTL_ADD, taps[i], &(struct epoll_event){EPOLLIN, {.u32 = (uint32_t)i}})) fail("epoll");
+        watched[i] = (struct pollfd){.fd = taps[i], .events = POLLIN};
     }
-    struct epoll_event on_timer = {EPOLLIN, {.u32 = PORTS}}, on_input = {EPOLLIN, {.u32 = PORTS + 1}};
-    if (epoll_ctl(poll, EPOLL_CTL_ADD, timer, &on_timer) || epoll_ctl(poll, EPOLL_CTL_ADD, 0, &on_input)) fail("epoll");
+    watched[ports] = (struct pollfd){.fd = 0, .events = POLLIN};
     if (priority) sched_setscheduler(0, SCHED_RR, &(struct sched_param){priority});
     puts("ready");
     fflush(stdout);
     for (;;) {
-        struct epoll_event events[PORTS];
-        int n = epoll_wait(poll, events, PORTS, -1);
-        if (n < 0 && errno != EINTR) fail("epoll_wait");
-        for (int i = 0; i < n; i++) {
-            char ignored[64];
-            uint32_t source = events[i].data.u32;
-            if (source < PORTS) read_port((int)source, (size_t)mtu + HEADER);
-            else if (source == PORTS) { if (read(timer, ignored, 8) < 0 && errno != EAGAIN) fail("timer"); }
-            else if (read(0, ignored, sizeof ignored) <= 0) return 0;
-        }
-        deliver();
+        struct timespec left = {0, 0}, *timeout = NULL;
         if (held) {
-            uint64_t due = heap[0]->due;
-            struct itimerspec at = {.it_value = {(time_t)(due / 1000000000u), (long)(due % 1000000000u)}};
-            timerfd_settime(timer, TFD_TIMER_ABSTIME, &at, NULL);
+            uint64_t time = now(), due = heap[0]->due, wait = due > time ? due - time : 0;
+            left = (struct timespec){(time_t)(wait / 1000000000u), (long)(wait % 1000000000u)};
+            timeout = &left;
         }
+        int n = ppoll(watched, (nfds_t)ports + 1, timeout, NULL);
+        if (n < 0 && errno != EINTR) fail("ppoll");
+        for (int i = 0; n > 0 && i < ports; i++)
+            if (watched[i].revents) read_port(i, (size_t)mtu + HEADER);
+        char ignored[64];
+        if (n > 0 && watched[ports].revents && read(0, ignored, sizeof ignored) <= 0) return 0;
+        deliver();
     }
 }
