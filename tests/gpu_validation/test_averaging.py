@@ -1,34 +1,39 @@
 """PASGD: when it synchronises, that all ranks agree, and that the averaged model is what a plain loop gives."""
 
+import contextlib
+import io
+import time
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 
+from bounds.runtime import Exponential, RuntimeModel
 from bounds.schedules import AdaComm, Observation, Schedule, State
 from gpu_validation.averaging import PeriodicAveraging
+from gpu_validation.clock import SimulatedClock
 from gpu_validation.exchange import Exchange
 from gpu_validation.launch import run_ranks
+from gpu_validation.mixing import Sampled, ring
 from gpu_validation.tensors import flat
 from gpu_validation.workloads import Quadratic
 from operators import ErrorFeedback, Identity, Key, RandomisedSparseDithering, TopK
 from operators.random import normal
 
+from .ranks import in_ranks
+
 pytestmark = pytest.mark.timeout(120)
 WORKERS, STEPS = 4, 32
 
 
-def in_ranks(work, processes=WORKERS):
-    """What ``work(place)`` returns in every rank, in rank order; tensors come as arrays."""
-
-    def report(place, emit):
-        value = work(place)
-        parts = value if isinstance(value, tuple) else (value,)
-        emit((place.rank, [p.numpy() if isinstance(p, torch.Tensor) else p for p in parts]))
-
-    reports = sorted(run_ranks(report, processes=processes, silence_s=60), key=lambda pair: pair[0])
-    return [tuple(parts) if len(parts) > 1 else parts[0] for _, parts in reports]
+@pytest.fixture(autouse=True, scope="module")
+def _compiled():
+    """Compile once, here: forked processes inherit it, and would else do it each for itself."""
+    x = normal(Key(0), Quadratic().d).astype(np.float32)
+    for operator in (RandomisedSparseDithering(omega=1.0), TopK(fraction=0.2), Identity()):
+        operator(x, key=Key(0))
 
 
 def local_step(workload, model, optimizer, step, rank, seed=0):
@@ -57,7 +62,7 @@ def pasgd(operator, tau, seed=0, **settings):
                 synced.append(k + 1)
         return np.array(anchors), synced
 
-    return in_ranks(work)
+    return in_ranks(work, processes=WORKERS)
 
 
 def plain_loop(compress, tau, seed=0, block_momentum=0.0):
@@ -180,7 +185,7 @@ def test_all_ranks_choose_the_same_tau_from_different_losses_and_clocks():
                 taus.append(account.tau)
         return taus, averaging.exchange.payload_bytes, averaging.exchange.predicted_bytes
 
-    reports = in_ranks(work)
+    reports = in_ranks(work, processes=WORKERS)
 
     taus = [taus for taus, _, _ in reports]
     assert taus[0] == taus[1] == taus[2] == taus[3]
@@ -270,20 +275,6 @@ def test_a_resumed_run_continues_bit_for_bit(tmp_path):
     np.testing.assert_array_equal(straight, resumed)
 
 
-def test_bad_arguments_are_refused_with_the_rule():
-    model = torch.nn.Linear(1, 1)
-    for settings, words in (
-        ({"schedule": 0}, "tau"),
-        ({"schedule": AdaComm(tau_0=2, interval_s=1.0)}, "need the optimizer"),
-        ({"optimizer_state": "forget"}, "must be keep, average or reset; got 'forget'"),
-        ({"block_momentum": 1.0}, "0 <= beta < 1; got 1.0"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            PeriodicAveraging(model, **settings)
-    with pytest.raises(ValueError, match="the model has no parameters"):
-        PeriodicAveraging(torch.nn.Identity())
-
-
 def test_observation_needs_every_ranks_loss():
     def work(place):
         model = torch.nn.Linear(1, 1)
@@ -303,3 +294,191 @@ def test_observation_needs_every_ranks_loss():
 
     assert in_ranks(work, processes=2) == [[(1.5, 0, 9), (1.5, 1, 8), (None, 2, 7)]] * 2
     assert Observation(0.0, 0, 0.1).loss is None
+
+
+# -- ranks that are not in step ----------------------------------------------------------------------------
+def point(*x):
+    model = torch.nn.Module()
+    model.x = torch.nn.Parameter(torch.tensor(x))
+    return model
+
+
+def words_of(action):
+    try:
+        action()
+    except (RuntimeError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def test_unequal_numbers_of_steps_are_refused_in_one_sentence():
+    def work(place):
+        found = {}
+        for name, settings in {
+            "models": {},
+            "deltas": {"operator": Identity()},
+            "gossip": {"mixing": ring(3)},
+        }.items():
+            averaging = PeriodicAveraging(point(1.0), schedule=200, **settings)
+            for _ in range(150 - (place.rank == 2)):
+                averaging.step()
+            found[name] = words_of(averaging.average)
+        return found
+
+    reports = in_ranks(work, processes=3)
+
+    for rank, report in enumerate(reports):
+        for name in ("models", "gossip"):
+            assert report[name].startswith(f"UnevenSteps: this rank has made {150 - (rank == 2)} local steps, another")
+        assert report["deltas"].startswith("UnevenSteps: the ranks have made [150, 150, 149] local steps")
+        assert all("every rank must make the same number" in words for words in report.values())
+
+
+def test_a_rank_that_has_left_is_named_as_the_cause():
+    def work(place, emit):
+        averaging = PeriodicAveraging(point(1.0), schedule=1)
+        averaging.step()
+        if place.rank:
+            dist.destroy_process_group()
+            time.sleep(20)
+        emit(words_of(averaging.step))
+
+    with contextlib.closing(run_ranks(work, processes=2, silence_s=30)) as reports:
+        words = next(reports)
+
+    assert words.startswith("RuntimeError: averaging 1 after 2 local steps failed, because another rank has ended")
+
+
+def test_ranks_configured_differently_are_told_before_they_wait_for_each_other():
+    def work(place):
+        last = place.rank == 2
+        return [
+            words_of(lambda: PeriodicAveraging(point(1.0), schedule=4 + last)),
+            words_of(lambda: PeriodicAveraging(point(*[1.0] * (2 + last)))),
+            words_of(lambda: PeriodicAveraging(point(1.0), operator=TopK(k=1 + last), key=Key(0, rank=place.rank))),
+            words_of(lambda: PeriodicAveraging(point(1.0), operator=TopK(k=1), key=Key(0, rank=place.rank))),
+        ]
+
+    expected = "ValueError: ranks 0 and 2 differ in the model's shapes or in a setting of the averaging: give all"
+    for *refused, accepted in in_ranks(work, processes=3):
+        assert all(words.startswith(expected) for words in refused)
+        assert accepted is None
+
+
+def test_all_ranks_hold_the_same_tau_at_every_step_with_a_straggler_and_after_a_restart():
+    rule, steps, cut = AdaComm(tau_0=6, interval_s=0.01), 36, 14
+
+    def work(place):
+        taus, saved = [], None
+        for start, stop in ((0, cut), (cut, steps)):
+            model = point(1.0 + place.rank)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * (1 + place.rank))  # even rates differ
+            averaging = PeriodicAveraging(model, optimizer, schedule=rule)
+            if saved is not None:
+                averaging.load_state_dict(saved)
+            for k in range(start, stop):
+                time.sleep(0.01 * (place.rank == 1) * (k % 3))  # one is slow, and not evenly
+                account = averaging.step(2.0 ** (-k / 6) * (1 + 3 * place.rank))
+                taus.append((averaging.tau, account is not None))
+            saved = averaging.state_dict()
+        return taus, averaging.total_steps
+
+    reports = in_ranks(work, processes=3)
+
+    assert reports[0] == reports[1] == reports[2]
+    taus, total = reports[0]
+    assert total == steps
+    assert taus[0] == (6, False)
+    assert len({tau for tau, _ in taus}) >= 3  # tau fell several times
+
+
+def test_a_resumed_adaptive_run_repeats_the_unbroken_one_bit_for_bit():
+    runtime = RuntimeModel(Exponential(1.0), delay_s=2.0)
+
+    def run(place, cuts):
+        workload, saved = Quadratic(), None
+        taus, events = [], []
+        for start, stop in zip([0, *cuts], [*cuts, STEPS], strict=True):
+            model = workload.model()
+            optimizer = torch.optim.SGD(model.parameters(), lr=workload.eta)
+            averaging = PeriodicAveraging(
+                model,
+                optimizer,
+                schedule=AdaComm(tau_0=8, interval_s=6.0, gamma=0.6),
+                operator=ErrorFeedback(TopK(k=3)),
+                block_momentum=0.3,
+                clock=SimulatedClock(runtime, m=place.size, key=Key(2)),
+            )
+            if saved is not None:
+                model.load_state_dict(saved["model"])
+                averaging.load_state_dict(saved["averaging"])
+            for k in range(start, stop):
+                local_step(workload, model, optimizer, k, place.rank)
+                averaging.step(10.0 / (1 + k) + place.rank)
+                taus.append(averaging.tau)
+            buffer = io.BytesIO()
+            torch.save({"model": model.state_dict(), "averaging": averaging.state_dict()}, buffer)
+            saved = torch.load(io.BytesIO(buffer.getvalue()), weights_only=True)
+            events = averaging.clock.events
+        return flat(averaging.parameters), averaging.anchor, taus, events
+
+    def work(place):
+        return run(place, []), run(place, [11, 12, 25])
+
+    for straight, resumed in in_ranks(work, processes=2):
+        for one, other in zip(straight, resumed, strict=True):
+            np.testing.assert_equal(one, other)
+        assert len(set(straight[2])) >= 3
+
+
+# -- the rest of the interface -----------------------------------------------------------------------------
+def test_a_process_group_averages_among_its_own_ranks():
+    def work(place):
+        group = dist.new_group([0, 2])
+        model = point(float(place.rank), 5.0)
+        if place.rank == 1:
+            return model.x
+        averaging = PeriodicAveraging(model, schedule=1, process_group=group)
+        with torch.no_grad():
+            model.x += place.rank
+        averaging.step()
+        return model.x
+
+    reports = in_ranks(work, processes=3)
+
+    np.testing.assert_array_equal(reports, [[1.0, 6.0], [1.0, 5.0], [1.0, 6.0]])
+
+
+def test_models_kept_apart_by_gossip_can_be_united_at_the_end():
+    def work(place):
+        model = torch.nn.BatchNorm1d(1)
+        averaging = PeriodicAveraging(model, schedule=4, mixing=ring(4))
+        with torch.no_grad():
+            model.weight += place.rank
+            model.running_mean += 4 * place.rank
+        averaging.unite()
+        return model.weight, model.running_mean, averaging.anchor
+
+    for weight, mean, anchor in in_ranks(work, processes=4):
+        assert (weight.tolist(), mean.tolist(), anchor.tolist()) == ([2.5], [6.0], [2.5, 0.0])
+
+
+def test_sampled_clients_know_when_to_idle():
+    mode = Sampled(1, Key(9))
+
+    def work(place):
+        model = point(0.0)
+        averaging = PeriodicAveraging(model, schedule=1, mixing=mode, operator=Identity())
+        taken = []
+        for turn in range(6):
+            taken.append(averaging.takes_part)
+            with torch.no_grad():
+                model.x += 2.0**turn if averaging.takes_part else float("nan")  # what the idle ones do is lost
+            averaging.step()
+        return taken, model.x
+
+    reports = in_ranks(work, processes=3)
+
+    for turn in range(6):
+        assert [report[0][turn] for report in reports] == [rank in mode.members(turn, 3) for rank in range(3)]
+    assert [report[1].item() for report in reports] == [63.0] * 3
