@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from operators import BlockInteger, CorruptMessage, Key
-from operators.random import bits32_numpy, words_from
+from operators.random import words_from
 
 INSTANCES = [*BlockInteger.examples(), BlockInteger(4, 1), BlockInteger(8, 7, "stochastic")]
 
@@ -23,14 +23,14 @@ def oracle(x, operator, words, float_field):
             u = int(word) / 2**32 if operator.rounding == "stochastic" else 0.5
             level = math.floor(most * abs(v) / m + u) if m else 0
             level = -level if v < 0 else level
-            body += f"{level % 2**operator.width:0{operator.width}b}"
+            body += f"{level + most:0{operator.width}b}"
             decoded.append(float(np.float32(m / most * level)))
     return head + body, decoded
 
 
 @pytest.mark.parametrize("operator", INSTANCES, ids=repr)
-def test_payload_and_values_equal_the_oracle(operator, vectors, d, key, bitstring, float_field):
-    words = bits32_numpy(key, d)
+def test_payload_and_values_equal_the_oracle(operator, vectors, d, key, bitstring, float_field, words_of):
+    words = words_of(key, d)
     for x in vectors:
         message = operator.encode(x, key=key)
         text, decoded = oracle(x, operator, words, float_field)
@@ -72,14 +72,13 @@ def test_published_constants():
 
 @pytest.mark.parametrize("width", [4, 8])
 def test_largest_magnitude_is_exact_and_never_wraps(width, key):
-    """All words at their largest, magnitudes one unit apart: the pattern of -L - 1 never appears."""
+    """All words at their largest, magnitudes one unit apart: no field exceeds 2 L."""
     x = np.array([1, -1, 1 - 2.0**-24, 2.0**-24 - 1], np.float32)
     for scale in np.float32(1) + np.arange(200, dtype=np.float32) * np.float32(2.0**-20):
         with words_from(lambda key, n, start: np.full(n, 2**32 - 1, np.uint32)):
             message = BlockInteger(width, 64, "stochastic").encode(x * scale, key=key)
-        levels = message.payload[4:].numpy().view(np.int8)
-        levels = levels if width == 8 else np.r_[levels >> 4, (levels << 4) >> 4]
-        most = 2 ** (width - 1) - 1
+        fields, most = message.payload[4:].numpy(), 2 ** (width - 1) - 1
+        levels = (fields if width == 8 else np.r_[fields >> 4, fields & 15]).astype(int) - most
         assert sorted(levels.tolist()) == [-most, -most, most, most]
         assert np.abs(BlockInteger(width)(x[:2] * scale, key=key)).tolist() == [scale, scale]
 
@@ -98,15 +97,15 @@ def test_meaningless_parameters_are_refused(arguments):
 @pytest.mark.parametrize(
     ("scale", "tail"),
     [
-        (1.0, "0111"),  # cut off
-        (1.0, "0111" + "0000" + "0"),
-        (1.0, "0111" + "1000"),  # -8
-        (1.0, "0110" + "0000"),  # the largest is missing
-        (0.0, "0111" + "0000"),
-        (-1.0, "0111" + "0000"),
-        (-0.0, "0000" + "0000"),
-        (math.inf, "0111" + "0000"),
-        (math.nan, "0111" + "0000"),
+        (1.0, "1110"),  # cut off
+        (1.0, "1110" + "0111" + "0"),
+        (1.0, "1110" + "1111"),  # 8
+        (1.0, "1101" + "0111"),  # the largest is missing
+        (0.0, "1110" + "0111"),
+        (-1.0, "1110" + "0111"),
+        (-0.0, "0111" + "0111"),
+        (math.inf, "1110" + "0111"),
+        (math.nan, "1110" + "0111"),
     ],
 )
 def test_payload_that_nobody_sends_is_refused(scale, tail, message_of, float_field):

@@ -52,12 +52,16 @@ def _tiles(x, rates, out, d, step, most, k0, k1, WIDTH: tl.constexpr, GROUPS: tl
 
 @triton.jit(do_not_specialize=["start", "d", "step", "most", "k0", "k1"])
 def _rest(  # type: ignore[no-untyped-def]
-    x, rates, words, out, start, d, step, most, k0, k1, WIDTH: tl.constexpr, GROUPS: tl.constexpr, OWN: tl.constexpr
+    x, rates, words, out, start, d, step, most, k0, k1, WIDTH: tl.constexpr, GROUPS: tl.constexpr, STRIDE: tl.constexpr
 ):
-    """Coordinates from ``start`` (a multiple of 8) on, one word each: of the stream in order, or supplied."""
+    """Coordinates from ``start`` (a multiple of 8) on, one word each: of the stream in order (STRIDE -1), supplied, or one for all."""
     group = start // 8 + tl.program_id(0).to(tl.int64) * GROUPS + tl.arange(0, GROUPS)
     at = group[:, None] * 8 + tl.arange(0, 8)[None, :]
-    w = word(at, k0, k1) if OWN else tl.load(words + at, mask=at < d, other=0).to(tl.uint32, bitcast=True)
+    w = (
+        word(at, k0, k1)
+        if STRIDE < 0
+        else tl.load(words + at * STRIDE, mask=at < d, other=0).to(tl.uint32, bitcast=True)
+    )
     emit(out, group, rounded(x, rates, at, d, step, w), d, most, WIDTH)
 
 
@@ -84,8 +88,9 @@ def launch(
         _tiles[(start // (32 * GROUPS),)](x, rates, out, d, step, most, k0, k1, **fixed)
     if start < d:
         words = x if stream.words is None else stream.words
+        stride = -1 if stream.words is None else int(words.numel() > 1)
         grid = (triton.cdiv(d - start, 8 * GROUPS),)
-        _rest[grid](x, rates, words, out, start, d, step, most, k0, k1, OWN=stream.words is None, **fixed)
+        _rest[grid](x, rates, words, out, start, d, step, most, k0, k1, STRIDE=stride, **fixed)
 
 
 def signed(x: torch.Tensor, step: int, rates: torch.Tensor, stream: Stream) -> torch.Tensor:

@@ -36,9 +36,15 @@ class Stream:
     """What a kernel that rounds n coordinates draws from.
 
     k0, k1 : the 64-bit Philox key, two 32-bit halves.
-    words : None, or all words in the order of the coordinates, int32 patterns, shape (n,), to be used instead.
+    words : None, or words to be used instead, int32 patterns on the vector's device: one for each coordinate in
+        order, shape (n,), or one for all of them, shape (1,).
     """
 
     k0: int
     k1: int
     words: torch.Tensor | None = None
+
+
+def to_nearest(device: torch.device) -> Stream:
+    """The word 2^31 for every coordinate: stochastic rounding becomes rounding to nearest, halves away from zero."""
+    return Stream(0, 0, torch.tensor([-(1 << 31)], dtype=torch.int32, device=device))

@@ -67,9 +67,11 @@ def fill_stream(out, start, k0, k1):  # type: ignore[no-untyped-def]  # pragma: 
 def fill_tile(words, at, n, k0, k1, supplied):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """The words of coordinates at .. at + n - 1, n <= 4096 and ``at`` a multiple of 4096, into ``words``.
 
-    supplied : empty, or all words of the vector in the order of the coordinates, to be used instead.
+    supplied : empty, or words to be used instead: one for all coordinates, or one for each in their order.
     """
-    if supplied.size > 0:
+    if supplied.size == 1:
+        words[:n] = supplied[0]
+    elif supplied.size > 0:
         words[:n] = supplied[at : at + n]
     elif n == TILE:
         fill_planes(words, at >> 2, PLANE, k0, k1)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from operators import Key
 from operators.kernels import fields, levels, norms
-from operators.kernels.philox import Stream
+from operators.kernels.philox import Stream, to_nearest
 from operators.random import stream, words_from
 
 from .equality import FEW, OTHERS, assert_equal, keys, run, vectors
@@ -24,9 +24,11 @@ def rates_of(x, step, most):
 
 @pytest.mark.parametrize("other", OTHERS)
 @FEW
-@given(vectors(), st.sampled_from([64, 100, 5000]), st.sampled_from(MOST), keys, st.booleans())
-def test_back_ends_agree(other, x, step, most, key, supplied):
-    words = torch.arange(x.numel(), dtype=torch.int32) * 987654321 if supplied else None
+@given(vectors(), st.sampled_from([64, 100, 5000]), st.sampled_from(MOST), keys, st.sampled_from(["own", "one", "all"]))
+def test_back_ends_agree(other, x, step, most, key, source):
+    words = {"own": None, "one": torch.tensor([-(1 << 31)], dtype=torch.int32)}.get(
+        source, torch.arange(x.numel(), dtype=torch.int32) * 987654321
+    )
     rates, source = rates_of(x, step, most), Stream(*key, words)
     assert_equal(run("cpu", levels.signed, x, step, rates, source), run(other, levels.signed, x, step, rates, source))
     arguments = (x, step, rates, most, source)
@@ -73,6 +75,12 @@ def test_mean_over_all_words_of_eight_bits_is_the_coordinate():
         with words_from(lambda key, n, start, w=high << 24: np.full(n, w, np.uint32)):
             total += levels.signed(x, x.numel(), torch.ones(1, dtype=torch.float64), stream(Key(0), x.numel()))
     assert (total == (256 * x).long()).all()
+
+
+def test_to_nearest_rounds_halves_away_from_zero():
+    x = torch.tensor([0.4, 0.5, -0.5, 1.49, -1.5, 2.0])
+    ones = torch.ones(1, dtype=torch.float64)
+    assert levels.signed(x, 6, ones, to_nearest(x.device)).tolist() == [0, 1, -1, 1, -2, 2]
 
 
 @pytest.mark.parametrize("backend", ["cpu", *OTHERS])
