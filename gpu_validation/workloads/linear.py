@@ -114,11 +114,22 @@ class LinearModel(Supervised):
         """The infimum over x of the smallest eigenvalue of the Hessian."""
         return self.decay
 
-    def _heterogeneity(self) -> float:
-        assert self.split is not None
-        x, m, n = self.optimum().x, self.split.workers, len(self.data().train)
+    def shares(self) -> list[tuple[np.ndarray, float]]:
+        """The samples of every worker, and the weight of their mean loss in its objective."""
+        if self.split is None:
+            return [(self.shard(None), 1.0)]
+        m, n = self.split.workers, len(self.data().train)
         parts = [self.shard(i) for i in range(m)]
-        own = [len(p) * m / n * self.derivatives(x, p)[0] + self.decay * x for p in parts]
+        return [(part, len(part) * m / n) for part in parts]
+
+    def local_smoothness(self) -> float:
+        """The largest L of any worker's own objective."""
+        A = self.features()
+        return max(w * self.curvature() * top_eigenvalue(A[part]) for part, w in self.shares()) + self.decay
+
+    def _heterogeneity(self) -> float:
+        x = self.optimum().x
+        own = [w * self.derivatives(x, part)[0] + self.decay * x for part, w in self.shares()]
         return float(np.mean([g @ g for g in own]))
 
 
