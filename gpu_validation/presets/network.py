@@ -80,6 +80,7 @@ class OwnNetwork(Study):
                 "method": network.description,
                 "refusals": list(network.refusals),
                 "late_max_s": None if switched is None else switched.late_max_s,
+                "bytes_from_to": None if switched is None else switched.bytes.tolist(),
                 "records": records,
             }
 

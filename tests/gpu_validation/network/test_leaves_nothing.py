@@ -50,6 +50,9 @@ def a_long_run(method):
 
         def work(place, emit):
             emit(os.getpid())
+            time.sleep(0.2)  # until it is said
+            if place.rank == 1:
+                os.kill(os.getpid(), signal.SIGSTOP)  # a stopped rank must not stay either
             time.sleep(60)
 
         with Network(2, delay_s=1e-3, methods=(method,)) as network:
@@ -73,6 +76,7 @@ def test_when_the_parent_is_killed_ranks_and_switch_end(some_method, how, made):
         inside = run["processes"]
         made.extend(run["namespaces"])
         assert all(alive(process) for process in inside)
+        time.sleep(0.3)  # until one of them has stopped itself
         for number in how:
             os.kill(parent, number)
         os.waitpid(parent, 0)
