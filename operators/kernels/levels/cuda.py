@@ -54,7 +54,7 @@ def _tiles(x, rates, out, d, step, most, k0, k1, WIDTH: tl.constexpr, GROUPS: tl
 def _rest(  # type: ignore[no-untyped-def]
     x, rates, words, out, start, d, step, most, k0, k1, WIDTH: tl.constexpr, GROUPS: tl.constexpr, STRIDE: tl.constexpr
 ):
-    """Coordinates from ``start`` (a multiple of 8) on, one word each: of the stream in order (STRIDE -1), supplied, or one for all."""
+    """Coordinates from ``start`` (a multiple of 8) on, one word each, ``words[STRIDE i]``; -1: the stream's."""
     group = start // 8 + tl.program_id(0).to(tl.int64) * GROUPS + tl.arange(0, GROUPS)
     at = group[:, None] * 8 + tl.arange(0, 8)[None, :]
     w = (
