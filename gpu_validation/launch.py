@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import datetime
+import importlib
 import logging
 import multiprocessing.connection
 import os
@@ -86,6 +87,7 @@ def run_ranks(
         raise ValueError(
             f"the network has {len(network.ports)} ports for processes = {processes}: enter one of that size"
         )
+    importlib.import_module("torch._dynamo")  # any optimizer does: seconds of CPU, here once and not in every rank
     inbox: Any = mp.get_context("fork").Queue()
     with tempfile.TemporaryDirectory(prefix="ratedist-") as folder:
         start = _Start(work, processes, folder, inbox, network.ports if network else None, scheduling, os.getpid())
