@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import sympy as sp
@@ -51,10 +52,8 @@ def enclose(expression: sp.Expr, at: Mapping[sp.Symbol, Fraction], *, bits: int 
     """
     import flint
 
-    symbolic = {symbol: sp.Rational(v.numerator, v.denominator) for symbol, v in at.items()}
-    plain = expression.subs(symbolic) if not expression.has(sp.Function, sp.Max, sp.Min, sp.Piecewise) else None
-    if isinstance(plain, sp.Rational):
-        value = Fraction(int(plain.p), int(plain.q))
+    value = _exact_value(expression, at)
+    if value is not None:
         return Interval.outwards(value, value)
     precision = START_PRECISION
     while True:
@@ -65,8 +64,34 @@ def enclose(expression: sp.Expr, at: Mapping[sp.Symbol, Fraction], *, bits: int 
         if precision >= MAX_PRECISION:
             if ball.is_finite():
                 return ball_interval(ball)  # an exact zero, for instance: absolutely narrow, relatively not
-            raise NotCertifiable(f"no finite enclosure of {expression} with {MAX_PRECISION} bits at {symbolic}")
+            raise NotCertifiable(f"no finite enclosure of {expression} with {MAX_PRECISION} bits at {dict(at)}")
         precision *= 2
+
+
+def _exact_value(expression: sp.Expr, at: Mapping[sp.Symbol, Fraction]) -> Fraction | None:
+    """The value of a rational function with rational constants; None for other expressions and at poles."""
+    compiled = _quotient(expression)
+    if compiled is None:
+        return None
+    symbols, numerator, denominator = compiled
+    values = [at[symbol] for symbol in symbols]
+    below = Fraction(denominator(*values))
+    return Fraction(numerator(*values)) / below if below else None
+
+
+@lru_cache(maxsize=512)
+def _quotient(expression: sp.Expr) -> tuple[list[sp.Symbol], Callable[..., Any], Callable[..., Any]] | None:
+    """Symbols, numerator and denominator as polynomials with integer coefficients, exact on Fractions."""
+    if expression.has(sp.Float) or not expression.is_rational_function():
+        return None
+    parts = sp.fraction(sp.together(expression))
+    if any(part.has(sp.Rational) and not all(n.is_Integer for n in part.atoms(sp.Number)) for part in parts):
+        return None
+    if any(not part.is_polynomial() for part in parts):
+        return None
+    symbols = sorted(expression.free_symbols, key=lambda symbol: symbol.name)
+    above, below = (sp.lambdify(symbols, part, modules=[{}]) for part in parts)
+    return symbols, above, below
 
 
 def ball_interval(ball: Any) -> Interval:
@@ -134,22 +159,27 @@ def holds_exactly(relation: sp.Basic, at: Mapping[sp.Symbol, Fraction]) -> bool:
         return all(holds_exactly(part, at) for part in relation.args)
     if isinstance(relation, sp.Or):
         return any(holds_exactly(part, at) for part in relation.args)
-    symbolic = {symbol: sp.Rational(v.numerator, v.denominator) for symbol, v in at.items()}
     difference = relation.lhs - relation.rhs
-    if difference.is_polynomial() or difference.is_rational_function():
-        sign = sp.sign(difference.subs(symbolic))
+    value = _exact_value(difference, at)
+    if value is not None:
+        sign = (value > 0) - (value < 0)
     else:
         precision = START_PRECISION
         with flint.ctx.workprec(precision):
             ball = _walk(difference, at)
         while not (ball > 0 or ball < 0):
             if precision >= MAX_PRECISION:
-                raise NotCertifiable(f"cannot decide {relation} at {symbolic}")
+                raise NotCertifiable(f"cannot decide {relation} at {dict(at)}")
             precision *= 2
             with flint.ctx.workprec(precision):
                 ball = _walk(difference, at)
-        sign = sp.Integer(1 if ball > 0 else -1)
-    return bool(relation.func(sign, 0))
+        sign = 1 if ball > 0 else -1
+    return _sign_meets(relation.func, sign)
+
+
+@lru_cache(maxsize=32)
+def _sign_meets(relation: type, sign: int) -> bool:
+    return bool(relation(sp.Integer(sign), 0))
 
 
 def _polygamma(order: Any, argument: Any) -> Any:
