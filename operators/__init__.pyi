@@ -27,6 +27,7 @@ from .compressors.qsgd import QSGD as QSGD
 from .compressors.quic_fl import QUICFL as QUICFL
 from .compressors.random_k import RandomK as RandomK
 from .compressors.randomised_sparse_dithering import RandomisedSparseDithering as RandomisedSparseDithering
+from .compressors.rotated_k_level import RotatedKLevel as RotatedKLevel
 from .compressors.scaled_random_k import ScaledRandomK as ScaledRandomK
 from .compressors.scaled_sign import ScaledSign as ScaledSign
 from .compressors.sign_sgd import SignSGD as SignSGD

@@ -58,6 +58,7 @@ def stochastic_grid(bits: int) -> Grid:
     return grid_of(bits, levels, levels)
 
 
+@lru_cache(maxsize=256)
 def mean_variance(bits: int, d: int) -> float:
     """Mean variance of a coordinate of a uniform vector on the sphere of radius sqrt(d)."""
     c = np.array(positive_levels(bits))
