@@ -12,6 +12,7 @@ from bounds.claims import NoClaim
 
 from ..bitstream import BitReader, pack
 from ..kernels import rice, selection
+from ..kernels.backend import zeros
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
@@ -78,7 +79,7 @@ class HardThreshold(DeviceOperator):
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         most = kept(self.most, None, d)
-        reader, out = BitReader(payload.cpu().numpy(), bits), torch.zeros(d, device=payload.device)
+        reader, out = BitReader(payload.cpu().numpy(), bits), zeros(d, payload.device)
         k = reader.read(most.bit_length())
         if k > most:
             raise CorruptMessage(f"{k} entries are announced; at most {most} are sent")

@@ -13,6 +13,7 @@ import torch
 from bounds.claims import StrictlyContractive
 
 from ..kernels import rice, selection
+from ..kernels.backend import zeros
 from ..key import Key
 from ..operator import DeviceOperator, Size
 
@@ -85,6 +86,6 @@ class TopK(DeviceOperator):
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         index, values = rice.unpack(payload, bits, kept(self.fraction, self.k, d), d)
-        out = torch.zeros(d, device=payload.device)
+        out = zeros(d, payload.device)
         out[index] = values
         return out

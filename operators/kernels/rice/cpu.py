@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import torch
 
-from ...bitstream import flush, padded, put, read_field, window
+from ...bitstream import FIELDS, flush, padded, put, put_many, read_field, window
 from ...message import CorruptMessage
 
 PARAMETER_BITS, VALUE_BITS, MOST = 5, 32, 31
@@ -43,20 +43,45 @@ def best_parameter(gaps, span):  # type: ignore[no-untyped-def]  # pragma: no co
 
 
 @numba.njit(cache=True, nogil=True)
-def _write(head, head_bits, gaps, r, patterns, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    state = put(out, (np.uint64(0), 0, 0), head, head_bits)
-    if gaps.size:
-        state = put(out, state, r, PARAMETER_BITS)
-    low = (1 << r) - 1
-    for i in range(gaps.size):
+def _gap_fields(gaps, start, r, values, widths):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Fields of the gaps from ``start`` on, as many as fit: (how many, next gap).  No gap has half of them."""
+    m, low, i = 0, np.int64((1 << r) - 1), start
+    while i < gaps.size and m + 2 + (gaps[i] >> r) // 32 <= FIELDS:
         ones = gaps[i] >> r
         while ones >= 32:
+            values[m], widths[m] = np.uint64(0xFFFFFFFF), 32
+            m, ones = m + 1, ones - 32
+        values[m], widths[m] = np.uint64((2 << ones) - 2), ones + 1
+        values[m + 1], widths[m + 1] = np.uint64(gaps[i] & low), r
+        m, i = m + 2, i + 1
+    return m, i
+
+
+@numba.njit(cache=True, nogil=True)
+def _write(head, head_bits, gaps, r, patterns, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    state = put(out, (np.uint64(0), 0, 0), head, head_bits)
+    values, widths = np.empty(FIELDS, np.uint64), np.empty(FIELDS, np.int64)
+    if gaps.size:
+        state = put(out, state, r, PARAMETER_BITS)
+    i = 0
+    while i < gaps.size:
+        ones = gaps[i] >> r
+        while ones >= 32 * (FIELDS - 2):  # a quotient that fills a buffer by itself
             state = put(out, state, 0xFFFFFFFF, 32)
             ones -= 32
-        state = put(out, state, (2 << ones) - 2, ones + 1)
-        state = put(out, state, gaps[i] & low, r)
-    for i in range(patterns.size):
-        state = put(out, state, patterns[i], VALUE_BITS)
+        if ones < gaps[i] >> r:
+            rest = np.array([(ones << r) | (gaps[i] & ((1 << r) - 1))])
+            m, _ = _gap_fields(rest, 0, r, values, widths)
+            i += 1
+        else:
+            m, i = _gap_fields(gaps, i, r, values, widths)
+        state = put_many(out, state, values, widths, m)
+    widths[:] = VALUE_BITS
+    for start in range(0, patterns.size, FIELDS):
+        m = min(FIELDS, patterns.size - start)
+        for j in range(m):
+            values[j] = patterns[start + j]
+        state = put_many(out, state, values, widths, m)
     flush(out, state)
 
 

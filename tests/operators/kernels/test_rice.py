@@ -48,6 +48,17 @@ def test_parameter_is_the_least_of_the_best(seed):
     assert reference.best_parameter(torch.from_numpy(gaps)) == costs.index(min(costs))
 
 
+@pytest.mark.parametrize("gaps", [[10**6, 3], [3, 10**6, 0], [32 * 4094 - 1, 0], [32 * 4094, 5, 5], [32 * 4094 + 31]])
+def test_quotients_as_long_as_a_buffer_are_written_whole(gaps):
+    """Many gaps of 0 keep the parameter at 0."""
+    steps = np.array([*gaps, *[0] * 200_000, *gaps])
+    index = torch.from_numpy(np.cumsum(steps + 1) - 1)
+    values, d = torch.ones(index.numel()), int(index[-1]) + 2
+    payload, bits = rice.pack(index, values, d)
+    assert_equal(run("reference", rice.pack, index, values, d), (payload, bits))
+    assert_equal(rice.unpack(payload, bits, index.numel(), d), (index, values))
+
+
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
 def test_shorter_and_longer_messages_are_refused(backend):
     index, values = torch.tensor([2, 3, 90]), torch.tensor([1.0, -2.0, 3.0])
