@@ -66,7 +66,8 @@ class _Stated:
         """One line: the number, its interval, its theorem, and what to do."""
         s = self.statement
         source = ", ".join(part for part in (s.theorem, s.status, s.reference) if part)
-        return f"{s.quantity}: {SIDES[s.side]} {self._shown()} ({self._interval_text()}; {source}).  {s.advice}".strip()
+        head = f"{s.quantity[:1].upper()}{s.quantity[1:]}: {SIDES[s.side]} {self._shown()}"
+        return f"{head} ({self._interval_text()}; {source}).  {s.advice}".strip()
 
     def _shown(self) -> str:
         raise NotImplementedError
@@ -131,7 +132,7 @@ class Quantity(_Stated, float):
         return numbers | plain(self.statement) | {"explanation": self.explain()}
 
     def _shown(self) -> str:
-        return f"{number_text(float(self))} {unit_text(self.unit)}".strip()
+        return f"{number_text(float(self))} {unit_text(self.unit, float(self))}".strip()
 
     def _interval_text(self) -> str:
         ends = f"[{self.lo!r}, {self.hi!r}]"
@@ -236,8 +237,10 @@ class Quantities(_Stated, NDArrayOperatorsMixin):
         return f"Quantities({np.array2string(self.values, threshold=8)} {unit_text(self.unit)}, {self.theorem})"
 
 
-def unit_text(unit: str) -> str:
-    """The unit as it is shown after a number: nothing for pure numbers."""
+def unit_text(unit: str, value: float = 2.0) -> str:
+    """The unit as it is shown after a number: nothing for pure numbers, a plural for what is counted."""
+    if unit in ("bit", "step", "round") and value != 1:
+        return f"{unit}s"
     return "" if unit == "1" else unit
 
 

@@ -42,7 +42,7 @@ def bits_lower_bound(*, d: Any, omega: Any = None, alpha: Any = None) -> Any:
 
     >>> import ratedist as rd
     >>> rd.bits_lower_bound(d=1e9, omega=1.0)
-    Quantity(500 000 000 bit, certified in [499999999.99999994, 500000000.00000006], unbiased_bits)
+    Quantity(500 000 000 bits, certified in [499999999.99999994, 500000000.00000006], unbiased_bits)
     """
     if (omega is None) == (alpha is None):
         raise ValueError(f"give exactly one of omega and alpha; got omega = {omega}, alpha = {alpha}: drop one")
@@ -213,7 +213,7 @@ def certify(theorem: str, **at: Any) -> Any:
 
     >>> import ratedist as rd
     >>> rd.certify("worst_case_bits", d=10**12, alpha="0.3")
-    Quantity(8.68482797e+11 bit, certified in [868482797103.2346, 868482797103.2347], worst_case_bits)
+    Quantity(8.68482797e+11 bits, certified in [868482797103.2346, 868482797103.2347], worst_case_bits)
     """
     bound = catalogue_bound(theorem)
     wanted = {symbol.name for symbol in bound.parameters}

@@ -50,7 +50,8 @@ def operator_of(given: str | Operator) -> Operator:
 class Entry:
     """One compressor of the catalogue at one dimension.
 
-    operator : an example specification.  fields : its parameters with their defaults.  claim : in words.
+    operator : an example specification.  fields : its parameters with their defaults.  claim : in words; kind :
+    "unbiased", "contractive" or "none", with its constant (omega or alpha).
     bits : of one message, at most on average; None if unknown.  limit : bits that its class needs at its constant.
     randomness : "none", "private" or "shared".  summary : first line of its documentation.
     """
@@ -58,6 +59,8 @@ class Entry:
     operator: str
     fields: str
     claim: str
+    kind: str
+    constant: float | None
     bits: float | None
     limit: float | None
     randomness: str
@@ -126,13 +129,15 @@ def _entry(operator: Operator, d: int) -> Entry:
     parameters = ", ".join(f"{f.name}={getattr(operator, f.name)}" for f in fields(operator))  # type: ignore[arg-type]
     summary = (type(operator).__doc__ or "").partition("\n")[0]
     return Entry(
-        specification(operator),
-        parameters,
-        claim_text(claim),
-        known,
-        class_limit(claim, d),
-        operator.randomness,
-        summary,
+        operator=specification(operator),
+        fields=parameters,
+        claim=claim_text(claim),
+        kind="none" if isinstance(claim, NoClaim) else "unbiased" if isinstance(claim, Unbiased) else "contractive",
+        constant=None if isinstance(claim, NoClaim) else claim.omega if isinstance(claim, Unbiased) else claim.alpha,
+        bits=known,
+        limit=class_limit(claim, d),
+        randomness=operator.randomness,
+        summary=summary,
     )
 
 

@@ -85,7 +85,7 @@ class Ranking:
         after = next((c for c in self.ranking[1:] if c.feasible), None)
         lead = f", {after.relative_cost:.3g} times cheaper than {after.operator}" if after else ""
         steps = f", averaging every {first.tau} steps at eta = {first.eta:.3g}" if first.eta is not None else ""
-        return f"Use {first.operator}{steps}: {number_text(first.seconds)} s{lead} ({first.reason})"
+        return f"Use {first.operator}{steps}: {first.seconds:.4g} s{lead} ({first.reason})"
 
     def to_dict(self) -> dict[str, Any]:
         """The ranking as plain values."""

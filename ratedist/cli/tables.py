@@ -56,7 +56,7 @@ def quantity(result: Any) -> Any:
             numbers = (float(one), one.lo, one.hi)
             table.add_row(*(one.statement.at[name] for name in names), *(repr(value) for value in numbers))
         return Group(escape(s.quantity), table, _facts(_source(result)))
-    shown = f"{SIDES[s.side]} {number_text(float(result))} {unit_text(s.unit)}".strip()
+    shown = f"{SIDES[s.side]} {number_text(float(result))} {unit_text(s.unit, float(result))}".strip()
     rows = {"value": shown, "certified": f"[{result.lo!r}, {result.hi!r}]"}
     return Group(escape(s.quantity), _facts(rows | _source(result)))
 

@@ -37,9 +37,9 @@ def test_a_result_carries_its_evidence():
     assert found.latex().startswith(r"b \ge")
     line = found.explain()
     assert "\n" not in line
-    for part in ("at least 500 bit", "certified in", "unbiased_bits", "proved", "2002.08958", "0.5 bits a coordinate"):
+    for part in ("at least 500 bits", "certified in", "unbiased_bits", "proved", "2002.08958", "0.5 bits a coordinate"):
         assert part in line
-    assert repr(found) == f"Quantity(500 bit, certified in [{found.lo!r}, {found.hi!r}], unbiased_bits)"
+    assert repr(found) == f"Quantity(500 bits, certified in [{found.lo!r}, {found.hi!r}], unbiased_bits)"
     assert "<table>" in found._repr_html_()
 
 

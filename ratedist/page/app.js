@@ -1,0 +1,194 @@
+// Asks the server whenever a field changes, and shows its numbers, curves and reasons.
+
+import { draw } from "./chart.js";
+import { build, DEFAULTS, fromAddress, read, toAddress, write } from "./state.js";
+
+const PAUSE_MS = 120;
+const CURVE_POINTS = 41;
+const TIME_POINTS = 15;
+const DENSE_BITS = 32;
+const charts = new Map();
+const catalogue = { asked: null, operators: [] };
+let pending = null;
+let timer = 0;
+
+const part = (id, selector) => document.querySelector(`#${id} ${selector}`);
+
+async function ask(path, body, signal) {
+  const response = await fetch(`v1/${path}`, body === undefined ? { signal } : {
+    method: "POST", signal, headers: { "content-type": "application/json" }, body: JSON.stringify(body),
+  });
+  const found = await response.json();
+  if (!response.ok) throw Object.assign(new Error(found.detail[0].msg), { status: response.status });
+  return found;
+}
+
+function spread(low, high, points) {
+  return Array.from({ length: points }, (_, i) => Number((low * (high / low) ** (i / (points - 1))).toPrecision(6)));
+}
+
+function text(value) {
+  const number = Number(value);
+  if (Number.isInteger(number) && Math.abs(number) < 1e15) return number.toLocaleString("en").replaceAll(",", " ");
+  return String(Number(number.toPrecision(6)));
+}
+
+function cluster(v) {
+  const names = ["workers", "bandwidth_bit_per_s", "latency_s", "step_s", "compute"];
+  return Object.fromEntries(names.map((name) => [name, v[name]]));
+}
+
+async function catalogueAt(d) {
+  if (catalogue.asked !== d) {
+    Object.assign(catalogue, await ask(`operators?d=${encodeURIComponent(d)}`), { asked: d });
+  }
+  return catalogue.operators;
+}
+
+function plot(id, content) {
+  charts.set(id, content);
+  draw(part(id, ".chart"), content);
+}
+
+async function showBits(v, signal) {
+  const level = v.kind;
+  const found = await ask("bits", { d: v.d, [level]: v[level] }, signal);
+  part("bits", ".value").textContent = `${text(found.value)} bits`;
+  part("bits", ".explanation").textContent = found.explanation;
+  const d = Number(v.d);
+  const grid = level === "omega" ? spread(1e-3, 1e4, CURVE_POINTS) : spread(1e-4, 0.99, CURVE_POINTS);
+  const [curve, operators] = await Promise.all([ask("bits", { d: v.d, [level]: grid }, signal), catalogueAt(v.d)]);
+  const kind = level === "omega" ? "unbiased" : "contractive";
+  const dots = operators
+    .filter((o) => o.kind === kind && o.bits && o.constant >= grid[0] && o.constant <= grid.at(-1))
+    .map((o) => ({ name: o.operator.replace(/(\.\d{3})\d+/, "$1"), x: o.constant, y: o.bits / d }));
+  const letter = level === "omega" ? "ω" : "α";
+  plot("bits", {
+    x: `distortion ${letter}`, y: "bits a coordinate", dots, here: [Number(v[level]), found.value / d],
+    series: [{ name: "limit", kind: "s0", best: true, points: grid.map((x, i) => [x, curve.value[i] / d]) }],
+    summary: `At ${letter} = ${v[level]} the limit is ${(found.value / d).toPrecision(3)} bits a coordinate; `
+      + `${dots.length} operators of the catalogue are marked.`,
+  });
+}
+
+async function showTau(v, signal) {
+  const bits = Number(v.d) > 0 ? DENSE_BITS * Number(v.d) : v.d;
+  const problem = { L: v.L, sigma2: v.sigma2, eta: v.eta, gap: v.gap, cluster: cluster(v), bits };
+  const found = await ask("tau", { ...problem, time_s: v.time_s }, signal);
+  part("tau", ".value").textContent = `τ* = ${text(found.tau)}`;
+  part("tau", ".explanation").textContent = found.explanation;
+  const T = Number(v.time_s);
+  const cap = found.cap ?? 0;
+  const wanted = [1, Math.round(found.tau / 4), found.tau, found.sharp ?? 0, 4 * found.tau];
+  const taus = [...new Set(wanted.filter((t) => t >= 1 && t <= cap))].sort((a, b) => a - b);
+  const grid = spread(T / 30, T * 30, TIME_POINTS);
+  const curves = await Promise.all(taus.map((tau) => ask("error", { ...problem, tau, time_s: grid }, signal).catch(quiet)));
+  const series = taus.map((tau, i) => ({
+    name: tau === found.tau ? `τ* = ${tau}` : `τ = ${tau}`, kind: `s${i % 5}`, best: tau === found.tau,
+    points: curves[i] ? grid.map((t, k) => [t, curves[i].value[k]]) : [],
+  })).filter((s) => s.points.length);
+  const at = taus.indexOf(found.tau);
+  const here = curves[at] ? [T, curves[at].value[(TIME_POINTS - 1) / 2]] : undefined;
+  part("tau", "figure").hidden = !series.length;
+  if (series.length) {
+    plot("tau", {
+      x: "seconds of wall-clock", y: "error, at most", series: [...series].sort((a, b) => b.best - a.best), here,
+      summary: `Error against time for tau = ${taus.join(", ")}; the heavy line is tau = ${found.tau}.`,
+    });
+  }
+}
+
+function quiet(error) {
+  if (error.status !== 422) throw error;
+  return null; // a curve that no theorem covers is left out
+}
+
+async function showPlan(v, signal) {
+  const asked = v.operators.split(/[\s;]+|,(?=\s|[a-z_0-9]+(?::|,|$|\s))/).filter(Boolean);
+  const request = { d: v.d, cluster: cluster(v), operators: asked, target: v.target };
+  const constants = v.problem === "smooth" ? { L: v.L, sigma2: v.sigma2, gap: v.gap } : { condition: v.condition };
+  const found = await ask("plan", { ...request, ...constants }, signal);
+  part("plan", ".value").textContent = found.explanation.replace(/ \(.*\)$/, "");
+  part("plan", ".assumptions").replaceChildren(...found.assumptions.map((line) => cell("li", line)));
+  part("plan", ".formula").hidden = v.problem === "smooth";
+  part("plan", "tbody").replaceChildren(...found.ranking.flatMap(rows));
+}
+
+function cell(name, content, className = "") {
+  const made = document.createElement(name);
+  made.className = className;
+  made.append(content);
+  return made;
+}
+
+function rows(choice) {
+  const row = document.createElement("tr");
+  const why = document.createElement("tr");
+  row.append(cell("td", choice.operator));
+  if (choice.feasible) {
+    const bar = cell("td", "", "bar");
+    const share = Math.min(1, 1 / choice.relative_cost);
+    const meter = Object.assign(document.createElement("meter"), { value: share });
+    meter.setAttribute("aria-label", `${choice.operator}: speed relative to the best`);
+    bar.append(meter, `${text(Number(choice.relative_cost.toPrecision(3)))}×`);
+    const numbers = [choice.rounds, choice.tau, Math.round(choice.message_bits)].map((n) => cell("td", text(n)));
+    row.append(cell("td", `${text(Number(choice.seconds.toPrecision(4)))} s`), bar, ...numbers);
+  } else {
+    row.append(Object.assign(cell("td", "not covered by a proved theorem", "none"), { colSpan: 5 }));
+  }
+  why.append(Object.assign(cell("td", choice.reasons.join("; "), "why"), { colSpan: 6 }));
+  return [row, why];
+}
+
+async function update() {
+  pending?.abort();
+  const own = new AbortController();
+  pending = own;
+  const values = read();
+  toAddress(values);
+  for (const level of ["omega", "alpha"]) {
+    for (const shown of document.querySelectorAll(`.only-${level}`)) shown.hidden = values.kind !== level;
+  }
+  document.body.dataset.state = "busy";
+  const shows = { bits: showBits, tau: showTau, plan: showPlan };
+  await Promise.all(Object.entries(shows).map(([id, show]) => guarded(id, show, values, own.signal)));
+  if (!own.signal.aborted) document.body.dataset.state = "ready";
+}
+
+async function guarded(id, show, values, signal) {
+  const section = document.getElementById(id);
+  section.classList.add("busy");
+  section.classList.remove("refused");
+  try {
+    await show(values, signal);
+  } catch (error) {
+    if (signal.aborted) return;
+    section.classList.add("refused");
+    part(id, ".value").textContent = error.message;
+    if (id !== "plan") part(id, ".explanation").textContent = "";
+  }
+  if (!signal.aborted) section.classList.remove("busy");
+}
+
+function changed() {
+  clearTimeout(timer);
+  document.body.dataset.state = "busy";
+  timer = setTimeout(update, PAUSE_MS);
+}
+
+build(changed);
+write(fromAddress());
+document.getElementById("controls").addEventListener("submit", (event) => event.preventDefault());
+document.getElementById("reset").addEventListener("click", () => { write(DEFAULTS); changed(); });
+document.getElementById("copy").addEventListener("click", async () => {
+  const note = document.getElementById("copied");
+  try {
+    await navigator.clipboard.writeText(location.href);
+    note.textContent = "copied";
+  } catch {
+    note.textContent = "copy it from the address bar";
+  }
+});
+addEventListener("hashchange", () => { write(fromAddress()); changed(); });
+addEventListener("resize", () => charts.forEach((content, id) => draw(part(id, ".chart"), content)));
+update();

@@ -1,0 +1,171 @@
+"""The page in a real browser: sliders move numbers and curves, links restore them, nothing leaves the server."""
+
+import os
+import shutil
+from contextlib import contextmanager
+
+import pytest
+
+from ratedist.numbers import REMEDIES
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+REQUIRED = os.environ.get("REQUIRE_BROWSER") == "1"
+ARGUMENTS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+READY = "body[data-state=ready]"
+SIZES = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None and not REQUIRED:
+        pytest.skip("no Chromium is installed; set REQUIRE_BROWSER=1 to make that a failure")
+    assert CHROMIUM is not None, "REQUIRE_BROWSER=1, but no Chromium is installed"
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield found
+        found.close()
+
+
+@contextmanager
+def opened(browser, server, address="/", expected_errors=(), **options):
+    """A page that must load everything from the server and log no error but the expected ones."""
+    page = browser.new_page(**{"viewport": SIZES["desktop"]} | options)
+    outside, errors = [], []
+    page.on("request", lambda r: None if r.url.startswith((server.url, "data:")) else outside.append(r.url))
+    page.on("console", lambda m: errors.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda e: errors.append(str(e)))
+    page.goto(server.url + address)
+    page.wait_for_selector(READY, timeout=60_000)
+    yield page
+    assert outside == []
+    assert [e for e in errors if not any(word in e for word in expected_errors)] == []
+    page.close()
+
+
+def settled(page):
+    page.wait_for_selector(READY, timeout=60_000)
+
+
+def numbers(page):
+    """What the three questions are answered with, and their curves."""
+    answers = [page.inner_text(f"#{name} .value") for name in ("bits", "tau", "plan")]
+    curves = [page.get_attribute(f"#{name} .chart path.best", "d") for name in ("bits", "tau")]
+    here = [page.get_attribute("#bits .chart .here", end) for end in ("cx", "cy")]
+    return answers, curves, here
+
+
+def test_a_slider_moves_the_numbers_and_the_curves(browser, server):
+    with opened(browser, server) as page:
+        before = numbers(page)
+        assert before[0][0] == "12 800 000 bits"
+        page.focus("#omega-slider")
+        page.keyboard.press("Home")
+        settled(page)
+        after = numbers(page)
+        assert page.input_value("#omega") == "0.001"
+        assert after[0][0] != before[0][0]
+        assert after[2] != before[2]
+        assert "omega=0.001" in page.url
+
+        page.focus("#eta-slider")
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("PageDown")
+        settled(page)
+        last = numbers(page)
+        assert last[0][1] != before[0][1]
+        assert last[1][1] != before[1][1]
+
+
+def test_a_permalink_restores_everything(browser, server):
+    with opened(browser, server) as page:
+        page.fill("#d", "1e6")
+        page.select_option("#kind", "alpha")
+        page.fill("#alpha", "0.25")
+        page.fill("#workers", "64")
+        page.select_option("#compute", "constant")
+        page.wait_for_selector("body[data-state=busy]")
+        settled(page)
+        link, shown = page.url.removeprefix(server.url), numbers(page)
+        assert shown[0][0] == "1 000 000 bits"
+    with opened(browser, server, link) as page:
+        assert numbers(page) == shown
+        assert page.input_value("#workers") == "64"
+        page.click("#reset")
+        page.wait_for_selector("body[data-state=busy]")
+        settled(page)
+        assert page.inner_text("#bits .value") == "12 800 000 bits"
+        assert "#" not in page.url
+
+
+def test_what_the_server_refuses_is_said_in_words(browser, server):
+    refused = ("422",)  # the browser logs the status of every refused request
+    with opened(browser, server, "/#omega=-1", expected_errors=refused) as page:
+        text = page.inner_text("#bits .value")
+        assert text.startswith("omega must satisfy 0 < omega, finite; got omega = -1")
+        assert REMEDIES["omega"] in text
+        assert page.is_visible("#tau .chart")
+
+
+def test_the_plan_ranks_every_operator_with_its_reason(browser, server):
+    with opened(browser, server, "/#operators=identity,+tcdq:omega=1,+topk:0.01&d=1000000") as page:
+        names = page.locator("#plan tbody tr td:first-child:not(.why)").all_inner_texts()
+        assert sorted(names) == ["identity", "tcdq:omega=1", "topk:fraction=0.01"]
+        assert names[-1] == "topk:fraction=0.01"
+        assert "diana" in page.inner_text("#plan td.why >> nth=0")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_every_control_has_a_name_and_nothing_overflows(browser, server, size):
+    with opened(browser, server, viewport=SIZES[size]) as page:
+        page.click("summary")
+        unnamed = page.evaluate(
+            """[...document.querySelectorAll('input, select, textarea, button')].filter(
+                 (e) => !(e.labels?.length || e.ariaLabel || e.textContent.trim())).map((e) => e.id)"""
+        )
+        assert unnamed == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size]["width"]
+        box = page.locator("#plan table").bounding_box()
+        assert box["x"] + box["width"] <= SIZES[size]["width"]
+        assert page.locator("math").count() >= 4
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_has_contrast(browser, server, scheme):
+    with opened(browser, server, color_scheme=scheme) as page:
+        worst = page.evaluate(CONTRAST)
+        assert worst["ratio"] >= 4.5, worst
+
+
+CONTRAST = """() => {
+  const channels = (text) => text.match(/[0-9.]+/g).map(Number);
+  const light = (text) => channels(text).slice(0, 3).map((c) => c / 255)
+    .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (e) => {
+    const colour = getComputedStyle(e).backgroundColor;
+    return channels(colour)[3] === 0 ? ground(e.parentElement) : colour;
+  };
+  let worst = { ratio: 99 };
+  const texts = 'h1, h2, p, label, legend, figcaption, td, th, output, a, li, .chart text';
+  for (const e of document.querySelectorAll(texts)) {
+    if (!e.textContent.trim() || !e.checkVisibility()) continue;
+    const style = getComputedStyle(e);
+    const pair = [light(e instanceof SVGElement ? style.fill : style.color), light(ground(e))].sort();
+    const ratio = (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
+    if (ratio < worst.ratio) worst = { ratio, text: e.textContent.trim().slice(0, 40) };
+  }
+  return worst;
+}"""
+
+
+def test_the_first_tab_stop_skips_to_the_answers(browser, server):
+    with opened(browser, server) as page:
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.id") == "d"
