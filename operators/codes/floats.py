@@ -20,8 +20,8 @@ def round_floats(patterns, shift, p, lowest, sign, words, out):  # type: ignore[
     """Codes of 2^shift times binary32 numbers, with the bit ``sign`` added for negative ones but never for zero.
 
     patterns : uint32, shape (d,).  words : one a number for stochastic rounding, or none for rounding to nearest,
-    ties to even.  Stochastic probabilities are exact multiples of 2^-32, rounded down if a number lies more than
-    8 + p binades below 2^lowest.  The caller excludes overflow.
+    ties to an even significand (with p = 1 up).  Stochastic probabilities are exact multiples of 2^-32, rounded down
+    if a number lies more than 8 + p binades below 2^lowest.  The caller excludes overflow.
     """
     stochastic = words.size > 0
     for i in range(patterns.size):
@@ -39,17 +39,14 @@ def round_floats(patterns, shift, p, lowest, sign, words, out):  # type: ignore[
                 binade -= 1
         binade += shift - 127 - lowest
         drop = 24 - p - min(binade, 0)
-        code = max(binade, 0) << (p - 1)
-        if drop <= 32:
-            kept = m >> drop
-            rest = (m - (kept << drop)) << (32 - drop)  # in units of 2^-32
-            code += kept
-        else:
-            rest = m >> min(drop - 32, 63)
+        kept = m >> min(drop, 63)
+        below = m - (kept << drop) if drop <= 32 else m
+        rest = below << (32 - drop) if drop <= 32 else below >> min(drop - 32, 63)  # in units of 2^-32
+        code = (max(binade, 0) << (p - 1)) + kept
         if stochastic:
             code += np.int64(words[i]) < rest
         else:
-            code += rest > 1 << 31 or (rest == 1 << 31 and code & 1 == 1)
+            code += rest > 1 << 31 or (rest == 1 << 31 and kept & 1 == 1)
         out[i] = np.uint32(code | sign) if patterns[i] >> np.uint32(31) and code > 0 else np.uint32(code)
 
 

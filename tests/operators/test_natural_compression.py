@@ -54,6 +54,11 @@ def test_constant_is_the_largest_over_all_mantissas_and_reached(operator, m, con
     assert (claim.omega if operator.rounding == "stochastic" else claim.alpha) == constant
 
 
+def test_ties_go_up_in_every_binade(key):
+    x = np.array([1.5, -3.0, 0.75, -(2.0**-149) * 3], np.float32)
+    assert NaturalCompression("nearest")(x, key=key).tolist() == [2.0, -4.0, 1.0, -(2.0**-147)]
+
+
 def test_number_too_large_is_an_error(key):
     assert NaturalCompression()(np.array([2.0**105]), key=key)[0] == 2.0**105
     with pytest.raises(ValueError, match=r"2\^105; got 4.097e\+31: rescale"):
