@@ -13,12 +13,14 @@ from .catalogue import parse as parse
 from .catalogue import specification as specification
 from .compressors.arithmetic_sparse_dithering import ArithmeticSparseDithering as ArithmeticSparseDithering
 from .compressors.block_integer import BlockInteger as BlockInteger
+from .compressors.composition import Composition as Composition
 from .compressors.drive import DRIVE as DRIVE
 from .compressors.e8_dithering import E8Dithering as E8Dithering
 from .compressors.eden import EDEN as EDEN
 from .compressors.float_cast import FloatCast as FloatCast
 from .compressors.hard_threshold import HardThreshold as HardThreshold
 from .compressors.identity import Identity as Identity
+from .compressors.induced import Induced as Induced
 from .compressors.k_level import KLevel as KLevel
 from .compressors.natural_compression import NaturalCompression as NaturalCompression
 from .compressors.natural_dithering import NaturalDithering as NaturalDithering

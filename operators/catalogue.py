@@ -1,4 +1,7 @@
-"""Every operator by name, and the one parser of specifications such as "qsgd:4" and "topk:fraction=0.01"."""
+"""Every operator by name, and the one parser of specifications such as "qsgd:4" and "topk:fraction=0.01".
+
+An operator made of others has theirs in parentheses: "induced:biased=(topk:0.01),unbiased=(qsgd:4)".
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from .feedback.feedback import Feedback
 from .operator import Operator
 
 T = TypeVar("T", Operator, Feedback, Aggregate)
+DEEPEST = 8  # operators within operators in a specification
 
 
 def _exported(base: type[T]) -> dict[str, type[T]]:
@@ -48,7 +52,8 @@ def all_aggregates() -> dict[str, type[Aggregate]]:
 def parse(specification: str) -> Operator:
     """Build an operator from "name", "name:value" (its first field) or "name:field=value,field=value".
 
-    Raises ValueError for an unknown name, field or value, naming what is known.
+    A value in parentheses is an operator.  Raises ValueError for an unknown name, field or value, naming what is
+    known, and for parentheses that do not match or are nested more than 8 deep.
     """
     name, _, arguments = specification.strip().partition(":")
     known = all_operators()
@@ -57,8 +62,8 @@ def parse(specification: str) -> Operator:
     cls = known[name]
     names = [f.name for f in fields(cls) if f.init]  # type: ignore[arg-type]
     keywords: dict[str, Any] = {}
-    for position, part in enumerate(filter(None, arguments.split(","))):
-        field_name, equals, text = part.partition("=")
+    for position, part in enumerate(_split(arguments)):
+        field_name, equals, text = part.partition("=") if not part.startswith("(") else (part, "", "")
         if not equals:
             if position or not names:
                 raise ValueError(f"{part!r} in {specification!r} must be written field=value; fields: {names}")
@@ -75,11 +80,35 @@ def specification(operator: Operator) -> str:
     for field in (f for f in fields(operator) if f.init):  # type: ignore[arg-type]
         value = getattr(operator, field.name)
         if value != field.default or (not stated and value is not None):
-            stated.append(f"{field.name}={value}")
+            stated.append(f"{field.name}={_text(value)}")
     return operator.name + (":" + ",".join(stated) if stated else "")
 
 
+def _split(arguments: str) -> list[str]:
+    """The parts between the commas outside of parentheses.  Raises ValueError if those do not match."""
+    parts, depth = [""], 0
+    for character in arguments:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            break
+        if depth > DEEPEST:
+            raise ValueError(f"operators may be nested {DEEPEST} deep; got {arguments[:60]!r}...")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    if depth:
+        raise ValueError(f"the parentheses of {arguments[:60]!r} do not match")
+    return [part for part in parts if part]
+
+
+def _text(value: Any) -> str:
+    return f"({specification(value)})" if isinstance(value, Operator) else str(value)
+
+
 def _value(text: str) -> Any:
+    if text.startswith("(") and text.endswith(")"):
+        return parse(text[1:-1])
     for convert in (int, float):
         try:
             return convert(text)

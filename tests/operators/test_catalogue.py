@@ -2,7 +2,21 @@
 
 import pytest
 
-from operators import QSGD, Identity, Operator, TopK, all_aggregates, all_feedbacks, all_operators, parse
+from operators import (
+    QSGD,
+    Composition,
+    Identity,
+    Induced,
+    NaturalCompression,
+    Operator,
+    TernGrad,
+    TopK,
+    all_aggregates,
+    all_feedbacks,
+    all_operators,
+    parse,
+    specification,
+)
 
 
 def test_names_are_unique_sorted_and_belong_to_their_class():
@@ -21,6 +35,8 @@ def test_names_are_unique_sorted_and_belong_to_their_class():
         ("qsgd:4,bucket=none", QSGD(levels=4)),
         ("topk:0.01", TopK(fraction=0.01)),
         (" topk:k=3 ", TopK(k=3)),
+        ("induced:(topk:k=2),unbiased=(qsgd:4,norm=max)", Induced(TopK(k=2), QSGD(4, "max"))),
+        ("composition:inner=(composition:inner=(terngrad))", Composition(inner=Composition(inner=TernGrad()))),
     ],
 )
 def test_specification_gives_the_operator(text, operator):
@@ -35,8 +51,22 @@ def test_specification_gives_the_operator(text, operator):
         ("qsgd:4,max", "must be written field=value"),
         ("identity:3", "must be written field=value"),
         ("qsgd:0", "levels must satisfy"),
+        ("induced:(topk:k=2", "parentheses of .* do not match"),
+        ("induced:topk:k=2)", "parentheses of .* do not match"),
+        ("induced:(" * 1000 + "qsgd" + ")" * 1000, "nested 8 deep"),
+        ("induced:(nothing)", "unknown operator 'nothing'"),
     ],
 )
 def test_wrong_specification_says_what_is_known(text, message):
     with pytest.raises(ValueError, match=message):
         parse(text)
+
+
+@pytest.mark.parametrize("operator", [*Induced.examples(), *Composition.examples(), QSGD(), TopK(k=3)], ids=repr)
+def test_specification_is_parsed_back(operator):
+    assert parse(specification(operator)) == operator
+
+
+def test_specification_of_nested_operators_reads_naturally():
+    text = "induced:biased=(topk:k=2),unbiased=(natural:rounding=stochastic)"
+    assert specification(Induced(TopK(k=2), NaturalCompression())) == text
