@@ -1,0 +1,97 @@
+"""The scripts of the guides run under torchrun, exactly as they are printed."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+GUIDES = Path(__file__).parent.parent / "docs/guides"
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+
+pytestmark = pytest.mark.timeout(280)
+
+
+def script(guide, folder):
+    """Write the guide's script into the folder."""
+    (code,) = re.findall(r"```python\n(.*?)```", (GUIDES / guide).read_text(), re.DOTALL)
+    (folder / "train.py").write_text(code)
+
+
+def test_ddp_script_learns_and_both_ranks_hold_the_same_network(tmp_path):
+    script("use_it_in_your_ddp_script.md", tmp_path)
+
+    result = subprocess.run(
+        [*TORCHRUN, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False
+    )
+
+    assert result.returncode == 0, result.stderr
+    found = re.findall(r"rank \d: accuracy ([\d.]+), (\d+) bytes sent in 150 steps, ([\d.]+) bits", result.stdout)
+    assert len(found) == 2
+    saved = [torch.load(tmp_path / f"rank-{rank}.pt", weights_only=True) for rank in range(2)]
+    for name, value in saved[0]["network"].items():
+        assert torch.equal(value, saved[1]["network"][name]), name
+    for accuracy, sent, bits in found:
+        assert float(accuracy) > 0.85
+        assert 0 < int(sent) < 150 * 4 * 2730 / 5, "a fifth of full gradients at most"
+        assert 0 < float(bits) < 6
+    counters = [state["hook"]["counters"] for state in saved]
+    assert sum(own for _, _, own, _ in counters) == counters[0][3] == counters[1][3]
+
+
+def processes_of(folder):
+    """Process ids of the script's ranks, by rank."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if os.readlink(entry / "cwd") != str(folder):
+                    continue
+                environment = dict(
+                    pair.split("=", 1) for pair in (entry / "environ").read_text().split("\0") if "=" in pair
+                )
+            except OSError:
+                continue
+            if "RANK" in environment:
+                found[int(environment["RANK"])] = int(entry.name)
+    return found
+
+
+def test_pasgd_script_survives_a_killed_rank(tmp_path):
+    script("use_pasgd_in_your_script.md", tmp_path)
+    output = tmp_path / "output"
+
+    with output.open("w") as file:
+        run = subprocess.Popen(
+            [*TORCHRUN, "--max-restarts=3", "train.py"], cwd=tmp_path, stdout=file, stderr=subprocess.STDOUT
+        )
+        try:
+            deadline = time.monotonic() + 120
+            while not list(tmp_path.glob("checkpoints/step-[2-9]00-rank-1-of-2.pt")):  # so all ranks have step 100
+                assert run.poll() is None, output.read_text()
+                assert time.monotonic() < deadline, "no checkpoint was written"
+                time.sleep(0.01)
+            os.kill(processes_of(tmp_path)[1], signal.SIGKILL)
+            code = run.wait(timeout=150)
+        finally:
+            run.kill()
+            run.wait()
+
+    text = output.read_text()
+    assert code == 0, text
+    begun = [tuple(map(int, row)) for row in re.findall(r"rank (\d): attempt (\d) begins at step (\d+)", text)]
+    assert {(rank, attempt) for rank, attempt, _ in begun} == {(0, 0), (1, 0), (0, 1), (1, 1)}
+    starts = {attempt: {start for _, a, start in begun if a == attempt} for attempt in (0, 1)}
+    assert starts[0] == {0}
+    assert len(starts[1]) == 1
+    assert min(starts[1]) >= 100
+    found = re.findall(r"rank \d: accuracy ([\d.]+), tau (\d+), (\d+) bytes sent", text)
+    assert len(found) == 2
+    assert found[0][:2] == found[1][:2]
+    assert float(found[0][0]) > 0.9
+    assert processes_of(tmp_path) == {}, "nobody is left"
