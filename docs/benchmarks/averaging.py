@@ -1,0 +1,210 @@
+"""Periodic averaging against torch's own model averager, in one run of real processes, as JSON lines.
+
+Run ``python docs/benchmarks/averaging.py [--processes 2 4] [--repeats 200] [--hidden 64 256 700]`` on a quiet machine.
+
+averaging : seconds of one averaging of a three-layer network's parameters after a barrier, on rank 0.  "whole" is
+PeriodicAveraging without operator, "identity" with the operator that leaves a vector as it is, "torch" is
+PeriodicModelAverager; they take turns, so that noise hits all alike.  ratio is the median over torch's, with its 95 %
+bootstrap interval.  payload_bytes_per_rank is what rank 0 hands over in one averaging (torch's: a ring all-reduce).
+loop : seconds a step of training with an averaging every tau steps, by PeriodicAveraging and by a plain loop that
+averages by torch's averager; blocks of steps take turns.  ratio - 1 is the overhead of the harness.
+"""
+
+# ruff: noqa: E402  threads and the search path must be set before the imports
+from __future__ import annotations
+
+import argparse
+import importlib
+import itertools
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+# A neighbour of this file has the name of a package: its folder must not be searched.
+sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirname(os.path.abspath(__file__))]
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+
+from gpu_validation.averaging import PeriodicAveraging
+from gpu_validation.launch import Place, run_ranks
+from operators import Identity
+
+INPUTS, OUTPUTS, BATCH = 64, 10, 64
+TAU, BLOCK = 8, 48  # steps between averagings, and in one timed block of the loop
+WARM_UP = 5
+RESAMPLES, LEVEL = 2000, 0.95
+
+Action = Callable[[], object]
+
+
+def network(hidden: int) -> torch.nn.Module:
+    """Three layers; some hidden^2 parameters."""
+    torch.manual_seed(0)
+    sizes = (INPUTS, hidden, hidden, OUTPUTS)
+    layers: list[torch.nn.Module] = []
+    for before, after in itertools.pairwise(sizes):
+        layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers[:-1])
+
+
+def trained_step(model: torch.nn.Module) -> Action:
+    """One local step of SGD on fixed data."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    x, y = torch.randn(BATCH, INPUTS), torch.randint(OUTPUTS, (BATCH,))
+
+    def step() -> None:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    return step
+
+
+def averagings(hidden: int) -> dict[str, tuple[Action, Callable[[], int]]]:
+    """Name -> (one averaging, bytes that this rank has handed over so far)."""
+    found: dict[str, tuple[Action, Callable[[], int]]] = {}
+    for name, operator in (("whole", None), ("identity", Identity())):
+        averaging = PeriodicAveraging(network(hidden), operator=operator)
+        found[name] = averaging.average, lambda own=averaging: own.exchange.payload_bytes  # type: ignore[misc]
+    model = network(hidden)
+    trained_step(model)()  # the averager takes parameters that have a gradient
+    averager, calls = PeriodicModelAverager(period=1), [0]
+
+    def average() -> None:
+        calls[0] += 1
+        averager.average_parameters(model.parameters())
+
+    d = sum(p.numel() for p in model.parameters())
+    size = dist.get_world_size()
+    found["torch"] = average, lambda: calls[0] * 2 * (size - 1) * 4 * d // size
+    return found
+
+
+def loops(hidden: int) -> dict[str, Action]:
+    """Name -> one step of training, averagings included."""
+    ours, theirs = network(hidden), network(hidden)
+    averaging = PeriodicAveraging(ours, schedule=TAU)
+    averager = PeriodicModelAverager(period=TAU)
+    step_ours, step_theirs = trained_step(ours), trained_step(theirs)
+
+    def harness() -> None:
+        step_ours()
+        averaging.step()
+
+    def plain() -> None:
+        step_theirs()
+        averager.average_parameters(theirs.parameters())
+
+    return {"harness": harness, "plain": plain}
+
+
+def in_turns(actions: dict[str, Action], repeats: int) -> dict[str, list[float]]:
+    """Seconds of every action, repeated in turns behind barriers; the order alternates."""
+    seconds: dict[str, list[float]] = {name: [] for name in actions}
+    names = list(actions)
+    for turn in range(-WARM_UP, repeats):
+        for name in names if turn % 2 else reversed(names):
+            dist.barrier()
+            began = time.perf_counter()
+            actions[name]()
+            taken = time.perf_counter() - began
+            if turn >= 0:
+                seconds[name].append(taken)
+    return seconds
+
+
+def ratio(a: list[float], b: list[float]) -> tuple[float, tuple[float, float]]:
+    """Ratio of the medians of paired samples, and its bootstrap interval."""
+    pairs, rng = np.array([a, b]), np.random.default_rng(0)
+    drawn = pairs[:, rng.integers(len(a), size=(RESAMPLES, len(a)))]
+    ratios = np.median(drawn[0], axis=1) / np.median(drawn[1], axis=1)
+    low, high = np.quantile(ratios, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(np.median(a) / np.median(b)), (float(low), float(high))
+
+
+def measure(place: Place, hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
+    """The records of one network, on rank 0."""
+    common = {"processes": place.size, "d": sum(p.numel() for p in network(hidden).parameters())}
+    sides = averagings(hidden)
+    before = {name: sent() for name, (_, sent) in sides.items()}
+    seconds = in_turns({name: act for name, (act, _) in sides.items()}, repeats)
+    for name, (_, sent) in sides.items():
+        found, interval = ratio(seconds[name], seconds["torch"])
+        yield {
+            "benchmark": "averaging",
+            "method": name,
+            **common,
+            "median_s": float(np.median(seconds[name])),
+            "ratio": round(found, 4),
+            "interval": [round(end, 4) for end in interval],
+            "payload_bytes_per_rank": (sent() - before[name]) // (repeats + WARM_UP),
+            "repeats": repeats,
+        }
+
+    def block(step: Action) -> Action:
+        return lambda: [step() for _ in range(BLOCK)]
+
+    seconds = in_turns({name: block(step) for name, step in loops(hidden).items()}, max(10, repeats // 4))
+    found, interval = ratio(seconds["harness"], seconds["plain"])
+    yield {
+        "benchmark": "loop",
+        "method": "harness",
+        **common,
+        "tau": TAU,
+        "median_s_per_step": float(np.median(seconds["harness"])) / BLOCK,
+        "plain_s_per_step": float(np.median(seconds["plain"])) / BLOCK,
+        "ratio": round(found, 4),
+        "interval": [round(end, 4) for end in interval],
+        "repeats": len(seconds["plain"]),
+    }
+
+
+def environment(scheduling: str) -> dict[str, Any]:
+    """What the numbers depend on."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return {
+        "commit": commit.stdout.strip() or None,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+        "load": [round(load, 2) for load in os.getloadavg()],
+        "scheduling": scheduling,
+        "threads": 1,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--processes", type=int, nargs="+", default=[2, 4])
+    parser.add_argument("--hidden", type=int, nargs="+", default=[64, 256, 700])
+    parser.add_argument("--repeats", type=int, default=200)
+    parser.add_argument("--scheduling", choices=("normal", "realtime"), default="normal")
+    options = parser.parse_args()
+    warnings.filterwarnings("ignore", "When period is 1")  # it is what one averaging takes, not how to train
+    importlib.import_module("torch._dynamo")  # which every optimizer imports when it first steps; before the fork
+    print(json.dumps(environment(options.scheduling)), flush=True)
+
+    def work(place: Place, emit: Callable[[Any], None]) -> None:
+        for hidden in options.hidden:
+            for record in measure(place, hidden, options.repeats):
+                if place.rank == 0:
+                    emit(record)
+
+    for processes in options.processes:
+        for record in run_ranks(work, processes=processes, silence_s=600, scheduling=options.scheduling):
+            print(json.dumps(record), flush=True)
+
+
+if __name__ == "__main__":
+    main()
