@@ -22,6 +22,7 @@ from .compressors.hard_threshold import HardThreshold as HardThreshold
 from .compressors.identity import Identity as Identity
 from .compressors.induced import Induced as Induced
 from .compressors.k_level import KLevel as KLevel
+from .compressors.low_rank import LowRank as LowRank
 from .compressors.natural_compression import NaturalCompression as NaturalCompression
 from .compressors.natural_dithering import NaturalDithering as NaturalDithering
 from .compressors.one_bit_sgd import OneBitSGD as OneBitSGD
@@ -44,6 +45,7 @@ from .feedback.deep_gradient_compression import DeepGradientCompression as DeepG
 from .feedback.ef21 import EF21 as EF21
 from .feedback.error_feedback import ErrorFeedback as ErrorFeedback
 from .feedback.feedback import Feedback as Feedback
+from .feedback.power_sgd import PowerSGD as PowerSGD
 from .key import Key as Key
 from .message import CorruptMessage as CorruptMessage
 from .message import Message as Message

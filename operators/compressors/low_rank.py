@@ -1,0 +1,138 @@
+"""Two thin factors of the vector as a matrix, from one power iteration with a fresh Gaussian start."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from bounds.claims import Contractive, StrictlyContractive
+
+from ..key import Key
+from ..message import CorruptMessage
+from ..operator import Operator, Size
+from ..random import normal
+from ..rotation import moderate
+from ..scale import energy, nearest, negligible
+from .random_k import pack_values, unpack_values
+
+DEPENDENT = 1e-10  # a column this small after the earlier ones are projected out of it, relative to before
+ROUNDING = 1e-5  # more than that of norms near 1 in binary32
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True)
+class LowRank(Operator):
+    """Read x as an m x n matrix M row by row; send P = orth(M G), G Gaussian, and Q = M^T P; decode P Q^T.
+
+    rank : r >= 1, columns of G, P and Q.
+    shape : (m, n) with m n = d; None for the near-square m = floor(sqrt(d)), n = ceil(d/m), zeros filling the rest.
+    x : float tensor, shape (d,).  Where r (m + n) >= d, x itself is sent and nothing is lost.
+    Contractive with alpha = 1 - r/min(m, n), reached by a flat spectrum.  Proof: let s_i be the singular values,
+    k = min(m, n) of them, l_i the leverage of row i of diag(s) G', G' Gaussian; the captured energy is
+    sum s_i^2 E l_i with sum l_i = r.  A leverage grows with its own s_i and falls with the others, so E l_i is
+    ordered like s_i, and Chebyshev's sum inequality gives at least (r/k) sum s_i^2.  This is PowerSGD (Vogels et
+    al. 2019) without its warm start, which has no constant: see ``PowerSGD``.
+    32 r (m + n) bits, or 32 d.  Raises ValueError if rank < 1, if shape does not fit d, or if |x| exceeds binary32.
+    """
+
+    rank: int = 1
+    shape: tuple[int, int] | None = None
+
+    name = "low_rank"
+    randomness = "private"
+    equivariant = frozenset({"sign"})
+
+    def __post_init__(self) -> None:
+        if self.rank < 1:
+            raise ValueError(f"rank must be at least 1; got rank = {self.rank}")
+        if self.shape is not None and (len(self.shape) != 2 or min(self.shape) < 1):
+            raise ValueError(f"shape must be two positive numbers, or None; got shape = {self.shape}")
+
+    def matrix_shape(self, d: int) -> tuple[int, int]:
+        """(m, n) at dimension d.  Raises ValueError if the fixed shape has another product."""
+        if self.shape is None:
+            m = math.isqrt(d)
+            return m, -(-d // m)
+        if self.shape[0] * self.shape[1] != d:
+            raise ValueError(f"shape {self.shape} holds {self.shape[0] * self.shape[1]} entries; got d = {d}")
+        return self.shape
+
+    def is_exact(self, d: int) -> bool:
+        """Whether two factors would be no shorter than x, which is then sent instead."""
+        return self.rank * sum(self.matrix_shape(d)) >= d
+
+    def claim(self, d: int) -> Contractive:
+        """alpha = 1 - r/min(m, n), or 0 where x itself is sent."""
+        if self.is_exact(d):
+            return StrictlyContractive(0.0, tight=True)
+        return Contractive(1 - self.rank / min(self.matrix_shape(d)))
+
+    def witness(self, d: int) -> np.ndarray | None:
+        """A permutation matrix without entries in the last columns, where the last row may be cut off."""
+        m, n = self.matrix_shape(d)
+        if self.is_exact(d) or n < m:
+            return None
+        matrix = np.zeros((m, n))
+        matrix[np.arange(m), (np.arange(m) + 1) % m] = 1
+        return matrix.reshape(-1)[:d]
+
+    def bits(self, d: int) -> Size:
+        """Two factors in binary32, or all of x."""
+        return Size.fixed(32 * (d if self.is_exact(d) else self.rank * sum(self.matrix_shape(d))))
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Rank one and rank four."""
+        return cls(), cls(4)
+
+    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
+        if self.is_exact(x.size):
+            return pack_values(x)
+        p, q = self.factors(x, normal(key, self.rank * self.matrix_shape(x.size)[1]))
+        return pack_values(np.concatenate([p.reshape(-1), q.reshape(-1)]))
+
+    def factors(self, x: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(P, Q), float32, shapes (m, r) and (n, r), of one power iteration.
+
+        x : float32, shape (d,).  start : float64, n r entries, not far from 1: the columns of G in C order.
+        """
+        m, n = self.matrix_shape(x.size)
+        if negligible(x):
+            return np.zeros((m, self.rank), np.float32), np.zeros((n, self.rank), np.float32)
+        y, factor = moderate(x)
+        nearest((1 + ROUNDING) * math.sqrt(energy(y)) / factor)  # no entry of Q or of what is decoded is larger
+        padded = np.zeros(m * n, np.float32)
+        padded[: x.size] = y
+        matrix = padded.reshape(m, n)
+        p = orthonormal((matrix @ start.reshape(n, self.rank).astype(np.float32)).astype(np.float64)).astype(np.float32)
+        return p, ((matrix.T @ p) / factor).astype(np.float32)
+
+    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        if self.is_exact(d):
+            return unpack_values(payload, bits, d)
+        m, n = self.matrix_shape(d)
+        values = unpack_values(payload, bits, self.rank * (m + n))
+        p, q = values[: self.rank * m].reshape(m, -1), values[self.rank * m :].reshape(n, -1)
+        longest = [float(np.sqrt((f.astype(np.float64) ** 2).sum(axis=1).max())) for f in (p, q)]
+        if longest[0] > 1 + ROUNDING or longest[1] > _LARGEST:
+            raise CorruptMessage(f"rows of the factors have norms up to {longest}; at most 1 and binary32's largest")
+        return (p @ q.T).reshape(-1)[:d]
+
+
+def orthonormal(columns: np.ndarray) -> np.ndarray:
+    """An orthonormal basis of the columns' span by Gram-Schmidt, each column projected twice; float64, same shape.
+
+    A column that depends on earlier ones, or is zero, becomes zero.
+    """
+    basis = np.zeros_like(columns)
+    for j in range(columns.shape[1]):
+        v, size = columns[:, j], float(np.linalg.norm(columns[:, j]))
+        for _ in range(2):
+            v = v - basis[:, :j] @ (basis[:, :j].T @ v)
+        left = float(np.linalg.norm(v))
+        if left > DEPENDENT * size:
+            basis[:, j] = v / left
+    return basis
