@@ -42,9 +42,11 @@ from .compressors.top_k import TopK as TopK
 from .compressors.unbiased_spherical_compression import UnbiasedSphericalCompression as UnbiasedSphericalCompression
 from .compressors.vqsgd import VQSGD as VQSGD
 from .feedback.deep_gradient_compression import DeepGradientCompression as DeepGradientCompression
+from .feedback.diana import DIANA as DIANA
 from .feedback.ef21 import EF21 as EF21
 from .feedback.error_feedback import ErrorFeedback as ErrorFeedback
 from .feedback.feedback import Feedback as Feedback
+from .feedback.one_bit_adam import OneBitAdam as OneBitAdam
 from .feedback.power_sgd import PowerSGD as PowerSGD
 from .key import Key as Key
 from .message import CorruptMessage as CorruptMessage
