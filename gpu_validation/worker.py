@@ -36,13 +36,22 @@ class Worker:
         self.losses: list[float | torch.Tensor] = []
         self.sender: Sender
         self.mixing_state: Mapping[str, torch.Tensor] = {}
+        self._outgoing: torch.Tensor | None = None
         vector = self.vector()
         self.full_precision = all(p.dtype == precision(vector.dtype) for p in self.parameters)
         self.anchor = self.start = vector.to(precision(vector.dtype))
 
-    def vector(self, *more: torch.Tensor) -> torch.Tensor:
-        """All parameters as they are now, and further values, as one new vector in the parameters' dtype."""
-        return flat([*self.parameters, *more])
+    def vector(self) -> torch.Tensor:
+        """All parameters as they are now, as one new vector in the parameters' dtype."""
+        return flat(self.parameters)
+
+    def outgoing(self, *more: torch.Tensor) -> torch.Tensor:
+        """The same, and further values behind it, in memory that the next call writes to again.
+
+        Fresh memory of a large model costs more than the copy.
+        """
+        self._outgoing = flat([*self.parameters, *more], out=self._outgoing)
+        return self._outgoing
 
     def delta(self) -> np.ndarray:
         """What the local steps of this round did, as float32, shape (d,).

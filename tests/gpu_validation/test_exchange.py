@@ -107,11 +107,11 @@ def test_mean_has_the_same_bits_however_it_is_computed(reports, n, dtype):
 
     for report in reports:
         for name in ("whole", "shards"):
-            np.testing.assert_array_equal(report[name, n, dtype][0], fold(owns, 4).numpy())
-        np.testing.assert_array_equal(report["members", n, dtype][0], fold([owns[1], owns[3]], 2).numpy())
-    width, kept = owns[0].element_size(), fold(owns, 4).element_size()
+            np.testing.assert_array_equal(report[name, n, dtype][0], fold(owns).numpy())
+        np.testing.assert_array_equal(report["members", n, dtype][0], fold([owns[1], owns[3]]).numpy())
+    width, kept = owns[0].element_size(), fold(owns).element_size()
     longest = -(-n // 4)
-    spread = 4 * 3 * longest * kept  # every rank's shard of the mean, to three others
+    spread = 3 * n * kept  # every rank's shard of the mean, to three others
     assert predicted_and_sent(reports, ("whole", n, dtype)) == (4 * 3 * n * width,) * 2
     assert predicted_and_sent(reports, ("shards", n, dtype)) == (3 * n * width + spread,) * 2
     foreign = sum(n - max(0, min(longest, n - r * longest)) for r in (1, 3))

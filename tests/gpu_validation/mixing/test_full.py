@@ -32,10 +32,10 @@ def test_equal_models_stay_as_they_are_in_any_number():
     x = torch.tensor([0.1, 1e-30, -3.4e38])
 
     for m in range(1, 40):
-        assert torch.equal(fold([x] * m, m), x)
+        assert torch.equal(fold([x] * m), x)
 
 
 def test_halves_are_averaged_in_more_than_half_precision():
     big, small = torch.tensor([256.0], dtype=torch.bfloat16), torch.tensor([1.0], dtype=torch.bfloat16)
 
-    assert fold([big, small, small, small], 4).item() == 259 / 4  # 256 + 1 is 256 in bfloat16
+    assert fold([big, small, small, small]).item() == 259 / 4  # 256 + 1 is 256 in bfloat16
