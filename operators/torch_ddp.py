@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from .feedback.by_parameter import StatesByParameter, is_coordinatewise
-from .feedback.feedback import Feedback, State
+from .feedback.feedback import Feedback
 from .feedback.memoryless import Memoryless
 from .gather import Gather, Refusal, predicted_payload_bytes
 from .key import Key
@@ -107,17 +107,18 @@ class CompressedGradients:
         for name, p in self._parameters.items():
             if not p.dtype.is_floating_point:
                 raise ValueError(f"parameters must be floats; got {name} of {p.dtype}")
-        if scope == "bucket" and not is_coordinatewise(method):
+        sizes = {name: p.numel() for name, p in self._parameters.items()}
+        self._fitted = {name: fitted(method, p.shape) for name, p in self._parameters.items()}
+        if scope == "bucket" and not is_coordinatewise(method, sum(sizes.values())):
             raise ValueError(f'{method.name} keeps a state that no bucket can share: pass scope="layer"')
-        self._sender = self._states(method.init)
-        self._receivers = [self._states(method.init_receiver) for _ in range(self.size)]
-        self._known: dict[int, int | None] = {}
+        self._sender = StatesByParameter(lambda name: self._method([name]).init(sizes[name]), sizes)
+        self._receivers = [
+            StatesByParameter(lambda name: self._method([name]).init_receiver(sizes[name]), sizes)
+            for _ in range(self.size)
+        ]
+        self._known: dict[tuple[str, int], int | None] = {}
         self._pending: list[_Pending] = []
         self._error: Exception | None = None
-
-    def _states(self, initial: Callable[[int], State]) -> StatesByParameter:
-        sizes = {name: p.numel() for name, p in self._parameters.items()}
-        return StatesByParameter(lambda name: initial(sizes[name]), sizes)
 
     # -- one bucket --------------------------------------------------------------------------------------
     def _reduce(self, bucket: Any) -> torch.futures.Future[torch.Tensor]:
@@ -131,7 +132,11 @@ class CompressedGradients:
             raise ValueError(f"the gradient of {self._names[id(bucket.parameters()[0])]} is sparse: make it dense")
         if bucket.index() == 0:
             self._pending, self._error = [], None  # left over from a pass that failed
-        named = [_Part(self._names[id(p)], g) for p, g in zip(bucket.parameters(), bucket.gradients(), strict=True)]
+        named = [
+            _Part(self._names[id(p)], g)
+            for p, g in zip(bucket.parameters(), bucket.gradients(), strict=True)
+            if g.numel()
+        ]
         parts = sorted(named, key=lambda part: self._numbers[part.name])
         device = buffer.device if dist.get_backend(self.group) == "nccl" else torch.device("cpu")
         gather = Gather(self._encode(parts), group=self.group, device=device)
@@ -171,7 +176,7 @@ class CompressedGradients:
         """What is compressed as one vector: (names, first entry, last entry + 1) in the parts laid end to end."""
         sizes = [part.gradient.numel() for part in parts]
         names = [part.name for part in parts]
-        if self.scope == "bucket":
+        if self.scope == "bucket" and names:
             yield names, 0, sum(sizes)
             return
         start = 0
@@ -179,11 +184,17 @@ class CompressedGradients:
             yield [name], start, start + size
             start += size
 
+    def _method(self, names: Sequence[str]) -> Feedback:
+        """The method for a unit; a matrix method knows the shape of a layer."""
+        return self._fitted[names[0]] if self.scope == "layer" else self.method
+
     def _key(self, rank: int, step: int, names: Sequence[str]) -> Key:
         return replace(self.key, step=step, rank=rank).fold(self._numbers[names[0]])
 
     def _encode(self, parts: Sequence[_Part]) -> Message | int:
         """This rank's message of a bucket; or the number of the first entry that is not finite."""
+        if not parts:
+            return Message(torch.empty(0, dtype=torch.uint8), 0)
         x = torch.cat([part.gradient.reshape(-1) for part in parts]).to(device="cpu", dtype=torch.float32)
         try:
             messages = [self._encode_unit(x[a:b], names) for names, a, b in self._units(parts)]
@@ -198,25 +209,24 @@ class CompressedGradients:
 
     def _encode_unit(self, x: torch.Tensor, names: Sequence[str]) -> Message:
         key, finite = self._key(self.rank, self.steps, names), torch.from_numpy(canonical(x))
-        state, message = self.method.encode(self._sender.read(names), finite, key=key)
+        state, message = self._method(names).encode(self._sender.read(names), finite, key=key)
         self._sender.write(names, state)
         return message
 
-    def _exact_bits(self, d: int) -> int | None:
-        if d not in self._known:
-            self._known[d] = self.method.bits(d).exact
-        return self._known[d]
-
     def _exact(self, parts: Sequence[_Part]) -> list[int | None]:
-        return [self._exact_bits(b - a) for _, a, b in self._units(parts)]
+        """The lengths of the units' messages where they are known beforehand."""
+        for names, a, b in self._units(parts):
+            if (names[0], b - a) not in self._known:
+                self._known[names[0], b - a] = self._method(names).bits(b - a).exact
+        return [self._known[names[0], b - a] for names, a, b in self._units(parts)]
 
     def _decode(self, messages: Sequence[Message], pending: _Pending) -> torch.Tensor:
         """The mean of all ranks' gradients, in the bucket's own memory."""
         total = np.zeros(sum(part.gradient.numel() for part in pending.parts))
         for rank, message in enumerate(messages):
             cuts = [(message.payload.numpy(), message.bits)]
-            if self.scope == "layer":
-                cuts = cut(message.payload.numpy(), message.bits, self._exact(pending.parts))
+            if self.scope == "layer" or not pending.parts:
+                cuts = cut(*cuts[0], self._exact(pending.parts))
             for (names, a, b), (payload, bits) in zip(self._units(pending.parts), cuts, strict=True):
                 own = Message(torch.from_numpy(payload), bits)
                 total[a:b] += self._decode_unit(own, names, b - a, rank, pending.step).numpy()
@@ -228,7 +238,7 @@ class CompressedGradients:
     def _decode_unit(self, message: Message, names: Sequence[str], d: int, rank: int, step: int) -> torch.Tensor:
         key = self._key(rank, step, names)
         receiver = self._receivers[rank]
-        state, decoded = self.method.decode(receiver.read(names), message, d=d, key=key)
+        state, decoded = self._method(names).decode(receiver.read(names), message, d=d, key=key)
         receiver.write(names, state)
         return decoded
 
@@ -257,6 +267,22 @@ class CompressedGradients:
         for receiver, saved in zip(self._receivers, state["receivers"], strict=True):
             receiver.load_dict(saved)
         self.steps, self.codec_bits, self.payload_bytes, self.predicted_bytes = state["counters"]
+
+
+def fitted(method: Feedback, shape: torch.Size) -> Feedback:
+    """The method for one parameter: where it, or its operator, takes a matrix ``shape`` and has None, the parameter's.
+
+    A parameter of several dimensions is a matrix with as many rows as its first; one of fewer is a column.
+    """
+    if not shape.numel():
+        return method
+    rows = shape[0] if len(shape) else 1
+    matrix = rows, shape.numel() // rows
+    if getattr(method, "shape", matrix) is None:
+        return replace(cast(Any, method), shape=matrix)
+    if getattr(method.operator, "shape", matrix) is None:
+        return replace(cast(Any, method), operator=replace(cast(Any, method.operator), shape=matrix))
+    return method
 
 
 def _hand_over(done: torch.futures.Future[torch.Tensor], result: torch.futures.Future[Any]) -> None:

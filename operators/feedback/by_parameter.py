@@ -58,11 +58,7 @@ class StatesByParameter:
         self._states = {name: {entry: value.clone() for entry, value in s.items()} for name, s in states.items()}
 
 
-def is_coordinatewise(feedback: Feedback) -> bool:
-    """Whether the states of both ends are vectors with an entry a coordinate, or scalars."""
-    return all(
-        value.ndim == 0 or value.shape == (d,)
-        for d in (5, 7)  # two lengths, lest a shape coincide with one of them
-        for state in (feedback.init(d), feedback.init_receiver(d))
-        for value in state.values()
-    )
+def is_coordinatewise(feedback: Feedback, d: int) -> bool:
+    """Whether the states of both ends are vectors with an entry a coordinate, or scalars, at dimension d."""
+    states = (feedback.init(d), feedback.init_receiver(d))
+    return all(value.ndim == 0 or value.shape == (d,) for state in states for value in state.values())

@@ -5,9 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators import EF21, DeepGradientCompression, ErrorFeedback, TopK
+from operators import EF21, DeepGradientCompression, ErrorFeedback, PowerSGD, TopK
 from operators.feedback.by_parameter import StatesByParameter, is_coordinatewise
-from operators.feedback.feedback import Feedback
 
 SIZES = {"a": 3, "b": 0, "c": 1, "d": 6}
 METHOD = DeepGradientCompression(0.5)
@@ -62,15 +61,6 @@ def test_states_of_another_model_or_method_are_refused(saved, words):
         fresh().load_dict(saved)
 
 
-class Basis(Feedback):
-    """Keeps two numbers whatever the dimension."""
-
-    def init(self, d):
-        return {"basis": torch.zeros(2)}
-
-    encode = decode = examples = None
-
-
 def test_methods_whose_state_no_group_can_share_are_known():
-    assert all(is_coordinatewise(method) for method in (ErrorFeedback(), EF21(TopK(k=1)), METHOD))
-    assert not is_coordinatewise(Basis())
+    assert all(is_coordinatewise(method, 7) for method in (ErrorFeedback(), EF21(TopK(k=1)), METHOD))
+    assert not is_coordinatewise(PowerSGD(), 7)

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import itertools
 import os
 import socket
 import time
@@ -13,7 +14,18 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from gpu_validation.launch import run_ranks
-from operators import EF21, QSGD, DeepGradientCompression, ErrorFeedback, Identity, Key, ScaledSign, TopK
+from operators import (
+    EF21,
+    QSGD,
+    DeepGradientCompression,
+    ErrorFeedback,
+    Identity,
+    Key,
+    LowRank,
+    PowerSGD,
+    ScaledSign,
+    TopK,
+)
 from operators.feedback.memoryless import Memoryless
 from operators.gather import HEADER_BYTES
 from operators.torch_ddp import register
@@ -58,7 +70,7 @@ def reports(work, processes=2):
 @pytest.fixture(scope="module", autouse=True)
 def _imported_and_compiled_before_the_processes_fork():
     importlib.import_module("torch._dynamo")  # which DistributedDataParallel imports when it is first used
-    for method in METHODS:
+    for method in (*METHODS, *MATRIX_METHODS):
         by_hand(method, "layer", processes=1, steps=2)
 
 
@@ -98,13 +110,14 @@ def by_hand(method, scope, processes, dtype=torch.float32, steps=STEPS):
     units = [names] if scope == "bucket" else [[name] for name in names]
     sizes = {name: value.numel() for name, value in wanted(0, 0).items()}
     d = {tuple(unit): sum(sizes[name] for name in unit) for unit in units}
-    senders = {(rank, u): method.init(n) for rank in range(processes) for u, n in d.items()}
-    receivers = {(rank, u): method.init_receiver(n) for rank in range(processes) for u, n in d.items()}
+    methods = {u: with_shape(method, SHAPES[u[0]]) if scope == "layer" else method for u in d}
+    senders = {(rank, u): methods[u].init(n) for rank in range(processes) for u, n in d.items()}
+    receivers = {(rank, u): methods[u].init_receiver(n) for rank in range(processes) for u, n in d.items()}
     found, bits = [], [0] * processes
     for step in range(steps):
         means = {}
         for u, n in d.items():
-            total = np.zeros(n)
+            total, method = np.zeros(n), methods[u]
             for rank in range(processes):
                 g = wanted(rank, step, dtype)
                 x = torch.cat([g[name].reshape(-1) for name in u])
@@ -118,6 +131,14 @@ def by_hand(method, scope, processes, dtype=torch.float32, steps=STEPS):
             means |= {name: part.to(dtype).double().numpy() for name, part in zip(u, parts, strict=True)}
         found.append({name: mean.reshape(tuple(wanted(0, 0)[name].shape)) for name, mean in means.items()})
     return found, bits
+
+
+def with_shape(method, shape):
+    if isinstance(method, PowerSGD):
+        return PowerSGD(method.rank, shape)
+    if isinstance(method.operator, LowRank):
+        return type(method)(LowRank(method.operator.rank, shape))
+    return method
 
 
 def elias(n):
@@ -142,10 +163,15 @@ METHODS = [
     EF21(TopK(fraction=0.1)),
     DeepGradientCompression(fraction=0.1, warm_up=(0.5,)),
 ]
+MATRIX_METHODS = [PowerSGD(rank=2), ErrorFeedback(LowRank(1)), Memoryless(LowRank(1))]
+SHAPES = {"scale": (1, 1), "kernel": (3, 10), "matrix": (300, 7)}  # as matrices
 
 
-@pytest.mark.parametrize("scope", ["bucket", "layer"])
-@pytest.mark.parametrize("method", METHODS, ids=lambda m: f"{m.name}-{m.operator.name}")
+@pytest.mark.parametrize(
+    ("method", "scope"),
+    [*itertools.product(METHODS, ["bucket", "layer"]), *((method, "layer") for method in MATRIX_METHODS)],
+    ids=lambda v: v if isinstance(v, str) else f"{v.name}-{v.operator.name}",
+)
 def test_gradients_are_the_mean_of_the_decoded_messages_on_every_rank_and_every_byte_is_counted(method, scope):
     given = method.operator if isinstance(method, Memoryless) else method
     results = reports(lambda place: exchange_gradients(place, given, scope=scope), processes=3)
@@ -222,7 +248,9 @@ def test_residuals_stay_with_their_parameters_when_the_buckets_are_rebuilt():
 
 
 @pytest.mark.parametrize(
-    "method", [ErrorFeedback(QSGD(levels=4)), EF21(TopK(fraction=0.1)), DeepGradientCompression(0.1)], ids=repr
+    "method",
+    [ErrorFeedback(QSGD(levels=4)), EF21(TopK(fraction=0.1)), DeepGradientCompression(0.1), PowerSGD(rank=2)],
+    ids=lambda method: method.name,
 )
 def test_a_saved_hook_continues_bit_for_bit_in_other_buckets(tmp_path, method):
     def straight(place):
@@ -277,6 +305,30 @@ def test_zero_gradients_stay_zero():
 
     for found in reports(work):
         assert all(not g.any() for g in found.values())
+
+
+class SomeEmpty(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.full, self.last = (torch.nn.Parameter(torch.ones(s)) for s in ((0, 3), (300,), (0,)))
+
+    def forward(self):
+        return self.first.sum() + 2 * self.full.sum() + self.last.sum()
+
+
+@pytest.mark.parametrize("scope", ["bucket", "layer"])
+def test_parameters_without_entries_are_passed_over(scope):
+    def work(place):
+        wrapped = DistributedDataParallel(SomeEmpty(), bucket_cap_mb=0.001)
+        hook = register(wrapped, Identity(), scope=scope)
+        for _ in range(2):  # the second time the last one has a bucket of its own
+            wrapped.zero_grad()
+            wrapped().backward()
+        return gradients_of(wrapped), hook.steps
+
+    for found, steps in reports(work):
+        assert {name: g.tolist() for name, g in found.items()} == {"first": [], "full": [2.0] * 300, "last": []}
+        assert steps == 2
 
 
 def test_accumulated_gradients_are_compressed_once():
@@ -436,6 +488,7 @@ def test_misuse_is_refused_with_the_rule():
             ((QSGD(levels=4),), {"scope": "entire"}),
             ((ErrorFeedback(ScaledSign()),), {"feedback": ErrorFeedback}),
             ((QSGD,), {}),
+            ((PowerSGD(),), {}),
         ):
             with pytest.raises((ValueError, TypeError)) as caught:
                 register(model, *arguments, **settings)
@@ -446,8 +499,9 @@ def test_misuse_is_refused_with_the_rule():
             embedding(torch.tensor([1, 2])).sum().backward()
         return [*words, str(caught.value)]
 
-    scope, twice, kind, sparse = reports(work, processes=1)[0]
+    scope, twice, kind, matrix, sparse = reports(work, processes=1)[0]
     assert scope == 'scope must be "bucket" or "layer"; got \'entire\''
     assert "is a feedback method already: leave feedback = None" in twice
     assert "operator must be an instance of Operator or Feedback; got <class" in kind
+    assert matrix == 'powersgd keeps a state that no bucket can share: pass scope="layer"'
     assert sparse == "the gradient of weight is sparse: make it dense"

@@ -10,7 +10,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gpu_validation.launch import run_ranks
 from gpu_validation.workloads.digits import digits
-from operators import QSGD, ErrorFeedback, Key, ScaledSign, TopK
+from operators import QSGD, ErrorFeedback, Key, PowerSGD, ScaledSign, TopK
 from operators.codes import elias
 from operators.feedback.memoryless import Memoryless
 from operators.gather import predicted_payload_bytes
@@ -23,6 +23,7 @@ METHODS = {
     "qsgd": Memoryless(QSGD(levels=16)),
     "ef-sign": ErrorFeedback(ScaledSign()),
     "ef-topk": ErrorFeedback(TopK(fraction=0.05)),
+    "powersgd": PowerSGD(rank=2),
 }
 
 
@@ -68,12 +69,17 @@ def trained(place, method, steps):
     return accuracy(model.module), flat(model.module), *sent
 
 
+def with_matrix_of(p, method):
+    return PowerSGD(method.rank, (len(p), p.numel() // len(p))) if isinstance(method, PowerSGD) else method
+
+
 def plain_loop(method, steps, processes):
     """(parameters, bytes of all) of the same training in one process, without torch.distributed."""
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
     layers = list(model.parameters())
-    senders = [[method.init(p.numel()) for p in layers] for _ in range(processes)]
+    methods = [with_matrix_of(p, method) for p in layers]
+    senders = [[method.init(p.numel()) for method, p in zip(methods, layers, strict=True)] for _ in range(processes)]
     receivers = [[method.init_receiver(p.numel()) for p in layers] for _ in range(processes)]
     sent = 0
     for step in range(steps):
@@ -81,7 +87,7 @@ def plain_loop(method, steps, processes):
         for rank in range(processes):
             gradients = torch.autograd.grad(loss(model, rank, step), layers)
             for i, g in enumerate(gradients):
-                key = Key(3, step=step, rank=rank).fold(i)
+                key, method = Key(3, step=step, rank=rank).fold(i), methods[i]
                 senders[rank][i], message = method.encode(senders[rank][i], g, key=key)
                 receivers[rank][i], y = method.decode(receivers[rank][i], message, d=g.numel(), key=key)
                 total[i] += y.numpy()
@@ -132,8 +138,10 @@ def test_training_is_a_plain_loop_bit_for_bit_and_sends_the_predicted_bytes():
     start = accuracy(network())
     assert all(results[0][0] > start + 0.1 for results in found.values()), "they learn"
     sizes = [p.numel() for p in network().parameters()]
-    message = (sum(sizes) + 32 * len(sizes) + 7) // 8  # one bit an entry and a binary32 mean a layer
-    assert found["ef-sign"][0][3] == steps * 2 * (message + 8)
+    signs = (sum(sizes) + 32 * len(sizes) + 7) // 8  # one bit an entry and a binary32 mean a layer
+    assert found["ef-sign"][0][3] == steps * 2 * (signs + 8)
+    factors = 4 * (2 * (8 + 9) + 8 + 2 * (16 + 72) + 16 + 2 * (10 + 256) + 10)  # of matrices; biases as they are
+    assert found["powersgd"][0][3] == steps * 2 * (factors + 8)
 
 
 @pytest.mark.slow
