@@ -28,6 +28,7 @@ from ..workloads import LogisticRegression, SmallNetwork, Workload
 WORKLOADS: dict[str, Callable[[], Workload]] = {"logistic": LogisticRegression, "network": SmallNetwork}
 STRAGGLERS = "stragglers"  # the first workload with drawn steps
 SILENCE_S = 120.0
+HEADERS_BYTES = 20 + 32  # of IP, and of TCP with time stamps, in every packet
 SHAPE = Shape(rate_bit_per_s=1e8, delay_s=1e-3)
 SLOW_STEPS = ShiftedExponential(4e-3, 2e-3)
 
@@ -49,7 +50,7 @@ class OwnNetwork(Study):
     shape: Shape = SHAPE
     operators: tuple[Operator, ...] = field(default_factory=every_operator)
     d: int = 100_000
-    lengths_bytes: tuple[int, ...] = (3_000, 10_000, 30_000, 100_000, 300_000)
+    lengths_bytes: tuple[int, ...] = (2, 500, 1_400, 3_000, 10_000, 30_000, 100_000, 300_000)
     exchanges: int = 2
     taus: tuple[int, ...] = (1, 4, 16)
     step_s: float = 5e-3
@@ -85,7 +86,7 @@ class OwnNetwork(Study):
             }
 
     def _wire(self) -> Callable[[Place, Callable[[Any], None]], None]:
-        plan = WirePlan(self.operators, self.d, self.lengths_bytes, self.exchanges)
+        plan = WirePlan(self.operators, self.d, self.lengths_bytes, self.exchanges, self.shape.mtu - HEADERS_BYTES)
         for operator in self.operators:  # compile before the processes fork
             operator.encode(torch.linspace(-1, 1, 64), key=Key(0))
 
@@ -123,7 +124,7 @@ class OwnNetwork(Study):
         if counted:
             caption = (
                 "Measured: bytes that all interfaces together sent in one exchange over payload bytes; dots are the "
-                f"operators' messages. Lines: the fit a + b payload. {counted[0]['method']}."
+                f"operators' messages. Lines: the fits a + b payload, within a frame and above. {counted[0]['method']}."
             )
             drawn.append(Figure(lambda: _draw_wire(counted), caption))
         if pace:
@@ -146,15 +147,17 @@ def _draw_wire(records: Sequence[Record]) -> Any:
     groups = list(dict.fromkeys((r["topology"], r["m"]) for r in records))
     for (topology, m), colour, mark in zip(groups, cycle(PALETTE), cycle(MARKS), strict=False):
         mine = [r for r in records if (r["topology"], r["m"]) == (topology, m)]
-        line = fitted_line([r for r in mine if r["kind"] == "line"])
-        x = np.geomspace(min(r["payload_bytes"] for r in mine), max(r["payload_bytes"] for r in mine), 100)
-        if line is not None:
-            ax.plot(x, (line[0] + line[1] * x) / x, color=colour, linewidth=1)
+        for one_frame in (True, False):
+            chosen = [r for r in mine if r["kind"] == "line" and r["one_frame"] == one_frame]
+            x = np.geomspace(min(r["payload_bytes"] for r in chosen), max(r["payload_bytes"] for r in chosen), 100)
+            line = fitted_line(chosen)
+            if line is not None:
+                ax.plot(x, (line[0] + line[1] * x) / x, color=colour, linewidth=1)
         sent = [r for r in mine if r["kind"] == "operator"]
         payload = np.array([r["payload_bytes"] for r in sent])
         ratio = np.array([r["interface_bytes"] for r in sent]) / payload
         ax.plot(payload, ratio, mark, color=colour, markersize=4, label=f"{topology}, m = {m}")
-    ax.set(xscale="log", xlabel="payload bytes, all ranks", ylabel="interface bytes / payload bytes")
+    ax.set(xscale="log", yscale="log", xlabel="payload bytes, all ranks", ylabel="interface bytes / payload bytes")
     ax.grid(alpha=0.3)
     ax.legend(fontsize=8)
     return figure

@@ -14,13 +14,14 @@ pytestmark = pytest.mark.timeout(90)
 A_BYTES, B = 5000.0, 1.06
 
 
-def record(payload, interface, *, kind="operator", predicted=None, longest=0, own=True):
+def record(payload, interface, *, kind="operator", predicted=None, longest=2000, own=True, one_frame=False):
     return {
         "kind": kind,
         "operator": "identity",
         "topology": "ring",
         "m": 4,
         "longest_bytes": longest,
+        "one_frame": one_frame,
         "payload_bytes": payload,
         "predicted_payload_bytes": payload if predicted is None else predicted,
         "interface_bytes": interface,
@@ -71,14 +72,22 @@ def test_a_shared_or_missing_counter_is_out_of_scope_and_says_how_it_was_counted
 
 
 def test_a_line_needs_three_points():
-    with pytest.raises(ValueError, match=r"three different lengths; got \(5, 5, 9\)"):
-        WirePlan((), d=1, lengths_bytes=(5, 5, 9), repeats=1)
+    for few in ((5, 6, 2000, 3000, 4000), (5, 6, 1448, 2000, 3000, 3000)):
+        with pytest.raises(ValueError, match="three different lengths up to 1448 and three above"):
+            WirePlan((), d=1, lengths_bytes=few, repeats=1)
+
+
+def test_messages_of_one_frame_have_a_line_of_their_own():
+    short = [record(x, 900 + x, kind="line", one_frame=True) for x in (10, 500, 1400)]
+    for one_frame, verdict in ((True, Verdict.HOLDS), (False, Verdict.INCONCLUSIVE)):
+        found = verdicts(*short, record(200, 1100, one_frame=one_frame))
+        assert found["interface bytes against a + b payload"] is verdict
 
 
 @pytest.mark.parametrize("methods", [("root", "user", "loopback"), ("loopback",)])
 def test_every_operator_and_topology_sends_what_it_predicts(methods):
     operators = (Identity(), QSGD(levels=16))
-    plan = WirePlan(operators, d=3000, lengths_bytes=(2000, 4000, 8000), repeats=1)
+    plan = WirePlan(operators, d=3000, lengths_bytes=(1, 500, 1448, 2000, 4000, 8000), repeats=1)
 
     def work(place, emit):
         for found in measure_wire(place, plan):

@@ -16,7 +16,7 @@ SMALL = replace(
     sizes=(2,),
     operators=(Identity(), QSGD(levels=16)),
     d=2000,
-    lengths_bytes=(1000, 4000, 8000),
+    lengths_bytes=(2, 500, 1400, 2000, 4000, 8000),
     exchanges=1,
     taus=(1, 2),
     step_s=1e-3,
