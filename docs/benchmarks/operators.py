@@ -1,6 +1,7 @@
 """Speed, size and distortion of every operator on Gaussian vectors, one thread, as JSON lines.
 
     python docs/benchmarks/operators.py [--d 1000000 10000000] [--only qsgd topk]
+    python docs/benchmarks/operators.py --peers [--d 10000000]
 
 Times are CPU time of the one thread, so that another process on the core does not count.  MB/s counts the
 binary32 input.  The ratio compares with copying the same vector in the same run (read and
@@ -15,10 +16,12 @@ import argparse
 import json
 import os
 import platform
+import runpy
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 # This file has the name of the package it measures: its own folder must not be searched.
@@ -28,12 +31,15 @@ sys.path[:] = [
 for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
+import numba
 import numpy as np
 import torch
 
 from bounds.claims import Contractive, Unbiased
 from operators import Key, Operator, all_operators, parse
 from operators.catalogue import specification
+from operators.kernels import norms
+from operators.kernels.philox.cpu import fill_planes
 
 SPECIFICATIONS = (
     "identity",
@@ -49,6 +55,8 @@ SPECIFICATIONS = (
     "qsgd:16",
     "qsgd:4,norm=max,bucket=512,code=dense",
     "qsgd:127,norm=max,bucket=128,code=dense",
+    "qsgd:127,norm=max,bucket=128,code=fixed",
+    "qsgd:7,norm=max,bucket=512,code=fixed",
     "qsgd:23,bucket=512,code=flag",
     "sparse_dithering:0.1",
     "arithmetic_sparse_dithering:0.1",
@@ -56,6 +64,14 @@ SPECIFICATIONS = (
     "spherical_compression:0.5",
     "unbiased_spherical_compression:0.5",
 )
+FLOORS = {  # passes and words that an operator needs at least: encode, decode
+    "scaled_sign": (("read",), ("write",)),
+    "qsgd": (("read", "words"), ("write",)),
+    "terngrad": (("read", "words"), ("write",)),
+    "topk": (("read",), ("write",)),
+    "block_integer": (("read",), ("write",)),
+    "eden": (("copy",), ("copy",)),
+}
 SECONDS = 1.0  # spent at least on each measurement, and at least 3 repetitions
 
 
@@ -119,6 +135,59 @@ def measure(text: str, d: int) -> dict[str, Any]:
     }
 
 
+@numba.njit(cache=False, nogil=True)
+def draw(words: Any, tiles: int) -> None:
+    """As many random words as ``tiles`` tiles hold, over and over into the same 16 KiB."""
+    for tile in range(tiles):
+        fill_planes(words, 1024 * tile, 1024, np.uint64(1), np.uint64(2))
+
+
+def floors(x: torch.Tensor) -> dict[str, float]:
+    """Seconds of what bounds every operator: reading, writing to new memory, copying, drawing a word each."""
+    d, words, target = x.numel(), np.empty(4096, np.uint32), torch.empty(x.numel())
+    return {
+        "read": best_seconds(lambda: norms.largest(x, d)),
+        "write": best_seconds(lambda: np.full(d, np.float32(1))),
+        "copy": best_seconds(lambda: target.copy_(x)),
+        "words": best_seconds(lambda: draw(words, -(-d // 4096))),
+    }
+
+
+def compare(d: int, only: list[str]) -> Iterator[dict[str, Any]]:
+    """The goals: every operator beside its peer and its floor."""
+    peers = runpy.run_path(os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers.py"))
+    x = torch.randn(d, generator=torch.Generator().manual_seed(0))
+    least = floors(x)
+    yield {"floors_ns_per_coordinate": {name: round(1e9 * s / d, 3) for name, s in least.items()}, "d": d}
+    for text, peer, *goals in peers["GOALS"]:
+        if not only or text.partition(":")[0] in only:
+            yield beside(text, peer, goals, x, least)
+
+
+def beside(text: str, peer: Any, goals: list[float | None], x: torch.Tensor, least: dict[str, float]) -> dict[str, Any]:
+    """One operator beside its peer; goals : ratios of encode and decode, then GB/s of both."""
+    name, operator, d, key = text.partition(":")[0], parse(text), x.numel(), Key(0)
+    message, (encode, decode) = operator.encode(x, key=key), peer
+    theirs = encode(x)
+    ours_s = (
+        best_seconds(lambda: operator.encode(x, key=key)),
+        best_seconds(lambda: operator.decode(message, d=d, key=key)),
+    )
+    theirs_s = best_seconds(lambda: encode(x)), best_seconds(lambda: decode(theirs))
+    record: dict[str, Any] = {"operator": text, "d": d, "bits_per_coordinate": round(message.bits / d, 5)}
+    if name == "topk":
+        record["bits_per_kept_value"] = round(message.bits / len(theirs[0]), 2)
+    for i, side in enumerate(("encode", "decode")):
+        record |= {
+            f"{side}_GB_per_s": round(4e-9 * d / ours_s[i], 2),
+            f"{side}_goal_GB_per_s": goals[2 + i],
+            f"{side}_over_peer": round(theirs_s[i] / ours_s[i], 1),
+            f"{side}_goal_over_peer": goals[i],
+            f"{side}_over_floor": round(ours_s[i] / sum(least[part] for part in FLOORS[name][i]), 2),
+        }
+    return record
+
+
 def environment() -> dict[str, Any]:
     """What the numbers depend on."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
@@ -146,10 +215,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--d", type=int, nargs="+", default=[10**6, 10**7])
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--peers", action="store_true", help="measure the goals beside the peers")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     print(json.dumps(environment()), flush=True)
-    for record in records(arguments.d, arguments.only):
+    goals = chain.from_iterable(compare(d, arguments.only) for d in arguments.d)
+    for record in goals if arguments.peers else records(arguments.d, arguments.only):
         print(json.dumps(record), flush=True)
 
 
