@@ -45,16 +45,17 @@ class Rhythm:
         """What one rank contributes to the decision: its mean loss since the last one (nan if none), clock, rate."""
         return [sum(losses) / len(losses) if losses else math.nan, time_s, eta]
 
-    def decide(self, rows: Sequence[Sequence[float]]) -> None:
-        """Choose tau from the rows of all ranks in rank order: the mean loss, and rank 0's clock and learning rate.
+    def decide(self, rows: Sequence[Sequence[float]], members: Sequence[int]) -> None:
+        """Choose tau by the members' mean loss, and by rank 0's clock and learning rate.
 
+        rows : of all ranks, in rank order.  members : the ranks that took part in the round.
         A pure function of what all ranks see, so that they cannot disagree.  The loss is observed only if every
-        rank gave one.
+        member gave one.
         """
         _, time_s, eta = rows[0]
         left = None if self.steps is None else max(0, self.steps - self.total_steps)
         common: dict[str, Any] = {"time_s": time_s, "step": self.total_steps, "eta": eta, "steps_left": left}
-        losses = [loss for loss, _, _ in rows]
+        losses = [rows[rank][0] for rank in members]
         seen = Observation(**common) if any(map(math.isnan, losses)) else Observation.shared(losses, **common)
         self.rule, self.tau = self.schedule(self.rule, seen)
 

@@ -76,7 +76,7 @@ class Rounds:
                 if loss is not None:
                     worker.hear(loss)
             if not self.rhythm.tau:
-                self._decide()
+                self._decide(self.participants)
         return self.end_round() if self.rhythm.count() else None
 
     def end_round(self) -> list[Round]:
@@ -91,7 +91,7 @@ class Rounds:
             self.clock.pass_round(steps, bits, members)
             self.rhythm.end_round()
             if self.rhythm.adapts:
-                self._decide()
+                self._decide(members)
         for worker in self.workers:
             worker.losses = []
         return [Round(turn, steps, bits, error2, norm2) for error2, norm2 in errors]
@@ -179,10 +179,11 @@ class Rounds:
             for own, arrived in zip(tensors, blended, strict=True):
                 load(arrived, own)
 
-    def _decide(self) -> None:
+    def _decide(self, members: Sequence[int]) -> None:
         """All ranks give their losses, clock and learning rate, and choose the same tau."""
         now = self.clock.seconds()
-        self.rhythm.decide(self.transport.numbers([self.rhythm.row(w.heard(), now, w.eta()) for w in self.workers]))
+        rows = [self.rhythm.row(worker.heard(), now, worker.eta()) for worker in self.workers]
+        self.rhythm.decide(self.transport.numbers(rows), members)
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:

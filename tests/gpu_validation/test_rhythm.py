@@ -86,12 +86,12 @@ def synchronisations(rhythm, steps):
     found = []
     for step in range(1, steps + 1):
         if not rhythm.tau:
-            rhythm.decide([rhythm.row([loss_at(0)], 0.0, 0.1)])
+            rhythm.decide([rhythm.row([loss_at(0)], 0.0, 0.1)], [0])
         if rhythm.count():
             found.append(step)
             rhythm.end_round()
             if rhythm.adapts:
-                rhythm.decide([rhythm.row([loss_at(step)], float(step), 0.1)])
+                rhythm.decide([rhythm.row([loss_at(step)], float(step), 0.1)], [0])
     return found
 
 
@@ -146,10 +146,20 @@ def test_decision_is_a_function_of_all_rows_in_rank_order():
     rhythm, other = (Rhythm(AdaComm(tau_0=8, interval_s=1e-3)) for _ in range(2))
     first, later = [[4.0, 0.0, 0.1], [8.0, 9.9, 0.7]], [[1.0, 0.5, 0.1], [2.0, 0.0, 0.9]]
     for chosen in (rhythm, other):
-        chosen.decide(first)
-        chosen.decide(later)
+        chosen.decide(first, [0, 1])
+        chosen.decide(later, [0, 1])
 
     assert rhythm.tau == other.tau == 4  # 8 sqrt(1.5/6), with rank 0's clock; rank 1's would have kept tau = 8
+
+
+def test_only_members_need_a_loss():
+    rhythm, idle = Rhythm(AdaComm(tau_0=8, interval_s=1e-3)), math.nan
+    rhythm.decide([[4.0, 0.0, 0.1], [idle, 0.0, 0.1], [12.0, 0.0, 0.1]], [0, 2])
+    rhythm.decide([[idle, 1.0, 0.1], [2.0, 0.0, 0.1], [idle, 0.0, 0.1]], [1])
+
+    assert rhythm.tau == 4  # 8 sqrt(2/8)
+    with pytest.raises(ValueError, match="a new interval needs a loss"):
+        rhythm.decide([[1.0, 2.0, 0.1], [idle, 2.0, 0.1], [1.0, 2.0, 0.1]], [0, 1])
 
 
 def test_a_restored_rhythm_goes_on_in_the_middle_of_a_round():

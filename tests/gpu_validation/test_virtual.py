@@ -1,5 +1,7 @@
 """Virtual workers make the run that as many real processes make, bit for bit."""
 
+import io
+
 import numpy as np
 import pytest
 import torch
@@ -156,6 +158,30 @@ def test_the_runs_compared_are_not_trivial(reports, name):
         assert taus[0] == 24 > min(taus)
     else:
         assert set(taus) == {settings["schedule"]}
+
+
+@pytest.mark.parametrize("name", ["whole bfloat16 models", "elastic", "sampled"])
+def test_resumed_workers_repeat_the_unbroken_run(virtual, name):
+    make, loss, steps, momentum, settings = RUNS[name]
+    saved = None
+    for start, stop in ((0, 17), (17, steps)):  # in the middle of a round
+        models = [make() for _ in range(M)]
+        optimizers = [torch.optim.SGD(model.parameters(), lr=0.05, momentum=momentum) for model in models]
+        workers = VirtualWorkers(models, optimizers, key=Key(1), clock=clock(), **settings)
+        if saved is not None:
+            for model, state in zip(models, saved[0], strict=True):
+                model.load_state_dict(state)
+            workers.load_state_dict(saved[1])
+        for k in range(start, stop):
+            pairs = enumerate(zip(models, optimizers, strict=True))
+            workers.step([local_step(*pair, loss, k, rank) for rank, pair in pairs])
+        buffer = io.BytesIO()
+        torch.save([[model.state_dict() for model in models], workers.state_dict()], buffer)
+        saved = torch.load(io.BytesIO(buffer.getvalue()), weights_only=True)
+
+    for model, (state, _, events) in zip(models, virtual[name], strict=True):
+        np.testing.assert_array_equal(plain(everything(model, workers)), state)
+        assert workers.clock.events == events
 
 
 def test_workers_that_start_apart_start_as_the_first():
