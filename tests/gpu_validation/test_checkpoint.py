@@ -10,12 +10,14 @@ import time
 import pytest
 import torch
 import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 
 from gpu_validation.averaging import PeriodicAveraging
 from gpu_validation.checkpoint import Checkpoint, CheckpointError
 from gpu_validation.launch import RunFailed, run_ranks
 from gpu_validation.tensors import flat
 from operators import ErrorFeedback, Key, TopK
+from operators.torch_ddp import register
 
 pytestmark = pytest.mark.timeout(120)
 NOBODY = 65534
@@ -107,6 +109,35 @@ def test_a_resumed_run_is_the_uninterrupted_one_bit_for_bit(tmp_path):
 
     assert [start for start, _ in resumed] == [10, 10]
     assert [end for _, end in resumed] == [end for _, end in straight]
+
+
+def ddp_training(place, folder, *, until, every=None):
+    """The same with the gradients' messages of a communication hook, whose feedback has a state on every rank."""
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
+    model = DistributedDataParallel(network)
+    hook = register(model, ErrorFeedback(TopK(k=1)), scope="layer", key=Key(1))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    draw = torch.Generator().manual_seed(10 + place.rank)
+    checkpoint = Checkpoint(folder, network=network, hook=hook, optimizer=optimizer, draw=draw)
+    start = checkpoint.load()
+    for step in range(start, until):
+        optimizer.zero_grad()
+        model(torch.randn(8, 6, generator=draw)).square().sum().backward()
+        optimizer.step()
+        if every and (step + 1) % every == 0:
+            checkpoint.save(step + 1)
+    return start, flat(list(network.parameters())).tolist(), hook.payload_bytes
+
+
+@pytest.mark.usefixtures("_imported_and_compiled_before_the_processes_fork")
+def test_a_resumed_run_with_a_communication_hook_is_the_uninterrupted_one_bit_for_bit(tmp_path):
+    straight = reports(lambda place: ddp_training(place, tmp_path / "a", until=12))
+    reports(lambda place: ddp_training(place, tmp_path / "b", until=8, every=5))
+    resumed = reports(lambda place: ddp_training(place, tmp_path / "b", until=12))
+
+    assert [start for start, *_ in resumed] == [5, 5]
+    assert [end for _, *end in resumed] == [end for _, *end in straight]
 
 
 def test_a_rank_killed_while_it_writes_leaves_the_older_checkpoint_to_all(tmp_path):
