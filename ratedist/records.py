@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
@@ -253,14 +253,16 @@ def number_text(value: float) -> str:
 
 def plain(record: Any) -> Any:
     """A record as nested dictionaries, lists, numbers, texts and None."""
+    if type(record) in (str, float, int, bool, type(None)):
+        return record
     if hasattr(record, "to_dict"):
         return record.to_dict()
-    if hasattr(record, "__dataclass_fields__"):
-        return {f.name: plain(getattr(record, f.name)) for f in fields(record)}
-    if isinstance(record, Mapping):
+    if isinstance(record, dict):
         return {str(key): plain(value) for key, value in record.items()}
     if isinstance(record, tuple | list):
         return [plain(value) for value in record]
+    if hasattr(record, "__dataclass_fields__"):
+        return {name: plain(getattr(record, name)) for name in record.__dataclass_fields__}
     if isinstance(record, np.ndarray):
         return record.tolist()
     return record
@@ -268,11 +270,19 @@ def plain(record: Any) -> Any:
 
 def to_json(record: Any) -> Any:
     """As ``plain``, with infinities and nan as the texts "Infinity", "-Infinity" and "NaN", as float() reads."""
-    value = plain(record)
-    if isinstance(value, dict):
-        return {key: to_json(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [to_json(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
+    return _jsonable(plain(record))
+
+
+def _jsonable(value: Any) -> Any:
+    kind = type(value)
+    if kind is float:
+        if math.isfinite(value):
+            return value
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+    if kind in (str, int, bool, type(None)):
+        return value
+    if kind is dict:
+        return {key: _jsonable(part) for key, part in value.items()}
+    if kind is list:
+        return [_jsonable(part) for part in value]
+    return str(value)

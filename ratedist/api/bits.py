@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -166,30 +168,29 @@ def _closed_form(bound: Bound, unknown: str) -> sp.Expr:
     return sp.expand_log(found, force=True)
 
 
-def _solved(bound: Bound, unknown: str, known: dict[str, Any]) -> Statement:
+def _solved(bound: Bound, unknown: str, known: Mapping[str, Any]) -> Statement:
+    return replace(_solved_fixed_part(bound, unknown), at=dict(known))
+
+
+@lru_cache(maxsize=64)
+def _solved_fixed_part(bound: Bound, unknown: str) -> Statement:
+    stated = statement_of(bound, {})
     words = {
         "omega": "least variance constant omega that these bits do not exclude",
         "alpha": "least contraction constant alpha that these bits do not exclude",
         "d": "largest dimension that these bits do not exclude",
     }
-    stated = statement_of(bound, known)
-    advice = "no compressor does better; rd.gap(operator, x) shows how near one comes"
-    side = "tight"
     formula = stated.formula
     if bound in (unbiased_bits, contractive_bits):
-        left = symbols.TABLE[unknown].latex
-        formula = f"{left} = {sp.latex(_closed_form(bound, unknown), symbol_names={symbols.TABLE['bits'].symbol: 'b'})}"
-    return Statement(
-        words[unknown],
-        "1",
-        side,
-        bound.name,
-        stated.reference,
-        stated.status,
-        stated.assumptions,
-        advice,
-        formula,
-        dict(known),
+        names = {symbols.TABLE["bits"].symbol: "b"}
+        formula = f"{symbols.TABLE[unknown].latex} = {sp.latex(_closed_form(bound, unknown), symbol_names=names)}"
+    return replace(
+        stated,
+        quantity=words[unknown],
+        unit="1",
+        side="tight",
+        advice="No compressor does better; rd.gap(operator, x) shows how near one comes",
+        formula=formula,
     )
 
 

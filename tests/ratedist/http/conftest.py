@@ -60,4 +60,5 @@ def server():
     process.terminate()
     out, err = process.communicate(timeout=30)
     assert not out
-    assert err.splitlines() == [f"ratedist serve: {found.url}/ (Ctrl-C ends it)"]
+    lines = [line for line in err.splitlines() if "Invalid HTTP request" not in line]  # generated ones may be
+    assert lines == [f"ratedist serve: {found.url}/ (Ctrl-C ends it)"]

@@ -1,0 +1,190 @@
+"""Rate, latency and memory of the closed-form calls over HTTP against an empty FastAPI endpoint, as JSON lines.
+
+    python docs/benchmarks/http.py            # 10^5 requests for the memory, about three minutes
+    python docs/benchmarks/http.py --quick    # a look
+
+Both servers run in this run, each one uvicorn worker on the loopback address, and are loaded in turn by the same
+client: CONNECTIONS keep-alive connections, each with one request under way.  Every request has other numbers, so that
+nothing is answered from a cache.  The client shares the machine with the servers; on two cores it takes one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+# A neighbour of this file has the name of a package it measures: this folder must not be searched.
+sys.path[:] = [
+    folder for folder in sys.path if os.path.abspath(folder or ".") != os.path.dirname(os.path.abspath(__file__))
+]
+
+CONNECTIONS = 8
+ROUNDS = 3
+REQUESTS = 4000  # of each kind in each round
+MANY = 100_000
+START_S = 120.0
+EMPTY = """
+import sys, uvicorn
+from fastapi import FastAPI
+app = FastAPI()
+@app.post("/")
+async def empty() -> dict[str, str]:
+    return {}
+uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="warning", access_log=False)
+"""
+
+Request = Callable[[random.Random], tuple[str, Any]]
+
+
+def bits(rng: random.Random) -> tuple[str, Any]:
+    return "/v1/bits", {"d": rng.randrange(1, 10**9), "omega": rng.uniform(1e-3, 1e3)}
+
+
+def solve(rng: random.Random) -> tuple[str, Any]:
+    d = rng.randrange(1, 10**9)
+    return "/v1/solve", {"d": d, "bits": d * rng.uniform(0.1, 20), "omega": None}
+
+
+def refused(rng: random.Random) -> tuple[str, Any]:
+    return "/v1/bits", {"d": -rng.randrange(1, 10**9), "omega": 1}
+
+
+def empty(rng: random.Random) -> tuple[str, Any]:
+    return "/", {"d": rng.randrange(1, 10**9), "omega": rng.uniform(1e-3, 1e3)}
+
+
+@contextmanager
+def server(*command: str) -> Iterator[tuple[int, int]]:
+    """(port, process id) of a server that is ready."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen([sys.executable, *command, str(port)])
+    try:
+        deadline = time.monotonic() + START_S
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(f"{command[0]} did not start") from None
+                time.sleep(0.05)
+        yield port, process.pid
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+async def connection(port: int, kind: Request, requests: int, seed: int, seconds: list[float]) -> None:
+    """Send requests one after the other on one connection."""
+    rng = random.Random(seed)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for _ in range(requests):
+        path, body = kind(rng)
+        data = json.dumps(body).encode()
+        head = (
+            f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n"
+        )
+        start = time.perf_counter()
+        writer.write(head.encode() + data)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        expected = b"422" if kind is refused else b"200"
+        if answer[9:12] != expected:
+            raise RuntimeError(f"unexpected answer {answer[:60]!r}")
+        lines = answer.lower().split(b"\r\n")
+        length = next(int(line[15:]) for line in lines if line.startswith(b"content-length:"))
+        await reader.readexactly(length)
+        seconds.append(time.perf_counter() - start)
+    writer.close()
+
+
+def load(port: int, kind: Request, requests: int, seed: int) -> tuple[float, list[float]]:
+    """(requests a second, seconds of every request)."""
+    seconds: list[float] = []
+
+    async def all_of_them() -> None:
+        share = requests // CONNECTIONS
+        await asyncio.gather(*(connection(port, kind, share, seed + i, seconds) for i in range(CONNECTIONS)))
+
+    start = time.perf_counter()
+    asyncio.run(all_of_them())
+    return len(seconds) / (time.perf_counter() - start), seconds
+
+
+def processor_s(pid: int) -> float:
+    """Processor time that a process has used, from /proc; not disturbed by what else the machine does."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory of a process, from /proc."""
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def summary(rates: list[float], seconds: list[float]) -> dict[str, float]:
+    ordered = sorted(seconds)
+    median, p99 = statistics.median(ordered), ordered[int(0.99 * len(ordered))]
+    return {
+        "requests_per_s": round(statistics.median(rates)),
+        "median_ms": round(1e3 * median, 3),
+        "p99_ms": round(1e3 * p99, 3),
+        "p99_over_median": round(p99 / median, 2),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="few requests")
+    quick = parser.parse_args().quick
+    requests, many = (REQUESTS // 10, MANY // 100) if quick else (REQUESTS, MANY)
+    kinds: dict[str, Request] = {"empty": empty, "bits": bits, "solve": solve, "refused": refused}
+    with server("-c", EMPTY) as (plain, plain_pid), server("-m", "ratedist", "serve", "--port") as (ours, pid):
+        found: dict[str, tuple[list[float], list[float], list[float]]] = {name: ([], [], []) for name in kinds}
+        for turn in range(ROUNDS + 1):
+            for name, kind in kinds.items():
+                target, process = (plain, plain_pid) if kind is empty else (ours, pid)
+                used = processor_s(process)
+                rate, seconds = load(target, kind, requests, 1000 * turn)
+                if turn:  # the first round warms up
+                    found[name][2].append((processor_s(process) - used) / len(seconds))
+                    found[name][0].append(rate)
+                    found[name][1].extend(seconds)
+        base = statistics.median(found["empty"][0])
+        least = statistics.median(found["empty"][2])
+        for name, (rates, seconds, used_s) in found.items():
+            shares = {
+                "share_of_empty": round(statistics.median(rates) / base, 3),
+                "processor_us": round(1e6 * statistics.median(used_s)),
+                "share_of_empty_by_processor": round(least / statistics.median(used_s), 3),
+            }
+            print(json.dumps({"what": name, **summary(rates, seconds), **shares}), flush=True)
+        before = resident_bytes(pid)
+        for part, kind in enumerate((bits, solve)):
+            load(ours, kind, many // 2, 10**6 + part)
+        grown = resident_bytes(pid) - before
+        row = {
+            "what": "memory",
+            "requests": many,
+            "resident_MB": round(before / 1e6, 1),
+            "grown_MB": round(grown / 1e6, 2),
+        }
+        print(json.dumps(row))
+
+
+if __name__ == "__main__":
+    main()
