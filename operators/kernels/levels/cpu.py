@@ -14,21 +14,21 @@ UNIT = 2.0**-32
 
 
 @numba.njit(cache=True, nogil=True)
-def _round(x, rate, words, offset, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """One vector loop: ``offset`` plus the signed level of each coordinate."""
-    for i in range(x.size):
-        level = np.int32(np.float64(abs(x[i])) * rate + np.float64(words[i]) * UNIT)
-        out[i] = offset + (-level if x[i] < 0 else level)
+def round_tile(x, at, n, step, rates, words, offset, out, to):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """``offset`` plus the signed levels of coordinates at .. at + n - 1 of a vector cut into runs, from out[to] on.
 
-
-@numba.njit(cache=True, nogil=True)
-def round_tile(x, at, step, rates, words, offset, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """``_round`` of the coordinates at .. at + x.size - 1 of a vector cut into runs of ``step``."""
-    i = 0
-    while i < x.size:
+    Slices would count references, which costs as much as sixteen coordinates each; unsigned indices cannot wrap
+    around, so that the inner loop is a vector loop without them.
+    """
+    at, to, i = np.uint64(at), np.uint64(to), np.uint64(0)
+    n, step = np.uint64(n), np.uint64(step)
+    while i < n:
         run = (at + i) // step
-        stop = min((run + 1) * step - at, x.size)
-        _round(x[i:stop], rates[run], words[i:stop], np.int32(offset), out[i:stop])
+        rate, stop = rates[run], min((run + np.uint64(1)) * step - at, n)
+        for j in range(i, stop):
+            v = x[at + j]
+            level = np.int32(np.float64(abs(v)) * rate + np.float64(words[j]) * UNIT)
+            out[to + j] = offset + (-level if v < 0 else level)
         i = stop
 
 
@@ -38,7 +38,7 @@ def _signed(x, step, rates, k0, k1, supplied, out):  # type: ignore[no-untyped-d
     for at in range(0, x.size, TILE):
         n = min(TILE, x.size - at)
         fill_tile(words, at, n, k0, k1, supplied)
-        round_tile(x[at : at + n], at, step, rates, words, 0, out[at : at + n])
+        round_tile(x, at, n, step, rates, words, np.int32(0), out, at)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -47,34 +47,34 @@ def _encode(x, step, rates, most, width, k0, k1, supplied, out):  # type: ignore
     for at in range(0, x.size, TILE):
         n = min(TILE, x.size - at)
         fill_tile(words, at, n, k0, k1, supplied)
-        round_tile(x[at : at + n], at, step, rates, words, most, levels)
+        round_tile(x, at, n, step, rates, words, np.int32(most), levels, 0)
         pack_fields(levels[:n], width, out[(at * width) >> 3 : ((at + n) * width + 7) >> 3])
 
 
 @numba.njit(cache=True, nogil=True)
-def _scale(levels, most, spacing, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Fill ``out`` with spacing times level; returns the largest |level|."""
-    top = np.int32(0)
-    for i in range(levels.size):
-        level = np.int32(levels[i] - most)
-        top = max(top, abs(level))
-        out[i] = np.float32(spacing * np.float64(level))
-    return top
+def _scale_tile(levels, most, at, n, step, spacings, reached, out):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Spacings times ``levels - most`` of a tile, and which runs reach ``most``; whether all is in range."""
+    at, n, step, i, valid = np.uint64(at), np.uint64(n), np.uint64(step), np.uint64(0), True
+    while i < n:
+        run = (at + i) // step
+        spacing, top, stop = spacings[run], np.int32(0), min((run + np.uint64(1)) * step - at, n)
+        for j in range(i, stop):
+            level = np.int32(levels[j] - most)
+            top = max(top, abs(level))
+            out[at + j] = np.float32(spacing * np.float64(level))
+        valid &= top <= (most if spacing > 0 else 0)
+        reached[run] |= top == most
+        i = stop
+    return valid
 
 
 @numba.njit(cache=True, nogil=True)
 def _decode(payload, step, spacings, most, width, reached, out):  # type: ignore[no-untyped-def]  # pragma: no cover
     levels, valid = np.empty(TILE, np.int32), True
     for at in range(0, out.size, TILE):
-        n, i = min(TILE, out.size - at), 0
+        n = min(TILE, out.size - at)
         unpack_fields(payload[(at * width) >> 3 : ((at + n) * width + 7) >> 3], width, levels[:n])
-        while i < n:
-            run = (at + i) // step
-            stop = min((run + 1) * step - at, n)
-            top = _scale(levels[i:stop], np.int32(most), spacings[run], out[at + i : at + stop])
-            valid &= top <= (most if spacings[run] > 0 else 0)
-            reached[run] |= top == most
-            i = stop
+        valid &= _scale_tile(levels, np.int32(most), at, n, step, spacings, reached, out)
     return valid
 
 

@@ -20,59 +20,78 @@ def largest_pattern(patterns):  # type: ignore[no-untyped-def]  # pragma: no cov
 
 @numba.njit(cache=True, nogil=True)
 def _fold(lanes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    width = LANES // 2
-    while width > 0:
-        for i in range(width):
-            lanes[i] += lanes[i + width]
-        width >>= 1
-    return lanes[0]
+    """Sum of 64 lanes by halves; loops of a known length become a few vector additions."""
+    for i in range(32):
+        lanes[i] += lanes[i + 32]
+    for i in range(16):
+        lanes[i] += lanes[i + 16]
+    for i in range(8):
+        lanes[i] += lanes[i + 8]
+    for i in range(4):
+        lanes[i] += lanes[i + 4]
+    return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
 
 
 @numba.njit(cache=True, nogil=True)
-def _pieces(x, squares):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Sums of the pieces of 4096 terms; ``x`` is float32 (magnitudes or squares) or float64 (as it is)."""
-    out = np.empty((x.size + PIECE - 1) // PIECE)
-    lanes = np.empty(LANES)
-    for p in range(out.size):
-        piece = x[p * PIECE : min((p + 1) * PIECE, x.size)]
-        lanes[:] = 0.0
-        whole = piece.size // LANES
-        for row in range(whole):
-            part = piece[row * LANES : (row + 1) * LANES]
-            if squares:
-                for i in range(LANES):
-                    lanes[i] += np.float64(part[i]) * np.float64(part[i])
-            else:
-                for i in range(LANES):
-                    lanes[i] += np.float64(abs(part[i]))
-        for i in range(whole * LANES, piece.size):
-            term = np.float64(piece[i])
-            lanes[i - whole * LANES] += term * term if squares else abs(term)
-        out[p] = _fold(lanes)
-    return out
+def _piece(x, start, stop, squares, lanes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Sum of up to 4096 terms; ``x`` is float32 (magnitudes or squares) or float64 (as it is).
+
+    Unsigned indices cannot wrap around, so that the inner loops are vector loops.
+    """
+    lanes[:] = 0.0
+    row, last, width = np.uint64(start), np.uint64(stop), np.uint64(LANES)
+    while row + width <= last:
+        if squares:
+            for i in range(LANES):
+                lanes[i] += np.float64(x[row + np.uint64(i)]) * np.float64(x[row + np.uint64(i)])
+        else:
+            for i in range(LANES):
+                lanes[i] += np.float64(abs(x[row + np.uint64(i)]))
+        row += width
+    for i in range(last - row):
+        term = np.float64(x[row + i])
+        lanes[i] += term * term if squares else abs(term)
+    return _fold(lanes)
+
+
+@numba.njit(cache=True, nogil=True)
+def _run_sum(x, start, stop, squares, lanes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """The sum of one run: of its pieces, of their sums, and so on."""
+    if stop - start <= PIECE:
+        return _piece(x, start, stop, squares, lanes)
+    sums = np.empty((stop - start + PIECE - 1) // PIECE)
+    for p in range(sums.size):
+        first = start + p * PIECE
+        sums[p] = _piece(x, first, min(first + PIECE, stop), squares, lanes)
+    while sums.size > 1:
+        above = np.empty((sums.size + PIECE - 1) // PIECE)
+        for p in range(above.size):
+            above[p] = _piece(sums, p * PIECE, min((p + 1) * PIECE, sums.size), False, lanes)
+        sums = above
+    return sums[0]
 
 
 @numba.njit(cache=True, nogil=True)
 def ordered_sum(x, squares):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Sum of the magnitudes, or of the squares, of a float32 array; 0 for an empty one."""
-    if x.size == 0:
-        return 0.0
-    sums = _pieces(x, squares)
-    while sums.size > 1:
-        sums = _pieces(sums, False)
-    return sums[0]
+    return _run_sum(x, 0, x.size, squares, np.empty(LANES))
 
 
 @numba.njit(cache=True, nogil=True)
 def _largest(patterns, step, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    start, step, size = np.uint64(0), np.uint64(step), np.uint64(patterns.size)
     for b in range(out.size):
-        out[b] = largest_pattern(patterns[b * step : min((b + 1) * step, patterns.size)])
+        top, stop = np.uint32(0), min(start + step, size)
+        for i in range(start, stop):
+            top = max(top, patterns[i] & np.uint32(0x7FFFFFFF))
+        out[b], start = top, stop
 
 
 @numba.njit(cache=True, nogil=True)
 def _sums(x, step, squares, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    lanes = np.empty(LANES)
     for b in range(out.size):
-        out[b] = ordered_sum(x[b * step : min((b + 1) * step, x.size)], squares)
+        out[b] = _run_sum(x, b * step, min((b + 1) * step, x.size), squares, lanes)
 
 
 def largest(x: torch.Tensor, step: int) -> torch.Tensor:

@@ -37,7 +37,7 @@ def _encode(x, rates, k0, k1, supplied, out):  # type: ignore[no-untyped-def]  #
         for at in range(start, stop, TILE):
             n = min(TILE, stop - at)
             fill_tile(words, at, n, k0, k1, supplied)
-            round_tile(x[at : at + n], at, x.size, rates, words, 1, digits[at - start :])
+            round_tile(x, at, n, x.size, rates, words, np.int32(1), digits, at - start)
         _pack(digits[: stop - start], out[start // 5 :])
 
 
