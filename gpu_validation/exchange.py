@@ -11,22 +11,13 @@ import torch.distributed as dist
 from operators import Message
 from operators.gather import Gather, predicted_payload_bytes
 
+from .in_step import UnevenSteps
 from .tensors import fold, precision
 
 PLACE_BITS = 32  # of a message: how many local steps its sender has made
 WHOLE_BYTES = 1 << 20  # up to here a mean takes whole vectors: one exchange in place of two
 
 _all_gather_flat = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)  # renamed in torch 2.13
-
-
-class UnevenSteps(RuntimeError):  # noqa: N818  a name users are told to catch
-    """The ranks came to an averaging after unequal numbers of local steps."""
-
-    def __init__(self, where: str) -> None:
-        super().__init__(
-            f"{where}: every rank must make the same number of local steps and resume from the same one; give all "
-            "ranks equally many batches, or stop together"
-        )
 
 
 class Exchange:

@@ -12,17 +12,14 @@ import torch.distributed as dist
 
 from operators import Message
 
+from . import in_step
 from .clock import Clock
 from .deltas import Receiver, Round, Sender
-from .exchange import UnevenSteps
 from .mixing import Full, Mixing, Transport
 from .rhythm import Rhythm
 from .settings import Settings
 from .tensors import flat, floating_state, load
 from .worker import Worker
-
-DIGIT_BITS, DIGITS = 7, 4  # a count of steps in numbers that even bfloat16 holds exactly
-DIGIT_TOLERANCE = 2.0**-14  # far above float32's rounding of a digit, far below what one rank out of step causes
 
 
 class Joining(Transport, Protocol):
@@ -113,12 +110,11 @@ class Rounds:
     # -- one averaging -----------------------------------------------------------------------------------
     def _average_models(self, turn: int) -> tuple[tuple[int, ...], list[tuple[float, float]]]:
         """Whole models, in the parameters' dtype, with the count of steps behind them: one collective."""
-        d, place = self.receiver.d, _digits(self.rhythm.total_steps)
+        d, place = self.receiver.d, in_step.encode(self.rhythm.total_steps)
         owns = [w.outgoing(place.to(w.parameters[0])) for w in self.workers]
         blended = self.mixing.blend(self.transport, owns, turn)
         for arrived in blended:
-            if (arrived[d:].cpu() - place).abs().max() > DIGIT_TOLERANCE:
-                raise UnevenSteps(f"this rank has made {self.rhythm.total_steps} local steps, another one not")
+            in_step.require(arrived[d:], self.rhythm.total_steps)
         if self.mixing.common:
             first, mean = self.workers[0], blended[0][:d]
             self._begin(
@@ -220,12 +216,6 @@ class Rounds:
         self.receiver.states = list(state["receivers"])
         self.rhythm.load_state_dict(state["rhythm"])
         self.clock.load_state_dict(state["clock"])
-
-
-def _digits(count: int) -> torch.Tensor:
-    """A count below 2^28 as small numbers; means of equal counts are exactly these, of unequal ones never all."""
-    mask = (1 << DIGIT_BITS) - 1
-    return torch.tensor([(count >> (DIGIT_BITS * i)) & mask for i in range(DIGITS)], dtype=torch.float32)
 
 
 def _error(decoded: np.ndarray, delta: np.ndarray) -> tuple[float, float]:

@@ -4,7 +4,8 @@ import torch
 import torch.distributed as dist
 
 from gpu_validation import exchange as module
-from gpu_validation.exchange import PLACE_BITS, Exchange, UnevenSteps
+from gpu_validation.exchange import PLACE_BITS, Exchange
+from gpu_validation.in_step import UnevenSteps
 from gpu_validation.launch import NCCL, run_ranks
 from gpu_validation.tensors import fold
 from operators import Key, Message

@@ -1,0 +1,40 @@
+"""Whether all ranks have made the same number of local steps, told by numbers that are averaged with the models.
+
+A count travels as digits below 16 and their squares, which even bfloat16 holds exactly.  If all counts are equal, so
+are the means; if not, a digit has a variance, at least about 1/m, which everyone sees who averages it.
+"""
+
+from __future__ import annotations
+
+import torch
+
+BASE_BITS, DIGITS = 4, 8
+TOLERANCE = 2.0**-14  # above the rounding of a mean square to float32, 2.7e-5; below the variance for m <= 10^4
+
+
+class UnevenSteps(RuntimeError):  # noqa: N818  a name users are told to catch
+    """The ranks came to an averaging after unequal numbers of local steps."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(
+            f"{found}: every rank must make the same number of local steps and resume from the same one; give all "
+            "ranks equally many batches, or stop together"
+        )
+
+
+def encode(count: int) -> torch.Tensor:
+    """A count below 2^32 as numbers to be averaged, shape (16,), float32."""
+    digits = [(count >> (BASE_BITS * i)) & ((1 << BASE_BITS) - 1) for i in range(DIGITS)]
+    return torch.tensor([*digits, *(digit**2 for digit in digits)], dtype=torch.float32)
+
+
+def require(averaged: torch.Tensor, count: int) -> None:
+    """Raise UnevenSteps unless ``averaged`` is the mean of equal counts, and of this rank's own.
+
+    averaged : what became of ``encode``, shape (16,), in float32 or better.
+    """
+    means, squares = averaged.detach().cpu().split(DIGITS)
+    apart = torch.maximum((means - encode(count)[:DIGITS]).abs().max(), (squares - means**2).abs().max())
+    if apart > TOLERANCE:
+        mean = sum(float(digit) * 2.0 ** (BASE_BITS * i) for i, digit in enumerate(means))
+        raise UnevenSteps(f"this rank has made {count} local steps, those it averages with {mean:.6g} on average")
