@@ -244,11 +244,12 @@ def _reasons(
     compute = float(cluster.slowest_s(found.tau).midpoint) * found.tau
     averaging = cluster.averaging_s(bits, exchange).midpoint
     way = "summed on its way" if exchange == "sum" else "gathered"
-    status, fewer = found.status.value if found.status else "", DENSE_BITS * d / bits
+    status = found.status.value if found.status else ""
+    saved = f", {DENSE_BITS * d / bits:.4g} times fewer than binary32" if bits < DENSE_BITS * d else ""
     return (
         f"{found.theorem} ({status}): {number_text(found.rounds)} rounds with {constant}",
         f"a round computes {compute:.4g} s and communicates {averaging:.4g} s",
-        f"a message has {number_text(math.ceil(bits))} bits, {fewer:.4g} times fewer than binary32, {way}",
+        f"a message has {number_text(math.ceil(bits))} bits{saved}, {way}",
     )
 
 
