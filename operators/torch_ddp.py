@@ -12,16 +12,18 @@ computes the next bucket, and is decoded in the background.
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from .feedback.by_parameter import StatesByParameter, is_coordinatewise
+from .feedback.by_parameter import StatesByParameter, fitted, is_coordinatewise
 from .feedback.feedback import Feedback
 from .feedback.memoryless import Memoryless
 from .gather import Gather, Refusal, predicted_payload_bytes
@@ -49,8 +51,10 @@ def register(
     scope : "bucket" compresses each of the model's buckets as one vector, "layer" each parameter by itself.
     key : of the operator's randomness; step and rank are filled in, and the parameter is folded in.
     group : of the ranks that exchange gradients; the model's own if None.
-    Raises ValueError for an unknown scope, feedback around a Feedback, parameters that are no floats, or a method
-    whose states need scope="layer"; TypeError for an operator that is none; RuntimeError if the model has a hook.
+    All ranks must call it, with the same arguments; what it sends to see to that is not counted.
+    Raises ValueError for an unknown scope, feedback around a Feedback, parameters that are no floats, a method whose
+    states need scope="layer", or ranks that differ; TypeError for an operator that is none; RuntimeError if the model
+    has a hook.
     """
     if not isinstance(operator, Operator | Feedback):
         raise TypeError(f"operator must be an instance of Operator or Feedback; got {operator!r}")
@@ -107,6 +111,8 @@ class CompressedGradients:
         for name, p in self._parameters.items():
             if not p.dtype.is_floating_point:
                 raise ValueError(f"parameters must be floats; got {name} of {p.dtype}")
+        nccl = dist.get_backend(group) == "nccl"
+        self._device = next(iter(self._parameters.values())).device if nccl else torch.device("cpu")
         sizes = {name: p.numel() for name, p in self._parameters.items()}
         self._fitted = {name: fitted(method, p.shape) for name, p in self._parameters.items()}
         if scope == "bucket" and not is_coordinatewise(method, sum(sizes.values())):
@@ -119,6 +125,23 @@ class CompressedGradients:
         self._known: dict[tuple[str, int], int | None] = {}
         self._pending: list[_Pending] = []
         self._error: Exception | None = None
+        self._require_equal_settings()
+
+    def _require_equal_settings(self) -> None:
+        """Ranks that encode and decode differently would train on nonsense."""
+        shapes = [(name, tuple(p.shape)) for name, p in self._parameters.items()]
+        settings = repr((self.method, self.scope, replace(self.key, step=0, rank=0), shapes))
+        number = zlib.crc32(re.sub(r"0x[0-9a-f]+", "", settings).encode())  # addresses differ
+        digits = torch.tensor(list(number.to_bytes(4, "big")), dtype=torch.uint8)
+        gather = Gather(Message(digits, 32), group=self.group, device=self._device)
+        gather.send()
+        first, *others = gather.wait()
+        for rank, message in enumerate(others, start=1):
+            if not torch.equal(message.payload, first.payload):
+                raise ValueError(
+                    f"ranks 0 and {rank} differ in the operator, the feedback, the scope, the key or the "
+                    "shapes of the model: give all ranks the same ones"
+                )
 
     # -- one bucket --------------------------------------------------------------------------------------
     def _reduce(self, bucket: Any) -> torch.futures.Future[torch.Tensor]:
@@ -138,8 +161,7 @@ class CompressedGradients:
             if g.numel()
         ]
         parts = sorted(named, key=lambda part: self._numbers[part.name])
-        device = buffer.device if dist.get_backend(self.group) == "nccl" else torch.device("cpu")
-        gather = Gather(self._encode(parts), group=self.group, device=device)
+        gather = Gather(self._encode(parts), group=self.group, device=self._device)
         result: Any = torch.futures.Future(devices=[buffer.device] if buffer.is_cuda else None)
         self._pending.append(_Pending(gather, parts, buffer, self.steps, result))
         while len(self._pending) > (0 if bucket.is_last() else 1):
@@ -267,22 +289,6 @@ class CompressedGradients:
         for receiver, saved in zip(self._receivers, state["receivers"], strict=True):
             receiver.load_dict(saved)
         self.steps, self.codec_bits, self.payload_bytes, self.predicted_bytes = state["counters"]
-
-
-def fitted(method: Feedback, shape: torch.Size) -> Feedback:
-    """The method for one parameter: where it, or its operator, takes a matrix ``shape`` and has None, the parameter's.
-
-    A parameter of several dimensions is a matrix with as many rows as its first; one of fewer is a column.
-    """
-    if not shape.numel():
-        return method
-    rows = shape[0] if len(shape) else 1
-    matrix = rows, shape.numel() // rows
-    if getattr(method, "shape", matrix) is None:
-        return replace(cast(Any, method), shape=matrix)
-    if getattr(method.operator, "shape", matrix) is None:
-        return replace(cast(Any, method), operator=replace(cast(Any, method.operator), shape=matrix))
-    return method
 
 
 def _hand_over(done: torch.futures.Future[torch.Tensor], result: torch.futures.Future[Any]) -> None:

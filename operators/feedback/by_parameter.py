@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
 import torch
 
@@ -62,3 +64,19 @@ def is_coordinatewise(feedback: Feedback, d: int) -> bool:
     """Whether the states of both ends are vectors with an entry a coordinate, or scalars, at dimension d."""
     states = (feedback.init(d), feedback.init_receiver(d))
     return all(value.ndim == 0 or value.shape == (d,) for state in states for value in state.values())
+
+
+def fitted(method: Feedback, shape: torch.Size) -> Feedback:
+    """The method for one parameter: where it, or its operator, takes a matrix ``shape`` and has None, the parameter's.
+
+    A parameter of several dimensions is a matrix with as many rows as its first; one of fewer is a column.
+    """
+    if not shape.numel():
+        return method
+    rows = shape[0] if len(shape) else 1
+    matrix = rows, shape.numel() // rows
+    if getattr(method, "shape", matrix) is None:
+        return replace(cast(Any, method), shape=matrix)
+    if getattr(method.operator, "shape", matrix) is None:
+        return replace(cast(Any, method), operator=replace(cast(Any, method.operator), shape=matrix))
+    return method

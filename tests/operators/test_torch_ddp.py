@@ -480,6 +480,66 @@ def test_a_lost_peer_is_an_error_and_no_hang():
         assert next(heard) < 10
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        lambda rank: {"operator": QSGD(levels=4 + rank // 2)},
+        lambda rank: {"operator": QSGD(levels=4), "key": Key(rank // 2)},
+        lambda rank: {"operator": QSGD(levels=4), "scope": ["bucket", "layer"][rank // 2]},
+        lambda rank: {"operator": QSGD(levels=4), "feedback": [None, ErrorFeedback][rank // 2]},
+    ],
+)
+def test_ranks_that_differ_are_refused_on_every_rank(settings):
+    def work(place):
+        with pytest.raises(ValueError, match="ranks 0 and 2 differ in the operator") as caught:
+            register(DistributedDataParallel(OddShapes()), **settings(place.rank))
+        return str(caught.value)
+
+    assert len(set(reports(work, processes=3))) == 1
+
+
+def test_the_rank_of_a_key_is_filled_in_and_need_not_agree():
+    def work(place):
+        register(DistributedDataParallel(OddShapes()), QSGD(levels=4), key=Key(0, step=place.rank, rank=place.rank))
+
+    assert reports(work) == [None, None]
+
+
+def test_messages_are_under_way_while_the_next_bucket_is_computed():
+    def work(place):
+        model = DistributedDataParallel(ThreeLayers(), bucket_cap_mb=0.001)
+        hook = register(model, QSGD(levels=4))
+        events, encode, send = [], hook._encode, hook._send
+
+        def spied_encode(parts):
+            events.append(("encode", parts[0].name))
+            return encode(parts)
+
+        def spied_send(pending):
+            events.append(("send", pending.parts[0].name))
+            send(pending)
+
+        hook._encode, hook._send = spied_encode, spied_send
+        for _ in range(2):
+            events.clear()
+            model().backward()
+        return events
+
+    assert (
+        reports(work)
+        == [[("encode", "c"), ("encode", "b"), ("send", "c"), ("encode", "a"), ("send", "b"), ("send", "a")]] * 2
+    )
+
+
+class ThreeLayers(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (torch.nn.Parameter(torch.ones(300)) for _ in range(3))
+
+    def forward(self):
+        return ((self.a * 2).sin() * self.b).sin().mul(self.c).sum()
+
+
 def test_misuse_is_refused_with_the_rule():
     def work(place):
         model = DistributedDataParallel(OddShapes())
