@@ -22,6 +22,7 @@ from .compressors.hard_threshold import HardThreshold as HardThreshold
 from .compressors.identity import Identity as Identity
 from .compressors.induced import Induced as Induced
 from .compressors.k_level import KLevel as KLevel
+from .compressors.kashin import Kashin as Kashin
 from .compressors.low_rank import LowRank as LowRank
 from .compressors.natural_compression import NaturalCompression as NaturalCompression
 from .compressors.natural_dithering import NaturalDithering as NaturalDithering
