@@ -67,8 +67,8 @@ def landmarks(workload: LinearModel) -> Landmarks:
 class Method(ABC):
     """How compressed messages become a direction; subclasses are stateless.
 
-    name : in records.  memory : h, one vector a worker, shape (m, d), that both ends know; the difference of the
-    gradients to it is what is compressed.
+    name : in records.  memory : h, one vector a worker, shape (m, d), that both ends know: the differences of the
+    gradients to it are compressed, and it is added to what arrives.
     """
 
     name: ClassVar[str]
@@ -85,13 +85,9 @@ class Method(ABC):
         """The memory before the first step; a row that is not zero was sent as it is.  Zero unless said otherwise."""
         return np.zeros_like(gradients)
 
-    @abstractmethod
-    def used(self, decoded: np.ndarray, memory: np.ndarray) -> np.ndarray:
-        """What the receiver takes for the gradients, shape (m, d)."""
-
-    @abstractmethod
     def remembered(self, decoded: np.ndarray, memory: np.ndarray, level: float) -> np.ndarray:
-        """The memory after the step."""
+        """The memory after the step; unchanged unless said otherwise."""
+        return memory
 
     def potential(self, x: np.ndarray, memory: np.ndarray, at: Landmarks, own: np.ndarray, level: float) -> float:
         """What the theorem says shrinks; own : the workers' gradients at x*.  |x - x*|^2 unless said otherwise."""
@@ -118,14 +114,6 @@ class CompressedDescent(Method):
         """The largest of the theorem, less what rounding might add."""
         return (1 - 2.0**-40) / (at.L * (1 + 2 * level / at.m))
 
-    def used(self, decoded: np.ndarray, memory: np.ndarray) -> np.ndarray:
-        """The messages themselves."""
-        return decoded
-
-    def remembered(self, decoded: np.ndarray, memory: np.ndarray, level: float) -> np.ndarray:
-        """Nothing."""
-        return memory
-
 
 class Diana(Method):
     """Messages are differences to shifts that learn the gradients at x* (Mishchenko et al. 2019, arXiv:1901.09269)."""
@@ -139,10 +127,6 @@ class Diana(Method):
     def eta(self, at: Landmarks, level: float) -> float:
         """1/(L (1 + 6 omega/m))."""
         return 1 / (at.L * (1 + 6 * level / at.m))
-
-    def used(self, decoded: np.ndarray, memory: np.ndarray) -> np.ndarray:
-        """Shifts and messages."""
-        return memory + decoded
 
     def remembered(self, decoded: np.ndarray, memory: np.ndarray, level: float) -> np.ndarray:
         """h + m/(1 + omega)."""
@@ -172,16 +156,12 @@ class Ef21(Method):
         """The gradients at the start."""
         return gradients
 
-    def used(self, decoded: np.ndarray, memory: np.ndarray) -> np.ndarray:
-        """The new estimates."""
-        return memory + decoded
-
     def remembered(self, decoded: np.ndarray, memory: np.ndarray, level: float) -> np.ndarray:
         """The new estimates."""
         return memory + decoded
 
 
-class Unproved(CompressedDescent):
+class Unproved(Method):
     """``dcgd`` for operators without a claim, at a tenth of the step size of exact gradients."""
 
     name = "plain"
@@ -257,7 +237,7 @@ def descend(
             if until(path.potential[-1]):
                 break
         decoded, spent = _through(operator, gradients - memory, seed, k)
-        x = x - eta * method.used(decoded, memory).mean(axis=0)
+        x = x - eta * (memory + decoded).mean(axis=0)
         memory = method.remembered(decoded, memory, level)
         bits += spent
     return path

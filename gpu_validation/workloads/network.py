@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -67,24 +67,22 @@ class Network(Supervised):
     def constants(self) -> Constants:
         """Estimates at the start, each from mini-batches of this workload's size; none of them lets a theorem judge."""
         model = self.model()
-        losses, gradients = [], []
+        parameters = list(model.parameters())
+        total, squares, losses = torch.zeros(()), 0.0, []
         for k in range(self.draws):
-            value = self.loss(model, key=Key(0, step=k, rank=0, path=MEASURING.path))
-            gradients.append(torch.cat([g.reshape(-1) for g in torch.autograd.grad(value, list(model.parameters()))]))
+            value = self.loss(model, key=replace(MEASURING, step=k, rank=k % (self.workers or 1)))
+            slope = torch.cat([g.reshape(-1) for g in torch.autograd.grad(value, parameters)]).double()
+            total, squares = total + slope, squares + float(slope @ slope)
             losses.append(float(value.detach()))
-        mean = torch.stack(gradients).mean(dim=0)
-        spread = sum(float((g - mean).double().square().sum()) for g in gradients) / (self.draws - 1)
+        spread = (squares - float(total @ total) / self.draws) / (self.draws - 1)
+        different = "" if self.split is None else "the workers have different samples, "
         return Constants(
-            L=self.smoothness().value,
+            L=top_curvature(self, self.model(), steps=self.power_steps).value,
             sigma2=0.0 if self.batch is None else spread,
             gap=gap_from_losses(losses).value,
             exact=False,
-            reason="L and sigma2 are estimates at the start, not uniform in x, and inf F is only known to be >= 0",
+            reason=f"{different}L and sigma2 are estimates at the start, not uniform in x, and inf F is only >= 0",
         )
-
-    def smoothness(self) -> Estimate:
-        """Largest |eigenvalue| of the Hessian of one mini-batch at the start, by power iteration."""
-        return top_curvature(self, self.model(), steps=self.power_steps)
 
 
 def top_curvature(workload: Supervised, model: torch.nn.Module, *, steps: int) -> Estimate:
