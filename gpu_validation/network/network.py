@@ -88,9 +88,11 @@ class Network:
                 self.ports, self.method = makers[method](), method
                 break
             except NetworkUnavailable as refusal:
-                self._open.close()
-                self._switch = None
+                self._close()
                 refusals.append(f"{method}: {refusal}")
+            except BaseException:  # an interrupt half way
+                self._close()
+                raise
         self.refusals = tuple(refusals)
         if not self.ports:
             raise NetworkUnavailable("; ".join(refusals))
@@ -99,6 +101,9 @@ class Network:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._close()
+
+    def _close(self) -> None:
         self._open.close()
         self.ports, self._switch = (), None
 

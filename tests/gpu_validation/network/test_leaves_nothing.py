@@ -9,7 +9,8 @@ from contextlib import suppress
 import pytest
 
 from gpu_validation.launch import RunFailed, run_ranks
-from gpu_validation.network import Network
+from gpu_validation.network import Network, NetworkUnavailable, switch
+from gpu_validation.network import network as network_module
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -129,8 +130,6 @@ def test_an_exception_removes_the_network(some_method):
 
 
 def test_a_switch_that_cannot_start_tells_why(some_method, monkeypatch):
-    from gpu_validation.network import NetworkUnavailable, switch
-
     monkeypatch.setattr(switch, "_arguments", lambda *_: ["0"])
     with (
         pytest.raises(NetworkUnavailable, match="the switch: usage: Invalid argument"),
@@ -139,15 +138,17 @@ def test_a_switch_that_cannot_start_tells_why(some_method, monkeypatch):
         pass
 
 
-def test_a_network_that_fails_half_way_leaves_nothing(some_method, monkeypatch):
-    from gpu_validation.network import NetworkUnavailable, network
-
+@pytest.mark.parametrize("failure", [NetworkUnavailable("no more links"), KeyboardInterrupt("no more links")])
+def test_a_network_that_fails_half_way_leaves_nothing(some_method, monkeypatch, failure):
     def refuse(*_):
-        raise NetworkUnavailable("no more links")
+        raise failure
 
-    monkeypatch.setattr(network, "set_up_rank", refuse)
-    with pytest.raises(NetworkUnavailable, match="no more links"), Network(2, delay_s=1e-3, methods=(some_method,)):
+    monkeypatch.setattr(network_module, "set_up_rank", refuse)
+    network = Network(2, delay_s=1e-3, methods=(some_method,))
+    with pytest.raises(type(failure), match="no more links"), network:
         pass
+    assert network.ports == ()
+    assert network.switch_count() is None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can drop privileges; this run is unprivileged anyway")
