@@ -62,7 +62,7 @@ def _scale_tile(levels, most, at, n, step, spacings, reached, out):  # type: ign
             level = np.int32(levels[j] - most)
             top = max(top, abs(level))
             out[at + j] = np.float32(spacing * np.float64(level))
-        valid &= top <= (most if spacing > 0 else 0)
+        valid = valid and bool(top <= (most if spacing > 0 else 0))
         reached[run] |= top == most
         i = stop
     return valid
@@ -74,7 +74,7 @@ def _decode(payload, step, spacings, most, width, reached, out):  # type: ignore
     for at in range(0, out.size, TILE):
         n = min(TILE, out.size - at)
         unpack_fields(payload[(at * width) >> 3 : ((at + n) * width + 7) >> 3], width, levels[:n])
-        valid &= _scale_tile(levels, np.int32(most), at, n, step, spacings, reached, out)
+        valid = _scale_tile(levels, np.int32(most), at, n, step, spacings, reached, out) and valid
     return valid
 
 

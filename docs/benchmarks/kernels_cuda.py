@@ -1,0 +1,242 @@
+"""On a GPU: every primitive and operator gives the CPU's bits, and how much of the memory's speed each one reaches.
+
+    python docs/benchmarks/kernels_cuda.py --out records.jsonl [--d 100000000]
+
+Writes one JSON line for the machine, one for each equality (exit status 1 if any fails) and one for each timing.
+A timing's bytes are those that the work cannot do without (input read once, output written once); its share is of
+the speed of a copy on the same device, which is measured first.  With TRITON_INTERPRET=1 and no GPU the equalities
+are checked in the interpreter at small d, and nothing is timed.
+"""
+
+# ruff: noqa: E402  the search path must be set before the imports
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+# This file's folder holds one of the name of the package it measures: it must not be searched.
+sys.path[:] = [folder for folder in sys.path if Path(folder or ".").resolve() != Path(__file__).resolve().parent]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import numpy as np
+import torch
+
+from operators import Key, Message, Operator, all_operators, parse
+from operators.catalogue import specification
+from operators.kernels import codewords, fields, hadamard, levels, norms, philox, rice, selection, signs, trits
+from operators.kernels.backend import use
+from operators.kernels.philox import Stream
+from operators.random import bits32
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+SIZES = (1, 63, 64, 65, 4097) if INTERPRETED else (1, 63, 64, 65, 4097, 10**5 + 3, 10**7 + 1)
+STREAM = Stream(12345, 2**32 - 678)
+TIMED = (
+    "signsgd",
+    "scaled_sign",
+    "terngrad",
+    "qsgd:127,norm=max,bucket=128,code=fixed",
+    "block_integer:8",
+    "topk:0.01",
+)
+Call = Callable[..., Any]
+
+
+def vector(d: int, kind: str) -> torch.Tensor:
+    """Gaussian entries, or few values with zeros, ties and subnormal numbers."""
+    rng = np.random.default_rng(d)
+    if kind == "gauss":
+        return torch.from_numpy(rng.standard_normal(d).astype(np.float32))
+    palette = np.array([0.0, -0.0, 1, -1, 3, -3, 2.0**-149, -(2.0**-127), 2.0**60], np.float32)
+    return torch.from_numpy(palette[rng.integers(0, palette.size, d)])
+
+
+def words_for(d: int) -> torch.Tensor:
+    """The sign words of two Hadamard rounds."""
+    return torch.from_numpy(bits32(Key(1), hadamard.word_count(d, 2)).view(np.int32))
+
+
+def calls(x: torch.Tensor) -> Iterator[tuple[str, Call, tuple[Any, ...]]]:
+    """(name, primitive, arguments) of every primitive at one vector."""
+    d, step = x.numel(), 128
+    top = norms.largest(x, step).double()
+    yield "philox", philox.fill, (d, 5, 1, 2**32 - 1, x)
+    for norm in (norms.largest, norms.absolute_sum, norms.energy):
+        yield f"norms.{norm.__name__}", norm, (x, d)
+        yield f"norms.{norm.__name__} of runs", norm, (x, step)
+    packed = signs.pack(x)
+    yield "signs.pack", signs.pack, (x,)
+    yield "signs.unpack", signs.unpack, (packed, d, 0.5, -0.5)
+    for most in (1, 7, 127, 1000):
+        rates = levels.rate_of(most, top)
+        yield f"levels.encode {most}", levels.encode, (x, step, rates, most, STREAM)
+        payload = levels.encode(x, step, rates, most, STREAM)
+        yield f"levels.decode {most}", levels.decode, (payload, d, step, top / most, most)
+        values = levels.signed(x, step, rates, STREAM) + most
+        yield f"fields.pack {most}", fields.pack, (values, levels.width_of(most))
+        yield f"fields.unpack {most}", fields.unpack, (payload, d, levels.width_of(most))
+    yield "levels.signed", levels.signed, (x, step, rates, STREAM)
+    rate = float(levels.rate_of(1, top.max()))
+    yield "trits.encode", trits.encode, (x, rate, STREAM)
+    yield "trits.decode", trits.decode, (trits.encode(x, rate, STREAM), d, 1.5)
+    k = max(1, d // 100)
+    index = selection.largest(x, k)
+    yield "selection", selection.largest, (x, k)
+    yield "rice", rice.pack, (index, x[index], d, 5, 7)
+    widths = torch.from_numpy(np.random.default_rng(0).integers(0, 33, min(d, 10**6)))
+    yield "codewords", codewords.pack, ((torch.ones_like(widths) << widths) - 1, widths)
+    yield "hadamard.rotate", hadamard.rotate, (x * 2.0**-40, words_for(d), 2)
+    yield "hadamard.unrotate", hadamard.unrotate, (x * 2.0**-40, words_for(d), 2)
+
+
+def moved(value: Any, device: str) -> Any:
+    """Tensors, also within tuples, on the device."""
+    if isinstance(value, tuple):
+        return tuple(moved(v, device) for v in value)
+    return value.to(device) if isinstance(value, torch.Tensor) else value
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equal bits."""
+    if isinstance(left, tuple):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, torch.Tensor):
+        bits = {torch.float32: torch.int32, torch.float64: torch.int64}.get(left.dtype, left.dtype)
+        return (
+            left.shape == right.shape and left.dtype == right.dtype and torch.equal(left.view(bits), right.view(bits))
+        )
+    return bool(left == right)
+
+
+def equal_primitives(device: str) -> Iterator[dict[str, Any]]:
+    """Triton, and torch on the device, against the CPU."""
+    for d in SIZES:
+        for kind in ("gauss", "special"):
+            for name, primitive, arguments in calls(vector(d, kind)):
+                ours = primitive(*arguments)
+                for backend in ("cuda", "reference"):
+                    with use(backend):  # type: ignore[arg-type]
+                        theirs = primitive(*moved(arguments, device))
+                    equal = same(ours, moved(theirs, "cpu"))
+                    yield {"equality": name, "back_end": backend, "d": d, "vector": kind, "equal": equal}
+
+
+def equal_operators(device: str) -> Iterator[dict[str, Any]]:
+    """Message and decoded vector of every example of every operator."""
+    examples = [example for cls in all_operators().values() for example in cls.examples()]
+    for operator in examples:
+        for d in SIZES[:5]:
+            x, key = vector(d, "gauss"), Key(3, step=d)
+            with use("cuda") if INTERPRETED else nullcontext():
+                there = operator.encode(x.to(device), key=key)
+                back = operator.decode(there, d=d, key=key)
+            here = operator.encode(x, key=key)
+            equal = here.bits == there.bits and same(here.payload, there.payload.cpu())
+            equal = equal and same(operator.decode(here, d=d, key=key), back.cpu())
+            where = there.payload.device.type == torch.device(device).type == back.device.type
+            yield {"equality": specification(operator), "back_end": "operator", "d": d, "equal": equal and where}
+
+
+def seconds(call: Callable[[], Any], repetitions: int = 20) -> float:
+    """The median of device times, after three calls that warm up."""
+    times = []
+    for i in range(repetitions + 3):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        call()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end) / 1e3 if i >= 3 else 0.0)
+    return float(np.median(times[3:]))
+
+
+def needed(value: Any) -> int:
+    """Bytes of all tensors."""
+    if isinstance(value, Message):
+        return value.nbytes
+    if isinstance(value, tuple):
+        return sum(map(needed, value))
+    return value.numel() * value.element_size() if isinstance(value, torch.Tensor) else 0
+
+
+def timings(d: int) -> Iterator[dict[str, Any]]:
+    """Primitives and operators against a copy."""
+    x = vector(d, "gauss").cuda()
+    target = torch.empty_like(x)
+    copy = 2 * needed(x) / seconds(lambda: target.copy_(x))
+    yield {"timing": "copy", "d": d, "GB_per_s": round(copy / 1e9, 1), "share_of_copy": 1.0}
+    for name, primitive, arguments in calls(x):
+        spent, traffic = seconds(lambda: primitive(*arguments)), needed(arguments) + needed(primitive(*arguments))  # noqa: B023
+        yield record(name, d, spent, traffic, copy)
+    for text in TIMED:
+        yield from operator_timings(text, parse(text), x, copy)
+
+
+def operator_timings(text: str, operator: Operator, x: torch.Tensor, copy: float) -> Iterator[dict[str, Any]]:
+    """Both directions of one operator."""
+    d, key = x.numel(), Key(0)
+    message = operator.encode(x, key=key)
+    traffic = needed(x) + needed(message)
+    yield record(f"{text} encode", d, seconds(lambda: operator.encode(x, key=key)), traffic, copy)
+    yield record(f"{text} decode", d, seconds(lambda: operator.decode(message, d=d, key=key)), traffic, copy)
+
+
+def record(name: str, d: int, spent: float, traffic: int, copy: float) -> dict[str, Any]:
+    """One line: time, input speed, and the share of a copy's memory speed."""
+    return {
+        "timing": name,
+        "d": d,
+        "ms": round(1e3 * spent, 4),
+        "input_GB_per_s": round(4e-9 * d / spent, 1),
+        "share_of_copy": round(traffic / spent / copy, 4),
+    }
+
+
+def environment() -> dict[str, Any]:
+    """What the numbers depend on."""
+    import triton
+
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return {
+        "commit": commit.stdout.strip() or None,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "triton": triton.__version__,
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "interpreter",
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--d", type=int, default=10**8)
+    arguments = parser.parse_args()
+    if not torch.cuda.is_available() and not INTERPRETED:
+        parser.error("there is no GPU here; set TRITON_INTERPRET=1 to check equality in the interpreter")
+    device, failed = "cpu" if INTERPRETED else "cuda", 0
+    with arguments.out.open("w") as out:
+        out.write(json.dumps(environment()) + "\n")
+        for line in equal_primitives(device):
+            failed += not line["equal"]
+            out.write(json.dumps(line) + "\n")
+        for line in equal_operators(device):
+            failed += not line["equal"]
+            out.write(json.dumps(line) + "\n")
+        if not INTERPRETED:
+            for line in timings(arguments.d):
+                out.write(json.dumps(line) + "\n")
+                out.flush()
+    print(f"{failed} equalities failed; records in {arguments.out}")
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
