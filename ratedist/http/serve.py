@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 import sys
 
 MOST_CONNECTIONS = 256
@@ -19,13 +20,12 @@ def serve(*, host: str = "127.0.0.1", port: int = 8000) -> None:
         from .app import create_app
     except ImportError as missing:
         raise ValueError(f'serving needs {missing.name}: pip install "ratedist[serve]"') from None
+    listener = _listen(host, port)
     if not _is_loopback(host):
         sys.stderr.write(f"ratedist serve: {host} can be reached from other machines; there is no authentication\n")
     sys.stderr.write(f"ratedist serve: http://{host}:{port}/ (Ctrl-C ends it)\n")
-    uvicorn.run(
+    config = uvicorn.Config(
         create_app(),
-        host=host,
-        port=port,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -33,6 +33,17 @@ def serve(*, host: str = "127.0.0.1", port: int = 8000) -> None:
         timeout_keep_alive=KEEP_ALIVE_S,
         ws="none",
     )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A listening socket.  Raises ValueError if the address cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as failure:
+        reason = failure.strerror or str(failure)
+        raise ValueError(f"{host}:{port} cannot be listened on ({reason}): choose another --port or --host") from None
 
 
 def _is_loopback(host: str) -> bool:

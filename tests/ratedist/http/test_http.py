@@ -3,6 +3,8 @@
 import http.client
 import json
 import math
+import subprocess
+import sys
 from urllib.parse import urlsplit
 
 import pytest
@@ -180,3 +182,12 @@ def test_openapi_describes_every_route(server):
     assert status == 200
     assert set(paths) == {f"/v1/{name}" for name in (*POSTS, "operators", "theorems")} | {"/healthz"}
     assert all("422" in paths[f"/v1/{name}"]["post"]["responses"] for name in POSTS)
+
+
+def test_a_taken_port_is_a_usage_error_in_one_line(server):
+    port = str(urlsplit(server.url).port)
+    command = [sys.executable, "-m", "ratedist", "serve", "--port", port]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"ratedist serve: 127.0.0.1:{port} cannot be listened on (Address already in use)")
+    assert len(result.stderr.splitlines()) == 1
