@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -33,6 +34,12 @@ def flag_field(flag: int) -> tuple[np.ndarray, int]:
 def lowered(x: np.ndarray, flag: int) -> np.ndarray:
     """The inverse of ``lifted``."""
     return x * np.float32(2.0**-LIFT) if flag else x
+
+
+@lru_cache(maxsize=1024)
+def exact_bits(operator: Operator, d: int) -> int | None:
+    """``operator.bits(d).exact``, remembered: other fields of a size may take a search."""
+    return operator.bits(d).exact
 
 
 def joined_size(sizes: Sequence[Size]) -> Size:

@@ -9,7 +9,16 @@ import numpy as np
 
 from bounds.claims import Claim, Contractive, NoClaim, Unbiased
 
-from ..combine import FLAG_BITS, flag_field, joined_size, joint_randomness, lifted, lowered, shared_symmetries
+from ..combine import (
+    FLAG_BITS,
+    exact_bits,
+    flag_field,
+    joined_size,
+    joint_randomness,
+    lifted,
+    lowered,
+    shared_symmetries,
+)
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Randomness, Size
@@ -65,11 +74,11 @@ class Induced(Operator):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Largest and random coordinates; signs and stochastic levels; largest coordinates and powers of two."""
+        """Largest coordinates and powers of two; signs and stochastic levels; largest and random coordinates."""
         return (
-            cls(TopK(fraction=0.1), RandomK(fraction=0.1)),
-            cls(ScaledSign(), QSGD(levels=4, norm="max")),
             cls(TopK(fraction=0.1), NaturalCompression()),
+            cls(ScaledSign(), QSGD(levels=4, norm="max")),
+            cls(TopK(fraction=0.1), RandomK(fraction=0.1)),
         )
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
@@ -91,4 +100,4 @@ class Induced(Operator):
         return lowered(out, int(flag[0]))
 
     def _exact(self, d: int) -> list[int | None]:
-        return [self.biased.bits(d).exact, self.unbiased.bits(d).exact, FLAG_BITS]
+        return [exact_bits(self.biased, d), exact_bits(self.unbiased, d), FLAG_BITS]
