@@ -48,7 +48,10 @@ class Supervised(Workload):
 
     # -- one step ----------------------------------------------------------------------------------------
     def draw(self, *, key: Key) -> Draw:
-        """(indices, weight): the samples, and the factor of their mean loss."""
+        """(indices, weight): the samples, and the factor of their mean loss.
+
+        With ``batch`` None there are as many indices as the worker has samples.
+        """
         held = self.shard(key.rank)
         weight = 1.0 if self.split is None else len(held) * self.split.workers / len(self.data().train)
         chosen = held if self.batch is None else held[(uniform(key, self.batch) * len(held)).astype(np.int64)]
