@@ -14,11 +14,9 @@ import multiprocessing.connection
 import os
 import queue
 import signal
-import tempfile
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -89,8 +87,9 @@ def run_ranks(
         )
     importlib.import_module("torch._dynamo")  # any optimizer does: seconds of CPU, here once and not in every rank
     inbox: Any = mp.get_context("fork").Queue()
-    with tempfile.TemporaryDirectory(prefix="ratedist-") as folder:
-        start = _Start(work, processes, folder, inbox, network.ports if network else None, scheduling, os.getpid())
+    store = os.memfd_create("ratedist-store")  # a file that goes with the last process that has it open
+    try:
+        start = _Start(work, processes, store, inbox, network.ports if network else None, scheduling, os.getpid())
         context = mp.start_processes(
             _rank_main, (start,), nprocs=processes, join=False, daemon=True, start_method="fork"
         )
@@ -100,15 +99,17 @@ def run_ranks(
             _end(context.processes)
             inbox.close()
             inbox.cancel_join_thread()
+    finally:
+        os.close(store)
 
 
 @dataclass(frozen=True)
 class _Start:
-    """What a rank needs to know at birth; handed over by the fork, never pickled."""
+    """What a rank needs to know at birth; handed over by the fork, never pickled.  store : descriptor of a file."""
 
     work: Callable[[Place, Callable[[Any], None]], None]
     size: int
-    folder: str
+    store: int
     inbox: Any
     ports: tuple[Port, ...] | None
     scheduling: Scheduling
@@ -127,7 +128,7 @@ def _rank_main(rank: int, start: _Start) -> None:
     else:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", port.interface)
     place = Place(rank, start.size, device, backend, port, schedule(start.scheduling))
-    store = dist.FileStore(str(Path(start.folder) / "store"), start.size)
+    store = dist.FileStore(f"/proc/self/fd/{start.store}", start.size)
     timeout = datetime.timedelta(seconds=GROUP_TIMEOUT_S)
     dist.init_process_group(backend, store=store, rank=rank, world_size=start.size, timeout=timeout)
     _work(place, start)

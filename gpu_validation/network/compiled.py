@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from .namespaces import NetworkUnavailable
@@ -20,23 +22,34 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ratedist"
 
 
-def compiled(source: Path, fallback: Path) -> Path:
+@contextmanager
+def compiled(source: Path) -> Iterator[Path]:
     """The program made of a C file, compiled by $CC or cc if this version of it is not in the cache yet.
 
-    fallback : an existing folder to compile into where the cache folder cannot be written.
+    Where the cache folder cannot be written, the program is gone after the block.
     Raises NetworkUnavailable without a compiler or if it fails.
     """
     compiler = shutil.which(os.environ.get("CC", "cc"))
     text = source.read_bytes()
     name = f"{source.stem}-{hashlib.sha256(text + repr((compiler, FLAGS)).encode()).hexdigest()[:16]}"
-    folder = _writable(cache_folder(), fallback)
-    program = folder / name
-    if program.exists():
-        return program
-    if compiler is None:
-        raise NetworkUnavailable(f"no C compiler for {source.name}: install cc or set CC; without one leave delay out")
-    with tempfile.TemporaryDirectory(dir=folder, prefix="compile-") as scratch:
-        unfinished = Path(scratch) / name
+    with ExitStack() as stack:
+        cache = cache_folder()
+        if not _writable(cache):
+            cache = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ratedist-")))
+        program = cache / name
+        if not program.exists():
+            if compiler is None:
+                raise NetworkUnavailable(
+                    f"no C compiler for {source.name}: install cc or set CC; without one leave delay out"
+                )
+            _compile(compiler, source, program)
+        yield program
+
+
+def _compile(compiler: str, source: Path, program: Path) -> None:
+    """Compile beside the program, then put it in its place at once."""
+    with tempfile.TemporaryDirectory(dir=program.parent, prefix="compile-") as scratch:
+        unfinished = Path(scratch) / program.name
         command = [compiler, *FLAGS, "-o", str(unfinished), str(source)]
         try:
             subprocess.run(command, check=True, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S)
@@ -45,13 +58,12 @@ def compiled(source: Path, fallback: Path) -> Path:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise NetworkUnavailable(f"{compiler} failed on {source.name}: {error}") from error
         os.replace(unfinished, program)
-    return program
 
 
-def _writable(wanted: Path, fallback: Path) -> Path:
+def _writable(folder: Path) -> bool:
+    """Make the folder if need be; False if it is somebody else's, whose programs are not run, or read-only."""
     try:
-        wanted.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError:
-        return fallback
-    owner_only = wanted.stat().st_uid == os.geteuid()  # nobody else's programs are run
-    return wanted if owner_only and os.access(wanted, os.W_OK) else fallback
+        return False
+    return folder.stat().st_uid == os.geteuid() and os.access(folder, os.W_OK)

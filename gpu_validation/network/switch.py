@@ -11,7 +11,6 @@ from __future__ import annotations
 import mmap
 import os
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,9 +57,8 @@ class Switch:
         try:
             os.ftruncate(file, 8 * words)
             self._memory = mmap.mmap(file, 8 * words)
-            with tempfile.TemporaryDirectory(prefix="ratedist-") as scratch:
-                program = str(compiled(SOURCE, fallback=Path(scratch)))
-                self._process = self._start([program, *_arguments(shape, seed, file, ranks)], hub, ranks, file)
+            with compiled(SOURCE) as program:
+                self._process = self._start([str(program), *_arguments(shape, seed, file, ranks)], hub, ranks, file)
                 self._begin()
         finally:
             os.close(file)

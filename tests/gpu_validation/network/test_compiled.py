@@ -16,30 +16,35 @@ def source(tmp_path, monkeypatch):
     return path
 
 
-def test_a_program_is_compiled_once_for_each_version_of_its_source(source, tmp_path):
-    first = compiled(source, fallback=tmp_path)
-    stamp = first.stat().st_mtime_ns
-    assert subprocess.run([first], capture_output=True, text=True, timeout=10, check=True).stdout == "hello\n"
-    assert compiled(source, fallback=tmp_path) == first
-    assert first.stat().st_mtime_ns == stamp
+def test_a_program_is_compiled_once_for_each_version_of_its_source(source):
+    with compiled(source) as first:
+        stamp = first.stat().st_mtime_ns
+        assert subprocess.run([first], capture_output=True, text=True, timeout=10, check=True).stdout == "hello\n"
+    with compiled(source) as second:
+        assert second == first
+        assert second.stat().st_mtime_ns == stamp
 
     source.write_text(PROGRAM.replace("hello", "goodbye"))
-    assert compiled(source, fallback=tmp_path) != first
+    with compiled(source) as third:
+        assert third != first
     assert {path.name.partition("-")[0] for path in cache_folder().iterdir()} == {"hello"}  # no scratch is left
 
 
-def test_a_cache_that_is_not_ours_is_not_used(source, tmp_path, monkeypatch):
+def test_a_cache_that_is_not_ours_is_not_used_and_the_program_is_gone_afterwards(source, monkeypatch):
     monkeypatch.setattr("gpu_validation.network.compiled.os.geteuid", lambda: 4_000_000_000)
-    assert compiled(source, fallback=tmp_path).parent == tmp_path
+    with compiled(source) as program:
+        assert program.exists()
+        assert program.parent != cache_folder()
+    assert not program.parent.exists()
 
 
-def test_without_a_compiler_the_message_says_what_to_do(source, tmp_path, monkeypatch):
+def test_without_a_compiler_the_message_says_what_to_do(source, monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
-    with pytest.raises(NetworkUnavailable, match="install cc or set CC"):
-        compiled(source, fallback=tmp_path)
+    with pytest.raises(NetworkUnavailable, match="install cc or set CC"), compiled(source):
+        pass
 
 
-def test_a_compilers_complaint_is_passed_on(source, tmp_path):
+def test_a_compilers_complaint_is_passed_on(source):
     source.write_text("int main(void) { return nonsense; }\n")
-    with pytest.raises(NetworkUnavailable, match="nonsense"):
-        compiled(source, fallback=tmp_path)
+    with pytest.raises(NetworkUnavailable, match="nonsense"), compiled(source):
+        pass

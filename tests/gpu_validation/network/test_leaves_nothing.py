@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import tempfile
 import time
 from contextlib import suppress
 
@@ -70,7 +71,8 @@ def a_long_run(method):
 
 
 @pytest.mark.parametrize("how", [(signal.SIGTERM,), (signal.SIGKILL,), (signal.SIGSTOP, signal.SIGKILL)])
-def test_when_the_parent_is_killed_ranks_and_switch_end(some_method, how, made):
+def test_when_the_parent_is_killed_ranks_switch_and_files_end(some_method, how, made, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     parent, told = in_a_fork(a_long_run(some_method))
     with told:
         run = json.loads(told.readline())
@@ -86,6 +88,7 @@ def test_when_the_parent_is_killed_ranks_and_switch_end(some_method, how, made):
     while any(map(alive, inside)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not any(map(alive, inside))
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("fate", [signal.SIGKILL, signal.SIGSTOP])

@@ -19,12 +19,12 @@ def test_a_short_step_is_filled_up_and_a_long_one_is_left_alone():
 
 
 def test_every_step_takes_the_time_drawn_for_it():
-    padding = PaddedSteps(step_s=0.0, drawn_s=(0.01, 0.002))
+    padding = PaddedSteps(step_s=0.0, drawn_s=(0.1, 0.002))
     for _ in range(2):
         padding.begin()
         padding.end()
 
-    assert padding.durations[0] >= 0.01 > padding.durations[1] >= 0.002
+    assert padding.durations[0] >= 0.1 > padding.durations[1] >= 0.002
     padding.begin()
     with pytest.raises(IndexError):
         padding.end()
