@@ -103,7 +103,7 @@ def carry_out(
 ) -> StudyOutcome:
     """Measure the units that are not in ``out / study.name`` yet, judge all records and write the report.
 
-    seconds : after so many no further unit is begun; the next call goes on.  progress : called with the name of
+    seconds : after so many no further unit is begun (but one always is); the next call goes on.  progress : called with the name of
     every unit, also of those found.  Raises StaleResultsError, and OSError if the folder cannot be written.
     """
     folder = out / study.name
@@ -133,12 +133,12 @@ def _measured(study: Study, folder: Path, known: set[str], seconds: float | None
         environment = Environment.here(study.name, study.processes, backend_for(study.processes))
         file.write({**plain(environment), "study": repr(study)})
         for unit in missing:
-            if seconds is not None and time.monotonic() - started >= seconds:
-                return
             begun = time.monotonic()
             record = plain({"unit": unit, **study.measure(unit), "took_s": round(time.monotonic() - begun, 3)})
             file.write(record)
             yield record
+            if seconds is not None and time.monotonic() - started >= seconds:
+                return
 
 
 def _concluded(study: Study, folder: Path, records: list[Record], code: int, message: str) -> StudyOutcome:

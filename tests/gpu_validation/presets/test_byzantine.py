@@ -52,6 +52,5 @@ def test_vote_ignores_lengths_and_the_mean_does_not():
 
 def test_units_are_named_once_and_the_report_draws_what_is_there(tmp_path):
     assert len(set(PRESET.units())) == len(PRESET.units())
-    outcome = carry_out(SMALL, tmp_path, seconds=0.05)
-    assert outcome.records
+    assert len(carry_out(SMALL, tmp_path, seconds=0).records) == 1
     assert "<svg" in (tmp_path / "byzantine" / "report.html").read_text()
