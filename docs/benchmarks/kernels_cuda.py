@@ -31,7 +31,7 @@ import torch
 
 from operators import Key, Message, Operator, all_operators, parse
 from operators.catalogue import specification
-from operators.kernels import codewords, fields, hadamard, levels, norms, philox, rice, selection, signs, trits
+from operators.kernels import codewords, elias, fields, hadamard, levels, norms, philox, rice, selection, signs, trits
 from operators.kernels.backend import use
 from operators.kernels.philox import Stream
 from operators.random import bits32
@@ -84,6 +84,9 @@ def calls(x: torch.Tensor) -> Iterator[tuple[str, Call, tuple[Any, ...]]]:
         yield f"fields.pack {most}", fields.pack, (values, levels.width_of(most))
         yield f"fields.unpack {most}", fields.unpack, (payload, d, levels.width_of(most))
     yield "levels.signed", levels.signed, (x, step, rates, STREAM)
+    for code in elias.CODES:
+        level = levels.signed(x, step, levels.rate_of(4, top), STREAM)
+        yield f"elias.encode {code}", elias.encode, (level, top.float(), step, code, 4)
     rate = float(levels.rate_of(1, top.max()))
     yield "trits.encode", trits.encode, (x, rate, STREAM)
     yield "trits.decode", trits.decode, (trits.encode(x, rate, STREAM), d, 1.5)

@@ -7,8 +7,6 @@ from functools import lru_cache
 import numba
 import numpy as np
 
-PREFIX = 12  # bits looked up at once
-
 
 @numba.njit(cache=True, nogil=True)
 def _bit_length(n):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
@@ -29,13 +27,6 @@ def build(n):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
         length += width
         n = width - 1
     return code, length
-
-
-@numba.njit(cache=True, nogil=True)
-def fill(codes, lengths):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Codes and lengths of 1 .. size - 1; entry 0 stays as it is."""
-    for n in range(1, codes.size):
-        codes[n], lengths[n] = build(n)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -63,17 +54,6 @@ def parse(window):  # type: ignore[no-untyped-def]  # pragma: no cover - compile
             return 0, 0
         n = np.int64((window << np.uint64(used)) >> np.uint64(64 - width))
         used += width
-
-
-@lru_cache(maxsize=1)
-def prefixes() -> np.ndarray:
-    """For each 12-bit prefix 256 n + length of the code that it begins with, or 0 if that code is longer."""
-    out = np.zeros(1 << PREFIX, np.int32)
-    for n in range(1, 1 << PREFIX):
-        code, width = build(n)
-        if width <= PREFIX:
-            out[code << (PREFIX - width) : (code + 1) << (PREFIX - width)] = 256 * n + width
-    return out
 
 
 @numba.njit(cache=True, nogil=True)

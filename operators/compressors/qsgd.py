@@ -12,18 +12,17 @@ import torch
 
 from bounds.claims import Unbiased
 
-from ..bitstream import float_bytes, read_floats, words
-from ..codes import elias
-from ..codes import levels as coder
+from ..bitstream import float_bytes, read_floats
+from ..codes.levels import bucket_bits
+from ..kernels import elias, norms
 from ..kernels import levels as rounding
-from ..kernels import norms
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
 from ..random import stream
 from ..scale import TINY, upward_all
 
-CODES = (*coder.CODES, "fixed")
+CODES = (*elias.CODES, "fixed")
 _INFINITY = 0x7F800000  # binary32 pattern
 
 
@@ -38,7 +37,7 @@ class QSGD(DeviceOperator):
         sign and omega(level) ("flag"); or per non-zero omega(gap), sign, omega(level), ended by the gap to the end
         ("sparse").  A bucket of norm 0 sends its norm only.  Or all norms, then the signed level + s of every
         coordinate in a field of ceil(log2(2 s + 1)) bits ("fixed"): the fastest, and shorter than Elias codes
-        where levels are large; on a GPU it never leaves the device, while the Elias codes are written by the CPU.
+        where levels are large; on a GPU neither direction leaves the device, while Elias codes are read by the CPU.
     x : float tensor, shape (d,).
     Full tiles of 4096 coordinates draw their words in the tile order of ``kernels.philox``.
     Unbiased (each coordinate to 2^-32 N/s).  With d the bucket's length, for the Euclidean norm
@@ -58,8 +57,8 @@ class QSGD(DeviceOperator):
     equivariant = frozenset({"scale", "sign"})
 
     def __post_init__(self) -> None:
-        if not 1 <= self.levels <= coder.MOST_LEVELS:
-            raise ValueError(f"levels must satisfy 1 <= levels <= {coder.MOST_LEVELS}; got levels = {self.levels}")
+        if not 1 <= self.levels <= elias.MOST_LEVELS:
+            raise ValueError(f"levels must satisfy 1 <= levels <= {elias.MOST_LEVELS}; got levels = {self.levels}")
         if self.norm not in ("l2", "max"):
             raise ValueError(f'norm must be "l2" or "max"; got {self.norm!r}')
         if self.bucket is not None and self.bucket < 1:
@@ -99,12 +98,12 @@ class QSGD(DeviceOperator):
     def bits(self, d: int) -> Size:
         """Fixed fields, or limits of the mean and the worst length under the energy budget of the levels."""
         if self.code == "fixed":
-            return Size.fixed(coder.NORM_BITS * -(-d // (self.bucket or d)) + d * rounding.width_of(self.levels))
+            return Size.fixed(elias.NORM_BITS * -(-d // (self.bucket or d)) + d * rounding.width_of(self.levels))
         length = min(d, self.bucket or d)
         whole, rest = divmod(d, length)
-        mean, worst = coder.bucket_bits(self.levels, self.norm, self.code, length)
+        mean, worst = bucket_bits(self.levels, self.norm, self.code, length)
         if rest:
-            last = coder.bucket_bits(self.levels, self.norm, self.code, rest)
+            last = bucket_bits(self.levels, self.norm, self.code, rest)
             return Size(None, whole * mean + last[0], whole * worst + last[1])
         return Size(None, whole * mean, whole * worst)
 
@@ -142,25 +141,12 @@ class QSGD(DeviceOperator):
             payload = rounding.encode(x, step, rates, self.levels, words, room=4 * sent.numel())
             payload[: 4 * sent.numel()] = float_bytes(sent)
             return payload, int(self.bits(d).exact or 0)
-        levels = rounding.signed(x, step, rates, words).cpu().numpy()
-        patterns = sent.cpu().numpy().view(np.uint32)
-        codes, lengths = coder.tables(self.levels)
-        bits = int(coder.count_bits(levels, patterns, step, coder.CODES[self.code], lengths))
-        out = np.zeros((bits + 7) // 8, np.uint8)
-        coder.write(levels, patterns, step, coder.CODES[self.code], codes, lengths, out)
-        return torch.from_numpy(out).to(x.device), bits
+        return elias.encode(rounding.signed(x, step, rates, words), sent, step, self.code, self.levels)
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         if self.code == "fixed":
             return self._decode_fixed(payload, bits, d)
-        out, full = np.zeros(d, np.float32), self.norm == "max"
-        stream_words, code, table = words(payload.cpu().numpy()), coder.CODES[self.code], elias.prefixes()
-        bad = coder.read(stream_words, bits, code, self.bucket or d, self.levels, full, table, out)
-        if bad > d:
-            raise CorruptMessage("bits are left over after the last coordinate")
-        if bad:
-            raise CorruptMessage(f"the bucket at coordinate {bad - 1} has no norm or no levels of 0 .. {self.levels}")
-        return torch.from_numpy(out).to(payload.device)
+        return elias.decode(payload, bits, d, self.bucket or d, self.code, self.levels, self.norm == "max")
 
     def _decode_fixed(self, payload: torch.Tensor, bits: int, d: int) -> torch.Tensor:
         step = self.bucket or d

@@ -33,12 +33,6 @@ def test_endless_ones_are_no_elias_word():
     assert elias.parse(np.uint64(2**64 - 1))[1] == 0
 
 
-def test_prefix_table_agrees_with_the_parser():
-    for prefix, found in enumerate(elias.prefixes()):
-        n, width = elias.parse(np.uint64(prefix) << np.uint64(64 - elias.PREFIX))
-        assert found == (256 * n + width if width <= elias.PREFIX and width else 0) or found == 0
-
-
 @pytest.mark.parametrize("d", [1, 5, 100, 10**4])
 def test_gap_codes_never_exceed_their_majorant(d):
     """Random and even gaps that sum to d + 1, at several prices of a gap."""

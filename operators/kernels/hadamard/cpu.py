@@ -1,6 +1,6 @@
-"""The rotation compiled for one CPU thread: every sum happens in a buffer of the first-level cache.
+"""The rotation compiled for one CPU thread: every sum happens in a buffer that stays in the cache.
 
-A buffer takes 2^13 contiguous coordinates through their first thirteen stages.  Later stages join coordinates at
+A buffer takes 2^14 contiguous coordinates through their first fourteen stages.  Later stages join coordinates at
 large distances: for them 2^k rows at that distance, a few coordinates wide, are gathered into the buffer, taken
 through k <= 7 stages and written back, so that memory is passed over two or three times, not log2 d times.
 """
@@ -13,7 +13,7 @@ import torch
 
 from . import factor, part_starts, transform_length, words_per_part
 
-BUFFER = 8192  # coordinates: 32 KiB
+BUFFER = 16384  # coordinates: 64 KiB
 ROWS = 128  # at most in a buffer, so that copies of its rows are long enough to be fast
 
 
@@ -79,16 +79,18 @@ def _far_stages(v, h, rows, buffer):  # type: ignore[no-untyped-def]  # pragma: 
 
 
 @numba.njit(nogil=True, inline="never")
-def _transform(v, buffer):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """H v without its factor; v.size is a power of two."""
-    if v.size < 8:
-        _stages(v, 1)
-        return
+def _transform(v, words, s, buffer):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """H v without its factor, v.size a power of two; signs and s first, while a block is at hand, if words are given."""
     near = min(v.size, BUFFER)
     for start in range(0, v.size, near):
         block = v[start : start + near]
-        _first_stages(block)
-        _stages(block, 8)
+        if words.size > 0:
+            _flip(block, words[start >> 5 :], s)
+        if near < 8:
+            _stages(block, 1)
+        else:
+            _first_stages(block)
+            _stages(block, 8)
     h = near
     while h < v.size:
         left, passes = v.size // h, 1
@@ -111,9 +113,9 @@ def _rotate(v, words, rounds, starts, p, n, s, forwards):  # type: ignore[no-unt
         start = starts[at % starts.size]
         part, signs = v[start : start + p], words[at * n : (at + 1) * n]
         if forwards:
-            _flip(part, signs, s)
-        _transform(part, buffer)
-        if not forwards:
+            _transform(part, signs, s, buffer)
+        else:
+            _transform(part, words[:0], s, buffer)
             _flip(part, signs, s)
 
 

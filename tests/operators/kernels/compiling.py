@@ -14,7 +14,7 @@ from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
 import operators.kernels
-from operators.kernels import codewords, fields, hadamard, levels, norms, philox, rice, selection, signs, trits
+from operators.kernels import codewords, elias, fields, hadamard, levels, norms, philox, rice, selection, signs, trits
 from operators.kernels.backend import use
 from operators.kernels.philox import Stream
 
@@ -79,6 +79,7 @@ def main(capability: int) -> None:
         trits.decode(trits.encode(x, 1.0, Stream(1, 2)), 9000, 1.0)
         selection.largest(x, 5)
         codewords.pack(torch.ones(3, dtype=torch.int64), torch.ones(3, dtype=torch.int64))
+        elias.encode(torch.ones(9, dtype=torch.int32), torch.ones(1), 9, "dense", 1)
         rice.pack(torch.arange(3), torch.ones(3), 9)
         for d in (5, 9000, 40000):
             words = torch.zeros(hadamard.word_count(d, 1), dtype=torch.int32)

@@ -1,0 +1,14 @@
+"""The coder of levels on the device: the fields by torch, their bits by Triton."""
+
+from __future__ import annotations
+
+import torch
+
+from ..codewords import cuda as codewords
+from .cpu import decode as decode
+from .reference import fields
+
+
+def encode(levels: torch.Tensor, norms: torch.Tensor, step: int, code: str, most: int) -> tuple[torch.Tensor, int]:
+    """See the package."""
+    return codewords.pack(*fields(levels, norms, step, code))
