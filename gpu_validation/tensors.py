@@ -1,4 +1,4 @@
-"""Several tensors as one vector, and back; and the one way in which vectors of several ranks are summed."""
+"""Several tensors as one vector, and back; and the one way in which vectors of several ranks are averaged."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-CACHED = 1 << 15  # entries whose float64 sum stays in a core's cache: three times faster than whole vectors
+from .folding import fold_arrays
 
 
 def flat(
@@ -44,17 +44,22 @@ def fold(parts: Sequence[torch.Tensor], out: torch.Tensor | None = None) -> torc
     out : where to put it; by default a new vector in the parts' ``precision``.
     """
     first, *rest = parts
-    n = first.numel()
     if out is None:
-        out = first.new_empty(n, dtype=precision(first.dtype))
-    piece = CACHED if first.device.type == "cpu" else max(1, n)
-    for at in range(0, n, piece):
-        here = slice(at, at + piece)
-        total = first[here].to(torch.float64, copy=True)
-        for part in rest:
-            total += part[here]
-        out[here] = total.div_(len(parts))
+        out = first.new_empty(first.numel(), dtype=precision(first.dtype))
+    if rest and first.device.type == "cpu" and first.dtype == out.dtype:
+        fold_arrays([part.numpy() for part in parts], out.numpy())
+    else:
+        _fold_plainly(parts, out)
     return out
+
+
+def _fold_plainly(parts: Sequence[torch.Tensor], out: torch.Tensor) -> None:
+    """For any dtype and device; the reference of the compiled way."""
+    first, *rest = parts
+    total = first.to(torch.float64, copy=True)
+    for part in rest:
+        total += part
+    out.copy_(total.div_(len(parts)))
 
 
 def floating_tensors(model: torch.nn.Module) -> list[torch.Tensor]:
