@@ -19,7 +19,8 @@ from bounds.symbols import Domain
 MOST_ELEMENTS = 10**6
 MOST_CHARACTERS = 64
 LARGEST_EXPONENT = 300
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?|[+-]?\d+/\d+")
+_LARGEST = 10**LARGEST_EXPONENT
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE](?P<exponent>[+-]?[0-9]{1,4}))?|[+-]?[0-9]+/0*[1-9][0-9]*")
 
 REMEDIES = {
     "d": "give the number of coordinates as a whole number, such as d=1e6",
@@ -82,13 +83,12 @@ def read(name: str, value: Any, domain: Domain | None = None) -> str | np.ndarra
 def number(name: str, value: Any, domain: Domain | None = None) -> str:
     """One scalar argument as an exact decimal text (or p/q); see ``read``."""
     domain = domain or domain_of(name)
-    rule = domain.text(name)
-    text = _text(value)
-    if text is None:
-        raise refusal(name, rule, repr(value))
-    exact = Fraction(text)
+    read_off = _exact(value)
+    if read_off is None:
+        raise refusal(name, domain.text(name), repr(value))
+    text, exact = read_off
     if not domain.contains(exact):
-        raise refusal(name, rule, value)
+        raise refusal(name, domain.text(name), value)
     return text
 
 
@@ -105,21 +105,21 @@ def real(name: str, value: Any) -> float:
     return float(Fraction(number(name, value)))
 
 
-def _text(value: Any) -> str | None:
-    """The decimal text of a scalar, or None if it is no finite number of reasonable size."""
+def _exact(value: Any) -> tuple[str, Fraction] | None:
+    """Decimal text and value of a scalar, or None if it is no finite number of reasonable size."""
     if hasattr(value, "item") and not getattr(value, "ndim", 0):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal | str):
         return None
-    if isinstance(value, int) and abs(value) > 10**LARGEST_EXPONENT:
+    if isinstance(value, int) and abs(value) > _LARGEST:
         return None
     text = repr(float(value)) if isinstance(value, float) else str(value).strip()
     limit = 2 * LARGEST_EXPONENT if isinstance(value, int | Fraction) else MOST_CHARACTERS
-    if len(text) > limit or not _NUMBER.fullmatch(text) or text.endswith("/0"):
+    found = _NUMBER.fullmatch(text) if len(text) <= limit else None
+    if found is None or abs(int(found["exponent"] or 0)) > LARGEST_EXPONENT:
         return None
-    if abs(int(text.lower().partition("e")[2] or 0)) > LARGEST_EXPONENT:
-        return None
-    return text if Fraction(text) <= 10**LARGEST_EXPONENT else None
+    exact = Fraction(text)
+    return (text, exact) if abs(exact) <= _LARGEST else None
 
 
 def _array(name: str, value: Any, domain: Domain) -> np.ndarray:
@@ -127,7 +127,7 @@ def _array(name: str, value: Any, domain: Domain) -> np.ndarray:
     _limit(name, size)
     try:
         array = np.asarray(value, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise refusal(name, domain.text(name), value) from None
     _limit(name, array.size)
     inside = domain.mask(array)

@@ -8,6 +8,7 @@ import sys
 
 MOST_CONNECTIONS = 256
 KEEP_ALIVE_S = 5
+BACKLOG = 2048
 
 
 def serve(*, host: str = "127.0.0.1", port: int = 8000) -> None:
@@ -39,11 +40,17 @@ def serve(*, host: str = "127.0.0.1", port: int = 8000) -> None:
 def _listen(host: str, port: int) -> socket.socket:
     """A listening socket.  Raises ValueError if the address cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio sends at once only on TCP
     try:
-        return socket.create_server((host, port), family=family, backlog=2048)
+        if sys.platform != "win32":
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
     except OSError as failure:
+        listener.close()
         reason = failure.strerror or str(failure)
         raise ValueError(f"{host}:{port} cannot be listened on ({reason}): choose another --port or --host") from None
+    return listener
 
 
 def _is_loopback(host: str) -> bool:

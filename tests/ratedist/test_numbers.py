@@ -31,7 +31,23 @@ def test_a_zero_dimensional_array_is_a_scalar():
 @pytest.mark.parametrize(
     "value",
     [
-        *(-1, 0, 0.5, float("nan"), float("inf"), "1e400", "1e-400", "1_000", "0x10", "abc", "", "1/0", "1e99999999"),
+        *(
+            -1,
+            0,
+            0.5,
+            float("nan"),
+            float("inf"),
+            "1e400",
+            "1e-400",
+            "1_000",
+            "0x10",
+            "abc",
+            "",
+            "1/0",
+            "1/00",
+            "²",
+            "1e99999999",
+        ),
         *(True, None, 1j, b"1", "9" * 65, 10**301, {}),
     ],
 )
@@ -61,3 +77,10 @@ def test_shapes_must_fit_and_the_result_must_stay_small():
         broadcast_shape({"a": np.ones(3), "b": np.ones(4)})
     with pytest.raises(ValueError, match="at most 1000000 results"):
         broadcast_shape({"a": np.ones((2000, 1)), "b": np.ones(2000)})
+
+
+def test_arrays_of_what_no_float_holds_are_refused():
+    with pytest.raises(ValueError, match="d must satisfy"):
+        read("d", [10**400])
+    with pytest.raises(ValueError, match="d must satisfy"):
+        read("d", ["many"])
