@@ -71,6 +71,27 @@ def pack_nearest(v, unit, bits, levels, start, per_unit, below, inside, out):  #
 
 
 @numba.njit(cache=True, nogil=True)
+def pack_positive(v, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """``pack_nearest`` for the two levels -1 and 1, far faster: 1 where v_i > 0; returns sum |v_i| in float64."""
+    total = np.zeros(8)
+    whole = v.size >> 3
+    for group in range(whole):
+        byte = 0
+        for i in range(8):
+            value = v[8 * group + i]
+            byte |= (value > 0) << (7 - i)
+            total[i] += np.float64(abs(value))
+        out[group] = byte
+    byte = 0
+    for i in range(v.size - 8 * whole):
+        byte |= (v[8 * whole + i] > 0) << (7 - i)
+        total[i] += np.float64(abs(v[8 * whole + i]))
+    if v.size & 7:
+        out[whole] = byte
+    return total.sum()
+
+
+@numba.njit(cache=True, nogil=True)
 def unpack_levels(payload, bits, levels, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Fill ``out`` with the levels of the codes."""
     mask = np.uint64((1 << bits) - 1)

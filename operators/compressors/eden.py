@@ -12,7 +12,7 @@ import numpy as np
 from bounds.claims import Contractive, NoClaim, StrictlyContractive, Unbiased
 from bounds.special.lloyd_max import MAX_BITS, lloyd_max_levels, lloyd_max_thresholds
 
-from ..codes.centroids import lloyd_max_grid, pack_nearest, unpack_levels
+from ..codes.centroids import lloyd_max_grid, pack_nearest, pack_positive, unpack_levels
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
@@ -30,6 +30,16 @@ def moments(bits: int, d: int) -> tuple[float, float]:
     """(E v Q(v), E Q(v)^2) of the Lloyd-Max quantiser on the sphere of radius sqrt(d)."""
     half = 2 ** (bits - 1)
     return level_moments(d, lloyd_max_levels(bits)[half:], lloyd_max_thresholds(bits)[half:])
+
+
+def pack_levels(z: np.ndarray, norm: float, bits: int, out: np.ndarray) -> tuple[float, float]:
+    """Write the nearest levels of z sqrt(d)/norm; returns (<z, q>, |q|^2)."""
+    grid = lloyd_max_grid(bits)
+    if bits == 1:
+        level = float(grid.levels[1])
+        return level * pack_positive(z, out), level * level * z.size
+    search = grid.levels, grid.start, grid.per_unit, grid.below, grid.inside
+    return pack_nearest(z, np.float32(math.sqrt(z.size) / norm), bits, *search, out)
 
 
 @dataclass(frozen=True)
@@ -99,10 +109,8 @@ class EDEN(Operator):
         payload = np.zeros(SCALE_BYTES + (b * d + 7) // 8, np.uint8)
         if not negligible(x):
             y, factor = moderate(x)
-            z, norm, grid = Rotation(d, key).forth(y), math.sqrt(energy(y)), lloyd_max_grid(b)
-            unit = np.float32(math.sqrt(d) / norm)
-            search = grid.levels, grid.start, grid.per_unit, grid.below, grid.inside
-            along, square = pack_nearest(z, unit, b, *search, payload[SCALE_BYTES:])
+            norm = math.sqrt(energy(y))
+            along, square = pack_levels(Rotation(d, key).forth(y), norm, b, payload[SCALE_BYTES:])
             if self.scale == "mse":
                 f = along / square
             elif d <= HAAR_LIMIT:

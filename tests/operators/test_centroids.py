@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bounds.special.lloyd_max import lloyd_max_levels, lloyd_max_thresholds
-from operators.codes.centroids import lloyd_max_grid, pack_nearest, unpack_levels
+from operators.codes.centroids import lloyd_max_grid, pack_nearest, pack_positive, unpack_levels
 
 
 def values(bits):
@@ -44,3 +44,13 @@ def test_values_are_scaled_before_they_are_compared(bits):
     pack_nearest(v * np.float32(4), np.float32(0.25), bits, *search, scaled)
     pack_nearest(v, np.float32(1), bits, *search, plain)
     assert (scaled == plain).all()
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 500])
+def test_signs_are_packed_as_the_two_levels_are(n):
+    v, out, nearest = values(1)[-n:], np.empty((n + 7) // 8, np.uint8), np.empty((n + 7) // 8, np.uint8)
+    grid = lloyd_max_grid(1)
+    search = grid.levels, grid.start, grid.per_unit, grid.below, grid.inside
+    pack_nearest(v, np.float32(1), 1, *search, nearest)
+    assert pack_positive(v, out) == pytest.approx(sum(abs(float(x)) for x in v), rel=1e-12)
+    assert (out == nearest).all()

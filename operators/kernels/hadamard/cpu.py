@@ -80,7 +80,7 @@ def _far_stages(v, h, rows, buffer):  # type: ignore[no-untyped-def]  # pragma: 
 
 @numba.njit(nogil=True, inline="never")
 def _transform(v, words, s, buffer):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """H v without its factor, v.size a power of two; signs and s first, while a block is at hand, if words are given."""
+    """H v without its factor, v.size a power of two; first signs and s, block by block, if there are words."""
     near = min(v.size, BUFFER)
     for start in range(0, v.size, near):
         block = v[start : start + near]
