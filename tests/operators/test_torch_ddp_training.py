@@ -145,6 +145,7 @@ def test_training_is_a_plain_loop_bit_for_bit_and_sends_the_predicted_bytes():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("processes", [2, 4])
 def test_compressed_training_reaches_the_accuracy_of_exact_gradients_within_one_percent(processes):
     steps = 800
