@@ -169,7 +169,7 @@ def _fill(width, code, most, counts, used, tops, symbols):  # type: ignore[no-un
             symbols[entry, counts[entry]] = n
             counts[entry] += 1
             used[entry] += bits
-            tops[entry] = max(tops[entry], abs(n))
+            tops[entry] = max(np.int64(tops[entry]), abs(n))
             w, left = w << np.uint64(bits), left - bits
 
 
@@ -177,8 +177,8 @@ def _fill(width, code, most, counts, used, tops, symbols):  # type: ignore[no-un
 def _decoder(code: int, most: int) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """(bits looked up; per entry: how many levels, their bits, the largest of them, the levels)."""
     width = 12 if most < 16 else 15
-    counts, used, tops = (np.zeros(1 << width, np.int32) for _ in range(3))
-    symbols = np.zeros((1 << width, AT_ONCE), np.int32)
+    counts, used = np.zeros(1 << width, np.uint8), np.zeros(1 << width, np.uint8)
+    tops, symbols = np.zeros(1 << width, np.int16), np.zeros((1 << width, AT_ONCE), np.int16)
     _fill(width, code, most, counts, used, tops, symbols)
     return width, counts, used, tops, symbols
 
@@ -205,11 +205,12 @@ def _read(words, bits, code, step, most, full, width, counts, used, tops, symbol
             at = position >> 5
             w = ((np.uint64(words[at]) << np.uint64(32)) | np.uint64(words[at + 1])) << np.uint64(position & 31)
             entry = np.int64(w >> shift)
-            if counts[entry] > 0 and i + AT_ONCE <= stop and position + width <= bits:
+            found = np.int64(counts[entry])
+            if found > 0 and i + AT_ONCE <= stop and position + width <= bits:
                 for k in range(AT_ONCE):  # those beyond the count are overwritten
                     out[i + k] = np.float32(scale * np.float64(symbols[entry, k]))
-                i += counts[entry]
-                position += used[entry]
+                i += found
+                position += np.int64(used[entry])
                 top = max(top, np.int64(tops[entry]))
                 continue
             n, length = _symbol(w, code)
