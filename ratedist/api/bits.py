@@ -20,7 +20,7 @@ from bounds.limits import contractive_bits, unbiased_bits
 
 from ..numbers import broadcast_shape, read, refusal
 from ..records import Quantities, Quantity, Statement
-from .evaluation import evaluate, readable, statement_of
+from .evaluation import evaluate, evaluate_read, readable, statement_of
 
 DENSE_BITS = 32
 MOST_RATE = 480  # bits a coordinate; beyond, the distortion underflows binary64
@@ -50,7 +50,7 @@ def bits_lower_bound(*, d: Any, omega: Any = None, alpha: Any = None) -> Any:
         raise ValueError(f"give exactly one of omega and alpha; got omega = {omega}, alpha = {alpha}: drop one")
     bound, name, value = (unbiased_bits, "omega", omega) if alpha is None else (contractive_bits, "alpha", alpha)
     given = {"d": read("d", d), name: read(name, value)}
-    return evaluate(bound, given, _advice(name, given[name]))
+    return evaluate_read(bound, given, _advice(name, given[name]))
 
 
 def _advice(name: str, value: str | np.ndarray) -> str:
@@ -93,7 +93,7 @@ def solve(
     (unknown,) = missing
     known = {name: read(name, value) for name, value in given.items() if name != unknown}
     if unknown == "bits":
-        return evaluate(bound, known)
+        return evaluate_read(bound, known)
     shape = broadcast_shape(known)
     if shape or any(isinstance(value, np.ndarray) for value in known.values()):
         return _solve_array(bound, unknown, known, shape)

@@ -49,13 +49,17 @@ def evaluate(bound: Bound, at: Mapping[str, Any], advice: str = "") -> Quantity 
 
     Raises ValueError for bad arguments and outside the assumptions, ArithmeticError where no enclosure can be given.
     """
-    given = {name: read(name, value) for name, value in at.items()}
+    return evaluate_read(bound, {name: read(name, value) for name, value in at.items()}, advice)
+
+
+def evaluate_read(bound: Bound, given: Mapping[str, str | np.ndarray], advice: str = "") -> Quantity | Quantities:
+    """The same for arguments that have been read already."""
     texts = {name: value for name, value in given.items() if isinstance(value, str)}
     if len(texts) == len(given):
         interval = enclose(bound, texts)
         statement = statement_of(bound, given, advice)
         return Quantity(interval.midpoint, statement=statement, interval=interval)
-    shape = broadcast_shape(given)
+    shape = broadcast_shape(dict(given))
     arrays = {name: float(Fraction(v)) if isinstance(v, str) else v for name, v in given.items()}
     with readable(bound):
         values = np.broadcast_to(bound(**arrays), shape).copy()
@@ -65,7 +69,7 @@ def evaluate(bound: Bound, at: Mapping[str, Any], advice: str = "") -> Quantity 
             name: v if isinstance(v, str) else repr(float(np.broadcast_to(v, shape)[index]))
             for name, v in given.items()
         }
-        one = evaluate(bound, point, advice)
+        one = evaluate_read(bound, point, advice)
         assert isinstance(one, Quantity)
         return one
 
