@@ -63,6 +63,13 @@ SPECIFICATIONS = (
     "randomised_sparse_dithering:1",
     "spherical_compression:0.5",
     "unbiased_spherical_compression:0.5",
+    "eden:1",
+    "eden:1,scale=mse",
+    "eden:2",
+    "eden:4",
+    "quic_fl:1",
+    "quic_fl:2",
+    "quic_fl:4",
 )
 FLOORS = {  # passes and words that an operator needs at least: encode, decode
     "scaled_sign": (("read",), ("write",)),

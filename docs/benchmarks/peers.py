@@ -134,5 +134,6 @@ GOALS: tuple[tuple[str, Peer, float | None, float | None, float | None, float | 
     ("terngrad", unpacked_terngrad(), None, None, None, None),
     ("topk:0.01", top_k(), 4.0, None, 1.2, None),
     ("block_integer:8", block_int8(), None, None, 2.0, 2.0),
-    ("eden:2", rotated_centroids(2), 1.5, 1.5, None, None),
+    ("eden:1", rotated_centroids(1), 1.5, 1.5, 0.2, 0.2),
+    ("eden:2", rotated_centroids(2), 1.5, 1.5, 0.2, 0.2),
 )
