@@ -9,69 +9,20 @@ one by one to the multiples of sqrt(12 G), whose cell has the same second moment
 Each decision has a context.  For the coset: by how much u is nearer to one of them (16 classes).  For a coordinate:
 how far u_i lies from the nearest candidate (8 classes), and whether the sum would be even if this and all later
 coordinates took theirs; if not, one of them will not, most likely the one that lies farthest, so whether it is
-this one.  The last coordinate has 8 classes of its own.  Symbols are coded with adaptive counts that start from a
-Gaussian law of q - u.  Where that law is wide, low bits are sent as they are.
+this one.  The last coordinate has 8 classes of its own, and so have those after the last full block.  Symbols are
+coded with counts that start from a Gaussian law of q - u and learn; for a vector that this makes longer, the counts
+stand still.  Where that law is wide, low bits are sent as they are.
 """
 
 from __future__ import annotations
-
-import math
-from functools import lru_cache
-from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from . import elias, range_coder
+from .e8_model import CLASSES, CONTEXTS, COSETS, ESCAPE_BITS, LAST, LIMIT, SINGLE, SINGLES, SYMBOLS, TOTAL
 
-G = 929 / 12960  # second moment of a coordinate of the error, cell of volume 1
-SYMBOLS = 64  # the last one announces an escape
-TOTAL = SYMBOLS  # where the sum of a context's counts stands
-CLASSES = 8
-LAST = 3 * CLASSES  # first context of the last coordinate: before it the sum is even, odd, odd and this is farthest
-COSETS = LAST + CLASSES  # first context of the coset decisions
-CONTEXTS = COSETS + 16
-PRIOR, GAIN, LIMIT = 2048, 32, 1 << 18  # weight of the Gaussian law, of a symbol, and of all a context remembers
-ESCAPE_BITS = 48  # most of an escape's code; no |q - u| that an encoder admits needs more
-_FINE = 4.0  # low bits are sent raw where cells are at most sigma / 4
 _UNIT = 2.0**-31  # of the dither, which lies in (0, 2)
-SINGLE = math.sqrt(12 * G)  # spacing after the last full block
-
-
-class Model(NamedTuple):
-    """Starting counts, shape (CONTEXTS, SYMBOLS + 1), int64, and the number of raw low bits of a coordinate."""
-
-    counts: np.ndarray
-    raw: int
-
-
-@lru_cache(maxsize=32)
-def model(omega: float) -> Model:
-    """For |x|^2 = d G/omega in units of the lattice, so that E(q - u)^2 = G (1 + 1/omega) a coordinate."""
-    sigma = math.sqrt(G * (1 + 1 / omega))
-    raw = max(0, math.floor(math.log2(sigma / _FINE)))
-    counts = np.zeros((CONTEXTS, SYMBOLS + 1), np.int64)
-    high = (np.arange(SYMBOLS - 1) + 1) // 2 * np.where(np.arange(SYMBOLS - 1) % 2, 1, -1)
-    for context in range(COSETS):
-        last = context >= LAST
-        low_bits = max(0, raw - last)
-        middle = (high * 2.0**low_bits + (2.0**low_bits - 1) / 2) * (2 if last else 1)
-        offset = (context % CLASSES + 0.5) / (8 if last else 16)
-        law = np.exp(-((middle - offset) ** 2) / (2 * sigma * sigma))
-        counts[context, : SYMBOLS - 1] = 1 + np.rint(PRIOR * law / law.sum())
-        counts[context, SYMBOLS - 1] = 1
-    for context in range(COSETS, CONTEXTS):
-        nearer = (context - COSETS + 0.5) / 8 - 1
-        second = 1 / (1 + math.exp(-nearer / (2 * sigma * sigma)))
-        counts[context, :2] = 1 + np.rint(PRIOR * np.array([1 - second, second]))
-    counts[:, TOTAL] = counts[:, :SYMBOLS].sum(axis=1)
-    return Model(counts, raw)
-
-
-def worst_bits(d: int, omega: float) -> float:
-    """A crude limit of ``encode``: every count 1 of the largest total, every coordinate an escape."""
-    return d * (math.log2(2 * LIMIT) + 1 + model(omega).raw + ESCAPE_BITS) + d // 8 * math.log2(2 * LIMIT) + 64
-
 
 _encode = numba.njit(inline="always")(range_coder.encode.py_func)  # a call would count references at every symbol
 _consume = numba.njit(inline="always")(range_coder.consume.py_func)
@@ -136,7 +87,7 @@ def _last(z, parity):  # type: ignore[no-untyped-def]  # pragma: no cover - comp
 def _single(z):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """The same after the last full block."""
     base = np.int64(np.floor(z + 0.5))
-    return base, 1 if z >= base else -1, _class(z - base, 16)
+    return base, 1 if z >= base else -1, SINGLES + _class(z - base, 16)
 
 
 @numba.njit(inline="always")
@@ -146,9 +97,9 @@ def _coset_context(u, m):  # type: ignore[no-untyped-def]  # pragma: no cover - 
 
 
 @numba.njit(inline="always")
-def _learn(counts, symbol):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    counts[symbol] += GAIN
-    counts[TOTAL] += GAIN
+def _learn(counts, symbol, gain):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    counts[symbol] += gain
+    counts[TOTAL] += gain
     if counts[TOTAL] > LIMIT:
         total = np.int64(0)
         for s in range(SYMBOLS):
@@ -158,24 +109,24 @@ def _learn(counts, symbol):  # type: ignore[no-untyped-def]  # pragma: no cover 
 
 
 @numba.njit(inline="always")
-def _put(out, state, counts, symbol):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _put(out, state, counts, gain, symbol):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     before = np.int64(0)
     for s in range(symbol):
         before += counts[s]
     state = _encode(out, state, before, counts[symbol], counts[TOTAL])
-    _learn(counts, symbol)
+    _learn(counts, symbol, gain)
     return state
 
 
 @numba.njit(inline="always")
-def _get(words, end, state, counts):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _get(words, end, state, counts, gain):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     share = _share_of(state, counts[TOTAL])
     before, symbol = np.int64(0), 0
     while before + counts[symbol] <= share:
         before += counts[symbol]
         symbol += 1
     state = _consume(words, end, state, before, counts[symbol], counts[TOTAL])
-    _learn(counts, symbol)
+    _learn(counts, symbol, gain)
     return state, symbol
 
 
@@ -210,12 +161,15 @@ def _get_escape(words, end, state):  # type: ignore[no-untyped-def]  # pragma: n
 
 
 @numba.njit(cache=True, nogil=True)
-def _put_away(out, state, counts, away, low_bits):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _put_away(out, state, counts, gain, away, low_bits, seen):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     high = away >> low_bits
     symbol = 2 * high - 1 if high > 0 else -2 * high
-    state = _put(out, state, counts, min(symbol, SYMBOLS - 1))
+    state = _put(out, state, counts, gain, min(symbol, SYMBOLS - 1))
+    seen[min(symbol, SYMBOLS - 1)] += 1
+    seen[TOTAL] += low_bits
     if symbol >= SYMBOLS - 1:
         code, width = elias.build(symbol - SYMBOLS + 2)
+        seen[TOTAL] += width
         state = _put_bits(out, state, np.int64(code), width)
     if low_bits:
         state = _put_bits(out, state, away, low_bits)
@@ -223,9 +177,9 @@ def _put_away(out, state, counts, away, low_bits):  # type: ignore[no-untyped-de
 
 
 @numba.njit(cache=True, nogil=True)
-def _get_away(words, end, state, counts, low_bits):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _get_away(words, end, state, counts, gain, low_bits):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """(state, distance, whether there was one)."""
-    state, symbol = _get(words, end, state, counts)
+    state, symbol = _get(words, end, state, counts, gain)
     n = np.int64(symbol)
     if symbol == SYMBOLS - 1:
         state, n = _get_escape(words, end, state)
@@ -240,10 +194,12 @@ def _get_away(words, end, state, counts, low_bits):  # type: ignore[no-untyped-d
 
 
 @numba.njit(cache=True, nogil=True)
-def encode(x, per_step, dither, counts, raw, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def encode(x, per_step, dither, counts, gain, raw, seen, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Quantise x per_step + u and code the points; returns the length in bits.
 
-    dither : uint32, shape (d,).  counts : of a model, changed.  out : zeroed, with room for the worst.
+    dither : uint32, shape (d,).  counts : of a model, changed.  gain : GAIN, or 0 for counts that stand still.
+    seen : zeros of the same shape; what was sent, with the bits without counts in its last column.  out : zeroed,
+    ``room`` bytes.
     """
     u, y = np.empty(8), np.empty(8)
     first, second = np.empty(8, np.int64), np.empty(8, np.int64)
@@ -256,28 +212,31 @@ def encode(x, per_step, dither, counts, raw, out):  # type: ignore[no-untyped-de
             y[i] = u[i] + np.float64(x[start + i]) * per_step
         context = _coset_context(u, first)
         coset = np.int64(nearest(y, 0.5, second) < nearest(y, 0.0, first))
-        state = _put(out, state, counts[context], coset)
+        state = _put(out, state, counts[context], gain, coset)
+        seen[context, coset] += 1
         half, point = 0.5 * coset, second if coset else first
         _frame(u, half, base, marked)
         odd, parity = base.sum() & 1, np.int64(0)
         for i in range(7):
             away = point[i] - base[i]
             symbol = away if u[i] - half >= base[i] else -away
-            state = _put_away(out, state, counts[_context(marked[i], odd)], symbol, raw)
+            context = _context(marked[i], odd)
+            state = _put_away(out, state, counts[context], gain, symbol, raw, seen[context])
             odd ^= away & 1
             parity ^= point[i] & 1
         last, direction, context = _last(u[7] - half, parity)
-        state = _put_away(out, state, counts[context], (point[7] - last) * direction >> 1, max(0, raw - 1))
+        symbol = (point[7] - last) * direction >> 1
+        state = _put_away(out, state, counts[context], gain, symbol, max(0, raw - 1), seen[context])
     for i in range(whole, x.size):
         z = (np.float64(dither[i]) + 0.5) * _UNIT
         last, direction, context = _single(z)
         m = np.int64(np.floor(np.float64(x[i]) * per_step / SINGLE + z + 0.5))
-        state = _put_away(out, state, counts[context], (m - last) * direction, raw)
+        state = _put_away(out, state, counts[context], gain, (m - last) * direction, raw, seen[context])
     return range_coder.close(out, state)
 
 
 @numba.njit(cache=True, nogil=True)
-def decode(words, position, end, step, dither, counts, raw, out):  # type: ignore[no-untyped-def]  # pragma: no cover
+def decode(words, position, end, step, dither, counts, gain, raw, out):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Fill ``out`` with step (q - u); whether the stream holds exactly that many points."""
     u, base, marked = np.empty(8), np.empty(8, np.int64), np.empty(8, np.int64)
     state = range_coder.open_stream(words, position, end)
@@ -285,12 +244,12 @@ def decode(words, position, end, step, dither, counts, raw, out):  # type: ignor
     for start in range(0, whole, 8):
         for i in range(8):
             u[i] = (np.float64(dither[start + i]) + 0.5) * _UNIT
-        state, coset = _get(words, end, state, counts[_coset_context(u, base)])
+        state, coset = _get(words, end, state, counts[_coset_context(u, base)], gain)
         half = 0.5 * coset
         _frame(u, half, base, marked)
         odd, parity = base.sum() & 1, np.int64(0)
         for i in range(7):
-            state, away, good = _get_away(words, end, state, counts[_context(marked[i], odd)], raw)
+            state, away, good = _get_away(words, end, state, counts[_context(marked[i], odd)], gain, raw)
             if not good:
                 return False
             m = base[i] + (away if u[i] - half >= base[i] else -away)
@@ -298,14 +257,14 @@ def decode(words, position, end, step, dither, counts, raw, out):  # type: ignor
             parity ^= m & 1
             out[start + i] = np.float32(step * (m + half - u[i]))
         last, direction, context = _last(u[7] - half, parity)
-        state, away, good = _get_away(words, end, state, counts[context], max(0, raw - 1))
+        state, away, good = _get_away(words, end, state, counts[context], gain, max(0, raw - 1))
         if not good:
             return False
         out[start + 7] = np.float32(step * (last + 2 * away * direction + half - u[7]))
     for i in range(whole, out.size):
         z = (np.float64(dither[i]) + 0.5) * _UNIT
         last, direction, context = _single(z)
-        state, away, good = _get_away(words, end, state, counts[context], raw)
+        state, away, good = _get_away(words, end, state, counts[context], gain, raw)
         if not good:
             return False
         out[i] = np.float32(step * SINGLE * (last + away * direction - z))

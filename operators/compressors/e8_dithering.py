@@ -11,7 +11,7 @@ import numpy as np
 from bounds.claims import Unbiased
 
 from ..bitstream import words
-from ..codes import e8
+from ..codes import e8, e8_model
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
@@ -19,6 +19,7 @@ from ..random import bits32
 from ..scale import energy, nearest, negligible
 
 NORM_BITS = 32
+ENDING = 3  # bits of a stream beyond its symbols, at most
 FINEST, COARSEST = 2.0**-20, 2.0**20
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -37,8 +38,8 @@ class E8Dithering(Operator):
     second moment of E8 (Conway and Sloane 1982); step = |x| sqrt(omega/(d G)).  The dither is an odd multiple of
     2^-32, so this holds up to that and to binary32 rounding.
     A Gaussian x of that energy costs log2(1 + 1/omega)/2 + log2(2 pi e G)/2 bits a coordinate, the second term .146;
-    a fixed-length code could not send every x.  The code adapts, so other laws cost less.
-    Norm 32 bits, then the arithmetic code; zero sends the norm only.
+    a fixed-length code could not send every x.  The code learns, so other laws cost less.
+    Norm 32 bits, its sign telling whether the code learns; then the arithmetic code.  Zero sends the norm only.
     Raises ValueError for an omega out of range, or a result that could exceed binary32.
     """
 
@@ -57,8 +58,9 @@ class E8Dithering(Operator):
         return Unbiased(self.omega, tight=True)
 
     def bits(self, d: int) -> Size:
-        """A crude worst case only: the code adapts to the vector."""
-        return Size(None, None, NORM_BITS + e8.worst_bits(d, self.omega))
+        """Limits of the mean and the worst length, from the starting counts."""
+        mean, worst = e8_model.sizes(d, self.omega)
+        return Size(None, NORM_BITS + mean, NORM_BITS + worst)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
@@ -66,36 +68,46 @@ class E8Dithering(Operator):
         return cls(), cls(omega=0.004), cls(omega=4.0)
 
     def _step(self, norm: float, d: int) -> float:
-        return norm * math.sqrt(self.omega / (d * e8.G))
+        return norm * math.sqrt(self.omega / (d * e8_model.G))
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         norm = 0.0 if negligible(x) else nearest(math.sqrt(energy(x)))
-        head = np.array([norm], ">f4").view(np.uint8)
         if norm == 0:
-            return head, NORM_BITS
+            return np.zeros(NORM_BITS // 8, np.uint8), NORM_BITS
         step = self._step(norm, x.size)
         if norm + step > LARGEST:  # no error exceeds the covering radius, 1
             raise ValueError(f"a coordinate could become {norm + step:.3g}, beyond binary32: rescale x")
-        counts, raw = e8.model(self.omega)
-        out = np.zeros(int(e8.worst_bits(x.size, self.omega)) // 8 + 16, np.uint8)
-        bits = int(e8.encode(x, 1 / step, bits32(key, x.size), counts.copy(), raw, out))
-        return np.concatenate([head, out[: (bits + 7) // 8]]), NORM_BITS + bits
+        dither = bits32(key, x.size)
+        learns, (stream, bits, still) = True, self._stream(x, 1 / step, dither, e8_model.GAIN)
+        if bits > still + ENDING:
+            learns, (stream, bits, _) = False, self._stream(x, 1 / step, dither, 0)
+        head = np.array([norm if learns else -norm], ">f4").view(np.uint8)
+        return np.concatenate([head, stream]), NORM_BITS + bits
+
+    def _stream(self, x: np.ndarray, per_step: float, dither: np.ndarray, gain: int) -> tuple[np.ndarray, int, float]:
+        """(payload, bits, bits with counts that stand still but for the ending)."""
+        counts, raw = e8_model.model(self.omega)
+        seen, out = np.zeros_like(counts), np.zeros(e8_model.room(x.size, self.omega), np.uint8)
+        bits = int(e8.encode(x, per_step, dither, counts.copy(), gain, raw, seen, out))
+        still = float((seen[:, : e8_model.SYMBOLS] * e8_model.costs(self.omega)).sum() + seen[:, e8_model.TOTAL].sum())
+        return out[: (bits + 7) // 8], bits, still
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         if bits < NORM_BITS:
             raise CorruptMessage(f"the norm takes {NORM_BITS} bits; got {bits}")
-        norm = float(payload[:4].view(">f4")[0])
-        if not math.isfinite(norm) or np.signbit(norm):
-            raise CorruptMessage(f"the norm must be finite and not negative; got {norm}")
+        head = payload[: NORM_BITS // 8].view(">f4")[0]
+        norm, gain = abs(float(head)), 0 if np.signbit(head) else e8_model.GAIN
+        if not math.isfinite(norm):
+            raise CorruptMessage(f"the norm must be finite; got {norm}")
         out = np.zeros(d, np.float32)
         if norm == 0:
-            if bits > NORM_BITS:
-                raise CorruptMessage("bits are left over after a norm of 0")
+            if bits > NORM_BITS or gain == 0:
+                raise CorruptMessage("bits are left over after a norm of 0, or it has a sign")
             return out
         assert key is not None  # Operator.decode demands it for shared randomness
-        counts, raw = e8.model(self.omega)
+        counts, raw = e8_model.model(self.omega)
         step = self._step(norm, d)
-        whole = e8.decode(words(payload), NORM_BITS, bits, step, bits32(key, d), counts.copy(), raw, out)
+        whole = e8.decode(words(payload), NORM_BITS, bits, step, bits32(key, d), counts.copy(), gain, raw, out)
         if not whole or not np.isfinite(out).all():
             raise CorruptMessage(f"the stream does not hold {d} coordinates of points within binary32")
         return out
