@@ -18,7 +18,7 @@ from ..page import MARKS, PALETTE, canvas
 from ..records import Comparison
 from ..rows import exact_row, mean_row, unjudged_row
 from ..study import Figure, Record, Study
-from ..tensors import flat
+from ..tensors import flat, load
 from ..virtual import VirtualWorkers
 from ..workloads import LeNet, SmallNetwork, Workload
 
@@ -114,9 +114,7 @@ def gradients(name: str, at: tuple[int, ...]) -> list[tuple[np.ndarray, tuple[in
         own = torch.autograd.grad(workload.loss(model, key=Key(5, step=step, rank=0)), parameters)
         if step in at:
             found.append((flat(own).numpy(), tuple(p.numel() for p in parameters)))
-        with torch.no_grad():
-            for p, g in zip(parameters, own, strict=True):
-                p -= workload.eta * g
+        load(flat(parameters) - workload.eta * flat(own), parameters)
     return found
 
 
@@ -163,12 +161,12 @@ def _distortion_rows(record: Record, rest: str, level: float) -> list[Comparison
         if excess.size == 1:
             rows.append(exact_row(float(excess[0]), 0.0, bool(excess[0] <= ROUNDING), **about))
         else:
-            rows.append(mean_row(excess, 0.0, "upper", level=level, **about))
+            rows.append(mean_row(excess.tolist(), 0.0, "upper", level=level, **about))
     else:
         reason = "neither scope is proved to be better on every vector"
         quantity = "error of the layers less that of the entire model"
         difference = np.repeat(layers - entire, 2) if layers.size == 1 else layers - entire
-        rows.append(unjudged_row(difference, reason, **{**about, "quantity": quantity}))
+        rows.append(unjudged_row(difference.tolist(), reason, **{**about, "quantity": quantity}))
     return rows
 
 
