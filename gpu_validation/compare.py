@@ -13,7 +13,7 @@ from typing import Any
 from bounds import AssumptionViolated, Bound, Status
 
 from .records import Comparison, Compression, Probe, Sample, Traffic, Training, Verdict
-from .theory import exact_quadratic, limit_for, predicted_seconds, theorem_for
+from .theory import exact_law, limit_for, predicted_seconds, theorem_for
 
 ROUNDING = 1e-6  # relative to |x|^2: arithmetic and transmitted scales are binary32 (2^-24 each)
 TIMING_TOLERANCE = 0.10  # of the predicted seconds per iteration
@@ -272,8 +272,9 @@ class _Judge:
         at = {name: record.parameters[name] for name in ("L", "sigma2", "gap", "eta")}
         at |= {"tau": record.tau, "m": record.processes, "K": record.steps, **extra}
         yield self.theorem(bound, at, record, sample, common)
-        if record.workload == "quadratic" and declared.constant == 0:
-            yield self.exact_dynamics(record, sample, common)
+        law = exact_law(record)
+        if law is not None:
+            yield self.exact_dynamics(*law, sample, common)
 
     def theorem(
         self, bound: Bound, at: dict[str, float], record: Training, sample: Sample, common: dict[str, Any]
@@ -288,9 +289,8 @@ class _Judge:
             return Comparison(bound=value, verdict=Verdict.OUT_OF_SCOPE, reason=record.inexact_reason, **common)
         return _gated(bound, Comparison(bound=value, verdict=upper_verdict(interval, value), **common))
 
-    def exact_dynamics(self, record: Training, sample: Sample, common: dict[str, Any]) -> Comparison:
-        """The quadratic's exact value, which does not depend on tau."""
-        value = exact_quadratic(record)
+    def exact_dynamics(self, theorem: str, value: float, sample: Sample, common: dict[str, Any]) -> Comparison:
+        """The exact value of the quadratics whose law is known."""
         interval = self.interval(sample)
         inside = interval[0] <= value <= interval[1]
         return Comparison(
@@ -298,7 +298,7 @@ class _Judge:
             bound=value,
             side="tight",
             verdict=exact_verdict(inside),
-            theorem="exact dynamics with additive noise",
+            theorem=theorem,
             **common,
         )
 

@@ -35,15 +35,26 @@ def predicted_seconds(timing: Timing, tau: int, processes: int) -> float:
     return float(model.seconds_per_iteration(tau=tau))
 
 
-def exact_quadratic(record: Training) -> float:
-    """The averaged squared gradient norm of the quadratic workload, in closed form."""
-    from bounds.dynamics import additive
+def exact_law(record: Training) -> tuple[str, float] | None:
+    """The name and the value of the closed form of the averaged squared gradient norm.
 
-    from .workloads import Quadratic
+    None where there is none: for other workloads than the diagonal quadratics, and for lossy operators.
+    """
+    from bounds.dynamics import additive, multiplicative
 
-    p = record.parameters
-    workload = Quadratic(
-        d=int(p["d"]), smallest=p["smallest"], noise=p["noise"], eta=p["eta"], copies=int(p.get("copies", 1))
+    from .workloads import MultiplicativeQuadratic, Quadratic
+
+    if record.compression.declared.constant != 0:
+        return None
+    p, m, K = record.parameters, record.processes, record.steps
+    if record.workload not in (Quadratic.name, MultiplicativeQuadratic.name):
+        return None
+    copies = int(p.get("copies", 1))
+    problem = Quadratic(d=int(p["d"]), smallest=p["smallest"], noise=p["noise"], copies=copies).problem
+    if record.workload == Quadratic.name:
+        value = additive.mean_squared_gradient(problem, eta=p["eta"], m=m, K=K)
+        return "exact dynamics with additive noise", float(value)
+    value = multiplicative.mean_squared_gradient(
+        problem, eta=p["eta"], m=m, tau=record.tau, rounds=K // record.tau, noise_growth=p["noise_growth"]
     )
-    value = additive.mean_squared_gradient(workload.problem, eta=workload.eta, m=record.processes, K=record.steps)
-    return float(value)
+    return "exact dynamics with multiplicative noise", float(value)

@@ -9,7 +9,7 @@ from bounds.limits import gaussian_unbiased_bits
 from bounds.theorems import pasgd_compressed, pasgd_iterations
 from gpu_validation.compare import compare, student_interval
 from gpu_validation.records import Compression, Curve, Declared, Probe, Sample, Timing, Traffic, Training, Verdict
-from gpu_validation.theory import exact_quadratic
+from gpu_validation.theory import exact_law
 
 BUDGET = 1e-4
 
@@ -160,7 +160,7 @@ def test_the_identity_is_compared_with_theorem_1_and_with_the_exact_dynamics():
     theorem, exact = found[key + "pasgd_iterations"], found[key + "exact dynamics with additive noise"]
     at = {"eta": 0.05, "L": 1.0, "sigma2": 4.0, "gap": 1.24090645, "tau": 4, "m": 4, "K": 200}
     assert (theorem.bound, theorem.verdict) == (pasgd_iterations(**at), "HOLDS")
-    assert exact_quadratic(record) == pytest.approx(0.127287, abs=5e-7)
+    assert exact_law(record) == ("exact dynamics with additive noise", pytest.approx(0.127287, abs=5e-7))
     assert exact.verdict == "HOLDS"
     off = rows(training(c, gradient_norm2=(0.5, 0.51, 0.52, 0.5, 0.49, 0.5, 0.5, 0.51)))
     assert off[key + "exact dynamics with additive noise"].verdict == "VIOLATED"
