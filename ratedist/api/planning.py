@@ -155,28 +155,33 @@ def plan(
             'give for example ["tcdq:omega=1", "identity"]'
         )
     known = {"L": L, "sigma2": sigma2, "gap": gap}
-    missing = [name for name, value in known.items() if value is None]
-    if missing and len(missing) < len(known):
-        raise ValueError(f"give all of L, sigma2 and gap, or none; missing: {', '.join(missing)}: add them")
-    problem: planner.Smooth | planner.Conditioned
-    if missing:
-        problem = _conditioned(condition, target, time_s, eta)
-        assumed = (
-            f"strongly convex, condition number {problem.kappa:g}; iterations of {METHOD} to relative squared distance "
-            f"{target}, one averaging each"
-        )
-    else:
-        if condition is not None:
-            raise ValueError(f"condition goes without L, sigma2 and gap; got condition = {condition}: drop it")
-        root = None if G is None else real("G", G)
-        problem = planner.Smooth(**{name: real(name, value) for name, value in known.items()}, G=root)
-        assumed = "L-smooth F, local updates of unbiased gradients, all workers sample the same F"
+    problem, assumed = _problem(known, G=G, target=target, time_s=time_s, eta=eta, condition=condition)
     asked_for = {"target": target, "time_s": time_s, "eta": eta}
     goal = {name: None if value is None else real(name, value) for name, value in asked_for.items()}
     if (goal["target"] is None) == (goal["time_s"] is None):
         raise ValueError(f"give either target or time_s; got target = {target}, time_s = {time_s}: drop or add one")
     choices = [_choice(operator_of(one), dimension, cluster, problem, goal) for one in asked]
     return Ranking(_ranked(choices, goal), (assumed, cluster.in_words(), f"d = {dimension}"))
+
+
+def _problem(known: dict[str, Any], **rest: Any) -> tuple[planner.Smooth | planner.Conditioned, str]:
+    """The problem that the arguments describe, and its assumptions in words."""
+    missing = [name for name, value in known.items() if value is None]
+    if missing and len(missing) < len(known):
+        raise ValueError(f"give all of L, sigma2 and gap, or none; missing: {', '.join(missing)}: add them")
+    if missing:
+        conditioned = _conditioned(rest["condition"], rest["target"], rest["time_s"], rest["eta"])
+        return conditioned, (
+            f"strongly convex, condition number {conditioned.kappa:g}; iterations of {METHOD} to relative squared "
+            f"distance {rest['target']}, one averaging each"
+        )
+    if rest["condition"] is not None:
+        raise ValueError(
+            f"condition goes without L, sigma2 and gap; got condition = {rest['condition']}: drop one or the others"
+        )
+    root = None if rest["G"] is None else real("G", rest["G"])
+    smooth = planner.Smooth(**{name: real(name, value) for name, value in known.items()}, G=root)
+    return smooth, "L-smooth F, local updates of unbiased gradients, all workers sample the same F"
 
 
 def _conditioned(condition: Any, target: Any, time_s: Any, eta: Any) -> planner.Conditioned:
@@ -221,10 +226,14 @@ def _choice(
         ).best
     except planner.Infeasible as failure:
         return Choice(name, False, (failure.reasons[name],), message_bits=bits)
+    return _chosen(found, _reasons(found, claim, bits, d, cluster, exchange), bits)
+
+
+def _chosen(found: planner.Option, reasons: tuple[str, ...], bits: float) -> Choice:
     return Choice(
-        operator=name,
+        operator=found.name,
         feasible=True,
-        reasons=_reasons(found, claim, bits, d, cluster, exchange),
+        reasons=reasons,
         theorem=found.theorem,
         status=found.status.value if found.status else "",
         seconds=found.seconds,

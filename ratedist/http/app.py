@@ -86,6 +86,12 @@ def create_app(*, limit_s: float = LIMIT_S) -> FastAPI:
             _endpoint(name, model, worker)
         )
 
+    _add_reads(app, worker)
+    app.mount("/page", StaticFiles(directory=PAGE), name="page")
+    return app
+
+
+def _add_reads(app: FastAPI, worker: Worker) -> None:
     @app.get("/v1/operators", response_model=models.Record, responses=REFUSALS, operation_id="operators")
     async def operators(d: Annotated[str, Query(max_length=32)] = "1e6") -> Response:
         """The catalogue of compressors at dimension d."""
@@ -104,9 +110,6 @@ def create_app(*, limit_s: float = LIMIT_S) -> FastAPI:
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
         return FileResponse(PAGE / "index.html")
-
-    app.mount("/page", StaticFiles(directory=PAGE), name="page")
-    return app
 
 
 def _endpoint(name: str, model: type[models._Request], worker: Worker) -> Callable[..., Awaitable[Response]]:
