@@ -62,7 +62,7 @@ class Reached(Law):
     def remark(self, subject: Subject, context: Context) -> str:
         """The largest share of the claim seen at any example, if it is small."""
         best = 0.0
-        for example in statistical_examples(context):
+        for example in self.examples(subject, context):
             s2 = second_moment(subject.claim(example.d))
             if s2:
                 errors = np.vstack([e for e, _ in context.draws(subject, example)])
