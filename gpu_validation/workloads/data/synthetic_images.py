@@ -1,9 +1,9 @@
 """Images of CIFAR's form without any download: coloured waves of each class under clutter and noise.
 
-An image is the sum of its class's plane waves, each with a phase of its own, plus the waves of another class at a
-lower strength, plus noise.  The phases are uniform, so that the mean image of every class is the same grey and a
-linear classifier is left with little more than guessing; convolutions find the waves wherever they are.  Clutter and
-noise keep the best accuracy below 1.
+An image is the sum of its class's plane waves, each with a phase of its own, or their mirror image, plus the waves of
+another class at a lower strength, plus noise.  The phases are uniform, so that the mean image of every class is the
+same grey and a linear classifier is left with little more than guessing; convolutions find the waves wherever they
+are.  Crops and flips keep the class, as they do for photographs.  Clutter and noise keep the best accuracy below 1.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class SyntheticImages(Source):
         key = Key(self.seed, rank=None)
         colours = normal(key.fold(COLOURS), self.classes * WAVES * CHANNELS).reshape(self.classes, WAVES, CHANNELS)
         power = np.square(colours).sum(axis=(1, 2), keepdims=True) / (2 * CHANNELS)
-        # a direction and its opposite are the same wave: take those with a positive last period
-        grid = [(a, b) for a in range(-FASTEST, FASTEST + 1) for b in range(1, FASTEST + 1)]
+        # a direction is the same as its opposite, and its mirror image belongs to the same class: a quarter plane
+        grid = [(a, b) for a in range(FASTEST + 1) for b in range(1, FASTEST + 1)]
         orders = [permutation(key.fold(DIRECTIONS).fold(c), len(grid))[:WAVES] for c in range(self.classes)]
         return np.array(grid)[np.array(orders)], (colours / np.sqrt(power)).astype(np.float32)
 
@@ -75,11 +75,12 @@ class SyntheticImages(Source):
 
     def _chunk(self, key: Key, labels: np.ndarray, start: int) -> np.ndarray:
         n = len(labels)
-        numbers = 1 + 2 * WAVES
+        numbers = 3 + 2 * WAVES
         chosen = uniform(key.fold(CHOICES), numbers * n, start=numbers * start).reshape(n, numbers)
         other = (labels + 1 + (chosen[:, 0] * (self.classes - 1)).astype(int)) % self.classes
-        phases = 2 * np.pi * chosen[:, 1:]
-        field = SIGNAL * self._fields(labels, phases[:, :WAVES]) + CLUTTER * self._fields(other, phases[:, WAVES:])
+        phases = 2 * np.pi * chosen[:, 3:]
+        own, foreign = self._fields(labels, phases[:, :WAVES]), self._fields(other, phases[:, WAVES:])
+        field = SIGNAL * _mirrored(own, chosen[:, 1] < 0.5) + CLUTTER * _mirrored(foreign, chosen[:, 2] < 0.5)
         four = bits32(key.fold(GRAIN), n * PIXELS, start=start * PIXELS).view(np.uint8).reshape(n, PIXELS, 4)
         noise = (four.sum(axis=2, dtype=np.float32) - np.float32(4 * MIDDLE)) / np.float32(IRWIN_HALL)
         values = MIDDLE + CONTRAST * (field + NOISE * noise.reshape(field.shape))
@@ -94,3 +95,8 @@ class SyntheticImages(Source):
         rows = rows[labels] * np.exp(1j * phases)[..., None].astype(np.complex64)
         waves = (rows[..., :, None] * columns[labels][..., None, :]).real
         return np.einsum("nwc,nwxy->ncxy", colours[labels], waves, optimize=True)
+
+
+def _mirrored(fields: np.ndarray, where: np.ndarray) -> np.ndarray:
+    """Left and right exchanged in the chosen fields (n, CHANNELS, SIDE, SIDE)."""
+    return np.where(where[:, None, None, None], fields[..., ::-1], fields)
