@@ -4,10 +4,10 @@ from .api.bits import bits_lower_bound as bits_lower_bound
 from .api.bits import certify as certify
 from .api.bits import solve as solve
 from .api.cluster import Cluster as Cluster
+from .api.measuring import gap as gap
+from .api.measuring import measure as measure
 from .api.operators import Catalogue as Catalogue
 from .api.operators import check as check
-from .api.operators import gap as gap
-from .api.operators import measure as measure
 from .api.operators import operators as operators
 from .api.planning import Choice as Choice
 from .api.planning import Ranking as Ranking

@@ -15,7 +15,7 @@ import numpy as np
 
 from bounds import Interval
 
-from .api.operators import DRAWS, measure
+from .api.measuring import DRAWS, measure
 from .blahut_arimoto import rate_distortion
 from .numbers import refusal, whole
 from .records import plain

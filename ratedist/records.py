@@ -245,10 +245,10 @@ def unit_text(unit: str, value: float = 2.0) -> str:
 
 
 def number_text(value: float) -> str:
-    """Nine significant digits, whole numbers below 10^15 in full with thin separators."""
+    """Nine significant digits, whole numbers below 10^15 in full; thousands are set apart."""
     if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}".replace(",", " ")
-    return f"{value:.9g}"
+    return f"{value:,.9g}".replace(",", " ")
 
 
 def plain(record: Any) -> Any:

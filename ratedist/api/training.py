@@ -237,8 +237,9 @@ def _tau_statement(
     if cap is None:
         advice = f"eta L > 1 is outside Theorem 1: lower eta from {given['eta']} before trusting any tau"
     else:
+        waiting = "" if sharp == safe else f", every {sharp} if stragglers count too"
         advice = (
-            f"Average every {safe} steps to be safe in the worst case, every {sharp} if stragglers count too; "
+            f"Average every {'step' if safe == 1 else f'{safe} steps'} to be safe in the worst case{waiting}; "
             "on smooth losses try several times more"
         )
     return Statement(

@@ -166,7 +166,7 @@ def _pairs(rest: list[str]) -> dict[str, Any]:
 def _measure(options: argparse.Namespace, _: list[str]) -> Outcome:
     from operators import all_operators
 
-    from ..api.operators import finite_vector, measure
+    from ..api.measuring import finite_vector, measure
     from .files import gradient
 
     x = finite_vector(gradient(options.file))

@@ -15,7 +15,8 @@ from ..records import SIDES, Quantities, number_text, unit_text
 if TYPE_CHECKING:
     from operators.laws import Report
 
-    from ..api.operators import Catalogue, Measured
+    from ..api.measuring import Measured
+    from ..api.operators import Catalogue
     from ..api.planning import Ranking
     from ..api.training import TauResult
 

@@ -85,7 +85,7 @@ def _theorems(given: dict[str, Any]) -> Any:
 
 
 def _gap(given: dict[str, Any]) -> Any:
-    from ..api.operators import gap
+    from ..api.measuring import gap
 
     return gap(given["op"], [float(v) for v in given["x"]], **{k: given[k] for k in given.keys() & {"draws", "seed"}})
 

@@ -53,10 +53,11 @@ function plot(id, content) {
 async function showBits(v, signal) {
   const level = v.kind;
   const found = await ask("bits", { d: v.d, [level]: v[level] }, signal);
-  part("bits", ".value").textContent = `${text(found.value)} bits`;
+  part("bits", ".value").textContent = `${text(found.value > 1e3 ? Math.ceil(found.value) : found.value)} bits`;
   part("bits", ".explanation").textContent = found.explanation;
   const d = Number(v.d);
-  const grid = level === "omega" ? spread(1e-3, 1e4, CURVE_POINTS) : spread(1e-4, 0.99, CURVE_POINTS);
+  const grid = level === "omega" ? spread(1e-3, 1e4, CURVE_POINTS)
+    : [...spread(1e-4, 0.5, 22), ...spread(0.5, 0.01, 20).slice(1).map((rest) => 1 - rest)];
   const [curve, operators] = await Promise.all([ask("bits", { d: v.d, [level]: grid }, signal), catalogueAt(v.d)]);
   const kind = level === "omega" ? "unbiased" : "contractive";
   const dots = operators
@@ -107,10 +108,10 @@ async function showPlan(v, signal) {
   const asked = v.operators.split(/[\s;]+|,(?=\s|[a-z_0-9]+(?::|,|$|\s))/).filter(Boolean);
   const request = { d: v.d, cluster: cluster(v), operators: asked, target: v.target };
   const constants = v.problem === "smooth" ? { L: v.L, sigma2: v.sigma2, gap: v.gap } : { condition: v.condition };
+  part("plan", ".formula").hidden = v.problem === "smooth";
   const found = await ask("plan", { ...request, ...constants }, signal);
   part("plan", ".value").textContent = found.explanation.replace(/ \(.*\)$/, "");
   part("plan", ".assumptions").replaceChildren(...found.assumptions.map((line) => cell("li", line)));
-  part("plan", ".formula").hidden = v.problem === "smooth";
   part("plan", "tbody").replaceChildren(...found.ranking.flatMap(rows));
 }
 

@@ -85,6 +85,7 @@ def test_infinities_survive_json():
 def test_numbers_are_readable():
     assert number_text(5e8) == "500 000 000"
     assert number_text(1 / 3) == "0.333333333"
+    assert number_text(55320679.61) == "55 320 679.6"
     assert number_text(1e15) == "1e+15"
 
 

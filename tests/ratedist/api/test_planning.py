@@ -76,7 +76,7 @@ def test_nothing_feasible_is_a_ranking_too():
     ("keywords", "words"),
     [
         ({"operators": []}, "operators must name 1 to 64"),
-        ({"operators": ["warp"]}, "unknown operator 'warp'; known: "),
+        ({"operators": ["warp"]}, "unknown operator 'warp'; it must be "),
         ({"operators": [3]}, "must be a specification"),
         ({"operators": ["topk"]}, "exactly one of fraction and k"),
         ({"operators": ["qsgd:levels=x"]}, "wrong kind"),

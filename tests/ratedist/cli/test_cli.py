@@ -95,7 +95,7 @@ def test_nothing_feasible_is_status_1(capsys):
         ("bits --d -3 --omega 1", "ratedist bits: d must satisfy 1 <= d, an integer; got d = -3: give"),
         ("bits --d 10 --omega nan", "omega must satisfy 0 < omega, finite; got omega = 'nan': give"),
         ("bits --d 10 --alpha 1.5", "alpha must satisfy 0 < alpha < 1; got alpha = 1.5: give"),
-        ("plan --d 10 --workers 2 --operators warp --target 0.1", "unknown operator 'warp'; known:"),
+        ("plan --d 10 --workers 2 --operators warp --target 0.1", "unknown operator 'warp'; it must be"),
         ("certify worst_case --d 1", "got 'worst_case': try worst_case_bits"),
         ("certify", "certify needs a theorem"),
         ("certify worst_case_bits 3", "symbols are given as options; got '3'"),

@@ -112,7 +112,7 @@ def test_theorems_are_listed(server):
         (
             "plan",
             {"d": 10, "cluster": CLUSTER, "operators": ["os:getcwd"], "target": 0.1},
-            "unknown operator 'os'; known",
+            "unknown operator 'os'; it must be",
         ),
         (
             "plan",
