@@ -97,36 +97,36 @@ def _coset_context(u, m):  # type: ignore[no-untyped-def]  # pragma: no cover - 
 
 
 @numba.njit(inline="always")
-def _learn(counts, symbol, gain):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    counts[symbol] += gain
-    counts[TOTAL] += gain
-    if counts[TOTAL] > LIMIT:
+def _learn(counts, context, gain, symbol):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    counts[context, symbol] += gain
+    counts[context, TOTAL] += gain
+    if counts[context, TOTAL] > LIMIT:
         total = np.int64(0)
         for s in range(SYMBOLS):
-            counts[s] = (counts[s] + 1) >> 1
-            total += counts[s]
-        counts[TOTAL] = total
+            counts[context, s] = (counts[context, s] + 1) >> 1
+            total += counts[context, s]
+        counts[context, TOTAL] = total
 
 
 @numba.njit(inline="always")
-def _put(out, state, counts, gain, symbol):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _put(out, state, counts, context, gain, symbol):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     before = np.int64(0)
     for s in range(symbol):
-        before += counts[s]
-    state = _encode(out, state, before, counts[symbol], counts[TOTAL])
-    _learn(counts, symbol, gain)
+        before += counts[context, s]
+    state = _encode(out, state, before, counts[context, symbol], counts[context, TOTAL])
+    _learn(counts, context, gain, symbol)
     return state
 
 
 @numba.njit(inline="always")
-def _get(words, end, state, counts, gain):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    share = _share_of(state, counts[TOTAL])
+def _get(words, end, state, counts, context, gain):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    share = _share_of(state, counts[context, TOTAL])
     before, symbol = np.int64(0), 0
-    while before + counts[symbol] <= share:
-        before += counts[symbol]
+    while before + counts[context, symbol] <= share:
+        before += counts[context, symbol]
         symbol += 1
-    state = _consume(words, end, state, before, counts[symbol], counts[TOTAL])
-    _learn(counts, symbol, gain)
+    state = _consume(words, end, state, before, counts[context, symbol], counts[context, TOTAL])
+    _learn(counts, context, gain, symbol)
     return state, symbol
 
 
@@ -161,15 +161,15 @@ def _get_escape(words, end, state):  # type: ignore[no-untyped-def]  # pragma: n
 
 
 @numba.njit(cache=True, nogil=True)
-def _put_away(out, state, counts, gain, away, low_bits, seen):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _put_away(out, state, counts, context, gain, away, low_bits, seen):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     high = away >> low_bits
     symbol = 2 * high - 1 if high > 0 else -2 * high
-    state = _put(out, state, counts, gain, min(symbol, SYMBOLS - 1))
-    seen[min(symbol, SYMBOLS - 1)] += 1
-    seen[TOTAL] += low_bits
+    state = _put(out, state, counts, context, gain, min(symbol, SYMBOLS - 1))
+    seen[context, min(symbol, SYMBOLS - 1)] += 1
+    seen[context, TOTAL] += low_bits
     if symbol >= SYMBOLS - 1:
         code, width = elias.build(symbol - SYMBOLS + 2)
-        seen[TOTAL] += width
+        seen[context, TOTAL] += width
         state = _put_bits(out, state, np.int64(code), width)
     if low_bits:
         state = _put_bits(out, state, away, low_bits)
@@ -177,9 +177,9 @@ def _put_away(out, state, counts, gain, away, low_bits, seen):  # type: ignore[n
 
 
 @numba.njit(cache=True, nogil=True)
-def _get_away(words, end, state, counts, gain, low_bits):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _get_away(words, end, state, counts, context, gain, low_bits):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """(state, distance, whether there was one)."""
-    state, symbol = _get(words, end, state, counts, gain)
+    state, symbol = _get(words, end, state, counts, context, gain)
     n = np.int64(symbol)
     if symbol == SYMBOLS - 1:
         state, n = _get_escape(words, end, state)
@@ -212,7 +212,7 @@ def encode(x, per_step, dither, counts, gain, raw, seen, out):  # type: ignore[n
             y[i] = u[i] + np.float64(x[start + i]) * per_step
         context = _coset_context(u, first)
         coset = np.int64(nearest(y, 0.5, second) < nearest(y, 0.0, first))
-        state = _put(out, state, counts[context], gain, coset)
+        state = _put(out, state, counts, context, gain, coset)
         seen[context, coset] += 1
         half, point = 0.5 * coset, second if coset else first
         _frame(u, half, base, marked)
@@ -221,17 +221,17 @@ def encode(x, per_step, dither, counts, gain, raw, seen, out):  # type: ignore[n
             away = point[i] - base[i]
             symbol = away if u[i] - half >= base[i] else -away
             context = _context(marked[i], odd)
-            state = _put_away(out, state, counts[context], gain, symbol, raw, seen[context])
+            state = _put_away(out, state, counts, context, gain, symbol, raw, seen)
             odd ^= away & 1
             parity ^= point[i] & 1
         last, direction, context = _last(u[7] - half, parity)
         symbol = (point[7] - last) * direction >> 1
-        state = _put_away(out, state, counts[context], gain, symbol, max(0, raw - 1), seen[context])
+        state = _put_away(out, state, counts, context, gain, symbol, max(0, raw - 1), seen)
     for i in range(whole, x.size):
         z = (np.float64(dither[i]) + 0.5) * _UNIT
         last, direction, context = _single(z)
         m = np.int64(np.floor(np.float64(x[i]) * per_step / SINGLE + z + 0.5))
-        state = _put_away(out, state, counts[context], gain, (m - last) * direction, raw, seen[context])
+        state = _put_away(out, state, counts, context, gain, (m - last) * direction, raw, seen)
     return range_coder.close(out, state)
 
 
@@ -244,12 +244,12 @@ def decode(words, position, end, step, dither, counts, gain, raw, out):  # type:
     for start in range(0, whole, 8):
         for i in range(8):
             u[i] = (np.float64(dither[start + i]) + 0.5) * _UNIT
-        state, coset = _get(words, end, state, counts[_coset_context(u, base)], gain)
+        state, coset = _get(words, end, state, counts, _coset_context(u, base), gain)
         half = 0.5 * coset
         _frame(u, half, base, marked)
         odd, parity = base.sum() & 1, np.int64(0)
         for i in range(7):
-            state, away, good = _get_away(words, end, state, counts[_context(marked[i], odd)], gain, raw)
+            state, away, good = _get_away(words, end, state, counts, _context(marked[i], odd), gain, raw)
             if not good:
                 return False
             m = base[i] + (away if u[i] - half >= base[i] else -away)
@@ -257,14 +257,14 @@ def decode(words, position, end, step, dither, counts, gain, raw, out):  # type:
             parity ^= m & 1
             out[start + i] = np.float32(step * (m + half - u[i]))
         last, direction, context = _last(u[7] - half, parity)
-        state, away, good = _get_away(words, end, state, counts[context], gain, max(0, raw - 1))
+        state, away, good = _get_away(words, end, state, counts, context, gain, max(0, raw - 1))
         if not good:
             return False
         out[start + 7] = np.float32(step * (last + 2 * away * direction + half - u[7]))
     for i in range(whole, out.size):
         z = (np.float64(dither[i]) + 0.5) * _UNIT
         last, direction, context = _single(z)
-        state, away, good = _get_away(words, end, state, counts[context], gain, raw)
+        state, away, good = _get_away(words, end, state, counts, context, gain, raw)
         if not good:
             return False
         out[i] = np.float32(step * SINGLE * (last + away * direction - z))
