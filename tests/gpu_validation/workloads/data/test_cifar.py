@@ -174,11 +174,17 @@ def test_a_member_that_occurs_twice_is_refused(tmp_path):
         read_archive(archive(tmp_path / "a.tar.gz", layout, contents(layout), extra), "cifar", TEN)
 
 
-def test_a_member_that_is_too_long_is_refused_before_it_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("gpu_validation.workloads.data.cifar.LARGEST", 1000)
+def test_an_archive_that_unpacks_to_too_much_is_refused_in_time(tmp_path, monkeypatch):
+    bomb = tarfile.TarInfo("bomb")
+    bomb.pax_headers = {"comment": "0" * 5_000_000}
+    monkeypatch.setattr("gpu_validation.workloads.data.cifar.LARGEST", 1_000_000)
+    layout = TEN[0]
+    for name, extra in (("long", [(tarfile.TarInfo("zeros"), bytes(5_000_000))]), ("headers", [(bomb, b"")])):
+        path = archive(tmp_path / name, layout, {}, [*extra, (tarfile.TarInfo("last"), b"")])
+        assert (tmp_path / name).stat().st_size < 50_000
 
-    with pytest.raises(ValueError, match="has 61460 bytes; at most 1000 are read"):
-        read_archive(archive(tmp_path / "a.tar.gz", TEN[0], contents(TEN[0])), "cifar", TEN)
+        with pytest.raises(ValueError, match="unpacks to more than 1000000 bytes"):
+            read_archive(path, "cifar", TEN)
 
 
 def test_broken_archives_are_refused(tmp_path):
