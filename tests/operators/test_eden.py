@@ -12,7 +12,7 @@ from bounds.special.lloyd_max import lloyd_max_distortion, lloyd_max_levels
 from operators import DRIVE, EDEN, CorruptMessage, Key
 
 from .conftest import named_vectors
-from .rotations import rotated
+from .rotations import hadamard, rotated
 
 OPERATORS = [EDEN(), EDEN(1, "mse"), EDEN(2), EDEN(3, "mse"), EDEN(8), EDEN(8, "mse")]
 
@@ -96,6 +96,21 @@ def test_error_of_any_vector_has_the_claimed_mean(operator, d):
         assert abs(squares.mean() - constant) < 6 * squares.std() / math.sqrt(n)
         if isinstance(claim, Unbiased):
             assert (np.abs(errors.mean(axis=0)) < 6 * errors.std(axis=0) / math.sqrt(n) + 1e-6).all()
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3, 4])
+def test_hadamard_rotations_stay_biased_at_a_pair_whatever_their_number(rounds):
+    """Every sign pattern of d = 2, scale |x|^2/<z, q>: the mean of one round is (1 + t^2, 0), never (1, t)."""
+    x, total = [1.0, 0.5], np.zeros(2)
+    for pattern in itertools.product(range(4), repeat=rounds):
+        z = hadamard(x, list(pattern), rounds, True)
+        q = [math.copysign(1, v) for v in z]
+        f = 1.25 / (abs(z[0]) + abs(z[1]))
+        total += [f * v for v in hadamard(q, list(pattern), rounds, False)]
+    mean = total / 4**rounds
+    if rounds == 1:
+        assert mean == pytest.approx([1.25, 0], abs=1e-6)
+    assert np.linalg.norm(mean - x) > 0.04
 
 
 def test_constants_at_one_bit_are_the_closed_forms():

@@ -84,6 +84,25 @@ def test_maximum_stays_below_what_one_rotation_and_missing_signs_give(redundancy
         assert unit * np.abs(none).max() > 3.2
 
 
+@pytest.mark.parametrize("redundancy", [2, 4])
+def test_iteration_of_lyubarskii_and_vershynin_gains_little(redundancy):
+    """a += clip(U^T r, M), r -= U clip, M *= eta, thirty times, then a += U^T r, at d = 4096."""
+    d = 4096
+    n = Kashin(2, redundancy).coefficients(d)
+    eta, delta = (1 + redundancy**-0.5) / 2, (1 - redundancy**-0.5) ** 2 / 4
+    for x in (np.ones(d, np.float32), np.random.default_rng(0).standard_normal(d).astype(np.float32)):
+        frame, size = Frame(d, n, Key(3)), float(np.linalg.norm(x))
+        first = np.abs(frame.transposed(x)).max()
+        a, rest, limit = np.zeros(n, np.float32), x.copy(), size / math.sqrt(delta * n)
+        for _ in range(30):
+            clipped = np.clip(frame.transposed(rest), np.float32(-limit), np.float32(limit))
+            a, rest, limit = a + clipped, rest - frame.times(clipped), limit * eta
+        a = a + frame.transposed(rest)
+        assert np.abs(frame.times(a) - x).max() < 1e-4
+        assert np.abs(a).max() > 0.8 * first
+        assert np.abs(Kashin(2, redundancy).represent(x, frame)).max() < 0.65 * first
+
+
 @pytest.mark.parametrize("k", [2, 5])
 @pytest.mark.parametrize("d", [3, 9])
 def test_mean_is_the_vector_and_the_error_is_the_share_of_the_levels_variance(k, d):
