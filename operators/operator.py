@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -92,7 +93,8 @@ class Operator(ABC):
         Raises ValueError for an empty vector, TypeError for a dtype that is no float, ValueError with the
         first offending index for NaN or infinity.
         """
-        payload, bits = self._encode_tensor(canonical_tensor(x), key)
+        with _device_of(x):
+            payload, bits = self._encode_tensor(canonical_tensor(x), key)
         return Message(payload, bits)
 
     def decode(self, message: Message, *, d: int, key: Key | None = None) -> torch.Tensor:
@@ -110,7 +112,8 @@ class Operator(ABC):
         pad = 8 * payload.numel() - message.bits
         if pad and int(payload[-1]) & ((1 << pad) - 1):
             raise CorruptMessage(f"the {pad} padding bits after bit {message.bits} must be zero")
-        return self._decode_tensor(payload, message.bits, d, key if self.randomness == "shared" else None)
+        with _device_of(payload):
+            return self._decode_tensor(payload, message.bits, d, key if self.randomness == "shared" else None)
 
     def __call__(self, x: Any, *, key: Key) -> Any:
         """The round trip: same shape, dtype, device and library (numpy or torch) as the input."""
@@ -142,6 +145,11 @@ class DeviceOperator(Operator):
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         return self._decode_tensor(torch.from_numpy(payload), bits, d, key).numpy()
+
+
+def _device_of(x: Any) -> AbstractContextManager[Any]:
+    """Kernels are launched on the current device: make it that of a CUDA tensor."""
+    return torch.cuda.device_of(x) if isinstance(x, torch.Tensor) and x.is_cuda else nullcontext()
 
 
 def canonical(x: Any) -> np.ndarray:
