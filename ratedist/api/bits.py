@@ -112,17 +112,15 @@ def _limit(theorem: str | None, letter: str) -> Bound:
 
 
 def _solve_array(bound: Bound, unknown: str, known: dict[str, Any], shape: tuple[int, ...]) -> Quantities:
-    def each(index: tuple[int, ...]) -> Quantity:
+    found = {}
+    for index in np.ndindex(shape):
         point = {
             name: v if isinstance(v, str) else repr(float(np.broadcast_to(v, shape)[index]))
             for name, v in known.items()
         }
-        return _solve_one(bound, unknown, point)
-
-    values = np.empty(shape)
-    for index in np.ndindex(shape):
-        values[index] = each(index)
-    return Quantities(values, statement=_solved(bound, unknown, known), each=each)
+        found[index] = _solve_one(bound, unknown, point)
+    values = np.array([float(result) for result in found.values()]).reshape(shape)
+    return Quantities(values, statement=_solved(bound, unknown, known), each=found.__getitem__)
 
 
 def _solve_one(bound: Bound, unknown: str, known: dict[str, str]) -> Quantity:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Exchange = Literal["sum", "gather"]
 BITS_PER_BYTE = 8
-COMPUTE = ("constant", "exponential", "half_exponential")
+RANDOM_SHARE = {"constant": Fraction(0), "exponential": Fraction(1), "half_exponential": Fraction(1, 2)}
 TOPOLOGIES = ("ring", "tree", "parameter_server")
 MOST_TAU = 128  # local steps up to which the slowest worker's mean is enclosed by integration
 MOST_WORKERS = 10**6
@@ -66,8 +66,8 @@ class Cluster:
             raise refusal("workers", f"workers <= {MOST_WORKERS}", self.workers)
         for name in ("bandwidth_bit_per_s", "latency_s", "step_s"):
             object.__setattr__(self, name, real(name, getattr(self, name)))
-        if isinstance(self.compute, str) and self.compute not in COMPUTE:
-            raise _unknown("compute", self.compute, COMPUTE)
+        if isinstance(self.compute, str) and self.compute not in RANDOM_SHARE:
+            raise _unknown("compute", self.compute, tuple(RANDOM_SHARE))
         if isinstance(self.compute, StepTime):
             object.__setattr__(self, "step_s", self.compute.mean_s)
         elif self.step_s == 0 and self.compute != "constant":
@@ -109,19 +109,17 @@ class Cluster:
         Beyond 128 steps, and for laws that are no exponential, by Jensen and monotonicity: between the mean and the
         value at fewer steps (m times the mean where nothing better is known).
         """
-        fixed, random = {
-            "constant": (self.step_s, 0.0),
-            "exponential": (0.0, self.step_s),
-            "half_exponential": (self.step_s / 2, self.step_s / 2),
-        }.get(self.compute if isinstance(self.compute, str) else "", (math.nan, math.nan))
-        if math.isnan(fixed):
-            mean = self.step().mean_s
+        if isinstance(self.compute, StepTime):
+            mean = self.compute.mean_s
             return Interval(mean, mean * self.workers if self.workers > 1 else mean)
+        whole_step = Fraction(repr(self.step_s))  # a float counts as the decimal that it prints
+        random = whole_step * RANDOM_SHARE[self.compute]
+        fixed = whole_step - random
         if random == 0 or self.workers == 1:
-            return Interval.outwards(Fraction(fixed) + Fraction(random), Fraction(fixed) + Fraction(random))
+            return Interval.outwards(whole_step, whole_step)
         lo, hi = _slowest_exponential(self.workers, min(tau, MOST_TAU))
         lo = Fraction(1) if tau > MOST_TAU else lo
-        return Interval.outwards(Fraction(fixed) + Fraction(random) * lo, Fraction(fixed) + Fraction(random) * hi)
+        return Interval.outwards(fixed + random * lo, fixed + random * hi)
 
     def step_seconds(self, tau: int, bits: float, exchange: Exchange = "sum") -> Interval:
         """Mean seconds of one local step with its share of an averaging, enclosed."""

@@ -35,7 +35,7 @@ def runtime(cluster: Cluster, *, tau: Any, bits: Any = 0, exchange: Exchange = "
     >>> import ratedist as rd
     >>> cluster = rd.Cluster(workers=16, bandwidth_bit_per_s=1e10, latency_s=50e-6, step_s=0.08, compute="exponential")
     >>> rd.runtime(cluster, tau=8, bits=32 * 25_600_000)
-    Quantity(0.156797471 s, certified in [0.15679747127180327, 0.1567974712718044], runtime_model)
+    Quantity(0.156797471 s, certified in [0.15679747127180324, 0.1567974712718044], runtime_model)
     """
     cluster = checked_cluster(cluster)
     if exchange not in ("sum", "gather"):
@@ -85,15 +85,14 @@ def _spread(given: dict[str, Any], one: Callable[[dict[str, str]], Quantity], st
     if size > MOST_POINTS:
         raise ValueError(f"at most {MOST_POINTS} points a call; got {size}: split it into several calls")
 
-    def each(index: tuple[int, ...]) -> Quantity:
-        return one(
+    found = {
+        index: one(
             {n: v if isinstance(v, str) else repr(float(np.broadcast_to(v, shape)[index])) for n, v in given.items()}
         )
-
-    values = np.empty(shape)
-    for index in np.ndindex(shape):
-        values[index] = each(index)
-    return Quantities(values, statement=statement, each=each)
+        for index in np.ndindex(shape)
+    }
+    values = np.array([float(result) for result in found.values()]).reshape(shape)
+    return Quantities(values, statement=statement, each=found.__getitem__)
 
 
 def error_bound(

@@ -21,7 +21,7 @@ def harmonic(m):
 def test_single_exponential_steps_take_the_harmonic_number(m, step_ms):
     cluster = rd.Cluster(workers=m, step_s=step_ms / 1000)
     found = cluster.slowest_s(1)
-    assert Fraction(found.lo) <= harmonic(m) * Fraction(step_ms / 1000) <= Fraction(found.hi)
+    assert Fraction(found.lo) <= harmonic(m) * Fraction(step_ms, 1000) <= Fraction(found.hi)
     assert found.relative_width < 1e-14
 
 
