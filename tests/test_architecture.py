@@ -75,6 +75,7 @@ def test_wheel_holds_exactly_the_four_packages(tmp_path):
     assert tops == set(PACKAGES)
     for package in PACKAGES:
         assert f"{package}/py.typed" in names
+    assert "ratedist/page/index.html" in names
     assert "gpu_validation/network/switch.c" in names  # compiled where it is used
     shipped = {name for name in names if name.endswith(".py")}
     assert shipped == {str(path.relative_to(ROOT)) for package in PACKAGES for path in sources(package)}
