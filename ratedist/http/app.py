@@ -70,7 +70,7 @@ def create_app(*, limit_s: float = LIMIT_S) -> FastAPI:
         try:
             yield
         finally:
-            worker.stop()
+            worker.close()
 
     app = FastAPI(
         title="ratedist", version="1", description=DESCRIPTION, docs_url=None, redoc_url=None, lifespan=lifespan

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import multiprocessing
 import signal
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -30,7 +30,7 @@ class Worker:
     def __init__(self, limit_s: float = LIMIT_S) -> None:
         self.limit_s = limit_s
         self._context = multiprocessing.get_context("spawn")
-        self._turn = asyncio.Lock()
+        self._line = ThreadPoolExecutor(1, "ratedist-worker")  # one request at a time talks to the process
         self._waiting = 0
         self._ready = False
         self._process: Any = None
@@ -44,8 +44,16 @@ class Worker:
         theirs.close()
         self._ready = False
 
-    def stop(self) -> None:
-        """End the process at once."""
+    def close(self) -> None:
+        """End the process and whatever it is computing."""
+        process = self._process
+        if process is not None:
+            with contextlib.suppress(ValueError):  # ended meanwhile
+                process.kill()
+        self._line.shutdown(wait=True, cancel_futures=True)
+        self._stop()
+
+    def _stop(self) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.join()
@@ -61,9 +69,8 @@ class Worker:
             raise Overload(503, f"{MOST_WAITING} requests are waiting already: try again in a few seconds")
         self._waiting += 1
         try:
-            async with self._turn:
-                loop = asyncio.get_running_loop()
-                done, found = await asyncio.shield(loop.run_in_executor(None, partial(self._ask, name, given)))
+            loop = asyncio.get_running_loop()
+            done, found = await loop.run_in_executor(self._line, self._ask, name, given)
         finally:
             self._waiting -= 1
         if not done:
@@ -73,7 +80,7 @@ class Worker:
 
     def _ask(self, name: str, given: dict[str, Any]) -> tuple[bool, Any]:
         if self._process is None or not self._process.is_alive():
-            self.stop()
+            self._stop()
             self.start()
         assert self._connection is not None
         try:
@@ -89,10 +96,10 @@ class Worker:
             return answer
         except (EOFError, OSError):
             reason = "computing needed too much memory and was given up" if self._ready else "the worker did not start"
-            self.stop()
+            self._stop()
             raise Overload(503, f"{reason}: ask for less, or again later") from None
         except Overload:
-            self.stop()
+            self._stop()
             raise
 
 

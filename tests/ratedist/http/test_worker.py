@@ -28,7 +28,7 @@ def test_a_long_request_is_given_up_and_the_worker_replaced():
                 await worker.call("certify", {"theorem": "worst_case", "at": {}})
             assert (await worker.call("certify", POINT))["value"] == 5
         finally:
-            worker.stop()
+            worker.close()
 
     asyncio.run(scenario())
 
