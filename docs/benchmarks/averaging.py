@@ -1,6 +1,8 @@
 """Periodic averaging against torch's own model averager, in one run of real processes, as JSON lines.
 
-Run ``python docs/benchmarks/averaging.py [--processes 2 4] [--repeats 200] [--hidden 64 256 700]`` on a quiet machine.
+Run ``python docs/benchmarks/averaging.py [--processes 2 4] [--repeats 200] [--hidden 64 256 700] [--mbit 0 1000]`` on a
+quiet machine.  0 Mbit/s stands for the loopback interface, where an averaging is hardly more than copies in memory; any
+other rate for a network of the benchmark's own (root, or user namespaces).
 
 averaging : seconds of one averaging of a three-layer network's parameters after a barrier, on rank 0.  "whole" is
 PeriodicAveraging without operator, "identity" with the operator that leaves a vector as it is, "torch" is
@@ -24,6 +26,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 # A neighbour of this file has the name of a package: its folder must not be searched.
@@ -37,6 +40,7 @@ from torch.distributed.algorithms.model_averaging.averagers import PeriodicModel
 
 from gpu_validation.averaging import PeriodicAveraging
 from gpu_validation.launch import Place, run_ranks
+from gpu_validation.network import Network
 from operators import Identity
 
 INPUTS, OUTPUTS, BATCH = 64, 10, 64
@@ -132,9 +136,9 @@ def ratio(a: list[float], b: list[float]) -> tuple[float, tuple[float, float]]:
     return float(np.median(a) / np.median(b)), (float(low), float(high))
 
 
-def measure(place: Place, hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
+def measure(hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
     """The records of one network, on rank 0."""
-    common = {"processes": place.size, "d": sum(p.numel() for p in network(hidden).parameters())}
+    common = {"d": sum(p.numel() for p in network(hidden).parameters())}
     sides = averagings(hidden)
     before = {name: sent() for name, (_, sent) in sides.items()}
     seconds = in_turns({name: act for name, (act, _) in sides.items()}, repeats)
@@ -188,6 +192,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--processes", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--hidden", type=int, nargs="+", default=[64, 256, 700])
+    parser.add_argument("--mbit", type=float, nargs="+", default=[0, 1000])
     parser.add_argument("--repeats", type=int, default=200)
     parser.add_argument("--scheduling", choices=("normal", "realtime"), default="normal")
     options = parser.parse_args()
@@ -197,13 +202,18 @@ def main() -> None:
 
     def work(place: Place, emit: Callable[[Any], None]) -> None:
         for hidden in options.hidden:
-            for record in measure(place, hidden, options.repeats):
+            for record in measure(hidden, options.repeats):
                 if place.rank == 0:
                     emit(record)
 
-    for processes in options.processes:
-        for record in run_ranks(work, processes=processes, silence_s=600, scheduling=options.scheduling):
-            print(json.dumps(record), flush=True)
+    for processes, mbit in itertools.product(options.processes, options.mbit):
+        links = Network(processes, rate_bit_per_s=1e6 * mbit) if mbit else nullcontext()
+        with links as network:
+            common = {"processes": processes, "mbit_per_s": mbit or None}
+            for record in run_ranks(
+                work, processes=processes, silence_s=600, network=network, scheduling=options.scheduling
+            ):
+                print(json.dumps({"benchmark": record.pop("benchmark"), **common, **record}), flush=True)
 
 
 if __name__ == "__main__":
