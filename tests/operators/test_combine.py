@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from operators import QSGD, E8Dithering, Identity, RandomK, ScaledSign, TopK
+from operators import QSGD, Identity, RandomK, ScaledSign, Size, TopK
 from operators.codes import elias
 from operators.combine import flag_field, joined_size, joint_randomness, lifted, lowered, shared_symmetries
 
@@ -27,9 +27,8 @@ def test_sizes_add_up_with_the_lengths_of_what_varies():
     assert both.exact is None
     assert both.worst_case == 9 + 32 + prefix + varies.worst_case + 1
     assert both.expected_upper == 9 + 32 + prefix + varies.expected_upper + 1
-    unknown = joined_size([E8Dithering().bits(9)])
-    assert unknown.expected_upper is None
-    assert unknown.worst_case > E8Dithering().bits(9).worst_case
+    assert joined_size([Size(worst_case=10)]) == Size(None, None, 10 + elias.length(11) + 1)
+    assert joined_size([Size(worst_case=10), Size()]) == Size()
 
 
 def test_randomness_and_symmetries_are_those_of_both():
