@@ -54,6 +54,36 @@ def test_block_momentum_by_its_formula(beta, settings):
         np.testing.assert_allclose(path[turn], np.tile(x, (M, 1)), rtol=0, atol=tolerance)
 
 
+def test_block_momentum_goes_by_the_learning_rate_of_rank_0():
+    models = [Point() for _ in range(2)]
+    optimizers = [torch.optim.SGD(model.parameters(), lr=rate) for model, rate in zip(models, (0.5, 2.0), strict=True)]
+    workers = VirtualWorkers(models, optimizers, schedule=1, block_momentum=0.5)
+    with torch.no_grad():
+        models[1].x -= 2.0
+    workers.step()
+
+    assert workers.momentum.tolist() == [2.0] * D  # the mean movement of -1 over 0.5
+
+
+def test_block_momentum_of_rounded_models_does_not_count_their_rounding():
+    models = [Point().bfloat16() for _ in range(2)]
+    optimizers = [torch.optim.SGD(model.parameters(), lr=1.0) for model in models]
+    workers = VirtualWorkers(models, optimizers, schedule=1, block_momentum=0.5)
+    with torch.no_grad():
+        models[0].x += 1.0
+        models[1].x += 1.0 + 2.0**-7
+    workers.step()  # the anchor, 1 + 2^-8, lies between two numbers of bfloat16
+
+    assert workers.momentum.tolist() == [-1 - 2.0**-8] * D
+    with torch.no_grad():
+        for model in models:
+            model.x += 0.5
+    workers.step()
+
+    assert workers.momentum.tolist() == [-(1 + 2.0**-8) / 2 - 0.5] * D
+    assert workers.workers[0].anchor.tolist() == [(1 + 2.0**-8) * 1.5 + 0.5] * D
+
+
 def test_local_momentum_is_kept_or_starts_anew():
     kept, reset = (run(momentum=0.5, optimizer_state=policy)[0] for policy in ("keep", "reset"))
 
