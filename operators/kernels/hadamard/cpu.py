@@ -14,10 +14,10 @@ import torch
 from . import factor, part_starts, transform_length, words_per_part
 
 BUFFER = 16384  # coordinates: 64 KiB
-ROWS = 128  # at most in a buffer, so that copies of its rows are long enough to be fast
+ROWS_LOG2 = 7  # at most in a buffer, so that copies of its rows are long enough to be fast
 
 
-@numba.njit(nogil=True, inline="never")
+@numba.njit(cache=True, nogil=True, inline="never")
 def _flip(v, words, s):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """v_i times -s where bit i of the words is set, times +s elsewhere."""
     twice = s + s
@@ -61,7 +61,7 @@ def _first_stages(v):  # type: ignore[no-untyped-def]  # pragma: no cover - comp
         v[s + 4], v[s + 5], v[s + 6], v[s + 7] = a - e, b - f, c - g, d - h
 
 
-@numba.njit(nogil=True, inline="never")
+@numba.njit(cache=True, nogil=True)
 def _far_stages(v, h, rows, buffer):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """The stages of distance h, 2h, .., rows h/2."""
     width = buffer.size // rows
@@ -78,9 +78,9 @@ def _far_stages(v, h, rows, buffer):  # type: ignore[no-untyped-def]  # pragma: 
                     far[j] = near[j]
 
 
-@numba.njit(nogil=True, inline="never")
-def _transform(v, words, s, buffer):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """H v without its factor, v.size a power of two; first signs and s, block by block, if there are words."""
+@numba.njit(cache=True, nogil=True)
+def _near_stages(v, words, s):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """The stages inside blocks of a buffer's size; if there are words, signs and s first, while a block is at hand."""
     near = min(v.size, BUFFER)
     for start in range(0, v.size, near):
         block = v[start : start + near]
@@ -91,32 +91,18 @@ def _transform(v, words, s, buffer):  # type: ignore[no-untyped-def]  # pragma: 
         else:
             _first_stages(block)
             _stages(block, 8)
-    h = near
+
+
+def _transform(v: np.ndarray, words: np.ndarray, s: np.float32, buffer: np.ndarray) -> None:
+    """H v without its factor, v.size a power of two; first signs and s if there are words."""
+    _near_stages(v, words, s)
+    h = min(v.size, BUFFER)
     while h < v.size:
-        left, passes = v.size // h, 1
-        while ROWS**passes < left:
-            passes += 1
-        rows = 2
-        while rows**passes < left:
-            rows *= 2
+        stages = (v.size // h).bit_length() - 1
+        passes = -(-stages // ROWS_LOG2)
+        rows = 1 << -(-stages // passes)
         _far_stages(v, h, rows, buffer)
         h *= rows
-
-
-@numba.njit(cache=True, nogil=True)
-def _rotate(v, words, rounds, starts, p, n, s, forwards):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """All parts in order, or undone in reverse order."""
-    buffer = np.empty(BUFFER, np.float32)
-    parts = rounds * starts.size
-    for i in range(parts):
-        at = i if forwards else parts - 1 - i
-        start = starts[at % starts.size]
-        part, signs = v[start : start + p], words[at * n : (at + 1) * n]
-        if forwards:
-            _transform(part, signs, s, buffer)
-        else:
-            _transform(part, words[:0], s, buffer)
-            _flip(part, signs, s)
 
 
 def rotate(x: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
@@ -131,6 +117,13 @@ def unrotate(z: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
 
 def _run(x: torch.Tensor, words: torch.Tensor, rounds: int, forwards: bool) -> torch.Tensor:
     d, out = x.numel(), x.numpy().copy()
-    starts, signs, p = np.array(part_starts(d)), words.numpy().view(np.uint32), transform_length(d)
-    _rotate(out, signs, rounds, starts, p, words_per_part(d), np.float32(factor(d)), forwards)
+    p, n, s, starts = transform_length(d), words_per_part(d), np.float32(factor(d)), part_starts(d) * rounds
+    signs, buffer = words.numpy().view(np.uint32), np.empty(BUFFER, np.float32)
+    parts = [(out[start : start + p], signs[at * n : (at + 1) * n]) for at, start in enumerate(starts)]
+    for part, minus in parts if forwards else reversed(parts):
+        if forwards:
+            _transform(part, minus, s, buffer)
+        else:
+            _transform(part, signs[:0], s, buffer)
+            _flip(part, minus, s)
     return torch.from_numpy(out)
