@@ -116,8 +116,12 @@ def runs(methods, steps, processes):
 @pytest.fixture(scope="module", autouse=True)
 def _imported_and_compiled_before_the_processes_fork():
     importlib.import_module("torch._dynamo")  # which DistributedDataParallel imports when it is first used
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as in the processes: sums of several threads have other bits
     for method in METHODS.values():
         plain_loop(method, steps=1, processes=1)
+    yield
+    torch.set_num_threads(threads)
 
 
 def assert_is_the_plain_loop(found, methods, steps, processes):
