@@ -51,7 +51,7 @@ def group(leader):
 
 def test_usage_errors_are_one_line_and_status_2(tmp_path):
     for arguments, words in (
-        (("run", "nonesuch"), "no preset 'nonesuch'; known: quick, smoke"),
+        (("run", "nonesuch"), "no preset 'nonesuch'; known: "),
         (("walk",), "invalid choice: 'walk'"),
         (("run", "smoke", "--out", "/proc/nowhere"), "cannot write results to /proc/nowhere"),
     ):
@@ -65,7 +65,9 @@ def test_list_names_the_experiments():
     result = run("list")
 
     assert result.returncode == 0
-    assert [line.split()[0] for line in result.stdout.splitlines()] == ["quick", "smoke"]
+    names = [line.split()[0] for line in result.stdout.splitlines()]
+    assert names == sorted(names)
+    assert {"quick", "smoke"} <= set(names)
 
 
 def test_smoke_run_prints_a_table_and_the_four_counts(tmp_path):
