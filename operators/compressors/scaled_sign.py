@@ -55,11 +55,11 @@ class ScaledSign(DeviceOperator):
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
         d = x.numel()
-        total = norms.absolute_sum(x, d).item()
+        packed, total = signs.pack_with_sum(x)
         negligible = total < TINY * d and norms.largest(x, d).item() < TINY
         mean = 0.0 if negligible else nearest(total / d)
         head = torch.tensor([mean], dtype=torch.float32, device=x.device)
-        return torch.cat([float_bytes(head), signs.pack(x if mean > 0 else torch.zeros_like(x))]), 8 * MEAN_BYTES + d
+        return torch.cat([float_bytes(head), packed if mean > 0 else torch.zeros_like(packed)]), 8 * MEAN_BYTES + d
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         if bits != 8 * MEAN_BYTES + d:

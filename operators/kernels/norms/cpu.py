@@ -33,7 +33,7 @@ def _fold(lanes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
 
 
 @numba.njit(cache=True, nogil=True)
-def _piece(x, start, stop, squares, lanes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def piece_sum(x, start, stop, squares, lanes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Sum of up to 4096 terms; ``x`` is float32 (magnitudes or squares) or float64 (as it is).
 
     Unsigned indices cannot wrap around, so that the inner loops are vector loops.
@@ -55,20 +55,26 @@ def _piece(x, start, stop, squares, lanes):  # type: ignore[no-untyped-def]  # p
 
 
 @numba.njit(cache=True, nogil=True)
-def _run_sum(x, start, stop, squares, lanes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """The sum of one run: of its pieces, of their sums, and so on."""
-    if stop - start <= PIECE:
-        return _piece(x, start, stop, squares, lanes)
-    sums = np.empty((stop - start + PIECE - 1) // PIECE)
-    for p in range(sums.size):
-        first = start + p * PIECE
-        sums[p] = _piece(x, first, min(first + PIECE, stop), squares, lanes)
+def sum_of_pieces(sums, lanes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """The sum of the sums of pieces, and of theirs, until one is left."""
     while sums.size > 1:
         above = np.empty((sums.size + PIECE - 1) // PIECE)
         for p in range(above.size):
-            above[p] = _piece(sums, p * PIECE, min((p + 1) * PIECE, sums.size), False, lanes)
+            above[p] = piece_sum(sums, p * PIECE, min((p + 1) * PIECE, sums.size), False, lanes)
         sums = above
     return sums[0]
+
+
+@numba.njit(cache=True, nogil=True)
+def _run_sum(x, start, stop, squares, lanes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """The sum of one run: of its pieces, of their sums, and so on."""
+    if stop - start <= PIECE:
+        return piece_sum(x, start, stop, squares, lanes)
+    sums = np.empty((stop - start + PIECE - 1) // PIECE)
+    for p in range(sums.size):
+        first = start + p * PIECE
+        sums[p] = piece_sum(x, first, min(first + PIECE, stop), squares, lanes)
+    return sum_of_pieces(sums, lanes)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -12,6 +12,11 @@ def pack(x: torch.Tensor) -> torch.Tensor:
     return implementation("signs", x).pack(x)
 
 
+def pack_with_sum(x: torch.Tensor) -> tuple[torch.Tensor, float]:
+    """(``pack(x)``, the ordered sum of magnitudes of ``norms``), on the CPU in one pass over memory."""
+    return implementation("signs", x).pack_with_sum(x)
+
+
 def unpack(payload: torch.Tensor, n: int, plus: float = 1.0, minus: float = -1.0) -> torch.Tensor:
     """float32 tensor, shape (n,): ``minus`` where the bit is 1, ``plus`` elsewhere; payload has >= n bits."""
     return implementation("signs", payload).unpack(payload, n, plus, minus)

@@ -6,7 +6,8 @@ import numba
 import numpy as np
 import torch
 
-PIECE = 4096  # coordinates whose comparisons stay in the first cache level
+from ..norms.cpu import LANES, PIECE, piece_sum, sum_of_pieces
+
 _GATHER = 0x8040201008040201  # brings the lowest bits of eight bytes together in the highest byte, first byte first
 
 
@@ -27,6 +28,16 @@ def pack_signs(patterns, out):  # type: ignore[no-untyped-def]  # pragma: no cov
 
 
 @numba.njit(cache=True, nogil=True)
+def _pack_with_sum(x, patterns, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    sums, lanes = np.empty((x.size + PIECE - 1) // PIECE), np.empty(LANES)
+    for p in range(sums.size):
+        start, stop = p * PIECE, min((p + 1) * PIECE, x.size)
+        sums[p] = piece_sum(x, start, stop, False, lanes)
+        pack_signs(patterns[start:stop], out[start >> 3 : (stop + 7) >> 3])
+    return sum_of_pieces(sums, lanes)
+
+
+@numba.njit(cache=True, nogil=True)
 def _unpack(payload, plus, minus, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     whole = out.size >> 3
     for j in range(whole):
@@ -42,6 +53,13 @@ def pack(x: torch.Tensor) -> torch.Tensor:
     out = np.empty((x.numel() + 7) // 8, np.uint8)
     pack_signs(x.numpy().view(np.uint32), out)
     return torch.from_numpy(out)
+
+
+def pack_with_sum(x: torch.Tensor) -> tuple[torch.Tensor, float]:
+    """See the package."""
+    out = np.empty((x.numel() + 7) // 8, np.uint8)
+    total = _pack_with_sum(x.numpy(), x.numpy().view(np.uint32), out)
+    return torch.from_numpy(out), float(total)
 
 
 def unpack(payload: torch.Tensor, n: int, plus: float, minus: float) -> torch.Tensor:

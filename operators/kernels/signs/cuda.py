@@ -6,6 +6,8 @@ import torch
 import triton
 import triton.language as tl
 
+from ..norms import cuda as norms
+
 BYTES = 256  # of the payload for one program
 
 
@@ -36,6 +38,11 @@ def pack(x: torch.Tensor) -> torch.Tensor:
     if out.numel():
         _pack[(triton.cdiv(out.numel(), BYTES),)](x.view(torch.int32), out, x.numel(), BYTES=BYTES)
     return out
+
+
+def pack_with_sum(x: torch.Tensor) -> tuple[torch.Tensor, float]:
+    """See the package."""
+    return pack(x), float(norms.absolute_sum(x, x.numel()).item())
 
 
 def unpack(payload: torch.Tensor, n: int, plus: float, minus: float) -> torch.Tensor:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import pad
 
+from ..norms import reference as norms
+
 
 def pack(x: torch.Tensor) -> torch.Tensor:
     """See the package."""
@@ -13,6 +15,11 @@ def pack(x: torch.Tensor) -> torch.Tensor:
     groups = pad(negative.to(torch.uint8), (0, -x.numel() % 8)).reshape(-1, 8)
     weights = torch.tensor([128, 64, 32, 16, 8, 4, 2, 1], dtype=torch.uint8, device=x.device)
     return (groups * weights).sum(1, dtype=torch.uint8)
+
+
+def pack_with_sum(x: torch.Tensor) -> tuple[torch.Tensor, float]:
+    """See the package."""
+    return pack(x), float(norms.absolute_sum(x, x.numel()).item())
 
 
 def unpack(payload: torch.Tensor, n: int, plus: float, minus: float) -> torch.Tensor:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given
 
-from operators.kernels import signs
+from operators.kernels import norms, signs
 
 from .equality import FEW, OTHERS, assert_equal, run, vectors
 
@@ -15,6 +15,8 @@ from .equality import FEW, OTHERS, assert_equal, run, vectors
 def test_back_ends_agree(other, x):
     packed = run("cpu", signs.pack, x)
     assert_equal(packed, run(other, signs.pack, x))
+    for backend in ("cpu", other):
+        assert_equal(run(backend, signs.pack_with_sum, x), (packed, norms.absolute_sum(x, x.numel()).item()))
     arguments = (packed, x.numel(), 0.1, -0.1)
     assert_equal(run("cpu", signs.unpack, *arguments), run(other, signs.unpack, *arguments))
 
