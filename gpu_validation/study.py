@@ -103,8 +103,9 @@ def carry_out(
 ) -> StudyOutcome:
     """Measure the units that are not in ``out / study.name`` yet, judge all records and write the report.
 
-    seconds : after so many no further unit is begun (but one always is); the next call goes on.  progress : called with the name of
-    every unit, also of those found.  Raises StaleResultsError, and OSError if the folder cannot be written.
+    seconds : after so many no further unit is begun (but one always is); the next call goes on.
+    progress : called with the name of every unit, also of those found.
+    Raises StaleResultsError, and OSError if the folder cannot be written.
     """
     folder = out / study.name
     folder.mkdir(parents=True, exist_ok=True)

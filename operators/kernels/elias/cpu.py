@@ -200,7 +200,7 @@ def _read(words, bits, code, step, most, full, width, counts, used, tops, symbol
         if pattern == 0:
             out[start:stop] = 0
             continue
-        scale, top, i = np.float64(pattern.view(np.float32)) / most, np.int64(0), start
+        scale, top, i = np.float64(pattern.view(np.float32)) / most, np.int64(0), np.int64(start)
         while i < stop:
             at = position >> 5
             w = ((np.uint64(words[at]) << np.uint64(32)) | np.uint64(words[at + 1])) << np.uint64(position & 31)
