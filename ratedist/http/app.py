@@ -32,8 +32,8 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         (400, "the body is no JSON"),
         (408, "the request did not arrive in time"),
         (413, "the request is too large"),
-        (422, "an assumption or rule fails, in words"),
-        (503, "computing would take too long, or too many requests wait"),
+        (422, "an assumption, a rule or the limit of computing time fails, in words"),
+        (503, "too many requests wait"),
     )
 }
 POSTS: dict[str, tuple[type[models._Request], type[Any], str]] = {
@@ -133,7 +133,8 @@ async def _refused(_: Request, error: Exception) -> Response:
 async def _given_up(_: Request, error: Exception) -> Response:
     assert isinstance(error, Overload)
     response = _problem(error.status, str(error), "limit")
-    response.headers["retry-after"] = "5"
+    if error.status == 503:
+        response.headers["retry-after"] = "5"
     return response
 
 

@@ -91,13 +91,15 @@ class Worker:
                 self._ready = True
             self._connection.send((name, given))
             if not self._connection.poll(self.limit_s):
-                raise Overload(503, f"computing took longer than {self.limit_s:g} s and was given up: ask for less")
+                raise Overload(422, f"computing took longer than {self.limit_s:g} s and was given up: ask for less")
             answer: tuple[bool, Any] = self._connection.recv()
             return answer
         except (EOFError, OSError):
-            reason = "computing needed too much memory and was given up" if self._ready else "the worker did not start"
+            ready = self._ready
             self._stop()
-            raise Overload(503, f"{reason}: ask for less, or again later") from None
+            if not ready:
+                raise Overload(503, "the worker did not start: try again later") from None
+            raise Overload(422, "computing needed too much memory and was given up: ask for less") from None
         except Overload:
             self._stop()
             raise
