@@ -82,16 +82,21 @@ def _exact_value(expression: sp.Expr, at: Mapping[sp.Symbol, Fraction]) -> Fract
 @lru_cache(maxsize=512)
 def _quotient(expression: sp.Expr) -> tuple[list[sp.Symbol], Callable[..., Any], Callable[..., Any]] | None:
     """Symbols, numerator and denominator as polynomials with integer coefficients, exact on Fractions."""
-    if expression.has(sp.Float) or not expression.is_rational_function():
+    if not all(_is_arithmetic(node) for node in sp.preorder_traversal(expression)):
         return None
     parts = sp.fraction(sp.together(expression))
-    if any(part.has(sp.Rational) and not all(n.is_Integer for n in part.atoms(sp.Number)) for part in parts):
-        return None
-    if any(not part.is_polynomial() for part in parts):
+    if any(not part.is_polynomial() or not all(n.is_Integer for n in part.atoms(sp.Number)) for part in parts):
         return None
     symbols = sorted(expression.free_symbols, key=lambda symbol: symbol.name)
     above, below = (sp.lambdify(symbols, part, modules=[{}]) for part in parts)
     return symbols, above, below
+
+
+def _is_arithmetic(node: sp.Basic) -> bool:
+    """Whether a node is a symbol, a rational number, a sum, a product or an integer power."""
+    if isinstance(node, sp.Pow):
+        return bool(node.exp.is_Integer)
+    return isinstance(node, sp.Symbol | sp.Rational | sp.Add | sp.Mul)
 
 
 def ball_interval(ball: Any) -> Interval:

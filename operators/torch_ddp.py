@@ -23,7 +23,6 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from .feedback.by_parameter import StatesByParameter, fitted, is_coordinatewise
 from .feedback.feedback import Feedback
 from .feedback.memoryless import Memoryless
 from .gather import Gather, Refusal, predicted_payload_bytes
@@ -31,6 +30,7 @@ from .key import Key
 from .message import Message
 from .operator import Operator, canonical
 from .scope import cut, join
+from .states_by_parameter import StatesByParameter, fitted, is_coordinatewise
 
 Scope = Literal["bucket", "layer"]
 

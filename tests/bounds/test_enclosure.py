@@ -130,3 +130,10 @@ def test_infinite_and_undefined_inputs_are_refused(bad):
 def test_other_types_are_refused():
     with pytest.raises(TypeError, match="exactly"):
         exact(object())
+
+
+@pytest.mark.parametrize("constant", [sp.sqrt(2), sp.pi, sp.exp(1) / 3, 2 ** sp.Rational(1, 3)])
+def test_irrational_constants_without_symbols_are_enclosed(constant):
+    interval = enclose(constant + 0, {})
+    assert interval.lo < interval.hi
+    assert interval.lo <= float(constant.evalf(30)) <= interval.hi

@@ -2,8 +2,7 @@
 
 import torch
 
-from operators import QSGD, Key
-from operators.feedback.memoryless import Memoryless
+from operators import QSGD, Key, Memoryless
 
 
 def test_messages_are_the_operators_and_nothing_is_remembered():

@@ -22,11 +22,11 @@ from operators import (
     Identity,
     Key,
     LowRank,
+    Memoryless,
     PowerSGD,
     ScaledSign,
     TopK,
 )
-from operators.feedback.memoryless import Memoryless
 from operators.gather import HEADER_BYTES
 from operators.torch_ddp import register
 

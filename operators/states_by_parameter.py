@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import torch
 
-from .feedback import Feedback, State
+from .feedback.feedback import Feedback, State
 
 
 class StatesByParameter:
