@@ -13,7 +13,7 @@ from .subject import Subject
 
 WORD = 1 << 32
 PAIRS = ((0, WORD - 1), (1 << 30, 5 << 29))
-MIXTURES = 6
+MIXTURES = (None,) * 6 + (0, WORD - 1) * 16  # random words, or one value for all: rare outcomes show at its ends
 OTHER_KEYS = (Key(1), Key(2, step=3, rank=4), Key(3, layer=7))
 
 
@@ -109,8 +109,9 @@ def separate(controlled: Controlled) -> np.ndarray:
 
 def _confirm(controlled: Controlled, word: np.ndarray) -> None:
     """Exchanging the words of some coordinates changes nothing at the others."""
-    for _ in range(MIXTURES):
-        first, second = controlled.random_words(), controlled.random_words()
+    for value in MIXTURES:
+        first = controlled.random_words()
+        second = controlled.random_words() if value is None else np.full(first.size, value, np.uint32)
         side = controlled.rng.random(word.size) < 0.5
         mixed = second.copy()
         mixed[word[side & (word >= 0)]] = first[word[side & (word >= 0)]]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from operators import Key
+from operators import Composition, Key, NaturalCompression, TernGrad
 from operators.laws.law import Undecided
 from operators.laws.marginals import marginals
 from operators.laws.subject import Subject
@@ -105,3 +105,12 @@ def test_probability_finer_than_any_grid_is_found_to_the_last_word():
     exact = marginals(controlled(Dithering(s=1), x))
     assert exact.mean[1] == pytest.approx(1e-6, abs=2.0**-31)
     assert math.isclose(exact.mean[0], 1.0, abs_tol=1e-7)
+
+
+def test_a_second_word_that_seldom_matters_is_found():
+    """TernGrad rounds .98985 up 98 times in 100 after the first operator has rounded: two words decide."""
+    op = Composition(NaturalCompression(rounding="stochastic"), TernGrad())
+    x = np.array([-0.6, 0.98985], np.float32)
+    for seed in range(20):
+        with pytest.raises(Undecided):
+            separate(controlled(op, x, seed))
