@@ -47,7 +47,6 @@ from .feedback.diana import DIANA as DIANA
 from .feedback.ef21 import EF21 as EF21
 from .feedback.error_feedback import ErrorFeedback as ErrorFeedback
 from .feedback.feedback import Feedback as Feedback
-from .feedback.memoryless import Memoryless as Memoryless
 from .feedback.one_bit_adam import OneBitAdam as OneBitAdam
 from .feedback.power_sgd import PowerSGD as PowerSGD
 from .key import Key as Key

@@ -24,9 +24,9 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from .feedback.feedback import Feedback
-from .feedback.memoryless import Memoryless
 from .gather import Gather, Refusal, predicted_payload_bytes
 from .key import Key
+from .memoryless import Memoryless
 from .message import Message
 from .operator import Operator, canonical
 from .scope import cut, join

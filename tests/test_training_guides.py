@@ -62,6 +62,7 @@ def processes_of(folder):
     return found
 
 
+@pytest.mark.slow
 def test_pasgd_script_survives_a_killed_rank(tmp_path):
     script("use_pasgd_in_your_script.md", tmp_path)
     output = tmp_path / "output"

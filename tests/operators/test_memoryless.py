@@ -2,7 +2,8 @@
 
 import torch
 
-from operators import QSGD, Key, Memoryless
+from operators import QSGD, Key
+from operators.memoryless import Memoryless
 
 
 def test_messages_are_the_operators_and_nothing_is_remembered():

@@ -22,12 +22,12 @@ from operators import (
     Identity,
     Key,
     LowRank,
-    Memoryless,
     PowerSGD,
     ScaledSign,
     TopK,
 )
 from operators.gather import HEADER_BYTES
+from operators.memoryless import Memoryless
 from operators.torch_ddp import register
 
 pytestmark = pytest.mark.timeout(120)
@@ -163,7 +163,7 @@ METHODS = [
     EF21(TopK(fraction=0.1)),
     DeepGradientCompression(fraction=0.1, warm_up=(0.5,)),
 ]
-MATRIX_METHODS = [PowerSGD(rank=2), ErrorFeedback(LowRank(1)), Memoryless(LowRank(1))]
+MATRIX_METHODS = [PowerSGD(rank=2), ErrorFeedback(LowRank(1))(LowRank(1))]
 SHAPES = {"scale": (1, 1), "kernel": (3, 10), "matrix": (300, 7)}  # as matrices
 
 

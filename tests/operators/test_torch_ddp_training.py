@@ -10,9 +10,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gpu_validation.launch import run_ranks
 from gpu_validation.workloads.digits import digits
-from operators import QSGD, ErrorFeedback, Key, Memoryless, PowerSGD, ScaledSign, TopK
+from operators import QSGD, ErrorFeedback, Key, PowerSGD, ScaledSign, TopK
 from operators.codes import elias
 from operators.gather import predicted_payload_bytes
+from operators.memoryless import Memoryless
 from operators.torch_ddp import register
 
 pytestmark = pytest.mark.timeout(280)

@@ -7,10 +7,10 @@ from typing import Self
 
 import torch
 
-from ..key import Key
-from ..message import Message
-from ..operator import Operator
-from .feedback import Feedback, State
+from .feedback.feedback import Feedback, State
+from .key import Key
+from .message import Message
+from .operator import Operator
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,6 @@ class Memoryless(Feedback):
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         """Scaled signs."""
-        from ..compressors.scaled_sign import ScaledSign
+        from .compressors.scaled_sign import ScaledSign
 
         return (cls(ScaledSign()),)
