@@ -163,7 +163,7 @@ METHODS = [
     EF21(TopK(fraction=0.1)),
     DeepGradientCompression(fraction=0.1, warm_up=(0.5,)),
 ]
-MATRIX_METHODS = [PowerSGD(rank=2), ErrorFeedback(LowRank(1))(LowRank(1))]
+MATRIX_METHODS = [PowerSGD(rank=2), ErrorFeedback(LowRank(1)), Memoryless(LowRank(1))]
 SHAPES = {"scale": (1, 1), "kernel": (3, 10), "matrix": (300, 7)}  # as matrices
 
 
