@@ -118,3 +118,13 @@ def canvas(rows: int, columns: int, *, height: float) -> Any:
 
     plt.rcParams["svg.hashsalt"] = "ratedist"
     return plt.subplots(rows, columns, figsize=(11, height * rows), squeeze=False, layout="constrained")
+
+
+def plain_ticks(*axes: Any) -> None:
+    """Label short logarithmic axes (``ax.xaxis``, ``ax.yaxis``) by 1, 2 and 5 times powers of ten, in plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    for axis in axes:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axis.set_minor_formatter(NullFormatter())

@@ -13,7 +13,7 @@ import torch
 from operators import ErrorFeedback, Feedback, Key, ScaledSign, SignSGD, TopK
 
 from ..counterexamples import PROBLEMS, Method
-from ..page import LINES, MARKS, PALETTE, canvas
+from ..page import LINES, MARKS, PALETTE, canvas, plain_ticks
 from ..records import Comparison, Verdict
 from ..rows import exact_row, mean_row, unjudged_row
 from ..study import Figure, Record, Study
@@ -28,9 +28,8 @@ METHODS: dict[str, Method] = {
     "topk:0.01": TopK(fraction=0.01),
     "ef(topk:0.01)": ErrorFeedback(TopK(fraction=0.01)),
 }
-ETAS: dict[str, tuple[float, ...]] = {
-    name: (5e-4, 2e-3, 8e-3) if name == "signsgd" else (0.05, 0.2, 0.8) for name in METHODS
-}
+SWEPT = tuple(name for name in METHODS if name != "signsgd")  # whose signs have no scale, so no eta either
+ETAS = (0.05, 0.2, 0.8)
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class ErrorFeedbackStudy(Study):
         return [
             *(f"counter:{problem}:{m}" for problem in PROBLEMS for m in ("signsgd", "ef(scaled_sign)")),
             *(f"memory:{name}" for name, method in METHODS.items() if isinstance(method, Feedback)),
-            *(f"batch:{name}:{size}" for size in self.batches for name in METHODS),
+            *(f"batch:{name}:{size}" for size in self.batches for name in SWEPT),
         ]
 
     def measure(self, unit: str) -> Record:
@@ -95,12 +94,12 @@ class ErrorFeedbackStudy(Study):
         def final(eta: float, seed: int) -> Record:
             return descend(workload, METHODS[name], 1, eta, steps, seed)
 
-        tuned = {eta: float(np.mean([final(eta, s)["loss"][-1] for s in self.tuning])) for eta in ETAS[name]}
+        tuned = {eta: float(np.mean([final(eta, s)["loss"][-1] for s in self.tuning])) for eta in ETAS}
         eta = min(tuned, key=lambda e: tuned[e] if math.isfinite(tuned[e]) else math.inf)
         runs = [final(eta, seed) for seed in self.seeds]
         return {
             "eta": eta,
-            "at_the_edge": eta in (ETAS[name][0], ETAS[name][-1]),
+            "at_the_edge": eta in (ETAS[0], ETAS[-1]),
             "loss": [run["loss"][-1] for run in runs],
             "accuracy": [run["accuracy"] for run in runs],
             "bits_a_step": runs[0]["bits"] / steps,
@@ -260,7 +259,7 @@ def _draw_counters(records: dict[str, Record]) -> Any:
 def _draw_sweep(records: Sequence[Record]) -> Any:
     figure, axes = canvas(1, 2, height=3.6)
     for ax, field, label in zip(axes[0], ("loss", "accuracy"), ("training loss", "held-out accuracy"), strict=True):
-        for i, method in enumerate(METHODS):
+        for i, method in enumerate(SWEPT):
             mine = [r for r in records if r["unit"].split(":", 1)[1].rsplit(":", 1)[0] == method]
             sizes = [int(r["unit"].rsplit(":", 1)[1]) for r in mine]
             means = np.array([np.mean(r[field]) for r in mine])
@@ -269,6 +268,11 @@ def _draw_sweep(records: Sequence[Record]) -> Any:
                 style = {"color": PALETTE[i], "marker": MARKS[i], "linestyle": LINES[i % len(LINES)], "capsize": 2}
                 ax.errorbar(sizes, means, spread.T, label=method, **style)
         ax.set(xlabel="batch size", ylabel=label, xscale="log", yscale="log" if field == "loss" else "linear")
+        shown = sorted({int(r["unit"].rsplit(":", 1)[1]) for r in records})
+        ax.set_xticks(shown, [str(size) for size in shown])
+        ax.set_xticks([], minor=True)
+        if field == "loss":
+            plain_ticks(ax.yaxis)
         ax.grid(alpha=0.3)
     axes[0, 0].legend(fontsize=7)
     return figure

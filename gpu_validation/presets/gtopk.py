@@ -13,7 +13,7 @@ import torch
 from operators import ErrorFeedback, GlobalTopK, Key, Mean, TopK
 from operators.random import normal
 
-from ..page import LINES, PALETTE, canvas
+from ..page import LINES, PALETTE, canvas, plain_ticks
 from ..records import Comparison, Verdict
 from ..rows import exact_row, unjudged_row
 from ..study import Figure, Record, Study
@@ -197,10 +197,14 @@ def _draw(trees: Sequence[Record], runs: dict[str, Record]) -> Any:
         if trees:
             bits.plot(crowd, [r[field] for r in trees], LINES[i], color=PALETTE[i], marker="o", label=label)
     bits.set(xlabel="workers", ylabel="bits of a worker and round", xscale="log", yscale="log")
+    bits.set_xticks(crowd, [str(n) for n in crowd], minor=False)
+    bits.set_xticks([], minor=True)
+    plain_ticks(bits.yaxis)
     for i, (method, record) in enumerate(runs.items()):
         steps = 10 * np.arange(1, len(record["curve"]) + 1)
         losses.plot(steps, record["curve"], LINES[i % len(LINES)], color=PALETTE[i], label=method)
     losses.set(xlabel="step", ylabel="training loss", yscale="log")
+    plain_ticks(losses.yaxis)
     for ax in axes[0]:
         ax.grid(alpha=0.3)
         if ax.lines:

@@ -14,7 +14,7 @@ from bounds.claims import Claim, Contractive, Unbiased
 from operators import QSGD, TCDQ, Key, Operator, ScaledSign, TernGrad, TopK
 from operators.scope import LayerWise
 
-from ..page import MARKS, PALETTE, canvas
+from ..page import MARKS, PALETTE, canvas, plain_ticks
 from ..records import Comparison
 from ..rows import exact_row, mean_row, unjudged_row
 from ..study import Figure, Record, Study
@@ -194,6 +194,7 @@ def _draw(records: Sequence[Record]) -> Any:
         span = (min(ends) / 1.3, max(ends) * 1.3)
         ax.plot(span, span, "-", color="#444444", linewidth=0.8)
         ax.set(xlabel=f"{label}, entire model", ylabel=f"{label}, layer by layer", xscale="log", yscale="log")
+        plain_ticks(ax.xaxis, ax.yaxis)
         ax.grid(alpha=0.3)
     axes[0, 0].legend(fontsize=8)
     return figure
