@@ -108,7 +108,16 @@ def separate(controlled: Controlled) -> np.ndarray:
 
 
 def _confirm(controlled: Controlled, word: np.ndarray) -> None:
-    """Exchanging the words of some coordinates changes nothing at the others."""
+    """Exchanging the words of some coordinates changes nothing at the others, and the words of none nothing at all."""
+    owned = word[word >= 0]
+    for value in MIXTURES:
+        words = controlled.random_words()
+        if value is not None:
+            words[owned] = value
+        again = controlled.random_words()
+        again[owned] = words[owned]
+        if not np.array_equal(controlled(words), controlled(again)):
+            raise Undecided("a coordinate depends on more than one random word")
     for value in MIXTURES:
         first = controlled.random_words()
         second = controlled.random_words() if value is None else np.full(first.size, value, np.uint32)

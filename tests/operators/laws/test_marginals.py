@@ -110,7 +110,7 @@ def test_probability_finer_than_any_grid_is_found_to_the_last_word():
 def test_a_second_word_that_seldom_matters_is_found():
     """TernGrad rounds .98985 up 98 times in 100 after the first operator has rounded: two words decide."""
     op = Composition(NaturalCompression(rounding="stochastic"), TernGrad())
-    x = np.array([-0.6, 0.98985], np.float32)
-    for seed in range(20):
-        with pytest.raises(Undecided):
-            separate(controlled(op, x, seed))
+    for x in ([-0.6, 0.98985], [0.04, -1.36245465]):  # the second: 3 times in 100 the second word matters
+        for seed in range(20):
+            with pytest.raises(Undecided):
+                separate(controlled(op, np.array(x, np.float32), seed))
