@@ -2,7 +2,8 @@
 
 Run i checks honest operator i mod n with seed ``--seed`` + i in the kit's quick profile, each run with the
 false-alarm budget 1e-6.  One JSON line a run is appended to ``--out``; runs already there are not repeated, so
-an interrupted study goes on where it stopped.  ``--summary`` writes the totals as JSON.
+an interrupted study goes on where it stopped; each line names its operator and commit, since the catalogue may
+have grown meanwhile.  ``--summary`` writes the totals as JSON.
 
     nice python docs/studies/false_alarms.py --runs 10000 --out false_alarms.jsonl --summary docs/data/false_alarms.json
 """
@@ -40,8 +41,15 @@ def honest() -> list[Operator]:
     return [op for op in examples if op.randomness != "none" and not isinstance(op.claim(65), NoClaim)]
 
 
+@cache
+def commit() -> str:
+    """The commit that is checked out, or an empty string outside a clone."""
+    done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False, timeout=60)
+    return done.stdout.strip()
+
+
 def one(run: int, seed: int) -> dict[str, object]:
-    """The record of one run: number, operator, names of the laws that raised an alarm, seconds."""
+    """The record of one run: number, operator, names of the laws that raised an alarm, seconds, commit."""
     subjects = honest()
     op = subjects[run % len(subjects)]
     started = time.monotonic()
@@ -51,6 +59,7 @@ def one(run: int, seed: int) -> dict[str, object]:
         "operator": repr(op),
         "alarms": [verdict.law for verdict in report.failures],
         "seconds": round(time.monotonic() - started, 3),
+        "commit": commit(),
     }
 
 
@@ -66,7 +75,6 @@ def study(runs: Iterable[int], seed: int, processes: int) -> Iterator[dict[str, 
 def summary(records: list[dict[str, object]], seed: int) -> dict[str, object]:
     """Totals, and the most alarms that a correct kit may have raised at the quantile."""
     allowed = int(binom.ppf(QUANTILE, len(records), BUDGET.false_alarm))
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     seconds = sorted(float(str(r["seconds"])) for r in records)
     return {
         "command": f"nice python docs/studies/false_alarms.py --runs {max(int(str(r['run'])) for r in records) + 1} "
@@ -80,7 +88,7 @@ def summary(records: list[dict[str, object]], seed: int) -> dict[str, object]:
         "alarms_by_operator": dict(Counter(str(r["operator"]) for r in records if r["alarms"])),
         "median_seconds_a_run": seconds[len(seconds) // 2] if seconds else None,
         "seed": seed,
-        "commit": commit.stdout.strip(),
+        "runs_by_commit": dict(Counter(str(r["commit"]) for r in records)),
         "python": platform.python_version(),
         "numpy": version("numpy"),
         "torch": version("torch"),

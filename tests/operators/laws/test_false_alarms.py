@@ -45,7 +45,9 @@ def test_recorded_study_has_no_more_alarms_than_a_correct_kit_may_raise(study):
 
 def test_study_goes_on_where_it_stopped(study, tmp_path, monkeypatch, capsys):
     out = tmp_path / "runs.jsonl"
-    monkeypatch.setattr(study, "one", lambda run, seed: {"run": run, "operator": "x", "alarms": [], "seconds": 0.5})
+    monkeypatch.setattr(
+        study, "one", lambda run, seed: {"run": run, "operator": "x", "alarms": [], "seconds": 0.5, "commit": "c"}
+    )
     for runs in (3, 5):
         monkeypatch.setattr("sys.argv", ["study", "--runs", str(runs), "--out", str(out)])
         study.main()
