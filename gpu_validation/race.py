@@ -1,0 +1,303 @@
+"""Races against the clock: local-update SGD on real processes for so many seconds, and the loss that it reached when.
+
+    race = Race(SmallNetwork(), schedule=20, step=Constant(4e-3), seed=0, budget_s=4.0)
+    (record,) = run_races([race], m=4, shape=Shape(rate_bit_per_s=1e8, delay_s=5e-3, jitter_s=2e-3))
+    record["seconds"], record["losses"]
+
+The clock runs over local steps, filled up by sleeping to a drawn duration, and over averagings on a shaped network.
+Losses are taken afterwards, from the averaged models that were kept, so that looking costs no time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import mmap
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from bounds.runtime import StepTime
+from bounds.runtime.law import Law
+from bounds.schedules import Schedule
+from operators import Feedback, Key, Operator
+from operators.random import bits32
+
+from .averaging import PeriodicAveraging
+from .clock import WallClock
+from .deltas import Round
+from .exchange import fence, gather_arrays
+from .launch import Place, run_ranks
+from .network import Network, Shape
+from .tensors import flat, floating_tensors, load
+from .timing import PaddedSteps
+from .timing.scheduling import Scheduling
+from .timing.stragglers import SEED_WORDS, step_seconds
+from .workloads import Workload
+
+GRADIENT, MESSAGE, STEPS, DELAYS, FENCED = 0, 1, 3, 4, 5  # folds of a race's key
+SPARE_STEPS = 1000  # drawn beyond twice the expected number
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Race:
+    """One run of one schedule.
+
+    step : law of a local step's duration; longer than the computing, or the step overruns.
+    budget_s, steps : the race ends with the first round that ends after either; give one at least.
+    operator : compresses the movement of a round; None sends whole models.
+    decay : (k, factor) pairs: from local step k on, the learning rate is the workload's times factor.
+    delay : law of a sleep after every averaging, the same on all ranks; adds to what the network takes.
+    points : how often, at most, loss and accuracy are taken, evenly in time.  trace : also record |grad F|^2 at the
+    mean of the workers' models before every step.  fenced : averagings timed by themselves before the start.
+    Raises ValueError without an end, or for decays out of order.
+    """
+
+    workload: Workload
+    schedule: int | Schedule
+    step: StepTime
+    seed: int
+    budget_s: float | None = None
+    steps: int | None = None
+    operator: Operator | Feedback | None = None
+    decay: tuple[tuple[int, float], ...] = ()
+    delay: Law | None = None
+    points: int = 60
+    trace: bool = False
+    fenced: int = 6
+
+    def __post_init__(self) -> None:
+        if self.budget_s is None and self.steps is None:
+            raise ValueError("a race needs an end: give budget_s or steps")
+        starts = [k for k, _ in self.decay]
+        if starts != sorted(set(starts)) or any(factor <= 0 for _, factor in self.decay):
+            raise ValueError(f"decay must be (step, factor > 0) pairs with increasing steps; got {self.decay}")
+
+    def eta(self, k: int) -> float:
+        """The learning rate of local step k, counted from 0."""
+        return self.workload.eta * next((factor for start, factor in reversed(self.decay) if k >= start), 1.0)
+
+
+def run_races(
+    races: Sequence[Race],
+    *,
+    m: int,
+    shape: Shape | None,
+    scheduling: Scheduling = "realtime",
+    silence_s: float = 60.0,
+) -> list[Record]:
+    """Run the races one after the other in the same m processes; one record each, of plain values.
+
+    shape : of the network; None takes the machine's loopback.  silence_s : longer than any race.
+    A record holds ``seconds``, ``step``, ``losses``, ``accuracies``, ``bits`` (of all ranks' messages so far) at each
+    point, the start included; ``rounds``, [tau, number of rounds] in order; ``steps_done`` and ``took_s`` until the
+    last averaging; ``fenced_s``, the averagings timed by themselves; ``gradient2``, if traced, a value a step.
+    Raises RunFailed if a rank dies or hangs, ValueError for a workload made for another number of workers.
+    """
+    for race in races:
+        race.workload.require_workers(m)
+        race.workload.objective(race.workload.model())  # loads the data before the processes fork
+    with nullcontext() if shape is None else Network.of(shape, m) as network, closing(mmap.mmap(-1, 8)) as shared:
+
+        def work(place: Place, emit: Callable[[Any], None]) -> None:
+            for race in races:
+                record = _run(place, race, _Finish(shared))
+                if place.rank == 0:
+                    emit(record)
+
+        running: Generator[Any, None, None] = run_ranks(
+            work, processes=m, silence_s=silence_s, network=network, scheduling=scheduling
+        )
+        with closing(running):
+            return list(running)
+
+
+class _Finish:
+    """Which round is the last: rank 0 writes it before it joins in that round's averaging, all read it afterwards.
+
+    The averaging orders the two, so that all ranks stop after the same round without a message of their own.
+    """
+
+    def __init__(self, shared: mmap.mmap) -> None:
+        self._last = np.frombuffer(shared, np.int64)
+
+    def clear(self) -> None:
+        self._last[0] = -1
+
+    def after(self, turn: int) -> None:
+        self._last[0] = turn
+
+    def reached(self, turn: int) -> bool:
+        return bool(self._last[0] == turn)
+
+
+@dataclass
+class _Kept:
+    """What one rank collects while the clock runs."""
+
+    seconds: list[float]
+    models: list[torch.Tensor]
+    rounds: list[Round]
+    trace: list[torch.Tensor]
+
+
+def _run(place: Place, race: Race, finish: _Finish) -> Record:
+    key = Key(race.seed)
+    fenced = _fenced(place, race, key.fold(FENCED))
+    if place.rank == 0:
+        finish.clear()
+    padding = PaddedSteps(0.0, _durations(race, key, place.rank))
+    kept = _timed(place, race, key, padding, finish)
+    computed = torch.tensor([float(np.mean(padding.durations)), float(padding.overruns)], dtype=torch.float64)
+    mean_step_s, overruns = torch.stack(gather_arrays(computed)).mean(dim=0).tolist()
+    return {
+        "workload": race.workload.name,
+        "schedule": repr(race.schedule),
+        "seed": race.seed,
+        "m": place.size,
+        "step_law": repr(race.step),
+        "eta": race.workload.eta,
+        **_looked_at(place, race, kept),
+        "rounds": [[tau, len(list(same))] for tau, same in itertools.groupby(r.tau for r in kept.rounds)],
+        "steps_done": sum(r.tau for r in kept.rounds),
+        "took_s": kept.seconds[-1],
+        "fenced_s": fenced,
+        "mean_step_s": mean_step_s,
+        "overruns": round(overruns * place.size),
+        "gradient2": _gradients(place, race, kept.trace),
+        "method": place.port.method,
+        "scheduling": place.scheduling,
+    }
+
+
+def _durations(race: Race, key: Key, rank: int) -> list[float]:
+    by_time = math.inf if race.budget_s is None else race.budget_s / race.step.mean_s
+    expected = math.ceil(min(by_time, math.inf if race.steps is None else race.steps))
+    return step_seconds(race.step, key=key.fold(STEPS), worker=rank, steps=2 * expected + SPARE_STEPS).tolist()
+
+
+def _start(
+    place: Place, race: Race, schedule: int | Schedule, key: Key
+) -> tuple[PeriodicAveraging, torch.nn.Module, torch.optim.Optimizer]:
+    model = race.workload.model().to(place.device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=race.workload.eta)
+    averaging = PeriodicAveraging(
+        model, optimizer, schedule=schedule, operator=race.operator, key=key.fold(MESSAGE), steps=race.steps
+    )
+    return averaging, model, optimizer
+
+
+def _sleeps(race: Race, key: Key) -> Callable[[], None]:
+    """The sleep after an averaging; equal keys give all ranks the same ones."""
+    rng = np.random.default_rng(bits32(key.fold(DELAYS), SEED_WORDS))
+    if race.delay is None:
+        return lambda: None
+    law = race.delay
+    return lambda: time.sleep(float(law.sample(rng, ())))
+
+
+def _fenced(place: Place, race: Race, key: Key) -> list[float]:
+    """Seconds of single averagings, each after a padded step and a barrier; a first one warms up."""
+    averaging, model, optimizer = _start(place, race, 1, key)
+    padding, pause, found = PaddedSteps(race.step.mean_s), _sleeps(race, key), []
+    for k in range(race.fenced + 1):
+        padding.begin()
+        _local_step(race, model, optimizer, Key(race.seed, step=k, rank=place.rank).fold(FENCED))
+        padding.end()
+        fence()
+        began = time.perf_counter()
+        averaging.step()
+        pause()
+        found.append(time.perf_counter() - began)
+    everyone = gather_arrays(torch.tensor(found[1:], dtype=torch.float64))
+    return torch.stack(everyone).mean(dim=0).tolist()
+
+
+def _local_step(race: Race, model: torch.nn.Module, optimizer: torch.optim.Optimizer, key: Key) -> torch.Tensor:
+    optimizer.zero_grad()
+    loss = race.workload.loss(model, key=key)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+def _timed(place: Place, race: Race, key: Key, padding: PaddedSteps, finish: _Finish) -> _Kept:
+    averaging, model, optimizer = _start(place, race, race.schedule, key)
+    pause, watched = _sleeps(race, key), floating_tensors(model)
+    kept = _Kept([0.0], [flat(watched)], [], [])
+    fence()
+    clock = averaging.clock = WallClock()
+    while True:
+        k = averaging.total_steps
+        optimizer.param_groups[0]["lr"] = race.eta(k)
+        if race.trace:
+            kept.trace.append(flat(averaging.parameters))
+        padding.begin()
+        loss = _local_step(race, model, optimizer, Key(race.seed, step=k, rank=place.rank).fold(GRADIENT))
+        padding.end()
+        turn = averaging.rhythm.rounds
+        if place.rank == 0 and _over(race, clock.seconds(), k + 1):
+            finish.after(turn)
+        account = averaging.step(loss)
+        if account is None:
+            continue
+        pause()
+        kept.seconds.append(clock.seconds())
+        kept.models.append(flat(watched))
+        kept.rounds.append(account)
+        if finish.reached(turn):
+            return kept
+
+
+def _over(race: Race, seconds: float, steps: int) -> bool:
+    in_time = race.budget_s is None or seconds < race.budget_s
+    return not (in_time and (race.steps is None or steps < race.steps))
+
+
+# -- afterwards ----------------------------------------------------------------------------------------------
+def _looked_at(place: Place, race: Race, kept: _Kept) -> Record:
+    """Loss and accuracy at some of the kept models, shared out over the ranks."""
+    seconds = gather_arrays(torch.tensor(kept.seconds, dtype=torch.float64))[0].tolist()  # by rank 0's clock
+    chosen = _evenly(seconds, race.points)
+    model, rows = race.workload.model().to(place.device), torch.zeros(len(chosen), 2, dtype=torch.float64)
+    for i in range(place.rank, len(chosen), place.size):
+        load(kept.models[chosen[i]], floating_tensors(model))
+        accuracy = race.workload.accuracy(model)
+        with torch.no_grad():
+            loss = float(race.workload.objective(model))
+        rows[i] = torch.tensor([loss, math.nan if accuracy is None else accuracy])
+    losses, accuracies = torch.stack(gather_arrays(rows)).sum(dim=0).T.tolist()
+    steps = np.cumsum([0, *(r.tau for r in kept.rounds)])
+    bits = np.cumsum([0, *(sum(r.bits) for r in kept.rounds)])
+    return {
+        "seconds": [seconds[i] for i in chosen],
+        "step": [int(steps[i]) for i in chosen],
+        "bits": [int(bits[i]) for i in chosen],
+        "losses": losses,
+        "accuracies": [None if math.isnan(a) else a for a in accuracies],
+    }
+
+
+def _evenly(seconds: Sequence[float], points: int) -> list[int]:
+    """Indices of at most ``points`` + 1 averagings, the first and the last included, evenly in time."""
+    wanted = np.linspace(seconds[0], seconds[-1], points + 1)
+    return sorted(set(np.searchsorted(seconds, wanted).tolist()))
+
+
+def _gradients(place: Place, race: Race, trace: Sequence[torch.Tensor]) -> list[float]:
+    """|grad F|^2 at the mean of the workers' models before every step, shared out over the ranks."""
+    if not trace:
+        return []
+    mean = torch.stack(gather_arrays(torch.stack(list(trace)))).mean(dim=0)
+    model, values = race.workload.model().to(place.device), torch.zeros(len(mean), dtype=torch.float64)
+    for k in range(place.rank, len(mean), place.size):
+        load(mean[k], list(model.parameters()))
+        values[k] = race.workload.evaluate(model)[1]
+    return torch.stack(gather_arrays(values)).sum(dim=0).tolist()
