@@ -38,7 +38,7 @@ class WirePlan:
     """What is sent: the messages of operators for d coordinates, and bare messages of chosen lengths.
 
     frame_bytes : of payload in one frame, 1448 at an MTU of 1500.  repeats : how often each is exchanged, SHORT_FACTOR
-    times as often within one frame; the counters are read around all of them.
+    times as often within one frame; the counters are read around all of them.  topologies : by which it is sent.
     Raises ValueError unless three different lengths are within a frame and three above it: a line needs as many.
     """
 
@@ -47,6 +47,7 @@ class WirePlan:
     lengths_bytes: tuple[int, ...]
     repeats: int
     frame_bytes: int = 1448
+    topologies: tuple[Topology, ...] = TOPOLOGIES
 
     def __post_init__(self) -> None:
         short = sum(length <= self.frame_bytes for length in set(self.lengths_bytes))
@@ -58,9 +59,9 @@ class WirePlan:
 
 
 def measure_wire(place: Place, plan: WirePlan) -> list[Record]:
-    """Exchange everything by every topology; all ranks return the same records."""
+    """Exchange everything by every one of the topologies; all ranks return the same records."""
     records = []
-    for topology in TOPOLOGIES:
+    for topology in plan.topologies:
         for length in plan.lengths_bytes:
             message = Message(torch.zeros(length, dtype=torch.uint8), 8 * length)
             records.append({"kind": "line", **_exchanged(place, topology, message, plan)})

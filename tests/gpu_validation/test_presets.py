@@ -5,7 +5,7 @@ from operators import parse, specification
 def test_presets_are_found_by_name_and_quick_covers_what_it_promises():
     presets = all_presets()
     assert list(presets) == sorted(presets)
-    assert {"network", "quick", "smoke"} <= set(presets)
+    assert {"quick", "smoke", "straggler", "wire"} <= set(presets)
 
     quick = presets["quick"]
     assert [o.name for o in quick.operators] == [

@@ -1,0 +1,250 @@
+"""Stragglers made to order: seconds per iteration against tau and m, with delays drawn from the laws of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+
+from bounds.estimate import batch_means
+from bounds.runtime import (
+    AutoregressiveLogNormal,
+    Constant,
+    Exponential,
+    Gamma,
+    LogNormal,
+    Pareto,
+    PersistentStragglers,
+    ShiftedExponential,
+    StepTime,
+    Uniform,
+    Weibull,
+)
+from operators import Identity, Key
+
+from ..compare import exact_verdict
+from ..launch import Place, run_ranks
+from ..network import Network, Shape
+from ..pace import PacePlan, fenced_delay, iteration, measure_pace, pace_rows
+from ..page import LINES, MARKS, PALETTE, canvas, plain_ticks
+from ..records import Comparison
+from ..rows import mean_row, out_of_scope
+from ..study import Figure, Record, Study
+from ..timing import slowest_seconds, step_seconds
+from ..workloads import LogisticRegression, Quadratic, SmallNetwork, Workload
+
+SILENCE_S = 60.0
+SHAPE = Shape(rate_bit_per_s=1e8, delay_s=1e-3)
+STEP_S = 8e-3  # mean of every law
+APPROXIMATE = {"autoregressive": 0.006}  # relative error of E max that the law states
+WITHOUT_VARIANCE = (
+    "Student's interval needs a variance, and this law has none; the mean of the maximum converges slowly"
+)
+
+
+def laws() -> dict[str, StepTime]:
+    """Name -> law of a step's time, all of mean STEP_S; one worker in four is always 1.5 times slower in the last."""
+    y = STEP_S
+    return {
+        "exponential": Exponential(y),
+        "shifted": ShiftedExponential(0.75 * y, 0.25 * y),
+        "pareto": Pareto(2 * y / 3, 3.0),
+        "uniform": Uniform(0.4 * y, 1.6 * y),
+        "weibull": Weibull(y / 1.2658234, 0.7),  # Gamma(1 + 1/.7) = 1.26582
+        "gamma": Gamma(2.5, y / 2.5),
+        "lognormal": LogNormal.from_moments(y, 0.5 * y),
+        "heavy": Pareto(y / 3, 1.5),
+        "autoregressive": AutoregressiveLogNormal(y, 0.3, 0.9),
+        "persistent": PersistentStragglers(Gamma(4.0, y / 4.5), (1.0, 1.0, 1.0, 1.5)),
+    }
+
+
+def cases() -> dict[str, tuple[Workload, StepTime]]:
+    """Two workloads with steps of one length, and a light one with every law."""
+    steady = {"logistic": LogisticRegression(), "network": SmallNetwork()}
+    return {
+        **{name: (workload, Constant(STEP_S)) for name, workload in steady.items()},
+        **{name: (Quadratic(), law) for name, law in laws().items()},
+    }
+
+
+@dataclass(frozen=True)
+class StragglerStudy(Study):
+    """Real ranks on a network of a stated shape (if the machine allows it) take steps padded to drawn durations.
+
+    cases : by the number of ranks m.  steps : of a run, a multiple of every tau.  repeats : runs.  delays : averagings
+    timed by themselves before each.  batches, rounds : of drawn steps alone, for the order statistics.
+    """
+
+    cases: dict[int, tuple[str, ...]] = field(
+        default_factory=lambda: {
+            2: ("logistic", "network", "exponential", "pareto"),
+            4: tuple(cases()),
+            8: ("exponential", "pareto", "lognormal"),
+        }
+    )
+    taus: tuple[int, ...] = (1, 4, 16)
+    shape: Shape = SHAPE
+    steps: int = 80
+    repeats: int = 2
+    delays: int = 5
+    batches: int = 64
+    rounds: int = 64
+
+    name = "straggler"
+    description = "seconds per iteration against tau and m with injected delays of ten laws"
+    minutes = 4
+    processes = 8
+
+    def units(self) -> Sequence[str]:
+        """drawn:M:CASE, for the laws alone, and pace:M:CASE."""
+        return [
+            f"{kind}:{m}:{case}"
+            for m, names in self.cases.items()
+            for case in names
+            for kind in (("drawn", "pace") if case in laws() else ("pace",))
+        ]
+
+    def measure(self, unit: str) -> Record:
+        """One case at every tau; rank 0's records."""
+        kind, size, case = unit.split(":")
+        m = int(size)
+        workload, law = cases()[case]
+        if kind == "drawn":
+            return {"m": m, "law": repr(law), "taus": [self._drawn(law, m, tau) for tau in self.taus]}
+        plans = [PacePlan(workload, Identity(), law, tau, self.steps, self.repeats, self.delays) for tau in self.taus]
+        workload.objective(workload.model())  # loads the data before the processes fork
+
+        def work(place: Place, emit: Any) -> None:
+            for plan in plans:
+                record = measure_pace(place, plan)
+                if place.rank == 0:
+                    emit(record)
+
+        with Network.of(self.shape, m) as network:
+            running = run_ranks(work, processes=m, silence_s=SILENCE_S, network=network, scheduling="realtime")
+            records = list(running)
+            return {"method": network.description, "refusals": list(network.refusals), "records": records}
+
+    def _drawn(self, law: StepTime, m: int, tau: int) -> Record:
+        """The slowest worker's mean of tau drawn steps, averaged in batches of rounds."""
+        steps = self.batches * self.rounds * tau
+        drawn = np.stack([step_seconds(law, key=Key(tau), worker=i, steps=steps) for i in range(m)])
+        return {
+            "tau": tau,
+            "slowest_s": (batch_means(slowest_seconds(drawn, tau), self.rounds) / tau).tolist(),
+            "predicted_s": law.expected_max(m=m, tau=tau),
+        }
+
+    def judge(self, records: Sequence[Record]) -> list[Comparison]:
+        """Order statistics of the drawn steps decide; seconds of the machine do not."""
+        drawn = [r for r in records if r["unit"].startswith("drawn:")]
+        level = self.false_alarm / sum(len(self.taus) for unit in self.units() if unit.startswith("drawn:"))
+        rows = [_drawn_row(record, at, level) for record in drawn for at in record["taus"]]
+        return [*rows, *pace_rows(_paced(records))]
+
+    def figures(self, records: Sequence[Record]) -> list[Figure]:
+        """Seconds per iteration against tau, and against m."""
+        paced = _paced(records)
+        if not paced:
+            return []
+        words = (
+            "Measured (marks): mean seconds per iteration of real ranks with padded steps, bars 95 % intervals over "
+            "the rounds. Theory (lines): E max over workers of the mean of tau steps + D/tau, D timed after a barrier. "
+            f"{paced[0]['method']}; {paced[0]['scheduling']}."
+        )
+        against_m = [r for r in paced if len({q["m"] for q in paced if q["law"] == r["law"]}) > 1]
+        drawn = [Figure(lambda: _draw_tau(paced), words)]
+        if against_m:
+            drawn.append(Figure(lambda: _draw_m(against_m), f"The same against the number of workers. {words}"))
+        return drawn
+
+
+# -- judgements --------------------------------------------------------------------------------------------------
+def _drawn_row(record: Record, at: Record, level: float) -> Comparison:
+    case = record["unit"].split(":")[2]
+    about: dict[str, Any] = {
+        "operator": "",
+        "workload": f"m = {record['m']}, steps {record['law']}",
+        "quantity": "slowest worker's mean of tau drawn steps",
+        "theorem": "E max over m workers",
+        "tau": at["tau"],
+        "unit": "s",
+    }
+    row = mean_row(at["slowest_s"], at["predicted_s"], "tight", level=level, **about)
+    if case == "heavy":
+        return out_of_scope(row, WITHOUT_VARIANCE)
+    if case in APPROXIMATE:
+        slack = APPROXIMATE[case] * at["predicted_s"]
+        holds = row.interval[0] - slack <= at["predicted_s"] <= row.interval[1] + slack
+        words = f"E max over m workers, within the stated {APPROXIMATE[case]:.1%}"
+        return replace(row, verdict=exact_verdict(holds), theorem=words)
+    return row
+
+
+# -- drawings ----------------------------------------------------------------------------------------------------
+def _paced(records: Sequence[Record]) -> list[Record]:
+    return [
+        {"case": unit["unit"].split(":")[2], **r}
+        for unit in records
+        if unit["unit"].startswith("pace:")
+        for r in unit["records"]
+    ]
+
+
+def predicted(record: Record) -> float:
+    """E max + D/tau, in seconds."""
+    return float(record["predicted_compute_s"] + fenced_delay(record).value / record["tau"])
+
+
+def _draw_tau(records: Sequence[Record]) -> Any:
+    sizes = sorted({r["m"] for r in records})
+    figure, axes = canvas(1, len(sizes), height=4.2)
+    styles = _styles(records)
+    for ax, m in zip(axes[0], sizes, strict=True):
+        _draw_curves(ax, [r for r in records if r["m"] == m], "tau", styles)
+        ax.set(title=f"m = {m}")
+    axes[0, 0].set(ylabel="seconds per iteration")
+    handles = {label: h for ax in axes[0] for h, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles.keys(), loc="outside right upper", fontsize=8)
+    return figure
+
+
+def _draw_m(records: Sequence[Record]) -> Any:
+    taus = sorted({r["tau"] for r in records})
+    figure, axes = canvas(1, len(taus), height=3.6)
+    styles = _styles(records)
+    for ax, tau in zip(axes[0], taus, strict=True):
+        _draw_curves(ax, [r for r in records if r["tau"] == tau], "m", styles)
+        ax.set(title=f"tau = {tau}")
+    axes[0, 0].set(ylabel="seconds per iteration")
+    axes[0, 0].legend(fontsize=8)
+    return figure
+
+
+def _styles(records: Sequence[Record]) -> dict[str, tuple[str, str, str]]:
+    names = dict.fromkeys(r["case"] for r in records)
+    return dict(zip(names, zip(cycle(PALETTE), cycle(MARKS), cycle(LINES), strict=False), strict=False))
+
+
+def _draw_curves(ax: Any, records: Sequence[Record], key: str, styles: dict[str, tuple[str, str, str]]) -> None:
+    for case in dict.fromkeys(r["case"] for r in records):
+        mine = sorted((r for r in records if r["case"] == case), key=lambda r: r[key])
+        colour, mark, line = styles[case]
+        x, found = [r[key] for r in mine], [iteration(r) for r in mine]
+        middle = np.array([f.value for f in found])
+        bars = [middle - [float(f.interval.lo) for f in found], [float(f.interval.hi) for f in found] - middle]
+        ax.errorbar(x, middle, yerr=bars, fmt=mark, color=colour, markersize=5, capsize=3, label=case)
+        ax.plot(x, [predicted(r) for r in mine], line, color=colour, linewidth=1)
+    shown = sorted({r[key] for r in records})
+    ax.set(xscale="log", yscale="log", xlabel=key)
+    ax.set_xticks(shown, [str(value) for value in shown])
+    ax.set_xticks([], minor=True)
+    plain_ticks(ax.yaxis)
+    ax.grid(alpha=0.3)
+
+
+PRESET = StragglerStudy()

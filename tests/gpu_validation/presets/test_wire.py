@@ -1,0 +1,102 @@
+import html
+from dataclasses import replace
+
+import pytest
+
+from gpu_validation.outcome import MEASUREMENTS, OK, REPORT
+from gpu_validation.presets.wire import PRESET, every_operator
+from gpu_validation.records import Verdict
+from gpu_validation.study import carry_out
+from operators import QSGD, Identity, all_operators
+
+pytestmark = pytest.mark.timeout(120)
+
+SMALL = replace(
+    PRESET,
+    sizes=(2,),
+    operators=(Identity(), QSGD(levels=16)),
+    d=2000,
+    lengths_bytes=(2, 500, 1400, 2000, 4000, 8000),
+    exchanges=1,
+)
+
+
+def line(length, *, operator=None, counted=None):
+    """An exchange over two ranks as a record: 1.05 bytes for every byte of payload and 60 for each exchange."""
+    return {
+        "kind": "line" if operator is None else "operator",
+        "operator": operator,
+        "topology": "ring",
+        "m": 2,
+        "longest_bytes": length,
+        "one_frame": length <= 1448,
+        "payload_bytes": 2 * length,
+        "predicted_payload_bytes": 2 * length,
+        "interface_bytes": 60 + 2.1 * length if counted is None else counted,
+        "method": "by hand",
+        "own_network": True,
+    }
+
+
+def judged(record):
+    bare = [line(length) for length in (10, 500, 1400, 2000, 20_000, 200_000)]
+    rows = PRESET.judge([{"unit": "2:ring", "records": [*bare, record]}])
+    return {row.quantity: row for row in rows}
+
+
+def test_the_preset_covers_every_operator_topology_and_size():
+    assert {operator.name for operator in every_operator()} == set(all_operators())
+    assert list(PRESET.units()) == [f"{m}:{name}" for m in (2, 4, 8) for name in ("direct", "ring", "hub")]
+
+
+def test_perfect_record_holds_everywhere():
+    rows = judged(line(30_000, operator="qsgd"))
+    assert {row.verdict for row in rows.values()} == {Verdict.HOLDS}
+    assert rows["interface bytes against a + b payload"].bound == pytest.approx(60 + 2.1 * 30_000)
+
+
+def test_payload_that_is_not_the_predicted_one_is_violated():
+    rows = judged(line(30_000, operator="qsgd") | {"predicted_payload_bytes": 59_999})
+    assert rows["payload bytes of an exchange"].verdict is Verdict.VIOLATED
+    assert rows["payload bytes of an exchange"].decides
+
+
+def test_interface_that_counts_less_than_the_payload_is_violated():
+    rows = judged(line(30_000, operator="qsgd", counted=59_999))
+    assert rows["interface bytes above the payload"].verdict is Verdict.VIOLATED
+
+
+def test_bytes_off_the_line_decide_nothing():
+    row = judged(line(30_000, operator="qsgd", counted=1.1 * (60 + 2.1 * 30_000)))[
+        "interface bytes against a + b payload"
+    ]
+    assert row.verdict is Verdict.INCONCLUSIVE
+    assert not row.decides
+
+
+def test_shared_counters_are_out_of_scope_and_say_why():
+    row = judged(line(30_000, operator="qsgd") | {"own_network": False})["interface bytes of an exchange"]
+    assert row.verdict is Verdict.OUT_OF_SCOPE
+    assert "by hand" in row.reason
+
+
+def test_every_record_says_how_the_network_was_made():
+    record = {"unit": "2:direct", **SMALL.measure("2:direct")}
+
+    assert {inner["method"] for inner in record["records"]} == {record["method"]}
+    assert {inner["topology"] for inner in record["records"]} == {"direct"}
+    payload = [row for row in SMALL.judge([record]) if row.quantity.startswith("payload")]
+    assert len(payload) == 2
+    assert all(row.verdict == "HOLDS" and row.decides for row in payload)
+
+
+@pytest.mark.slow
+def test_a_small_run_leaves_a_report_with_its_figure(tmp_path):
+    outcome = carry_out(SMALL, tmp_path)
+
+    assert outcome.exit_code == OK, outcome.message
+    assert len(outcome.records) == len(SMALL.units())
+    page = (tmp_path / "wire" / REPORT).read_text()
+    assert html.escape(outcome.records[0]["method"]) in page
+    assert page.count("<figure>") == 1
+    assert (tmp_path / "wire" / MEASUREMENTS).exists()
