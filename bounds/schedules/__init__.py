@@ -3,6 +3,9 @@
 from .adacomm import AdaComm as AdaComm
 from .adacomm import AdaCommState as AdaCommState
 from .fixed import Fixed as Fixed
+from .gradient_retention import GradientRetention as GradientRetention
+from .gradient_retention import GradientRetentionState as GradientRetentionState
+from .measured import Measured as Measured
 from .post_local import PostLocal as PostLocal
 from .post_local import PostLocalState as PostLocalState
 from .power_law import Decreasing as Decreasing

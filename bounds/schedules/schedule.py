@@ -6,9 +6,10 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from ..runtime.checks import positive_integer
+from .measured import Measured
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Observation:
     time_s : wall-clock time since the start, >= 0.  step : local steps done.  eta : learning rate of the coming
     round, > 0.  loss : F at the averaged model, averaged over all ranks and measured on held-out data or as a
     running mean (one mini-batch is too noisy); None if it was not measured.
-    steps_left : local steps still to do; None if open.
+    steps_left : local steps still to do; None if open.  measured : times and gradients, for rules that measure.
     Raises ValueError for anything else, in particular for a loss that is nan or infinite.
     """
 
@@ -27,6 +28,7 @@ class Observation:
     eta: float
     loss: float | None = None
     steps_left: int | None = None
+    measured: Measured | None = None
 
     def __post_init__(self) -> None:
         for field, kind in (("time_s", float), ("step", int), ("eta", float), ("loss", float), ("steps_left", int)):
@@ -71,7 +73,10 @@ class Schedule(ABC):
 
     Call it once at the start and once at every averaging: ``state, tau = schedule(state, observation)`` gives the
     number of local steps of the coming round, >= 1.  Ranks that observe the same decide the same.
+    measures : whether the rule needs ``Observation.measured``.
     """
+
+    measures: ClassVar[bool] = False
 
     @abstractmethod
     def init(self) -> Any:

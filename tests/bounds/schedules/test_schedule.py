@@ -7,7 +7,19 @@ import math
 import pytest
 
 from bounds import schedules
-from bounds.schedules import QSR, AdaComm, Decreasing, Fixed, Increasing, Observation, PostLocal, Schedule, StlSgd
+from bounds.schedules import (
+    QSR,
+    AdaComm,
+    Decreasing,
+    Fixed,
+    GradientRetention,
+    Increasing,
+    Measured,
+    Observation,
+    PostLocal,
+    Schedule,
+    StlSgd,
+)
 
 RULES = (
     Fixed(7),
@@ -18,9 +30,17 @@ RULES = (
     StlSgd(4),
     Increasing(1, 0.5, cap=5),
     Decreasing(32, 1.0),
+    GradientRetention(),
 )
 TRACE = [
-    Observation(time_s=4.0 * k, step=10 * k, eta=0.1 if k < 6 else 0.02, loss=2.0 / (1 + k), steps_left=1000 - 10 * k)
+    Observation(
+        time_s=4.0 * k,
+        step=10 * k,
+        eta=0.1 if k < 6 else 0.02,
+        loss=2.0 / (1 + k),
+        steps_left=1000 - 10 * k,
+        measured=Measured(compute_s=1.0, wait_s=0.1, delay_s=0.5 + k, lost=0.2, fresh=1.0),
+    )
     for k in range(12)
 ]
 

@@ -1,0 +1,200 @@
+"""Gradient retention: as many local steps as keep enough of the gradient alive, measured while training; no tau_0.
+
+Model.  Let n = D/Y, and let e(k) be the progress of the k-th local step after an averaging over that of a step of the
+averaged model: 1 right after it.  A round of tau steps takes tau + n units of Y and makes P(tau) = e(1) + ... + e(tau)
+units of progress.  P/(tau + n) is largest where e(tau)/P(tau) = 1/(tau + n) (the marginal-value theorem); with
+e(k) = 1 - a k that is tau = -n + sqrt(n^2 + 2 n/a), proved in ``derivation``.  n >> 1/a: tau -> 1/a, the steps after
+which nothing is left; n << 1/a: tau -> sqrt(2 n/a).  A round costs 1 + n/tau for each local step, so that beyond
+tau = 9 n at most a ninth can be gained: the overhead cap.
+
+Measured: a worker's gradient h in its last local step against u, the one at the averaged model on the same batch.
+1 - <h, u>/<u, u> is what tau - 1 local steps have lost; negative values, which noise causes, count as none in the mean.
+Measured means replace expectations, and a straggler term s sqrt(tau) joins n.  No theorem: see the limits in
+``GradientRetention``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from statistics import median
+from typing import Any, ClassVar, final
+
+import numpy as np
+import sympy as sp
+
+from ..runtime.checks import nonnegative, positive
+from ..tau.derivation import Derivation, unique_minimiser
+from .measured import Measured
+from .schedule import Observation, Schedule, State
+
+LARGEST = 512  # local steps of a round
+OVERHEAD = 9  # c: beyond tau = c n at most 1/c of the time can be gained
+START = 2  # the first tau is START n
+MEMORY = 0.8  # weight of what was known in the means of the probe
+STRAGGLER_MEMORY = 0.9
+PROBE_SHARE = 0.02  # of the gradients computed, at most
+WINDOW = 9  # rounds whose median time counts: a checkpoint or an evaluation in one of them does no harm
+
+_TAUS = np.arange(1, LARGEST + 1)
+_ROOTS = np.sqrt(_TAUS)
+
+
+@dataclass(frozen=True)
+class GradientRetentionState(State):
+    """What the rule knows; times in seconds, everything else in units of a local step.
+
+    tau : of the coming round.  step : local steps done.  ended : of them, in the last round.  started : whether tau
+    follows n yet.  steps_s, delays_s : measured Y and D of the last rounds.  straggler : s.  lost, fresh : the running
+    means N of <u - h, u> and W of (tau - 1) <u, u>.  probe : whether the coming round ends with a probe.  age : time
+    since the last one, None before the first.
+    loss_jump : the loss at the averaged model minus the workers' own on the same batch, in the last probe; above 0 the
+    workers had moved towards different models, as they do on different data.
+    """
+
+    tau: int = 1
+    step: int = 0
+    ended: int = 0
+    started: bool = False
+    steps_s: tuple[float, ...] = ()
+    delays_s: tuple[float, ...] = ()
+    straggler: float | None = None
+    lost: float = 0.0
+    fresh: float = 0.0
+    probe: bool = False
+    age: float | None = None
+    loss_jump: float | None = None
+
+    @property
+    def delay_ratio(self) -> float | None:
+        """n = D/Y from the medians of the last rounds; None before both are known."""
+        return median(self.delays_s) / median(self.steps_s) if self.steps_s and self.delays_s else None
+
+    @property
+    def decline(self) -> float:
+        """a, the share of the gradient that is lost in one local step, at most all of it; 0 where no loss was seen."""
+        return min(1.0, max(0.0, self.lost / self.fresh)) if self.fresh > 0 else 0.0
+
+
+@final
+@dataclass(frozen=True)
+class GradientRetention(Schedule):
+    """tau = min(t*, cap, 2 tau, 512), at least tau/2, from measured n = D/Y, decline a and straggler coefficient s.
+
+    t* maximises (t - a t^2/2)/(t + n + s sqrt(t)), without progress beyond t = 1/a.  cap is the least t at which
+    (n + s sqrt(t))/t <= 1/9.  tau = 1 until n has been measured, then ceil(2 n).
+    Needs ``Observation.measured``; whoever measures makes a probe where the state says ``probe``.  The learning rate
+    needs no exponent: when it decays less is lost, and tau rises.
+    Limits: a proxy on noisy gradients; blind to kinks, to bias of third order and to multiplicative noise (end with
+    tau = 1 or a decayed rate for the last digits); slow where a target takes fewer than 5 D/Y steps; once tau = 1 no
+    probe tells it of a smaller decline.
+    """
+
+    measures: ClassVar[bool] = True
+
+    def init(self) -> GradientRetentionState:
+        """Nothing measured: one local step a round."""
+        return GradientRetentionState()
+
+    def __call__(self, state: GradientRetentionState, observation: Observation) -> tuple[GradientRetentionState, int]:
+        """Take in what was measured, and choose the coming round."""
+        ended = observation.step - state.step
+        probed = state.probe and ended > 1
+        state = replace(_informed(state, observation.measured), step=observation.step, ended=ended)
+        n = state.delay_ratio
+        if n is not None:
+            spent = None if state.age is None else state.age + ended + n
+            state = replace(_moved(state, n), age=0.0 if probed else spent)
+            due = state.age is None or state.age + state.tau + n >= 1 / PROBE_SHARE
+            state = replace(state, probe=state.tau > 1 and due)
+        left = observation.steps_left
+        return state, state.tau if left is None else max(1, min(state.tau, left))
+
+    def restore(self, data: Mapping[str, Any]) -> GradientRetentionState:
+        """The state from what ``to_dict`` gave, also through JSON."""
+        windows = {name: tuple(data[name]) for name in ("steps_s", "delays_s") if name in data}
+        return GradientRetentionState(**{**data, **windows})
+
+
+def _informed(state: GradientRetentionState, seen: Measured | None) -> GradientRetentionState:
+    """Take in the measurements, which are those of the round of ``state.ended`` steps."""
+    if seen is None or state.ended < 1:
+        return state
+    if seen.compute_s:
+        state = replace(state, steps_s=(*state.steps_s, seen.compute_s / state.ended)[-WINDOW:])
+        excess = (seen.wait_s or 0.0) / median(state.steps_s) / math.sqrt(state.ended)
+        s = excess if state.straggler is None else _mixed(STRAGGLER_MEMORY, state.straggler, excess)
+        state = replace(state, straggler=s)
+    if seen.delay_s is not None:
+        state = replace(state, delays_s=(*state.delays_s, seen.delay_s)[-WINDOW:])
+    if seen.lost is not None and seen.fresh is not None and state.ended > 1:
+        lost = _mixed(MEMORY, state.lost, seen.lost)
+        fresh = _mixed(MEMORY, state.fresh, (state.ended - 1) * seen.fresh)
+        state = replace(state, lost=lost, fresh=fresh, loss_jump=seen.loss_jump)
+    return state
+
+
+def _mixed(memory: float, known: float, new: float) -> float:
+    return memory * known + (1 - memory) * new
+
+
+def _moved(state: GradientRetentionState, n: float) -> GradientRetentionState:
+    """The state with the tau of the coming round."""
+    if not state.started:
+        return replace(state, started=True, tau=min(LARGEST, max(1, math.ceil(START * n))))
+    s = state.straggler or 0.0
+    best = min(best_integer(delay_ratio=n, decline=state.decline, straggler=s), overhead_cap(n, straggler=s))
+    lowest = max(1, -(-state.tau // 2))
+    return replace(state, tau=max(lowest, min(best, max(2, 2 * state.tau), LARGEST)))
+
+
+def overhead_cap(delay_ratio: float, *, straggler: float = 0.0) -> int:
+    """The least t at which (n + s sqrt(t))/t <= 1/9, 512 if there is none below: more can gain a ninth at most.
+
+    Raises ValueError unless n, s are finite and >= 0.
+    """
+    n, s = nonnegative("delay_ratio", delay_ratio), nonnegative("straggler", straggler)
+    low = OVERHEAD * (n + s * _ROOTS) <= _TAUS
+    return int(_TAUS[low.argmax()]) if low.any() else LARGEST
+
+
+def best_integer(*, delay_ratio: float, decline: float, straggler: float = 0.0) -> int:
+    """The t <= 512 that maximises P(t)/(t + n + s sqrt(t)); P(t) = t - a t^2/2, and 1/(2 a) from t = 1/a on.
+
+    The first of equal ones.  Raises ValueError unless n, a, s are finite and >= 0.
+    """
+    n, s = nonnegative("delay_ratio", delay_ratio), nonnegative("straggler", straggler)
+    a = nonnegative("decline", decline)
+    usable = np.minimum(_TAUS, 1 / a) if a else _TAUS
+    progress = usable * (1 - a * usable / 2)
+    return int(_TAUS[(progress / (_TAUS + n + s * _ROOTS)).argmax()])
+
+
+def best_period(*, delay_ratio: float, decline: float) -> float:
+    """-n + sqrt(n^2 + 2 n/a), the real number of local steps that is best without stragglers.
+
+    Evaluated as 2/(a (1 + z)), z = sqrt(1 + 2/(n a)), which cancels nothing.  Raises ValueError unless n, a > 0.
+    """
+    n, a = positive("delay_ratio", delay_ratio), positive("decline", decline)
+    return 2 / (a * (1 + math.sqrt(1 + 2 / n / a)))
+
+
+N, DECLINE, SPARE = sp.symbols("n a z", positive=True)
+
+
+@lru_cache(maxsize=1)
+def derivation() -> Derivation:
+    """The proof, by sympy, that (tau + n)/(tau - a tau^2/2) has one minimum on 0 < tau < 2/a.
+
+    In z = 2/(a tau) - 1 > 0 it is 1 + n a + (1 + n a/2)/z + (n a/2) z, which is convex; ``period`` leads back.
+    """
+    tau = period(SPARE)
+    time_for_progress = sp.expand(sp.simplify((tau + N) / (tau - DECLINE * tau**2 / 2)))
+    return unique_minimiser(time_for_progress, SPARE)
+
+
+def period(spare: sp.Expr) -> sp.Expr:
+    """tau = 2/(a (1 + z)) in terms of z."""
+    return 2 / (DECLINE * (1 + spare))

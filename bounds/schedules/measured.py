@@ -1,0 +1,72 @@
+"""What the ranks of a run measured around an averaging, reduced to the few numbers that all of them share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Self
+
+Row = tuple[float, float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Measurements of the round before the one that has just ended, and of the probe that followed it; None if absent.
+
+    compute_s : its local steps on one worker, mean over workers.  wait_s : the slowest worker's time minus that mean.
+    delay_s : its averaging, as the last worker to arrive saw it, which had nobody to wait for.
+    lost, fresh : mean over workers of <u - h, u> and <u, u>, where h is a worker's gradient in its last local step
+    and u the one at the averaged model on the same batch.  loss_jump : mean loss there minus mean loss where h was.
+    Raises ValueError for nan and infinities, and for negative times or fresh.
+    """
+
+    compute_s: float | None = None
+    wait_s: float | None = None
+    delay_s: float | None = None
+    lost: float | None = None
+    fresh: float | None = None
+    loss_jump: float | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is None:
+                continue
+            object.__setattr__(self, field.name, float(value))
+            if not math.isfinite(value):
+                raise ValueError(f"{field.name} must be finite; got {field.name} = {value}")
+            if value < 0 and field.name not in ("lost", "loss_jump"):
+                raise ValueError(f"{field.name} must be >= 0; got {field.name} = {value}")
+
+    @classmethod
+    def shared(cls, rows: Iterable[Sequence[float]]) -> Self:
+        """From the rows of all ranks: (compute_s, averaging_s, lost, fresh, loss_jump), nan for what is not known.
+
+        averaging_s : from arrival to departure, the wait for others included.  Sums are rounded once, so that the
+        order of the ranks does not matter; ranks that know nothing are left out.
+        """
+        table = [tuple(row) for row in rows]
+        computed, averaged, jumps = _column(table, 0), _column(table, 1), _column(table, 4)
+        probed = [row for row in table if math.isfinite(row[2]) and math.isfinite(row[3])]
+        mean = _applied(_mean, computed)
+        return cls(
+            compute_s=mean,
+            wait_s=None if mean is None else max(0.0, max(computed) - mean),
+            delay_s=_applied(min, averaged),
+            lost=_applied(_mean, _column(probed, 2)),
+            fresh=_applied(_mean, _column(probed, 3)),
+            loss_jump=_applied(_mean, jumps),
+        )
+
+
+def _column(table: Sequence[Sequence[float]], index: int) -> list[float]:
+    return [row[index] for row in table if math.isfinite(row[index])]
+
+
+def _applied(function: Callable[[Sequence[float]], float], values: Sequence[float]) -> float | None:
+    return function(values) if values else None
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)

@@ -1,0 +1,300 @@
+"""The rule against a scalar one written from its description, and the laws that it keeps whatever is measured."""
+
+import dataclasses
+import itertools
+import json
+import math
+from fractions import Fraction
+from statistics import median
+
+import pytest
+import sympy as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bounds.schedules import GradientRetention, Measured, Observation
+from bounds.schedules.gradient_retention import (
+    DECLINE,
+    SPARE,
+    N,
+    best_integer,
+    best_period,
+    derivation,
+    overhead_cap,
+    period,
+)
+
+RULE = GradientRetention()
+ratios = st.floats(0, 200) | st.sampled_from([0.0, 0.5, 1.0, 4.0, 20.0])
+declines = st.floats(0, 3) | st.floats(1e-6, 1e-2)
+stragglers = st.floats(0, 5)
+
+
+# -- the closed form -----------------------------------------------------------------------------------------
+def test_closed_form_is_the_only_minimiser_of_time_for_progress():
+    tau = period(derivation().minimiser)
+
+    assert sp.simplify(tau - (-N + sp.sqrt(N**2 + 2 * N / DECLINE))) == 0
+    assert sp.solve(period(SPARE) - sp.Symbol("tau", positive=True), SPARE)  # every tau in (0, 2/a) has its z > 0
+
+
+def test_marginal_value_theorem_holds_at_the_closed_form():
+    t = period(derivation().minimiser)
+    progress, marginal = t - DECLINE * t**2 / 2, 1 - DECLINE * t
+    assert sp.simplify(marginal * (t + N) - progress) == 0
+
+
+@given(st.floats(1e-6, 1e6), st.floats(1e-9, 10))
+def test_closed_form_solves_its_quadratic_without_cancellation(n, a):
+    tau, exact_n, exact_a = (Fraction(value) for value in (best_period(delay_ratio=n, decline=a), n, a))
+    residual = exact_a * tau**2 / 2 + exact_a * exact_n * tau - exact_n  # increases in tau
+    slope = exact_a * (tau + exact_n)
+    assert abs(residual / slope) <= tau * Fraction(1, 10**14)
+
+
+@pytest.mark.parametrize(("n", "a", "limit"), [(1e8, 0.02, 50.0), (2e-6, 0.01, 0.02)])
+def test_limits_of_slow_and_fast_averagings(n, a, limit):
+    assert best_period(delay_ratio=n, decline=a) == pytest.approx(limit, rel=1e-3)
+
+
+def plain_rate(t, n, a, s):
+    progress = t - a * t * t / 2 if a * t < 1 else 1 / (2 * a)
+    return progress / (t + n + s * math.sqrt(t))
+
+
+@given(ratios, declines, stragglers)
+def test_best_integer_beats_all_others(n, a, s):
+    found = best_integer(delay_ratio=n, decline=a, straggler=s)
+    rates = {t: plain_rate(t, n, a, s) for t in range(1, 513)}
+    assert rates[found] >= max(rates.values()) * (1 - 1e-14)
+
+
+@given(st.floats(0.1, 100), st.floats(1e-4, 1))
+def test_best_integer_is_a_neighbour_of_the_closed_form(n, a):
+    real = best_period(delay_ratio=n, decline=a)
+    assert abs(best_integer(delay_ratio=n, decline=a) - min(512, max(1.0, real))) <= 1 + 1e-9
+
+
+@given(ratios, stragglers)
+def test_cap_is_the_least_period_within_a_ninth(n, s):
+    cap = overhead_cap(n, straggler=s)
+    enough = [t for t in range(1, 513) if 9 * (n + s * math.sqrt(t)) <= t]
+    assert cap == min(enough, default=512)
+
+
+@given(ratios, ratios, declines, stragglers)
+def test_more_delay_never_shortens_a_round(n, more, a, s):
+    shorter, longer = sorted((n, more))
+    longer *= 1 + 1e-9  # apart by more than rounding
+    assert overhead_cap(shorter, straggler=s) <= overhead_cap(longer, straggler=s)
+    assert best_integer(delay_ratio=shorter, decline=a, straggler=s) <= best_integer(
+        delay_ratio=longer, decline=a, straggler=s
+    )
+
+
+@given(ratios, declines, declines, stragglers)
+def test_faster_decline_never_lengthens_a_round(n, a, more, s):
+    slower, faster = sorted((a, more))
+    faster *= 1 + 1e-9
+    assert best_integer(delay_ratio=n, decline=faster, straggler=s) <= best_integer(
+        delay_ratio=n, decline=slower, straggler=s
+    )
+
+
+# -- the rule ------------------------------------------------------------------------------------------------
+maybe = st.none() | st.floats(-1, 1)
+measurements = st.builds(
+    lambda y, wait, d, probe: Measured(y, wait, d, *(probe or (None, None)), None),
+    st.floats(1e-4, 10),
+    st.floats(0, 10),
+    st.none() | st.floats(0, 10),
+    st.none() | st.tuples(st.floats(-1, 1), st.floats(0, 1)),
+)
+
+
+def trace(rule, measured):
+    """(states, taus) of rounds that make the steps the rule asks for; the k-th measurement comes after round k."""
+    state, tau = rule.init(), 0
+    states, taus, step = [], [], 0
+    for k, seen in enumerate([None, *measured]):
+        step += tau
+        state, tau = rule(state, Observation(float(k), step, 0.1, measured=seen))
+        states.append(state)
+        taus.append(tau)
+    return states, taus
+
+
+def plain_rule(measured):
+    """The taus, from the description, without the rule's functions: a scalar oracle."""
+    steps_s, delays_s, straggler, lost, fresh = [], [], None, 0.0, 0.0
+    tau, started, taus, lengths = 1, False, [1], []
+    for seen in measured:
+        previous = lengths[-1] if lengths else 0
+        lengths.append(tau)
+        if previous:
+            steps_s = [*steps_s, seen.compute_s / previous][-9:]
+            x = seen.wait_s / median(steps_s) / previous**0.5
+            straggler = x if straggler is None else 0.9 * straggler + (1 - 0.9) * x
+            if seen.delay_s is not None:
+                delays_s = [*delays_s, seen.delay_s][-9:]
+            if seen.lost is not None and previous > 1:
+                lost = 0.8 * lost + (1 - 0.8) * seen.lost
+                fresh = 0.8 * fresh + (1 - 0.8) * (previous - 1) * seen.fresh
+        if delays_s:
+            n = median(delays_s) / median(steps_s)
+            if started:
+                a = max(0.0, lost / fresh) if fresh > 0 else 0.0
+                rates = [plain_rate(t, n, a, straggler) for t in range(1, 513)]
+                best = 1 + rates.index(max(rates))
+                cap = min((t for t in range(1, 513) if 9 * (n + straggler * math.sqrt(t)) <= t), default=512)
+                tau = max(1, math.ceil(tau / 2), min(best, cap, max(2, 2 * tau), 512))
+            else:
+                tau, started = min(512, max(1, math.ceil(2 * n))), True
+        taus.append(tau)
+    return taus
+
+
+@settings(max_examples=200)
+@given(st.lists(measurements, max_size=12))
+def test_the_rule_is_the_described_one(measured):
+    assert trace(RULE, measured)[1] == plain_rule(measured)
+
+
+@given(st.lists(measurements, max_size=30))
+def test_tau_stays_in_range_and_changes_by_a_factor_of_two_at_most(measured):
+    states, taus = trace(RULE, measured)
+    for tau in taus:
+        assert isinstance(tau, int)
+        assert 1 <= tau <= 512
+    for before, after in itertools.pairwise(states):
+        if before.started:
+            assert after.tau <= max(2, 2 * before.tau)
+            assert 2 * after.tau >= before.tau
+            if after.tau > before.tau:
+                assert after.tau <= overhead_cap(after.delay_ratio, straggler=after.straggler)
+
+
+@given(st.lists(measurements, max_size=40))
+def test_probes_stay_within_their_share_of_the_time(measured):
+    states, taus = trace(RULE, measured)
+    spent, last = 0.0, None
+    for state, tau in zip(states, taus, strict=True):
+        if state.delay_ratio is None:
+            assert not state.probe
+            continue
+        spent += tau + state.delay_ratio
+        if state.probe:
+            assert tau > 1
+            if last is not None:  # 50 units of a local step from probe to probe
+                assert spent - last >= 50 * (1 - 1e-12)
+            last = spent
+
+
+@given(st.lists(measurements, max_size=10), st.integers(0, 10))
+def test_a_run_resumed_from_json_decides_as_if_never_stopped(measured, stop):
+    states, taus = trace(RULE, measured)
+    k = min(stop, len(measured))
+    state = RULE.restore(json.loads(json.dumps(states[k].to_dict())))
+    assert state == states[k]
+    step, tau, again = states[k].step, taus[k], []
+    for seen in measured[k:]:
+        step += tau
+        state, tau = RULE(state, Observation(0.0, step, 0.1, measured=seen))
+        again.append(tau)
+    assert again == taus[k + 1 :]
+
+
+def steady(n, a, *, rounds=60, s=0.0, y=0.01):
+    """The taus where Y, n, the decline and the stragglers never change."""
+    state, tau = RULE.init(), 0
+    step, before, taus, probed = 0, 0, [], False
+    for _ in range(rounds):
+        step += tau
+        fresh = (1.0, max(0.0, a * (before - 1))) if probed else (None, None)
+        seen = None
+        if before:
+            wait = s * math.sqrt(before) * y
+            seen = Measured(y * before, wait, n * y, fresh[1], fresh[0])
+        probed, before = state.probe, tau
+        state, tau = RULE(state, Observation(0.0, step, 0.1, measured=seen))
+        taus.append(tau)
+    return taus
+
+
+@pytest.mark.parametrize(("n", "cap"), [(0.0, 1), (0.5, 5), (4.0, 36), (20.0, 180), (100.0, 512)])
+def test_without_decline_tau_goes_to_the_overhead_cap(n, cap):
+    taus = steady(n, 0.0)
+    start = next(tau for tau in taus if tau > 1) if cap > 1 else 1
+    assert start == max(math.ceil(2 * n), min(2, cap))
+    assert taus[-1] == cap
+
+
+@pytest.mark.parametrize(("n", "a"), [(4.0, 0.05), (20.0, 0.05), (20.0, 0.5), (0.5, 0.01)])
+def test_steady_measurements_lead_to_the_best_period(n, a):
+    assert steady(n, a)[-1] == min(best_integer(delay_ratio=n, decline=a), overhead_cap(n))
+
+
+def test_a_smaller_decline_lets_tau_rise_again():
+    state, _ = RULE(RULE.init(), Observation(0.0, 0, 0.1))
+    step, taus = 0, []
+    for turn in range(200):
+        step += state.tau
+        length = state.ended
+        a = 0.25 if turn < 100 else 0.025  # a learning rate that falls to a tenth
+        seen = Measured(0.01 * length, 0.0, 0.04, a * (length - 1), 1.0) if length else None
+        state, tau = RULE(state, Observation(0.0, step, 0.1, measured=seen))
+        taus.append(tau)
+    early, late = taus[99], taus[-1]
+    assert early == best_integer(delay_ratio=4.0, decline=0.25)
+    assert late == best_integer(delay_ratio=4.0, decline=0.025)
+
+
+def test_stragglers_lengthen_the_rounds():
+    assert steady(1.0, 0.0, s=0.0)[-1] == 9
+    assert steady(1.0, 0.0, s=0.5)[-1] == overhead_cap(1.0, straggler=0.5) > 9
+
+
+def test_a_pause_in_one_round_does_not_matter():
+    calm = [Measured(0.01, 0.0, 0.04)] * 20
+    paused = [dataclasses.replace(seen, compute_s=5.0) if k == 10 else seen for k, seen in enumerate(calm)]
+    state = {}
+    for name, measured in (("calm", calm), ("paused", paused)):
+        current, step = RULE.init(), 0
+        for seen in measured:
+            step += current.tau
+            current, _ = RULE(current, Observation(0.0, step, 0.1, measured=seen))
+        state[name] = current
+    assert state["paused"].delay_ratio == pytest.approx(state["calm"].delay_ratio, rel=0.5)
+
+
+def test_the_last_round_ends_with_the_run():
+    state, tau = RULE(RULE.init(), Observation(0.0, 0, 0.1, steps_left=100))
+    for step in (1, 2, 3):
+        state, tau = RULE(state, Observation(0.0, step, 0.1, steps_left=5, measured=Measured(0.01, 0.0, 0.08)))
+    assert (state.tau, tau) == (32, 5)
+
+
+# -- measurements --------------------------------------------------------------------------------------------
+NAN = math.nan
+
+
+def test_ranks_share_means_the_slowest_wait_and_the_least_delay():
+    rows = [(1.0, 0.5, 0.2, 1.0, NAN), (3.0, 0.1, 0.4, 2.0, 0.3), (2.0, 0.3, NAN, 7.0, 0.1)]
+
+    seen = Measured.shared(rows)
+
+    assert (seen.compute_s, seen.wait_s, seen.delay_s) == (2.0, 1.0, 0.1)
+    assert seen.lost == pytest.approx(0.3)
+    assert seen.fresh == 1.5  # a rank with half a probe has none
+    assert seen.loss_jump == pytest.approx(0.2)
+    assert Measured.shared(rows[::-1]) == seen
+    assert Measured.shared([(NAN,) * 5] * 2) == Measured()
+
+
+def test_impossible_measurements_are_refused():
+    with pytest.raises(ValueError, match="delay_s must be >= 0; got delay_s = -1"):
+        Measured(delay_s=-1.0)
+    with pytest.raises(ValueError, match="lost must be finite; got lost = nan"):
+        Measured(lost=NAN, fresh=1.0)
+    with pytest.raises(ValueError, match="delay_ratio must be finite and >= 0"):
+        best_integer(delay_ratio=-1.0, decline=0.0)
