@@ -30,26 +30,31 @@ def fade(past, total, width):  # type: ignore[no-untyped-def]  # pragma: no cove
 
 @numba.njit(inline="always")
 def _sum(symbols, row, width, low):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """(sum of magnitudes, sum of their squares) of a row, in 1/64 spacings."""
-    total, square = 0, 0.0
+    """Sum of the magnitudes of a row, in 1/64 spacings."""
+    total = 0
     for i in range(width * row, min(width * row + width, symbols.size)):
         k, phase, _ = split(symbols[i], low)
-        j = magnitude(k, phase)
-        total += j
-        square += (j + 0.5) * (j + 0.5)
-    return total, square
+        total += magnitude(k, phase)
+    return total
 
 
 @numba.njit(cache=True, nogil=True)
 def classify(symbols, low, thresholds, width, classes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Fill the class of every row from those before it; returns the sum of all squared magnitudes."""
-    past, energy, c = 0, 0.0, 0
+    """Fill the class of every row from those before it; returns the sum of (2 j + 1)^2 over all magnitudes j.
+
+    It is below 2^62, since |x|/step is below 2^25 and sqrt(d) below 2^16.
+    """
+    past, energy, c = 0, 0, 0
     for row in range(classes.size):
         c = follow(c, past, thresholds)
         classes[row] = c
-        total, square = _sum(symbols, row, width, low)
+        total = 0
+        for i in range(width * row, min(width * row + width, symbols.size)):
+            k, phase, _ = split(symbols[i], low)
+            j = magnitude(k, phase)
+            total += j
+            energy += (2 * j + 1) * (2 * j + 1)
         past = fade(past, total, width)
-        energy += square
     return energy
 
 
@@ -62,7 +67,7 @@ def histogram(symbols, low, thresholds, width, stride, levels, counts):  # type:
     energy, past, c = 0.0, 0, 0
     for row in range(0, (symbols.size + width - 1) // width, stride):
         if stride > 1 and row:
-            past, _ = _sum(symbols, row - 1, width, low)
+            past = _sum(symbols, row - 1, width, low)
         c = follow(c, past, thresholds)
         total = 0
         for i in range(width * row, min(width * row + width, symbols.size)):

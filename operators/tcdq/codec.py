@@ -15,15 +15,14 @@ from functools import lru_cache
 import numpy as np
 
 from ..message import CorruptMessage
-from ..scale import TINY, nearest
-from . import measure
+from ..scale import TINY, energy, largest, nearest
 from .dither import shape
 from .fit import Choice, choose
 from .model import CLASSES, COMPONENTS, THRESHOLDS, Model
 from .plan import NORM_BYTES, Plan
 from .rans import LONG_BASE, RECIPROCAL, ROOM, SHORT_BASE, encode_long, encode_short
 from .rans_decode import decode_long, decode_short
-from .segments import COUNT_BYTES, seeds_from, segments
+from .segments import COUNT_BYTES, seeds_from
 from .size import limit
 from .symbols import symbols
 from .tables import Tables, build, lookup
@@ -32,12 +31,12 @@ from .trellis import lanes
 
 def quantised(x: np.ndarray, plan: Plan, seeds: tuple) -> tuple[float, np.ndarray]:
     """(norm, packed symbols); the norm is 0, and the symbols are empty, for a negligible vector."""
-    if measure.largest(x) < TINY:
+    if largest(x) < TINY:
         return 0.0, np.empty(0, np.int32)
-    norm = nearest(measure.norm(x))
+    norm = nearest(math.sqrt(energy(x)))
     step, scale = plan.step(norm)
     packed = np.empty(plan.d, np.int32)
-    for own in segments(plan.d):
+    for own in plan.segments:
         words = seeds_from(own.start, seeds)
         packed[own] = symbols(x[own], 1 / scale, 1 / step, plan.code.before, lanes(plan.d), words)
     return norm, packed
@@ -60,7 +59,7 @@ def _payload(head: bytes, packed: np.ndarray, plan: Plan, choice: Choice) -> np.
     if plan.fits:
         head += choice.model.header()
     tables, parts = build(choice.model, plan.form), [np.frombuffer(head, np.uint8)]
-    for own in segments(plan.d):
+    for own in plan.segments:
         ends, body = _words(packed[own], choice, own, plan, tables)
         if own.stop < plan.d:
             parts.append(np.array([body.size // plan.form.word], ">u4").view(np.uint8))
@@ -110,7 +109,7 @@ def decode(payload: np.ndarray, bits: int, plan: Plan, seeds: tuple) -> np.ndarr
         raise CorruptMessage(f"a norm is 0 or at least 2^-126; got {norm}")
     model, at = read_model(data, plan)
     reader = _reader(model, plan, norm)
-    for own in segments(plan.d):
+    for own in plan.segments:
         states, words, at = _part(data, at, plan, last=own.stop == plan.d)
         reader(states, words, seeds_from(own.start, seeds), out[own])
     if not np.isfinite(out).all():

@@ -13,7 +13,6 @@ from .model import CLASSES, COMPONENTS, THRESHOLDS, WIDEST_SYMBOL, Model
 from .plan import Plan
 from .quantise import PHASES
 from .rans import FIELD
-from .segments import segments
 
 GAUSS_BITS = 2.1  # log2(2 pi e)/2, rounded up
 PER_OCTAVE = 8
@@ -48,26 +47,52 @@ class Choice:
 
     def gaussian(self, plan: Plan) -> Choice:
         """The same without mixtures."""
-        return replace(self, model=Model(plan.sigma, low=plan.low), groups=np.zeros_like(self.groups))
+        return replace(self, model=gaussian(plan), groups=np.zeros_like(self.groups))
+
+
+def gaussian(plan: Plan) -> Model:
+    """The model without mixtures."""
+    return Model(plan.sigma, low=plan.low)
 
 
 def choose(symbols: np.ndarray, plan: Plan, most: int = CLASSES) -> Choice:
     """The model of fewest estimated bits for packed symbols.  most : mixtures allowed; 0 for the Gaussian."""
-    sigma, d = plan.sigma, symbols.size
     width = plan.form.streams
-    classes = np.zeros(-(-d // width), np.uint8)
-    gauss = Model(sigma, low=plan.low)
+    classes = np.zeros(-(-plan.d // width), np.uint8)
     if most == 0 or not plan.fits:
-        return Choice(gauss, classes, d * (np.log2(sigma) + GAUSS_BITS + plan.low))
+        return Choice(gaussian(plan), classes, plan.d * (np.log2(plan.sigma) + GAUSS_BITS + plan.low))
+    bits, model = fitted(symbols, stride(plan), plan, most)
+    if not model.mixtures:
+        return Choice(model, classes, bits)
+    energy = sum(
+        classify(symbols[own], model.low, THRESHOLDS, width, classes[own.start // width : -(-own.stop // width)])
+        for own in plan.segments
+    )
+    return Choice(model, np.array(model.starts, np.uint8)[classes], bits, least_squares(energy, plan.d, model.low))
+
+
+def least_squares(energy: int, d: int, low: int) -> float:
+    """A lower bound of sum r^2 from the sum of (2 j + 1)^2 over the magnitudes j, each known up to ``off``."""
+    off = 0.5 * (low > 0) + 0.5 / PHASES
+    return max(np.sqrt(energy) / (2 * PHASES) - off * np.sqrt(d), 0.0) ** 2 * 4.0**low
+
+
+def stride(plan: Plan) -> int:
+    """The histogram looks at every so many rows; it is odd."""
+    return (-(-plan.d // plan.form.streams) // SAMPLE) | 1 if plan.form.streams > 1 else 1
+
+
+def fitted(symbols: np.ndarray, stride: int, plan: Plan, most: int = CLASSES) -> tuple[float, Model]:
+    """(estimated bits, the model of fewest) from every ``stride``-th row."""
+    sigma, d, width = plan.sigma, plan.d, plan.form.streams
     candidates = []
     for low in range(plan.low, -1, -1):
         counts = np.zeros((CLASSES, LEVELS), np.int64)
-        stride = (classes.size // SAMPLE) | 1 if width > 1 else 1
         squares = histogram(symbols, low, THRESHOLDS, width, stride, _levels()[0], counts) / PHASES**2
         share = d / counts.sum()
         if low == plan.low:
             plain = d * np.log2(sigma * np.sqrt(2 * np.pi)) + share * squares / (2 * sigma**2) * np.log2(np.e)
-            candidates.append((plain + BYTE + low * d, gauss))
+            candidates.append((plain + BYTE + low * d, gaussian(plan)))
         one = (0,) * CLASSES
         for starts in {one, _grouping(counts.sum(axis=1)) if most > 1 else one}:
             grouped = np.zeros((starts[-1] + 1, LEVELS))
@@ -76,16 +101,7 @@ def choose(symbols: np.ndarray, plan: Plan, most: int = CLASSES) -> Choice:
             mixtures = tuple(tuple(int(v) for v in np.trim_zeros(w, "b")) for w in weights)
             model = Model(sigma, starts, mixtures, low)
             candidates.append((BYTE * len(model.header()) + share * _bits(grouped, weights) + low * d, model))
-    bits, model = min(candidates, key=lambda c: c[0])
-    if not model.mixtures:
-        return Choice(model, classes, bits)
-    energy = sum(
-        classify(symbols[own], model.low, THRESHOLDS, width, classes[own.start // width : -(-own.stop // width)])
-        for own in segments(d)
-    )
-    off = 0.5 * (model.low > 0) + 0.5 / PHASES  # a magnitude is known up to this
-    least = max(np.sqrt(energy) / PHASES - off * np.sqrt(d), 0.0) ** 2 * 4.0**model.low
-    return Choice(model, np.array(model.starts, np.uint8)[classes], bits, least)
+    return min(candidates, key=lambda c: c[0])
 
 
 def _grouping(sizes: np.ndarray) -> tuple[int, ...]:

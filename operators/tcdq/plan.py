@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from .tables import Format, format_of
+from .segments import SEGMENT, segments
+from .tables import LONG, SHORT, Format
 from .trellis import Trellis, code
 
 NORM_BYTES = 4
@@ -16,11 +17,15 @@ COARSEST = 16.0  # a symbol keeps its last bits apart until sigma is at most 16 
 
 @dataclass(frozen=True)
 class Plan:
-    """What both ends know: the number of coordinates, the distortion omega and the number of states."""
+    """What both ends know: the number of coordinates, the distortion omega and the number of states.
+
+    segment : coordinates of every segment but the last, a multiple of 16; a vector that fills one has the long format.
+    """
 
     d: int
     omega: float
     states: int
+    segment: int = SEGMENT
 
     @cached_property
     def code(self) -> Trellis:
@@ -30,17 +35,27 @@ class Plan:
     @cached_property
     def form(self) -> Format:
         """The entropy coder's format."""
-        return format_of(self.d)
+        return LONG if self.d >= self.segment else SHORT
+
+    @cached_property
+    def segments(self) -> list[slice]:
+        """The coordinates of each segment."""
+        return segments(self.d, self.segment)
+
+    @cached_property
+    def error(self) -> float:
+        """c_S(d): mean squared error per coordinate in units of the step."""
+        return self.code.mean_error(self.d, self.segment)
 
     @cached_property
     def ratio(self) -> float:
         """Step over norm: sqrt(omega / (d c_S(d)))."""
-        return math.sqrt(self.omega / (self.d * self.code.mean_error(self.d)))
+        return math.sqrt(self.omega / (self.d * self.error))
 
     @cached_property
     def spread(self) -> float:
         """Standard deviation of n - u in spacings: sqrt(c_S(d) (1 + 1/omega)) / v."""
-        return math.sqrt(self.code.mean_error(self.d) * (1 + 1 / self.omega)) / self.code.spacing
+        return math.sqrt(self.error * (1 + 1 / self.omega)) / self.code.spacing
 
     @cached_property
     def low(self) -> int:

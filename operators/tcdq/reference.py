@@ -15,7 +15,7 @@ from .model import THRESHOLDS, Model
 from .plan import NORM_BYTES, Plan
 from .quantise import SETTLE
 from .rans import FIELD, MOST_LENGTH, PIECE
-from .segments import COUNT_BYTES, segments
+from .segments import COUNT_BYTES
 from .tables import Tables, build
 from .trellis import CODES, Trellis, lanes
 
@@ -77,9 +77,9 @@ def nearest(y: tuple[np.ndarray, np.ndarray], trellis: Trellis) -> np.ndarray:
     return floor - 1 + (labels(cost, trellis) - floor + 1) % 4
 
 
-def trellises(d: int) -> list[slice]:
+def trellises(plan: Plan) -> list[slice]:
     """The coordinates of each trellis."""
-    return [slice(s.start + i, s.stop, lanes(d)) for s in segments(d) for i in range(lanes(d))]
+    return [slice(s.start + i, s.stop, lanes(plan.d)) for s in plan.segments for i in range(lanes(plan.d))]
 
 
 def quantise(x: np.ndarray, norm: float, plan: Plan, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -89,7 +89,7 @@ def quantise(x: np.ndarray, norm: float, plan: Plan, u: np.ndarray) -> tuple[np.
     g = (r - np.floor(r)) + u.astype(np.float32) * np.float32(plan.code.spacing / UNIT)
     floor = np.floor(r).astype(np.int64) + np.floor(g).astype(np.int64)
     parity, n = np.empty_like(floor), np.empty_like(floor)
-    for own in trellises(plan.d):
+    for own in trellises(plan):
         n[own] = nearest((floor[own], (g - np.floor(g))[own]), plan.code)
         parity[own] = parities(n[own], plan.code)
     a = u - (parity << HALF_BITS)
@@ -139,7 +139,7 @@ def encode(x: np.ndarray, plan: Plan, seeds: tuple) -> bytes:
     coordinates = zip(k.tolist(), phase.tolist(), np.repeat(choice.groups, streams).tolist(), strict=False)
     ops = [operations(k, p, model.low, g, tables) for k, p, g in coordinates]
     out = struct.pack(">f", norm) + (model.header() if plan.fits else b"")
-    for own in segments(plan.d):
+    for own in plan.segments:
         states, words = write(ops[own], plan)
         out += b"" if own.stop == plan.d else len(words).to_bytes(COUNT_BYTES, "big")
         out += b"".join(s.to_bytes(plan.form.state, "big") for s in states)
@@ -211,7 +211,7 @@ def decode(data: bytes, plan: Plan, seeds: tuple) -> np.ndarray:
     u = dither(plan, seeds).tolist()
     k: list[int] = []
     w: list[int] = []
-    for own in segments(plan.d):
+    for own in plan.segments:
         stop = len(data)
         if own.stop < plan.d:
             words, at = int.from_bytes(data[at : at + COUNT_BYTES], "big"), at + COUNT_BYTES

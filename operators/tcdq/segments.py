@@ -14,15 +14,15 @@ SEGMENT = 1 << 17  # coordinates of every segment but the last, which has up to 
 COUNT_BYTES = 4  # of the number of words, before every segment but the last
 
 
-def count(d: int) -> int:
+def count(d: int, segment: int = SEGMENT) -> int:
     """How many segments d coordinates have."""
-    return max(1, d // SEGMENT)
+    return max(1, d // segment)
 
 
-def segments(d: int) -> list[slice]:
+def segments(d: int, segment: int = SEGMENT) -> list[slice]:
     """The coordinates of each."""
-    n = count(d)
-    return [slice(j * SEGMENT, (j + 1) * SEGMENT if j < n - 1 else d) for j in range(n)]
+    n = count(d, segment)
+    return [slice(j * segment, (j + 1) * segment if j < n - 1 else d) for j in range(n)]
 
 
 def seeds_from(start: int, seeds: tuple[np.uint32, np.uint32]) -> tuple[np.uint32, np.uint32]:

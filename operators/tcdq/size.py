@@ -14,7 +14,7 @@ import numpy as np
 from .model import Model
 from .plan import NORM_BYTES, Plan
 from .rans import FIELD, MOST_LENGTH, PIECE
-from .segments import COUNT_BYTES, count
+from .segments import COUNT_BYTES
 from .tables import Format, build
 
 ROUNDING = 1 + 1e-6  # of the norm to binary32
@@ -55,7 +55,7 @@ def lines(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
 
 def overhead(plan: Plan) -> int:
     """Bits of norm, model byte, coder states and numbers of words."""
-    ends = count(plan.d) * plan.form.state * plan.form.streams + (count(plan.d) - 1) * COUNT_BYTES
+    ends = len(plan.segments) * (plan.form.state * plan.form.streams + COUNT_BYTES) - COUNT_BYTES
     return 8 * (NORM_BYTES + plan.fits + ends)
 
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from .model import Model, beyond, density, mass, widest
 
-LONG_FROM = 1 << 17  # from this d on the interleaved format is used
-
 
 @dataclass(frozen=True)
 class Format:
@@ -36,11 +34,6 @@ class Format:
 
 SHORT = Format(precision=16, bins=64, streams=1, rarest=30, state=8, word=4)
 LONG = Format(precision=12, bins=16, streams=16, rarest=13, state=4, word=2)
-
-
-def format_of(d: int) -> Format:
-    """The format at d coordinates."""
-    return LONG if d >= LONG_FROM else SHORT
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +97,9 @@ def _group(model: Model, group: int, form: Format) -> np.ndarray:
 
 def lookup(tables: Tables) -> np.ndarray:
     """By group, bin and low 12 bits of the state: index | (slot - start) << 8 | frequency << 20, flat uint32."""
-    parts = []
-    for group in range(tables.widest.size):
-        for row in tables.rows(group).astype(np.int64):
-            index = np.repeat(np.arange(row.size), row)
-            within = np.arange(1 << tables.form.precision) - np.repeat(np.cumsum(row) - row, row)
-            parts.append(index | within << 8 | np.repeat(row, row) << 20)
-    return np.concatenate(parts).astype(np.uint32)
+    parts = [np.tile(np.arange(2 * k + 1), tables.form.bins) for k in tables.widest]
+    index, frequency = np.concatenate(parts).astype(np.uint32), tables.frequency
+    entry = index - (tables.start << np.uint32(8)) + (frequency << np.uint32(20))  # wraps until the slot is added
+    slot = np.arange(1 << tables.form.precision, dtype=np.uint32) << np.uint32(8)
+    flat = np.repeat(entry, frequency).reshape(-1, slot.size)
+    return (flat + slot).reshape(-1)

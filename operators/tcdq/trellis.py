@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from .segments import count
+from .segments import SEGMENT, count
 
 LANES = 16  # trellises side by side in a segment of a long vector; coordinate i belongs to lane i mod 16
 LANES_FROM = 1024  # from this d on there are 16 lanes, hence at least 64 coordinates in each
@@ -61,9 +61,9 @@ class Trellis:
                 entering[self.following(s, z)].append(4 * s + 2 * z + (s & 1))
         return np.array(entering, np.int32).reshape(-1)
 
-    def mean_error(self, d: int) -> float:
+    def mean_error(self, d: int, segment: int = SEGMENT) -> float:
         """c_S(d): mean squared error per coordinate at d coordinates, its ends included."""
-        return self.error + self.ends * lanes(d) * count(d) / d
+        return self.error + self.ends * lanes(d) * count(d, segment) / d
 
 
 # error and ends: means over uniform points, by simulation to 2e-5 and 2e-3; one state: exact

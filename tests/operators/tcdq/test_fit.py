@@ -30,7 +30,7 @@ def test_class_of_a_coordinate_counts_the_thresholds_below_the_fading_sum_before
         assert c == int((past >= THRESHOLDS).sum())
         past = past - past // 16 + j
     assert len(set(classes.tolist())) > 3
-    assert energy == pytest.approx(((magnitudes(symbols) + 0.5) ** 2).sum())
+    assert energy == ((2 * magnitudes(symbols) + 1) ** 2).sum()
 
 
 def test_class_of_a_row_of_sixteen_counts_the_thresholds_below_the_sum_of_the_row_before():
@@ -40,7 +40,7 @@ def test_class_of_a_row_of_sixteen_counts_the_thresholds_below_the_sum_of_the_ro
     j = magnitudes(symbols)
     past = [0] + [int(j[16 * b : 16 * b + 16].sum()) for b in range(12)]
     assert classes.tolist() == [int((p >= THRESHOLDS).sum()) for p in past]
-    assert energy == pytest.approx(((j + 0.5) ** 2).sum())
+    assert energy == ((2 * j + 1) ** 2).sum()
 
 
 @pytest.mark.parametrize(("width", "stride"), [(16, 1), (16, 3), (1, 1)])

@@ -9,7 +9,7 @@ from operators.tcdq.dither import seeds
 from operators.tcdq.model import Model
 from operators.tcdq.plan import plan_of
 from operators.tcdq.segments import SEGMENT
-from operators.tcdq.tables import LONG_FROM, build
+from operators.tcdq.tables import build
 
 SEEDS = seeds(Key(20260, step=3, rank=1))
 
@@ -43,7 +43,7 @@ def test_short_format_equals_the_reference(states, omega, d):
 
 @pytest.mark.parametrize(("states", "omega", "name"), [(8, 0.01, "waves"), (1, 1e-6, "cauchy")])
 def test_long_format_equals_the_reference(states, omega, name):
-    d = LONG_FROM + 1029
+    d = SEGMENT + 1029
     assert_same(dict(vectors(d))[name], plan_of(d, omega, states))
 
 
