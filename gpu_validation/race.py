@@ -34,6 +34,7 @@ from .deltas import Round
 from .exchange import fence, gather_arrays
 from .launch import Place, run_ranks
 from .network import Network, Shape
+from .riding import Riding
 from .tensors import flat, floating_tensors, load
 from .timing import PaddedSteps
 from .timing.scheduling import Scheduling
@@ -188,9 +189,17 @@ def _start(
 ) -> tuple[PeriodicAveraging, torch.nn.Module, torch.optim.Optimizer]:
     model = race.workload.model().to(place.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=race.workload.eta)
+    exchange = Riding()
     averaging = PeriodicAveraging(
-        model, optimizer, schedule=schedule, operator=race.operator, key=key.fold(MESSAGE), steps=race.steps
+        model,
+        optimizer,
+        schedule=schedule,
+        operator=race.operator,
+        exchange=exchange,
+        key=key.fold(MESSAGE),
+        steps=race.steps,
     )
+    exchange.observe(averaging)
     return averaging, model, optimizer
 
 
