@@ -37,7 +37,8 @@ from .worker import Worker
 class PeriodicAveraging(Rounds):
     """Periodic averaging of this process's model with those of the other ranks of a process group.
 
-    model : its parameters and buffers start as rank 0's.  Every averaging also averages the buffers: floating-point
+    model : its parameters and buffers start as rank 0's.  Where possible the parameters become views of one vector,
+    so that an averaging need not copy them together.  Every averaging also averages the buffers: floating-point
     ones (BatchNorm statistics) and integer ones (counters; to the nearest); boolean ones stay as they are.
     optimizer : needed if the schedule adapts, for ``optimizer_state`` and for ``block_momentum``.
     schedule : local steps a round, or a rule of ``bounds.schedules``.  All ranks decide by the mean of their
@@ -105,9 +106,12 @@ class PeriodicAveraging(Rounds):
         return self._worker.parameters
 
     @property
-    def anchor(self) -> torch.Tensor:
-        """Where this rank's round began, shape (d,), in float32 (float64 for float64)."""
-        return self._worker.anchor
+    def anchor(self) -> torch.Tensor | None:
+        """Where this rank's round began, shape (d,), in float32 (float64 for float64).
+
+        None where nothing needs it: without compression, block momentum, elastic averaging, gossip or bfloat16.
+        """
+        return self._worker.anchor if self._worker.keeps_anchor else None
 
     @property
     def tau(self) -> int:

@@ -186,8 +186,9 @@ def _calibrate(place: Place, cells: Cells, operator: Operator, exchange: Exchang
     for i in range(CALIBRATION_ROUNDS + 1):
         padding.begin()
         cells.workload.loss(model, key=Key(i)).backward()
-        step = torch.from_numpy(normal(Key(i, rank=place.rank).fold(SOURCE), averaging.anchor.numel()))
-        load(averaging.anchor + 0.01 * step.to(averaging.anchor), averaging.parameters)
+        start = flat(averaging.parameters)
+        step = torch.from_numpy(normal(Key(i, rank=place.rank).fold(SOURCE), start.numel()))
+        load(start + 0.01 * step.to(start), averaging.parameters)
         padding.end()  # as in the run: an averaging follows a sleep
         fence()
         began = time.perf_counter()

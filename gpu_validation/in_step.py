@@ -6,9 +6,12 @@ are the means; if not, a digit has a variance, at least about 1/m, which everyon
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 
 BASE_BITS, DIGITS = 4, 8
+VALUES = 2 * DIGITS
 TOLERANCE = 2.0**-14  # above the rounding of a mean square to float32, 2.7e-5; below the variance for m <= 10^4
 
 
@@ -22,8 +25,9 @@ class UnevenSteps(RuntimeError):  # noqa: N818  a name users are told to catch
         )
 
 
+@lru_cache(maxsize=2)
 def encode(count: int) -> torch.Tensor:
-    """A count below 2^32 as numbers to be averaged, shape (16,), float32."""
+    """A count below 2^32 as numbers to be averaged, shape (16,), float32; not to be written to."""
     digits = [(count >> (BASE_BITS * i)) & ((1 << BASE_BITS) - 1) for i in range(DIGITS)]
     return torch.tensor([*digits, *(digit**2 for digit in digits)], dtype=torch.float32)
 
@@ -33,6 +37,8 @@ def require(averaged: torch.Tensor, count: int) -> None:
 
     averaged : what became of ``encode``, shape (16,), in float32 or better.
     """
+    if torch.equal(averaged, encode(count).to(averaged)):
+        return
     means, squares = averaged.detach().cpu().split(DIGITS)
     apart = torch.maximum((means - encode(count)[:DIGITS]).abs().max(), (squares - means**2).abs().max())
     if apart > TOLERANCE:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from operators import Message
+from operators import Identity, Message
 
 from . import in_step
 from .clock import Clock
@@ -64,6 +64,14 @@ class Rounds:
             worker.mixing_state = self.mixing.init(anchor)
         self.receiver = Receiver(settings.operator, settings.shared_key, m=transport.size, d=anchor.numel())
         self.momentum = torch.zeros_like(anchor)
+        exact = all(worker.full_precision for worker in workers)
+        # what Identity would send of every movement are the same 32 d bits, but through a codec
+        self.whole = settings.operator is None or (
+            isinstance(settings.operator, Identity) and exact and anchor.dtype == torch.float32
+        )
+        alone = self.whole and exact and self.mixing.common and not settings.block_momentum
+        for worker in workers:
+            worker.keeps_anchor = not alone
 
     # -- stepping ----------------------------------------------------------------------------------------
     def count(self, losses: Sequence[torch.Tensor | float | None]) -> list[Round] | None:
@@ -81,9 +89,7 @@ class Rounds:
         turn, steps = self.rhythm.rounds, self.rhythm.local_steps
         members = self.mixing.members(turn, self.transport.size)
         with self._explaining():
-            bits, errors = (
-                self._average_models(turn) if self.settings.operator is None else self._average_deltas(turn, members)
-            )
+            bits, errors = self._average_models(turn) if self.whole else self._average_deltas(turn, members)
             self._average_rest(turn)
             self.clock.pass_round(steps, bits, members)
             self.rhythm.end_round()
@@ -111,7 +117,11 @@ class Rounds:
     def _average_models(self, turn: int) -> tuple[tuple[int, ...], list[tuple[float, float]]]:
         """Whole models, in the parameters' dtype, with the count of steps behind them: one collective."""
         d, place = self.receiver.d, in_step.encode(self.rhythm.total_steps)
-        owns = [w.outgoing(place.to(w.parameters[0])) for w in self.workers]
+        places = [place.to(w.parameters[0]) for w in self.workers]
+        if self.mixing.common:
+            owns = [w.outgoing(place) for w, place in zip(self.workers, places, strict=True)]
+        else:  # the models are needed once more
+            owns = [flat([*w.parameters, place]) for w, place in zip(self.workers, places, strict=True)]
         blended = self.mixing.blend(self.transport, owns, turn)
         for arrived in blended:
             in_step.require(arrived[d:], self.rhythm.total_steps)
@@ -121,9 +131,9 @@ class Rounds:
                 self._with_momentum(mean - first.start) if self.settings.block_momentum else first.unrounded(mean)
             )
         else:
-            for worker, own, arrived in zip(self.workers, owns, blended, strict=True):
+            for worker, arrived in zip(self.workers, blended, strict=True):
                 worker.mixing_state, mixed = self.mixing.update(
-                    worker.mixing_state, own[:d], arrived[:d], self.transport.size
+                    worker.mixing_state, worker.vector(), arrived[:d], self.transport.size
                 )
                 worker.begin(worker.unrounded(mixed))
         size = 8 * owns[0].element_size() * d

@@ -10,8 +10,10 @@ import torch
 
 from operators.operator import canonical
 
+from . import in_step
 from .deltas import Sender
-from .tensors import flat, load, precision
+from .joined import Joined
+from .tensors import flat, precision
 
 
 class Worker:
@@ -36,7 +38,8 @@ class Worker:
         self.losses: list[float | torch.Tensor] = []
         self.sender: Sender
         self.mixing_state: Mapping[str, torch.Tensor] = {}
-        self._outgoing: torch.Tensor | None = None
+        self._joined = Joined(self.parameters, in_step.VALUES)
+        self.keeps_anchor = True
         vector = self.vector()
         self.full_precision = all(p.dtype == precision(vector.dtype) for p in self.parameters)
         self.anchor = self.start = vector.to(precision(vector.dtype))
@@ -45,13 +48,9 @@ class Worker:
         """All parameters as they are now, as one new vector in the parameters' dtype."""
         return flat(self.parameters)
 
-    def outgoing(self, *more: torch.Tensor) -> torch.Tensor:
-        """The same, and further values behind it, in memory that the next call writes to again.
-
-        Fresh memory of a large model costs more than the copy.
-        """
-        self._outgoing = flat([*self.parameters, *more], out=self._outgoing)
-        return self._outgoing
+    def outgoing(self, place: torch.Tensor) -> torch.Tensor:
+        """The same, and ``place`` behind it, in memory that is used again and may be the parameters' own."""
+        return self._joined.vector(place)
 
     def delta(self) -> np.ndarray:
         """What the local steps of this round did, as float32, shape (d,).
@@ -61,10 +60,11 @@ class Worker:
         return canonical(self.vector().to(self.start.dtype) - self.start)
 
     def begin(self, anchor: torch.Tensor) -> None:
-        """Start the next round from ``anchor``; the vector is kept, never changed."""
-        load(anchor, self.parameters)
-        self.anchor = anchor
-        self.start = anchor if self.full_precision else self.vector().to(anchor.dtype)
+        """Start the next round from ``anchor``; the vector is kept, never changed, if the anchor is needed."""
+        self._joined.load(anchor)
+        if self.keeps_anchor:
+            self.anchor = anchor.clone() if self._joined.holds(anchor) else anchor
+            self.start = self.anchor if self.full_precision else self.vector().to(anchor.dtype)
 
     def unrounded(self, mixed: torch.Tensor) -> torch.Tensor:
         """The next anchor from the mixed models: they miss what rounding this rank's start has left out."""
@@ -87,8 +87,9 @@ class Worker:
     def state_dict(self) -> dict[str, Any]:
         """Everything that a resumed run needs beside model and optimizer; tensors and plain values only."""
         return {
-            "anchor": self.anchor,
-            "start": self.start,
+            "d": self.anchor.numel(),
+            "anchor": self.anchor if self.keeps_anchor else None,
+            "start": self.start if self.keeps_anchor else None,
             "sender": self.sender.state,
             "mixing": dict(self.mixing_state),
             "losses": [float(loss) for loss in self.losses],
@@ -96,10 +97,9 @@ class Worker:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where ``state_dict`` was taken.  Raises ValueError if it belongs to a model of another size."""
-        if state["anchor"].numel() != self.anchor.numel():
-            raise ValueError(
-                f"the state is for d = {state['anchor'].numel()}; this model has d = {self.anchor.numel()}"
-            )
-        self.anchor, self.start = state["anchor"].to(self.anchor), state["start"].to(self.anchor)
+        if state["d"] != self.anchor.numel():
+            raise ValueError(f"the state is for d = {state['d']}; this model has d = {self.anchor.numel()}")
+        if self.keeps_anchor:
+            self.anchor, self.start = state["anchor"].to(self.anchor), state["start"].to(self.anchor)
         self.sender.state, self.mixing_state = state["sender"], dict(state["mixing"])
         self.losses = list(state["losses"])

@@ -316,7 +316,7 @@ def test_unequal_numbers_of_steps_are_refused_in_one_sentence():
         found = {}
         for name, settings in {
             "models": {},
-            "deltas": {"operator": Identity()},
+            "deltas": {"operator": TopK(fraction=1.0)},
             "gossip": {"mixing": ring(3)},
         }.items():
             averaging = PeriodicAveraging(point(1.0), schedule=200, **settings)
@@ -483,3 +483,27 @@ def test_sampled_clients_know_when_to_idle():
     for turn in range(6):
         assert [report[0][turn] for report in reports] == [rank in mode.members(turn, 3) for rank in range(3)]
     assert [report[1].item() for report in reports] == [63.0] * 3
+
+
+def test_the_operator_that_changes_nothing_is_not_run_on_a_float32_model():
+    """The messages would be the same bits; models are sent whole in place of movements."""
+
+    def work(place):
+        found = []
+        for operator in (None, Identity()):
+            torch.manual_seed(0)
+            model = torch.nn.Linear(5, 3)
+            averaging = PeriodicAveraging(model, schedule=2, operator=operator)
+            rounds = []
+            for step in range(4):
+                with torch.no_grad():
+                    model.weight += (step + 1) * (place.rank + 0.3)
+                rounds.append(averaging.step())
+            found.append((model.weight, [r.bits for r in rounds if r], averaging.anchor is None))
+        return found
+
+    for (models, bits, bare), (same, same_bits, also_bare) in in_ranks(work, processes=2):
+        np.testing.assert_array_equal(models, same)
+        assert bits == same_bits == [(32 * 18, 32 * 18)] * 2
+        assert bare
+        assert also_bare

@@ -155,3 +155,25 @@ def test_vectors_stay_on_the_gpu_only_under_nccl(monkeypatch, config, device):
     monkeypatch.setattr(module.dist, "get_backend_config", lambda group: config)
 
     assert module._device_of(None).type == device
+
+
+# -- two ranks ---------------------------------------------------------------------------------------------
+def awkward(rank, dtype):
+    """Numbers whose sums round, among them subnormal ones with odd last places."""
+    tiny = torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps
+    odd = tiny * torch.arange(1, 200, 1 + rank, dtype=dtype)[:80]
+    return torch.cat([torch.from_numpy(normal(Key(0, rank=rank), 400)).to(dtype), odd, -odd, torch.zeros(3)])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_mean_of_two_has_the_bits_of_the_fold_and_may_take_the_vectors_place(dtype):
+    def work(place):
+        own, exchange = awkward(place.rank, dtype), Exchange()
+        mean = exchange.means([own], range(2))[0]
+        return mean, own, exchange.payload_bytes, exchange.predicted_bytes
+
+    expected = fold([awkward(rank, dtype) for rank in range(2)]).numpy()
+    for mean, own, sent, predicted in in_ranks(work, processes=2):
+        np.testing.assert_array_equal(mean.view(np.uint8), expected.view(np.uint8))
+        np.testing.assert_array_equal(own, mean)
+        assert predicted == 2 * sent == 2 * expected.nbytes
