@@ -43,6 +43,13 @@ class Study(ABC):
     def units(self) -> Sequence[str]:
         """The units' names, in the order of work; each takes a minute at most."""
 
+    def informed(self, records: Sequence[Record], folder: Path) -> Study:
+        """The study that measures the next unit, where later units rest on earlier ones; itself unless said otherwise.
+
+        records : of the units measured so far, in any number of pieces.  folder : the study's own, for checkpoints.
+        """
+        return self
+
     @abstractmethod
     def measure(self, unit: str) -> Record:
         """Carry out one unit: JSON values that depend on nothing but the study and the unit (and the clock)."""
@@ -114,8 +121,7 @@ def carry_out(
         progress(record["unit"])
     code, message = OK, ""
     try:
-        for record in _measured(study, folder, {record["unit"] for record in records}, seconds):
-            records.append(record)
+        for record in _measured(study, folder, records, seconds):
             progress(record["unit"])
     except RunFailed as failure:
         code, message = FAILED, str(failure)
@@ -124,8 +130,9 @@ def carry_out(
     return _concluded(study, folder, records, code, message)
 
 
-def _measured(study: Study, folder: Path, known: set[str], seconds: float | None) -> Iterator[Record]:
-    """The records of the missing units, each on the disk before it is given out."""
+def _measured(study: Study, folder: Path, records: list[Record], seconds: float | None) -> Iterator[Record]:
+    """The records of the missing units, each on the disk and appended to ``records`` before it is given out."""
+    known = {record["unit"] for record in records}
     missing = [unit for unit in study.units() if unit not in known]
     if not missing:
         return
@@ -135,8 +142,10 @@ def _measured(study: Study, folder: Path, known: set[str], seconds: float | None
         file.write({**plain(environment), "study": repr(study)})
         for unit in missing:
             begun = time.monotonic()
-            record = plain({"unit": unit, **study.measure(unit), "took_s": round(time.monotonic() - begun, 3)})
+            measured = study.informed(records, folder).measure(unit)
+            record = plain({"unit": unit, **measured, "took_s": round(time.monotonic() - begun, 3)})
             file.write(record)
+            records.append(record)
             yield record
             if seconds is not None and time.monotonic() - started >= seconds:
                 return

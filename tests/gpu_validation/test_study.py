@@ -1,7 +1,7 @@
 """A study can stop anywhere and go on: nothing is measured twice, nothing is lost, other settings are refused."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -91,6 +91,28 @@ def test_what_was_measured_before_a_failure_is_kept_and_judged(tmp_path, error, 
     assert len(outcome.comparisons) == 2
     assert "2 of 3 units" in outcome.message
     assert "2 of 3 units" in (tmp_path / "squares" / REPORT).read_text()
+
+
+def test_later_units_are_informed_by_earlier_ones_also_by_those_of_an_earlier_piece(tmp_path):
+    seen = []
+
+    @dataclass(frozen=True)
+    class Summing(Squares):
+        """Adds the square so far to every number's own."""
+
+        before: int = field(default=0, repr=False)
+
+        def informed(self, records, folder):
+            seen.append(folder)
+            return replace(self, before=sum(r["square"] for r in records))
+
+        def measure(self, unit):
+            return {"square": self.before + int(unit)}
+
+    carry_out(Summing(), tmp_path, seconds=0)
+    outcome = carry_out(Summing(), tmp_path)
+    assert [r["square"] for r in outcome.records] == [1, 3, 7]
+    assert set(seen) == {tmp_path / "squares"}
 
 
 def test_line_cut_short_is_measured_again(tmp_path):
