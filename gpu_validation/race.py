@@ -97,8 +97,8 @@ def run_races(
     """Run the races one after the other in the same m processes; one record each, of plain values.
 
     shape : of the network; None takes the machine's loopback.  silence_s : longer than any race.
-    A record holds ``seconds``, ``step``, ``losses``, ``accuracies``, ``bits`` (of all ranks' messages so far) at each
-    point, the start included; ``rounds``, [tau, number of rounds] in order; ``steps_done`` and ``took_s`` until the
+    A record holds ``seconds``, ``step``, ``losses``, ``accuracies``, ``bits`` (of all ranks' messages so far), ``taus``
+    (of the round that ended) at each point, the start included; ``rounds``, [tau, number of rounds] in order; ``steps_done`` and ``took_s`` until the
     last averaging; ``fenced_s``, the averagings timed by themselves; ``gradient2``, if traced, a value a step.
     Raises RunFailed if a rank dies or hangs, ValueError for a workload made for another number of workers.
     """
@@ -288,6 +288,7 @@ def _looked_at(place: Place, race: Race, kept: _Kept) -> Record:
     return {
         "seconds": [seconds[i] for i in chosen],
         "step": [int(steps[i]) for i in chosen],
+        "taus": [kept.rounds[max(i - 1, 0)].tau for i in chosen],
         "bits": [int(bits[i]) for i in chosen],
         "losses": losses,
         "accuracies": [None if math.isnan(a) else a for a in accuracies],

@@ -74,6 +74,7 @@ def test_an_adaptive_rule_changes_tau_on_all_ranks_together(records):
 
     assert record["rounds"][0][0] == 6
     assert len(record["rounds"]) > 1
+    assert [record["taus"][0], record["taus"][-1]] == [record["rounds"][0][0], record["rounds"][-1][0]]
     assert sum(tau * n for tau, n in record["rounds"]) == record["steps_done"] == record["step"][-1]
 
 

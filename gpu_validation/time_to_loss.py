@@ -1,0 +1,82 @@
+"""When a run reached a loss: trailing means of its curve, crossing times, and medians of few runs with exact intervals.
+
+A curve holds losses of averaged models at points in time; between two points the earlier model is what one has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import binom
+
+LEVEL = 0.95
+
+
+def smoothed(
+    seconds: Sequence[float], losses: Sequence[float], at: float | np.ndarray, *, window_s: float
+) -> np.ndarray:
+    """Mean of the curve over the ``window_s`` seconds before ``at``, fewer near the start; the shape of ``at``.
+
+    seconds : of the points, increasing, the first is 0.  Beyond the last point its loss goes on.
+    Raises ValueError for other points, or a window that is not positive.
+    """
+    times, values = np.asarray(seconds, float), np.asarray(losses, float)
+    if times.shape != values.shape or times.size == 0 or times[0] != 0 or (np.diff(times) <= 0).any():
+        raise ValueError("a curve needs one loss for each of increasing times that begin at 0")
+    if not window_s > 0:
+        raise ValueError(f"window_s must be > 0; got window_s = {window_s}")
+    ends = np.asarray(at, float)
+    begins = np.maximum(ends - window_s, 0.0)
+    areas = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(times))])
+
+    def area(t: np.ndarray) -> np.ndarray:
+        i = np.clip(np.searchsorted(times, t, side="right") - 1, 0, None)
+        return areas[i] + values[i] * (t - times[i])
+
+    lengths = ends - begins
+    means = (area(ends) - area(begins)) / np.where(lengths > 0, lengths, 1.0)
+    return np.where(lengths > 0, means, values[0])
+
+
+def time_to_loss(seconds: Sequence[float], losses: Sequence[float], target: float, *, window_s: float) -> float:
+    """When the smoothed curve first comes down to ``target``, in seconds; infinite if it does not until its end."""
+    times = np.asarray(seconds, float)
+    corners = np.unique(np.concatenate([times, times + window_s]))
+    corners = corners[corners <= times[-1]]
+    values = smoothed(seconds, losses, corners, window_s=window_s)
+    below = np.flatnonzero(values <= target)
+    if below.size == 0:
+        return math.inf
+    i = int(below[0])
+    if i == 0:
+        return float(corners[0])
+    share = (values[i - 1] - target) / (values[i - 1] - values[i])  # straight between corners, but for the start
+    return float(corners[i - 1] + share * (corners[i] - corners[i - 1]))
+
+
+@dataclass(frozen=True)
+class Median:
+    """A sample's median, and order statistics that enclose the law's median at the stated level, whatever the law."""
+
+    value: float
+    interval: tuple[float, float]
+    level: float
+    n: int
+
+
+def median_of(values: Sequence[float], *, level: float = LEVEL) -> Median:
+    """The shortest symmetric pair of order statistics at ``level``; the extremes, at theirs, if there are too few.
+
+    values : independent draws of one law, which may be infinite.  The level of the k-th smallest and k-th largest of
+    n is at least 1 - 2 P(Bin(n, 1/2) < k).
+    """
+    x = np.sort(np.asarray(values, float))
+    n = x.size
+    if n == 0:
+        raise ValueError("a median needs at least one value")
+    k = max([k for k in range(1, (n + 1) // 2 + 1) if 1 - 2 * binom.cdf(k - 1, n, 0.5) >= level], default=1)
+    middle = float(x[n // 2] if n % 2 or x[n // 2 - 1] == x[n // 2] else (x[n // 2 - 1] + x[n // 2]) / 2)
+    return Median(middle, (float(x[k - 1]), float(x[n - k])), float(max(0.0, 1 - 2 * binom.cdf(k - 1, n, 0.5))), n)
