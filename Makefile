@@ -4,12 +4,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup validate lint test test-slow clean
+.PHONY: setup validate lint test test-slow docs docs-test clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,docs]"
 	touch $@
 
 setup: $(STAMP)
@@ -29,5 +29,11 @@ test: lint
 test-slow: setup
 	$(BIN)/python -m pytest -m slow -n auto
 
+docs: setup
+	$(BIN)/python -m sphinx -W --keep-going -n -q docs docs/_build/html
+
+docs-test: setup
+	$(BIN)/python -m pytest tests/docs -m "slow or not slow"
+
 clean:
-	rm -rf $(VENV) build dist results .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build results .mypy_cache .pytest_cache .ruff_cache .hypothesis

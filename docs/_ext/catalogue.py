@@ -1,0 +1,270 @@
+"""Notation, bounds and operators as Markdown, made from the objects themselves and from recorded measurements."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import records
+import sympy as sp
+from house_docstrings import to_rst
+from markdown_text import code, escape, eval_rst, formula, number, table
+
+from bounds import Bound, Claim, Contractive, NoClaim, Side, Status, StrictlyContractive, Unbiased, all_bounds, symbols
+from bounds.symbols import Domain, Notation
+from operators import Operator, Size, all_aggregates, all_feedbacks, all_operators, specification
+
+SIDES = {Side.UPPER: "upper bound", Side.LOWER: "lower bound", Side.TIGHT: "equality"}
+DIMENSION = 10_000  # where claims and sizes of the examples are stated
+
+
+# -- notation ---------------------------------------------------------------------------------------------------
+def notation_table() -> str:
+    """Every symbol of every formula."""
+    rows = [[f"${n.latex}$", code(name), escape(n.meaning), escape(n.unit), _domain(n)] for name, n in _notation()]
+    return table(["symbol", "keyword", "meaning", "unit", "domain"], rows)
+
+
+def _notation() -> Iterable[tuple[str, Notation]]:
+    return symbols.TABLE.items()
+
+
+def _domain(row: Notation) -> str:
+    return f"${domain_latex(row.domain, row.latex)}$"
+
+
+def domain_latex(domain: Domain, name: str) -> str:
+    """The rule for one symbol, such as 0 < alpha < 1."""
+    infinite = float("inf")
+    left, right = ("<" if is_open else r"\le" for is_open in (domain.open_below, domain.open_above))
+    below = "" if domain.lower == -infinite else f"{domain.lower:g} {left} "
+    above = "" if domain.upper == infinite else f" {right} {domain.upper:g}"
+    if domain.integer:
+        return rf"{below}{name}{above},\ {name} \in \mathbb Z"
+    return rf"{below}{name}{above}" if below or above else rf"{name} \in \mathbb R"
+
+
+# -- bounds -----------------------------------------------------------------------------------------------------
+def bounds_of(package: str) -> list[Bound]:
+    """The bounds that a package exports, sorted by name."""
+    exported = vars(sys.modules[package])
+    return [bound for name, bound in all_bounds().items() if exported.get(name) is bound]
+
+
+def bound_overview(package: str) -> str:
+    """One line for every bound."""
+    rows = [
+        [f"[{code(b.name)}](#bound-{b.name})", escape(b.quantity), SIDES[b.side], b.status.value]
+        for b in bounds_of(package)
+    ]
+    return table(["name", "what is bounded", "side", "status"], rows)
+
+
+def bound_sections(package: str) -> str:
+    """A section for every bound."""
+    return "\n\n".join(bound_section(bound, package) for bound in bounds_of(package))
+
+
+def bound_section(bound: Bound, package: str) -> str:
+    """One bound: the inequality, its symbols, assumptions, source, status, test points, and its derivation."""
+    facts = [
+        ("Says", f"{SIDES[bound.side]} on: {escape(bound.quantity)}, in {escape(_unit(bound.unit))}."),
+        ("Holds for", _domains(bound)),
+        ("Assuming", _assumptions(bound)),
+        ("Source", _source(bound)),
+        ("Status", f"{bound.status.value}; see [what a status means](status)."),
+    ]
+    if bound.free is not None:
+        facts.append(
+            ("Free parameter", f"{code(bound.free.symbol.name)}: any value gives a bound; `.best()` finds the best.")
+        )
+    if bound.note:
+        facts.append(("Note", escape(bound.note)))
+    if measured := records.looseness(bound.name):
+        facts.append(("Measured", measured))
+    body = "\n".join(f"{name}\n: {text}\n" for name, text in facts if text)
+    return "\n".join(
+        (
+            f"(bound-{bound.name})=",
+            f"## {code(bound.name)}",
+            "",
+            eval_rst(
+                [f".. py:data:: {package}.{bound.name}", "   :type: ~bounds.bound.Bound", "   :no-contents-entry:"],
+            ),
+            formula(bound.latex()),
+            "",
+            body,
+            _test_points(bound),
+            _derivation(bound),
+        )
+    )
+
+
+def _unit(unit: str) -> str:
+    return {"1": "the unit of the bounded quantity", "s": "seconds"}.get(unit, f"{unit}s")
+
+
+def _domains(bound: Bound) -> str:
+    rows = [symbols.notation(symbol) for symbol in bound.parameters]
+    return "; ".join(f"{code(r.symbol.name)}: {_domain(r)}" for r in rows) + ". See [notation](notation.md)."
+
+
+def _assumptions(bound: Bound) -> str:
+    names = symbols.latex_names(bound.parameters)
+    return "; ".join(f"${sp.latex(relation, symbol_names=names)}$" for relation in bound.assuming)
+
+
+def _source(bound: Bound) -> str:
+    reference = bound.reference
+    if reference.key == "ratedist":
+        return f"derived here: {escape(reference.where)}"
+    where = escape(reference.where) + " " if reference.where else ""
+    return f"{where}{{cite:p}}`{reference.key}`"
+
+
+def _test_points(bound: Bound) -> str:
+    rows = [
+        [", ".join(f"{name} = {value}" for name, value in example.at.items()), example.value, escape(example.source)]
+        for example in bound.examples
+    ]
+    return dropdown("Independent values that the tests compare with", table(["at", "value", "how computed"], rows))
+
+
+def _derivation(bound: Bound) -> str:
+    text = (module_of(bound).__doc__ or "").strip()
+    return dropdown("Statement and derivation, as they stand in the code", eval_rst(to_rst(text, "bounds")))
+
+
+@lru_cache(maxsize=1)
+def _homes() -> dict[int, Any]:
+    """id of a bound -> the module that makes it, which has its name or begins with it."""
+    found: dict[int, Any] = {}
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith("bounds.") and not hasattr(module, "__path__"):
+            for value in vars(module).values():
+                if isinstance(value, Bound) and (id(value) not in found or name.endswith(f".{value.name}")):
+                    found[id(value)] = module
+    return found
+
+
+def module_of(bound: Bound) -> Any:
+    """The module that makes a bound."""
+    return _homes()[id(bound)]
+
+
+def dropdown(title: str, content: str) -> str:
+    """A part that is folded away at first."""
+    return f"::::{{dropdown}} {title}\n{content}\n::::\n"
+
+
+def status_table() -> str:
+    """How many bounds have which status."""
+    counts = {status: sum(b.status is status for b in all_bounds().values()) for status in Status}
+    return table(["status", "bounds"], [[status.value, str(count)] for status, count in counts.items()])
+
+
+# -- operators --------------------------------------------------------------------------------------------------
+def operator_overview() -> str:
+    """One line for every operator: class and constants of its first example, message length."""
+    rows = []
+    for name, cls in all_operators().items():
+        example = cls.examples()[0]
+        rows.append(
+            [
+                f"[{code(name)}](#operator-{name})",
+                code(specification(example)),
+                claim_text(example.claim(DIMENSION)),
+                size_text(example.bits(DIMENSION)),
+            ]
+        )
+    return table(["name", "for example", f"class at d = {DIMENSION:,}".replace(",", " "), "bits a coordinate"], rows)
+
+
+def operator_sections() -> str:
+    """A section for every operator: its own words, constants and sizes of its examples, what was measured."""
+    return "\n\n".join(_operator_section(name, cls) for name, cls in all_operators().items())
+
+
+def _operator_section(name: str, cls: type[Operator]) -> str:
+    stated = [
+        [code(specification(example)), claim_text(example.claim(DIMENSION)), size_text(example.bits(DIMENSION))]
+        for example in cls.examples()
+    ]
+    header = ["specification", f"class at d = {DIMENSION:,}".replace(",", " "), "bits a coordinate"]
+    parts = [
+        f"(operator-{name})=",
+        f"## {code(name)}",
+        "",
+        escape(summary(cls)),
+        "",
+        eval_rst(
+            [
+                f".. autoclass:: operators.{cls.__name__}",
+                "   :members:",
+                "   :exclude-members: examples, name, randomness",
+            ]
+        ),
+        table(header, stated),
+        _symmetries(cls.examples()[0]),
+        "",
+    ]
+    if measured := records.operator_rows(name):
+        parts += ["Measured on Gaussian input:", "", measured]
+    return "\n".join(parts)
+
+
+def _symmetries(operator: Operator) -> str:
+    """Randomness and symmetries of an instance."""
+    commutes = ", ".join(sorted(operator.equivariant)) or "nothing that is tested"
+    return f"Randomness: {operator.randomness}. Commutes with: {commutes}."
+
+
+def summary(cls: type) -> str:
+    """The first line of the module of a class."""
+    return (sys.modules[cls.__module__].__doc__ or "").strip().splitlines()[0]
+
+
+def claim_text(claim: Claim) -> str:
+    """A claim in words and one number."""
+    match claim:
+        case NoClaim():
+            return f"none: {escape(claim.reason)}"
+        case Unbiased():
+            text = rf"unbiased, $\omega = {number(claim.omega, latex=True)}$"
+        case StrictlyContractive():
+            text = rf"strictly contractive, $\alpha = {number(claim.alpha, latex=True)}$"
+        case Contractive():
+            text = rf"contractive, $\alpha = {number(claim.alpha, latex=True)}$"
+    return text + (", equality" if claim.tight else "")
+
+
+def size_text(size: Size) -> str:
+    """Bits a coordinate, whichever of the three lengths is known."""
+    if size.exact is not None:
+        return number(size.exact / DIMENSION)
+    parts = []
+    if size.expected_upper is not None:
+        parts.append(f"expected at most {number(size.expected_upper / DIMENSION)}")
+    if size.worst_case is not None and size.worst_case != size.expected_upper:
+        parts.append(f"at most {number(size.worst_case / DIMENSION)}")
+    return ", ".join(parts) or "not bounded"
+
+
+def family_sections(kind: str) -> str:
+    """A section for every feedback method, or for every aggregation."""
+    families: dict[str, dict[str, type]] = {"feedback": all_feedbacks(), "aggregate": all_aggregates()}
+    return "\n\n".join(
+        "\n".join(
+            (
+                f"({kind}-{name})=",
+                f"## {code(name)}",
+                "",
+                escape(summary(cls)),
+                "",
+                eval_rst([f".. autoclass:: operators.{cls.__name__}", "   :members:", "   :exclude-members: name"]),
+            )
+        )
+        for name, cls in families[kind].items()
+    )

@@ -1,0 +1,205 @@
+"""Recorded measurements (docs/data) as tables.  Every table says at which commit and on which machine it was taken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from markdown_text import code, escape, number, table
+
+from operators import parse, specification
+
+DATA = Path(__file__).parent.parent / "data"
+Record = dict[str, Any]
+DECIDED = ("HOLDS", "VIOLATED", "INCONCLUSIVE")
+RATES = (0.6, 1.0, 2.0, 4.0)  # bits a coordinate shown of those recorded
+
+
+@lru_cache
+def lines_of(name: str) -> tuple[Record, ...]:
+    """The records of one file."""
+    return tuple(json.loads(line) for line in (DATA / name).read_text().splitlines())
+
+
+def rows_of(name: str, key: str) -> list[Record]:
+    """The records of one file that have the key."""
+    return [row for row in lines_of(name) if key in row]
+
+
+def provenance(name: str) -> str:
+    """Where the numbers of a file come from, from its first record with a commit."""
+    head = next((row for row in lines_of(name) if "commit" in row), {})
+    parts = [f"`docs/data/{name}`"]
+    parts += [f"{key} {head[key]}" for key in ("commit", "machine", "cpus", "torch", "threads") if key in head]
+    return f"Record: {', '.join(parts)}."
+
+
+def with_provenance(name: str, text: str) -> str:
+    """A table and where it comes from."""
+    return f"{text}\n{provenance(name)}\n"
+
+
+# -- operators --------------------------------------------------------------------------------------------------
+MEASURED = {
+    "bits a coordinate": "bits_per_coordinate",
+    "squared error / norm": "nmse",
+    "limit, bits": "limit_bits_per_coordinate",
+    "gap, bits": "gap_bits_per_coordinate",
+    "encode, MB/s": "encode_MB_per_s",
+    "decode, MB/s": "decode_MB_per_s",
+}
+OPERATORS = "operators_benchmark.jsonl"
+
+
+def operator_rows(name: str) -> str:
+    """What was measured of one operator; empty if nothing was."""
+    found = [row for row in rows_of(OPERATORS, "operator") if normalised(row["operator"])[0] == name]
+    if not found:
+        return ""
+    rows = [[code(normalised(row["operator"])[1]), _power(row["d"]), *_measured(row)] for row in found]
+    return with_provenance(OPERATORS, table(["specification", "d", *MEASURED], rows))
+
+
+def operators_table(d: int) -> str:
+    """All operators of the benchmark at one dimension."""
+    rows = [
+        [f"[{code(row['operator'])}](#operator-{normalised(row['operator'])[0]})", *_measured(row)]
+        for row in rows_of(OPERATORS, "operator")
+        if row["d"] == d
+    ]
+    return with_provenance(OPERATORS, table(["specification", *MEASURED], rows))
+
+
+def normalised(text: str) -> tuple[str, str]:
+    """Name and full specification of an operator as a record writes it."""
+    operator = parse(text)
+    return operator.name, specification(operator)
+
+
+def _measured(row: Record) -> list[str]:
+    return [number(row[key]) if row[key] is not None else "none" for key in MEASURED.values()]
+
+
+def _power(d: int) -> str:
+    exponent = len(str(d)) - 1
+    return f"$10^{{{exponent}}}$" if d == 10**exponent else str(d)
+
+
+def looseness(bound: str) -> str:
+    """How far the recorded measurements stay from a bound; empty if there is no record."""
+    factors, sources = [], set()
+    for path in sorted(DATA.glob("*.jsonl")):
+        for row in lines_of(path.name):
+            if (
+                row.get("theorem") == bound
+                and row.get("verdict") in DECIDED
+                and row.get("bound")
+                and row.get("measured")
+            ):
+                upper = row.get("side") == "upper"
+                factors.append(row["bound"] / row["measured"] if upper else row["measured"] / row["bound"])
+                sources.add(path.name)
+    if not factors:
+        return ""
+    low, high = number(min(factors), 3), number(max(factors), 3)
+    spread = low if low == high else f"{low} to {high}"
+    return (
+        f"{spread} times looser than measured, in {len(factors)} comparisons ({', '.join(map(code, sorted(sources)))})."
+    )
+
+
+# -- comparison with peers --------------------------------------------------------------------------------------
+GOALS = "operators_goals.jsonl"
+
+
+def peers_table() -> str:
+    """Speed of the operators beside a plain implementation of what other projects publish."""
+    rows = [
+        [
+            code(row["operator"]),
+            number(row["bits_per_coordinate"]),
+            number(row["encode_GB_per_s"]),
+            _times(row["encode_over_peer"]),
+            number(row["decode_GB_per_s"]),
+            _times(row["decode_over_peer"]),
+            f"{number(row['encode_over_floor'], 3)} / {number(row['decode_over_floor'], 3)}",
+        ]
+        for row in rows_of(GOALS, "operator")
+    ]
+    header = ["operator", "bits", "encode, GB/s", "over peer", "decode, GB/s", "over peer", "time over memory floor"]
+    return with_provenance(GOALS, table(header, rows))
+
+
+def _times(ratio: float | None) -> str:
+    return "" if ratio is None else f"{number(ratio, 3)} times"
+
+
+def codec_table() -> str:
+    """TCDQ beside the library codec, nanoseconds a coordinate."""
+    rows = [
+        [
+            number(row["rate"]),
+            number(row["bits"]),
+            *(number(row[f"{end}_ns"]) for end in ("encode", "eden_encode", "library_encode")),
+            *(number(row[f"{end}_ns"]) for end in ("decode", "eden_decode", "library_decode")),
+        ]
+        for row in rows_of("tcdq_speed.jsonl", "rate")
+    ]
+    ends = [f"{end}, {who}" for end in ("encode", "decode") for who in ("TCDQ", "EDEN", "library")]
+    return with_provenance("tcdq_speed.jsonl", table(["rate asked", "bits", *ends], rows))
+
+
+AVERAGING = {"whole": "PeriodicAveraging", "identity": "with deltas as messages", "torch": "torch's averager"}
+
+
+def averaging_table() -> str:
+    """One averaging beside torch's own averager."""
+    rows = [
+        [
+            str(row["processes"]),
+            str(row["d"]),
+            "no limit" if row["mbit_per_s"] is None else f"{row['mbit_per_s']} Mbit/s",
+            AVERAGING.get(row["method"], code(row["method"])),
+            number(1e3 * row["median_s"], 3),
+            f"{number(row['ratio'], 3)} ({number(row['interval'][0], 3)} to {number(row['interval'][1], 3)})",
+            str(row["payload_bytes_per_rank"]),
+        ]
+        for row in rows_of("averaging_benchmark.jsonl", "median_s")
+    ]
+    header = ["processes", "d", "network", "method", "median, ms", "time over torch's", "bytes a rank"]
+    return with_provenance("averaging_benchmark.jsonl", table(header, rows))
+
+
+def http_table() -> str:
+    """The calculator over HTTP beside an empty endpoint."""
+    rows = [
+        [
+            row["what"],
+            str(row["requests_per_s"]),
+            number(row["median_ms"]),
+            number(row["p99_ms"]),
+            number(row["share_of_empty"]),
+        ]
+        for row in rows_of("http_benchmark.jsonl", "requests_per_s")
+    ]
+    header = ["request", "requests/s", "median, ms", "99 %, ms", "rate over the empty one's"]
+    return with_provenance("http_benchmark.jsonl", table(header, rows))
+
+
+RATE_DISTORTION = "rate_distortion.jsonl"
+
+
+def rate_table(source: str) -> str:
+    """Bits above the limit of every rival at several rates, on one kind of vector."""
+    found = [row for row in rows_of(RATE_DISTORTION, "gap") if row["source"] == source and row["rate"] in RATES]
+    rivals = list(dict.fromkeys((row["operator"], row["class"]) for row in found))
+    rows = [[escape(name), kind, *_gaps(found, name, kind)] for name, kind in rivals]
+    return with_provenance(RATE_DISTORTION, table(["operator", "class", *(f"{rate:g} bits" for rate in RATES)], rows))
+
+
+def _gaps(found: Iterable[Record], name: str, kind: str) -> list[str]:
+    gaps = {row["rate"]: row["gap"] for row in found if (row["operator"], row["class"]) == (name, kind)}
+    return [f"{gaps[rate]:.3f}" if rate in gaps else "not reached" for rate in RATES]

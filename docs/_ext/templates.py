@@ -1,0 +1,49 @@
+"""Pages under reference/ are Jinja templates: what they show is made from the code and the records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import api
+import catalogue
+import records
+from jinja2 import Environment, StrictUndefined
+from sphinx.application import Sphinx
+
+FOLDER = "reference/"
+FUNCTIONS = {
+    name: getattr(module, name)
+    for module, names in {
+        catalogue: (
+            "notation_table",
+            "bound_overview",
+            "bound_sections",
+            "status_table",
+            "operator_overview",
+            "operator_sections",
+            "family_sections",
+        ),
+        records: ("peers_table", "codec_table", "averaging_table", "http_table", "rate_table", "operators_table"),
+        api: ("module_section",),
+    }.items()
+    for name in names
+}
+
+
+def render(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Fill in one page."""
+    if docname.startswith(FOLDER):
+        environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
+        source[0] = environment.from_string(source[0]).render(FUNCTIONS)
+
+
+def outdated(app: Sphinx, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
+    """They depend on all of the code and the records, so they are read again at every build."""
+    return [name for name in env.found_docs if name.startswith(FOLDER)]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the two handlers."""
+    app.connect("env-get-outdated", outdated)
+    app.connect("source-read", render)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

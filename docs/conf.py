@@ -1,0 +1,53 @@
+"""Settings of the documentation: built offline, every warning an error (``make docs``)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "ratedist"
+author = "The ratedist authors"
+project_copyright = "The ratedist authors, Apache-2.0"
+version = release = installed_version("ratedist")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx_design",
+    "sphinxcontrib.bibtex",
+    "citations",
+    "house_docstrings",
+    "known_names",
+    "templates",
+]
+exclude_patterns = ["_build", "_static", "benchmarks", "data", "studies", "figures"]
+nitpicky = True
+
+myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 80
+python_use_unqualified_type_names = True
+add_module_names = False
+toc_object_entries = False
+
+bibtex_bibfiles = ["references.bib"]
+bibtex_default_style = "plain"
+bibtex_reference_style = "label"
+
+html_theme = "furo"
+html_title = "ratedist"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+mathjax_path = "mathjax/tex-svg.js"
+mathjax3_config = {"options": {"enableMenu": False}, "svg": {"fontCache": "local"}}
