@@ -22,13 +22,14 @@ from typing import Literal
 import torch
 import torch.distributed as dist
 
-from bounds.schedules import Schedule
+from bounds.schedules import Schedule, State
 from operators import Feedback, Key, Operator
 
 from .clock import Clock, WallClock
 from .deltas import Round as Round
 from .exchange import Exchange
 from .mixing import Mixing
+from .probe import Closure
 from .rounds import Rounds
 from .settings import OptimizerState, Settings
 from .worker import Worker
@@ -41,8 +42,9 @@ class PeriodicAveraging(Rounds):
     so that an averaging need not copy them together.  Every averaging also averages the buffers: floating-point
     ones (BatchNorm statistics) and integer ones (counters; to the nearest); boolean ones stay as they are.
     optimizer : needed if the schedule adapts, for ``optimizer_state`` and for ``block_momentum``.
-    schedule : local steps a round, or a rule of ``bounds.schedules``.  All ranks decide by the mean of their
-    losses, by rank 0's clock and learning rate.
+    schedule : local steps a round, a rule of ``bounds.schedules``, or "auto", which is ``GradientRetention``: it
+    measures D/Y and how much of a gradient survives a round, and needs no tuning, but a closure in ``step``.  All
+    ranks decide by the mean of their losses or measurements, by rank 0's clock and learning rate.
     operator : compresses the movement of a round; a Feedback keeps its state from round to round.  None sends whole
     models in their own dtype.  Means are taken in float64 and kept in float32 or better, so that a bfloat16 model
     loses nothing of an averaging that moves it by less than its resolution.
@@ -63,7 +65,7 @@ class PeriodicAveraging(Rounds):
         model: torch.nn.Module,
         optimizer: torch.optim.Optimizer | None = None,
         *,
-        schedule: int | Schedule = 1,
+        schedule: int | Schedule | Literal["auto"] = 1,
         operator: Operator | Feedback | None = None,
         mixing: Mixing | Literal["full"] = "full",
         process_group: dist.ProcessGroup | None = None,
@@ -82,13 +84,17 @@ class PeriodicAveraging(Rounds):
         self.exchange = exchange or Exchange(group=process_group)
         super().__init__([self._worker], self.exchange, settings, clock or WallClock())
 
-    def step(self, loss: torch.Tensor | float | None = None) -> Round | None:
+    def step(self, loss: torch.Tensor | float | None = None, closure: Closure | None = None) -> Round | None:
         """Count one local step; average after every tau-th.  Returns the round's account, or None.
 
         loss : of this step, on this rank; needed by schedules that look at it.
-        Raises UnevenSteps if another rank has made fewer or more steps, RuntimeError if one has gone.
+        closure : computes the gradient of this step again, from zero_grad to backward, clipping and accumulation
+        included, and returns the loss; needed by "auto", which calls it after one step in 50 at most, and leaves
+        gradients, buffers and torch's generators as they were.
+        Raises UnevenSteps if another rank has made fewer or more steps, RuntimeError if one has gone, ValueError
+        without a closure that is needed.
         """
-        accounts = self.count([loss])
+        accounts = self.count([loss], [closure])
         return accounts[0] if accounts else None
 
     def average(self) -> Round:
@@ -117,6 +123,11 @@ class PeriodicAveraging(Rounds):
     def tau(self) -> int:
         """Local steps of the current round; 0 before an adaptive schedule has seen the first one."""
         return self.rhythm.tau
+
+    @property
+    def schedule_state(self) -> State:
+        """What the schedule knows; with "auto" also n = D/Y, the decline and the loss jump, in its own words."""
+        return self.rhythm.rule
 
     @property
     def total_steps(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -56,20 +57,55 @@ class Clock(ABC):
     def _pass(self, steps: int, bits: Sequence[int], members: Sequence[int]) -> None:  # noqa: B027  optional
         """Let the round's time go by; a real clock needs no telling."""
 
+    def arrive(self) -> None:  # noqa: B027  optional
+        """The local steps of a round are done, and its averaging begins."""
+
+    def leave(self) -> None:  # noqa: B027  optional
+        """The local steps of a round begin."""
+
+    def pass_probe(self) -> None:  # noqa: B027  optional
+        """Every rank has computed one gradient more."""
+
+    @abstractmethod
+    def timings(self, ranks: Sequence[int]) -> list[tuple[float, float]]:
+        """(seconds of its local steps, seconds of its averaging) of the last round, for some ranks; nan if unknown.
+
+        The averaging lasts from a rank's arrival to its departure, the wait for others included.
+        """
+
     def _record(self) -> list[list[Any]]:
         return [list(astuple(event)) for event in self.events]
 
 
 class WallClock(Clock):
-    """The time of this process."""
+    """The time of this process.  Its first round is not timed: connections and memory are made in it."""
 
     def __init__(self) -> None:
         super().__init__()
         self._began = time.monotonic()
+        self._left: float | None = None
+        self._arrived: float | None = None
+        self._timing = (math.nan, math.nan)
 
     def seconds(self) -> float:
         """Seconds since this object was made; a resumed run adds those of the runs before."""
         return time.monotonic() - self._began
+
+    def arrive(self) -> None:
+        """Stop timing local steps, start timing the averaging."""
+        self._arrived = time.monotonic()
+
+    def _pass(self, steps: int, bits: Sequence[int], members: Sequence[int]) -> None:
+        if self._left is not None and self._arrived is not None:
+            self._timing = self._arrived - self._left, time.monotonic() - self._arrived
+
+    def leave(self) -> None:
+        """Start timing local steps."""
+        self._left = time.monotonic()
+
+    def timings(self, ranks: Sequence[int]) -> list[tuple[float, float]]:
+        """This process's, for every rank that it hosts."""
+        return [self._timing] * len(ranks)
 
     def state_dict(self) -> dict[str, Any]:
         """Seconds so far, and the record."""
@@ -78,6 +114,7 @@ class WallClock(Clock):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on counting."""
         self._began = time.monotonic() - state["seconds"]
+        self._left, self._timing = None, (math.nan, math.nan)  # what was begun before cannot be timed
         self.events = [Event(*row) for row in state["events"]]
 
 
@@ -96,6 +133,8 @@ class SimulatedClock(Clock):
             raise ValueError(f"step times must be independent, to be drawn; got {model.step!r}: use one of the laws")
         self.model, self.m, self.key = model, m, key.shared()
         self._now = 0.0
+        self._probes = 0
+        self._computed_s, self._averaging_s = np.full(m, math.nan), math.nan
 
     def seconds(self) -> float:
         """Simulated seconds."""
@@ -104,25 +143,39 @@ class SimulatedClock(Clock):
     def _pass(self, steps: int, bits: Sequence[int], members: Sequence[int]) -> None:
         k0, k1 = philox_key(self.key.fold(len(self.events)))
         rng = np.random.Generator(np.random.Philox(key=k1 << 32 | k0))
-        if steps:
-            self._now += float(_step_times(self.model.step, rng, self.m, steps).sum(axis=1)[list(members)].max())
+        drawn = _step_times(self.model.step, rng, self.m, steps + self._probes)
+        computed, probed = drawn[:, :steps].sum(axis=1), drawn[:, steps:].sum(axis=1)
+        begun, slowest = self._now, float((computed + probed)[list(members)].max())
+        self._now += slowest
         delay = self.model.delay_s
         self._now += float(delay.sample(rng, ())) if isinstance(delay, Law) else float(delay)
         if self.model.communication is not None:
             self._now += self.model.communication.seconds(m=self.m, bits=list(bits))
+        self._computed_s, self._averaging_s = computed, self._now - begun - slowest
+        self._probes = 0
+
+    def pass_probe(self) -> None:
+        """The next round takes every rank one step longer, which is not counted as local."""
+        self._probes += 1
+
+    def timings(self, ranks: Sequence[int]) -> list[tuple[float, float]]:
+        """The drawn times; of the averaging without the wait."""
+        return [(float(self._computed_s[rank]), self._averaging_s) for rank in ranks]
 
     def state_dict(self) -> dict[str, Any]:
-        """Simulated seconds so far, and the record."""
-        return {"seconds": self._now, "events": self._record()}
+        """Simulated seconds so far, probes since the last round, and the record."""
+        return {"seconds": self._now, "probes": self._probes, "events": self._record()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from there."""
-        self._now = state["seconds"]
+        self._now, self._probes = state["seconds"], state["probes"]
         self.events = [Event(*row) for row in state["events"]]
 
 
 def _step_times(step: StepTime, rng: np.random.Generator, m: int, steps: int) -> np.ndarray:
     """Seconds of every local step of a round, shape (m, steps)."""
+    if not steps:
+        return np.zeros((m, 0))
     if isinstance(step, PersistentStragglers):
         if len(step.slowdowns) != m:
             raise ValueError(f"slowdowns must have one factor for each of the m = {m} ranks; got {len(step.slowdowns)}")

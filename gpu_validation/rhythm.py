@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bounds.schedules import Fixed, Observation, Schedule
+from bounds.schedules import Fixed, Measured, Observation, Schedule
 
 
 class Rhythm:
@@ -45,6 +45,11 @@ class Rhythm:
         """What one rank contributes to the decision: its mean loss since the last one (nan if none), clock, rate."""
         return [sum(losses) / len(losses) if losses else math.nan, time_s, eta]
 
+    def decide_by(self, *, time_s: float, eta: float, measured: Measured) -> None:
+        """Choose tau by what has been measured, by rank 0's clock and learning rate."""
+        seen = Observation(time_s, self.total_steps, eta, steps_left=self._left(), measured=measured)
+        self.rule, self.tau = self.schedule(self.rule, seen)
+
     def decide(self, rows: Sequence[Sequence[float]], members: Sequence[int]) -> None:
         """Choose tau by the members' mean loss, and by rank 0's clock and learning rate.
 
@@ -53,11 +58,13 @@ class Rhythm:
         member gave one.
         """
         _, time_s, eta = rows[0]
-        left = None if self.steps is None else max(0, self.steps - self.total_steps)
-        common: dict[str, Any] = {"time_s": time_s, "step": self.total_steps, "eta": eta, "steps_left": left}
+        common: dict[str, Any] = {"time_s": time_s, "step": self.total_steps, "eta": eta, "steps_left": self._left()}
         losses = [rows[rank][0] for rank in members]
         seen = Observation(**common) if any(map(math.isnan, losses)) else Observation.shared(losses, **common)
         self.rule, self.tau = self.schedule(self.rule, seen)
+
+    def _left(self) -> int | None:
+        return None if self.steps is None else max(0, self.steps - self.total_steps)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that a resumed run needs, in plain values."""

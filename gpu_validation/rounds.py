@@ -12,11 +12,13 @@ import torch.distributed as dist
 
 from operators import Identity, Message
 
-from . import in_step
+from . import in_step, notes
 from .clock import Clock
 from .deltas import Receiver, Round, Sender
 from .mixing import Full, Mixing, Transport
+from .probe import Closure
 from .rhythm import Rhythm
+from .sensing import NUMBERS, Sensing
 from .settings import Settings
 from .tensors import flat, floating_state, load
 from .worker import Worker
@@ -47,7 +49,7 @@ class Rounds:
 
     def __init__(self, workers: Sequence[Worker], transport: Joining, settings: Settings, clock: Clock) -> None:
         self.workers, self.transport, self.settings, self.clock = workers, transport, settings, clock
-        self.rhythm, self.mixing = Rhythm(settings.schedule, settings.steps), settings.mode
+        self.rhythm, self.mixing = Rhythm(settings.rule, settings.steps), settings.mode
         self.mixing.check(transport.size)
         numbers = transport.agree([settings.fingerprint(worker.model) for worker in workers])
         for rank, number in enumerate(numbers):
@@ -56,6 +58,8 @@ class Rounds:
                     f"ranks 0 and {rank} differ in the model's shapes or in a setting of the averaging: "
                     "give all ranks the same ones"
                 )
+        self.sensing = Sensing(workers, self.rhythm) if settings.measures else None
+        self._rows: list[list[float]] = []
         transport.broadcast([[*w.parameters, *w.model.buffers()] for w in workers])
         anchor = workers[0].vector().to(workers[0].anchor)
         for rank, worker in zip(transport.ranks, workers, strict=True):
@@ -72,31 +76,50 @@ class Rounds:
         alone = self.whole and exact and self.mixing.common and not settings.block_momentum
         for worker in workers:
             worker.keeps_anchor = not alone
+            if self.sensing is not None:
+                worker.make_room(notes.values(NUMBERS, size=transport.size))
 
     # -- stepping ----------------------------------------------------------------------------------------
-    def count(self, losses: Sequence[torch.Tensor | float | None]) -> list[Round] | None:
+    def count(
+        self, losses: Sequence[torch.Tensor | float | None], closures: Sequence[Closure | None] | None = None
+    ) -> list[Round] | None:
         """Count one local step of every worker; end the round after every tau-th."""
-        if self.rhythm.adapts:
+        if self.sensing is not None:
+            idle = [rank not in self.participants for rank in self.transport.ranks]
+            self.sensing.hear(losses, closures, idle)
+            if not self.rhythm.tau:
+                self._decide(self.participants)
+        elif self.rhythm.adapts:
             for worker, loss in zip(self.workers, losses, strict=True):
                 if loss is not None:
                     worker.hear(loss)
             if not self.rhythm.tau:
                 self._decide(self.participants)
-        return self.end_round() if self.rhythm.count() else None
+        if self.rhythm.count():
+            return self.end_round()
+        if self.sensing is not None:
+            self.sensing.counted()
+        return None
 
     def end_round(self) -> list[Round]:
         """Average now, and start the next round; one account for each worker hosted here."""
         turn, steps = self.rhythm.rounds, self.rhythm.local_steps
         members = self.mixing.members(turn, self.transport.size)
+        if self.sensing is not None:
+            self.sensing.arrive(self.clock)
         with self._explaining():
             bits, errors = self._average_models(turn) if self.whole else self._average_deltas(turn, members)
             self._average_rest(turn)
             self.clock.pass_round(steps, bits, members)
             self.rhythm.end_round()
-            if self.rhythm.adapts:
+            if self.sensing is not None:
+                self._decide_by_rows()
+            elif self.rhythm.adapts:
                 self._decide(members)
         for worker in self.workers:
             worker.losses = []
+        if self.sensing is not None:
+            self.sensing.leave(self.clock, self.transport.ranks, members)
         return [Round(turn, steps, bits, error2, norm2) for error2, norm2 in errors]
 
     @property
@@ -116,15 +139,17 @@ class Rounds:
     # -- one averaging -----------------------------------------------------------------------------------
     def _average_models(self, turn: int) -> tuple[tuple[int, ...], list[tuple[float, float]]]:
         """Whole models, in the parameters' dtype, with the count of steps behind them: one collective."""
-        d, place = self.receiver.d, in_step.encode(self.rhythm.total_steps)
-        places = [place.to(w.parameters[0]) for w in self.workers]
+        d, places, members = self.receiver.d, self._places(), self.mixing.members(turn, self.transport.size)
         if self.mixing.common:
             owns = [w.outgoing(place) for w, place in zip(self.workers, places, strict=True)]
         else:  # the models are needed once more
             owns = [flat([*w.parameters, place]) for w, place in zip(self.workers, places, strict=True)]
         blended = self.mixing.blend(self.transport, owns, turn)
         for arrived in blended:
-            in_step.require(arrived[d:], self.rhythm.total_steps)
+            in_step.require(arrived[d : d + in_step.VALUES], self.rhythm.total_steps)
+        if self.sensing is not None:
+            noted = blended[0][d + in_step.VALUES :]
+            self._rows = notes.collect(noted, members=members, size=self.transport.size)
         if self.mixing.common:
             first, mean = self.workers[0], blended[0][:d]
             self._begin(
@@ -137,17 +162,24 @@ class Rounds:
                 )
                 worker.begin(worker.unrounded(mixed))
         size = 8 * owns[0].element_size() * d
-        members = self.mixing.members(turn, self.transport.size)
         bits = tuple(size if rank in members else 0 for rank in range(self.transport.size))
         return bits, [(0.0, float("nan"))] * len(self.workers)
+
+    def _places(self) -> list[torch.Tensor]:
+        """What goes behind each worker's model: the count of its steps, and what it has measured."""
+        place = in_step.encode(self.rhythm.total_steps)
+        tails = [place] * len(self.workers)
+        if self.sensing is not None:
+            rows = zip(self.transport.ranks, self.sensing.rows(self.clock), strict=True)
+            tails = [torch.cat([place, notes.spread(row, rank=r, size=self.transport.size)]) for r, row in rows]
+        return [tail.to(worker.parameters[0]) for worker, tail in zip(self.workers, tails, strict=True)]
 
     def _average_deltas(self, turn: int, members: Sequence[int]) -> tuple[tuple[int, ...], list[tuple[float, float]]]:
         """Compressed movements of the members, decoded and folded alike by all ranks."""
         here = list(zip(self.transport.ranks, self.workers, strict=True))
         deltas = {rank: worker.delta() for rank, worker in here if rank in members}
-        messages = self.transport.gather(
-            [worker.sender.encode(deltas[rank], turn) if rank in members else None for rank, worker in here],
-            position=self.rhythm.total_steps,
+        messages = self._gathered(
+            [worker.sender.encode(deltas[rank], turn) if rank in members else None for rank, worker in here], members
         )
         mean, decoded = self.receiver.mean(messages, members, turn, keep=self.transport.ranks)
         anchor = self.workers[0].anchor
@@ -155,6 +187,21 @@ class Rounds:
         self._begin(self._with_momentum(movement) if self.settings.block_momentum else anchor + movement)
         bits = tuple(messages[rank].bits if rank in members else 0 for rank in range(self.transport.size))
         return bits, [_error(decoded[rank], deltas[rank]) if rank in members else (0.0, 0.0) for rank, _ in here]
+
+    def _gathered(self, own: Sequence[Message | None], members: Sequence[int]) -> dict[int, Message]:
+        """All ranks' messages; what the members have measured travels before theirs."""
+        if self.sensing is None:
+            return self.transport.gather(own, position=self.rhythm.total_steps)
+        rows = self.sensing.rows(self.clock)
+        noted = [
+            None if message is None else notes.attach(row, message) for row, message in zip(rows, own, strict=True)
+        ]
+        messages = self.transport.gather(noted, position=self.rhythm.total_steps)
+        self._rows = []
+        for rank in members:
+            row, messages[rank] = notes.detach(messages[rank], numbers=NUMBERS)
+            self._rows.append(row)
+        return messages
 
     def _begin(self, anchor: torch.Tensor) -> None:
         for worker in self.workers:
@@ -185,6 +232,11 @@ class Rounds:
             for own, arrived in zip(tensors, blended, strict=True):
                 load(arrived, own)
 
+    def _decide_by_rows(self) -> None:
+        """All ranks hold the rows that came with the averaging, and choose the same tau."""
+        time_s, eta = self._rows[0][:2]
+        self.rhythm.decide_by(time_s=time_s, eta=eta, measured=Sensing.shared(self._rows))
+
     def _decide(self, members: Sequence[int]) -> None:
         """All ranks give their losses, clock and learning rate, and choose the same tau."""
         now = self.clock.seconds()
@@ -213,6 +265,7 @@ class Rounds:
             "receivers": list(self.receiver.states),
             "rhythm": self.rhythm.state_dict(),
             "clock": self.clock.state_dict(),
+            "sensing": None if self.sensing is None else self.sensing.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -226,6 +279,8 @@ class Rounds:
         self.receiver.states = list(state["receivers"])
         self.rhythm.load_state_dict(state["rhythm"])
         self.clock.load_state_dict(state["clock"])
+        if self.sensing is not None:
+            self.sensing.load_state_dict(state["sensing"])
 
 
 def _error(decoded: np.ndarray, delta: np.ndarray) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import torch
 
-from bounds.schedules import Fixed, Schedule
+from bounds.schedules import Fixed, GradientRetention, Schedule
 from operators import Feedback, Key, Operator
 
 from .mixing import Full, Mixing
@@ -24,7 +24,7 @@ class Settings:
     Raises ValueError for values out of range and for settings that exclude each other.
     """
 
-    schedule: int | Schedule
+    schedule: int | Schedule | Literal["auto"]
     operator: Operator | Feedback | None
     mixing: Mixing | Literal["full"]
     key: Key
@@ -33,8 +33,7 @@ class Settings:
     steps: int | None
 
     def __post_init__(self) -> None:
-        if isinstance(self.schedule, int):
-            Fixed(self.schedule)
+        self.rule  # noqa: B018  raises for what is none
         if not isinstance(self.mixing, Mixing) and self.mixing != "full":
             raise ValueError(f'mixing must be "full" or a mode of gpu_validation.mixing; got {self.mixing!r}')
         if self.optimizer_state not in ("keep", "average", "reset"):
@@ -46,6 +45,27 @@ class Settings:
                 "an operator and block_momentum need rounds that start at one point on all ranks; "
                 f"{type(self.mode).__name__} keeps them apart: use full or sampled averaging, or leave both out"
             )
+        if self.measures and not self.mode.common:
+            raise ValueError(
+                f"{type(self.rule).__name__} looks at the averaged model, and {type(self.mode).__name__} has none: use "
+                "full or sampled averaging, or another schedule"
+            )
+
+    @property
+    def rule(self) -> Schedule:
+        """The rule for tau that ``schedule`` names, is, or is short for."""
+        if isinstance(self.schedule, int):
+            return Fixed(self.schedule)
+        if isinstance(self.schedule, str):
+            if self.schedule != "auto":
+                raise ValueError(f'schedule must be a number, a rule or "auto"; got {self.schedule!r}')
+            return GradientRetention()
+        return self.schedule
+
+    @property
+    def measures(self) -> bool:
+        """Whether the rule for tau wants measurements."""
+        return isinstance(self.rule, Schedule) and self.rule.measures
 
     @property
     def mode(self) -> Mixing:
@@ -59,7 +79,7 @@ class Settings:
 
     def check_optimizer(self, optimizer: torch.optim.Optimizer | None) -> None:
         """Raise ValueError if there is no optimizer and one is needed."""
-        adapts = isinstance(self.schedule, Schedule) and not isinstance(self.schedule, Fixed)
+        adapts = not isinstance(self.rule, Fixed)
         if optimizer is None and (adapts or self.optimizer_state != "keep" or self.block_momentum):
             raise ValueError("an adaptive schedule, optimizer_state and block_momentum need the optimizer: pass it")
 

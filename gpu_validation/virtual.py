@@ -22,6 +22,7 @@ from operators import Feedback, Key, Message, Operator
 from .clock import Clock, WallClock
 from .deltas import Round
 from .mixing import Mixing
+from .probe import Closure
 from .rounds import Rounds
 from .settings import OptimizerState, Settings
 from .tensors import fold
@@ -80,7 +81,7 @@ class VirtualWorkers(Rounds):
         models: Sequence[torch.nn.Module],
         optimizers: Sequence[torch.optim.Optimizer] | None = None,
         *,
-        schedule: int | Schedule = 1,
+        schedule: int | Schedule | Literal["auto"] = 1,
         operator: Operator | Feedback | None = None,
         mixing: Mixing | Literal["full"] = "full",
         key: Key = Key(0),  # noqa: B008  frozen
@@ -98,13 +99,17 @@ class VirtualWorkers(Rounds):
         workers = [Worker(model, optimizer) for model, optimizer in zip(models, owners, strict=True)]
         super().__init__(workers, Meeting(len(models)), settings, clock or WallClock())
 
-    def step(self, losses: Sequence[torch.Tensor | float | None] | None = None) -> list[Round] | None:
+    def step(
+        self,
+        losses: Sequence[torch.Tensor | float | None] | None = None,
+        closures: Sequence[Closure | None] | None = None,
+    ) -> list[Round] | None:
         """Count one local step of every worker; average after every tau-th.
 
-        losses : of this step, one for each worker; needed by schedules that look at them.
+        losses, closures : of this step, one for each worker; needed by schedules that look at them.
         Returns every worker's account of the round, or None.
         """
-        return self.count(losses if losses is not None else [None] * len(self.workers))
+        return self.count(losses if losses is not None else [None] * len(self.workers), closures)
 
     def average(self) -> list[Round]:
         """End the round now, however many steps it has had."""

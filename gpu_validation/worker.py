@@ -48,9 +48,13 @@ class Worker:
         """All parameters as they are now, as one new vector in the parameters' dtype."""
         return flat(self.parameters)
 
-    def outgoing(self, place: torch.Tensor) -> torch.Tensor:
-        """The same, and ``place`` behind it, in memory that is used again and may be the parameters' own."""
-        return self._joined.vector(place)
+    def make_room(self, values: int) -> None:
+        """For so many more values behind the parameters; before the first averaging."""
+        self._joined = Joined(self.parameters, in_step.VALUES + values)
+
+    def outgoing(self, *behind: torch.Tensor) -> torch.Tensor:
+        """The same, and further values behind it, in memory that is used again and may be the parameters' own."""
+        return self._joined.vector(*behind)
 
     def delta(self) -> np.ndarray:
         """What the local steps of this round did, as float32, shape (d,).
