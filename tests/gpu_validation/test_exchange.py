@@ -66,9 +66,9 @@ def everything(place):
     record("numbers", exchange.numbers([[place.rank, 0.1]]))
     for dtype in (torch.float64, torch.float32, torch.bfloat16):
         for n in SIZES:
-            own = vector(place.rank, n, dtype)
-            record(("whole", n, dtype), exchange.means([own], range(4))[0])
-            record(("shards", n, dtype), exchange._mean_of_shards(own, range(4)))
+            own = vector(place.rank, n, dtype)  # whose memory may be used
+            record(("whole", n, dtype), exchange.means([own.clone()], range(4))[0])
+            record(("shards", n, dtype), exchange._mean_of_shards(own.clone(), range(4)))
             record(("members", n, dtype), exchange.means([own], [1, 3])[0])
     heard = exchange.receive([vector(place.rank, 5, torch.float32)], lambda rank: [0, 3][: rank % 3])
     record("receive", heard[0])
