@@ -89,8 +89,8 @@ class PeriodicAveraging(Rounds):
 
         loss : of this step, on this rank; needed by schedules that look at it.
         closure : computes the gradient of this step again, from zero_grad to backward, clipping and accumulation
-        included, and returns the loss; needed by "auto", which calls it after one step in 50 at most, and leaves
-        gradients, buffers and torch's generators as they were.
+        included, and returns the loss; needed by "auto", which calls it once in the time of 50 steps at most, and
+        leaves gradients, buffers and torch's generators as they were.
         Raises UnevenSteps if another rank has made fewer or more steps, RuntimeError if one has gone, ValueError
         without a closure that is needed.
         """

@@ -28,8 +28,8 @@ class Riding(Exchange):
     _arrived: list[float] | None = None
 
     def observe(self, averaging: Rounds) -> None:
-        """Whose loss, clock and learning rate ride along; nothing does if its rule does not adapt."""
-        self._observed = averaging if averaging.rhythm.adapts else None
+        """Whose loss, clock and learning rate ride along; nothing does if its rule does not adapt, or measures."""
+        self._observed = averaging if averaging.rhythm.adapts and averaging.sensing is None else None
 
     def means(self, owns: Sequence[torch.Tensor], members: Sequence[int]) -> list[torch.Tensor]:
         """As before, with this rank's numbers behind its vector."""
