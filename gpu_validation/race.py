@@ -16,8 +16,9 @@ import mmap
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -44,6 +45,12 @@ from .workloads import Workload
 GRADIENT, MESSAGE, STEPS, DELAYS, FENCED = 0, 1, 3, 4, 5  # folds of a race's key
 SPARE_STEPS = 1000  # drawn beyond twice the expected number
 
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "sgd": torch.optim.SGD,
+    "momentum": partial(torch.optim.SGD, momentum=0.9),
+    "adam": torch.optim.Adam,
+}
+
 Record = dict[str, Any]
 
 
@@ -55,20 +62,22 @@ class Race:
     budget_s, steps : the race ends with the first round that ends after either; give one at least.
     operator : compresses the movement of a round; None sends whole models.
     decay : (k, factor) pairs: from local step k on, the learning rate is the workload's times factor.
+    optimizer : "sgd", "momentum" (0.9) or "adam".
     delay : law of a sleep after every averaging, the same on all ranks; adds to what the network takes.
     points : how often, at most, loss and accuracy are taken, evenly in time.  trace : also record |grad F|^2 at the
     mean of the workers' models before every step.  fenced : averagings timed by themselves before the start.
-    Raises ValueError without an end, or for decays out of order.
+    Raises ValueError without an end, for decays out of order, or another optimizer.
     """
 
     workload: Workload
-    schedule: int | Schedule
+    schedule: int | Schedule | Literal["auto"]
     step: StepTime
     seed: int
     budget_s: float | None = None
     steps: int | None = None
     operator: Operator | Feedback | None = None
     decay: tuple[tuple[int, float], ...] = ()
+    optimizer: str = "sgd"
     delay: Law | None = None
     points: int = 60
     trace: bool = False
@@ -77,6 +86,8 @@ class Race:
     def __post_init__(self) -> None:
         if self.budget_s is None and self.steps is None:
             raise ValueError("a race needs an end: give budget_s or steps")
+        if self.optimizer not in OPTIMIZERS:
+            raise ValueError(f"optimizer must be one of {', '.join(OPTIMIZERS)}; got {self.optimizer!r}")
         starts = [k for k, _ in self.decay]
         if starts != sorted(set(starts)) or any(factor <= 0 for _, factor in self.decay):
             raise ValueError(f"decay must be (step, factor > 0) pairs with increasing steps; got {self.decay}")
@@ -98,8 +109,9 @@ def run_races(
 
     shape : of the network; None takes the machine's loopback.  silence_s : longer than any race.
     A record holds ``seconds``, ``step``, ``losses``, ``accuracies``, ``bits`` (of all ranks' messages so far), ``taus``
-    (of the round that ended) at each point, the start included; ``rounds``, [tau, number of rounds] in order; ``steps_done`` and ``took_s`` until the
-    last averaging; ``fenced_s``, the averagings timed by themselves; ``gradient2``, if traced, a value a step.
+    (of the round that ended) at each point, the start included; ``rounds``, [tau, number of rounds] in order;
+    ``steps_done`` and ``took_s`` until the last averaging; ``rule``, what the schedule knows at the end, and its
+    ``probes``; ``fenced_s``, the averagings timed by themselves; ``gradient2``, if traced, a value a step.
     Raises RunFailed if a rank dies or hangs, ValueError for a workload made for another number of workers.
     """
     for race in races:
@@ -147,6 +159,8 @@ class _Kept:
     models: list[torch.Tensor]
     rounds: list[Round]
     trace: list[torch.Tensor]
+    rule: Record = field(default_factory=dict)
+    probes: int = 0
 
 
 def _run(place: Place, race: Race, finish: _Finish) -> Record:
@@ -173,6 +187,8 @@ def _run(place: Place, race: Race, finish: _Finish) -> Record:
         "mean_step_s": mean_step_s,
         "overruns": round(overruns * place.size),
         "gradient2": _gradients(place, race, kept.trace),
+        "rule": kept.rule,
+        "probes": kept.probes,
         "method": place.port.method,
         "scheduling": place.scheduling,
     }
@@ -185,10 +201,10 @@ def _durations(race: Race, key: Key, rank: int) -> list[float]:
 
 
 def _start(
-    place: Place, race: Race, schedule: int | Schedule, key: Key
+    place: Place, race: Race, schedule: int | Schedule | Literal["auto"], key: Key
 ) -> tuple[PeriodicAveraging, torch.nn.Module, torch.optim.Optimizer]:
     model = race.workload.model().to(place.device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=race.workload.eta)
+    optimizer = OPTIMIZERS[race.optimizer](model.parameters(), lr=race.workload.eta)
     exchange = Riding()
     averaging = PeriodicAveraging(
         model,
@@ -229,10 +245,15 @@ def _fenced(place: Place, race: Race, key: Key) -> list[float]:
     return torch.stack(everyone).mean(dim=0).tolist()
 
 
-def _local_step(race: Race, model: torch.nn.Module, optimizer: torch.optim.Optimizer, key: Key) -> torch.Tensor:
+def _gradient(race: Race, model: torch.nn.Module, optimizer: torch.optim.Optimizer, key: Key) -> torch.Tensor:
     optimizer.zero_grad()
     loss = race.workload.loss(model, key=key)
     loss.backward()
+    return loss
+
+
+def _local_step(race: Race, model: torch.nn.Module, optimizer: torch.optim.Optimizer, key: Key) -> torch.Tensor:
+    loss = _gradient(race, model, optimizer, key)
     optimizer.step()
     return loss
 
@@ -243,18 +264,28 @@ def _timed(place: Place, race: Race, key: Key, padding: PaddedSteps, finish: _Fi
     kept = _Kept([0.0], [flat(watched)], [], [])
     fence()
     clock = averaging.clock = WallClock()
+    probing = PaddedSteps(race.step.mean_s)
     while True:
         k = averaging.total_steps
+        step_key = Key(race.seed, step=k, rank=place.rank).fold(GRADIENT)
+
+        def again(step_key: Key = step_key) -> torch.Tensor:
+            """The gradient of this step once more, which takes as long as a step on average."""
+            probing.begin()
+            loss = _gradient(race, model, optimizer, step_key)
+            probing.end()
+            return loss
+
         optimizer.param_groups[0]["lr"] = race.eta(k)
         if race.trace:
             kept.trace.append(flat(averaging.parameters))
         padding.begin()
-        loss = _local_step(race, model, optimizer, Key(race.seed, step=k, rank=place.rank).fold(GRADIENT))
+        loss = _local_step(race, model, optimizer, step_key)
         padding.end()
         turn = averaging.rhythm.rounds
         if place.rank == 0 and _over(race, clock.seconds(), k + 1):
             finish.after(turn)
-        account = averaging.step(loss)
+        account = averaging.step(loss, again)
         if account is None:
             continue
         pause()
@@ -262,6 +293,7 @@ def _timed(place: Place, race: Race, key: Key, padding: PaddedSteps, finish: _Fi
         kept.models.append(flat(watched))
         kept.rounds.append(account)
         if finish.reached(turn):
+            kept.rule, kept.probes = averaging.schedule_state.to_dict(), len(probing.durations)
             return kept
 
 

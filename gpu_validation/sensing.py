@@ -49,7 +49,8 @@ class Sensing:
         for closure, rests in zip(given, idle, strict=True):
             if closure is None and not rests:
                 raise ValueError(NEEDED)
-        self._last = list(zip(losses, given, strict=True))
+        kept = [loss.detach() if isinstance(loss, torch.Tensor) else loss for loss in losses]
+        self._last = list(zip(kept, given, strict=True))
 
     def counted(self) -> None:
         """A local step was counted, and the round goes on."""

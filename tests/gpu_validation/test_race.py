@@ -27,6 +27,7 @@ def records():
         Race(SmallNetwork(), AdaComm(6, 0.02, gamma=0.5), ShiftedExponential(5e-4, 5e-4), 3, budget_s=0.2),
         Race(LogisticRegression(), 3, Constant(0.0), 3, steps=6, trace=True, operator=TopK(k=5)),
         Race(Quadratic(), 5, Constant(1e-3), 3, steps=10, delay=Constant(0.02), decay=((3, 0.5), (7, 0.25))),
+        Race(SmallNetwork(eta=0.01), "auto", Constant(2e-3), 3, steps=150, optimizer="adam"),
     ]
     return run_races(races, m=M, shape=None, scheduling="normal")
 
@@ -94,6 +95,16 @@ def test_a_delay_is_slept_after_every_averaging(records):
     assert record["took_s"] >= 10 * 1e-3 + 2 * 0.02
 
 
+def test_a_rule_that_measures_is_given_padded_probes(records):
+    record = records[5]
+
+    rule, probes = record["rule"], record["probes"]
+    assert rule["step"] == record["steps_done"] == 150
+    assert all(seconds >= 2e-3 for seconds in rule["steps_s"])  # per step, without the probes
+    assert probes <= 1 + 0.02 * record["took_s"] / 2e-3
+    assert (probes > 0) == (max(record["taus"]) > 1)
+
+
 def test_learning_rate_falls_at_the_given_steps():
     race = Race(Quadratic(eta=0.4), 1, Constant(0.0), 0, steps=1, decay=((3, 0.5), (7, 0.25)))
 
@@ -111,3 +122,8 @@ def test_a_race_without_an_end_or_with_a_senseless_decay_is_refused(fields):
 def test_all_numbers_are_finite(records):
     for record in records:
         assert all(map(math.isfinite, record["losses"]))
+
+
+def test_an_unknown_optimizer_is_refused():
+    with pytest.raises(ValueError, match="optimizer must be one of sgd, momentum, adam; got 'lion'"):
+        Race(Quadratic(), 1, Constant(1e-3), 0, steps=1, optimizer="lion")
