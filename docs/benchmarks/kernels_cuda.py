@@ -31,10 +31,26 @@ import torch
 
 from operators import Key, Message, Operator, all_operators, parse
 from operators.catalogue import specification
-from operators.kernels import codewords, elias, fields, hadamard, levels, norms, philox, rice, selection, signs, trits
+from operators.kernels import (
+    codewords,
+    elias,
+    fields,
+    hadamard,
+    levels,
+    norms,
+    philox,
+    rice,
+    selection,
+    signs,
+    tcdq,
+    trits,
+)
 from operators.kernels.backend import use
 from operators.kernels.philox import Stream
 from operators.random import bits32
+from operators.tcdq.dither import seeds
+from operators.tcdq.plan import Plan
+from operators.tcdq.segments import SEGMENT
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 SIZES = (1, 63, 64, 65, 4097) if INTERPRETED else (1, 63, 64, 65, 4097, 10**5 + 3, 10**7 + 1)
@@ -46,6 +62,9 @@ TIMED = (
     "qsgd:127,norm=max,bucket=128,code=fixed",
     "block_integer:8",
     "topk:0.01",
+    "tcdq:1.0",
+    "tcdq:0.0667",
+    "tcdq:1.0,states=64",
 )
 Call = Callable[..., Any]
 
@@ -100,6 +119,30 @@ def calls(x: torch.Tensor) -> Iterator[tuple[str, Call, tuple[Any, ...]]]:
     yield "hadamard.unrotate", hadamard.unrotate, (x * 2.0**-40, words_for(d), 2)
 
 
+def calls_of_tcdq(x: torch.Tensor) -> Iterator[tuple[str, Call, tuple[Any, ...]]]:
+    """Both directions of TCDQ's codec in the long format, and its subsets; in the interpreter, of short segments."""
+    d, key = x.numel(), Key(9)
+    segment = 64 if INTERPRETED else SEGMENT
+    for states, omega in ((1, 0.01), (4, 1.0), (8, 1.0), (8, 0.0667), (8, 1e-5), (64, 0.1)):
+        plan, words = Plan(d, omega, states, segment), seeds(key)
+        payload = tcdq.encode(x, plan, words)
+        yield f"tcdq.encode {states} states, omega {omega}", tcdq.encode, (x, plan, words)
+        yield f"tcdq.decode {states} states, omega {omega}", tcdq.decode, (payload, 8 * payload.numel(), plan, words)
+    k = (d + 1) // 2
+    yield "tcdq.gather", tcdq.gather, (x, k, key)
+    yield "tcdq.scatter", tcdq.scatter, (x[:k], d, key, 2.0)
+
+
+def tcdq_vectors() -> Iterator[tuple[str, torch.Tensor]]:
+    """Segment ends, a segment of zeros, contexts and escapes."""
+    segment = 64 if INTERPRETED else SEGMENT
+    for d in (segment, 2 * segment - 1, 2 * segment + 43) + (() if INTERPRETED else (10**7 + 1,)):
+        yield "gauss", vector(d, "gauss")
+        yield "special", vector(d, "special")
+        yield "waves", vector(d, "gauss") * (4 * torch.sin(torch.arange(d) / 150)).exp()
+        yield "zeros first", vector(d, "gauss") * (torch.arange(d) >= segment)
+
+
 def moved(value: Any, device: str) -> Any:
     """Tensors, also within tuples, on the device."""
     if isinstance(value, tuple):
@@ -130,6 +173,16 @@ def equal_primitives(device: str) -> Iterator[dict[str, Any]]:
                         theirs = primitive(*moved(arguments, device))
                     equal = same(ours, moved(theirs, "cpu"))
                     yield {"equality": name, "back_end": backend, "d": d, "vector": kind, "equal": equal}
+
+
+def equal_tcdq(device: str) -> Iterator[dict[str, Any]]:
+    """Triton's codec against the CPU's; the plain one is too slow for long vectors."""
+    for kind, x in tcdq_vectors():
+        for name, primitive, arguments in calls_of_tcdq(x):
+            with use("cuda"):
+                theirs = primitive(*moved(arguments, device))
+            equal = same(primitive(*arguments), moved(theirs, "cpu"))
+            yield {"equality": name, "back_end": "cuda", "d": x.numel(), "vector": kind, "equal": equal}
 
 
 def equal_operators(device: str) -> Iterator[dict[str, Any]]:
@@ -176,7 +229,7 @@ def timings(d: int) -> Iterator[dict[str, Any]]:
     target = torch.empty_like(x)
     copy = 2 * needed(x) / seconds(lambda: target.copy_(x))
     yield {"timing": "copy", "d": d, "GB_per_s": round(copy / 1e9, 1), "share_of_copy": 1.0}
-    for name, primitive, arguments in calls(x):
+    for name, primitive, arguments in (*calls(x), *calls_of_tcdq(x)):
         spent, traffic = seconds(lambda: primitive(*arguments)), needed(arguments) + needed(primitive(*arguments))  # noqa: B023
         yield record(name, d, spent, traffic, copy)
     for text in TIMED:
@@ -228,6 +281,9 @@ def main() -> None:
     with arguments.out.open("w") as out:
         out.write(json.dumps(environment()) + "\n")
         for line in equal_primitives(device):
+            failed += not line["equal"]
+            out.write(json.dumps(line) + "\n")
+        for line in equal_tcdq(device):
             failed += not line["equal"]
             out.write(json.dumps(line) + "\n")
         for line in equal_operators(device):

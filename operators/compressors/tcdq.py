@@ -12,14 +12,15 @@ import torch
 
 from bounds.claims import Contractive, Unbiased
 
+from ..kernels import tcdq
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Operator, Size, canonical
+from ..operator import DeviceOperator, Size, canonical
 from ..random import normal
-from ..tcdq import codec, size
+from ..tcdq import size
 from ..tcdq.dither import MOST, seeds
 from ..tcdq.plan import Plan, plan_of
-from ..tcdq.subset import gather, scatter, sizes
+from ..tcdq.subset import sizes
 from ..tcdq.trellis import CODES
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -36,7 +37,7 @@ SPARSE = 0.5  # bits below which several messages are averaged, so that the mean
 
 
 @dataclass(frozen=True)
-class TCDQ(Operator):
+class TCDQ(DeviceOperator):
     """Quantise x/step + u to the nearest sequence of a trellis code, entropy-code it given u, subtract u again.
 
     omega : 2^-20 .. 2^20.  E|C(x) - x|^2 = omega |x|^2 for every x.
@@ -45,7 +46,7 @@ class TCDQ(Operator):
     form : "unbiased", or "contractive": the same divided by 1 + omega.
     knee : 2^-20 .. 2^20, the largest distortion of what is sent: a larger omega sends a part of the coordinates.  None
         stands for what costs a Gaussian vector least; peaky ones gain from less (``for_bits`` looks for it).
-    x : float tensor, shape (d,), d <= 2^31.
+    x : float tensor, shape (d,), d <= 2^31, on any device; from d = 2^17 on a GPU works on it in place.
 
     The step is |x| sqrt(omega / (d c)), c the code's mean squared error, and u is uniform on a cell of the
     sublattice (4 Z)^d, shared by both ends.  Three facts, for every x (Q is the quantiser, y = x/step + u and
@@ -152,26 +153,26 @@ class TCDQ(Operator):
         """What a decoded coordinate is multiplied by."""
         return d / plan.d / (1 + self.omega if self.form == "contractive" else 1)
 
-    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        plan = self._plan(x.size)
-        part = x if plan.d == x.size else gather(x, plan.d, key)
-        payload = codec.encode(part, plan, seeds(key))
-        norm = float(payload[:4].view(">f4")[0])
-        farthest = (1 + 2 * plan.ratio) * norm * self._factor(plan, x.size)  # no error exceeds two steps
+    def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
+        d = x.numel()
+        plan = self._plan(d)
+        payload = tcdq.encode(x if plan.d == d else tcdq.gather(x, plan.d, key), plan, seeds(key))
+        norm = float(payload[:4].cpu().numpy().view(">f4")[0])
+        farthest = (1 + 2 * plan.ratio) * norm * self._factor(plan, d)  # no error exceeds two steps
         if farthest > LARGEST:
             raise ValueError(f"a coordinate could become {farthest:.3g}, beyond binary32: rescale x")
-        return payload, 8 * payload.size
+        return payload, 8 * payload.numel()
 
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+    def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         plan = self._plan(d)
         assert key is not None  # Operator.decode demands it for shared randomness
-        part = codec.decode(payload, bits, plan, seeds(key))
+        part = tcdq.decode(payload, bits, plan, seeds(key))
         factor = self._factor(plan, d)
         if plan.d < d:
-            part = scatter(part, d, key, factor)
+            part = tcdq.scatter(part, d, key, factor)
         elif factor != 1:
-            part *= np.float32(factor)
-        if factor > 1 and not np.isfinite(part).all():
+            part *= float(np.float32(factor))
+        if factor > 1 and not bool(torch.isfinite(part).all()):
             raise CorruptMessage("a decoded coordinate exceeds binary32")
         return part
 

@@ -11,8 +11,10 @@ import math
 import struct
 from collections.abc import Callable
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
+import torch
 
 from ..message import CorruptMessage
 from ..scale import TINY, energy, largest, nearest
@@ -26,7 +28,8 @@ from .segments import COUNT_BYTES, seeds_from
 from .size import limit
 from .symbols import symbols
 from .tables import Tables, build, lookup
-from .trellis import lanes
+
+Payload = TypeVar("Payload", np.ndarray, torch.Tensor)
 
 
 def quantised(x: np.ndarray, plan: Plan, seeds: tuple) -> tuple[float, np.ndarray]:
@@ -38,7 +41,7 @@ def quantised(x: np.ndarray, plan: Plan, seeds: tuple) -> tuple[float, np.ndarra
     packed = np.empty(plan.d, np.int32)
     for own in plan.segments:
         words = seeds_from(own.start, seeds)
-        packed[own] = symbols(x[own], 1 / scale, 1 / step, plan.code.before, lanes(plan.d), words)
+        packed[own] = symbols(x[own], 1 / scale, 1 / step, plan.code.before, plan.lanes, words)
     return norm, packed
 
 
@@ -48,10 +51,14 @@ def encode(x: np.ndarray, plan: Plan, seeds: tuple, *, mixtures: int = CLASSES) 
     head = struct.pack(">f", norm)
     if not norm:
         return np.frombuffer(bytearray(head), np.uint8)
-    choice = choose(packed, plan, mixtures)
-    payload = _payload(head, packed, plan, choice)
-    if choice.model.mixtures and 8 * payload.size > limit(plan, choice.least_squares):
-        payload = _payload(head, packed, plan, choice.gaussian(plan))  # keeps the declared limits for every vector
+    return within_limits(lambda choice: _payload(head, packed, plan, choice), choose(packed, plan, mixtures), plan)
+
+
+def within_limits(payload_of: Callable[[Choice], Payload], choice: Choice, plan: Plan) -> Payload:
+    """The payload under a model, or under the Gaussian where that keeps the declared limits and the other does not."""
+    payload = payload_of(choice)
+    if choice.model.mixtures and 8 * len(payload) > limit(plan, choice.least_squares):
+        return payload_of(choice.gaussian(plan))
     return payload
 
 
@@ -94,19 +101,11 @@ def _words(packed: np.ndarray, choice: Choice, own: slice, plan: Plan, tables: T
 
 def decode(payload: np.ndarray, bits: int, plan: Plan, seeds: tuple) -> np.ndarray:
     """The vector.  Raises CorruptMessage for a payload that no encoder can have produced."""
-    if bits % 8:
-        raise CorruptMessage(f"a message is a whole number of bytes; got {bits} bits")
+    whole(bits)
     data = payload.tobytes()
-    (norm,) = struct.unpack(">f", _take(data, 0, NORM_BYTES))
-    if not (math.isfinite(norm) and math.copysign(1, norm) > 0):
-        raise CorruptMessage(f"the norm must be finite and not negative; got {norm}")
-    out = np.zeros(plan.d, np.float32)
+    norm, out = read_norm(data, len(data)), np.zeros(plan.d, np.float32)
     if norm == 0:
-        if len(data) != NORM_BYTES:
-            raise CorruptMessage(f"{len(data) - NORM_BYTES} bytes are left over after the norm 0")
         return out
-    if norm < 2.0**-126:
-        raise CorruptMessage(f"a norm is 0 or at least 2^-126; got {norm}")
     model, at = read_model(data, plan)
     reader = _reader(model, plan, norm)
     for own in plan.segments:
@@ -115,6 +114,24 @@ def decode(payload: np.ndarray, bits: int, plan: Plan, seeds: tuple) -> np.ndarr
     if not np.isfinite(out).all():
         raise CorruptMessage("a decoded coordinate exceeds binary32")
     return out
+
+
+def whole(bits: int) -> None:
+    """Raises CorruptMessage unless these are whole bytes."""
+    if bits % 8:
+        raise CorruptMessage(f"a message is a whole number of bytes; got {bits} bits")
+
+
+def read_norm(data: bytes, size: int) -> float:
+    """The norm of a payload of ``size`` bytes that begins with ``data``."""
+    (norm,) = struct.unpack(">f", _take(data, 0, NORM_BYTES))
+    if not (math.isfinite(norm) and math.copysign(1, norm) > 0):
+        raise CorruptMessage(f"the norm must be finite and not negative; got {norm}")
+    if norm == 0 and size != NORM_BYTES:
+        raise CorruptMessage(f"{size - NORM_BYTES} bytes are left over after the norm 0")
+    if 0 < norm < TINY:
+        raise CorruptMessage(f"a norm is 0 or at least 2^-126; got {norm}")
+    return norm
 
 
 def _take(data: bytes, at: int, n: int) -> bytes:
@@ -180,7 +197,7 @@ def _reader(model: Model, plan: Plan, norm: float) -> Callable[[np.ndarray, np.n
             done = decode_long(*args, (*seeds, *cell), *factors, out)
         else:
             common = (starts, THRESHOLDS, tables.widest, tables.offset, tables.frequency, tables.start, plan.form.shift)
-            dither = (*seeds, *cell, lanes(plan.d))
+            dither = (*seeds, *cell, plan.lanes)
             done = decode_short(room, states[0], model.low, *common, plan.code.after, dither, *factors, out)
         if done != words.size:
             raise CorruptMessage(f"the {words.size} words are not those of {out.size} coordinates")

@@ -7,6 +7,7 @@ from functools import lru_cache
 from math import erfc, sqrt
 
 import numpy as np
+import torch
 
 from .classes import classify, histogram
 from .model import CLASSES, COMPONENTS, THRESHOLDS, WIDEST_SYMBOL, Model
@@ -41,13 +42,13 @@ class Choice:
     """A model, the mixture of every row, the estimated bits, and a lower bound of sum r^2, r = (n - u)/v."""
 
     model: Model
-    groups: np.ndarray
+    groups: np.ndarray | torch.Tensor
     bits: float
     least_squares: float = 0.0
 
     def gaussian(self, plan: Plan) -> Choice:
         """The same without mixtures."""
-        return replace(self, model=gaussian(plan), groups=np.zeros_like(self.groups))
+        return replace(self, model=gaussian(plan), groups=self.groups * 0)
 
 
 def gaussian(plan: Plan) -> Model:

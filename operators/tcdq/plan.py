@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 
 from .segments import SEGMENT, segments
 from .tables import LONG, SHORT, Format
-from .trellis import Trellis, code
+from .trellis import LANES, Trellis, code, lanes
 
 NORM_BYTES = 4
 MODEL_FROM = 1024  # below this d a mixture cannot pay for its header, and no model is sent
@@ -36,6 +36,11 @@ class Plan:
     def form(self) -> Format:
         """The entropy coder's format."""
         return LONG if self.d >= self.segment else SHORT
+
+    @property
+    def lanes(self) -> int:
+        """How many trellises run side by side in a segment."""
+        return LANES if self.form is LONG else lanes(self.d)
 
     @cached_property
     def segments(self) -> list[slice]:

@@ -17,7 +17,7 @@ from .quantise import SETTLE
 from .rans import FIELD, MOST_LENGTH, PIECE
 from .segments import COUNT_BYTES
 from .tables import Tables, build
-from .trellis import CODES, Trellis, lanes
+from .trellis import CODES, Trellis
 
 Op = tuple[int, int]  # (start, frequency) of 2^P
 
@@ -79,7 +79,7 @@ def nearest(y: tuple[np.ndarray, np.ndarray], trellis: Trellis) -> np.ndarray:
 
 def trellises(plan: Plan) -> list[slice]:
     """The coordinates of each trellis."""
-    return [slice(s.start + i, s.stop, lanes(plan.d)) for s in plan.segments for i in range(lanes(plan.d))]
+    return [slice(s.start + i, s.stop, plan.lanes) for s in plan.segments for i in range(plan.lanes)]
 
 
 def quantise(x: np.ndarray, norm: float, plan: Plan, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -226,7 +226,7 @@ def decode(data: bytes, plan: Plan, seeds: tuple) -> np.ndarray:
 
 
 def _read(stream: Stream, model: Model, plan: Plan, u: list[int]) -> tuple[list[int], list[int]]:
-    tables, width, low = build(model, plan.form), lanes(plan.d), model.low
+    tables, width, low = build(model, plan.form), plan.lanes, model.low
     rows = [tables.rows(g).tolist() for g in range(model.groups)]
     state, past, group = [0] * width, 0, model.starts[0]
     ks, ws = [], []

@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
+from unittest.mock import patch
 
+import numpy as np
 import torch
 import triton
 from triton.backends.compiler import GPUTarget
@@ -14,9 +17,28 @@ from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
 import operators.kernels
-from operators.kernels import codewords, elias, fields, hadamard, levels, norms, philox, rice, selection, signs, trits
+from operators import CorruptMessage, Key
+from operators.kernels import (
+    codewords,
+    elias,
+    fields,
+    hadamard,
+    levels,
+    norms,
+    philox,
+    rice,
+    selection,
+    signs,
+    tcdq,
+    trits,
+)
 from operators.kernels.backend import use
 from operators.kernels.philox import Stream
+from operators.kernels.tcdq import cuda_rans, cuda_trellis
+from operators.tcdq.fit import gaussian
+from operators.tcdq.model import Model
+from operators.tcdq.plan import Plan
+from operators.tcdq.tables import build
 
 TYPES = {
     torch.float32: "fp32", torch.float64: "fp64", torch.int8: "i8", torch.uint8: "u8", torch.int32: "i32",
@@ -52,13 +74,27 @@ def _type(value: Any) -> str:
 def launched() -> set[str]:
     """Names of all kernels: their names begin with an underscore, those of their parts do not."""
     names = set()
-    for package in pkgutil.iter_modules(operators.kernels.__path__, "operators.kernels."):
-        if not package.ispkg:
+    for found in pkgutil.walk_packages(operators.kernels.__path__, "operators.kernels."):
+        if not found.name.rpartition(".")[2].startswith("cuda"):
             continue
-        module = importlib.import_module(f"{package.name}.cuda")
+        module = importlib.import_module(found.name)
         kernels = {n for n, v in vars(module).items() if isinstance(v, JITFunction) and n.startswith("_")}
-        names |= {f"{package.name}.cuda.{name}" for name in kernels}
+        names |= {f"{found.name}.{name}" for name in kernels}
     return names
+
+
+def call_tcdq(plan: Plan) -> None:
+    """The codec's steps one by one, with and without mixtures; empty results of kernels that did not run are zero."""
+    x, seeds, norm = torch.ones(plan.d), (np.uint32(1), np.uint32(2**32 - 1)), 1.0
+    tcdq.gather(x, 5, Key(0))
+    with patch("torch.empty", torch.zeros):
+        packed = cuda_trellis.symbols(x, plan, norm, seeds)
+        for model in (gaussian(plan), Model(plan.sigma, (0,) * 15 + (1,), ((255,), (1, 255)))):
+            groups, _ = cuda_rans.classify(packed, model, plan)
+            tables = build(model, plan.form)
+            cuda_rans.write(packed, model.low, groups, tables, plan, 2000)
+            with suppress(CorruptMessage):
+                cuda_rans.read(torch.zeros(2000, dtype=torch.uint8), 5, model, tables, plan, norm, seeds)
 
 
 def main(capability: int) -> None:
@@ -84,6 +120,8 @@ def main(capability: int) -> None:
         for d in (5, 9000, 40000):
             words = torch.zeros(hadamard.word_count(d, 1), dtype=torch.int32)
             hadamard.unrotate(hadamard.rotate(torch.ones(d), words, 1), words, 1)
+        for states, omega in ((1, 1e-5), (8, 0.1), (64, 0.1)):
+            call_tcdq(Plan(1000, omega, states, 512))
     missing = launched() - compiled
     if missing:
         raise AssertionError(f"never compiled: {sorted(missing)}")
