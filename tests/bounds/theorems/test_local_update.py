@@ -12,6 +12,7 @@ from bounds import AssumptionViolated, theorems
 from bounds.dynamics import Quadratic, additive, arguments, compressed, linear, multiplicative, reference_quadratic
 from bounds.dynamics.geometric import excess, geometric_sum, mean_geometric_sum
 from bounds.symbols import tau as tau_symbol
+from bounds.theorems.pasgd_compressed_variable import compressed_schedule_sums
 from bounds.theorems.pasgd_variable import power_schedule_converges, schedule_sums
 
 ROUNDING = 1 + 1e-12
@@ -328,3 +329,38 @@ def test_check_values_on_the_reference_quadratic():
 def test_a_violated_assumption_names_the_rule_and_the_numbers():
     with pytest.raises(AssumptionViolated, match=r"pasgd_iterations needs .*tau.* <= 1; got .*eta = 0.5.*tau = 9"):
         theorems.pasgd_iterations(gap=1, eta=0.5, L=1, sigma2=1, tau=9, m=4, K=90)
+
+
+def test_compressed_schedules_join_theorem_3_and_the_joint_bound():
+    at = {"gap": 2.0, "sigma2": 3.0, "m": 4, "L": 1.5}
+    eta, tau = [0.05, 0.05, 0.02], [4, 2, 6]
+    sums = compressed_schedule_sums(eta, tau, L=1.5, omega=0.0, m=4)
+    assert sums == schedule_sums(eta, tau, L=1.5)
+    nearly = theorems.pasgd_compressed_variable(**at, omega=1e-9, **sums)
+    assert nearly == pytest.approx(theorems.pasgd_variable(**at, **sums), rel=1e-8)
+
+    constant = compressed_schedule_sums([0.05] * 10, [4] * 10, L=1.5, omega=1.0, m=4)
+    fixed = theorems.pasgd_compressed(**at, eta=0.05, tau=4, K=40, omega=1.0)
+    assert theorems.pasgd_compressed_variable(**at, omega=1.0, **constant) == pytest.approx(fixed, rel=1e-13)
+    heavy = compressed_schedule_sums([0.05], [4], L=1.5, omega=6.0, m=4)
+    with pytest.raises(AssumptionViolated):  # the load counts the compression
+        theorems.pasgd_compressed_variable(**at, omega=6.0, **heavy)
+
+
+def test_pasgd_compressed_variable_lies_above_the_exact_moments():
+    """Coordinates kept with chance 1/(1 + omega): second moments round by round, with another tau each time."""
+    problem, eta, m, omega = reference_quadratic(), 0.05, 4, 1.0
+    taus = [8, 8, 4, 3, 2, 1, 1] * 10
+    moment, total = problem.start**2, 0.0
+    a = (1 - eta * problem.eigenvalues) ** 2
+    for tau in taus:
+        inner = moment
+        for _ in range(tau):
+            total += eta * float(problem.eigenvalues**2 @ inner)
+            inner = a * inner + eta**2 * problem.noise / m
+        moved = (1 - (1 - eta * problem.eigenvalues) ** tau) ** 2 * moment
+        spread = eta**2 * problem.noise * sum(a**s for s in range(tau))
+        moment = inner + omega / m * (moved + spread)
+    sums = compressed_schedule_sums([eta] * len(taus), taus, L=problem.L, omega=omega, m=m)
+    at = {"gap": problem.gap, "sigma2": problem.sigma2, "m": m, "L": problem.L, "omega": omega}
+    assert total / sums["sum_eta"] <= theorems.pasgd_compressed_variable(**at, **sums)
