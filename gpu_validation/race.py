@@ -313,7 +313,7 @@ def _looked_at(place: Place, race: Race, kept: _Kept) -> Record:
         accuracy = race.workload.accuracy(model)
         with torch.no_grad():
             loss = float(race.workload.objective(model))
-        rows[i] = torch.tensor([loss, math.nan if accuracy is None else accuracy])
+        rows[i] = torch.tensor([loss, math.nan if accuracy is None else accuracy], dtype=torch.float64)
     losses, accuracies = torch.stack(gather_arrays(rows)).sum(dim=0).T.tolist()
     steps = np.cumsum([0, *(r.tau for r in kept.rounds)])
     bits = np.cumsum([0, *(sum(r.bits) for r in kept.rounds)])
