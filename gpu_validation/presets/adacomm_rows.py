@@ -1,0 +1,243 @@
+"""What follows from the records of the ``adacomm`` study: seconds against the model, ratios, accuracies, theorems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any
+
+from bounds import AssumptionViolated, Bound, theorems
+from bounds.runtime.law import Law
+from bounds.theorems.pasgd_variable import schedule_sums
+
+from ..pace import TOLERANCE
+from ..records import Comparison, Verdict
+from ..rows import mean_row, unjudged_row
+from ..study import Record
+from ..time_to_loss import Median, median_of, smoothed, time_to_loss
+
+if TYPE_CHECKING:
+    from .adacomm import AdaCommStudy
+
+SYNCHRONOUS = 1
+CONSTANT, DECAYED = "constant", "decayed"
+CROWD = "crowd"  # the course for several numbers of workers
+GOAL = 3.0
+ESTIMATED = "Theorem 1 asks for L and sigma2 that hold for all x; for a network they can only be estimated"
+
+
+@dataclass(frozen=True)
+class Hit:
+    """When one run came to the target of its seed.
+
+    seconds : infinite if it did not.  ratio : the synchronous run's seconds over these; 0 if it did not.
+    accuracy : on held-out data, of the averaged model at that time or else at the end.
+    """
+
+    name: str
+    seconds: float
+    ratio: float
+    accuracy: float | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that differ in schedule and seed alone.  hits : by schedule, one a seed; the synchronous one first."""
+
+    course: str
+    rate: str
+    m: int
+    races: dict[str, list[Record]]
+    hits: dict[str, list[Hit]]
+
+    @property
+    def title(self) -> str:
+        """In words."""
+        return f"{self.course}, {self.rate} rate, m = {self.m}"
+
+    def sooner(self, name: str) -> Median:
+        """How many times sooner than the synchronous run, over the seeds."""
+        return median_of([hit.ratio for hit in self.hits[name]])
+
+    @property
+    def best_fixed(self) -> str:
+        """The fixed tau of the largest median."""
+        return max((name for name in self.hits if name.startswith("tau")), key=lambda name: self.sooner(name).value)
+
+
+def hits(unit: Record, budget_s: float, window: float) -> list[Hit]:
+    """Of all races of a unit; the first one is the synchronous run, whose smoothed loss at the budget is the target."""
+    synchronous, window_s = unit["races"][0], window * budget_s
+    target = float(smoothed(synchronous["seconds"], synchronous["losses"], budget_s, window_s=window_s))
+    times = [time_to_loss(r["seconds"], r["losses"], target, window_s=window_s) for r in unit["races"]]
+    return [
+        Hit(race["name"], seconds, times[0] / seconds if seconds < float("inf") else 0.0, _accuracy(race, seconds))
+        for race, seconds in zip(unit["races"], times, strict=True)
+    ]
+
+
+def _accuracy(race: Record, at: float) -> float | None:
+    return next(
+        (a for t, a in zip(race["seconds"], race["accuracies"], strict=True) if t >= at), race["accuracies"][-1]
+    )
+
+
+def groups(records: Sequence[Record], budget_s: Callable[[str], float], window: float) -> list[Group]:
+    """The reported runs, in order.  budget_s : of a course.  window : of the smoothing, in shares of the budget."""
+    found: dict[tuple[str, str, int], Group] = {}
+    for unit in records:
+        kind, *what = unit["unit"].split(":")
+        if kind not in ("race", "crowd"):
+            continue
+        course, rate = what[:2] if kind == "race" else (CROWD, CONSTANT)
+        group = found.setdefault((course, rate, unit["m"]), Group(course, rate, unit["m"], {}, {}))
+        for race, hit in zip(unit["races"], hits(unit, budget_s(course), window), strict=True):
+            group.races.setdefault(hit.name, []).append(race)
+            group.hits.setdefault(hit.name, []).append(hit)
+    return list(found.values())
+
+
+def rows(study: AdaCommStudy, records: Sequence[Record]) -> list[Comparison]:
+    """Ratios first, then accuracies and seconds, then the convex runs under their theorems."""
+    found = groups(records, study.budget_s, study.window)
+    proofs = [r for r in records if r["unit"].startswith("proof:")]
+    return [
+        *(row for group in found for row in ratio_rows(group)),
+        *(row for group in found for row in end_rows(group)),
+        *(row for group in found for row in _seconds_rows(group, study.course(group.course).step)),
+        *(_theorem_rows(study, proofs) if proofs else ()),
+    ]
+
+
+# -- what is reported --------------------------------------------------------------------------------------------
+def ratio_rows(group: Group) -> Iterable[Comparison]:
+    """How many times sooner than the synchronous run, and than the best fixed tau."""
+    best = group.best_fixed
+    for name in list(group.hits)[1:]:
+        found = group.sooner(name)
+        yield _median_row(group, name, found, "time to the synchronous run's last loss, times sooner", _beside(group))
+        if not name.startswith("tau"):
+            pairs = zip(group.hits[best], group.hits[name], strict=True)
+            against = median_of([hit.ratio / other.ratio if other.ratio else float("inf") for other, hit in pairs])
+            quantity = f"the same against the best fixed tau, {best}"
+            yield _median_row(group, name, against, quantity, "the best fixed tau was found on the same seeds")
+
+
+def _beside(group: Group) -> str:
+    best = group.sooner(group.best_fixed)
+    low, high = best.interval
+    return (
+        f"reported beside the goal of {GOAL:g} for AdaComm: no bound covers it; best fixed: {group.best_fixed}, "
+        f"{best.value:.3g} [{low:.3g}, {high:.3g}]"
+    )
+
+
+def _median_row(group: Group, name: str, found: Median, quantity: str, reason: str) -> Comparison:
+    return Comparison(
+        operator=name,
+        workload=group.title,
+        quantity=quantity,
+        measured=found.value,
+        interval=found.interval,
+        bound=None,
+        side="lower",
+        verdict=Verdict.OUT_OF_SCOPE,
+        reason=f"{reason}; median of {found.n} seeds, order statistics at level {found.level:.4g}",
+        n=found.n,
+        decides=False,
+    )
+
+
+def end_rows(group: Group) -> Iterable[Comparison]:
+    """Losses at the end, and held-out accuracies at the target."""
+    for name, races in group.races.items():
+        about: dict[str, Any] = {"operator": name, "workload": group.title}
+        yield unjudged_row([r["losses"][-1] for r in races], ESTIMATED, quantity="loss at the end", **about)
+        ends = [hit.accuracy for hit in group.hits[name] if hit.accuracy is not None]
+        if ends:
+            reason = "no theorem speaks of held-out data"
+            yield unjudged_row(ends, reason, quantity="held-out accuracy at the target, or else at the end", **about)
+
+
+def _seconds_rows(group: Group, step: Law) -> Iterable[Comparison]:
+    for name, races in group.races.items():
+        yield _seconds_row(races, step, group.m, {"operator": name, "workload": group.title})
+    fenced = [fmean(r["fenced_s"]) / step.mean_s for r in next(iter(group.races.values()))]
+    reason = "set beforehand by the network's shape, to about 4 at m = 4"
+    yield unjudged_row(fenced, reason, operator="", workload=group.title, quantity="D/Y")
+
+
+def predicted_seconds(race: Record, step: Law, m: int) -> float:
+    """Seconds per iteration by the runtime model, for the rounds that were made: E max of the mean of Y, and D/tau."""
+    delay_s = fmean(race["fenced_s"])
+    total = sum(n * (tau * step.expected_max(m=m, tau=tau) + delay_s) for tau, n in race["rounds"])
+    return total / race["steps_done"]
+
+
+def _seconds_row(races: Sequence[Record], step: Law, m: int, about: dict[str, Any]) -> Comparison:
+    measured = [race["took_s"] / race["steps_done"] for race in races]
+    bound = median(predicted_seconds(race, step, m) for race in races)
+    away = median(measured) / bound - 1
+    close = abs(away) <= TOLERANCE
+    return Comparison(
+        quantity="seconds per iteration, median over the seeds",
+        measured=median(measured),
+        interval=(min(measured), max(measured)),
+        bound=bound,
+        side="tight",
+        verdict=Verdict.HOLDS if close else Verdict.INCONCLUSIVE,
+        reason="" if close else f"{away:+.1%} from the model; the noise of a shared machine has no bound",
+        theorem=f"E max of mean Y + D / tau; {races[0]['scheduling']}; {races[0]['method']}",
+        n=len(races),
+        decides=False,
+        unit="s",
+        **about,
+    )
+
+
+# -- what is proved ----------------------------------------------------------------------------------------------
+def _theorem_rows(study: AdaCommStudy, proofs: Sequence[Record]) -> Iterable[Comparison]:
+    constants, eta = study.proof.workload.constants(), study.proof.workload.eta
+    common = {"L": constants.L, "sigma2": constants.sigma2, "gap": constants.gap, "m": study.m}
+    names = [race["name"] for race in proofs[0]["races"]]
+    fixed = [name for name in names if name.startswith("tau")]
+    level = study.false_alarm / (2 * len(fixed) + len(names) - len(fixed))
+    for i, name in enumerate(names):
+        races = [unit["races"][i] for unit in proofs]
+        about: dict[str, Any] = {"operator": name, "workload": f"logistic, eta L = {eta * constants.L:.3g}"}
+        if name not in fixed:
+            yield _variable_row(races, eta, common, level, about)
+            continue
+        at = {**common, "eta": eta, "tau": races[0]["rounds"][0][0], "K": races[0]["steps_done"]}
+        means = [fmean(race["gradient2"]) for race in races]
+        for bound in (theorems.pasgd_iterations, theorems.pasgd_convex):
+            yield _bounded_row(bound, at, means, level, about)
+
+
+def _bounded_row(
+    bound: Bound, at: dict[str, float], means: Sequence[float], level: float, about: dict[str, Any]
+) -> Comparison:
+    about = {**about, "quantity": "squared gradient norm, average over steps", "theorem": bound.name}
+    try:
+        value = bound(**at)
+    except AssumptionViolated as violated:
+        return unjudged_row(means, str(violated), **about)
+    return mean_row(means, value, "upper", level=level, **about)
+
+
+def _variable_row(
+    races: Sequence[Record], eta: float, common: dict[str, float], level: float, about: dict[str, Any]
+) -> Comparison:
+    """Theorem 3 holds for the sums, also where tau depends on what happened before: their difference is at most 0."""
+    bound, excess = theorems.pasgd_variable, []
+    about = {**about, "quantity": "sum of eta |grad F|^2, less the right side of Theorem 3", "theorem": bound.name}
+    weighted = [eta * sum(race["gradient2"]) for race in races]
+    for race, left in zip(races, weighted, strict=True):
+        taus = [tau for tau, n in race["rounds"] for _ in range(n)]
+        sums = schedule_sums([eta] * len(taus), taus, L=common["L"])
+        try:
+            excess.append(left - bound(**common, **sums) * sums["sum_eta"])
+        except AssumptionViolated as violated:
+            return unjudged_row(weighted, str(violated), **{**about, "quantity": "sum of eta |grad F|^2"})
+    return mean_row(excess, 0.0, "upper", level=level, **about)
