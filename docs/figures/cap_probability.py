@@ -1,0 +1,87 @@
+"""The share P(alpha, d) of the sphere within a cap, and the bracket it gives for every fixed-length code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from common import lines, main, panels, provenance
+
+from bounds.limits import fixed_length_bracket, worst_case_bits
+from bounds.special.cap_probability import neg_log2_cap
+from gpu_validation.page import LINES, MARKS, PALETTE
+from gpu_validation.records import Comparison
+from gpu_validation.rows import exact_row
+from gpu_validation.study import Figure
+from operators import SphericalCompression, parse
+
+RECORD = "bits_per_message.jsonl"
+ALPHAS = (0.01, 0.1, 0.5)
+DIMENSIONS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
+def draw() -> Any:
+    """Left the cap's information content, right what lower and upper limit leave open."""
+    figure, (left, right) = panels(2, columns=2, height=4)
+    for i, alpha in enumerate(ALPHAS):
+        left.plot(
+            DIMENSIONS,
+            [neg_log2_cap(alpha, d) / d for d in DIMENSIONS],
+            LINES[i] + MARKS[i],
+            color=PALETTE[i],
+            label=f"alpha = {alpha}",
+        )
+        left.axhline(-np.log2(alpha) / 2, color=PALETTE[i], linestyle=LINES[i], alpha=0.4)
+        brackets = [fixed_length_bracket(alpha, d) for d in DIMENSIONS]
+        right.plot(
+            DIMENSIONS,
+            [(b.width) / d for d, b in zip(DIMENSIONS, brackets, strict=True)],
+            LINES[i] + MARKS[i],
+            color=PALETTE[i],
+            label=f"alpha = {alpha}",
+        )
+    left.set(xscale="log", xlabel="d", ylabel="-log2 P(alpha, d) / d", title="bits a coordinate of one cap")
+    right.set(
+        xscale="log",
+        yscale="log",
+        xlabel="d",
+        ylabel="bits a coordinate",
+        title="upper minus lower limit, fixed length",
+    )
+    for ax in (left, right):
+        ax.grid(alpha=0.3)
+    left.legend(loc="center right")
+    right.legend()
+    return figure
+
+
+def figures() -> list[Figure]:
+    """The one figure."""
+    caption = (
+        "Theory. Left: the information in one cap of squared sine alpha, per coordinate; the thin lines are its limit "
+        "log2(1/alpha)/2 for large d. Right: the distance between the lower limit for messages of one length and the "
+        "random covering that reaches it. Messages of Spherical "
+        f"Compression were measured against the lower limit. {provenance(RECORD)}"
+    )
+    return [Figure(draw, caption)]
+
+
+def check() -> list[Comparison]:
+    """The bracket is one, and no measured operator of the class is below its lower end."""
+    rows = []
+    for alpha in ALPHAS:
+        for d in DIMENSIONS:
+            found = fixed_length_bracket(alpha, d)
+            about = {"operator": "any", "workload": f"alpha = {alpha}, d = {d}", "quantity": "bracket"}
+            rows.append(exact_row(found.lo, found.hi, found.lo <= found.hi, **about))
+    for row in lines(RECORD):
+        op = parse(row["operator"]) if "operator" in row else None
+        if isinstance(op, SphericalCompression):
+            least = worst_case_bits(alpha=op.alpha, d=row["d"])
+            about = {"operator": row["operator"], "workload": f"d = {row['d']}", "quantity": "longest message"}
+            rows.append(exact_row(row["most_bits"], least, row["most_bits"] >= least, **about))
+    return rows
+
+
+if __name__ == "__main__":
+    main(figures)

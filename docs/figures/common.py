@@ -1,0 +1,79 @@
+"""What the figure scripts share: committed records in, figures and comparisons out.
+
+A script has ``figures()``, what it draws, and ``check()``, its records held against their bounds once more; run it
+with a path ending in .svg, .pdf or .png to look at its first figure.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gpu_validation.page import canvas
+from gpu_validation.presets import all_presets
+from gpu_validation.records import Comparison, read_lines
+from gpu_validation.study import Figure, Study
+
+DATA = Path(__file__).parent.parent / "data"
+STUDIES = DATA / "studies"
+Record = dict[str, Any]
+
+
+@cache
+def lines(name: str) -> tuple[Record, ...]:
+    """The records of a file under docs/data."""
+    return tuple(json.loads(line) for line in (DATA / name).read_text().splitlines())
+
+
+def provenance(name: str) -> str:
+    """Commit, machine and versions of a file's numbers, for the caption."""
+    head = next(row for row in lines(name) if "commit" in row)
+    facts = [f"{key} {head[key]}" for key in ("commit", "machine", "cpus", "torch") if head.get(key)]
+    return f"Record: docs/data/{name}, {', '.join(facts)}."
+
+
+@cache
+def study(name: str) -> tuple[Study, tuple[Record, ...], Record]:
+    """(the preset, its recorded units, the circumstances).  Raises ValueError if they are of other settings."""
+    found = all_presets()[name]
+    assert isinstance(found, Study)
+    rows = list(read_lines(STUDIES / f"{name}.jsonl"))
+    head = next(row for row in rows if "study" in row)
+    if head["study"] != repr(found):
+        raise ValueError(f"docs/data/studies/{name}.jsonl was measured with other settings: measure it again")
+    return found, tuple(row for row in rows if "unit" in row), head
+
+
+def study_figures(name: str) -> list[Figure]:
+    """All figures of a study, drawn from its committed record."""
+    found, records, head = study(name)
+    facts = [f"{key} {head[key]}" for key in ("commit", "device", "torch") if head.get(key)]
+    where = f" Record: docs/data/studies/{name}.jsonl, {', '.join(facts)}."
+    return [Figure(f.draw, f.caption + where) for f in found.figures(list(records))]
+
+
+def study_check(name: str) -> list[Comparison]:
+    """A study's records judged again, by the bounds as they are now."""
+    found, records, _ = study(name)
+    return found.judge(list(records))
+
+
+def panels(count: int, columns: int = 3, height: float = 3.2) -> tuple[Any, Sequence[Any]]:
+    """(figure, that many axes in rows)."""
+    rows = -(-count // columns)
+    figure, axes = canvas(rows, min(count, columns), height=height)
+    flat = list(axes.flat)
+    for unused in flat[count:]:
+        unused.axis("off")
+    return figure, flat[:count]
+
+
+def main(figures: Callable[[], list[Figure]]) -> None:
+    """Draw the first figure into the file that the command line names."""
+    first = figures()[0]
+    first.draw().savefig(sys.argv[1], bbox_inches="tight", dpi=120)
+    print(first.caption)

@@ -1,0 +1,65 @@
+"""How far every bound is from what was measured."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import Any
+
+from common import DATA, STUDIES, main, panels, study_check
+
+from gpu_validation.page import MARKS, PALETTE
+from gpu_validation.records import Comparison, Verdict
+from gpu_validation.study import Figure
+
+QUICK = "quick_comparisons.jsonl"
+DECIDED = (Verdict.HOLDS, Verdict.VIOLATED, Verdict.INCONCLUSIVE)
+
+
+def factors() -> dict[str, list[tuple[str, float]]]:
+    """Theorem -> (preset, looseness) of every comparison with it that was decided."""
+    found: dict[str, list[tuple[str, float]]] = defaultdict(list)
+    for line in (DATA / QUICK).read_text().splitlines():
+        row = json.loads(line)
+        if row.get("theorem") and row.get("looseness") and row["verdict"] in map(str, DECIDED):
+            found[row["theorem"]].append(("quick", row["looseness"]))
+    for path in sorted(STUDIES.glob("*.jsonl")):
+        for row in study_check(path.stem):
+            if row.theorem and row.looseness and row.verdict in DECIDED and row.side != "tight":
+                found[row.theorem].append((path.stem, row.looseness))
+    return dict(sorted(found.items(), key=lambda item: -max(factor for _, factor in item[1])))
+
+
+def draw() -> Any:
+    """One row a theorem."""
+    found = factors()
+    presets = sorted({preset for points in found.values() for preset, _ in points})
+    figure, (ax,) = panels(1, columns=1, height=1.2 + 0.3 * len(found))
+    for i, preset in enumerate(presets):
+        points = [(k, f) for k, own in enumerate(found.values()) for name, f in own if name == preset]
+        style = {"marker": MARKS[i % len(MARKS)], "color": PALETTE[i % len(PALETTE)]}
+        ax.scatter([f for _, f in points], [k for k, _ in points], s=18, alpha=0.6, label=preset, **style)
+    ax.axvline(1, color=PALETTE[6], linewidth=1)
+    ax.set(xscale="log", xlabel="looseness: 1 is reached")
+    ax.set_yticks(range(len(found)), list(found))
+    ax.grid(alpha=0.3)
+    ax.legend(loc="lower right")
+    return figure
+
+
+def figures() -> list[Figure]:
+    """The one figure."""
+    caption = (
+        "Measured against theory: bound / measured for upper bounds, measured / bound for lower ones, one mark a "
+        f"comparison of the recorded runs (docs/data/{QUICK} and docs/data/studies)."
+    )
+    return [Figure(draw, caption)]
+
+
+def check() -> list[Comparison]:
+    """Nothing of its own: every study's rows are judged by its own figure."""
+    return []
+
+
+if __name__ == "__main__":
+    main(figures)

@@ -1,0 +1,89 @@
+"""Expected bits of Spherical Compression: counted, exact, and as published (after Albasyoni et al. 2020)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from common import lines, main, panels, provenance
+
+from bounds.limits import (
+    spherical_compression_bits,
+    spherical_compression_published_bits,
+    spherical_compression_simple_bits,
+    worst_case_bits,
+)
+from gpu_validation.page import LINES, MARKS, PALETTE
+from gpu_validation.records import Comparison
+from gpu_validation.rows import exact_row
+from gpu_validation.study import Figure
+from operators import SphericalCompression, parse
+
+RECORD = "bits_per_message.jsonl"
+NORM_BITS = 31
+WIDER = 3.0  # times a 95 % half width: 5.9 standard errors, a false alarm below 10^-7 over all records together
+
+
+def measured() -> list[tuple[float, int, dict[str, Any]]]:
+    """(alpha, d, record)."""
+    rows = [(parse(row["operator"]), row) for row in lines(RECORD) if "operator" in row]
+    return [(op.alpha, row["d"], row) for op, row in rows if isinstance(op, SphericalCompression)]
+
+
+def draw() -> Any:
+    """Bits against alpha, one panel for each d."""
+    dimensions = sorted({d for _, d, _ in measured()})
+    figure, axes = panels(len(dimensions), columns=2, height=3)
+    grid = np.linspace(0.15, 0.93, 40)
+    for ax, d in zip(axes, dimensions, strict=True):
+        found = sorted((alpha, row) for alpha, n, row in measured() if n == d)
+        ax.errorbar(
+            [alpha for alpha, _ in found],
+            [row["bits"] for _, row in found],
+            [row["bits_half_width"] for _, row in found],
+            fmt=MARKS[0],
+            color=PALETTE[0],
+            label="measured",
+        )
+        for i, (bound, label) in enumerate(
+            (
+                (spherical_compression_bits, "exact expectation"),
+                (spherical_compression_published_bits, "published bound"),
+                (spherical_compression_simple_bits, "closed form"),
+            )
+        ):
+            ax.plot(grid, [bound(alpha=a, d=d) for a in grid], LINES[i], color=PALETTE[i + 1], label=label)
+        limit = [NORM_BITS + worst_case_bits(alpha=a, d=d) for a in grid]
+        ax.plot(grid, limit, LINES[3], color=PALETTE[6], label="limit, with 31 bits of norm")
+        ax.set(title=f"d = {d}", xlabel="alpha", ylabel="bits a message")
+        ax.grid(alpha=0.3)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    return figure
+
+
+def figures() -> list[Figure]:
+    """The one figure."""
+    n = measured()[0][2]["n"]
+    caption = (
+        f"Marks are measured: mean length of {n} messages of Gaussian vectors, with 95 % intervals. Lines are theory: "
+        "the exact expectation with the best Golomb code, two upper bounds on it, and the lower bound for messages of "
+        f"one length. {provenance(RECORD)}"
+    )
+    return [Figure(draw, caption)]
+
+
+def check() -> list[Comparison]:
+    """The mean length is the exact expectation, and no error exceeds alpha."""
+    rows = []
+    for alpha, d, row in measured():
+        about = {"operator": row["operator"], "workload": f"Gaussian, d = {d}"}
+        exact = spherical_compression_bits(alpha=alpha, d=d)
+        near = abs(row["bits"] - exact) <= WIDER * row["bits_half_width"]
+        rows.append(exact_row(row["bits"], exact, near, quantity="expected bits", **about))
+        small = row["most_nmse"] <= alpha * (1 + 2.0**-20)
+        rows.append(exact_row(row["most_nmse"], alpha, small, quantity="largest error", **about))
+    return rows
+
+
+if __name__ == "__main__":
+    main(figures)

@@ -1,0 +1,13 @@
+"""Payload against what the interface counts."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from common import main, study_check, study_figures
+
+STUDY = "wire"
+figures, check = partial(study_figures, STUDY), partial(study_check, STUDY)
+
+if __name__ == "__main__":
+    main(figures)
