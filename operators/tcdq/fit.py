@@ -60,8 +60,6 @@ def choose(symbols: np.ndarray, plan: Plan, most: int = CLASSES) -> Choice:
     """The model of fewest estimated bits for packed symbols.  most : mixtures allowed; 0 for the Gaussian."""
     width = plan.form.streams
     classes = np.zeros(-(-plan.d // width), np.uint8)
-    if most == 0 or not plan.fits:
-        return Choice(gaussian(plan), classes, plan.d * (np.log2(plan.sigma) + GAUSS_BITS + plan.low))
     bits, model = fitted(symbols, stride(plan), plan, most)
     if not model.mixtures:
         return Choice(model, classes, bits)
@@ -86,6 +84,8 @@ def stride(plan: Plan) -> int:
 def fitted(symbols: np.ndarray, stride: int, plan: Plan, most: int = CLASSES) -> tuple[float, Model]:
     """(estimated bits, the model of fewest) from every ``stride``-th row."""
     sigma, d, width = plan.sigma, plan.d, plan.form.streams
+    if most == 0 or not plan.fits:
+        return d * (np.log2(sigma) + GAUSS_BITS + plan.low), gaussian(plan)
     candidates = []
     for low in range(plan.low, -1, -1):
         counts = np.zeros((CLASSES, LEVELS), np.int64)

@@ -3,6 +3,9 @@
 On a GPU the long format is worked on where it lies: one program for each segment, its 16 lanes side by side.  The
 choice of a model is the CPU's, from a sample of at most 2^18 symbols that is copied there, and so are the tables.
 The short format, below 2^17 coordinates, is one chain of coder states: such vectors are copied to the CPU.
+
+Each of the three long kernels (forward, back, coder) is a chain of the rows of a segment, 8192 to 16383, whatever d
+is: what bounds the speed is the latency of a row until there are several segments for each multiprocessor.
 """
 
 from __future__ import annotations

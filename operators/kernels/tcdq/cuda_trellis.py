@@ -140,7 +140,8 @@ def symbols(x: torch.Tensor, plan: Plan, norm: float, seeds: tuple) -> torch.Ten
         _integers[(triton.cdiv(d, BLOCK),)](x, out, d, *factors, BLOCK=BLOCK, enable_fp_fusion=False)
         return out
     before, grid = torch.from_numpy(plan.code.before).to(x.device), (len(plan.segments),)
-    survivors = torch.empty(d, dtype=torch.uint8 if plan.code.states <= 8 else torch.int64, device=x.device)
+    wide = torch.int32 if plan.code.states <= 32 else torch.int64  # narrower ones cannot be fetched ahead of their use
+    survivors = torch.empty(d, dtype=wide, device=x.device)
     ends = torch.empty(16 * grid[0], dtype=torch.int32, device=x.device)
     fixed = {"STATES": plan.code.states, "enable_fp_fusion": False, "num_warps": max(1, plan.code.states // 16)}
     _forward[grid](x, before, out, survivors, ends, d, plan.segment, *factors, **fixed)

@@ -210,3 +210,9 @@ def test_operator_on_the_long_format_does_not_depend_on_the_back_end(other, oper
     assert there.payload.device.type == back.device.type == device
     assert_equal(here.payload, there.payload.cpu())
     assert_equal(operator.decode(here, d=D, key=key), back.cpu())
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_vector_too_short_for_a_model_does_not_depend_on_the_back_end(other, monkeypatch):
+    monkeypatch.setattr(plan, "MODEL_FROM", 1024)
+    assert_same(other, vector("spikes", 64), plan_of(1e-3, 8, 64))
