@@ -71,6 +71,7 @@ def hits(unit: Record, budget_s: float, window: float) -> list[Hit]:
     synchronous, window_s = unit["races"][0], window * budget_s
     target = float(smoothed(synchronous["seconds"], synchronous["losses"], budget_s, window_s=window_s))
     times = [time_to_loss(r["seconds"], r["losses"], target, window_s=window_s) for r in unit["races"]]
+    times[0] = min(times[0], budget_s)  # where the target was taken, should no corner of the curve be as low
     return [
         Hit(race["name"], seconds, times[0] / seconds if seconds < float("inf") else 0.0, _accuracy(race, seconds))
         for race, seconds in zip(unit["races"], times, strict=True)

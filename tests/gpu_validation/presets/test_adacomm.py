@@ -102,6 +102,16 @@ def test_a_run_that_never_arrives_counts_as_zero_times_sooner():
     assert (hit.seconds, hit.ratio, hit.accuracy) == (math.inf, 0.0, 1.0)
 
 
+def test_the_synchronous_run_arrives_at_its_budget_at_the_latest():
+    wavering = race("tau = 1", [[1, 240]])
+    wavering["seconds"], wavering["losses"] = [0.0, 9.0, 9.9, 10.1, 12.0], [4.0, 3.0, 1.0, 5.0, 5.0]
+    quick = {**wavering, "name": "quick", "seconds": [0.0, 1.0, 2.0], "losses": [4.0, 1.0, 1.0]}
+    (first, second) = hits({"unit": "race:network:constant:10", "m": 4, "races": [wavering, quick]}, BUDGET, 1 / 40)
+
+    assert (first.seconds, first.ratio) == (BUDGET, 1.0)
+    assert second.ratio == pytest.approx(BUDGET / 1.2, rel=0.1)
+
+
 def test_seconds_agree_with_the_model_or_are_inconclusive():
     predicted = predicted_seconds(unit(10)["races"][2], Constant(Y), 4)
     assert predicted == pytest.approx((80 * D + 640 * Y) / 640)
