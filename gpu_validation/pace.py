@@ -187,7 +187,8 @@ def _common(record: Record) -> dict[str, Any]:
     }
 
 
-def _close(measured: float, bound: float) -> tuple[Verdict, str]:
+def near(measured: float, bound: float) -> tuple[Verdict, str]:
+    """HOLDS within TOLERANCE, else INCONCLUSIVE and why."""
     away = measured / bound - 1
     if abs(away) <= TOLERANCE:
         return Verdict.HOLDS, ""
@@ -199,7 +200,7 @@ def _iteration_row(record: Record) -> Comparison:
     found = iteration(record)
     low, high = float(found.interval.lo), float(found.interval.hi)
     predicted = record["predicted_compute_s"] + fenced_delay(record).value / record["tau"]
-    verdict, reason = (Verdict.HOLDS, "") if low <= predicted <= high else _close(found.value, predicted)
+    verdict, reason = (Verdict.HOLDS, "") if low <= predicted <= high else near(found.value, predicted)
     return Comparison(
         quantity="seconds per iteration, mean of the rounds",
         measured=found.value,
@@ -219,7 +220,7 @@ def _delay_row(record: Record) -> Comparison:
     rounds = np.concatenate([np.asarray(part) for part in record["round_s"]])
     steps = np.concatenate([np.asarray(part) for part in np.swapaxes(np.asarray(record["step_s"]), 0, 1)], axis=1)
     found, fenced = delay_from_rounds(rounds, steps, tau=record["tau"]), fenced_delay(record)
-    verdict, reason = _close(found.value, fenced.value)
+    verdict, reason = near(found.value, fenced.value)
     return Comparison(
         quantity="D, from rounds without the slowest worker's steps",
         measured=found.value,
@@ -265,7 +266,7 @@ def _fitted_rows(group: Sequence[Record]) -> Iterable[Comparison]:
         ("Y", fit.step_s, group[0]["mean_step_s"], "the padded step"),
         ("D", fit.delay_s, delay_s, "D timed behind a barrier"),
     ):
-        verdict, reason = _close(found.value, bound)
+        verdict, reason = near(found.value, bound)
         yield Comparison(
             quantity=f"{name}, fitted to the rounds of all tau",
             measured=found.value,

@@ -1,0 +1,65 @@
+"""A rehearsed race is the real one without its seconds."""
+
+import numpy as np
+import pytest
+
+from bounds.runtime import Constant, Ring, RuntimeModel
+from bounds.schedules import AdaComm
+from gpu_validation.race import Race, run_races
+from gpu_validation.rehearsal import rehearse
+from gpu_validation.workloads import Quadratic
+from operators import QSGD
+
+pytestmark = pytest.mark.timeout(120)
+
+RUNTIME = RuntimeModel(step=Constant(2.0), delay_s=3.0, m=2)
+
+
+def test_rehearsed_losses_are_those_of_real_processes_bit_for_bit():
+    race = Race(Quadratic(), 3, Constant(1e-4), seed=1, steps=12, operator=QSGD(levels=4), trace=True, fenced=0)
+    (real,) = run_races([race], m=2, shape=None, scheduling="normal")
+    twin = rehearse(race, RUNTIME)
+    losses = dict(zip(twin["step"], twin["losses"], strict=True))
+    bits = dict(zip(twin["step"], twin["bits"], strict=True))
+    shared = set(real["step"]) & set(losses)
+    assert {0, 12} <= shared
+    for k, loss, sent in zip(real["step"], real["losses"], real["bits"], strict=True):
+        assert k not in shared or (loss, sent) == (losses[k], bits[k])
+    assert real["rounds"] == twin["rounds"] == [[3, 4]]
+    assert real["gradient2"] == twin["gradient2"]
+
+
+def test_seconds_are_those_of_the_runtime_model():
+    record = rehearse(Race(Quadratic(), 4, Constant(2.0), seed=0, steps=8), RUNTIME)
+    assert record["seconds"] == [0.0, 11.0, 22.0]
+    assert record["step"] == [0, 4, 8]
+    assert record["took_s"] == 8 * RUNTIME.seconds_per_iteration(tau=4)
+
+
+def test_race_ends_with_the_first_round_that_ends_after_its_budget():
+    record = rehearse(Race(Quadratic(), 4, Constant(2.0), seed=0, budget_s=12.0), RUNTIME)
+    assert (record["took_s"], record["steps_done"]) == (22.0, 8)
+
+
+def test_messages_take_their_time_on_the_simulated_network():
+    runtime = RuntimeModel(step=Constant(2.0), communication=Ring(1.0, 40.0), m=2)
+    record = rehearse(Race(Quadratic(), 1, Constant(2.0), seed=0, steps=1), runtime)
+    assert record["bits"] == [0, 2 * 640]  # ten numbers of 64 bits from each of two workers
+    assert record["took_s"] == 2.0 + runtime.seconds_per_averaging(bits=640)
+
+
+def test_adaptive_schedules_hear_the_losses():
+    rule = AdaComm(tau_0=6, interval_s=10.0, gamma=0.5)
+    record = rehearse(Race(Quadratic(noise=0.0, eta=0.5), rule, Constant(2.0), seed=0, budget_s=200.0), RUNTIME)
+    taus = [tau for tau, _ in record["rounds"]]
+    assert taus[0] == 6
+    assert taus == sorted(taus, reverse=True)
+    assert taus[-1] == 1
+
+
+def test_local_gradients_exceed_that_of_the_mean_where_workers_have_parted():
+    race = Race(Quadratic(), 8, Constant(2.0), seed=0, steps=8, trace=True)
+    record = rehearse(race, RUNTIME, locally=True)
+    local, mean = np.array(record["local_gradient2"]), np.array(record["gradient2"])
+    assert local[0] == mean[0]
+    assert (local[1:] > mean[1:]).all()  # the square is convex, and F quadratic
