@@ -24,9 +24,12 @@ extensions = [
     "citations",
     "house_docstrings",
     "known_names",
+    "reproduced",
     "templates",
 ]
 exclude_patterns = ["_build", "_static", "benchmarks", "data", "studies", "figures"]
+if not (Path(__file__).parent / "data/studies").exists():
+    exclude_patterns.append("results")
 nitpicky = True
 
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]

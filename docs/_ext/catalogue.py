@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from fractions import Fraction
 from functools import lru_cache
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 import records
@@ -14,6 +17,9 @@ from markdown_text import code, escape, eval_rst, formula, number, table
 
 from bounds import Bound, Claim, Contractive, NoClaim, Side, Status, StrictlyContractive, Unbiased, all_bounds, symbols
 from bounds.symbols import Domain, Notation
+from bounds.tau import TauStar
+from gpu_validation import presets
+from gpu_validation.presets import all_presets
 from operators import Operator, Size, all_aggregates, all_feedbacks, all_operators, specification
 
 SIDES = {Side.UPPER: "upper bound", Side.LOWER: "lower bound", Side.TIGHT: "equality"}
@@ -163,6 +169,49 @@ def status_table() -> str:
     """How many bounds have which status."""
     counts = {status: sum(b.status is status for b in all_bounds().values()) for status in Status}
     return table(["status", "bounds"], [[status.value, str(count)] for status, count in counts.items()])
+
+
+def formula_of(name: str) -> str:
+    """The inequality of one bound, for a page that explains it."""
+    return formula(all_bounds()[name].latex())
+
+
+def assumption_of(name: str) -> str:
+    """What one bound assumes beyond the domains of its symbols."""
+    bound = all_bounds()[name]
+    names = symbols.latex_names(bound.parameters)
+    return formula(r",\quad ".join(sp.latex(relation, symbol_names=names) for relation in bound.assuming))
+
+
+def bound_value(name: str, **at: str) -> str:
+    """The value of one bound at one exact point."""
+    return number(float(all_bounds()[name].enclose(**{k: Fraction(v) for k, v in at.items()}).midpoint), 3)
+
+
+def tau_star_formula() -> str:
+    """The minimiser of the error-runtime bound."""
+    return formula(TauStar.latex())
+
+
+# -- experiments ------------------------------------------------------------------------------------------------
+def experiments() -> str:
+    """Every experiment of gpu-validation, in the words of its module."""
+    parts = []
+    for name, preset in all_presets().items():
+        parts += [
+            f"## {code(name)}",
+            "",
+            f"About {number(preset.minutes, 2)} minutes on two cores: {escape(preset.description)}.",
+            "",
+            eval_rst(to_rst((_homes_of_presets()[name].__doc__ or "").strip(), "gpu_validation")),
+        ]
+    return "\n".join(parts)
+
+
+def _homes_of_presets() -> dict[str, Any]:
+    """Name of an experiment -> its module."""
+    modules = [import_module(f"{presets.__name__}.{info.name}") for info in iter_modules(presets.__path__)]
+    return {module.PRESET.name: module for module in modules if hasattr(module, "PRESET")}
 
 
 # -- operators --------------------------------------------------------------------------------------------------

@@ -5,9 +5,10 @@ reference stays unresolved, and the build fails.  Type variables and private bas
 
 from __future__ import annotations
 
+import ast
 import sys
-from dataclasses import is_dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeVar
 
 from docutils import nodes
@@ -46,15 +47,37 @@ def resolve(app: Sphinx, env: BuildEnvironment, node: pending_xref, text: nodes.
     return text if elsewhere or private or isinstance(found, TypeVar) else None
 
 
-def evaluate_inherited(app: Sphinx, obj: Any, bound_method: bool) -> None:
-    """Annotations of inherited fields are text that means something in the module of the base class only."""
-    cls = getattr(obj, "__globals__", {}).get(getattr(obj, "__qualname__", "").partition(".")[0])
-    if not is_dataclass(cls) or not isinstance(cls, type) or obj is not cls.__init__:
-        return
-    for base in cls.__mro__:
-        for name, annotation in vars(base).get("__annotations__", {}).items():
-            if isinstance(annotation, str) and isinstance(obj.__annotations__.get(name), str):
-                obj.__annotations__[name] = eval(annotation, vars(sys.modules[base.__module__]))
+def evaluate_annotations(app: Sphinx, obj: Any, bound_method: bool) -> None:
+    """Annotations are text, and some mean nothing where Python looks for them.
+
+    Those of inherited fields belong to the module of the base class; others name what is imported for type checkers
+    only.  Both are evaluated here, in place.
+    """
+    annotations, space = getattr(obj, "__annotations__", {}), getattr(obj, "__globals__", {})
+    homes = [checked_names(space), space]
+    cls = space.get(getattr(obj, "__qualname__", "").partition(".")[0])
+    if isinstance(cls, type):
+        homes += [vars(sys.modules[base.__module__]) for base in cls.__mro__]
+    for name, annotation in annotations.items():
+        if isinstance(annotation, str):
+            for home in homes:
+                try:
+                    annotations[name] = eval(annotation, {**space, **home})
+                except NameError:
+                    continue
+                break
+
+
+def checked_names(space: dict[str, Any]) -> dict[str, Any]:
+    """What a module imports under ``if TYPE_CHECKING:``."""
+    path = space.get("__file__")
+    if path is None or "TYPE_CHECKING" not in space:
+        return {}
+    found: dict[str, Any] = {}
+    for node in ast.parse(Path(path).read_text()).body:
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            exec(compile(ast.Module(node.body, []), path, "exec"), {**space}, found)
+    return found
 
 
 def without_factories(
@@ -67,6 +90,6 @@ def without_factories(
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the handlers."""
     app.connect("missing-reference", resolve)
-    app.connect("autodoc-before-process-signature", evaluate_inherited)
+    app.connect("autodoc-before-process-signature", evaluate_annotations)
     app.connect("autodoc-process-signature", without_factories)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""Pages under reference/ are Jinja templates: what they show is made from the code and the records."""
+"""Pages under concepts/ and reference/ are Jinja templates: what they show is made from the code and the records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import records
 from jinja2 import Environment, StrictUndefined
 from sphinx.application import Sphinx
 
-FOLDER = "reference/"
+FOLDERS = ("concepts/", "reference/")
 FUNCTIONS = {
     name: getattr(module, name)
     for module, names in {
@@ -19,6 +19,11 @@ FUNCTIONS = {
             "bound_overview",
             "bound_sections",
             "status_table",
+            "formula_of",
+            "assumption_of",
+            "bound_value",
+            "tau_star_formula",
+            "experiments",
             "operator_overview",
             "operator_sections",
             "family_sections",
@@ -32,14 +37,14 @@ FUNCTIONS = {
 
 def render(app: Sphinx, docname: str, source: list[str]) -> None:
     """Fill in one page."""
-    if docname.startswith(FOLDER):
+    if docname.startswith(FOLDERS):
         environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
         source[0] = environment.from_string(source[0]).render(FUNCTIONS)
 
 
 def outdated(app: Sphinx, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
     """They depend on all of the code and the records, so they are read again at every build."""
-    return [name for name in env.found_docs if name.startswith(FOLDER)]
+    return [name for name in env.found_docs if name.startswith(FOLDERS)]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
