@@ -92,14 +92,17 @@ def _local_steps(
 
 
 def _at_the_mean(race: Race, models: Sequence[torch.nn.Module]) -> float:
-    mean = torch.stack([flat(list(model.parameters())) for model in models]).mean(dim=0)
-    return _evaluated(race, mean)[1]
-
-
-def _evaluated(race: Race, x: torch.Tensor) -> tuple[float, float]:
     model = race.workload.model()
-    load(x, floating_tensors(model))
-    return race.workload.evaluate(model)
+    load(torch.stack([flat(list(own.parameters())) for own in models]).mean(dim=0), list(model.parameters()))
+    return race.workload.evaluate(model)[1]
+
+
+def _loss(race: Race, watched: torch.Tensor) -> float:
+    """F, computed as for real processes: by ``evaluate`` its last bit may differ."""
+    model = race.workload.model()
+    load(watched, floating_tensors(model))
+    with torch.no_grad():
+        return float(race.workload.objective(model))
 
 
 def _looked_at(race: Race, seconds: Sequence[float], kept: Sequence[torch.Tensor], rounds: Sequence[Round]) -> Record:
@@ -112,5 +115,5 @@ def _looked_at(race: Race, seconds: Sequence[float], kept: Sequence[torch.Tensor
         "seconds": [seconds[i] for i in chosen],
         "step": [int(steps[i]) for i in chosen],
         "bits": [int(bits[i]) for i in chosen],
-        "losses": [_evaluated(race, kept[i])[0] for i in chosen],
+        "losses": [_loss(race, kept[i]) for i in chosen],
     }

@@ -42,13 +42,13 @@ def rows_of(records, theorem):
     return {row.tau: row for row in PRESET.judge(records) if row.theorem == theorem}
 
 
-def real(difference, *, took_s=1.0):
+def real(difference, *, raced_s=1.0):
     return {
         "unit": "real:quadratic:8",
         "tau": 8,
         "m": 4,
         "steps": 100,
-        "took_s": took_s,
+        "raced_s": raced_s,
         "fenced_s": [0.016, 0.016],
         "gradient2": 0.5,
         "compared": 20,
@@ -121,7 +121,7 @@ def test_real_processes_must_agree_bit_for_bit_and_seconds_decide_nothing():
     assert seconds.verdict is Verdict.HOLDS
     assert seconds.bound == pytest.approx(0.008 + 0.016 / 8)
     assert PRESET.judge([real(1e-16)])[0].verdict is Verdict.VIOLATED
-    slow = PRESET.judge([real(0.0, took_s=2.0)])[1]
+    slow = PRESET.judge([real(0.0, raced_s=2.0)])[1]
     assert (slow.verdict, slow.decides) == (Verdict.INCONCLUSIVE, False)
 
 
