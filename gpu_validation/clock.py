@@ -57,7 +57,7 @@ class Clock(ABC):
     def _pass(self, steps: int, bits: Sequence[int], members: Sequence[int]) -> None:  # noqa: B027  optional
         """Let the round's time go by; a real clock needs no telling."""
 
-    def arrive(self) -> None:  # noqa: B027  optional
+    def arrive(self, steps: int) -> None:  # noqa: B027  optional
         """The local steps of a round are done, and its averaging begins."""
 
     def leave(self) -> None:  # noqa: B027  optional
@@ -67,45 +67,51 @@ class Clock(ABC):
         """Every rank has computed one gradient more."""
 
     @abstractmethod
-    def timings(self, ranks: Sequence[int]) -> list[tuple[float, float]]:
-        """(seconds of its local steps, seconds of its averaging) of the last round, for some ranks; nan if unknown.
+    def computed(self, ranks: Sequence[int]) -> list[float]:
+        """Seconds of the local steps of the round that has arrived, of some ranks; nan if unknown."""
 
-        The averaging lasts from a rank's arrival to its departure, the wait for others included.
-        """
+    @abstractmethod
+    def averaged(self, ranks: Sequence[int]) -> list[float]:
+        """Seconds of the last averaging, from a rank's arrival to its departure; nan if unknown."""
 
     def _record(self) -> list[list[Any]]:
         return [list(astuple(event)) for event in self.events]
 
 
 class WallClock(Clock):
-    """The time of this process.  Its first round is not timed: connections and memory are made in it."""
+    """The time of this process.  Local steps are not timed in its first round: nobody knows when they began."""
 
     def __init__(self) -> None:
         super().__init__()
         self._began = time.monotonic()
         self._left: float | None = None
         self._arrived: float | None = None
-        self._timing = (math.nan, math.nan)
+        self._computed_s = self._averaged_s = math.nan
 
     def seconds(self) -> float:
         """Seconds since this object was made; a resumed run adds those of the runs before."""
         return time.monotonic() - self._began
 
-    def arrive(self) -> None:
+    def arrive(self, steps: int) -> None:
         """Stop timing local steps, start timing the averaging."""
         self._arrived = time.monotonic()
+        self._computed_s = math.nan if self._left is None else self._arrived - self._left
 
     def _pass(self, steps: int, bits: Sequence[int], members: Sequence[int]) -> None:
-        if self._left is not None and self._arrived is not None:
-            self._timing = self._arrived - self._left, time.monotonic() - self._arrived
+        if self._arrived is not None:
+            self._averaged_s = time.monotonic() - self._arrived
 
     def leave(self) -> None:
         """Start timing local steps."""
         self._left = time.monotonic()
 
-    def timings(self, ranks: Sequence[int]) -> list[tuple[float, float]]:
+    def computed(self, ranks: Sequence[int]) -> list[float]:
         """This process's, for every rank that it hosts."""
-        return [self._timing] * len(ranks)
+        return [self._computed_s] * len(ranks)
+
+    def averaged(self, ranks: Sequence[int]) -> list[float]:
+        """This process's, for every rank that it hosts."""
+        return [self._averaged_s] * len(ranks)
 
     def state_dict(self) -> dict[str, Any]:
         """Seconds so far, and the record."""
@@ -114,7 +120,7 @@ class WallClock(Clock):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on counting."""
         self._began = time.monotonic() - state["seconds"]
-        self._left, self._timing = None, (math.nan, math.nan)  # what was begun before cannot be timed
+        self._left, self._computed_s, self._averaged_s = None, math.nan, math.nan  # what began before is not timed
         self.events = [Event(*row) for row in state["events"]]
 
 
@@ -134,33 +140,45 @@ class SimulatedClock(Clock):
         self.model, self.m, self.key = model, m, key.shared()
         self._now = 0.0
         self._probes = 0
-        self._computed_s, self._averaging_s = np.full(m, math.nan), math.nan
+        self._computed_s, self._averaged_s = np.full(m, math.nan), math.nan
 
     def seconds(self) -> float:
         """Simulated seconds."""
         return self._now
 
     def _pass(self, steps: int, bits: Sequence[int], members: Sequence[int]) -> None:
-        k0, k1 = philox_key(self.key.fold(len(self.events)))
-        rng = np.random.Generator(np.random.Philox(key=k1 << 32 | k0))
-        drawn = _step_times(self.model.step, rng, self.m, steps + self._probes)
-        computed, probed = drawn[:, :steps].sum(axis=1), drawn[:, steps:].sum(axis=1)
+        rng, computed, probed = self._drawn(steps)
         begun, slowest = self._now, float((computed + probed)[list(members)].max())
         self._now += slowest
         delay = self.model.delay_s
         self._now += float(delay.sample(rng, ())) if isinstance(delay, Law) else float(delay)
         if self.model.communication is not None:
             self._now += self.model.communication.seconds(m=self.m, bits=list(bits))
-        self._computed_s, self._averaging_s = computed, self._now - begun - slowest
+        self._averaged_s = self._now - begun - slowest
         self._probes = 0
+
+    def _drawn(self, steps: int) -> tuple[np.random.Generator, np.ndarray, np.ndarray]:
+        """(what further times are drawn from, seconds of the local steps, of the probes before them) of this round."""
+        k0, k1 = philox_key(self.key.fold(len(self.events)))
+        rng = np.random.Generator(np.random.Philox(key=k1 << 32 | k0))
+        drawn = _step_times(self.model.step, rng, self.m, steps + self._probes)
+        return rng, drawn[:, :steps].sum(axis=1), drawn[:, steps:].sum(axis=1)
+
+    def arrive(self, steps: int) -> None:
+        """Draw the times of the round's local steps."""
+        _, self._computed_s, _ = self._drawn(steps)
 
     def pass_probe(self) -> None:
         """The next round takes every rank one step longer, which is not counted as local."""
         self._probes += 1
 
-    def timings(self, ranks: Sequence[int]) -> list[tuple[float, float]]:
-        """The drawn times; of the averaging without the wait."""
-        return [(float(self._computed_s[rank]), self._averaging_s) for rank in ranks]
+    def computed(self, ranks: Sequence[int]) -> list[float]:
+        """The drawn times."""
+        return [float(self._computed_s[rank]) for rank in ranks]
+
+    def averaged(self, ranks: Sequence[int]) -> list[float]:
+        """Without the wait for others."""
+        return [self._averaged_s] * len(ranks)
 
     def state_dict(self) -> dict[str, Any]:
         """Simulated seconds so far, probes since the last round, and the record."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 
 import torch
@@ -196,6 +197,15 @@ class Exchange:
             copy = tensor.detach().to(self.device).contiguous()
             dist.broadcast(copy, src=self._global(0), group=self.group)
             tensor.detach().copy_(copy)
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """For set-up that goes the way of averagings: bytes handed over within are not counted."""
+        counts = self.payload_bytes, self.predicted_bytes
+        try:
+            yield
+        finally:
+            self.payload_bytes, self.predicted_bytes = counts
 
     def _global(self, rank: int) -> int:
         return rank if self.group is None else dist.get_global_rank(self.group, rank)

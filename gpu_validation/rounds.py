@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 import torch.distributed as dist
 
+from bounds.schedules import Measured
 from operators import Identity, Message
 
 from . import in_step, notes
@@ -38,6 +39,9 @@ class Joining(Transport, Protocol):
 
     def broadcast(self, tensors: Sequence[Sequence[torch.Tensor]]) -> None:
         """Replace all ranks' tensors by rank 0's, in place."""
+
+    def uncounted(self) -> AbstractContextManager[None]:
+        """Bytes handed over within are not counted."""
 
 
 class Rounds:
@@ -78,6 +82,25 @@ class Rounds:
             worker.keeps_anchor = not alone
             if self.sensing is not None:
                 worker.make_room(notes.values(NUMBERS, size=transport.size))
+        if self.sensing is not None:
+            self._warm_up()
+
+    def _warm_up(self) -> None:
+        """One averaging of what is equal everywhere: the first one that is timed finds memory and compiled code."""
+        everyone = range(self.transport.size)
+        with self._explaining(), self.transport.uncounted():
+            if self.whole:
+                self.transport.means([w.outgoing(place) for w, place in self._tailed()], everyone)
+                return
+            senders, receivers = [w.sender.state for w in self.workers], list(self.receiver.states)
+            zeros = [w.sender.encode(np.zeros(self.receiver.d, np.float32), 0) for w in self.workers]
+            self.receiver.mean(self._gathered(zeros, everyone), everyone, 0, keep=())
+            for worker, state in zip(self.workers, senders, strict=True):
+                worker.sender.state = state
+            self.receiver.states = receivers
+
+    def _tailed(self) -> Iterator[tuple[Worker, torch.Tensor]]:
+        return zip(self.workers, self._places(), strict=True)
 
     # -- stepping ----------------------------------------------------------------------------------------
     def count(
@@ -87,8 +110,8 @@ class Rounds:
         if self.sensing is not None:
             idle = [rank not in self.participants for rank in self.transport.ranks]
             self.sensing.hear(losses, closures, idle)
-            if not self.rhythm.tau:
-                self._decide(self.participants)
+            if not self.rhythm.tau:  # nothing is measured yet, so that nothing need be shared
+                self.rhythm.decide_by(time_s=0.0, eta=self.workers[0].eta(), measured=Measured())
         elif self.rhythm.adapts:
             for worker, loss in zip(self.workers, losses, strict=True):
                 if loss is not None:
@@ -106,7 +129,7 @@ class Rounds:
         turn, steps = self.rhythm.rounds, self.rhythm.local_steps
         members = self.mixing.members(turn, self.transport.size)
         if self.sensing is not None:
-            self.sensing.arrive(self.clock)
+            self.sensing.arrive(self.clock, self.transport.ranks)
         with self._explaining():
             bits, errors = self._average_models(turn) if self.whole else self._average_deltas(turn, members)
             self._average_rest(turn)
@@ -139,11 +162,11 @@ class Rounds:
     # -- one averaging -----------------------------------------------------------------------------------
     def _average_models(self, turn: int) -> tuple[tuple[int, ...], list[tuple[float, float]]]:
         """Whole models, in the parameters' dtype, with the count of steps behind them: one collective."""
-        d, places, members = self.receiver.d, self._places(), self.mixing.members(turn, self.transport.size)
+        d, members = self.receiver.d, self.mixing.members(turn, self.transport.size)
         if self.mixing.common:
-            owns = [w.outgoing(place) for w, place in zip(self.workers, places, strict=True)]
+            owns = [w.outgoing(place) for w, place in self._tailed()]
         else:  # the models are needed once more
-            owns = [flat([*w.parameters, place]) for w, place in zip(self.workers, places, strict=True)]
+            owns = [flat([*w.parameters, place]) for w, place in self._tailed()]
         blended = self.mixing.blend(self.transport, owns, turn)
         for arrived in blended:
             in_step.require(arrived[d : d + in_step.VALUES], self.rhythm.total_steps)

@@ -26,8 +26,8 @@ NEEDED = (
 class Sensing:
     """The measurements of the workers hosted here.
 
-    A row is sent with every averaging, and tells of the round before: seconds of computing and of the averaging, and
-    what a probe found that followed it.  So no collective is added, and a decision is one round late.
+    A row is sent with every averaging: seconds of the round's local steps, seconds of the averaging before, and what a
+    probe found that followed it.  So no collective is added; what an averaging and a probe tell is one round late.
     """
 
     def __init__(self, workers: Sequence[Worker], rhythm: Rhythm) -> None:
@@ -58,12 +58,14 @@ class Sensing:
             for probe in self.probes:
                 probe.await_last_step()
 
-    def arrive(self, clock: Clock) -> None:
-        """The round's local steps are done."""
+    def arrive(self, clock: Clock, ranks: Sequence[int]) -> None:
+        """The round's local steps are done.  ranks : of the workers hosted here."""
         for worker in self.workers:
             if worker.parameters[0].is_cuda:
                 torch.cuda.synchronize(worker.parameters[0].device)
-        clock.arrive()
+        clock.arrive(self.rhythm.local_steps)
+        for found, seconds in zip(self._found, clock.computed(ranks), strict=True):
+            found[0] = seconds
         due = self.due and self.rhythm.local_steps > 1
         self._weights = [probe.weights() for probe in self.probes] if due else None
 
@@ -78,9 +80,8 @@ class Sensing:
         return Measured.shared(row[2:] for row in rows)
 
     def leave(self, clock: Clock, ranks: Sequence[int], members: Sequence[int]) -> None:
-        """The averaging is done: note its times, and probe if it is time to.  ranks : of the workers hosted here."""
-        times = clock.timings(ranks)
-        self._found = [[*pair, *UNKNOWN[2:]] for pair in times]
+        """The averaging is done: note its time, and probe if it is time to.  ranks : of the workers hosted here."""
+        self._found = [[math.nan, seconds, *UNKNOWN[2:]] for seconds in clock.averaged(ranks)]
         if self._weights is not None:
             for i, rank in enumerate(ranks):
                 loss, closure = self._last[i]

@@ -12,6 +12,7 @@ for every model and also on one GPU; ``vmapped_gradients`` lets small ones step 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
 import torch
@@ -59,6 +60,10 @@ class Meeting:
     def agree(self, numbers: Sequence[int]) -> list[int]:
         """All numbers."""
         return list(numbers)
+
+    def uncounted(self) -> AbstractContextManager[None]:
+        """Nothing is counted anyway."""
+        return nullcontext()
 
     def broadcast(self, tensors: Sequence[Sequence[torch.Tensor]]) -> None:
         """Copy worker 0's tensors into the others'."""

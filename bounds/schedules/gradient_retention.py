@@ -102,7 +102,9 @@ class GradientRetention(Schedule):
         """Take in what was measured, and choose the coming round."""
         ended = observation.step - state.step
         probed = state.probe and ended > 1
-        state = replace(_informed(state, observation.measured), step=observation.step, ended=ended)
+        if observation.measured is not None:
+            state = _probed(_timed(state, observation.measured, ended), observation.measured)
+        state = replace(state, step=observation.step, ended=ended)
         n = state.delay_ratio
         if n is not None:
             spent = None if state.age is None else state.age + ended + n
@@ -118,22 +120,25 @@ class GradientRetention(Schedule):
         return GradientRetentionState(**{**data, **windows})
 
 
-def _informed(state: GradientRetentionState, seen: Measured | None) -> GradientRetentionState:
-    """Take in the measurements, which are those of the round of ``state.ended`` steps."""
-    if seen is None or state.ended < 1:
-        return state
-    if seen.compute_s:
-        state = replace(state, steps_s=(*state.steps_s, seen.compute_s / state.ended)[-WINDOW:])
-        excess = (seen.wait_s or 0.0) / median(state.steps_s) / math.sqrt(state.ended)
+def _timed(state: GradientRetentionState, seen: Measured, ended: int) -> GradientRetentionState:
+    """Take in the times: local steps of the round of ``ended`` steps, and of the averaging before it."""
+    if seen.compute_s and ended > 0:
+        state = replace(state, steps_s=(*state.steps_s, seen.compute_s / ended)[-WINDOW:])
+        excess = (seen.wait_s or 0.0) / median(state.steps_s) / math.sqrt(ended)
         s = excess if state.straggler is None else _mixed(STRAGGLER_MEMORY, state.straggler, excess)
         state = replace(state, straggler=s)
     if seen.delay_s is not None:
         state = replace(state, delays_s=(*state.delays_s, seen.delay_s)[-WINDOW:])
-    if seen.lost is not None and seen.fresh is not None and state.ended > 1:
-        lost = _mixed(MEMORY, state.lost, seen.lost)
-        fresh = _mixed(MEMORY, state.fresh, (state.ended - 1) * seen.fresh)
-        state = replace(state, lost=lost, fresh=fresh, loss_jump=seen.loss_jump)
     return state
+
+
+def _probed(state: GradientRetentionState, seen: Measured) -> GradientRetentionState:
+    """Take in the probe, which followed the round of ``state.ended`` steps."""
+    if seen.lost is None or seen.fresh is None or state.ended < 2:
+        return state
+    lost = _mixed(MEMORY, state.lost, seen.lost)
+    fresh = _mixed(MEMORY, state.fresh, (state.ended - 1) * seen.fresh)
+    return replace(state, lost=lost, fresh=fresh, loss_jump=seen.loss_jump)
 
 
 def _mixed(memory: float, known: float, new: float) -> float:

@@ -12,12 +12,14 @@ Row = tuple[float, float, float, float, float]
 
 @dataclass(frozen=True)
 class Measured:
-    """Measurements of the round before the one that has just ended, and of the probe that followed it; None if absent.
+    """What is known at an averaging; None where it is not.
 
-    compute_s : its local steps on one worker, mean over workers.  wait_s : the slowest worker's time minus that mean.
-    delay_s : its averaging, as the last worker to arrive saw it, which had nobody to wait for.
-    lost, fresh : mean over workers of <u - h, u> and <u, u>, where h is a worker's gradient in its last local step
-    and u the one at the averaged model on the same batch.  loss_jump : mean loss there minus mean loss where h was.
+    compute_s : the local steps of the round that has just ended, on one worker, mean over workers.  wait_s : the
+    slowest worker's time minus that mean.  delay_s : the averaging before this one, as the last worker to arrive saw
+    it, which had nobody to wait for.
+    lost, fresh : of the probe after that averaging; mean over workers of <u - h, u> and <u, u>, where h is a worker's
+    gradient in its last local step and u the one at the averaged model on the same batch.  loss_jump : mean loss at
+    the averaged model minus mean loss where h was.
     Raises ValueError for nan and infinities, and for negative times or fresh.
     """
 

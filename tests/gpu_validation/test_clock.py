@@ -99,43 +99,46 @@ def test_times_that_cannot_be_drawn_are_refused():
         clock.pass_round(1, (), (0, 1, 2))
 
 
-def test_wall_clock_times_steps_and_averagings_apart_from_the_second_round_on(monkeypatch):
+def test_wall_clock_times_steps_and_averagings_apart_and_leaves_probes_out(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    clock, seen = WallClock(), []
+    clock = WallClock()
 
     def round_of(computing_s, averaging_s, probe_s=0.0):
         now[0] += computing_s
-        clock.arrive()
+        clock.arrive(4)
         now[0] += averaging_s
         clock.pass_round(4, (), (0,))
-        seen.append(clock.timings([0]))
+        seen = clock.computed([0]) + clock.averaged([0])
         now[0] += probe_s
         clock.leave()
+        return seen
 
-    round_of(9.0, 9.0, 1.0)
-    round_of(4.0, 2.0, 3.0)
-    round_of(8.0, 1.0)
+    assert round_of(9.0, 0.5, 1.0) == pytest.approx([np.nan, 0.5], nan_ok=True)  # it may have begun at any time
+    assert round_of(4.0, 2.0, 3.0) == [4.0, 2.0]
+    assert round_of(8.0, 1.0) == [8.0, 1.0]
     clock.load_state_dict(clock.state_dict())  # a restart, in the middle of a round
-    seen.append(clock.timings([0]))
-    round_of(7.0, 7.0)
-    round_of(5.0, 0.5)
-
-    assert seen[1:3] == [[(4.0, 2.0)], [(8.0, 1.0)]]
-    assert seen[5] == [(5.0, 0.5)]
-    assert np.isnan([seen[0], seen[3], seen[4]]).all()
+    assert round_of(7.0, 0.25) == pytest.approx([np.nan, 0.25], nan_ok=True)
+    assert round_of(5.0, 0.5) == [5.0, 0.5]
 
 
-def test_simulated_timings_are_those_that_passed_and_a_probe_takes_a_step():
-    model = RuntimeModel(PersistentStragglers(Constant(1.0), [1.0, 3.0]), delay_s=0.25)
-    clock = SimulatedClock(model, m=2, key=Key(0))
+def test_simulated_timings_are_those_that_pass_and_a_probe_takes_a_step():
+    model = RuntimeModel(PersistentStragglers(Exponential(1.0), [1.0, 3.0]), delay_s=0.25)
+    clock, plain = (SimulatedClock(model, m=2, key=Key(0)) for _ in range(2))
 
-    clock.pass_round(4, (), (0, 1))
-    assert clock.timings([0, 1]) == [(4.0, 0.25), (12.0, 0.25)]
+    for each in (clock, plain):
+        each.arrive(4)
+        each.pass_round(4, (), (0, 1))
+        assert each.averaged([0, 1]) == [0.25, 0.25]
+        assert each.seconds() == pytest.approx(max(each.computed([0, 1])) + 0.25)
     clock.pass_probe()
     resumed = SimulatedClock(model, m=2, key=Key(0))
     resumed.load_state_dict(clock.state_dict())
-    for each in (clock, resumed):
+    ends = []
+    for each in (clock, resumed, plain):
+        begun = each.seconds()
+        each.arrive(2)
         each.pass_round(2, (), (0, 1))
-        assert each.timings([1]) == [(6.0, 0.25)]
-        assert each.seconds() == 12.25 + 9.25
+        ends.append((each.seconds(), each.computed([1])))
+        assert (each.seconds() - begun > max(each.computed([0, 1])) + 0.3) == (each is not plain)
+    assert ends[0] == ends[1]
