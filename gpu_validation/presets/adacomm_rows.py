@@ -73,9 +73,14 @@ def hits(unit: Record, budget_s: float, window: float) -> list[Hit]:
     times = [time_to_loss(r["seconds"], r["losses"], target, window_s=window_s) for r in unit["races"]]
     times[0] = min(times[0], budget_s)  # where the target was taken, should no corner of the curve be as low
     return [
-        Hit(race["name"], seconds, times[0] / seconds if seconds < float("inf") else 0.0, _accuracy(race, seconds))
+        Hit(race["name"], seconds, _ratio(times[0], seconds), _accuracy(race, seconds))
         for race, seconds in zip(unit["races"], times, strict=True)
     ]
+
+
+def _ratio(synchronous_s: float, seconds: float) -> float:
+    """1 where all begin at the target, because the synchronous run learnt nothing."""
+    return 1.0 if seconds == synchronous_s else synchronous_s / seconds
 
 
 def _accuracy(race: Record, at: float) -> float | None:

@@ -112,6 +112,11 @@ def test_the_synchronous_run_arrives_at_its_budget_at_the_latest():
     assert second.ratio == pytest.approx(BUDGET / 1.2, rel=0.1)
 
 
+def test_where_the_synchronous_run_learns_nothing_none_is_sooner():
+    races = [race("tau = 1", [[1, 200]], rate=-0.1), race("tau = 20", [[20, 42]], rate=0.8)]
+    assert [hit.ratio for hit in hits({"races": races}, BUDGET, 1 / 40)] == [1.0, 1.0]
+
+
 def test_seconds_agree_with_the_model_or_are_inconclusive():
     predicted = predicted_seconds(unit(10)["races"][2], Constant(Y), 4)
     assert predicted == pytest.approx((80 * D + 640 * Y) / 640)

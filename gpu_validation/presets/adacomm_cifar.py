@@ -1,0 +1,289 @@
+"""AdaComm on images of CIFAR's form: VGG-16 and ResNet-50 where there is a GPU, ResNet-20 on the CPU.
+
+All m workers are virtual ones on one device, bit for bit the run of m processes; the clock is the runtime model's, in
+units of a local step: Y = 1, and an averaging takes D, about 4 for VGG-16 and .9 for ResNet-50 as published (Wang &
+Joshi, arXiv:1810.08313).  What the device itself needs for a worker's step is recorded beside it.
+
+Every run is cut into pieces of the simulated budget, each a unit with a checkpoint at its end, so that a study of any
+length can be carried out in calls of any length.  The images are synthetic unless CIFAR_ARCHIVE names an archive.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from bounds.runtime import Constant, RuntimeModel, ShiftedExponential
+from bounds.schedules import AdaComm, Fixed, Schedule
+from operators import Key
+
+from ..clock import SimulatedClock
+from ..launch import RunFailed
+from ..records import Comparison
+from ..rows import unjudged_row
+from ..study import Figure, Record, Study
+from ..virtual import VirtualWorkers
+from ..workloads import Cifar, ResNet20, ResNet50, SyntheticImages, Vgg16
+from ..workloads.data import Source
+from ..workloads.network import Network
+from .adacomm_figures import Setting, figures
+from .adacomm_rows import CONSTANT, DECAYED, end_rows, groups, ratio_rows
+
+ARCHIVE = "CIFAR_ARCHIVE"  # the environment variable
+STEP = ShiftedExponential(0.8, 0.2)  # law of a local step, of mean 1
+GRADIENT, TIMES = 0, 2  # folds of a run's key
+
+
+@dataclass(frozen=True)
+class Track:
+    """What is raced on.
+
+    delay : D in units of Y.  budget : in units of Y.  decay : (local step, factor of the learning rate) of the decayed
+    runs.  interval : T_0, in units of Y.  pieces : of a run.
+    """
+
+    workload: Network
+    delay: float
+    budget: float
+    decay: tuple[tuple[int, float], ...]
+    interval: float
+    pieces: int
+
+
+def source(samples: int, held_out: int) -> Source:
+    """The archive that the environment names, or synthetic images."""
+    path = os.environ.get(ARCHIVE)
+    return Cifar(path) if path else SyntheticImages(samples=samples, held_out=held_out)
+
+
+def tracks(*, gpu: bool) -> tuple[tuple[str, Track], ...]:
+    """On a GPU the published networks at batch 128; on a CPU one that it can train."""
+    if not gpu:
+        small = ResNet20(source=source(500, 300), batch=16, eta=0.1)
+        return (("resnet20", Track(small, 4.0, 300.0, ((40, 0.1),), interval=20.0, pieces=2)),)
+    vgg = Vgg16(source=source(50_000, 10_000), batch=128, eta=0.2, precision="bfloat16", layout="channels_last")
+    residual = ResNet50(source=vgg.source, batch=128, eta=0.4, precision="bfloat16", layout="channels_last")
+    return (
+        ("vgg16", Track(vgg, 4.0, 10_000.0, ((1500, 0.1),), interval=600.0, pieces=10)),
+        ("resnet50", Track(residual, 0.9, 4_000.0, ((1500, 0.1),), interval=250.0, pieces=10)),
+    )
+
+
+@dataclass(frozen=True)
+class AdaCommCifar(Study):
+    """tracks : by network.  tau_0 : of AdaComm, as published.  points : losses of a run; a multiple of the pieces.
+
+    window : of the smoothing, in shares of the budget.  folder : of the checkpoints; set when the study is carried out.
+    """
+
+    tracks: tuple[tuple[str, Track], ...]
+    m: int = 4
+    taus: tuple[int, ...] = (1, 5, 20)
+    tau_0: int = 20
+    rates: tuple[str, ...] = (CONSTANT,)
+    seeds: tuple[int, ...] = (10,)
+    points: int = 20
+    window: float = 1 / 10
+    device: str = "cpu"
+    folder: Path | None = None
+
+    name = "adacomm-cifar"
+    description = "AdaComm on CIFAR's form: VGG-16 and ResNet-50 on a GPU (an hour a seed), ResNet-20 on the CPU"
+    minutes = 4
+
+    def __repr__(self) -> str:
+        """Everything but the folder, which may move."""
+        return f"AdaCommCifar({', '.join(f'{k}={v!r}' for k, v in vars(self).items() if k != 'folder')})"
+
+    def units(self) -> Sequence[str]:
+        """run:NETWORK:RATE:SEED:SCHEDULE:PIECE."""
+        return [
+            f"run:{name}:{rate}:{seed}:{schedule}:{piece}"
+            for seed in self.seeds
+            for name, track in self.tracks
+            for rate in self.rates
+            for schedule in self.schedules(track, rate)
+            for piece in range(track.pieces)
+        ]
+
+    def schedules(self, track: Track, rate: str) -> dict[str, Schedule]:
+        """Fixed tau, the synchronous one first, and the paper's rule for the learning rate."""
+        gamma = AdaComm(self.tau_0, track.interval, gamma=0.5)
+        coupled = replace(gamma, eta_exponent=0.5, cap=5 * self.tau_0)
+        fixed = {f"tau = {tau}": Fixed(tau) for tau in self.taus}
+        return {**fixed, **({"gamma": gamma} if rate == CONSTANT else {"published": coupled})}
+
+    def informed(self, records: Sequence[Record], folder: Path) -> AdaCommCifar:
+        """With the folder where the checkpoints lie."""
+        return replace(self, folder=folder)
+
+    def measure(self, unit: str) -> Record:
+        """One piece of a run, from the checkpoint of the piece before.  Raises RunFailed if that is missing."""
+        _, name, rate, seed, schedule, piece = unit.split(":")
+        track = dict(self.tracks)[name]
+        run = _Run(self, track, self.schedules(track, rate)[schedule], int(seed), rate)
+        folder = (self.folder or Path()) / "checkpoints" / f"{name}-{rate}-{seed}-{schedule.replace(' ', '')}"
+        if int(piece):
+            run.load(folder / f"{int(piece) - 1}.pt")
+        record = run.until(track.budget * (int(piece) + 1) / track.pieces, first=not int(piece))
+        run.save(folder / f"{piece}.pt", keep={f"{int(piece) - 1}.pt"})
+        return record
+
+    def budget_s(self, name: str) -> float:
+        """Of a network."""
+        return dict(self.tracks)[name].budget
+
+    def whole(self, records: Sequence[Record]) -> list[Record]:
+        """Records like those of real races, of the networks, rates and seeds that are complete."""
+        by_unit = {record["unit"]: record for record in records}
+        found = []
+        for seed, (name, track), rate in itertools.product(self.seeds, self.tracks, self.rates):
+            races = []
+            for schedule in self.schedules(track, rate):
+                units = [f"run:{name}:{rate}:{seed}:{schedule}:{piece}" for piece in range(track.pieces)]
+                if all(unit in by_unit for unit in units):
+                    races.append({"name": schedule, **_joined([by_unit[unit] for unit in units])})
+            if len(races) == len(self.schedules(track, rate)):
+                found.append({"unit": f"race:{name}:{rate}:{seed}", "m": self.m, "races": races})
+        return found
+
+    def judge(self, records: Sequence[Record]) -> list[Comparison]:
+        """Ratios and accuracies, which no bound covers, and what the device needs for a step."""
+        found = groups(self.whole(records), self.budget_s, self.window)
+        rows = [row for group in found for row in (*ratio_rows(group), *end_rows(group))]
+        for name, _ in self.tracks:
+            mine = [r for r in records if r["unit"].startswith(f"run:{name}:")]
+            if mine:
+                about = {"operator": "", "workload": f"{name} on {mine[0]['device']}", "unit": "s"}
+                reason = "recorded to turn units of Y into seconds of this device"
+                rows.append(
+                    unjudged_row([r["step_s"] for r in mine], reason, quantity="seconds of a worker's step", **about)
+                )
+        return rows
+
+    def figures(self, records: Sequence[Record]) -> list[Figure]:
+        """As for real races, once the runs to compare are complete."""
+        found = groups(self.whole(records), self.budget_s, self.window)
+        if not found:
+            return []
+        where = f"{records[0]['images']}; {self.m} virtual workers on {records[0]['device']}; "
+        delays = ", ".join(f"{track.delay:g} ({name})" for name, track in self.tracks)
+        clock = f"time by the runtime model, in units of Y, the mean of {STEP}, with D = {delays}."
+        setting = Setting(self.budget_s, self.window, self.seeds, where + clock, clock="units of Y")
+        return figures(found, setting)
+
+
+class _Run:
+    """A simulated race in progress."""
+
+    def __init__(self, study: AdaCommCifar, track: Track, schedule: Schedule, seed: int, rate: str) -> None:
+        self.study, self.track, self.seed = study, track, seed
+        self.decay = track.decay if rate == DECAYED else ()
+        self.device = torch.device(study.device)
+        workload = track.workload
+        self.models = [workload.model().to(self.device) for _ in range(study.m)]
+        self.optimizers = [torch.optim.SGD(model.parameters(), lr=workload.eta) for model in self.models]
+        clock = SimulatedClock(RuntimeModel(STEP, Constant(track.delay)), m=study.m, key=Key(seed).fold(TIMES))
+        self.workers = VirtualWorkers(self.models, self.optimizers, schedule=schedule, clock=clock)
+
+    def load(self, path: Path) -> None:
+        """Raises RunFailed if the file is missing."""
+        if not path.exists():
+            raise RunFailed(f"the checkpoint {path} is missing: remove this run's lines from the measurements")
+        state = torch.load(path, map_location=self.device, weights_only=True)
+        for model, own in zip(self.models, state["models"], strict=True):
+            model.load_state_dict(own)
+        self.workers.load_state_dict(state["workers"])
+
+    def save(self, path: Path, *, keep: set[str]) -> None:
+        """Write the file whole or not at all, then remove the others but those to keep."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(".tmp")
+        torch.save(
+            {"models": [model.state_dict() for model in self.models], "workers": self.workers.state_dict()}, temporary
+        )
+        os.replace(temporary, path)
+        for other in path.parent.glob("*.pt"):
+            if other.name not in {path.name, *keep}:
+                other.unlink()
+
+    def until(self, end: float, *, first: bool) -> Record:
+        """Local steps up to the first averaging at or after ``end``."""
+        track, workers, clock = self.track, self.workers, self.workers.clock
+        found: Record = {name: [] for name in ("seconds", "step", "taus", "losses", "accuracies")}
+        if first:
+            self._look(found, workers.rhythm.tau)
+        taus, worked_s, before = [], 0.0, workers.rhythm.total_steps
+        every = track.budget / self.study.points
+        while clock.seconds() < end:
+            began, shown = time.perf_counter(), int(clock.seconds() / every)
+            account = None
+            while account is None:
+                account = workers.step(self._local_steps(workers.rhythm.total_steps))
+            if self.device.type == "cuda":
+                torch.cuda.synchronize()
+            worked_s += time.perf_counter() - began
+            taus.append(account[0].tau)
+            if int(clock.seconds() / every) > shown or clock.seconds() >= end:
+                self._look(found, account[0].tau)
+        steps = workers.rhythm.total_steps - before
+        return {
+            **found,
+            "rounds": [[tau, len(list(same))] for tau, same in itertools.groupby(taus)],
+            "step_s": worked_s / max(1, steps * self.study.m),
+            "device": torch.cuda.get_device_name() if self.device.type == "cuda" else "the CPU",
+            "images": "Synthetic images of CIFAR's form" if self._synthetic else "CIFAR from an archive",
+            "data": asdict(track.workload.description()),
+        }
+
+    @property
+    def _synthetic(self) -> bool:
+        return self.track.workload.description().synthetic
+
+    def _local_steps(self, k: int) -> list[torch.Tensor]:
+        factor = next((factor for start, factor in reversed(self.decay) if k >= start), 1.0)
+        losses = []
+        for rank, (model, optimizer) in enumerate(zip(self.models, self.optimizers, strict=True)):
+            optimizer.param_groups[0]["lr"] = self.track.workload.eta * factor
+            optimizer.zero_grad()
+            loss = self.track.workload.loss(model, key=Key(self.seed, step=k, rank=rank).fold(GRADIENT))
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+        return losses
+
+    def _look(self, found: Record, tau: int) -> None:
+        """Loss and accuracy of the averaged model, which costs no simulated time."""
+        found["seconds"].append(self.workers.clock.seconds())
+        found["step"].append(self.workers.rhythm.total_steps)
+        found["taus"].append(tau)
+        with torch.no_grad():
+            found["losses"].append(float(self.track.workload.objective(self.models[0])))
+        found["accuracies"].append(self.track.workload.accuracy(self.models[0]))
+
+
+def _joined(pieces: Sequence[Record]) -> Record:
+    """The pieces of one run, one after the other."""
+    names = ("seconds", "step", "taus", "losses", "accuracies", "rounds")
+    return {name: list(itertools.chain.from_iterable(piece[name] for piece in pieces)) for name in names} | {
+        "step_s": float(np.mean([piece["step_s"] for piece in pieces]))
+    }
+
+
+def preset(*, gpu: bool) -> AdaCommCifar:
+    """The form for this machine."""
+    if not gpu:
+        return AdaCommCifar(tracks(gpu=False))
+    return AdaCommCifar(
+        tracks(gpu=True), taus=(1, 5, 20, 100), rates=(CONSTANT, DECAYED), seeds=(10, 11, 12), points=50, device="cuda"
+    )
+
+
+PRESET = preset(gpu=torch.cuda.device_count() > 0)
