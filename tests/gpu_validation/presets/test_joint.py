@@ -9,16 +9,16 @@ from bounds import theorems
 from bounds.claims import Unbiased
 from gpu_validation.page import figure_html
 from gpu_validation.presets.error_feedback import largest_gradient
-from gpu_validation.presets.joint import (
+from gpu_validation.presets.joint import PRESET
+from gpu_validation.presets.joint_rows import seconds_to
+from gpu_validation.presets.joint_theory import (
     METHODS,
-    PRESET,
     TAU_0,
     WORKLOADS,
     dimension,
     gradient_limit,
     joint_bound,
     schedule,
-    seconds_to,
 )
 from gpu_validation.records import Verdict
 

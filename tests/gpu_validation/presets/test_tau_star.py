@@ -7,17 +7,9 @@ import pytest
 
 from bounds.dynamics import heterogeneous, third_order
 from gpu_validation.page import figure_html
-from gpu_validation.presets.tau_star import (
-    PLANNED,
-    PRESET,
-    PROBLEMS,
-    advice,
-    best_tau,
-    exact_value,
-    planned,
-    regrets,
-    third_derivative,
-)
+from gpu_validation.presets.tau_star import PRESET
+from gpu_validation.presets.tau_star_rows import PLANNED, best_tau, regrets
+from gpu_validation.presets.tau_star_theory import PROBLEMS, advice, exact_value, planned, third_derivative
 from gpu_validation.records import Verdict
 
 pytestmark = pytest.mark.timeout(120)
