@@ -34,9 +34,10 @@ Payload = TypeVar("Payload", np.ndarray, torch.Tensor)
 
 def quantised(x: np.ndarray, plan: Plan, seeds: tuple) -> tuple[float, np.ndarray]:
     """(norm, packed symbols); the norm is 0, and the symbols are empty, for a negligible vector."""
-    if largest(x) < TINY:
+    total = energy(x)
+    if total < x.size * TINY**2 and largest(x) < TINY:  # the first is implied by the second, and known already
         return 0.0, np.empty(0, np.int32)
-    norm = nearest(math.sqrt(energy(x)))
+    norm = nearest(math.sqrt(total))
     step, scale = plan.step(norm)
     packed = np.empty(plan.d, np.int32)
     for own in plan.segments:
@@ -66,32 +67,39 @@ def _payload(head: bytes, packed: np.ndarray, plan: Plan, choice: Choice) -> np.
     if plan.fits:
         head += choice.model.header()
     tables, parts = build(choice.model, plan.form), [np.frombuffer(head, np.uint8)]
+    entries = _entries(tables)
     for own in plan.segments:
-        ends, body = _words(packed[own], choice, own, plan, tables)
+        ends, body = _words(packed[own], choice, own, plan, (tables.widest, tables.offset, *entries))
         if own.stop < plan.d:
             parts.append(np.array([body.size // plan.form.word], ">u4").view(np.uint8))
         parts += [ends, body]
     return np.concatenate(parts)
 
 
-def _words(packed: np.ndarray, choice: Choice, own: slice, plan: Plan, tables: Tables) -> tuple[np.ndarray, np.ndarray]:
+def _entries(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
+    """What the encoder reads of each entry: frequency and start, in the long format joined, and with a reciprocal."""
+    if tables.form.streams == 1:
+        return tables.frequency, tables.start
+    reciprocal = -(-(1 << RECIPROCAL) // tables.frequency.astype(np.int64))
+    return tables.start << np.uint32(16) | tables.frequency, reciprocal.astype(np.uint64)
+
+
+def _words(packed: np.ndarray, choice: Choice, own: slice, plan: Plan, tables: tuple) -> tuple[np.ndarray, np.ndarray]:
     """(states, words) of a segment as bytes; the estimated bits say how much room the words probably need."""
     wide = plan.form.streams > 1
     word = np.uint16 if wide else np.uint32
     bits = choice.bits * packed.size / plan.d
     room = int(max(bits, packed.size / 8) * 1.02) // (8 * plan.form.word) + 16 * ROOM + 1024
     groups = choice.groups[own.start // plan.form.streams :]
-    common = (packed, choice.model.low, groups, tables.widest, tables.offset)
+    common = (packed, choice.model.low, groups, *tables, plan.form.shift)
     while True:
         out = np.empty(room, word)
         if wide:
             states = np.empty(plan.form.streams, np.uint64)
-            pairs = tables.start << np.uint32(16) | tables.frequency
-            reciprocal = -(-(1 << RECIPROCAL) // tables.frequency.astype(np.int64))
-            first = encode_long(*common, pairs, reciprocal.astype(np.uint64), plan.form.shift, out, states)
+            first = encode_long(*common, out, states)
             head = states.astype(">u4").tobytes()
         else:
-            state, first = encode_short(*common, tables.frequency, tables.start, plan.form.shift, out)
+            state, first = encode_short(*common, out)
             head = int(state).to_bytes(8, "big")
         if first >= 0:
             body = out[first:].astype(out.dtype.newbyteorder(">")).view(np.uint8)
@@ -193,7 +201,7 @@ def _reader(model: Model, plan: Plan, norm: float) -> Callable[[np.ndarray, np.n
         room = np.zeros(words.size + plan.form.streams * ROOM, words.dtype)
         room[: words.size] = words
         if wide:
-            args = (room, states, model.low, starts, THRESHOLDS, tables.widest, table, plan.code.after)
+            args = (room, states, model.low, starts, THRESHOLDS, tables.widest, table, plan.code.a, plan.code.b)
             done = decode_long(*args, (*seeds, *cell), *factors, out)
         else:
             common = (starts, THRESHOLDS, tables.widest, tables.offset, tables.frequency, tables.start, plan.form.shift)

@@ -129,51 +129,129 @@ def decode_short(  # type: ignore[no-untyped-def]
     return at if state == SHORT_BASE else -1
 
 
-@numba.njit(cache=True, nogil=True)
-def decode_long(words, states, low, starts, thresholds, widest, table, after, dither, step, scale, out):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """As ``decode_short`` for 16 interleaved states (uint64), with the symbols' table of every group.
+STATE, NEXT, TRELLIS, SHIFTED, ENTRY = (np.uint64(LANES * i) for i in range(5))  # places of the lanes in one array
 
-    words : uint16, followed by 16 ROOM spare ones.
+
+@numba.njit(inline="always")
+def _slots(work, row, base, first, second, bits, centre):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Dither less parity, and the place of every lane's entry in the table, of a row without low parts."""
+    for lane in range(LANES):
+        i = np.uint64(lane)
+        u = np.int32(2 * np.int32(mix(row + np.uint32(lane), first, second) >> bits) + 1 - centre)
+        a = np.int32(u - np.int32((work[TRELLIS + i] & np.uint32(1)) << np.uint32(HALF_BITS)))
+        work[SHIFTED + i] = np.uint32(a)
+        bin16 = np.uint32(a & PHASE) >> np.uint32(20)
+        slot = np.uint32(work[STATE + i] & np.uint32((1 << LONG_P) - 1))
+        work[ENTRY + i] = np.uint32(base + np.uint32(np.uint32(bin16 << np.uint32(LONG_P)) + slot))
+
+
+@numba.njit(inline="always")
+def _refills(work, words, at, table, escape):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """(position, whether no lane escapes): entries and next states; without a branch."""
+    outside = False
+    for lane in range(LANES):
+        i = np.uint64(lane)
+        entry, state = table[work[ENTRY + i]], work[STATE + i]
+        work[ENTRY + i] = entry
+        outside |= entry & np.uint32(255) == escape
+        state = np.uint32(np.uint32(np.uint32(entry >> np.uint32(20)) * np.uint32(state >> np.uint32(LONG_P))))
+        state = np.uint32(state + np.uint32(np.uint32(entry >> np.uint32(8)) & np.uint32(4095)))
+        short = np.uint64(state < np.uint32(1 << 16))
+        refilled = np.uint32(np.uint32(state << np.uint32(16)) | np.uint32(words[at]))
+        work[NEXT + i] = refilled if short else state
+        at += short
+    return at, not outside
+
+
+@numba.njit(inline="always")
+def _values(work, row, top, a, b, step, scale, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Commit a row: values, next states of coder and trellis."""
+    for lane in range(LANES):
+        i = np.uint64(lane)
+        shifted, s = np.int32(work[SHIFTED + i]), work[TRELLIS + i]
+        k = np.int32(np.int32(work[ENTRY + i] & np.uint32(255)) + top)
+        free = np.uint32(np.int32(k + (shifted >> np.int32(24))) & np.int32(1))
+        work[TRELLIS + i] = np.uint32(
+            np.uint32(s >> np.uint32(1)) ^ np.uint32(np.uint32(s & np.uint32(1)) * a) ^ np.uint32(free * b)
+        )
+        work[STATE + i] = work[NEXT + i]
+        w = np.int32(shifted & np.int32(PHASE))
+        out[row + i] = (np.float32(k) - np.float32(w) * np.float32(2.0**-24)) * step * scale
+
+
+@numba.njit(inline="always")
+def _magnitudes(work, top):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Sum of magnitudes of a row without low parts."""
+    total = 0
+    for lane in range(LANES):
+        i = np.uint64(lane)
+        k = np.int32(np.int32(work[ENTRY + i] & np.uint32(255)) + top)
+        at = np.int32(np.int32(64 * k) - np.int32((work[SHIFTED + i] & np.uint32(PHASE)) >> np.uint32(18)))
+        total += at - 1 if k > 0 else -at
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _any_row(work, row, words, at, low, top, base, table, a, b, dither, step, scale, out):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """(position, sum of magnitudes) of any row, lane by lane; position -1 for an escape that nobody writes."""
+    first, second, bits, centre = dither
+    past = 0
+    for lane in range(min(LANES, out.size - row)):
+        i = np.uint64(lane)
+        s, state = np.int64(work[TRELLIS + i]), np.uint64(work[STATE + i])
+        q, w, fine = _phase(np.uint32(row + lane), first, second, (bits, centre), s & 1)
+        phase = fine if low == 0 else (fine + 32) >> low
+        slot = np.int64(state & np.uint64((1 << LONG_P) - 1))
+        entry = np.int64(table[np.uint64(base + ((phase >> 2) << LONG_P) + slot)])
+        state = np.uint64(entry >> 20) * (state >> np.uint64(LONG_P)) + np.uint64((entry >> 8) & 4095)
+        state, at = _refill(state, words, at)
+        index = entry & 255
+        k = index + 1 - top
+        if index == 2 * top:
+            k, state, at = _take_escape(state, words, at, top)
+            if k == 0:
+                return -1, 0
+        past += magnitude(k, phase)
+        if low:
+            rest, state, at = _take_long(state, words, at, low)
+            k = (k << low) + rest - (1 << (low - 1))
+        work[TRELLIS + i] = np.uint32((s >> 1) ^ (s & 1) * a ^ ((k + q) & 1) * b)
+        work[STATE + i] = np.uint32(state)
+        out[row + lane] = _value(k, w, step, scale)
+    return at, past
+
+
+@numba.njit(cache=True, nogil=True)
+def decode_long(words, states, low, starts, thresholds, widest, table, a, b, dither, step, scale, out):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """As ``decode_short`` for 16 interleaved states, with the symbols' table of every group.
+
+    words : uint16, followed by 16 ROOM spare ones.  a, b : of the trellis.
+    Rows without low parts and escapes: vector loops around the one that reads words.
     """
     first, second, bits, centre = dither
-    trellis, dithers = np.zeros(LANES, np.int64), np.empty(LANES, np.int32)
+    work = np.zeros(5 * LANES, np.uint32)
+    for lane in range(LANES):
+        work[lane] = states[lane]
     at, past, c, d = 0, 0, 0, out.size
     many, count = widest.size > 1, words.size - LANES * ROOM
-    for t in range((d + 15) >> 4):
+    for row in range(0, d, LANES):
         c = follow(c, past, thresholds)
         g = starts[c] if many else 0
-        past = 0
         top, base = widest[g], g << (4 + LONG_P)
-        for lane in range(LANES):
-            i = np.uint32(16 * t + lane)
-            dithers[lane] = np.int32(2 * np.int32(mix(i, first, second) >> np.uint32(bits)) + 1 - centre)
-        for lane in range(min(LANES, d - 16 * t)):
-            s, state = trellis[lane], states[lane]
-            a = np.int64(dithers[lane]) - ((s & 1) << HALF_BITS)
-            w = a & PHASE
-            q, fine = a >> 24, w >> 18
-            phase = fine if low == 0 else (fine + 32) >> low
-            slot = np.int64(state & np.uint64((1 << LONG_P) - 1))
-            entry = np.int64(table[np.uint64(base + ((phase >> 2) << LONG_P) + slot)])
-            state = np.uint64(entry >> 20) * (state >> np.uint64(LONG_P)) + np.uint64((entry >> 8) & 4095)
-            state, at = _refill(state, words, at)
-            index = entry & 255
-            k = index + 1 - top
-            if index == 2 * top:
-                k, state, at = _take_escape(state, words, at, top)
-                if k == 0:
-                    return -1
+        plain = low == 0 and row + LANES <= d
+        if plain:
+            _slots(work, np.uint32(row), np.uint32(base), first, second, np.uint32(bits), np.int32(centre))
+            after, plain = _refills(work, words, np.uint64(at), table, np.uint32(2 * top))
+        if plain:
+            at = np.int64(after)
             if many:
-                past += magnitude(k, phase)
-            if low:
-                rest, state, at = _take_long(state, words, at, low)
-                k = (k << low) + rest - (1 << (low - 1))
-            trellis[lane] = after[np.uint64(2 * s + ((k + q) & 1))]
-            states[lane] = state
-            out[np.uint64(16 * t + lane)] = _value(k, w, step, scale)
-        if at > count:
+                past = _magnitudes(work, np.int32(1 - top))
+            _values(work, np.uint64(row), np.int32(1 - top), np.uint32(a), np.uint32(b), step, scale, out)
+        else:
+            at, past = _any_row(work, row, words, at, low, top, base, table, a, b, dither, step, scale, out)
+        if at < 0 or at > count:
             return -1
     for lane in range(LANES):
-        if states[lane] != LONG_BASE:
+        if work[lane] != LONG_BASE:
             return -1
     return at
