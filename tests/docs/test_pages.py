@@ -1,0 +1,104 @@
+"""Every block of code in the documentation runs, or is checked for syntax where it needs several machines."""
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pages import DOCS, blocks, pages
+
+ELSEWHERE = {  # pages whose scripts need ranks, files or namespaces, and the tests that run them
+    "guides/check_your_own_compressor.md": "tests/operators/laws/test_guide.py",
+    "guides/run_on_several_machines.md": "tests/docs/test_several_machines.py",
+    "guides/simulate_many_workers.md": "tests/test_simulation_guide.py",
+    "guides/time_a_network.md": "tests/gpu_validation/network/test_guide.py",
+    "guides/train_on_your_own_data.md": "tests/gpu_validation/workloads/test_guide.py",
+    "guides/use_it_in_your_ddp_script.md": "tests/test_training_guides.py",
+    "guides/use_pasgd_in_your_script.md": "tests/test_training_guides.py",
+}
+SLOW = {
+    "start.md",
+    "tutorials/proof.md",
+    "tutorials/compressor.md",
+    "guides/add_an_operator.md",
+    "guides/plan_for_your_cluster.md",
+}
+LANGUAGES = {"bash", "console", "math", "pycon", "python", "sh", "text", "toctree"}
+WITH_PYTHON = [page for page in pages() if {"python", "pycon"} & {block.language for block in blocks(page)}]
+HERE = [page for page in WITH_PYTHON if page not in ELSEWHERE]
+COMMANDS = {"gpu-validation", "pytest", "ratedist", "torchrun", "python3", "pip", "make", "."}
+
+
+def run_page(page):
+    """Execute the blocks of a page in one namespace; what it shows must be what it prints."""
+    space = {"__name__": "page"}
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
+    for block in blocks(page):
+        if block.language == "python":
+            exec(compile(block.code, page, "exec"), space)
+        elif block.language == "pycon":
+            examples = doctest.DocTestParser().get_doctest(block.code, space, page, page, 0)
+            failures = []
+            runner.run(examples, out=failures.append, clear_globs=False)
+            assert not failures, "".join(failures)
+            space.update(examples.globs)
+
+
+@pytest.mark.parametrize("page", [pytest.param(p, marks=[pytest.mark.slow] if p in SLOW else []) for p in HERE])
+def test_code_of_a_page_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    run_page(page)
+
+
+@pytest.mark.parametrize("page", sorted(ELSEWHERE))
+def test_scripts_that_run_elsewhere_have_their_test(page):
+    assert page in WITH_PYTHON
+    assert Path(page).name in (DOCS.parent / ELSEWHERE[page]).read_text()
+
+
+@pytest.mark.parametrize("page", pages())
+def test_blocks_of_a_page_are_of_a_known_kind_and_of_right_syntax(page):
+    for block in blocks(page):
+        assert block.language in LANGUAGES, f"{page}: say what {block.language} is"
+        if block.language == "python":
+            compile(block.code, page, "exec")
+        elif block.language in ("bash", "sh"):
+            found = subprocess.run(["bash", "-n"], input=block.code, capture_output=True, text=True, check=False)
+            assert found.returncode == 0, found.stderr
+
+
+@pytest.mark.parametrize("page", pages())
+def test_commands_of_a_page_exist(page):
+    for block in blocks(page):
+        if block.language == "sh":
+            lines = re.sub(r"\\\n", " ", block.code).splitlines()
+            assert {line.split()[0] for line in lines if line} <= COMMANDS
+            for line in lines:
+                if line.startswith("gpu-validation run"):
+                    assert_preset_exists(line.split()[2])
+
+
+def assert_preset_exists(name):
+    from gpu_validation.presets import all_presets
+
+    assert name in all_presets()
+
+
+@pytest.mark.slow  # a minute: the conformance kit, twice
+@pytest.mark.timeout(600)
+def test_commands_of_the_guide_to_operators_judge_the_operator_of_the_page(tmp_path):
+    page = "guides/add_an_operator.md"
+    (script,) = [block.code for block in blocks(page) if block.language == "python"]
+    (commands,) = [block.code for block in blocks(page) if block.language == "sh"]
+    (tmp_path / "coin.py").write_text(script)
+
+    for command in commands.splitlines():
+        program = Path(sys.executable).parent / command.split()[0]
+        found = subprocess.run(
+            [str(program), *command.split()[1:]], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert found.returncode == 0, found.stdout + found.stderr
