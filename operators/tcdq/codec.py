@@ -119,7 +119,7 @@ def decode(payload: np.ndarray, bits: int, plan: Plan, seeds: tuple) -> np.ndarr
     for own in plan.segments:
         states, words, at = _part(data, at, plan, last=own.stop == plan.d)
         reader(states, words, seeds_from(own.start, seeds), out[own])
-    if not np.isfinite(out).all():
+    if not math.isfinite(largest(out)):
         raise CorruptMessage("a decoded coordinate exceeds binary32")
     return out
 
