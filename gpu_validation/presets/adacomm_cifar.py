@@ -282,7 +282,7 @@ def preset(*, gpu: bool) -> AdaCommCifar:
     if not gpu:
         return AdaCommCifar(tracks(gpu=False))
     return AdaCommCifar(
-        tracks(gpu=True), taus=(1, 5, 20, 100), rates=(CONSTANT, DECAYED), seeds=(10, 11, 12), points=50, device="cuda"
+        tracks(gpu=True), taus=(1, 5, 20, 100), rates=(CONSTANT, DECAYED), seeds=(10, 11, 12), points=20, device="cuda"
     )
 
 
