@@ -92,7 +92,7 @@ class StragglerStudy(Study):
     repeats: int = 2
     delays: int = 5
     batches: int = 64
-    rounds: int = 64
+    rounds: int = 256
 
     name = "straggler"
     description = "seconds per iteration against tau and m with injected delays of ten laws"

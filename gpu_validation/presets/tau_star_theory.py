@@ -43,7 +43,7 @@ class Problem:
 PROBLEMS: dict[str, Problem] = {
     "quadratic": Problem(Quadratic(copies=5, noise=0.08, eta=0.08)),
     "multiplicative": Problem(MultiplicativeQuadratic(copies=5, noise=0.08, eta=0.08)),
-    "heterogeneous": Problem(HeterogeneousQuadratics(), m=2, time_s=12.0),
+    "heterogeneous": Problem(HeterogeneousQuadratics(), m=2, time_s=8.0),
     "logistic": Problem(LogisticRegression(source=Bundled("breast_cancer"), batch=8, eta=0.03)),
     "kink": Problem(Kink.hard(tau=16, d=100, noise=2.0, eta=0.08), m=16),
     "kink-4": Problem(Kink.hard(tau=16, d=100, noise=2.0, eta=0.08)),
