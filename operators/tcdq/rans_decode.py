@@ -160,7 +160,7 @@ def _refills(work, words, at, table, escape):  # type: ignore[no-untyped-def]  #
         refilled = np.uint32(np.uint32(state << np.uint32(16)) | np.uint32(words[at]))
         work[NEXT + i] = refilled if short else state
         at += short
-    return at, not outside
+    return np.int64(at), not outside
 
 
 @numba.njit(inline="always")
@@ -182,12 +182,12 @@ def _values(work, row, top, a, b, step, scale, out):  # type: ignore[no-untyped-
 @numba.njit(inline="always")
 def _magnitudes(work, top):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Sum of magnitudes of a row without low parts."""
-    total = 0
+    total = np.int32(0)
     for lane in range(LANES):
         i = np.uint64(lane)
         k = np.int32(np.int32(work[ENTRY + i] & np.uint32(255)) + top)
         at = np.int32(np.int32(64 * k) - np.int32((work[SHIFTED + i] & np.uint32(PHASE)) >> np.uint32(18)))
-        total += at - 1 if k > 0 else -at
+        total += np.int32(at - 1 if k > 0 else -at)
     return total
 
 
@@ -243,7 +243,7 @@ def decode_long(words, states, low, starts, thresholds, widest, table, a, b, dit
             _slots(work, np.uint32(row), np.uint32(base), first, second, np.uint32(bits), np.int32(centre))
             after, plain = _refills(work, words, np.uint64(at), table, np.uint32(2 * top))
         if plain:
-            at = np.int64(after)
+            at = after
             if many:
                 past = _magnitudes(work, np.int32(1 - top))
             _values(work, np.uint64(row), np.int32(1 - top), np.uint32(a), np.uint32(b), step, scale, out)
