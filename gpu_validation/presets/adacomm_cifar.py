@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from bounds.runtime import Constant, RuntimeModel, ShiftedExponential
@@ -270,11 +269,10 @@ class _Run:
 
 
 def _joined(pieces: Sequence[Record]) -> Record:
-    """The pieces of one run, one after the other."""
+    """The pieces of one run, one after the other; at the start tau is that of the first round."""
     names = ("seconds", "step", "taus", "losses", "accuracies", "rounds")
-    return {name: list(itertools.chain.from_iterable(piece[name] for piece in pieces)) for name in names} | {
-        "step_s": float(np.mean([piece["step_s"] for piece in pieces]))
-    }
+    found = {name: list(itertools.chain.from_iterable(piece[name] for piece in pieces)) for name in names}
+    return {**found, "taus": [found["rounds"][0][0], *found["taus"][1:]]}
 
 
 def preset(*, gpu: bool) -> AdaCommCifar:

@@ -36,7 +36,7 @@ class Setting:
     @property
     def runs(self) -> str:
         """The seeds in words."""
-        return f"seeds {', '.join(map(str, self.seeds))}"
+        return f"seed{'s' * (len(self.seeds) > 1)} {', '.join(map(str, self.seeds))}"
 
 
 def figures(found: Sequence[Group], setting: Setting) -> list[Figure]:
