@@ -43,7 +43,7 @@ class JointStudy(Study):
 
     name = "joint"
     description = "AdaComm with QSGD, TCDQ and top-k with memory: loss against time and bits, and the joint bound"
-    minutes = 6
+    minutes = 5
     processes = 4
 
     def units(self) -> Sequence[str]:

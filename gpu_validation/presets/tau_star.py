@@ -18,7 +18,7 @@ from .tau_star_figures import draw_regrets, draw_values
 from .tau_star_rows import JUDGED, real_rows, regret_rows, theorem_rows
 from .tau_star_theory import DELAY_S, PROBLEMS, STEP_S, Problem, advice, planned
 
-SHAPE = Shape(rate_bit_per_s=1e8, delay_s=12e-3)  # D comes near DELAY_S
+SHAPE = Shape(rate_bit_per_s=1e8, delay_s=14.5e-3)  # D comes near DELAY_S
 
 
 @dataclass(frozen=True)
