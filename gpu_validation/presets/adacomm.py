@@ -223,7 +223,14 @@ class AdaCommStudy(Study):
         how = next(iter(found[0].races.values()))[0]
         shapes = dict.fromkeys(f"{group.course}: {self.course(group.course).shape}" for group in found)
         kind = how["method"].rsplit("; ", 1)[0]
-        where = f"The bundled digits, real processes; {how['scheduling']}; {kind}; {'; '.join(shapes)}."
+        tuned = [
+            f"{name}: tau_0 = {tau_0}, T_0 = {share * self.budget_s(name):.3g} s"
+            for name, (tau_0, share) in self.informed(records, Path()).chosen.items()
+        ]
+        where = (
+            f"The bundled digits, real processes; {how['scheduling']}; {kind}; {'; '.join(shapes)}. "
+            f"Chosen on seeds {', '.join(map(str, self.tuning))}: {'; '.join(tuned)}."
+        )
         return figures(found, Setting(self.budget_s, self.window, self.seeds, where))
 
 

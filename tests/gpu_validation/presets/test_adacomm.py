@@ -200,7 +200,10 @@ def test_its_rows_and_figures_are_made(records):
     }
     for figure in TINY.figures(records):
         figure.draw()
-    assert "bundled digits" in TINY.figures(records)[0].caption
+    chosen, share = TINY.informed(records, None).chosen["network"]
+    caption = TINY.figures(records)[0].caption
+    assert "bundled digits" in caption
+    assert f"Chosen on seeds 0: network: tau_0 = {chosen}, T_0 = {0.2 * share:.3g} s." in caption
 
 
 @pytest.mark.slow
