@@ -10,6 +10,8 @@ PeriodicModelAverager; they take turns, so that noise hits all alike.  ratio is 
 bootstrap interval.  payload_bytes_per_rank is what rank 0 hands over in one averaging (torch's: a ring all-reduce).
 loop : seconds a step of training with an averaging every tau steps, by PeriodicAveraging and by a plain loop that
 averages by torch's averager; blocks of steps take turns.  ratio - 1 is the overhead of the harness.
+probe : seconds a step of that training while gradients are probed as often as "auto" does it, over those of the same
+training without measurements, tau being the same.  ratio - 1 is the overhead of choosing tau by measurements.
 """
 
 # ruff: noqa: E402  threads and the search path must be set before the imports
@@ -27,7 +29,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 # A neighbour of this file has the name of a package: its folder must not be searched.
 sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirname(os.path.abspath(__file__))]
@@ -38,6 +41,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 
+from bounds.schedules import GradientRetention, GradientRetentionState, Observation, Schedule
 from gpu_validation.averaging import PeriodicAveraging
 from gpu_validation.launch import Place, run_ranks
 from gpu_validation.network import Network
@@ -45,6 +49,7 @@ from operators import Identity
 
 INPUTS, OUTPUTS, BATCH = 64, 10, 64
 TAU, BLOCK = 8, 48  # steps between averagings, and in one timed block of the loop
+LONG_BLOCK = 400  # steps in which several probes are made
 WARM_UP = 5
 RESAMPLES, LEVEL = 2000, 0.95
 
@@ -112,6 +117,46 @@ def loops(hidden: int) -> dict[str, Action]:
     return {"harness": harness, "plain": plain}
 
 
+@dataclass(frozen=True)
+class Steady(Schedule):
+    """Measures and probes as the gradient retention rule does, at a tau that stays."""
+
+    measures: ClassVar[bool] = True
+
+    def init(self) -> GradientRetentionState:
+        return GradientRetentionState()
+
+    def __call__(self, state: Any, observation: Observation) -> tuple[GradientRetentionState, int]:
+        state, _ = GradientRetention()(state, observation)
+        return replace(state, tau=TAU), TAU
+
+
+def probed(hidden: int) -> tuple[dict[str, Action], PeriodicAveraging]:
+    """Name -> one step of training with and without probes; and the averager of the first."""
+    measured, plain = network(hidden), network(hidden)
+    optimizer = torch.optim.SGD(measured.parameters(), lr=1e-4)
+    measuring = PeriodicAveraging(measured, optimizer, schedule=Steady())
+    averaging, step_plain = PeriodicAveraging(plain, schedule=TAU), trained_step(plain)
+    x, y = torch.randn(BATCH, INPUTS), torch.randint(OUTPUTS, (BATCH,))
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(measured(x), y)
+        loss.backward()
+        return loss
+
+    def with_probes() -> None:
+        loss = closure()
+        optimizer.step()
+        measuring.step(loss, closure)
+
+    def without() -> None:
+        step_plain()
+        averaging.step()
+
+    return {"probes": with_probes, "plain": without}, measuring
+
+
 def in_turns(actions: dict[str, Action], repeats: int) -> dict[str, list[float]]:
     """Seconds of every action, repeated in turns behind barriers; the order alternates."""
     seconds: dict[str, list[float]] = {name: [] for name in actions}
@@ -169,6 +214,24 @@ def measure(hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
         "plain_s_per_step": float(np.median(seconds["plain"])) / BLOCK,
         "ratio": round(found, 4),
         "interval": [round(end, 4) for end in interval],
+        "repeats": len(seconds["plain"]),
+    }
+
+    steps, measuring = probed(hidden)
+    long_blocks = {name: lambda step=step: [step() for _ in range(LONG_BLOCK)] for name, step in steps.items()}
+    seconds = in_turns(long_blocks, max(10, repeats // 8))  # type: ignore[arg-type]
+    found, interval = ratio(seconds["probes"], seconds["plain"])
+    assert measuring.sensing is not None
+    yield {
+        "benchmark": "probe",
+        "method": "auto",
+        **common,
+        "tau": TAU,
+        "median_s_per_step": float(np.median(seconds["probes"])) / LONG_BLOCK,
+        "plain_s_per_step": float(np.median(seconds["plain"])) / LONG_BLOCK,
+        "ratio": round(found, 4),
+        "interval": [round(end, 4) for end in interval],
+        "gradients_per_step": 1 + measuring.sensing.evaluations / measuring.total_steps,
         "repeats": len(seconds["plain"]),
     }
 

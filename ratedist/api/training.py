@@ -239,7 +239,7 @@ def _tau_statement(
         waiting = "" if sharp == safe else f", every {sharp} if stragglers count too"
         advice = (
             f"Average every {'step' if safe == 1 else f'{safe} steps'} to be safe in the worst case{waiting}; "
-            "on smooth losses try several times more"
+            "on smooth losses more pays: schedule='auto' measures how many while training"
         )
     return Statement(
         quantity="local steps between two averagings that minimise the error bound",
