@@ -95,7 +95,7 @@ class AdaCommCifar(Study):
 
     name = "adacomm-cifar"
     description = "AdaComm on CIFAR's form: VGG-16 and ResNet-50 on a GPU (an hour a seed), ResNet-20 on the CPU"
-    minutes = 4
+    minutes = 6
 
     def __repr__(self) -> str:
         """Everything but the folder, which may move."""
