@@ -45,7 +45,10 @@ class AssumptionViolated(ValueError):  # noqa: N818  a name users are told to ca
 
 @dataclass(frozen=True)
 class Reference:
-    """Where a statement comes from: bibliography key, place in the source, arXiv identifier."""
+    """Where a statement comes from: bibliography key, place in the source, arXiv identifier.
+
+    key : of docs/references.bib.  where : theorem or section.  arxiv : number, None if there is none.
+    """
 
     key: str
     where: str = ""
@@ -78,7 +81,10 @@ class Example:
 
 @dataclass(frozen=True)
 class Free:
-    """A parameter of which any value in (lower, upper) gives a valid bound."""
+    """A parameter of which any value in (lower, upper) gives a valid bound.
+
+    symbol : the parameter.
+    """
 
     symbol: sp.Symbol
     lower: sp.Expr
@@ -87,7 +93,10 @@ class Free:
 
 @dataclass(frozen=True)
 class Best:
-    """The sharpest value found over the free parameter, and where it is reached."""
+    """The sharpest value found over the free parameter, and where it is reached.
+
+    value : in float64.  at : name -> value of the free parameter there.
+    """
 
     value: float
     at: Mapping[str, float]
@@ -97,6 +106,8 @@ class Best:
 class Bound:
     """One inequality.
 
+    name : of the object and of its module's export.  quantity : what is bounded, in words.  side : see ``Side``.
+    reference : see ``Reference``.  note : what else to know.  latex_name : the bounded quantity in LaTeX.
     value : sympy expression in the symbols of ``bounds.symbols`` and special functions of ``bounds.special``.
     assuming : relations, beyond the domains of the symbols, under which it holds.
     free : a parameter that may take any feasible value (see ``best``).
@@ -156,7 +167,7 @@ class Bound:
     def best(self, **at: Any) -> Best:
         """The sharpest value over the free parameter, all other arguments scalar.
 
-        Raises ValueError if the bound has no free parameter.
+        Raises ValueError if the bound has no free parameter, AssumptionViolated if no value of it is feasible.
         """
         if self.free is None:
             raise ValueError(f"bound {self.name!r} has no free parameter; call it directly")

@@ -16,7 +16,10 @@ import sympy as sp
 
 @dataclass(frozen=True)
 class Domain:
-    """An interval of the real line, possibly of integers only; infinite ends are always open."""
+    """An interval of the real line, possibly of integers only; infinite ends are always open.
+
+    lower, upper : its ends.  open_below, open_above : whether they are left out.  integer : of integers only.
+    """
 
     lower: float = 0
     upper: float = float("inf")
@@ -50,7 +53,10 @@ class Domain:
 
 @dataclass(frozen=True)
 class Notation:
-    """One row of the notation table."""
+    """One row of the notation table.
+
+    latex : how it is printed.  unit : "1" for none.  domain : where it may lie.
+    """
 
     symbol: sp.Symbol
     latex: str

@@ -41,6 +41,7 @@ class Place:
     """Where a rank runs: its number, the number of ranks, its device and the backend that joins them.
 
     port : the interface that it talks through.  scheduling : how the kernel schedules it, in words.
+    rank, size : its number and how many there are.
     """
 
     rank: int

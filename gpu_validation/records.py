@@ -32,7 +32,10 @@ class Verdict(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Sample:
-    """n numbers summed up: mean, standard deviation (n - 1 below), extremes."""
+    """n numbers summed up: mean, standard deviation (n - 1 below), extremes.
+
+    sd : standard deviation.  low, high : extremes.
+    """
 
     n: int
     mean: float
@@ -50,7 +53,11 @@ class Sample:
 
 @dataclass(frozen=True)
 class Declared:
-    """What the operator promises at this d: its claim and its message length."""
+    """What the operator promises at this d: its claim and its message length.
+
+    kind : class of the claim; constant : its omega or alpha, None without one; reason : why there is none.
+    exact_bits, expected_upper_bits, worst_case_bits : as in ``Size``.
+    """
 
     kind: str
     constant: float | None
@@ -74,6 +81,7 @@ class Compression:
 
     bits : message lengths.  ratio : squared error over squared norm, one number a message.
     error_per_coordinate : squared error / d (for inputs of unit variance this is the distortion).
+    source : kind of input.  declared : what the operator promises there.
     """
 
     source: str
@@ -115,7 +123,10 @@ class Timing:
 
 @dataclass(frozen=True)
 class Curve:
-    """Loss of the averaged model after every round of the first seed, against time and against bits sent."""
+    """Loss of the averaged model after every round of the first seed, against time and against bits sent.
+
+    seconds, codec_bits : since the start, one a round.  loss : F there.
+    """
 
     seconds: tuple[float, ...]
     codec_bits: tuple[int, ...]
@@ -124,7 +135,10 @@ class Curve:
 
 @dataclass(frozen=True)
 class Probe:
-    """One operator on synthetic input, outside training."""
+    """One operator on synthetic input, outside training.
+
+    compression : what was measured.  kind : of the record.
+    """
 
     operator: str
     compression: Compression
@@ -139,6 +153,9 @@ class Training:
     parameters : numbers of the theorems and of the workload.
     accuracy : per seed, held-out accuracy of the final averaged model, None where nothing is held out.
     data : the workload's ``Description``, which says whether the data are synthetic.
+    steps, processes : local steps of each rank, ranks.  exact_constants : whether the theorem may judge, else
+    inexact_reason says why not.  final_loss : per seed.  compression, traffic, timing, curve : what was measured.
+    kind : of the record.
     """
 
     workload: str
@@ -167,6 +184,8 @@ class Comparison:
 
     interval : confidence interval of the measurement at the run's level, or the number twice if exact.
     looseness : bound / measured (upper) or measured / bound (lower); decides : whether a VIOLATED counts.
+    operator, workload, tau : what ran; quantity, unit : what was measured; n : how often; theorem : the bound's name;
+    side : "upper", "lower" or "tight"; verdict, reason : the outcome, and why it is none of HOLDS and VIOLATED.
     """
 
     operator: str
@@ -194,7 +213,11 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Environment:
-    """Under what circumstances the numbers were taken."""
+    """Under what circumstances the numbers were taken.
+
+    preset : the experiment.  commit : of the checkout, marked if dirty.  device, processes, backend : where it ran.
+    versions : package -> version.  kind : of the record.
+    """
 
     preset: str
     commit: str
@@ -229,6 +252,7 @@ class JsonLines:
     """An append-only file of records; every line is on the disk before the next one is begun.
 
     mode : "w" begins anew, "a" goes on at the end of a file that is there.
+    path : of the file.
     """
 
     path: Path
@@ -244,7 +268,7 @@ class JsonLines:
             self._file.close()
 
     def write(self, record: Any) -> None:
-        """Append one record."""
+        """Append one record.  Raises ValueError outside of a with statement."""
         if self._file is None:
             raise ValueError("open the file with a with statement before writing to it")
         self._file.write(json.dumps(plain(record), allow_nan=False) + "\n")

@@ -19,7 +19,7 @@ from .deltas import Receiver, Round, Sender
 from .mixing import Full, Mixing, Transport
 from .probe import Closure
 from .rhythm import Rhythm
-from .sensing import NUMBERS, Sensing
+from .sensing import NEEDED, NUMBERS, Sensing
 from .settings import Settings
 from .tensors import flat, floating_state, load
 from .worker import Worker
@@ -108,8 +108,11 @@ class Rounds:
     ) -> list[Round] | None:
         """Count one local step of every worker; end the round after every tau-th."""
         if self.sensing is not None:
-            idle = [rank not in self.participants for rank in self.transport.ranks]
-            self.sensing.hear(losses, closures, idle)
+            given = closures if closures is not None else [None] * len(self.workers)
+            silent = [rank for rank, own in zip(self.transport.ranks, given, strict=True) if own is None]
+            if silent and not set(silent).isdisjoint(self.participants):
+                raise ValueError(NEEDED)
+            self.sensing.hear(losses, given)
             if not self.rhythm.tau:  # nothing is measured yet, so that nothing need be shared
                 self.rhythm.decide_by(time_s=0.0, eta=self.workers[0].eta(), measured=Measured())
         elif self.rhythm.adapts:

@@ -43,14 +43,10 @@ class Sensing:
         """Whether the current round ends with a probe."""
         return bool(self.rhythm.rule.probe)
 
-    def hear(self, losses: Sequence[Any], closures: Sequence[Closure | None] | None, idle: Sequence[bool]) -> None:
-        """Losses and closures of one local step.  Raises ValueError for a worker that is not idle and gives none."""
-        given = closures if closures is not None else [None] * len(self.workers)
-        for closure, rests in zip(given, idle, strict=True):
-            if closure is None and not rests:
-                raise ValueError(NEEDED)
+    def hear(self, losses: Sequence[Any], closures: Sequence[Closure | None]) -> None:
+        """Losses and closures of one local step; None from a worker that idles."""
         kept = [loss.detach() if isinstance(loss, torch.Tensor) else loss for loss in losses]
-        self._last = list(zip(kept, given, strict=True))
+        self._last = list(zip(kept, closures, strict=True))
 
     def counted(self) -> None:
         """A local step was counted, and the round goes on."""

@@ -21,6 +21,7 @@ OptimizerState = Literal["keep", "average", "reset"]
 class Settings:
     """See ``PeriodicAveraging`` for the meaning of the fields.
 
+    steps : local steps of the run.  operator, schedule, key, mixing, optimizer_state, block_momentum : as there.
     Raises ValueError for values out of range and for settings that exclude each other.
     """
 

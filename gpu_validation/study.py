@@ -20,7 +20,10 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing made from records, and what it shows: what is measured, what is theory."""
+    """A drawing made from records, and what it shows: what is measured, what is theory.
+
+    draw : makes it with matplotlib.  caption : the words below it.
+    """
 
     draw: Callable[[], Any]
     caption: str
@@ -69,7 +72,10 @@ class StaleResultsError(ValueError):
 
 @dataclass
 class StudyOutcome:
-    """How far a study has come, and what follows."""
+    """How far a study has come, and what follows.
+
+    records, comparisons : so far.  exit_code, message : how it ended.  folder : where the files are.
+    """
 
     folder: Path
     exit_code: int

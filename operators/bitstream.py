@@ -196,7 +196,7 @@ class BitReader:
         return value
 
     def read_float(self) -> float:
-        """A binary32 number that must be finite and not negative (norms and scales)."""
+        """A binary32 number (norms and scales).  Raises CorruptMessage if it is negative or not finite."""
         value = np.uint32(self.read(32)).view(np.float32)
         if not np.isfinite(value) or np.signbit(value):
             raise CorruptMessage(f"a scale must be finite and not negative; got {value}")

@@ -158,7 +158,7 @@ def canonical(x: Any) -> np.ndarray:
 
 
 def canonical_tensor(x: Any) -> torch.Tensor:
-    """``canonical`` as a tensor on the device of x."""
+    """``canonical`` as a tensor on the device of x; raises TypeError and ValueError alike."""
     if isinstance(x, torch.Tensor):
         if not x.dtype.is_floating_point:
             raise TypeError(f"x must be a float tensor; got {x.dtype}")

@@ -53,7 +53,10 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class Curve:
-    """Operators on one source, from few bits to many.  d : length of the sampled vector."""
+    """Operators on one source, from few bits to many.  d : length of the sampled vector.
+
+    points : ascending in bits.
+    """
 
     source: str
     d: int

@@ -55,6 +55,8 @@ def worker_effect(times: np.ndarray, *, rng: np.random.Generator, permutations: 
 
     times : shape (m, steps), m >= 2.  The statistic is the variance of the workers' means.  For correlated steps give
     ``batch_means``.  A small value says that pooling is wrong: see ``bounds.runtime.PersistentStragglers``.
+    permutations : drawn from rng; the p-value is a multiple of 1/(permutations + 1).
+    Raises ValueError for another shape.
     """
     x = np.asarray(times, np.float64)
     if x.ndim != 2 or x.shape[0] < 2:

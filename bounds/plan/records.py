@@ -23,6 +23,7 @@ class Candidate:
     """A compressor to consider: its claim at the model's dimension and the bits of one worker's message.
 
     bits : exact or an upper bound of the mean, >= 0.  An uncompressed exchange is Unbiased(0) at the dense length.
+    name : as it is shown.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Option:
     tau : local steps a round.  rounds, steps (local), seconds, bits (sent by one worker) : for the whole run.
     error : certified upper end of the bound there.
     relative_cost : seconds (for a target) or error (for a budget) over the best option's, >= 1.
+    name : of the candidate.
     """
 
     name: str

@@ -22,7 +22,10 @@ LONGEST = 2**53  # local steps; no run is longer
 
 @dataclass(frozen=True)
 class AdaCommState(State):
-    """tau in use, index of its interval, and what was observed at the start and at the last decision."""
+    """tau in use, index of its interval, and what was observed at the start and at the last decision.
+
+    first_loss, first_eta : at the start; None before it.
+    """
 
     tau: int = 0
     interval: int = -1

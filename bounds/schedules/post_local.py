@@ -10,7 +10,10 @@ from .schedule import Observation, Schedule, State, check_tau
 
 @dataclass(frozen=True)
 class PostLocalState(State):
-    """The largest learning rate so far, and whether local steps have begun."""
+    """The largest learning rate so far, and whether local steps have begun.
+
+    largest_eta : the learning rate.
+    """
 
     largest_eta: float = 0.0
     begun: bool = False

@@ -11,7 +11,10 @@ from .schedule import Observation, Schedule, State, ceil_up, check_tau
 
 @dataclass(frozen=True)
 class RoundState(State):
-    """Rounds decided so far."""
+    """Rounds decided so far.
+
+    rounds : number of calls.
+    """
 
     rounds: int = 0
 
@@ -22,6 +25,7 @@ class Increasing(Schedule):
     """tau_r = ceil(tau_0 r^exponent) in round r = 1, 2, ...; exponent >= 0.
 
     For decaying learning rates; ``increasing_converges`` says which.  Raises ValueError outside the ranges.
+    cap : largest tau, None for none.
     """
 
     tau_0: int

@@ -11,7 +11,10 @@ from .schedule import Observation, Schedule, State, check_tau
 
 @dataclass(frozen=True)
 class StlSgdState(State):
-    """The learning rate of the first stage; None before the first call."""
+    """The learning rate of the first stage; None before the first call.
+
+    first_eta : that learning rate.
+    """
 
     first_eta: float | None = None
 

@@ -104,6 +104,7 @@ class PosynomialDerivation:
     z = log(variables) has the Hessian sum t_i a_i a_i^T, positive definite when the a_i span the space; the minimum
     exists when 0 is a strictly positive combination of the a_i (``weights``).
     minimiser : the stationary point where it has a closed form, else None.
+    objective : the sum.
     """
 
     objective: sp.Expr

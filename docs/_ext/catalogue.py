@@ -16,6 +16,7 @@ from house_docstrings import to_rst
 from markdown_text import code, escape, eval_rst, formula, number, table
 
 from bounds import Bound, Claim, Contractive, NoClaim, Side, Status, StrictlyContractive, Unbiased, all_bounds, symbols
+from bounds.special.function import SpecialFunction
 from bounds.symbols import Domain, Notation
 from bounds.tau import TauStar
 from gpu_validation import presets
@@ -77,6 +78,7 @@ def bound_section(bound: Bound, package: str) -> str:
     """One bound: the inequality, its symbols, assumptions, source, status, test points, and its derivation."""
     facts = [
         ("Says", f"{SIDES[bound.side]} on: {escape(bound.quantity)}, in {escape(_unit(bound.unit))}."),
+        ("Where", _functions(bound)),
         ("Holds for", _domains(bound)),
         ("Assuming", _assumptions(bound)),
         ("Source", _source(bound)),
@@ -110,6 +112,21 @@ def bound_section(bound: Bound, package: str) -> str:
 
 def _unit(unit: str) -> str:
     return {"1": "the unit of the bounded quantity", "s": "seconds"}.get(unit, f"{unit}s")
+
+
+def _functions(bound: Bound) -> str:
+    """The special functions of a formula: LaTeX, and the first sentence of its class."""
+    names = symbols.latex_names(bound.parameters)
+    first = {type(node): node for node in sorted(bound.value.atoms(SpecialFunction), key=str)}
+    return "; ".join(
+        f"${sp.latex(node, symbol_names=names)}$: {escape(sentence(kind))}"
+        for kind, node in sorted(first.items(), key=lambda item: item[0].__name__)
+    )
+
+
+def sentence(kind: type) -> str:
+    """What a special function is, in the words of its class."""
+    return " ".join((kind.__doc__ or "").strip().split("\n\n")[0].split()).rstrip(".")
 
 
 def _domains(bound: Bound) -> str:

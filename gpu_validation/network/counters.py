@@ -13,6 +13,7 @@ class Count:
     """What an interface has sent and received since it was made, in bytes of whole frames and in frames.
 
     A frame counts with its 14-byte Ethernet header, without checksum, preamble and gap.
+    sent_bytes, sent_frames, received_bytes, received_frames : >= 0.
     """
 
     sent_bytes: int

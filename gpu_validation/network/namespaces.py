@@ -25,7 +25,10 @@ class NetworkUnavailable(RuntimeError):  # noqa: N818  a name users are told to 
 
 @dataclass(frozen=True)
 class Space:
-    """One network namespace: its descriptor, and that of the user namespace that owns it (None for root's)."""
+    """One network namespace: its descriptor, and that of the user namespace that owns it (None for root's).
+
+    net : the first of them.
+    """
 
     net: int
     user: int | None = None

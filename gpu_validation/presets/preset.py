@@ -15,6 +15,7 @@ class Cells:
 
     steps : local steps K of a run, a multiple of every tau.  seeds : one run each; the first is timed with
     local steps padded to ``step_s`` seconds.
+    taus : local steps between averagings, one cell each.
     Raises ValueError if a tau does not divide the steps.
     """
 
@@ -37,6 +38,8 @@ class Preset:
     probe_d, probe_messages : dimension and number of the synthetic vectors, per rank.
     false_alarm : chance that the whole run accuses a true claim.  silence_s : hang detection.
     minutes : stated duration on two cores.
+    name, description : as ``gpu-validation list`` shows them.  operators, cells : what is combined.
+    processes : ranks, one operating system process each.
     """
 
     name: str

@@ -25,6 +25,7 @@ class Family:
 
     fit : samples, shape (n,), in seconds, not all equal -> the law of maximum likelihood.
     log_density : (law, samples) -> log density at each, -infinity outside the support.  parameters : how many.
+    name : as fits show it.
     """
 
     name: str

@@ -38,7 +38,10 @@ class LawFit:
 
 @dataclass(frozen=True)
 class StepFit:
-    """All families fitted to n step times, the best first; only the best is tested."""
+    """All families fitted to n step times, the best first; only the best is tested.
+
+    fits : in ascending order of Akaike's criterion.
+    """
 
     n: int
     fits: tuple[LawFit, ...]

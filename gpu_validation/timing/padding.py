@@ -14,6 +14,7 @@ class PaddedSteps:
     step_s : duration of every step; 0 switches padding off.  drawn_s : of each step in turn, in place of step_s
     (stragglers; see ``step_seconds``).  durations : of every step, padding included.
     A step that computes longer than it should take is not cut short: it overran.
+    overruns : their number.
     """
 
     step_s: float

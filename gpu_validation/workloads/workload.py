@@ -41,6 +41,7 @@ class Description:
     samples, held_out : numbers of training samples and of samples kept aside for the accuracy.
     shape, classes : of one input; number of labels, 0 for a regression.  sha256 : of all samples.
     sizes : training samples of every worker, empty where all draw from the whole set.
+    name : of the data.
     """
 
     name: str

@@ -46,7 +46,7 @@ def pack_levels(z: np.ndarray, norm: float, bits: int, out: np.ndarray) -> tuple
 class EDEN(Operator):
     """Send q_i, the level nearest to z_i sqrt(d)/|x|, z the rotated x, and a scale f; decode f times q rotated back.
 
-    bits : b per coordinate, 1 <= b <= 8.  scale : "unbiased" or "mse" (smaller error, biased).
+    bits_per_coordinate : b, 1 <= b <= 8.  scale : "unbiased" or "mse" (smaller error, biased).
     x : float tensor, shape (d,).  The rotation is Haar-distributed for d <= 64, so that z/|x| is uniform on the
     sphere for every x; with v one of its coordinates times sqrt(d) and Q the quantiser:
 
@@ -59,7 +59,7 @@ class EDEN(Operator):
         f = |x|^2/<z, q>, which is right along x always.  On most vectors the errors are those of the limit
         d -> infinity: D/(1 - D) and D, D the quantiser's distortion on the normal law.
 
-    b d + 32 bits (Vargaftik et al. 2022).  Raises ValueError unless 1 <= bits <= 8 and scale is known, or if the
+    b d + 32 bits (Vargaftik et al. 2022).  Raises ValueError unless 1 <= b <= 8 and scale is known, or if the
     scale exceeds binary32.
     """
 

@@ -41,6 +41,7 @@ class Report:
     """Every law's verdict on one subject.
 
     subject : its description.  seed : replays the whole check.  reproduce : one line of Python doing so.
+    verdicts : one for each law that was tried.
     """
 
     subject: str

@@ -27,6 +27,7 @@ class Measured:
 
     bits : a coordinate, everything counted.  nmse : |C(x) - x|^2/|x|^2.  gap : bits above the limit of its class at
     that nmse, with the least and greatest draw; None without error.
+    claim : in words.  gap_range : least and greatest gap of a draw.
     """
 
     operator: str

@@ -76,7 +76,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Every compressor, by name, at dimension d."""
+    """Every compressor, by name, at dimension d.
+
+    entries : one an operator.
+    """
 
     d: int
     entries: tuple[Entry, ...]

@@ -65,6 +65,7 @@ class Ranking:
     """Every operator asked for, best first; what no theorem covers comes last.
 
     assumptions : under which the numbers hold, in words.
+    ranking : the choices in that order.
     """
 
     ranking: tuple[Choice, ...]

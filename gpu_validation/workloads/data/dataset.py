@@ -36,6 +36,7 @@ class Dataset:
     """Samples to train on and samples kept aside.
 
     classes : number of labels, 0 for a regression.  held_out may be empty.
+    name : of the data.  synthetic : whether a formula made them.
     """
 
     name: str

@@ -1,0 +1,111 @@
+"""The generated pages show every bound and operator, and every source that the code names is in the bibliography."""
+
+import ast
+import re
+from pathlib import Path
+
+import catalogue
+import citations
+import pytest
+import records
+from house_docstrings import to_rst
+from markdown_text import escape, number
+
+from bounds import all_bounds
+from operators import all_aggregates, all_feedbacks, all_operators
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("bounds", "operators", "ratedist", "gpu_validation")
+OWN = "ratedist"  # the key of statements that are derived here
+
+
+def test_every_bound_is_on_exactly_one_page():
+    shown = [bound.name for package in ("bounds.limits", "bounds.theorems") for bound in catalogue.bounds_of(package)]
+    assert sorted(shown) == list(all_bounds())
+
+
+def test_every_operator_has_a_section_with_its_claims():
+    text = catalogue.operator_sections()
+    for name, cls in all_operators().items():
+        assert f"(operator-{name})=" in text
+        assert f"autoclass:: operators.{cls.__name__}\n" in text
+    for kind, members in (("feedback", all_feedbacks()), ("aggregate", all_aggregates())):
+        assert all(f"({kind}-{name})=" in catalogue.family_sections(kind) for name in members)
+
+
+@pytest.mark.parametrize("name", list(all_bounds()))
+def test_source_of_a_bound_is_in_the_bibliography_with_the_same_arxiv_number(name):
+    reference = all_bounds()[name].reference
+    if reference.key == OWN:
+        return
+    entry = citations.bibliography()[reference.key]
+    assert reference.arxiv in (None, entry.fields.get("eprint"))
+    assert entry.fields["year"] in reference.key
+
+
+def docstrings():
+    """(package, text) of every docstring."""
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                    text = ast.get_docstring(node)
+                    if text:
+                        yield package, path, text
+
+
+def test_every_work_named_in_a_docstring_is_in_the_bibliography_and_every_entry_is_named():
+    cited = {bound.reference.key for bound in all_bounds().values()} - {OWN}
+    for package, path, text in docstrings():
+        for match in citations.WORK.finditer(text):
+            key = citations.key_of(match["first"], match["year"], package)
+            assert key is not None, f"{path}: {match[0]} is not in docs/references.bib"
+            cited.add(key)
+        cited |= set(re.findall(r"\b[a-z]+(?:19|20)\d\d\b", text)) & set(citations.bibliography())
+    assert set(citations.bibliography()) == cited
+
+
+def test_arxiv_number_in_a_docstring_is_that_of_the_work_before_it():
+    found = 0
+    for package, path, text in docstrings():
+        for match in re.finditer(citations.WORK.pattern + r"\)?, arXiv:(?P<number>[\d.]+\d)", text):
+            key = citations.key_of(match["first"], match["year"], package)
+            assert citations.bibliography()[key].fields.get("eprint") == match["number"], f"{path}: {match[0]}"
+            found += 1
+    assert found >= 3
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("E|C(x)|^2 <= a*b_i", ["E\\|C(x)\\|^2 \\<= a\\*b\\_i", ""]),
+        ("d : coordinates.  nu : share.", ["``d``", "   coordinates.", "", "``nu``", "   share.", "", ""]),
+        ("One.\n\nx : two\nlines.\nThree.", ["One.", "", "``x``", "   two lines.", "", "", "Three.", ""]),
+        (">>> f(1)\n2", [">>> f(1)", "2", ""]),
+        ("See ``a_b``:\n\n    c = |d|", ["See ``a_b``:", "", ".. code-block:: text", "", "       c = |d|", ""]),
+    ],
+)
+def test_docstrings_show_what_they_say(text, shown):
+    assert to_rst(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0"), (0.25, "0.25"), (16.0, "16"), (1660964.047, "1.661e6"), (0.00001234, "1.234e-5")]
+)
+def test_numbers_keep_four_digits(value, text):
+    assert number(value) == text
+
+
+def test_markdown_of_plain_text_keeps_quoted_code():
+    assert escape("|x_i| in ``a_b``") == r"\|x\_i\| in ``a_b``"
+
+
+def test_tables_name_commit_and_machine_of_their_record():
+    for text in (
+        records.operators_table(10**6),
+        records.peers_table(),
+        records.codec_table(),
+        records.rate_table("gauss"),
+    ):
+        assert "commit" in text.splitlines()[-1]
+        assert len(text.splitlines()) > 5

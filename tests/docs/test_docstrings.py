@@ -1,0 +1,104 @@
+"""Every public name has a docstring of its own that names the errors it raises and, of a class, its parameters."""
+
+import ast
+import dataclasses
+import inspect
+import re
+import sys
+import textwrap
+from functools import cache
+from importlib import import_module
+
+import api
+import pytest
+from jinja2 import Environment
+from pages import DOCS
+
+EXCEPTIONS = re.compile(r"^[A-Z]\w*$")
+NOT_FOR_CALLERS = {"AssertionError", "NotImplementedError", "AttributeError"}
+
+
+@cache
+def modules():
+    """The modules that the API reference describes, found by rendering its pages."""
+    found = []
+    functions = {"module_section": lambda name, title="", only=(): found.append(name) or ""}
+    for page in sorted((DOCS / "reference").rglob("*.md")):
+        text = "\n".join(re.findall(r"\{%.*?%\}|\{\{ module_section.*?\}\}", page.read_text()))
+        Environment(autoescape=True).from_string(text).render(functions)
+    return sorted(set(found))
+
+
+@cache
+def public():
+    """(name, object, all docstrings around it) of every public class, function, method and property."""
+    found = {}
+    for module in modules():
+        for name, value in api.public_names(import_module(module)):
+            own = sys.modules.get(getattr(value, "__module__", ""), None)
+            around = (own.__doc__ or "") if own else ""
+            found.setdefault(id(value), (f"{module}.{name}", value, around))
+            if inspect.isclass(value):
+                for key, member in vars(value).items():
+                    function = unwrapped(member)
+                    if not key.startswith("_") and inspect.isfunction(function):
+                        inherited = [inspect.getdoc(vars(b)[key]) or "" for b in value.__mro__[1:] if key in vars(b)]
+                        texts = " ".join([around, value.__doc__ or "", *inherited])
+                        found.setdefault(id(function), (f"{module}.{name}.{key}", function, texts))
+    return sorted(found.values(), key=lambda entry: entry[0])
+
+
+def unwrapped(member):
+    """The function behind a class attribute."""
+    if isinstance(member, classmethod | staticmethod):
+        return member.__func__
+    return member.fget if isinstance(member, property) else getattr(member, "func", member)
+
+
+def own_text(value):
+    """The docstring that was written for it, not the one that a dataclass makes."""
+    text = vars(value).get("__doc__") if inspect.isclass(value) else value.__doc__
+    made = inspect.isclass(value) and (text or "").startswith(f"{value.__name__}(")
+    return "" if made else text or ""
+
+
+def test_all_packages_are_described():
+    assert {name.partition(".")[0] for name in modules()} == set(api.PACKAGES)
+    assert len(public()) > 900
+
+
+def test_every_public_name_has_a_docstring():
+    assert [name for name, value, _ in public() if not own_text(value).strip()] == []
+
+
+def test_errors_raised_by_a_public_function_are_named():
+    silent = []
+    for name, value, around in public():
+        if inspect.isfunction(value):
+            missing = raised(value) - set(re.findall(r"\w+", own_text(value) + around))
+            silent += [f"{name}: {error}" for error in missing]
+    assert silent == []
+
+
+def raised(function):
+    """Names of the exceptions in its own raise statements."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError):
+        return set()
+    calls = [node.exc for node in ast.walk(tree) if isinstance(node, ast.Raise)]
+    names = {call.func.id for call in calls if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)}
+    return {name for name in names if EXCEPTIONS.match(name)} - NOT_FOR_CALLERS
+
+
+@pytest.mark.parametrize("package", api.PACKAGES)
+def test_fields_of_a_public_class_are_explained(package):
+    unexplained = []
+    for name, value, around in public():
+        if name.startswith(f"{package}.") and inspect.isclass(value) and dataclasses.is_dataclass(value):
+            words = set(re.findall(r"\w+", " ".join([around, *(base.__doc__ or "" for base in value.__mro__)])))
+            fields = {
+                field.name for field in dataclasses.fields(value) if field.init and not field.name.startswith("_")
+            }
+            unexplained += [f"{name}: {field}" for field in sorted(fields - words)]
+    assert unexplained == []
