@@ -421,6 +421,27 @@ def test_bytes_of_the_notes_are_counted():
         assert sum(report[kind][0] for report in reports) == reports[0][kind][1]
 
 
+def test_set_up_changes_nothing_and_is_not_counted():
+    def work(place):
+        found = []
+        for operator in (None, QSGD(levels=4), ErrorFeedback(TopK(k=2))):
+            model = Quadratic().model()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            averaging = PeriodicAveraging(model, optimizer, schedule="auto", operator=operator)
+            exchange, (worker,) = averaging.exchange, averaging.workers
+            state = worker.sender.state
+            fresh = None if not isinstance(operator, ErrorFeedback) else operator.init(10)
+            same = repr(state) == repr(fresh)
+            found.append((exchange.payload_bytes, exchange.predicted_bytes, model.x, same))
+        return found
+
+    for report in in_ranks(work, processes=3):
+        for sent, predicted, x, same in report:
+            assert (sent, predicted) == (0, 0)
+            np.testing.assert_array_equal(x, np.ones(10))
+            assert same
+
+
 # -- what is refused -----------------------------------------------------------------------------------------
 def pair_of_workers(**settings):
     models = [Quadratic().model() for _ in range(3)]
