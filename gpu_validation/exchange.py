@@ -95,27 +95,12 @@ class Exchange:
         """
         (own,) = owns
         sent = own.to(self.device)
-        if len(members) < self.size:
-            mean = self._mean_of_shards(sent, members)
-        elif self.size == 2 and sent.dtype == precision(sent.dtype):
-            mean = self._mean_of_two(sent)
-        elif self.size * sent.nbytes <= WHOLE_BYTES:
+        whole = self.size == 2 or self.size * sent.nbytes <= WHOLE_BYTES  # of two ranks, as few bytes as shards
+        if len(members) == self.size and whole:
             mean = self._mean_of_whole(sent)
         else:
             mean = self._mean_of_shards(sent, members)
         return [mean.to(own.device)]
-
-    def _mean_of_two(self, own: torch.Tensor) -> torch.Tensor:
-        """Two numbers have one sum in any order, and its half is exact but among subnormals, where the sum is.
-
-        So torch's all-reduce gives the bits of the fold, except that a sum beyond the largest number is infinite.
-        ``own`` gets the mean, in one pass over what the other core has written.
-        """
-        (total,) = self._room({self.rank: own.numel()}, own).values()
-        dist.all_reduce(total.copy_(own), group=self.group)
-        self.payload_bytes += own.nbytes
-        self.predicted_bytes += 2 * own.nbytes
-        return torch.mul(total, 0.5, out=own)
 
     def _mean_of_whole(self, own: torch.Tensor) -> torch.Tensor:
         others = [r for r in range(self.size) if r != self.rank]

@@ -159,14 +159,14 @@ def test_vectors_stay_on_the_gpu_only_under_nccl(monkeypatch, config, device):
 
 # -- two ranks ---------------------------------------------------------------------------------------------
 def awkward(rank, dtype):
-    """Numbers whose sums round, among them subnormal ones with odd last places."""
+    """Numbers whose sums round, among them subnormal ones."""
     tiny = torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps
     odd = tiny * torch.arange(1, 200, 1 + rank, dtype=dtype)[:80]
     return torch.cat([torch.from_numpy(normal(Key(0, rank=rank), 400)).to(dtype), odd, -odd, torch.zeros(3)])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_mean_of_two_has_the_bits_of_the_fold_and_may_take_the_vectors_place(dtype):
+def test_the_mean_of_two_has_the_bits_of_the_fold_and_takes_the_vectors_place(dtype):
     def work(place):
         own, exchange = awkward(place.rank, dtype), Exchange()
         mean = exchange.means([own], range(2))[0]
