@@ -63,7 +63,10 @@ def module_section(name: str, title: str = "", only: tuple[str, ...] = ()) -> st
             "autoexception" if _is_exception(value) else "autoclass" if inspect.isclass(value) else "autofunction"
         )
         lines += [f".. {directive}:: {name}.{member}"]
-        lines += ["   :members:", "   :show-inheritance:", ""] if inspect.isclass(value) else [""]
+        if inspect.isclass(value):
+            lines.append("   :members:")
+            lines += ["   :show-inheritance:"] if value.__bases__ != (object,) else []
+        lines.append("")
     return f"## {title or f'`{name}`'}\n\n{eval_rst(lines)}"
 
 

@@ -30,8 +30,16 @@ DIMENSION = 10_000  # where claims and sizes of the examples are stated
 # -- notation ---------------------------------------------------------------------------------------------------
 def notation_table() -> str:
     """Every symbol of every formula."""
-    rows = [[f"${n.latex}$", code(name), escape(n.meaning), escape(n.unit), _domain(n)] for name, n in _notation()]
+    rows = [
+        [_in_table(n.latex), code(name), escape(n.meaning), escape(n.unit), _in_table(domain_latex(n.domain, n.latex))]
+        for name, n in _notation()
+    ]
     return table(["symbol", "keyword", "meaning", "unit", "domain"], rows)
+
+
+def _in_table(latex: str) -> str:
+    """An inline formula without bars, which would end the cell of a table."""
+    return "$" + latex.replace(r"\|", r"\Vert ").replace("|", r"\vert ") + "$"
 
 
 def _notation() -> Iterable[tuple[str, Notation]]:
