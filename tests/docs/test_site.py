@@ -124,12 +124,13 @@ def browser():
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_page_is_rendered_within_its_width_and_asks_nobody(site, browser, view):
     page, faults, outside = browser.new_page(**VIEWS[view]), [], []
+    page.set_default_timeout(120_000)
     page.on("request", lambda r: None if r.url.startswith(("file:", "data:")) else outside.append(r.url))
     page.on("console", lambda m: faults.append(m.text) if m.type in ("error", "warning") else None)
     page.on("pageerror", lambda e: faults.append(str(e)))
     for name in site:
         page.goto((HTML / name).as_uri())
-        page.wait_for_function(RENDERED, timeout=120_000)
+        page.wait_for_function(RENDERED)
         seen = page.evaluate(LOOK)
         if seen["scroll"] > 0 or seen["wide"] or seen["tex"] or seen["broken"]:
             faults.append(f"{name}: {seen}")
