@@ -24,7 +24,7 @@ def records():
     races = [
         Race(SmallNetwork(), 4, Constant(1e-3), 3, steps=18, points=3),
         Race(SmallNetwork(), 1, Constant(1e-3), 3, budget_s=0.1, points=1000),
-        Race(SmallNetwork(), AdaComm(6, 0.02, gamma=0.5), ShiftedExponential(5e-4, 5e-4), 3, budget_s=0.2),
+        Race(SmallNetwork(), AdaComm(6, 0.02, gamma=0.5), ShiftedExponential(5e-4, 5e-4), 3, steps=200),
         Race(LogisticRegression(), 3, Constant(0.0), 3, steps=6, trace=True, operator=TopK(k=5)),
         Race(Quadratic(), 5, Constant(1e-3), 3, steps=10, delay=Constant(0.02), decay=((3, 0.5), (7, 0.25))),
         Race(SmallNetwork(eta=0.01), "auto", Constant(2e-3), 3, steps=150, optimizer="adam"),

@@ -341,7 +341,10 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+QUICK = ("SGD", "Adam", "compressed")
+
+
+@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in SETTINGS])
 def test_different_data_shorten_the_rounds_and_make_the_loss_jump(name):
     alike, taus_alike = virtual_run(different=False, **SETTINGS[name])
     apart, taus_apart = virtual_run(different=True, **SETTINGS[name])
