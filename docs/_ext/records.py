@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from markdown_text import code, escape, number, table
+from reproduced import script
 
 from operators import parse, specification
 
 DATA = Path(__file__).parent.parent / "data"
 Record = dict[str, Any]
-DECIDED = ("HOLDS", "VIOLATED", "INCONCLUSIVE")
+COMPARISONS = "quick_comparisons.jsonl"
 RATES = (0.6, 1.0, 2.0, 4.0)  # bits a coordinate shown of those recorded
 
 
@@ -89,26 +90,20 @@ def _power(d: int) -> str:
 
 
 def looseness(bound: str) -> str:
-    """How far the recorded measurements stay from a bound; empty if there is no record."""
-    factors, sources = [], set()
-    for path in sorted(DATA.glob("*.jsonl")):
-        for row in lines_of(path.name):
-            if (
-                row.get("theorem") == bound
-                and row.get("verdict") in DECIDED
-                and row.get("bound")
-                and row.get("measured")
-            ):
-                upper = row.get("side") == "upper"
-                factors.append(row["bound"] / row["measured"] if upper else row["measured"] / row["bound"])
-                sources.add(path.name)
-    if not factors:
+    """How far the recorded measurements stay from a bound; empty if none was compared with it."""
+    found = factors().get(bound, [])
+    if not found:
         return ""
-    low, high = number(min(factors), 3), number(max(factors), 3)
-    spread = low if low == high else f"{low} to {high}"
-    return (
-        f"{spread} times looser than measured, in {len(factors)} comparisons ({', '.join(map(code, sorted(sources)))})."
-    )
+    low, high = (number(end(factor for _, factor in found), 3) for end in (min, max))
+    spread = f"{low} times" if low == high else f"{low} to {high} times"
+    runs = ", ".join(code(preset) for preset in sorted({preset for preset, _ in found}))
+    return f"{spread} looser than what was measured, in {len(found)} comparisons ({runs})"
+
+
+@lru_cache(maxsize=1)
+def factors() -> dict[str, list[tuple[str, float]]]:
+    """Theorem -> (experiment, looseness) of every decided comparison, from the records of the looseness figure."""
+    return script("looseness").factors() if (DATA / COMPARISONS).exists() else {}
 
 
 # -- comparison with peers --------------------------------------------------------------------------------------

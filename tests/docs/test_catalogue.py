@@ -109,3 +109,15 @@ def test_tables_name_commit_and_machine_of_their_record():
     ):
         assert "commit" in text.splitlines()[-1]
         assert len(text.splitlines()) > 5
+
+
+def test_looseness_of_a_bound_spans_its_comparisons(monkeypatch):
+    monkeypatch.setattr(
+        records, "factors", lambda: {"ef21": [("quick", 2.0), ("gtopk", 31.4)], "diana": [("quick", 3.0)]}
+    )
+    assert (
+        records.looseness("ef21")
+        == "2 to 31.4 times looser than what was measured, in 2 comparisons (`gtopk`, `quick`)"
+    )
+    assert records.looseness("diana").startswith("3 times looser")
+    assert records.looseness("marina") == ""
