@@ -50,8 +50,8 @@ class Compressors(Study):
     Total communication: DIANA until its potential is ``epsilon`` of its start, over the first ``runs`` seeds.
     """
 
-    steps: int = 200
-    seeds: tuple[int, ...] = tuple(range(10))
+    steps: int = 100
+    seeds: tuple[int, ...] = tuple(range(8))
     every: int = 5
     epsilon: float = 1e-2
     runs: int = 3
@@ -59,7 +59,7 @@ class Compressors(Study):
 
     name = "compressors"
     description = "every operator on ridge and logistic regression: suboptimality against bits, total communication"
-    minutes = 15
+    minutes = 18
 
     def units(self) -> Sequence[str]:
         """path:PROBLEM:METHOD:OPERATOR and total:PROBLEM:FAMILY:OPERATOR."""
