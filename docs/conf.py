@@ -28,8 +28,6 @@ extensions = [
     "templates",
 ]
 exclude_patterns = ["_build", "_static", "benchmarks", "data", "studies", "figures"]
-if not (Path(__file__).parent / "data/studies").exists():
-    exclude_patterns.append("results")
 nitpicky = True
 
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]

@@ -10,6 +10,7 @@ from pages import blocks
 PAGE = "guides/run_on_several_machines.md"
 
 
+@pytest.mark.slow  # 10 s: two processes
 @pytest.mark.timeout(120)
 def test_script_prints_three_times_that_are_positive(tmp_path):
     (script,) = [block.code for block in blocks(PAGE) if block.language == "python"]
