@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -227,7 +226,9 @@ def _draw_m(records: Sequence[Record]) -> Any:
 
 def _styles(records: Sequence[Record]) -> dict[str, tuple[str, str, str]]:
     names = dict.fromkeys(r["case"] for r in records)
-    return dict(zip(names, zip(cycle(PALETTE), cycle(MARKS), cycle(LINES), strict=False), strict=False))
+    turns = [i + i // len(PALETTE) for i in range(len(names))]  # no colour comes twice with the same mark
+    styles = [(PALETTE[i % len(PALETTE)], MARKS[t % len(MARKS)], LINES[t % len(LINES)]) for i, t in enumerate(turns)]
+    return dict(zip(names, styles, strict=True))
 
 
 def _draw_curves(ax: Any, records: Sequence[Record], key: str, styles: dict[str, tuple[str, str, str]]) -> None:

@@ -1,0 +1,87 @@
+"""How much faster an iteration gets by averaging every tau steps only (after Wang and Joshi 2018, speed-up)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from common import main, panels, study
+
+from bounds.runtime import Constant, RuntimeModel
+from gpu_validation.pace import fenced_delay, iteration
+from gpu_validation.page import LINES, MARKS, PALETTE
+from gpu_validation.records import Comparison
+from gpu_validation.rows import exact_row
+from gpu_validation.study import Figure
+
+STUDY = "straggler"
+RATIOS = (0.25, 1.0, 4.0, 16.0)
+TAUS = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+def measured() -> dict[tuple[str, int], list[dict[str, Any]]]:
+    """(case, m) -> records by tau, for steps of one length and for exponential ones."""
+    _, units, _ = study(STUDY)
+    found: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for unit in units:
+        kind, m, case = unit["unit"].split(":")
+        if kind == "pace" and case in ("logistic", "network", "exponential"):
+            found[case, int(m)] = sorted(unit["records"], key=lambda record: record["tau"])
+    return found
+
+
+def predicted(record: dict[str, Any]) -> float:
+    """E max + D/tau, in seconds."""
+    return float(record["predicted_compute_s"] + fenced_delay(record).value / record["tau"])
+
+
+def draw() -> Any:
+    """Left the formula, right measured against predicted."""
+    figure, (left, right) = panels(2, columns=2, height=4)
+    for i, r in enumerate(RATIOS):
+        model = RuntimeModel(Constant(1.0), delay_s=r)
+        gain = [model.speed_up(tau=tau, m=1) for tau in TAUS]
+        left.plot(TAUS, gain, LINES[i] + MARKS[i], color=PALETTE[i], label=f"D/Y = {r:g}")
+    left.set(xscale="log", yscale="log", xlabel="tau", ylabel="speed-up", title="steps of one length")
+    for i, ((case, m), records) in enumerate(measured().items()):
+        first = records[0]
+        theory = [predicted(first) / predicted(record) for record in records]
+        gains = [iteration(first).value / iteration(record).value for record in records]
+        taus = [record["tau"] for record in records]
+        colour = PALETTE[i % len(PALETTE)]
+        right.plot(taus, theory, LINES[i % len(LINES)], color=colour, linewidth=1)
+        right.plot(taus, gains, MARKS[i % len(MARKS)], color=colour, label=f"{case}, m = {m}")
+    right.set(xscale="log", xlabel="tau", ylabel="speed-up over tau = 1", title="measured")
+    for ax in (left, right):
+        ax.legend()
+        ax.grid(alpha=0.3)
+    return figure
+
+
+def figures() -> list[Figure]:
+    """The one figure."""
+    method = next(iter(measured().values()))[0]
+    caption = (
+        "Left, theory: seconds per iteration at tau = 1 over those at tau, (1 + r)/(1 + r/tau) with r = D/Y. Right, "
+        "marks: measured, real processes with padded steps on a shaped network; lines: the runtime model, whose D was "
+        f"timed by itself; exponential steps gain more, since their maxima fall with tau. {method['scheduling']}. "
+        f"Record: docs/data/studies/{STUDY}.jsonl."
+    )
+    return [Figure(draw, caption)]
+
+
+def check() -> list[Comparison]:
+    """The formula is the model's, and no speed-up is beyond its ceiling 1 + D/Y."""
+    rows = []
+    for r in RATIOS:
+        model = RuntimeModel(Constant(1.0), delay_s=r)
+        for tau in TAUS:
+            gain, formula = model.speed_up(tau=tau, m=1), (1 + r) / (1 + r / tau)
+            about = {"operator": "", "workload": f"D/Y = {r:g}", "quantity": "speed-up", "tau": tau}
+            rows.append(exact_row(gain, formula, bool(np.isclose(gain, formula, rtol=1e-12)), **about))
+            rows.append(exact_row(gain, 1 + r, gain <= 1 + r, **{**about, "quantity": "ceiling of the speed-up"}))
+    return rows
+
+
+if __name__ == "__main__":
+    main(figures)

@@ -1,0 +1,40 @@
+"""The figures' records, read again and held against their bounds; every figure is shown on a page."""
+
+import re
+from pathlib import Path
+
+import pytest
+import reproduced
+
+from gpu_validation.records import Verdict
+
+DOCS = Path(__file__).parents[2] / "docs"
+SCRIPTS = sorted(path.stem for path in (DOCS / "figures").glob("*.py") if path.stem != "common")
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_no_record_of_a_figure_violates_its_bounds(name):
+    rows = reproduced.script(name).check()
+
+    assert [row for row in rows if row.verdict is Verdict.VIOLATED] == []
+    assert rows or name == "looseness"
+    for row in rows:
+        assert row.verdict is not Verdict.OUT_OF_SCOPE or row.reason
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_every_caption_says_what_is_measured_and_what_is_theory(name):
+    for figure in reproduced.script(name).figures():
+        assert re.search(r"[Mm]easured|Theory|theory", figure.caption)
+        assert "docs/data/" in figure.caption
+
+
+def test_every_script_and_every_recorded_study_is_shown():
+    shown = set()
+    for page in DOCS.rglob("*.md"):
+        shown.update(re.findall(r"```\{reproduced\} (\w+)", page.read_text()))
+
+    assert shown == set(SCRIPTS)
+    texts = "\n".join(path.read_text() for path in (DOCS / "figures").glob("*.py"))
+    for path in (DOCS / "data" / "studies").glob("*.jsonl"):
+        assert f'"{path.stem}"' in texts
