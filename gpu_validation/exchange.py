@@ -97,10 +97,8 @@ class Exchange:
         sent = own.to(self.device)
         whole = self.size == 2 or self.size * sent.nbytes <= WHOLE_BYTES  # of two ranks, as few bytes as shards
         if len(members) == self.size and whole:
-            mean = self._mean_of_whole(sent)
-        else:
-            mean = self._mean_of_shards(sent, members)
-        return [mean.to(own.device)]
+            return [self._mean_of_whole(sent).to(own.device)]
+        return [self._mean_of_shards(sent, members).to(own.device)]
 
     def _mean_of_whole(self, own: torch.Tensor) -> torch.Tensor:
         others = [r for r in range(self.size) if r != self.rank]
