@@ -121,10 +121,16 @@ def canvas(rows: int, columns: int, *, height: float) -> Any:
 
 
 def plain_ticks(*axes: Any) -> None:
-    """Label short logarithmic axes (``ax.xaxis``, ``ax.yaxis``) by 1, 2 and 5 times powers of ten, in plain numbers."""
+    """Label short logarithmic axes (``ax.xaxis``, ``ax.yaxis``) by 1, 2 and 5 times powers of ten, in plain numbers.
+
+    Axes over more than three powers of ten keep matplotlib's labels.
+    """
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     for axis in axes:
+        low, high = axis.get_view_interval()
+        if high > 1000 * low:
+            continue
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axis.set_minor_formatter(NullFormatter())
