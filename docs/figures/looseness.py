@@ -8,24 +8,27 @@ from typing import Any
 
 from common import DATA, STUDIES, main, panels, study_check
 
+from bounds import all_bounds
 from gpu_validation.page import MARKS, PALETTE
 from gpu_validation.records import Comparison, Verdict
 from gpu_validation.study import Figure
 
 QUICK = "quick_comparisons.jsonl"
+CLAIMS = ("Unbiased claim", "StrictlyContractive claim", "Operator.bits")  # what operators say of themselves
 DECIDED = (Verdict.HOLDS, Verdict.VIOLATED, Verdict.INCONCLUSIVE)
 
 
 def factors() -> dict[str, list[tuple[str, float]]]:
-    """Theorem -> (preset, looseness) of every comparison with it that was decided."""
+    """Bound -> (preset, looseness) of every comparison with it that was decided."""
+    names = {*all_bounds(), *CLAIMS}
     found: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for line in (DATA / QUICK).read_text().splitlines():
         row = json.loads(line)
-        if row.get("theorem") and row.get("looseness") and row["verdict"] in map(str, DECIDED):
+        if row["theorem"] in names and row["looseness"] and row["verdict"] in map(str, DECIDED):
             found[row["theorem"]].append(("quick", row["looseness"]))
     for path in sorted(STUDIES.glob("*.jsonl")):
         for row in study_check(path.stem):
-            if row.theorem and row.looseness and row.verdict in DECIDED and row.side != "tight":
+            if row.theorem in names and row.looseness and row.verdict in DECIDED and row.side != "tight":
                 found[row.theorem].append((path.stem, row.looseness))
     return dict(sorted(found.items(), key=lambda item: -max(factor for _, factor in item[1])))
 
@@ -43,7 +46,7 @@ def draw() -> Any:
     ax.set(xscale="log", xlabel="looseness: 1 is reached")
     ax.set_yticks(range(len(found)), list(found))
     ax.grid(alpha=0.3)
-    ax.legend(loc="lower right")
+    ax.legend(loc="upper right")
     return figure
 
 
