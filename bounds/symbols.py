@@ -139,7 +139,9 @@ psi0 = _row("psi0", r"\Psi_0", "initial value of the method's Lyapunov function"
 sum_eta = _row("sum_eta", r"\Sigma_1", "sum over rounds of eta tau", "1")
 sum_eta2 = _row("sum_eta2", r"\Sigma_2", "sum over rounds of eta^2 tau", "1", NONNEGATIVE)
 sum_eta3 = _row("sum_eta3", r"\Sigma_3", "sum over rounds of eta^3 tau (tau - 1)", "1", NONNEGATIVE)
-worst_load = _row("worst_load", r"\Lambda", "largest load of a round: eta L + eta^2 L^2 tau (tau - 1), and what compression adds", "1")
+worst_load = _row(
+    "worst_load", r"\Lambda", "largest load of a round: eta L + eta^2 L^2 tau (tau - 1), and what compression adds", "1"
+)
 block_momentum_factor = _row("block_momentum_factor", r"\beta_{glob}", "momentum between rounds", "1", UNIT_FROM_ZERO)
 sync_probability = _row(
     "sync_probability", "p", "probability of communicating at a step", "1", Domain(0, 1, open_above=False)
