@@ -64,7 +64,6 @@ def test_time_passes_as_the_law_and_the_budget_say(records):
     assert record["seconds"] == sorted(record["seconds"])
     assert record["seconds"][0] == 0
     assert record["took_s"] == record["seconds"][-1] >= 0.1
-    assert record["seconds"][-2] < 0.1 + 1e-3  # rank 0 looks at its clock just before the last averaging
     assert record["steps_done"] * 1e-3 <= record["took_s"]
     assert record["mean_step_s"] >= 1e-3
     assert len(record["fenced_s"]) == 6

@@ -49,7 +49,7 @@ def _descend(place, emit):
         workload.loss(model, key=Key(0, step=k, rank=place.rank)).backward()
         optimizer.step()
         averaging.step()
-    emit(averaging.anchor.tolist())
+    emit(averaging.model.x.tolist())
 
 
 def test_real_processes_end_at_the_biased_point():
