@@ -7,8 +7,8 @@ latency dominates, that one costs as much as the models' or more.  Here the numb
     averaging = PeriodicAveraging(model, optimizer, schedule=AdaComm(...), exchange=exchange)
     exchange.observe(averaging)
 
-All ranks see the mean of the losses, as before; clock and learning rate are means over the ranks too, and the clock is
-read when the averaging begins.
+All ranks see the mean of the losses and rank 0's clock and learning rate, as before, but rounded to the model's dtype,
+and the clock is read when the averaging begins.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class Riding(Exchange):
         if self._observed is None or not fits:
             return super().means(owns, members)
         (worker,), clock = self._observed.workers, self._observed.clock
-        row = self._observed.rhythm.row(worker.heard(), clock.seconds(), worker.eta())
+        loss, *of_rank_0 = self._observed.rhythm.row(worker.heard(), clock.seconds(), worker.eta())
+        share = 0 if self.rank else self.size  # the others add nothing to what is averaged
+        row = [loss, *(share * value for value in of_rank_0)]
         (mean,) = super().means([torch.cat([own, torch.tensor(row).to(own)])], members)
         self._arrived = mean[-len(row) :].tolist()
         return [mean[: -len(row)]]
