@@ -270,18 +270,20 @@ def _numbers(workload: LinearModel) -> Record:
 
 def _draw_paths(records: Sequence[Record]) -> Any:
     methods = list(dict.fromkeys(r["unit"].split(":")[2] for r in records))
-    figure, axes = canvas(1, len(methods), height=4.6)
-    for ax, method in zip(axes[0], methods, strict=True):
+    figure, axes = canvas(-(-len(methods) // 2), 2, height=4.2)
+    for ax in axes.flat[len(methods) :]:
+        ax.axis("off")
+    styles = [(line, colour) for line in LINES for colour in PALETTE]
+    for ax, method in zip(axes.flat, methods, strict=False):
         mine = [r for r in records if r["unit"].split(":")[2] == method]
-        styles = [(line, colour) for line in LINES for colour in PALETTE]
         for record, (line, colour) in zip(mine, cycle(styles), strict=False):
-            label = record["unit"].split(":", maxsplit=3)[3]
-            gaps = np.maximum(record["gaps"], 1e-16)
-            ax.plot(record["bits"], gaps, line, color=colour, linewidth=1, label=label)
-        ax.set(title=method, xlabel="bits of one worker", xscale="symlog", yscale="log")
+            name, *settings = record["unit"].split(":", maxsplit=4)[3:]
+            label = f"{name} {settings[0]}" if settings and "(" not in settings[0] else name
+            sent = [(bits, max(gap, 1e-16)) for bits, gap in zip(record["bits"], record["gaps"], strict=True) if bits]
+            ax.plot(*np.transpose(sent), line, color=colour, linewidth=1, label=label)
+        ax.set(title=method, xlabel="bits of one worker", ylabel="F - F*", xscale="log", yscale="log")
         ax.grid(alpha=0.3)
-        ax.legend(fontsize=5)
-    axes[0, 0].set_ylabel("F - F*")
+        ax.legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.01, 1.0))
     return figure
 
 
