@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
 import sys
 from pathlib import Path
@@ -52,7 +53,8 @@ class Reproduced(SphinxDirective):
         for path in [FOLDER / "common.py", *DATA.rglob("*.jsonl")]:
             self.env.note_dependency(str(path))
         drawn = [figure_html(figure.draw(), figure.caption) for figure in module.figures()]
-        source = f'<p class="reproduced">Drawn by <code>docs/figures/{name}.py</code>.</p>'
+        title = html.escape((module.__doc__ or "").splitlines()[0])
+        source = f'<p class="reproduced">{title} Drawn by <code>docs/figures/{name}.py</code>.</p>'
         return [nodes.raw("", "\n".join([*drawn, source]), format="html")]
 
 
