@@ -92,7 +92,7 @@ class PeriodicAveraging(Rounds):
         included, and returns the loss; needed by "auto", which calls it once in the time of 50 steps at most, and
         leaves gradients, buffers and torch's generators as they were.
         Raises UnevenSteps if another rank has made fewer or more steps (whole models have been averaged then:
-        resume from a checkpoint), RuntimeError if one has gone (the model is as it was), ValueError without a
+        resume from a checkpoint), RuntimeError if one has gone, ValueError without a
         closure that is needed.
         """
         accounts = self.count([loss], [closure])
