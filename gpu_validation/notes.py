@@ -34,16 +34,16 @@ def values(numbers: int, *, size: int) -> int:
 # -- with models ---------------------------------------------------------------------------------------------
 def spread(row: Row, *, rank: int, size: int) -> torch.Tensor:
     """The row's bytes at this rank's place among zeros, to be averaged; shape (4 size len(row),), float32."""
-    note = torch.zeros(size, WORD.itemsize * len(row))
-    note[rank] = torch.frombuffer(bytearray(_bytes(row)), dtype=torch.uint8)
-    return note.flatten()
+    note = np.zeros((size, WORD.itemsize * len(row)), np.float32)
+    note[rank] = np.frombuffer(_bytes(row), np.uint8)
+    return torch.from_numpy(note).flatten()
 
 
 def collect(averaged: torch.Tensor, *, members: Sequence[int], size: int) -> list[list[float]]:
     """The members' rows, in their order, from the members' mean of what ``spread`` gave, in float32 or better."""
-    parts = averaged.detach().cpu().double().view(size, -1)[list(members)]
-    whole = (parts * len(members)).round().to(torch.uint8).numpy()
-    return [_row(part.tobytes()) for part in whole]
+    parts = averaged.detach().cpu().double().numpy().reshape(size, -1)
+    whole = np.rint(parts * len(members)).astype(np.uint8)
+    return [_row(whole[rank].tobytes()) for rank in members]
 
 
 # -- with messages -------------------------------------------------------------------------------------------

@@ -15,12 +15,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import zip_longest
+from operator import mul
 from typing import Any
 
 import torch
 
 Closure = Callable[[], Any]
 Weights = list[torch.Tensor | float]
+CPU_BLOCK = 1 << 16
 
 SECOND_MOMENTS = ("max_exp_avg_sq", "exp_avg_sq", "square_avg", "sum")  # Adam (amsgrad, plain), RMSprop, Adagrad
 
@@ -132,26 +135,35 @@ def scalar(loss: Any) -> float:
 def retention(
     last: list[torch.Tensor | None], again: list[torch.Tensor | None], weights: Weights
 ) -> tuple[float, float]:
-    """(<u - h, P u>, <u, P u>), summed in float64; a gradient that is None counts as zero.
+    """(<u - h, P u>, <u, P u>), each tensor's in float32 or better; a gradient that is None counts as zero.
 
-    The difference is taken before the product, so that little is lost where little was.
+    The difference is taken before the product, so that little is lost where little was.  All products leave the device
+    together.
     """
-    lost, fresh = 0.0, 0.0
+    factors, products = [], []
     for h, u, weight in zip(last, again, weights, strict=True):
         if u is None:
             continue
-        dense = _dense(u)
-        weighed = weight * dense
-        change = dense if h is None else dense - _dense(h)
-        lost += float((change * weighed).sum(dtype=torch.float64))
-        fresh += float((dense * weighed).sum(dtype=torch.float64))
-    return lost, fresh
+        new = _dense(u)
+        old = torch.zeros_like(new) if h is None else _dense(h)
+        factor, diagonal = (1.0, _blocks(weight.flatten())) if isinstance(weight, torch.Tensor) else (weight, ())
+        for a, b, p in zip_longest(_blocks(new), _blocks(old), diagonal):
+            weighed = a if p is None else p * a
+            factors.append(factor)
+            products += [(a - b) @ weighed, a @ weighed]
+    found = torch.stack(products).tolist()
+    return sum(map(mul, factors, found[::2])), sum(map(mul, factors, found[1::2]))
+
+
+def _blocks(vector: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """On a CPU in pieces, so that differences stay in the cache and take no new memory."""
+    return vector.split(CPU_BLOCK) if vector.device.type == "cpu" else (vector,)
 
 
 def _dense(gradient: torch.Tensor) -> torch.Tensor:
     found = gradient.detach()
     found = found.to_dense() if found.layout is not torch.strided else found
-    return found if found.dtype == torch.float64 else found.float()
+    return (found if found.dtype == torch.float64 else found.float()).flatten()
 
 
 def _weight(group: dict[str, Any], state: dict[str, Any], largest: float) -> torch.Tensor | float:

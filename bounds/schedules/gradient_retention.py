@@ -104,13 +104,15 @@ class GradientRetention(Schedule):
         probed = state.probe and ended > 1
         if observation.measured is not None:
             state = _probed(_timed(state, observation.measured, ended), observation.measured)
-        state = replace(state, step=observation.step, ended=ended)
         n = state.delay_ratio
-        if n is not None:
-            spent = None if state.age is None else state.age + ended + n
-            state = replace(_moved(state, n), age=0.0 if probed else spent)
-            due = state.age is None or state.age + state.tau + n >= 1 / PROBE_SHARE
-            state = replace(state, probe=state.tau > 1 and due)
+        if n is None:
+            state = replace(state, step=observation.step, ended=ended)
+        else:
+            tau = _next_period(state, n)
+            age = 0.0 if probed else None if state.age is None else state.age + ended + n
+            due = age is None or age + tau + n >= 1 / PROBE_SHARE
+            probe = tau > 1 and due
+            state = replace(state, step=observation.step, ended=ended, started=True, tau=tau, age=age, probe=probe)
         left = observation.steps_left
         return state, state.tau if left is None else max(1, min(state.tau, left))
 
@@ -122,14 +124,14 @@ class GradientRetention(Schedule):
 
 def _timed(state: GradientRetentionState, seen: Measured, ended: int) -> GradientRetentionState:
     """Take in the times: local steps of the round of ``ended`` steps, and of the averaging before it."""
+    steps_s, s, delays_s = state.steps_s, state.straggler, state.delays_s
     if seen.compute_s and ended > 0:
-        state = replace(state, steps_s=(*state.steps_s, seen.compute_s / ended)[-WINDOW:])
-        excess = (seen.wait_s or 0.0) / median(state.steps_s) / math.sqrt(ended)
-        s = excess if state.straggler is None else _mixed(STRAGGLER_MEMORY, state.straggler, excess)
-        state = replace(state, straggler=s)
+        steps_s = (*steps_s, seen.compute_s / ended)[-WINDOW:]
+        excess = (seen.wait_s or 0.0) / median(steps_s) / math.sqrt(ended)
+        s = excess if s is None else _mixed(STRAGGLER_MEMORY, s, excess)
     if seen.delay_s is not None:
-        state = replace(state, delays_s=(*state.delays_s, seen.delay_s)[-WINDOW:])
-    return state
+        delays_s = (*delays_s, seen.delay_s)[-WINDOW:]
+    return replace(state, steps_s=steps_s, straggler=s, delays_s=delays_s)
 
 
 def _probed(state: GradientRetentionState, seen: Measured) -> GradientRetentionState:
@@ -145,14 +147,14 @@ def _mixed(memory: float, known: float, new: float) -> float:
     return memory * known + (1 - memory) * new
 
 
-def _moved(state: GradientRetentionState, n: float) -> GradientRetentionState:
-    """The state with the tau of the coming round."""
+def _next_period(state: GradientRetentionState, n: float) -> int:
+    """tau of the coming round."""
     if not state.started:
-        return replace(state, started=True, tau=min(LARGEST, max(1, math.ceil(START * n))))
+        return min(LARGEST, max(1, math.ceil(START * n)))
     s = state.straggler or 0.0
     best = min(best_integer(delay_ratio=n, decline=state.decline, straggler=s), overhead_cap(n, straggler=s))
     lowest = max(1, -(-state.tau // 2))
-    return replace(state, tau=max(lowest, min(best, max(2, 2 * state.tau), LARGEST)))
+    return max(lowest, min(best, max(2, 2 * state.tau), LARGEST))
 
 
 def overhead_cap(delay_ratio: float, *, straggler: float = 0.0) -> int:

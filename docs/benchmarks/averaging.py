@@ -1,8 +1,8 @@
 """Periodic averaging against torch's own model averager, in one run of real processes, as JSON lines.
 
-Run ``python docs/benchmarks/averaging.py [--processes 2 4] [--repeats 200] [--hidden 64 256 700] [--mbit 0 1000]`` on a
-quiet machine.  0 Mbit/s stands for the loopback interface, where an averaging is hardly more than copies in memory; any
-other rate for a network of the benchmark's own (root, or user namespaces).
+Run ``python docs/benchmarks/averaging.py [--processes 2 4] [--repeats 200] [--hidden 64 256 700] [--mbit 0 1000]
+[--only averaging loop probe]`` on a quiet machine.  0 Mbit/s stands for the loopback interface, where an averaging is
+hardly more than copies in memory; any other rate for a network of the benchmark's own (root, or user namespaces).
 
 averaging : seconds of one averaging of a three-layer network's parameters after a barrier, on rank 0.  "whole" is
 PeriodicAveraging without operator, "identity" with the operator that leaves a vector as it is, "torch" is
@@ -172,67 +172,67 @@ def in_turns(actions: dict[str, Action], repeats: int) -> dict[str, list[float]]
     return seconds
 
 
-def ratio(a: list[float], b: list[float]) -> tuple[float, tuple[float, float]]:
-    """Ratio of the medians of paired samples, and its bootstrap interval."""
+def ratio(a: list[float], b: list[float]) -> dict[str, Any]:
+    """Ratio of the medians of paired samples, its bootstrap interval, and their number."""
     pairs, rng = np.array([a, b]), np.random.default_rng(0)
     drawn = pairs[:, rng.integers(len(a), size=(RESAMPLES, len(a)))]
     ratios = np.median(drawn[0], axis=1) / np.median(drawn[1], axis=1)
-    low, high = np.quantile(ratios, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(np.median(a) / np.median(b)), (float(low), float(high))
+    ends = np.quantile(ratios, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return {
+        "ratio": round(float(np.median(a) / np.median(b)), 4),
+        "interval": [round(float(end), 4) for end in ends],
+        "repeats": len(a),
+    }
 
 
-def measure(hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
-    """The records of one network, on rank 0."""
-    common = {"d": sum(p.numel() for p in network(hidden).parameters())}
+def measured_averagings(hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
+    """Records of single averagings, on rank 0."""
     sides = averagings(hidden)
     before = {name: sent() for name, (_, sent) in sides.items()}
     seconds = in_turns({name: act for name, (act, _) in sides.items()}, repeats)
     for name, (_, sent) in sides.items():
-        found, interval = ratio(seconds[name], seconds["torch"])
         yield {
-            "benchmark": "averaging",
             "method": name,
-            **common,
             "median_s": float(np.median(seconds[name])),
-            "ratio": round(found, 4),
-            "interval": [round(end, 4) for end in interval],
+            **ratio(seconds[name], seconds["torch"]),
             "payload_bytes_per_rank": (sent() - before[name]) // (repeats + WARM_UP),
-            "repeats": repeats,
         }
 
-    def block(step: Action) -> Action:
-        return lambda: [step() for _ in range(BLOCK)]
 
-    seconds = in_turns({name: block(step) for name, step in loops(hidden).items()}, max(10, repeats // 4))
-    found, interval = ratio(seconds["harness"], seconds["plain"])
+def measured_loops(hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
+    """The record of training loops, on rank 0."""
+    seconds = in_turns(blocks(loops(hidden), BLOCK), max(10, repeats // 4))
+    yield {"method": "harness", **per_step(seconds["harness"], seconds["plain"], BLOCK)}
+
+
+def measured_probes(hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
+    """The record of training with and without probes, on rank 0."""
+    steps, measuring = probed(hidden)
+    seconds = in_turns(blocks(steps, LONG_BLOCK), max(10, repeats // 8))
+    assert measuring.sensing is not None
+    gradients = 1 + measuring.sensing.evaluations / measuring.total_steps
     yield {
-        "benchmark": "loop",
-        "method": "harness",
-        **common,
-        "tau": TAU,
-        "median_s_per_step": float(np.median(seconds["harness"])) / BLOCK,
-        "plain_s_per_step": float(np.median(seconds["plain"])) / BLOCK,
-        "ratio": round(found, 4),
-        "interval": [round(end, 4) for end in interval],
-        "repeats": len(seconds["plain"]),
+        "method": "auto",
+        **per_step(seconds["probes"], seconds["plain"], LONG_BLOCK),
+        "gradients_per_step": gradients,
     }
 
-    steps, measuring = probed(hidden)
-    long_blocks = {name: lambda step=step: [step() for _ in range(LONG_BLOCK)] for name, step in steps.items()}
-    seconds = in_turns(long_blocks, max(10, repeats // 8))  # type: ignore[arg-type]
-    found, interval = ratio(seconds["probes"], seconds["plain"])
-    assert measuring.sensing is not None
-    yield {
-        "benchmark": "probe",
-        "method": "auto",
-        **common,
+
+BENCHMARKS = {"averaging": measured_averagings, "loop": measured_loops, "probe": measured_probes}
+
+
+def blocks(steps: dict[str, Action], length: int) -> dict[str, Action]:
+    """Every step, so many times in a row."""
+    return {name: lambda step=step: [step() for _ in range(length)] for name, step in steps.items()}  # type: ignore[misc]
+
+
+def per_step(seconds: list[float], plain: list[float], length: int) -> dict[str, Any]:
+    """Medians of blocks of that length, a step, and their ratio."""
+    medians = {"median_s_per_step": seconds, "plain_s_per_step": plain}
+    return {
         "tau": TAU,
-        "median_s_per_step": float(np.median(seconds["probes"])) / LONG_BLOCK,
-        "plain_s_per_step": float(np.median(seconds["plain"])) / LONG_BLOCK,
-        "ratio": round(found, 4),
-        "interval": [round(end, 4) for end in interval],
-        "gradients_per_step": 1 + measuring.sensing.evaluations / measuring.total_steps,
-        "repeats": len(seconds["plain"]),
+        **{name: float(np.median(own)) / length for name, own in medians.items()},
+        **ratio(seconds, plain),
     }
 
 
@@ -257,6 +257,7 @@ def main() -> None:
     parser.add_argument("--hidden", type=int, nargs="+", default=[64, 256, 700])
     parser.add_argument("--mbit", type=float, nargs="+", default=[0, 1000])
     parser.add_argument("--repeats", type=int, default=200)
+    parser.add_argument("--only", choices=tuple(BENCHMARKS), nargs="+", default=list(BENCHMARKS))
     parser.add_argument("--scheduling", choices=("normal", "realtime"), default="normal")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", "When period is 1")  # it is what one averaging takes, not how to train
@@ -265,16 +266,18 @@ def main() -> None:
 
     def work(place: Place, emit: Callable[[Any], None]) -> None:
         for hidden in options.hidden:
-            for record in measure(hidden, options.repeats):
-                if place.rank == 0:
-                    emit(record)
+            d = sum(p.numel() for p in network(hidden).parameters())
+            for name in options.only:
+                for record in BENCHMARKS[name](hidden, options.repeats):
+                    if place.rank == 0:
+                        emit({"benchmark": name, "d": d, **record})
 
     for processes, mbit in itertools.product(options.processes, options.mbit):
         links = Network(processes, rate_bit_per_s=1e6 * mbit) if mbit else nullcontext()
-        with links as network:
+        with links as shaped:
             common = {"processes": processes, "mbit_per_s": mbit or None}
             for record in run_ranks(
-                work, processes=processes, silence_s=600, network=network, scheduling=options.scheduling
+                work, processes=processes, silence_s=600, network=shaped, scheduling=options.scheduling
             ):
                 print(json.dumps({"benchmark": record.pop("benchmark"), **common, **record}), flush=True)
 
