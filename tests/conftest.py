@@ -1,4 +1,4 @@
-"""What all tests share: one thread a process, and the hypothesis profiles.
+"""What all tests share: one thread a process, the hypothesis profiles, and a browser.
 
 More threads than one only wait for each other where two workers share two cores; set before torch is imported.
 Derandomised and without deadlines by default; deeper by hand with ``--hypothesis-profile=deep``.
@@ -8,6 +8,9 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import shutil
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
@@ -16,3 +19,24 @@ settings.register_profile("ci", derandomize=True, database=None, max_examples=15
 settings.register_profile("deep", max_examples=20_000, **COMMON)
 if settings.get_current_profile_name() == "default":
     settings.load_profile("ci")
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+BROWSER_REQUIRED = os.environ.get("REQUIRE_BROWSER") == "1"
+ARGUMENTS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium."""
+    if CHROMIUM is None and not BROWSER_REQUIRED:
+        pytest.skip("no Chromium is installed; set REQUIRE_BROWSER=1 to make that a failure")
+    assert CHROMIUM is not None, "REQUIRE_BROWSER=1, but no Chromium is installed"
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield found
+        found.close()

@@ -16,6 +16,7 @@ from ..race import Race, run_races
 from ..records import Comparison
 from ..rehearsal import rehearse
 from ..study import Figure, Record, Study
+from ..twins import compared
 from .joint_figures import draw_bounds, draw_losses, draw_real
 from .joint_rows import bound_row, real_rows, time_rows
 from .joint_theory import DENSE_S, FLOAT_BITS, LATENCY_S, METHODS, STEP_S, WORKLOADS, dimension, schedule
@@ -90,9 +91,7 @@ class JointStudy(Study):
         if kind == "adacomm":
             return record  # its decisions depend on the clock
         twin = rehearse(race, self._runtime(name))
-        ends = dict(zip(twin["step"], twin["losses"], strict=True))
-        shared = [abs(loss - ends[k]) for k, loss in zip(real["step"], real["losses"], strict=True) if k in ends]
-        return {**record, "compared": len(shared), "largest_difference": max(shared)}
+        return {**record, **compared(real, twin)}
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
         """The joint bound decides, and whether real and virtual workers agree; times to a loss are for comparison."""

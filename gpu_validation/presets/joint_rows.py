@@ -14,10 +14,10 @@ from bounds.theorems import pasgd_compressed_variable, pasgd_memory, pasgd_varia
 from operators import ErrorFeedback, Feedback
 
 from ..compare import student_interval, upper_verdict
-from ..pace import near
 from ..records import Comparison, Sample
-from ..rows import exact_row, mean_row, unjudged_row
+from ..rows import mean_row, unjudged_row
 from ..study import Record
+from ..twins import twin_rows
 from ..workloads import LogisticRegression
 from .joint_theory import METHODS, STEP_S, TAU_0, WORKLOADS, dimension, gradient_limit, joint_bound
 
@@ -134,29 +134,4 @@ def real_rows(record: Record) -> list[Comparison]:
     """Equal losses decide, seconds do not; AdaComm's decisions depend on the clock and are only shown."""
     if "compared" not in record:
         return []
-    about: dict[str, Any] = described(record)
-    equal = exact_row(
-        record["largest_difference"],
-        0.0,
-        record["largest_difference"] == 0 and record["compared"] > 1,
-        quantity=f"real against virtual workers: largest difference of {record['compared']} losses",
-        theorem="the same steps, bit for bit",
-        **about,
-    )
-    predicted = STEP_S + float(np.mean(record["fenced_s"])) / record["rounds"][0][0]
-    measured = record["raced_s"] / record["steps_done"]
-    verdict, reason = near(measured, predicted)
-    seconds = Comparison(
-        quantity="seconds per iteration of real processes",
-        measured=measured,
-        interval=(measured, measured),
-        bound=predicted,
-        side="tight",
-        verdict=verdict,
-        reason=reason,
-        theorem=f"Y + D/tau, D timed by itself; {record['scheduling']}; {record['method']}",
-        decides=False,
-        unit="s",
-        **about,
-    )
-    return [equal, seconds]
+    return twin_rows(record, steps=record["steps_done"], step_s=STEP_S, **described(record))

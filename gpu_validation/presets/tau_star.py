@@ -14,6 +14,7 @@ from ..race import Race, run_races
 from ..records import Comparison
 from ..rehearsal import rehearse
 from ..study import Figure, Record, Study
+from ..twins import compared
 from .tau_star_figures import draw_regrets, draw_values
 from .tau_star_rows import JUDGED, real_rows, regret_rows, theorem_rows
 from .tau_star_theory import DELAY_S, PROBLEMS, STEP_S, Problem, advice, planned
@@ -82,8 +83,6 @@ class TauStarStudy(Study):
         (real,) = run_races([race], m=problem.m, shape=self.shape)
         again = replace(race, budget_s=None, steps=real["steps_done"])
         twin = rehearse(again, problem.runtime)
-        ends = dict(zip(twin["step"], twin["losses"], strict=True))
-        shared = [(loss, ends[k]) for k, loss in zip(real["step"], real["losses"], strict=True) if k in ends]
         return {
             "tau": tau,
             "m": problem.m,
@@ -93,8 +92,7 @@ class TauStarStudy(Study):
             "mean_step_s": real["mean_step_s"],
             "gradient2": float(np.mean(real["gradient2"])),
             "twin_gradient2": float(np.mean(twin["gradient2"])),
-            "compared": len(shared),
-            "largest_difference": max(abs(a - b) for a, b in shared),
+            **compared(real, twin),
             "method": real["method"],
             "scheduling": real["scheduling"],
         }

@@ -11,10 +11,10 @@ from bounds import AssumptionViolated
 from bounds.dynamics import heterogeneous
 from bounds.theorems import pasgd_convex, pasgd_iterations, pasgd_multiplicative
 
-from ..pace import near
 from ..records import Comparison
 from ..rows import exact_row, mean_row, unjudged_row
 from ..study import Record
+from ..twins import twin_rows
 from ..workloads import HeterogeneousQuadratics, MultiplicativeQuadratic
 from .tau_star_theory import PROBLEMS, STEP_S, exact_value
 
@@ -129,29 +129,5 @@ def regret_rows(name: str, records: Sequence[Record]) -> list[Comparison]:
 def real_rows(record: Record) -> list[Comparison]:
     """Equal losses decide; seconds do not."""
     name, tau = record["unit"].split(":")[1], record["tau"]
-    about: dict[str, Any] = {"operator": "whole models", "workload": f"{name}, m = {record['m']}", "tau": tau}
-    equal = exact_row(
-        record["largest_difference"],
-        0.0,
-        record["largest_difference"] == 0 and record["compared"] > 1,
-        quantity=f"real against virtual workers: largest difference of {record['compared']} losses",
-        theorem="the same steps, bit for bit",
-        **about,
-    )
-    delay_s = float(np.mean(record["fenced_s"]))
-    measured, predicted = record["raced_s"] / record["steps"], STEP_S + delay_s / tau
-    verdict, reason = near(measured, predicted)
-    seconds = Comparison(
-        quantity="seconds per iteration of real processes",
-        measured=measured,
-        interval=(measured, measured),
-        bound=predicted,
-        side="tight",
-        verdict=verdict,
-        reason=reason,
-        theorem=f"Y + D/tau, D = {1e3 * delay_s:.3g} ms timed by itself; {record['scheduling']}; {record['method']}",
-        decides=False,
-        unit="s",
-        **about,
-    )
-    return [equal, seconds]
+    about = {"operator": "whole models", "workload": f"{name}, m = {record['m']}", "tau": tau}
+    return twin_rows(record, steps=record["steps"], step_s=STEP_S, **about)

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -13,12 +12,6 @@ import pytest
 from pages import DOCS
 
 HTML = DOCS / "_build/html"
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-REQUIRED = os.environ.get("REQUIRE_BROWSER") == "1"
-ARGUMENTS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
 VIEWS = {
     "desktop, light": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
     "phone, dark": {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"},
@@ -106,19 +99,6 @@ def test_no_resource_lies_on_another_server(site):
     ]
     assert outside == []
     assert any("mathjax/tex-svg.js" in r for links in site.values() for r in links.resources)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None and not REQUIRED:
-        pytest.skip("no Chromium is installed; set REQUIRE_BROWSER=1 to make that a failure")
-    assert CHROMIUM is not None, "REQUIRE_BROWSER=1, but no Chromium is installed"
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
-        yield found
-        found.close()
 
 
 @pytest.mark.parametrize("view", VIEWS)

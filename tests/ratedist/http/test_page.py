@@ -1,34 +1,13 @@
 """The page in a real browser: sliders move numbers and curves, links restore them, nothing leaves the server."""
 
-import os
-import shutil
 from contextlib import contextmanager
 
 import pytest
 
 from ratedist.numbers import REMEDIES
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-REQUIRED = os.environ.get("REQUIRE_BROWSER") == "1"
-ARGUMENTS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
 READY = "body[data-state=ready]"
 SIZES = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None and not REQUIRED:
-        pytest.skip("no Chromium is installed; set REQUIRE_BROWSER=1 to make that a failure")
-    assert CHROMIUM is not None, "REQUIRE_BROWSER=1, but no Chromium is installed"
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
-        yield found
-        found.close()
 
 
 @contextmanager
