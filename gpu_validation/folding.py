@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numba
@@ -37,5 +38,10 @@ def _add(a, b, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compi
 
 @numba.njit(cache=True, nogil=True)
 def _close(a, b, count, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    for i in range(out.size):
-        out[i] = (np.float64(a[i]) + np.float64(b[i])) / count
+    scale = 1 / count
+    if math.frexp(count)[0] == 0.5:  # a power of two: a product is as exact and takes two thirds of the time
+        for i in range(out.size):
+            out[i] = (np.float64(a[i]) + np.float64(b[i])) * scale
+    else:
+        for i in range(out.size):
+            out[i] = (np.float64(a[i]) + np.float64(b[i])) / count
