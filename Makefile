@@ -4,7 +4,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup validate lint test test-slow docs docs-test clean
+# Studies whose seconds count run alone; the others, on one core each, two at a time.
+TIMED    := adacomm tau-star joint straggler wire
+UNTIMED  := compressors error-feedback byzantine layerwise gtopk
+
+.PHONY: setup validate studies lint test test-slow docs docs-test clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml constraints.txt
@@ -16,6 +20,10 @@ setup: $(STAMP)
 
 validate: setup
 	$(BIN)/gpu-validation run quick --out results
+
+studies: setup
+	for name in $(TIMED); do $(BIN)/gpu-validation run $$name || exit $$?; done
+	printf '%s\n' $(UNTIMED) | OMP_NUM_THREADS=1 xargs -n 1 -P 2 $(BIN)/gpu-validation run
 
 lint: setup
 	$(BIN)/ruff check .

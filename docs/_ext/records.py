@@ -147,7 +147,11 @@ def codec_table() -> str:
     return with_provenance("tcdq_speed.jsonl", table(["rate asked", "bits", *ends], rows))
 
 
-AVERAGING = {"whole": "PeriodicAveraging", "identity": "with deltas as messages", "torch": "torch's averager"}
+AVERAGING = {"whole": "PeriodicAveraging", "identity": "with operator=Identity()", "torch": "torch's averager"}
+LOOPS = {
+    "loop": "PeriodicAveraging, over a plain loop with torch's averager",
+    "probe": 'measurements and probes as of schedule="auto", over a fixed tau',
+}
 
 
 def averaging_table() -> str:
@@ -156,16 +160,38 @@ def averaging_table() -> str:
         [
             str(row["processes"]),
             str(row["d"]),
-            "no limit" if row["mbit_per_s"] is None else f"{row['mbit_per_s']} Mbit/s",
+            _network(row),
             AVERAGING.get(row["method"], code(row["method"])),
             number(1e3 * row["median_s"], 3),
-            f"{number(row['ratio'], 3)} ({number(row['interval'][0], 3)} to {number(row['interval'][1], 3)})",
+            _ratio(row),
             str(row["payload_bytes_per_rank"]),
         ]
         for row in rows_of("averaging_benchmark.jsonl", "median_s")
     ]
     header = ["processes", "d", "network", "method", "median, ms", "time over torch's", "bytes a rank"]
     return with_provenance("averaging_benchmark.jsonl", table(header, rows))
+
+
+def loop_table() -> str:
+    """A local step with its share of the averagings, beside a plainer loop."""
+    rows = [
+        [str(row["processes"]), str(row["d"]), _network(row), LOOPS[row["benchmark"]], _milliseconds(row), _ratio(row)]
+        for row in rows_of("averaging_benchmark.jsonl", "median_s_per_step")
+    ]
+    header = ["processes", "d", "network", "loop", "a step, ms", "time over the other's"]
+    return with_provenance("averaging_benchmark.jsonl", table(header, rows))
+
+
+def _network(row: Record) -> str:
+    return "no limit" if row["mbit_per_s"] is None else f"{row['mbit_per_s']:g} Mbit/s"
+
+
+def _milliseconds(row: Record) -> str:
+    return number(1e3 * row["median_s_per_step"], 3)
+
+
+def _ratio(row: Record) -> str:
+    return f"{number(row['ratio'], 3)} ({number(row['interval'][0], 3)} to {number(row['interval'][1], 3)})"
 
 
 def http_table() -> str:

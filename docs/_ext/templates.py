@@ -28,7 +28,15 @@ FUNCTIONS = {
             "operator_sections",
             "family_sections",
         ),
-        records: ("peers_table", "codec_table", "averaging_table", "http_table", "rate_table", "operators_table"),
+        records: (
+            "peers_table",
+            "codec_table",
+            "averaging_table",
+            "loop_table",
+            "http_table",
+            "rate_table",
+            "operators_table",
+        ),
         api: ("module_section",),
     }.items()
     for name in names
