@@ -14,7 +14,7 @@ from gpu_validation.study import carry_out
 
 pytestmark = pytest.mark.timeout(120)
 
-SMALL = replace(PRESET, cases={2: ("exponential",)}, taus=(1, 2), steps=8, repeats=2, delays=2)
+SMALL = replace(PRESET, cases={2: ("exponential",)}, taus=(1, 2), steps=12, repeats=2, delays=2)
 
 
 def drawn(case, *, measured, m=4, predicted=0.01):
