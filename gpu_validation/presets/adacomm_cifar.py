@@ -65,8 +65,8 @@ def source(samples: int, held_out: int) -> Source:
 def tracks(*, gpu: bool) -> tuple[tuple[str, Track], ...]:
     """On a GPU the published networks at batch 128; on a CPU one that it can train."""
     if not gpu:
-        small = ResNet20(source=source(500, 300), batch=16, eta=0.1)
-        return (("resnet20", Track(small, 4.0, 300.0, ((40, 0.1),), interval=20.0, pieces=2)),)
+        small = ResNet20(source=source(500, 300), batch=16, eta=0.05)
+        return (("resnet20", Track(small, 4.0, 1000.0, ((150, 0.1),), interval=60.0, pieces=10)),)
     vgg = Vgg16(source=source(50_000, 10_000), batch=128, eta=0.2, precision="bfloat16", layout="channels_last")
     residual = ResNet50(source=vgg.source, batch=128, eta=0.4, precision="bfloat16", layout="channels_last")
     return (
@@ -88,14 +88,14 @@ class AdaCommCifar(Study):
     tau_0: int = 20
     rates: tuple[str, ...] = (CONSTANT,)
     seeds: tuple[int, ...] = (10,)
-    points: int = 20
+    points: int = 40
     window: float = 1 / 10
     device: str = "cpu"
     folder: Path | None = None
 
     name = "adacomm-cifar"
     description = "AdaComm on CIFAR's form: VGG-16 and ResNet-50 on a GPU (an hour a seed), ResNet-20 on the CPU"
-    minutes = 6
+    minutes = 15
 
     def __repr__(self) -> str:
         """Everything but the folder, which may move."""
@@ -280,7 +280,7 @@ def preset(*, gpu: bool) -> AdaCommCifar:
     if not gpu:
         return AdaCommCifar(tracks(gpu=False))
     return AdaCommCifar(
-        tracks(gpu=True), taus=(1, 5, 20, 100), rates=(CONSTANT, DECAYED), seeds=(10, 11, 12), points=20, device="cuda"
+        tracks(gpu=True), taus=(1, 5, 20, 100), rates=(CONSTANT, DECAYED), seeds=(10, 11, 12), points=40, device="cuda"
     )
 
 

@@ -49,7 +49,7 @@ class Byzantine(Study):
 
     name = "byzantine"
     description = "majority vote, median, trimmed mean and mean under four attacks; the exact chance of a wrong vote"
-    minutes = 6
+    minutes = 2
 
     def units(self) -> Sequence[str]:
         """vote:ATTACK:FAULTY, wide:ATTACK, crowd:WORKERS, election:N:B, train:RULE:ATTACK."""

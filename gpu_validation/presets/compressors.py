@@ -59,7 +59,7 @@ class Compressors(Study):
 
     name = "compressors"
     description = "every operator on ridge and logistic regression: suboptimality against bits, total communication"
-    minutes = 18
+    minutes = 8
 
     def units(self) -> Sequence[str]:
         """path:PROBLEM:METHOD:OPERATOR and total:PROBLEM:FAMILY:OPERATOR."""

@@ -39,7 +39,7 @@ class GlobalTopKStudy(Study):
 
     name = "gtopk"
     description = "global top-k: bits against gathering everything, mass, contraction, training under both rules"
-    minutes = 4
+    minutes = 1
 
     def units(self) -> Sequence[str]:
         """tree:RULE:WORKERS, train:METHOD."""

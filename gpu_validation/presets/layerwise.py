@@ -52,7 +52,7 @@ class LayerWiseStudy(Study):
 
     name = "layerwise"
     description = "distortion, bits and training, compressed layer by layer against the entire model"
-    minutes = 5
+    minutes = 1
 
     def units(self) -> Sequence[str]:
         """distort:NETWORK:STEP:OPERATOR, train:SCOPE:OPERATOR."""
