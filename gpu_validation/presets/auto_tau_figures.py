@@ -24,11 +24,14 @@ def figures(study: AutoTau, records: Sequence[Record]) -> list[Figure]:
     if not found:
         return []
     how = everything[0].races["auto"]
+    wires = how["method"].rsplit("; ", 1)[0]  # the last part is the first network's delay
+    delays = ", ".join(f"{1e3 * course.delay_s:g}" for course in study.courses)
     seeds = f"median of seeds {', '.join(map(str, study.seeds))}"
     regrets = (
         f"Measured: time to the target over that of the best fixed tau in hindsight, {seeds}; one mark a problem, "
         f"ratio D/Y and target, bar: their median. Regrets above {LARGEST_SHOWN:g}, or of runs that did not arrive, "
-        f"are drawn at the upper edge. Dashed: the goal for the rule's median. {how['scheduling']}; {how['method']}."
+        f"are drawn at the upper edge. Dashed: the goal for the rule's median. {how['scheduling']}; {wires}; one-way delays "
+        f"of the three networks: {delays} ms, longer in proportion where steps are."
     )
     taus = "Measured: tau of the rule over time, one line a problem, the first seed. Dotted: the fixed taus."
     return [
