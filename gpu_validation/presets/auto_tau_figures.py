@@ -30,8 +30,8 @@ def figures(study: AutoTau, records: Sequence[Record]) -> list[Figure]:
     regrets = (
         f"Measured: time to the target over that of the best fixed tau in hindsight, {seeds}; one mark a problem, "
         f"ratio D/Y and target, bar: their median. Regrets above {LARGEST_SHOWN:g}, or of runs that did not arrive, "
-        f"are drawn at the upper edge. Dashed: the goal for the rule's median. {how['scheduling']}; {wires}; one-way delays "
-        f"of the three networks: {delays} ms, longer in proportion where steps are."
+        f"are drawn at the upper edge. Dashed: the goal for the rule's median. {how['scheduling']}; {wires}; "
+        f"one-way delays of the three networks: {delays} ms, longer in proportion where steps are."
     )
     taus = "Measured: tau of the rule over time, one line a problem, the first seed. Dotted: the fixed taus."
     return [
