@@ -17,22 +17,35 @@ def run(*arguments):
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=150, check=False)
 
 
-def start(folder, preset="quick"):
-    """A run in a process group of its own that has measured something."""
-    process = subprocess.Popen(
-        [*COMMAND, "run", preset, "--out", str(folder)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    path = folder / preset / "measurements.jsonl"
-    deadline = time.monotonic() + 120
-    while not path.exists() or len(path.read_text().splitlines()) < 3:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return process, path
+@pytest.fixture
+def start():
+    """Start runs, each in a process group of its own, and wait until it has measured something."""
+    started = []
+
+    def begin(folder, preset="quick"):
+        process = subprocess.Popen(
+            [*COMMAND, "run", preset, "--out", str(folder)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            # a shell in the background hands down that Ctrl-C is ignored
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        started.append(process)
+        path = folder / preset / "measurements.jsonl"
+        deadline = time.monotonic() + 120
+        while not path.exists() or len(path.read_text().splitlines()) < 3:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        return process, path
+
+    yield begin
+    for process in started:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def group(leader):
@@ -78,7 +91,7 @@ def test_smoke_run_prints_a_table_and_the_four_counts(tmp_path):
         assert words in result.stdout
 
 
-def test_ctrl_c_ends_every_process_and_keeps_what_was_measured(tmp_path):
+def test_ctrl_c_ends_every_process_and_keeps_what_was_measured(start, tmp_path):
     process, path = start(tmp_path)
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
@@ -91,7 +104,7 @@ def test_ctrl_c_ends_every_process_and_keeps_what_was_measured(tmp_path):
     assert (path.parent / "report.html").exists()
 
 
-def test_a_killed_rank_ends_every_process_and_the_run_says_so(tmp_path):
+def test_a_killed_rank_ends_every_process_and_the_run_says_so(start, tmp_path):
     process, path = start(tmp_path)
     rank = next(pid for pid in group(process.pid) if pid != process.pid)
     os.kill(rank, signal.SIGKILL)
@@ -104,7 +117,7 @@ def test_a_killed_rank_ends_every_process_and_the_run_says_so(tmp_path):
     assert (path.parent / "comparisons.jsonl").exists()
 
 
-def test_a_killed_parent_takes_its_ranks_along(tmp_path):
+def test_a_killed_parent_takes_its_ranks_along(start, tmp_path):
     process, _ = start(tmp_path)
     assert len(group(process.pid)) > 1
     process.kill()
