@@ -82,6 +82,7 @@ def test_deterministic_operator_has_itself_as_its_mean():
     ids=["random-k", "rotated", "global generator"],
 )
 def test_what_is_not_separable_is_left_undecided(op, reason):
+    np.random.seed(0)  # noqa: NPY002  the last one draws from it; a few draws may be equal by chance
     with pytest.raises(Undecided, match=reason):
         marginals(controlled(op))
 
