@@ -32,8 +32,8 @@ ARGUMENTS = (
 def browser():
     """A headless Chromium."""
     if CHROMIUM is None and not BROWSER_REQUIRED:
-        pytest.skip("no Chromium is installed; set REQUIRE_BROWSER=1 to make that a failure")
-    assert CHROMIUM is not None, "REQUIRE_BROWSER=1, but no Chromium is installed"
+        pytest.skip("no Chromium is installed: apt-get install chromium; REQUIRE_BROWSER=1 makes this a failure")
+    assert CHROMIUM is not None, "REQUIRE_BROWSER=1, but no Chromium is installed: apt-get install chromium"
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
