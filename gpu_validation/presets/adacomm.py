@@ -108,7 +108,7 @@ class AdaCommStudy(Study):
 
     name = "adacomm"
     description = "loss against wall-clock: tau = 1, 5, 20, 100 and AdaComm's rules on the digits, m = 2, 4, 8"
-    minutes = 24
+    minutes = 21
     processes = 8
 
     def course(self, name: str) -> Course:

@@ -48,7 +48,7 @@ class ErrorFeedbackStudy(Study):
 
     name = "error-feedback"
     description = "counterexamples to signs without memory, the memory's bound, and a sweep of batch sizes"
-    minutes = 5
+    minutes = 4
 
     def units(self) -> Sequence[str]:
         """counter:PROBLEM:METHOD, memory:METHOD, batch:METHOD:SIZE."""

@@ -44,7 +44,7 @@ class JointStudy(Study):
 
     name = "joint"
     description = "AdaComm with QSGD, TCDQ and top-k with memory: loss against time and bits, and the joint bound"
-    minutes = 5
+    minutes = 3
     processes = 4
 
     def units(self) -> Sequence[str]:

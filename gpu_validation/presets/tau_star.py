@@ -41,7 +41,7 @@ class TauStarStudy(Study):
 
     name = "tau-star"
     description = "measured best tau against Theorem 2, 1', the third-order law and the plan, with regrets"
-    minutes = 10
+    minutes = 5
     processes = 4
 
     def units(self) -> Sequence[str]:
