@@ -38,6 +38,7 @@ def test_recorded_study_has_no_more_alarms_than_a_correct_kit_may_raise(study):
     record = json.loads(RECORD.read_text())
 
     assert record["level_per_run"] == study.BUDGET.false_alarm
+    assert record["runs"] >= 10_000
     assert sum(record["runs_by_operator"].values()) == record["runs"]
     assert record["alarms"] <= binom.ppf(study.QUANTILE, record["runs"], record["level_per_run"])
     assert "false_alarms.py" in record["command"]
