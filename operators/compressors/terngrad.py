@@ -14,7 +14,6 @@ from bounds.claims import NoClaim, Unbiased
 
 from ..bitstream import float_bytes, read_floats
 from ..kernels import norms, trits
-from ..kernels.levels import rate_of
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
@@ -97,7 +96,7 @@ class TernGrad(DeviceOperator):
         scale = (top if top >= TINY else 0.0) if self.scale is None else self.scale
         if top > scale > 0:
             raise ValueError(f"|x_i| must not exceed the shared scale {scale}; got {top}: agree on the maximum")
-        rate = 0.0 if top < TINY else float(rate_of(1, torch.tensor(scale, dtype=torch.float64)))
+        rate = 0.0 if top < TINY else math.nextafter(1 / scale, math.inf)  # so that top itself reaches 1
         room = 0 if self.scale else SCALE_BYTES
         payload = trits.encode(x, rate, stream(key, d, x.device), room)
         if room:

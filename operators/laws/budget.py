@@ -20,9 +20,9 @@ class Budget:
     """
 
     false_alarm: float = 1e-6
-    draws: int = 3000
-    evaluations: int = 4096
-    seconds: float = 4.0
+    draws: int = 2000
+    evaluations: int = 2048
+    seconds: float = 1.5
     sizes: tuple[int, ...] = (1, 2, 7, 8, 9, 64, 1000, 4097)
     drawn_sizes: tuple[int, ...] = (1, 2, 7, 8, 65)
     drawn: int = 6

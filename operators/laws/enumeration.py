@@ -7,6 +7,7 @@ changed in V trials, then except with probability ``level`` it changes with prob
 q = ln(1/level)/V.  Let r be the error of a class's representative, e that of a draw, A the event r != e.  Then
 E r = E e + E[r; A] - E[e; A], so a true claim E e = 0, E|e|^2 <= s^2 gives |E r| <= q max|r| + s sqrt(q)
 (Cauchy-Schwarz: an outcome that was never seen may be large), and E|r|^2 <= s^2 + q max|r|^2.
+V may depend on the clock: whatever it is at the end, the first ln(1/level)/q trials must have changed nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import permutations, product
 from math import factorial, lcm, log
+from time import monotonic
 
 import numpy as np
 
@@ -28,6 +30,7 @@ from .tape import WORD, Controlled
 SIZES = (2, 3, 4, 5, 8)
 PARTITIONS = 5  # at most, tried at one example
 FIRST_TRIALS = 12  # before the outcomes are listed
+LEAST_TRIALS = 512  # made at every example, however long they take
 BASES = 4  # random words at which bits are flipped
 
 
@@ -72,8 +75,8 @@ class Enumeration(Law):
         run = Controlled(subject, example.x, rng)
         if run.n_words == 0:
             raise Undecided("it reads no random word at this vector")
-        trials = context.budget.evaluations
-        outputs = _outcomes(run, context.budget.evaluations, trials, rng)
+        share_s = context.budget.seconds / (4 * len(SIZES))
+        outputs, trials = _outcomes(run, context.budget.evaluations, share_s, rng)
         doubt = log(1 / context.level(4 * len(SIZES) * PARTITIONS)) / trials
         norm = float(np.linalg.norm(x))
         errors = (outputs - x) / norm
@@ -85,15 +88,29 @@ class Enumeration(Law):
             raise Violation(f"E|C(x) - x|^2 = {squares.mean():.6g} |x|^2 over all outcomes; claimed {s2:.6g}")
 
 
-def _outcomes(run: Controlled, evaluations: int, trials: int, rng: np.random.Generator) -> np.ndarray:
-    """The output of every class of the first partition that survives the trials: shape (outcomes, d)."""
+def _outcomes(run: Controlled, evaluations: int, share_s: float, rng: np.random.Generator) -> tuple[np.ndarray, int]:
+    """The output of every class of the first partition that survives its trials, shape (outcomes, d); their number."""
     for classes in _partitions(run, evaluations):
         if not all(_same(run, classes, rng) for _ in range(FIRST_TRIALS)):
             continue
         outputs = np.stack([run(words) for words in classes.words])
-        if all(_as_listed(run, classes, outputs, rng) for _ in range(trials)):
-            return outputs
+        trials = _trials(run, classes, outputs, evaluations, share_s, rng)
+        if trials:
+            return outputs, trials
     raise Undecided("no finite set of outcomes was found")
+
+
+def _trials(
+    run: Controlled, classes: Classes, outputs: np.ndarray, most: int, share_s: float, rng: np.random.Generator
+) -> int:
+    """How often the output depended on the class alone, ``most`` times or until the time is over; 0 if not always."""
+    end = monotonic() + share_s
+    for made in range(most):
+        if made >= LEAST_TRIALS and monotonic() > end:
+            return made
+        if not _as_listed(run, classes, outputs, rng):
+            return 0
+    return most
 
 
 def _same(run: Controlled, classes: Classes, rng: np.random.Generator) -> bool:

@@ -13,7 +13,8 @@ from .subject import Subject
 
 WORD = 1 << 32
 PAIRS = ((0, WORD - 1), (1 << 30, 5 << 29))
-MIXTURES = (None,) * 6 + (0, WORD - 1) * 16  # random words, or one value for all: rare outcomes show at its ends
+ENDS = (0, WORD - 1)  # of all words alike: rare outcomes show there
+RANDOM_MIXTURES, END_MIXTURES = 6, 16
 OTHER_KEYS = (Key(1), Key(2, step=3, rank=4), Key(3, layer=7))
 
 
@@ -110,19 +111,25 @@ def separate(controlled: Controlled) -> np.ndarray:
 def _confirm(controlled: Controlled, word: np.ndarray) -> None:
     """Exchanging the words of some coordinates changes nothing at the others, and the words of none nothing at all."""
     owned = word[word >= 0]
-    for value in MIXTURES:
-        words = controlled.random_words()
-        if value is not None:
-            words[owned] = value
-        again = controlled.random_words()
-        again[owned] = words[owned]
-        if not np.array_equal(controlled(words), controlled(again)):
-            raise Undecided("a coordinate depends on more than one random word")
-    for value in MIXTURES:
+    if owned.size < controlled.n_words:
+        for value in (None,) * RANDOM_MIXTURES + ENDS * END_MIXTURES:
+            words = controlled.random_words()
+            if value is not None:
+                words[owned] = value
+            again = controlled.random_words()
+            again[owned] = words[owned]
+            if not np.array_equal(controlled(words), controlled(again)):
+                raise Undecided("a coordinate depends on more than one random word")
+    ends = [np.full(controlled.n_words, value, np.uint32) for value in ENDS]
+    at_ends = [controlled(words) for words in ends]
+    for turn in range(RANDOM_MIXTURES + END_MIXTURES):
         first = controlled.random_words()
-        second = controlled.random_words() if value is None else np.full(first.size, value, np.uint32)
-        side = controlled.rng.random(word.size) < 0.5
-        mixed = second.copy()
-        mixed[word[side & (word >= 0)]] = first[word[side & (word >= 0)]]
-        if not np.array_equal(controlled(mixed), np.where(side, controlled(first), controlled(second))):
-            raise Undecided("the coordinates are not separate functions of one random word each")
+        at_first = controlled(first)
+        at_random = turn < RANDOM_MIXTURES
+        seconds = [controlled.random_words()] if at_random else ends
+        for second, at_second in zip(seconds, map(controlled, seconds) if at_random else at_ends, strict=True):
+            side = controlled.rng.random(word.size) < 0.5
+            mixed = second.copy()
+            mixed[word[side & (word >= 0)]] = first[word[side & (word >= 0)]]
+            if not np.array_equal(controlled(mixed), np.where(side, at_first, at_second)):
+                raise Undecided("the coordinates are not separate functions of one random word each")

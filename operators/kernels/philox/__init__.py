@@ -28,6 +28,8 @@ def fill(n: int, start: int, k0: int, k1: int, like: torch.Tensor) -> torch.Tens
 def tiled(words: torch.Tensor) -> torch.Tensor:
     """A stream's words from its beginning, shape (n,), in the order of the coordinates that they serve."""
     whole = words.numel() // TILE * TILE
+    if whole == 0:
+        return words
     return torch.cat([words[:whole].reshape(-1, PLANE, 4).transpose(1, 2).reshape(-1), words[whole:]])
 
 

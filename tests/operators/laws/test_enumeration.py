@@ -7,7 +7,7 @@ import pytest
 
 from operators import Key
 from operators.laws import Budget, Outcome
-from operators.laws.enumeration import Enumeration, _outcomes
+from operators.laws.enumeration import LEAST_TRIALS, Enumeration, _outcomes
 from operators.laws.examples import Example
 from operators.laws.law import Context, Undecided
 from operators.laws.subject import Subject
@@ -22,8 +22,12 @@ X = np.array([1.0, 2.0, 4.0, 8.0], np.float32)
 
 
 def outcomes(op, x=X, evaluations=4096):
+    return listed(op, x, evaluations, share_s=0.0)[0]
+
+
+def listed(op, x, evaluations, share_s):
     rng = np.random.default_rng(5)
-    return _outcomes(Controlled(Subject(op), x, rng), evaluations, 500, rng)
+    return _outcomes(Controlled(Subject(op), x, rng), evaluations, share_s, rng)
 
 
 def masks(values):
@@ -83,6 +87,13 @@ def test_signs_of_a_rotation_are_enumerated_with_its_rounding_fixed():
 def test_continuous_randomness_is_left_undecided():
     with pytest.raises(Undecided, match="finite"):
         outcomes(Dithering(s=2), np.array([1.0, 0.3], np.float32))
+
+
+@pytest.mark.parametrize(
+    ("evaluations", "share_s", "trials"), [(2048, 0.0, LEAST_TRIALS), (2048, np.inf, 2048), (256, 0.0, 256)]
+)
+def test_the_clock_shortens_the_trials_but_not_below_the_least(evaluations, share_s, trials):
+    assert listed(RandomK(), X, evaluations, share_s)[1] == trials
 
 
 def test_keys_do_not_matter_to_an_enumeration():
