@@ -12,7 +12,8 @@ class Budget:
 
     false_alarm : bound on the probability that an honest subject is accused, over all laws and examples.
     draws : random draws per example in the statistical laws; evaluations : of one exact enumeration.
-    seconds : after this time the statistical laws draw no more (their tests stay valid whenever they stop).
+    seconds : after this time the statistical laws draw no more (their tests stay valid whenever they stop); as long
+    again for the trials of enumerations beyond the least number.
     sizes : dimensions of the exact laws; drawn_sizes : of the statistical ones.
     drawn : random vectors per size in the exact laws; large : dimension of the index law.
     search : steps of the adversarial search.
