@@ -29,6 +29,7 @@ def test_no_alarm_in_a_few_runs_over_the_honest_operators(study):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_no_alarm_in_many_runs_over_the_honest_operators(study):
     """n = 400 runs, level 1e-6 each."""
     assert len(alarms(study, 400)) <= binom.ppf(0.999, 400, 1e-6)
