@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
+
 from ..bound import AssumptionViolated
 from ..runtime.model import RuntimeModel
 from ..tau.compressed import CompressedOptimum, compressed_optimum
@@ -93,7 +95,8 @@ def _option(
         theorem, at = theorem_for(candidate.claim, problem, runtime.workers())
         refuse_recalled(theorem, allow_recalled)
         search = Search(candidate, theorem, at, runtime, target, time_s, eta)
-        return search.certified(search.best())
+        with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+            return search.certified(search.best())
     except (Refused, AssumptionViolated) as failure:
         return Option(candidate.name, feasible=False, reason=str(failure))
 

@@ -69,7 +69,8 @@ class Search:
         option = self._at(tau)
         if option is None:
             return math.inf
-        return option.seconds if self.target is not None else option.error
+        cost = option.seconds if self.target is not None else option.error
+        return math.inf if math.isnan(cost) else cost
 
     def _floor(self, tau: int, seconds: float) -> float:
         """The cost with the price of this tau, ``seconds`` a local step, and no rounding to whole rounds."""
@@ -153,9 +154,13 @@ class Search:
         form, tau = in_eta(self.theorem, **self.at, tau=1), 1
         if not self._covered(tau, form):
             self._enclosed(float(self.eta or 0), tau, tau)  # raises AssumptionViolated with the numbers
+        if self.target is not None and self.eta is None:
+            return f"the target {self.target} needs more steps than a float can count: raise it"
         if self.target is not None:
             return self._below_floor(self.eta, float(form.floor(self.eta)))
         round_s = self.runtime.seconds_per_iteration(tau=tau, bits=self.candidate.bits)
+        if round_s <= float(self.time_s or 0):
+            return "the error is larger than a float can hold: choose milder constants"
         return f"one round takes {round_s:.6g} s, more than time_s = {self.time_s}: raise the budget"
 
     def _below_floor(self, rate: float | None, floor: float) -> str:

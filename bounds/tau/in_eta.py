@@ -83,17 +83,38 @@ def in_eta(bound: Bound, **at: Any) -> InEta:
 @lru_cache(maxsize=64)
 def _coefficients(name: str, bound: Bound) -> tuple[tuple[tuple[str, ...], Callable[..., Any]], ...]:
     """(argument names, function) of decrease, first, second and of the condition load_1 x + load_2 x^2 <= limit."""
-    value = sp.Poly(sp.expand(bound.value * eta * K), eta)
+    value = _in_powers(bound.value, K * eta)
     if len(bound.assuming) != 1 or not isinstance(bound.assuming[0], sp.Le):
         raise ValueError(f"{name} must have one condition of the form ... <= constant")
-    condition = sp.Poly(sp.expand(bound.assuming[0].lhs - bound.assuming[0].rhs), eta)
-    parts = [value.coeff_monomial(1), *(value.coeff_monomial(eta**k) / K for k in (2, 3))]
-    parts += [condition.coeff_monomial(eta), condition.coeff_monomial(eta**2), -condition.coeff_monomial(1)]
-    parts = [sp.simplify(part) for part in parts]
-    fits = value.coeff_monomial(eta) == 0 and value.degree() <= 3 and condition.degree() <= 2
+    condition = _in_powers(bound.assuming[0].lhs - bound.assuming[0].rhs, sp.Integer(1))
+    parts = [value.get(0, sp.S.Zero), *(value.get(k, sp.S.Zero) / K for k in (2, 3))]
+    parts += [condition.get(1, sp.S.Zero), condition.get(2, sp.S.Zero), -condition.get(0, sp.S.Zero)]
+    parts = [sp.cancel(part) if part.has(K) else part for part in parts]
+    fits = set(value) <= {0, 2, 3} and set(condition) <= {0, 1, 2}
     if not fits or any(part.has(K, eta) for part in parts):
         raise ValueError(f"{name} is not of the form decrease/(eta K) + first eta + second eta^2")
     return tuple(_compiled(part) for part in parts)
+
+
+def _in_powers(expression: sp.Expr, factor: sp.Expr) -> dict[int, sp.Expr]:
+    """Power of eta -> coefficient, of expression times factor.
+
+    A coefficient stays as it was written: expanding (1 - alpha)^2 would cancel to nothing near alpha = 1.
+    """
+    found: dict[int, sp.Expr] = {}
+    terms = list(sp.Add.make_args(expression))
+    while terms:
+        term = terms.pop() * factor
+        coefficient, power = term.as_independent(eta)
+        base, exponent = power.as_base_exp() if power != 1 else (eta, sp.S.Zero)
+        if base == eta and exponent.is_Integer:
+            found[int(exponent)] = found.get(int(exponent), sp.S.Zero) + coefficient
+            continue
+        expanded = sp.Add.make_args(sp.expand(term / factor))
+        if len(expanded) == 1:
+            return {-1: term}  # no power of eta: the caller refuses it
+        terms.extend(expanded)
+    return found
 
 
 def _compiled(part: sp.Expr) -> tuple[tuple[str, ...], Callable[..., Any]]:

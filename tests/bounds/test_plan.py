@@ -135,6 +135,18 @@ def test_biased_compressors_are_planned_with_feedback_when_the_gradients_are_bou
     assert found.best.error <= 0.05
 
 
+@pytest.mark.parametrize("d", [10**3, 1_300_000_000, 10**12])
+def test_a_contraction_near_one_is_planned_as_its_own_algebra_says(d):
+    gamma, m, target = Fraction(1, d), 8, 0.1
+    problem = Smooth(gap=1.0, L=1.0, sigma2=1.0, G=10.0)
+    candidate = Candidate("sign", Contractive(1 - 1 / d), DENSE)
+    best = plan([candidate], runtime=RUNTIME, problem=problem, target=target).best
+    eta = Fraction(str(best.eta))
+    floor = 4 * eta / m + 8 * (4 * (1 - gamma**2) / gamma**2 + 1) * eta**2 * 100 * best.tau**2
+    assert best.error <= target
+    assert float(4 / (eta * best.steps) + floor) == pytest.approx(target, rel=1e-3)
+
+
 def test_the_theorem_of_biased_compressors_never_favours_compression():
     problem = Smooth(gap=1.0, L=1.0, sigma2=1.0, G=2.0)
     family = [Candidate(f"{kept:.2f}", Contractive(1 - kept), DENSE * kept) for kept in (0.1, 0.3, 0.6, 0.9)]
@@ -155,6 +167,15 @@ def test_infeasible_names_the_assumption_that_failed(limits, reason):
         plan([CANDIDATES[0]], runtime=RUNTIME, problem=PROBLEM, **limits)
     assert list(caught.value.reasons) == ["dense"]
     assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize("target", [1e-300, 5e-324])
+def test_a_target_beyond_all_counting_is_refused_in_words(target):
+    problem = Smooth(gap=1e300, L=1e300, sigma2=1e300)
+    with pytest.raises(Infeasible, match="needs more steps than a float can count: raise it"):
+        plan([CANDIDATES[1]], runtime=RUNTIME, problem=problem, target=target)
+    with pytest.raises(Infeasible, match="larger than a float can hold: choose milder"):
+        plan([CANDIDATES[1]], runtime=RUNTIME, problem=problem, time_s=100.0)
 
 
 @pytest.mark.parametrize(("eta", "sigma2", "m", "target"), [(0.59, 2.3, 1, 1.357), (0.43, 2.3, 4, 0.24725)])

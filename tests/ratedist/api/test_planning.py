@@ -65,6 +65,13 @@ def test_dense_messages_are_summed_and_others_gathered():
     assert "gathered" in reasons["natural"]
 
 
+@pytest.mark.parametrize("d", [1, 10**9, 1_300_000_000, 10**12])
+def test_a_sign_of_a_huge_model_is_planned_or_refused_in_words(d):
+    cluster = rd.Cluster(workers=64)
+    found = rd.plan(d=d, cluster=cluster, operators=["scaled_sign"], target=0.1, G=10, **SMOOTH)
+    assert found.best.error <= 0.1
+
+
 def test_nothing_feasible_is_a_ranking_too():
     found = rd.plan(d=10, cluster=CLUSTER, operators=["signsgd"], target=0.1)
     assert found.explain().startswith("No operator is covered: signsgd")
