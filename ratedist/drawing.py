@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -29,19 +30,73 @@ def axes(ax: Any) -> Any:
 
 
 def plot_along(result: Any, along: str | None, ax: Any) -> Any:
-    """The theorem's value along one argument."""
+    """The theorem's value along one argument; a measured gap is drawn between the operator and its limit."""
     at = result.statement.at
-    scalars = {name: float(Fraction(v)) for name, v in at.items() if isinstance(v, str) and name != "operator"}
+    if {"operator", "bits", "nmse"} <= set(at):
+        return _plot_gap(result, along, ax)
+    arrays = {name: np.asarray(v, float) for name, v in at.items() if isinstance(v, np.ndarray)}
+    if arrays:
+        return _plot_array(result, arrays, along, ax)
+    scalars = {name: float(Fraction(v)) for name, v in at.items() if isinstance(v, str) and _is_number(v)}
     name = along or next((n for n in (*PREFERRED, *scalars) if n in scalars), None)
     if name is None or name not in scalars:
-        raise ValueError(
-            f"along must be one of {', '.join(scalars) or 'no argument'}; got {along!r}: choose one of them"
-        )
+        raise _not_along(scalars, along)
     grid, values = _values(result, scalars, name)
     ax = axes(ax)
     ax.loglog(grid, values)
     ax.plot([scalars[name]], [float(result)], "o")
+    return _labelled(result, name, ax)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        Fraction(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _not_along(known: Iterable[str], along: str | None) -> ValueError:
+    names = tuple(known)
+    choice = f"along must be one of {', '.join(names)}" if names else "no argument of this result is a number"
+    return ValueError(f"{choice}; got along = {along!r}: {'choose one of them' if names else 'leave along out'}")
+
+
+def _labelled(result: Any, name: str, ax: Any) -> Any:
     ax.set(xlabel=name, ylabel=f"{result.theorem} [{result.unit}]", title=result.statement.quantity)
+    return ax
+
+
+def _plot_array(result: Any, arrays: dict[str, np.ndarray], along: str | None, ax: Any) -> Any:
+    """The values that were asked for, against the one argument that varies."""
+    name = along or next(iter(arrays))
+    if name not in arrays:
+        raise _not_along(arrays, along)
+    if len(arrays) > 1 or arrays[name].ndim != 1:
+        shapes = ", ".join(f"{n} {a.shape}" for n, a in arrays.items())
+        raise ValueError(f"plot draws values along one argument; got {shapes}: index the result first, as in result[0]")
+    order = np.argsort(arrays[name])
+    ax = axes(ax)
+    ax.loglog(arrays[name][order], np.asarray(result)[order], "o-")
+    return _labelled(result, name, ax)
+
+
+def _plot_gap(result: Any, along: str | None, ax: Any) -> Any:
+    """The limit of the class along the error, and the operator above it by the gap."""
+    if along not in (None, "nmse"):
+        raise _not_along(["nmse"], along)
+    from .api.operators import limit_rate
+
+    at = result.statement.at
+    unbiased = result.theorem == "unbiased_bits"
+    grid = at["nmse"] * np.geomspace(1 / SPAN, SPAN, POINTS)
+    grid = grid if unbiased else grid[grid < 1]
+    ax = axes(ax)
+    ax.semilogx(grid, [limit_rate(nmse, unbiased=unbiased) for nmse in grid], label="limit")
+    ax.plot([at["nmse"]] * 2, [at["bits"] - float(result), at["bits"]], ":", label="gap")
+    ax.plot([at["nmse"]], [at["bits"]], "o", label=at["operator"])
+    ax.set(xlabel="nmse", ylabel="bits a coordinate", title=f"{at['operator']}: {float(result):.3g} bits from the limit")
+    ax.legend(fontsize=7)
     return ax
 
 

@@ -30,6 +30,34 @@ def test_the_point_lies_on_the_curve(make, along):
     assert ax.get_xlabel() == along
 
 
+X = np.random.default_rng(0).standard_normal(1000)
+
+
+@pytest.mark.parametrize("operator", ["tcdq:omega=1", "qsgd:4", "topk:0.01"])
+def test_a_gap_is_drawn_between_the_operator_and_its_limit(operator):
+    found = rd.gap(operator, X)
+    limit, gap, point = found.plot().lines
+    (nmse,), (bits,) = point.get_data()
+    assert (nmse, bits) == (found.statement.at["nmse"], found.statement.at["bits"])
+    assert np.ptp(gap.get_ydata()) == pytest.approx(abs(found))
+    assert np.interp(np.log(nmse), np.log(limit.get_xdata()), limit.get_ydata()) == pytest.approx(
+        bits - found, abs=0.01
+    )
+
+
+def test_an_array_is_drawn_along_the_argument_that_varies():
+    found = rd.bits_lower_bound(d=1000, omega=[3, 1, 2])
+    ax = found.plot()
+    (line,) = ax.lines
+    assert ax.get_xlabel() == "omega"
+    assert line.get_xdata().tolist() == [1, 2, 3]
+    assert line.get_ydata().tolist() == [found.values[i] for i in (1, 2, 0)]
+    with pytest.raises(ValueError, match=r"got d \(2, 1\), omega \(3,\): index the result first"):
+        rd.bits_lower_bound(d=[[10], [20]], omega=[1, 2, 3]).plot()
+    with pytest.raises(ValueError, match="along must be one of omega; got along = 'd'"):
+        found.plot(along="d")
+
+
 def test_rankings_and_curves_draw_themselves():
     plan = rd.plan(d=1000, cluster=CLUSTER, operators=["identity", "qsgd:4", "signsgd"], target=0.1)
     assert len(plan.plot().patches) == 2
