@@ -95,7 +95,8 @@ def _plot_gap(result: Any, along: str | None, ax: Any) -> Any:
     ax.semilogx(grid, [limit_rate(nmse, unbiased=unbiased) for nmse in grid], label="limit")
     ax.plot([at["nmse"]] * 2, [at["bits"] - float(result), at["bits"]], ":", label="gap")
     ax.plot([at["nmse"]], [at["bits"]], "o", label=at["operator"])
-    ax.set(xlabel="nmse", ylabel="bits a coordinate", title=f"{at['operator']}: {float(result):.3g} bits from the limit")
+    title = f"{at['operator']}: {float(result):.3g} bits from the limit"
+    ax.set(xlabel="nmse", ylabel="bits a coordinate", title=title)
     ax.legend(fontsize=7)
     return ax
 

@@ -60,7 +60,7 @@ def module_section(name: str, title: str = "", only: tuple[str, ...] = ()) -> st
         if described_elsewhere(module, member, value) or (only and member not in only):
             continue
         directive = (
-            "autoexception" if _is_exception(value) else "autoclass" if inspect.isclass(value) else "autofunction"
+            "autoexception" if is_exception(value) else "autoclass" if inspect.isclass(value) else "autofunction"
         )
         lines += [f".. {directive}:: {name}.{member}"]
         if inspect.isclass(value):
@@ -70,5 +70,6 @@ def module_section(name: str, title: str = "", only: tuple[str, ...] = ()) -> st
     return f"## {title or f'`{name}`'}\n\n{eval_rst(lines)}"
 
 
-def _is_exception(value: Any) -> bool:
+def is_exception(value: Any) -> bool:
+    """Whether it is a class of exceptions."""
     return inspect.isclass(value) and issubclass(value, BaseException)
