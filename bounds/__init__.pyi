@@ -27,3 +27,6 @@ from .enclosure import NotCertifiable as NotCertifiable
 from .interval import Interval as Interval
 from .inverse import certified_inverse as certified_inverse
 from .inverse import inverse as inverse
+from .properties import Conclusion as Conclusion
+from .properties import Property as Property
+from .setting import Setting as Setting

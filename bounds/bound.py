@@ -15,6 +15,7 @@ import sympy as sp
 from . import symbols
 from .enclosure import NotCertifiable, enclose, exact, holds_exactly
 from .interval import Interval
+from .setting import Setting
 
 ROUNDING_SLACK = 1e-12  # relative; a fast call may sit on the edge of a non-strict assumption
 
@@ -112,8 +113,10 @@ class Bound:
     assuming : relations, beyond the domains of the symbols, under which it holds.
     free : a parameter that may take any feasible value (see ``best``).
     examples : its test points; every bound needs one that was computed independently.
+    setting : what must hold beside ``assuming``, and what exactly the value is about (see ``Setting``).
     unit : of the value ("bit", "s", "1").
-    Raises ValueError when built without an example or with a symbol that is not in the notation table.
+    Raises ValueError when built without a setting, without an example, or with a symbol that is not in the notation
+    table.
     """
 
     name: str
@@ -123,6 +126,7 @@ class Bound:
     reference: Reference
     status: Status
     examples: tuple[Example, ...]
+    setting: Setting
     assuming: tuple[sp.Basic, ...] = ()
     unit: str = "1"
     free: Free | None = None
@@ -131,6 +135,8 @@ class Bound:
     _cache: dict[sp.Basic, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.setting, Setting):
+            raise ValueError(f"bound {self.name!r} needs a Setting; got setting = {self.setting!r}")
         if not self.examples:
             raise ValueError(f"bound {self.name!r} needs an example: an independently computed value")
         for symbol in self.parameters:

@@ -43,6 +43,7 @@ from .spherical_compression_simple_bits import spherical_compression_simple_bits
 from .student_rate import student_rate as student_rate
 from .topk_index_bits import topk_index_bits as topk_index_bits
 from .total_bits import total_bits as total_bits
+from .total_bits_in_expectation import total_bits_in_expectation as total_bits_in_expectation
 from .unbiased_bits import unbiased_bits as unbiased_bits
 from .uniform_scalar_gap import uniform_scalar_gap as uniform_scalar_gap
 from .water_filling import WaterFilling as WaterFilling

@@ -6,6 +6,8 @@ message is a prefix code, hence its expected length is at least its entropy.
 """
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.cap_probability import neg_log2_cap_of
 from ..symbols import alpha, d
 
@@ -16,6 +18,9 @@ average_strict_bits = Bound(
     value=neg_log2_cap_of(alpha, d),
     reference=Reference("albasyoni2020", "average case", arxiv="2010.03246"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset({Property.STRICTLY_CONTRACTIVE, Property.SELF_DELIMITING}), Conclusion.SPHERE_MEAN_DIRECTION
+    ),
     examples=(
         Example({"alpha": "0.9", "d": 100}, "10.61546982222965891421354832", "40-digit incomplete beta function"),
         Example({"alpha": "0.5", "d": 2}, "2.00000000000000", "a quarter of the circle, by hand"),

@@ -13,6 +13,8 @@ M alpha = .0987 < 1): the norm's bits must be counted, or ``worst_case_bits`` us
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import alpha, d
 
 contractive_bits = Bound(
@@ -22,6 +24,7 @@ contractive_bits = Bound(
     value=-d / 2 * sp.log(alpha, 2),
     reference=Reference("safaryan2020", "uncertainty principle", arxiv="2002.08958"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.CONTRACTIVE, Property.SELF_DELIMITING}), Conclusion.LONGEST_MESSAGE),
     examples=(
         Example({"alpha": "0.25", "d": 10}, "10.0000000000", "log2(4) = 2: one bit a coordinate, by hand"),
         Example({"alpha": "0.1", "d": 1000}, "1660.964047443681", "500 log2(10) from a table"),

@@ -12,6 +12,8 @@ half-angle phi lies within sqrt(alpha) of its best centre.  The value is log2 of
 import sympy as sp
 
 from ..bound import Bound, Example, Free, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.cap_probability import NegLog2Cap
 from ..symbols import alpha, angle, d
 
@@ -27,6 +29,7 @@ covering_bits = Bound(
     assuming=(sp.Ge(d, 2), sp.Lt(angle, sp.asin(sp.sqrt(alpha)))),
     reference=Reference("albasyoni2020", "random covering, own constants", arxiv="2010.03246"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.RANDOM_COVERING}), Conclusion.LONGEST_DIRECTION),
     examples=(
         Example(
             {"alpha": "0.1", "d": 10, "angle": "0.05"},

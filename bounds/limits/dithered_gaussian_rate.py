@@ -9,6 +9,8 @@ for a Gaussian source.  Other sources have a smaller R(D), but the rate stays be
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import nmse
 
 dithered_gaussian_rate = Bound(
@@ -18,6 +20,7 @@ dithered_gaussian_rate = Bound(
     value=-sp.log(nmse, 2) / 2 + sp.log(sp.pi * sp.E / 6, 2) / 2,
     reference=Reference("zamir1992", "dithered quantisation"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.FINITE_VARIANCE_SOURCE, Property.WIENER_QUANTISER}), Conclusion.CODE_RATE),
     examples=(Example({"nmse": "0.25"}, "1.254614334820063011974732", "1 + .2546.. with 40 digits"),),
     unit="bit",
     latex_name=r"R",

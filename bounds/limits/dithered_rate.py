@@ -8,6 +8,8 @@ most 2D, so the last difference is at most log2(2 pi e 2D)/2 - log2(12 D)/2 = lo
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 
 dithered_rate = Bound(
     name="dithered_rate",
@@ -16,6 +18,7 @@ dithered_rate = Bound(
     value=sp.log(sp.pi * sp.E / 3, 2) / 2,
     reference=Reference("ziv1985", "universal quantisation"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.FINITE_VARIANCE_SOURCE, Property.DITHERED_QUANTISER}), Conclusion.EXCESS_RATE),
     examples=(Example({}, "0.7546143348200630119747325", "pi e/3 with 40 digits"),),
     unit="bit",
     latex_name=r"R - R(D)",

@@ -12,6 +12,8 @@ is at most (d/2) log2(2 pi e D/d).  With D = alpha s^2 d and h(X) = (d/2) log2(2
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import alpha, d
 
 gaussian_bits = Bound(
@@ -21,6 +23,9 @@ gaussian_bits = Bound(
     value=-d / 2 * sp.log(alpha, 2),
     reference=Reference("shannon1959", "Gaussian source"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset({Property.CONTRACTIVE_ON_GAUSSIAN, Property.SELF_DELIMITING}), Conclusion.GAUSSIAN_MEAN_MESSAGE
+    ),
     examples=(
         Example({"alpha": "0.25", "d": 1}, "1.000000000000", "one bit quarters the variance, by hand"),
         Example({"alpha": "0.5", "d": 1000}, "500.000000000", "half a bit a coordinate, by hand"),

@@ -9,6 +9,8 @@ volumes, 2^b >= (q/(d nmse))^(d/2).  A random key only averages such codes.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.normal import ChiSquareUpperQuantile
 from ..symbols import d, miss, nmse
 
@@ -19,6 +21,7 @@ gaussian_block_converse = Bound(
     value=d / 2 * sp.log(ChiSquareUpperQuantile(d, miss) / (d * nmse), 2),
     reference=Reference("kostina2012", "converse by volumes", arxiv="1102.3944"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.GAUSSIAN_SOURCE}), Conclusion.BLOCK_LENGTH),
     examples=(
         Example(
             {"d": 100, "miss": "0.01", "nmse": "0.25"},

@@ -9,6 +9,8 @@ that suffices; ``gaussian_block_converse`` gives one that is necessary.
 import sympy as sp
 
 from ..bound import Bound, Example, Free, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.random_code_miss import RandomCodeMiss
 from ..symbols import bits, d, nmse, radius
 
@@ -20,6 +22,7 @@ gaussian_block_miss = Bound(
     assuming=(sp.Ge(d, 2),),
     reference=Reference("kostina2012", "random coding on a sphere", arxiv="1102.3944"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.GAUSSIAN_SOURCE, Property.RANDOM_BLOCK_CODE}), Conclusion.BLOCK_MISS),
     examples=(
         Example(
             {"bits": 125, "d": 100, "nmse": "0.25", "radius": "0.87"},

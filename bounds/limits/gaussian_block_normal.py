@@ -8,6 +8,8 @@ sqrt(d/2) log2(e) Q^-1(miss) + O(log d).  Quoted; it lies between ``gaussian_blo
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.normal import NormalUpperQuantile
 from ..symbols import d, miss, nmse
 
@@ -18,6 +20,7 @@ gaussian_block_normal = Bound(
     value=-d / 2 * sp.log(nmse, 2) + sp.sqrt(d / 2) / sp.log(2) * NormalUpperQuantile(miss),
     reference=Reference("kostina2012", "Gaussian dispersion", arxiv="1102.3944"),
     status=Status.RECALLED,
+    setting=Setting(frozenset({Property.GAUSSIAN_SOURCE}), Conclusion.BLOCK_LENGTH, known_up_to="O(log d) bits"),
     examples=(
         Example(
             {"d": 100, "miss": "0.01", "nmse": "0.25"},

@@ -9,6 +9,8 @@ variances r and 1 the variance is w r + 1 - w and loss <= log2(w r + 1 - w)/2 - 
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import mixture_weight, nmse, variance_ratio
 
 _LOSS = (
@@ -22,6 +24,7 @@ gaussian_mixture_rate = Bound(
     value=-sp.log(nmse, 2) / 2 - _LOSS,
     reference=Reference("shannon1959", "lower bound, concavity of entropy"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.MIXTURE_SOURCE}), Conclusion.INFORMATION_RATE),
     examples=(
         Example(
             {"nmse": "0.0001", "mixture_weight": "0.9", "variance_ratio": "0.01"},

@@ -7,6 +7,8 @@ variances (1 - nmse) and nmse times Var X, for which I(X; Y) = log2(1/nmse)/2.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import nmse
 
 gaussian_rate = Bound(
@@ -16,6 +18,7 @@ gaussian_rate = Bound(
     value=-sp.log(nmse, 2) / 2,
     reference=Reference("shannon1959", "Gaussian source"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.GAUSSIAN_SOURCE}), Conclusion.INFORMATION_RATE),
     examples=(
         Example({"nmse": "0.25"}, "1.0000000000", "by hand"),
         Example({"nmse": "0.1"}, "1.660964047443681", "log2(10)/2 from a table"),

@@ -6,6 +6,8 @@ Scaling at the decoder costs no bits, so ``gaussian_bits`` holds with alpha = om
 """
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.log2_one_plus import Log2OnePlus
 from ..symbols import d, omega
 
@@ -16,6 +18,7 @@ gaussian_unbiased_bits = Bound(
     value=d / 2 * Log2OnePlus(1 / omega),
     reference=Reference("safaryan2020", "class inclusion", arxiv="2002.08958"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.UNBIASED, Property.SELF_DELIMITING}), Conclusion.GAUSSIAN_MEAN_MESSAGE),
     examples=(
         Example({"d": 1000, "omega": 1}, "500.00000", "half a bit a coordinate, by hand"),
         Example({"d": 2, "omega": "0.3333333333333333333333"}, "2.00000000000", "log2(4) by hand"),

@@ -9,6 +9,8 @@ h = log2(2 s Gamma(1/shape)/shape) + log2(e)/shape and Var X = s^2 Gamma(3/shape
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import nmse, shape
 
 _LOSS = (
@@ -25,6 +27,7 @@ generalised_gaussian_rate = Bound(
     value=-sp.log(nmse, 2) / 2 - _LOSS,
     reference=Reference("shannon1959", "lower bound"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.GENERALISED_GAUSSIAN_SOURCE}), Conclusion.INFORMATION_RATE),
     examples=(
         Example(
             {"nmse": "0.0625", "shape": "0.5"}, "1.384849198793026447356", "loss .61515080120697355 with 40 digits"

@@ -9,6 +9,8 @@ and loss = log2(pi/e)/2.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import nmse
 
 laplace_rate = Bound(
@@ -18,6 +20,7 @@ laplace_rate = Bound(
     value=-sp.log(nmse, 2) / 2 - sp.log(sp.pi / sp.E, 2) / 2,
     reference=Reference("shannon1959", "lower bound"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.LAPLACE_SOURCE}), Conclusion.INFORMATION_RATE),
     examples=(Example({"nmse": "0.01"}, "3.21752755060", "log2(10) = 3.321928094887 less .104400544288 by hand"),),
     unit="bit",
     latex_name=r"R",

@@ -10,6 +10,8 @@ from fractions import Fraction
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import lattice_moment
 
 lattice_gap = Bound(
@@ -20,6 +22,9 @@ lattice_gap = Bound(
     assuming=(sp.Ge(2 * sp.pi * sp.E * lattice_moment, 1),),
     reference=Reference("zamir1992", "lattice quantisation noise"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset({Property.FINITE_VARIANCE_SOURCE, Property.WIENER_LATTICE}), Conclusion.EXCESS_OVER_GAUSSIAN
+    ),
     examples=(
         Example({"lattice_moment": Fraction(1, 12)}, "0.2546143348200630", "scalar case with 40 digits"),
         Example({"lattice_moment": Fraction(929, 12960)}, "0.14597", "table value of the E8 lattice"),

@@ -8,6 +8,8 @@ equal slopes mean D_i = min(level, s_i^2); see ``water_filling`` for the level t
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import d, layer_variance, water_level
 
 layer_bits = Bound(
@@ -17,6 +19,7 @@ layer_bits = Bound(
     value=d / 2 * sp.Max(0, sp.log(layer_variance / water_level, 2)),
     reference=Reference("cover2006", "Theorem 10.3.3"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.LAYERED_GAUSSIAN_SOURCE}), Conclusion.LAYER_INFORMATION),
     examples=(
         Example({"d": 10, "layer_variance": 4, "water_level": 1}, "10.00000000", "one bit a coordinate, by hand"),
         Example({"d": 10, "layer_variance": "0.5", "water_level": 1}, "0.00000000", "below the water, by hand"),

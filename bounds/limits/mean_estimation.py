@@ -10,6 +10,8 @@ sup_theta MSE >= d^2/trace = s^2 d/(m (1 - 4^(-b/d))).  Without the bit limit it
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import bits, d, m, sigma2
 
 mean_estimation = Bound(
@@ -20,6 +22,10 @@ mean_estimation = Bound(
     assuming=(sp.Gt(bits, 0),),
     reference=Reference("barnes2019", "Fisher information of messages, sharp constant", arxiv="1902.02890"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset({Property.GAUSSIAN_SAMPLES, Property.INDEPENDENT_MESSAGES, Property.SELF_DELIMITING}),
+        Conclusion.MEAN_SQUARE_ERROR,
+    ),
     examples=(
         Example({"bits": 100, "d": 100, "m": 100, "sigma2": 1}, "1.333333333333333", "4/3 by hand"),
         Example({"bits": 10, "d": 100, "m": 10, "sigma2": 1}, "77.25023958872575626793", "40 digits"),

@@ -9,6 +9,8 @@ bits is at least R_S of the average distortion, which is at most m MSE.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.sphere_rate import sphere_rate_of
 from ..symbols import d, m, mse
 
@@ -20,6 +22,10 @@ mean_estimation_bits = Bound(
     assuming=(sp.Ge(d, 2), sp.Lt(m * mse, 1)),
     reference=Reference("isik2023", "empirical mean estimation", arxiv="2306.04924"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset({Property.RANDOM_DIRECTIONS, Property.INDEPENDENT_MESSAGES, Property.SELF_DELIMITING}),
+        Conclusion.CLIENT_MEAN_MESSAGE,
+    ),
     examples=(Example({"d": 3, "m": 10, "mse": "0.01"}, "3.84173269541091515936938521", "R_S(.1, 3) with 40 digits"),),
     unit="bit",
     latex_name=r"E\,b",

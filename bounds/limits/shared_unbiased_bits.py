@@ -11,6 +11,8 @@ the maximum of a fine scan of the exact mean over -log2 P in (0, 60], beyond whi
 import sympy as sp
 
 from ..bound import Bound, Example, Free, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.cap_probability import CapMeanCosine, neg_log2_cap_of
 from ..symbols import alpha, d, omega
 
@@ -22,6 +24,7 @@ shared_unbiased_bits = Bound(
     assuming=(sp.Ge(CapMeanCosine(alpha, 1 - alpha, d) ** 2 * (1 + omega), 1),),
     reference=Reference("albasyoni2020", "Spherical Compression, unbiased form", arxiv="2010.03246"),
     status=Status.VERIFIED,
+    setting=Setting(frozenset({Property.SCALED_SPHERICAL_COMPRESSION}), Conclusion.MEAN_DIRECTION),
     examples=(
         Example(
             {"omega": 1, "d": 10, "alpha": "0.5"},

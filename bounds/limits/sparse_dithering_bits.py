@@ -10,6 +10,8 @@ sqrt(k d/(4 nu)) + k/2, and log2 binomial(d, k) <= d H(k/d); maximise over q = k
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.sparse_dithering_rate import SparseDitheringRate
 from ..symbols import d, nu
 
@@ -20,6 +22,7 @@ sparse_dithering_bits = Bound(
     value=31 + sp.log(d, 2) + SparseDitheringRate(nu) * d,
     reference=Reference("albasyoni2020", "Sparse Dithering", arxiv="2010.03246"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.SPARSE_DITHERING}), Conclusion.LONGEST_MESSAGE),
     examples=(
         Example({"nu": "0.1", "d": 1}, "34.343486699241945600640", "stationary q by 40-digit root finding"),
         Example({"nu": "0.5", "d": 1024}, "2657.303080169", "1024 times c(.5) = 2.5549834767275527 plus 41"),

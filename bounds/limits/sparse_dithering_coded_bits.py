@@ -11,6 +11,8 @@ log2 Z + l log2(e) d/(4 nu); an arithmetic coder adds at most 2 bits.  Any l > 0
 import sympy as sp
 
 from ..bound import Bound, Example, Free, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.theta_two import ThetaTwo
 from ..symbols import d, nu, tilt
 
@@ -21,6 +23,7 @@ sparse_dithering_coded_bits = Bound(
     value=33 + d * (sp.log(1 + ThetaTwo(tilt), 2) + tilt / (4 * nu * sp.log(2))),
     reference=Reference("albasyoni2020", "Sparse Dithering, arithmetic-coded (own)", arxiv="2010.03246"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.CODED_SPARSE_DITHERING}), Conclusion.LONGEST_MESSAGE),
     examples=(
         Example(
             {"nu": "0.1", "d": 1000, "tilt": "0.16"}, "3051.331641664941780384", "the sum over levels with 25 digits"

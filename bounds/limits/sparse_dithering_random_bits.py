@@ -10,6 +10,8 @@ T = sum |x_i|/(r h) <= d/(2 sqrt(omega)).  H(q) + q <= log2 3, and for 0 < k < d
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import d, omega
 
 sparse_dithering_random_bits = Bound(
@@ -20,6 +22,7 @@ sparse_dithering_random_bits = Bound(
     assuming=(sp.Ge(d, 2),),
     reference=Reference("albasyoni2020", "Sparse Dithering, randomised", arxiv="2010.03246"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.RANDOM_SPARSE_DITHERING}), Conclusion.MEAN_MESSAGE),
     examples=(Example({"omega": "0.1", "d": 1000}, "3206.06855706418184097722", "logarithms with 40 digits"),),
     unit="bit",
     latex_name=r"E\,b",

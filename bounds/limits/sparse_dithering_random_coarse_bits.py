@@ -10,6 +10,8 @@ makes it omega.  Then E k <= E T <= d/(1 + omega) <= d/2, and H(q) + q is concav
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import d, omega
 
 _ENTROPY = sp.log(1 + omega, 2) - omega / (1 + omega) * sp.log(omega, 2)  # H(1/(1 + omega))
@@ -22,6 +24,7 @@ sparse_dithering_random_coarse_bits = Bound(
     assuming=(sp.Ge(omega, 1),),
     reference=Reference("albasyoni2020", "Sparse Dithering, randomised, own step", arxiv="2010.03246"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.COARSE_SPARSE_DITHERING}), Conclusion.MEAN_MESSAGE),
     examples=(
         Example({"omega": 1, "d": 1000}, "2040.967226258835993524038", "logarithms with 40 digits"),
         Example({"omega": 3, "d": 1023}, "1382.4375", "H(1/4) = .811278 by hand: 41 + 1023 * 1.311278"),

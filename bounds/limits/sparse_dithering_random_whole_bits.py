@@ -8,6 +8,8 @@ unary. As ``sparse_dithering_random_bits``; rounding the count and the rank up a
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import d, omega
 
 sparse_dithering_random_whole_bits = Bound(
@@ -18,6 +20,7 @@ sparse_dithering_random_whole_bits = Bound(
     assuming=(sp.Ge(d, 2),),
     reference=Reference("albasyoni2020", "Sparse Dithering, randomised", arxiv="2010.03246"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.WHOLE_RANDOM_SPARSE_DITHERING}), Conclusion.MEAN_MESSAGE),
     examples=(Example({"omega": "0.1", "d": 1000}, "3208.06855706418184097722", "logarithms with 40 digits"),),
     unit="bit",
     latex_name=r"E\,b",

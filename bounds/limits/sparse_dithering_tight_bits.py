@@ -11,6 +11,8 @@ d H(k/d); maximise over q = k/d.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.sparse_dithering_rate import SparseDitheringIntegerRate
 from ..symbols import d, nu
 
@@ -21,6 +23,7 @@ sparse_dithering_tight_bits = Bound(
     value=31 + sp.log(d, 2) + SparseDitheringIntegerRate(nu) * d,
     reference=Reference("albasyoni2020", "Sparse Dithering, sharpened", arxiv="2010.03246"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.SPARSE_DITHERING}), Conclusion.LONGEST_MESSAGE),
     examples=(Example({"nu": "0.1", "d": 1}, "34.3069", "maximum over a fine grid of q"),),
     unit="bit",
     latex_name=r"b",

@@ -10,6 +10,8 @@ rank up adds less than 2 bits to ``sparse_dithering_bits``.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.sparse_dithering_rate import SparseDitheringRate
 from ..symbols import d, nu
 
@@ -20,6 +22,7 @@ sparse_dithering_whole_bits = Bound(
     value=33 + sp.log(d, 2) + SparseDitheringRate(nu) * d,
     reference=Reference("albasyoni2020", "Sparse Dithering", arxiv="2010.03246"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.WHOLE_SPARSE_DITHERING}), Conclusion.LONGEST_MESSAGE),
     examples=(Example({"nu": "0.1", "d": 1}, "36.343486699241945600640", "stationary q by 40-digit root finding"),),
     unit="bit",
     latex_name=r"b",

@@ -9,6 +9,8 @@ coordinates is treated as known, so a code has to spend more at small nmse.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import nmse, zero_share
 
 sparse_source_rate = Bound(
@@ -18,6 +20,7 @@ sparse_source_rate = Bound(
     value=-(1 - zero_share) * sp.log(nmse, 2) / 2,
     reference=Reference("berger1971", "conditional rate-distortion"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.SPARSE_SOURCE}), Conclusion.INFORMATION_RATE),
     examples=(Example({"nmse": "0.25", "zero_share": "0.75"}, "0.2500000000", "a quarter of one bit, by hand"),),
     unit="bit",
     latex_name=r"R",

@@ -7,6 +7,8 @@ the error.  (A support term would need a packing argument and is not claimed.)
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.cap_probability import neg_log2_cap_of
 from ..symbols import alpha, d, kept
 
@@ -18,6 +20,9 @@ sparse_worst_case_bits = Bound(
     assuming=(sp.Le(kept, d),),
     reference=Reference("albasyoni2020", "restricted to a support", arxiv="2010.03246"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset({Property.STRICTLY_CONTRACTIVE_ON_SPARSE, Property.SELF_DELIMITING}), Conclusion.LONGEST_DIRECTION
+    ),
     examples=(
         Example(
             {"alpha": "0.1", "kept": 10, "d": 1000}, "17.83766175141111179949405", "40-digit incomplete beta function"

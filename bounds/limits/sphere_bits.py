@@ -10,6 +10,8 @@ The centroid is the best output, so E|y|^2 >= 1 - alpha, and Jensen's inequality
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.sphere_rate import sphere_rate_of
 from ..symbols import alpha, d
 
@@ -21,6 +23,9 @@ sphere_bits = Bound(
     assuming=(sp.Ge(d, 2),),
     reference=Reference("dytso2024", "rate of the uniform law on the sphere", arxiv="2401.04248"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset({Property.CONTRACTIVE_ON_SPHERE, Property.SELF_DELIMITING}), Conclusion.SPHERE_MEAN_DIRECTION
+    ),
     examples=(
         Example({"alpha": "0.1", "d": 3}, "3.84173269541091515936938521", "A = coth k - 1/k solved with 40 digits"),
         Example({"alpha": "0.5", "d": 100}, "49.7933796180493753631919562", "Bessel functions with 40 digits"),

@@ -9,6 +9,8 @@ omega = D/(1 - D), because E Q^T C(Qx) is a multiple of x by invariance and the 
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.sphere_rate import SphereRate
 from ..symbols import d, omega
 
@@ -20,6 +22,7 @@ sphere_unbiased_bits = Bound(
     assuming=(sp.Ge(d, 2),),
     reference=Reference("dytso2024", "rate of the uniform law on the sphere", arxiv="2401.04248"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.UNBIASED, Property.SELF_DELIMITING}), Conclusion.SPHERE_MEAN_DIRECTION),
     examples=(
         Example({"omega": 1, "d": 1000}, "499.792570383482512983272233", "Bessel functions with 40 digits"),
         Example(

@@ -7,6 +7,8 @@ P(alpha, d). Its expected length in that code is the ``GolombMean`` of -log2 P, 
 """
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.cap_probability import neg_log2_cap_of
 from ..special.golomb import GolombMean
 from ..symbols import alpha, d
@@ -18,6 +20,7 @@ spherical_compression_bits = Bound(
     value=31 + GolombMean(neg_log2_cap_of(alpha, d)),
     reference=Reference("albasyoni2020", "Spherical Compression", arxiv="2010.03246"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.SPHERICAL_COMPRESSION}), Conclusion.MEAN_MESSAGE),
     examples=(
         Example(
             {"alpha": "0.1", "d": 2}, "35.688784546027", "length times probability summed over the index, 40 digits"

@@ -8,6 +8,8 @@ P(alpha, d). The geometric law has entropy at most -log2 P + log2(e), and its be
 """
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.cap_probability import neg_log2_cap_of
 from ..symbols import alpha, d
 
@@ -18,6 +20,7 @@ spherical_compression_published_bits = Bound(
     value=34 + neg_log2_cap_of(alpha, d),
     reference=Reference("albasyoni2020", "Spherical Compression", arxiv="2010.03246"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.SPHERICAL_COMPRESSION}), Conclusion.MEAN_MESSAGE),
     examples=(Example({"alpha": "0.1", "d": 10}, "51.83766175141111179949", "-log2 P from a 40-digit table"),),
     unit="bit",
     latex_name=r"E\,b",

@@ -10,6 +10,8 @@ the excess has become periodic with period 1.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.cap_probability import neg_log2_cap_of
 from ..symbols import alpha, d
 
@@ -20,6 +22,7 @@ spherical_compression_simple_bits = Bound(
     value=31 + neg_log2_cap_of(alpha, d) + sp.Rational(14755, 10000),
     reference=Reference("albasyoni2020", "Spherical Compression, sharpened constant", arxiv="2010.03246"),
     status=Status.VERIFIED,
+    setting=Setting(frozenset({Property.SPHERICAL_COMPRESSION}), Conclusion.MEAN_MESSAGE),
     examples=(Example({"alpha": "0.1", "d": 10}, "50.31316175141111179949", "-log2 P from a 40-digit table"),),
     unit="bit",
     latex_name=r"E\,b",

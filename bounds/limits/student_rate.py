@@ -9,6 +9,8 @@ h = (v+1)/2 [psi((v+1)/2) - psi(v/2)] + ln(sqrt(v) B(v/2, 1/2)) + ln s, Var X = 
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import dof, nmse
 
 _ENTROPY = (  # in nats, for unit variance
@@ -26,6 +28,7 @@ student_rate = Bound(
     value=-sp.log(nmse, 2) / 2 - _LOSS,
     reference=Reference("shannon1959", "lower bound"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.STUDENT_SOURCE}), Conclusion.INFORMATION_RATE),
     examples=(
         Example({"nmse": "0.0625", "dof": 3}, "1.719010462513750880621945", "loss .28098953748624912 with 40 digits"),
         Example({"nmse": "0.0625", "dof": 5}, "1.9324116522620400426", "loss .06758834773795996 with 40 digits"),

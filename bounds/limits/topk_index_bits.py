@@ -8,6 +8,8 @@ rounding to whole bits.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.log2_binomial import Log2Binomial
 from ..symbols import d, kept
 
@@ -19,6 +21,7 @@ topk_index_bits = Bound(
     assuming=(sp.Le(kept, d),),
     reference=Reference("cover1973", "enumerative source encoding"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.SUPPORT}), Conclusion.SUPPORT_LENGTH),
     examples=(
         Example({"d": 1000, "kept": 10}, "77.80165389163612385094359", "exact integer binomial, 40 digits"),
         Example({"d": 1000000, "kept": 1000}, "11401.450", "published table of support entropies"),

@@ -8,6 +8,8 @@ randomness only averages such codes.  All bits count, those of the norm included
 """
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.log2_one_plus import Log2OnePlus
 from ..symbols import d, omega
 
@@ -18,6 +20,7 @@ unbiased_bits = Bound(
     value=d / 2 * Log2OnePlus(1 / omega),
     reference=Reference("safaryan2020", "uncertainty principle", arxiv="2002.08958"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.UNBIASED, Property.SELF_DELIMITING}), Conclusion.LONGEST_MESSAGE),
     examples=(
         Example({"d": 1000, "omega": 1}, "500.000", "1 bit doubles 1 + 1/omega = 2: half a bit a coordinate"),
         Example({"d": 2, "omega": "0.3333333333333333333333"}, "2.0000000000", "log2(4) by hand"),

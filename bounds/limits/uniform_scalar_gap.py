@@ -8,6 +8,8 @@ h grows, both by the sums that define H and D.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.uniform_quantiser import UniformQuantiserEntropy, UniformQuantiserError
 from ..symbols import quantiser_step
 
@@ -19,6 +21,7 @@ uniform_scalar_gap = Bound(
     assuming=(sp.Ge(quantiser_step, sp.Rational(1, 100)),),
     reference=Reference("gish1968", "asymptotically efficient quantising"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.GAUSSIAN_SOURCE, Property.UNIFORM_QUANTISER}), Conclusion.EXCESS_OVER_GAUSSIAN),
     examples=(
         Example({"quantiser_step": "0.25"}, "0.254614", "published check value"),
         Example({"quantiser_step": 3}, "0.197754", "published check value"),

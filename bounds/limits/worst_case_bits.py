@@ -14,6 +14,8 @@ The bound counts outputs needed for unit vectors, so it also holds for messages 
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..special.cap_probability import neg_log2_cap_of
 from ..symbols import alpha, d
 
@@ -24,6 +26,7 @@ worst_case_bits = Bound(
     value=sp.Max(neg_log2_cap_of(alpha, d), sp.log(d + 1, 2)),
     reference=Reference("albasyoni2020", "optimal compression, worst case", arxiv="2010.03246"),
     status=Status.PROVED,
+    setting=Setting(frozenset({Property.STRICTLY_CONTRACTIVE, Property.SELF_DELIMITING}), Conclusion.LONGEST_DIRECTION),
     examples=(
         Example({"alpha": "0.1", "d": 10}, "17.83766175141111179949405", "40-digit incomplete beta function"),
         Example({"alpha": "0.5", "d": 10**6}, "500010.2915334314144777118", "40-digit incomplete beta function"),

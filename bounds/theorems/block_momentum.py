@@ -18,6 +18,8 @@ G cancels when e L + eta^2 L^2 tau (tau - 1) + 4 beta^2 e^2 L^2 A <= 1/2.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import SAME_DATA, Setting
 from ..symbols import K, L, eta, gap, m, sigma2, tau
 from ..symbols import block_momentum_factor as beta
 
@@ -41,6 +43,7 @@ block_momentum = Bound(
     ),
     reference=Reference("chen2016", "block momentum; the rate is derived here"),
     status=Status.PROVED,
+    setting=Setting(SAME_DATA | {Property.MOMENTUM_LOCAL_SGD}, Conclusion.GRADIENT),
     examples=(
         Example(
             {

@@ -16,6 +16,8 @@ G cancels under the stated condition, which is implied by the published one.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import SAME_DATA, Setting
 from ..symbols import K, L, eta, gap, m, sigma2, tau, zeta
 
 _carried = tau / (1 - zeta) * ((1 + 2 * zeta) * (tau - 1) + 2 * zeta**2 * tau / (1 - zeta))
@@ -30,6 +32,7 @@ cooperative = Bound(
     assuming=(sp.Le(eta * L + eta**2 * L**2 * _carried, 1),),
     reference=Reference("wang2021", "Theorem 1", arxiv="1808.07576"),
     status=Status.PROVED,
+    setting=Setting(SAME_DATA | {Property.MIXED_LOCAL_SGD}, Conclusion.GRADIENT),
     examples=(
         Example(
             {"gap": 1, "eta": "0.1", "L": 1, "sigma2": 3, "tau": 2, "m": 4, "K": 100, "zeta": "0.5"},

@@ -12,6 +12,8 @@ Derivation.  E|mean C_i(grad F_i)|^2 <= |grad F|^2 + (omega/m) mean |grad F_i|^2
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import R0, K, L, eta, m, mu, omega, sigma2_opt
 
 dcgd = Bound(
@@ -22,6 +24,20 @@ dcgd = Bound(
     assuming=(sp.Le(eta * L * (1 + 2 * omega / m), 1), sp.Le(mu, L)),
     reference=Reference("khirirat2018", "strongly convex case", arxiv="1806.06573"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.EVERY_CONVEX,
+                Property.EVERY_SMOOTH,
+                Property.STRONGLY_CONVEX,
+                Property.FULL_GRADIENTS,
+                Property.UNBIASED,
+                Property.INDEPENDENT_MESSAGES,
+                Property.COMPRESSED_GRADIENTS,
+            }
+        ),
+        Conclusion.DISTANCE,
+    ),
     examples=(
         Example(
             {"R0": 2, "eta": "0.1", "mu": 1, "L": 2, "omega": 4, "m": 4, "K": 2, "sigma2_opt": 3},

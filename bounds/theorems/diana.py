@@ -13,6 +13,8 @@ With eta = 1/(L (1 + 6 omega/m)), Psi contracts by 1 - min(eta mu, a/2) a step.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import epsilon, kappa, m, omega
 
 diana = Bound(
@@ -23,6 +25,21 @@ diana = Bound(
     assuming=(sp.Lt(epsilon, 1),),
     reference=Reference("horvath2019", "strongly convex case; constants derived here", arxiv="1904.05115"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.EVERY_CONVEX,
+                Property.EVERY_SMOOTH,
+                Property.STRONGLY_CONVEX,
+                Property.FULL_GRADIENTS,
+                Property.UNBIASED,
+                Property.INDEPENDENT_MESSAGES,
+                Property.DIANA,
+                Property.TUNED_STEP,
+            }
+        ),
+        Conclusion.STEPS_TO_LYAPUNOV,
+    ),
     examples=(
         Example({"kappa": 10, "omega": 4, "m": 4, "epsilon": "0.01"}, "322.362", "70 ln(100) by hand"),
         Example({"kappa": 1, "omega": 40, "m": 100, "epsilon": "0.01"}, "377.624", "82 ln(100) by hand"),

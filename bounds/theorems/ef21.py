@@ -12,6 +12,8 @@ eta L = 1/(1 + sqrt(alpha)/(1 - sqrt(alpha))) = 1 - sqrt(alpha).  Sum: avg E|gra
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import L, alpha, epsilon, gap
 
 ef21 = Bound(
@@ -21,6 +23,19 @@ ef21 = Bound(
     value=2 * L * gap / (epsilon * (1 - sp.sqrt(alpha))),
     reference=Reference("richtarik2021", "Theorem 1", arxiv="2106.05203"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.EVERY_SMOOTH,
+                Property.BOUNDED_BELOW,
+                Property.FULL_GRADIENTS,
+                Property.CONTRACTIVE,
+                Property.EF21,
+                Property.TUNED_STEP,
+            }
+        ),
+        Conclusion.STEPS_TO_GRADIENT,
+    ),
     examples=(
         Example({"L": 1, "gap": "0.5", "epsilon": 1, "alpha": "0.99"}, "199.5", "published check value"),
         Example({"L": 1, "gap": "0.5", "epsilon": 1, "alpha": "0.5"}, "3.41", "published check value, 2 + sqrt(2)"),

@@ -10,6 +10,8 @@ Derivation.  In the norm |v| = sqrt(E|v|^2), |e+| <= sqrt(alpha) |eta g + e| <= 
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import G, alpha, eta
 
 ef_memory = Bound(
@@ -19,6 +21,9 @@ ef_memory = Bound(
     value=eta**2 * G**2 * alpha / (1 - sp.sqrt(alpha)) ** 2,
     reference=Reference("karimireddy2019", "Lemma 3, sharpened", arxiv="1901.09847"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset({Property.SECOND_MOMENT, Property.CONTRACTIVE, Property.MEMORY}), Conclusion.ERROR_MEMORY
+    ),
     examples=(Example({"alpha": "0.25", "eta": "0.1", "G": 2}, "0.0400000", "by hand: .04 * .25/.25"),),
     latex_name=r"E\|e\|^2",
 )

@@ -8,6 +8,8 @@ Derivation.  y = x - mean e_i makes plain SGD steps.  Descend along y; <grad F(y
 """
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import G, K, L, eta, gap
 from .ef_memory import ef_memory
 
@@ -18,6 +20,19 @@ ef_sgd = Bound(
     value=2 * gap / (eta * K) + eta * L * G**2 + L**2 * ef_memory.value,
     reference=Reference("karimireddy2019", "Theorem II; constants derived here", arxiv="1901.09847"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.SMOOTH,
+                Property.BOUNDED_BELOW,
+                Property.UNBIASED_GRADIENTS,
+                Property.SECOND_MOMENT,
+                Property.CONTRACTIVE,
+                Property.MEMORY_SGD,
+            }
+        ),
+        Conclusion.GRADIENT,
+    ),
     examples=(
         Example(
             {"gap": 1, "eta": "0.1", "K": 100, "L": 1, "G": 2, "alpha": "0.25"}, "0.640000", "by hand: .2 + .4 + .04"

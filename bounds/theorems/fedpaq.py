@@ -3,6 +3,8 @@
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import SAME_DATA, Setting
 from ..symbols import K, L, gap, m, omega, sigma2, tau
 
 fedpaq = Bound(
@@ -12,6 +14,11 @@ fedpaq = Bound(
     value=2 * L * gap / sp.sqrt(K) + (1 + omega) * sigma2 / (m * sp.sqrt(K)) + sigma2 * (m + 1) / m * (tau - 1) / K,
     reference=Reference("reisizadeh2020", "Theorem 2, non-convex", arxiv="1909.13014"),
     status=Status.RECALLED,
+    setting=Setting(
+        SAME_DATA | {Property.UNBIASED, Property.INDEPENDENT_MESSAGES, Property.FEDPAQ},
+        Conclusion.GRADIENT,
+        known_up_to="conditions on K that are not stated here",
+    ),
     examples=(
         Example(
             {"L": 1, "gap": 1, "K": 100, "m": 4, "omega": 3, "sigma2": 1, "tau": 5},

@@ -3,6 +3,8 @@
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import R0, L, m, rounds, sigma2, tau
 
 glasgow = Bound(
@@ -14,6 +16,11 @@ glasgow = Bound(
     + sp.cbrt(L * sigma2 * R0**4) / (sp.cbrt(tau) * rounds ** sp.Rational(2, 3)),
     reference=Reference("glasgow2022", "homogeneous convex case", arxiv="2111.03741"),
     status=Status.RECALLED,
+    setting=Setting(
+        frozenset({Property.HARDEST_CONVEX, Property.LOCAL_SGD}),
+        Conclusion.GAP_OF_OUTPUT,
+        known_up_to="an absolute constant factor",
+    ),
     examples=(
         Example(
             {"L": 1, "R0": 1, "sigma2": 1, "m": 1, "tau": 1, "rounds": 64},

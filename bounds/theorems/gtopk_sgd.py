@@ -9,6 +9,8 @@ Derivation.  The mean memory is mean p_i - A, so ``ef_memory`` holds for it with
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import alpha, d, kept
 from .ef_sgd import ef_sgd
 
@@ -20,6 +22,19 @@ gtopk_sgd = Bound(
     assuming=(sp.Le(kept, d),),
     reference=Reference("shi2019", "assumption of the convergence theorem; constants derived here"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.SMOOTH,
+                Property.BOUNDED_BELOW,
+                Property.UNBIASED_GRADIENTS,
+                Property.MEAN_SECOND_MOMENT,
+                Property.AGGREGATE_CONTRACTS,
+                Property.GLOBAL_TOPK_SGD,
+            }
+        ),
+        Conclusion.GRADIENT,
+    ),
     examples=(
         Example(
             {"gap": 1, "eta": "0.1", "K": 100, "L": 1, "G": 2, "kept": 3, "d": 4}, "0.640000", "by hand: .2 + .4 + .04"

@@ -17,6 +17,8 @@ This is below the published statement, constants 4, 20, 16, term by term.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import R0, K, L, eta, m, sigma2_opt, tau
 
 khaled_heterogeneous = Bound(
@@ -27,6 +29,18 @@ khaled_heterogeneous = Bound(
     assuming=(sp.Le(eta * L, sp.Rational(1, 4)), sp.Le(eta * L * (tau - 1), sp.Rational(1, 8))),
     reference=Reference("khaled2020", "heterogeneous data, convex", arxiv="1909.04746"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.SAMPLES_CONVEX_SMOOTH,
+                Property.MINIMISER,
+                Property.UNBIASED_GRADIENTS,
+                Property.INDEPENDENT_NOISE,
+                Property.LOCAL_SGD,
+            }
+        ),
+        Conclusion.GAP_OF_AVERAGE,
+    ),
     examples=(
         Example(
             {"R0": 1, "eta": "0.05", "L": 1, "sigma2_opt": 1, "tau": 3, "m": 4, "K": 100},

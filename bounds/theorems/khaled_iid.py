@@ -11,6 +11,8 @@ Term by term 4 to 16 times above ``pasgd_gap``.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import SAME_DATA, Setting
 from ..symbols import R0, K, L, eta, m, sigma2, tau
 
 khaled_iid = Bound(
@@ -21,6 +23,7 @@ khaled_iid = Bound(
     assuming=(sp.Le(eta * L, sp.Rational(1, 4)),),
     reference=Reference("khaled2020", "identical data, convex", arxiv="1909.04746"),
     status=Status.PROVED,
+    setting=Setting(SAME_DATA | {Property.CONVEX, Property.MINIMISER, Property.LOCAL_SGD}, Conclusion.GAP_OF_AVERAGE),
     examples=(
         Example(
             {

@@ -10,6 +10,8 @@ EV <= eta^2 sigma2 (tau - 1) by ``pasgd_convex``.  Unroll and sum the geometric 
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import SAME_DATA, Setting
 from ..symbols import R0, K, L, eta, m, mu, sigma2, tau
 
 khaled_iid_strongly_convex = Bound(
@@ -20,6 +22,7 @@ khaled_iid_strongly_convex = Bound(
     assuming=(sp.Le(eta * L, sp.Rational(1, 4)), sp.Le(mu, L)),
     reference=Reference("khaled2020", "identical data, strongly convex", arxiv="1909.04746"),
     status=Status.PROVED,
+    setting=Setting(SAME_DATA | {Property.STRONGLY_CONVEX, Property.LOCAL_SGD}, Conclusion.DISTANCE),
     examples=(
         Example(
             {"R0": 2, "eta": "0.1", "L": 1, "mu": 1, "sigma2": 1, "tau": 3, "m": 4, "K": 2},

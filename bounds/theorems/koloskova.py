@@ -9,6 +9,8 @@ sqrt(3 epsilon/32)/(L tau zeta), using (2/3)(2 tau - 1)(tau - 1) <= (4/3) tau^2.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import NOISE, Setting
 from ..symbols import L, epsilon, gap, heterogeneity, m, sigma2, tau
 
 koloskova = Bound(
@@ -25,6 +27,17 @@ koloskova = Bound(
     ),
     reference=Reference("koloskova2020", "non-convex case, all-reduce; constants derived here", arxiv="2003.10422"),
     status=Status.PROVED,
+    setting=Setting(
+        NOISE
+        | {
+            Property.EVERY_SMOOTH,
+            Property.BOUNDED_BELOW,
+            Property.BOUNDED_HETEROGENEITY,
+            Property.LOCAL_SGD,
+            Property.TUNED_STEP,
+        },
+        Conclusion.STEPS_TO_GRADIENT,
+    ),
     examples=(
         Example(
             {"L": 1, "gap": 1, "sigma2": 1, "m": 4, "epsilon": "0.25", "tau": 2, "heterogeneity": 0},

@@ -19,6 +19,8 @@ import numpy as np
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import K, L, eta, gap, layer_load, layer_noise, m
 
 layerwise_sgd = Bound(
@@ -29,6 +31,22 @@ layerwise_sgd = Bound(
     assuming=(sp.Le(eta * L * layer_load, 1),),
     reference=Reference("dutta2020", "non-convex case; constants derived here", arxiv="1911.08250"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.SMOOTH,
+                Property.BOUNDED_BELOW,
+                Property.SAME_F,
+                Property.UNBIASED_GRADIENTS,
+                Property.LAYER_VARIANCE,
+                Property.INDEPENDENT_NOISE,
+                Property.LAYERWISE_UNBIASED,
+                Property.INDEPENDENT_MESSAGES,
+                Property.LAYERWISE_GRADIENTS,
+            }
+        ),
+        Conclusion.GRADIENT,
+    ),
     examples=(
         Example(
             {"gap": 1, "eta": "0.1", "K": 100, "L": 1, "m": 4, "layer_load": 6, "layer_noise": 14},

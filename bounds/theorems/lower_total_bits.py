@@ -3,6 +3,8 @@
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import d, epsilon, m
 
 lower_total_bits = Bound(
@@ -13,6 +15,9 @@ lower_total_bits = Bound(
     assuming=(sp.Gt(d, m * epsilon),),
     reference=Reference("korhonen2021", "randomised protocols", arxiv="2010.08222"),
     status=Status.RECALLED,
+    setting=Setting(
+        frozenset({Property.QUADRATIC_SUM}), Conclusion.ALL_WORKERS_BITS, known_up_to="an absolute constant factor"
+    ),
     examples=(Example({"m": 4, "d": 1024, "epsilon": "0.25"}, "40960.0", "by hand: 4 * 1024 * log2(1024)"),),
     unit="bit",
     note="Recalled, and known up to an absolute constant only.",

@@ -1,6 +1,8 @@
 """Lower bound on the steps of any algorithm with unbiased compression of constant omega, non-convex stochastic."""
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import L, epsilon, gap, m, omega, sigma2
 
 lower_unbiased_iterations = Bound(
@@ -10,6 +12,11 @@ lower_unbiased_iterations = Bound(
     value=L * gap * sigma2 / (m * epsilon**2) + (1 + omega) * L * gap / epsilon,
     reference=Reference("huang2022", "Theorem 1", arxiv="2206.03665"),
     status=Status.RECALLED,
+    setting=Setting(
+        frozenset({Property.HARDEST_SMOOTH, Property.HARDEST_UNBIASED, Property.ONLY_COMPRESSED}),
+        Conclusion.STEPS_TO_GRADIENT,
+        known_up_to="an absolute constant factor",
+    ),
     examples=(
         Example({"L": 1, "gap": 1, "sigma2": 4, "m": 4, "epsilon": "0.5", "omega": 3}, "12.0000", "by hand: 4 + 8"),
     ),

@@ -12,6 +12,8 @@ square.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import L_1, K, faulty_fraction, gap, m, sigma_1
 
 majority_vote = Bound(
@@ -21,6 +23,22 @@ majority_vote = Bound(
     value=4 * (sigma_1 / ((1 - 2 * faulty_fraction) * sp.sqrt(m)) + sp.sqrt(L_1 * gap)) ** 2 / K,
     reference=Reference("bernstein2019", "Theorem 2", arxiv="1810.05291"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.COORDINATE_SMOOTH,
+                Property.BOUNDED_BELOW,
+                Property.SAME_F,
+                Property.UNBIASED_GRADIENTS,
+                Property.COORDINATE_VARIANCE,
+                Property.INDEPENDENT_NOISE,
+                Property.SYMMETRIC_NOISE,
+                Property.MAJORITY_VOTE,
+                Property.NEGATING_WORKERS,
+            }
+        ),
+        Conclusion.L1_GRADIENT,
+    ),
     examples=(
         Example(
             {"sigma_1": 4, "faulty_fraction": "0.25", "m": 16, "L_1": 4, "gap": 1, "K": 8},

@@ -12,6 +12,8 @@ eta L = 1/(1 + sqrt((1 - p) omega/(p m))).  Sum: avg E|grad F|^2 <= 2 gap/(eta K
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import L, epsilon, gap, m, omega
 from ..symbols import sync_probability as p
 
@@ -22,6 +24,20 @@ marina = Bound(
     value=2 * L * gap / epsilon * (1 + sp.sqrt((1 - p) * omega / (p * m))),
     reference=Reference("gorbunov2021", "Theorem 2.1", arxiv="2102.07845"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.EVERY_SMOOTH,
+                Property.BOUNDED_BELOW,
+                Property.FULL_GRADIENTS,
+                Property.UNBIASED,
+                Property.INDEPENDENT_MESSAGES,
+                Property.MARINA,
+                Property.TUNED_STEP,
+            }
+        ),
+        Conclusion.STEPS_TO_GRADIENT,
+    ),
     examples=(
         Example(
             {"L": 1, "gap": 2, "epsilon": "0.1", "omega": 12, "m": 9, "sync_probability": "0.25"},

@@ -10,6 +10,8 @@ It needs tau* >= 1 and the condition of Theorem 1 at tau*.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import SAME_DATA, Setting
 from ..symbols import L, delay_s, eta, gap, m, sigma2, step_s, time_s
 
 _decrease, _increase = 2 * gap / (eta * time_s), eta**2 * L**2 * sigma2
@@ -25,6 +27,9 @@ pasgd_best_runtime = Bound(
     ),
     reference=Reference("wang2018", "Theorem 2", arxiv="1810.08313"),
     status=Status.PROVED,
+    setting=Setting(
+        SAME_DATA | {Property.LOCAL_SGD, Property.CONSTANT_TIMES, Property.WHOLE_ROUNDS}, Conclusion.OTHER_BOUND
+    ),
     examples=(
         Example(
             {"gap": 1, "eta": "0.1", "L": 1, "sigma2": 1, "m": 4, "time_s": 500, "step_s": 1, "delay_s": 4},

@@ -17,6 +17,8 @@ joins the noise term, the second is absorbed with the G of Theorem 1 under the s
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import SAME_DATA, Setting
 from ..symbols import L, eta, m, omega, sigma2, tau
 from .pasgd_iterations import pasgd_iterations
 
@@ -28,6 +30,11 @@ pasgd_compressed = Bound(
     assuming=(sp.Le(eta * L + eta**2 * L**2 * tau * (tau - 1) + 2 * omega * eta * L * tau / m, 1),),
     reference=Reference("ratedist", "joint bound of local steps and unbiased compression; extends wang2018"),
     status=Status.PROVED,
+    setting=Setting(
+        SAME_DATA
+        | {Property.UNBIASED, Property.INDEPENDENT_MESSAGES, Property.COMPRESSED_LOCAL_SGD, Property.WHOLE_ROUNDS},
+        Conclusion.GRADIENT,
+    ),
     examples=(
         Example(
             {"gap": 1, "eta": "0.1", "L": 1, "sigma2": 1, "tau": 4, "m": 4, "K": 100, "omega": 3},

@@ -6,6 +6,8 @@ T is meant as a whole number of rounds.
 """
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import K, delay_s, step_s, tau, time_s
 from .pasgd_compressed import pasgd_compressed
 
@@ -17,6 +19,7 @@ pasgd_compressed_runtime = Bound(
     assuming=pasgd_compressed.assuming,
     reference=Reference("ratedist", "joint bound of local steps and unbiased compression; extends wang2018"),
     status=Status.PROVED,
+    setting=Setting(pasgd_compressed.setting.needs | {Property.CONSTANT_TIMES}, Conclusion.GRADIENT),
     examples=(
         Example(
             {

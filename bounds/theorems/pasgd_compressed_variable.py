@@ -20,6 +20,8 @@ from collections.abc import Sequence
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import SAME_DATA, Setting
 from ..symbols import L, gap, m, omega, sigma2, sum_eta, sum_eta2, sum_eta3, worst_load
 from .pasgd_variable import schedule_sums
 
@@ -31,6 +33,16 @@ pasgd_compressed_variable = Bound(
     assuming=(sp.Le(worst_load, 1),),
     reference=Reference("ratedist", "joint bound of a varying period and unbiased compression; extends wang2018"),
     status=Status.PROVED,
+    setting=Setting(
+        SAME_DATA
+        | {
+            Property.UNBIASED,
+            Property.INDEPENDENT_MESSAGES,
+            Property.SCHEDULED_COMPRESSED_LOCAL_SGD,
+            Property.WHOLE_ROUNDS,
+        },
+        Conclusion.WEIGHTED_GRADIENT,
+    ),
     examples=(
         Example(
             {

@@ -12,6 +12,8 @@ r < tau the last term is (1/2)(1 - 1/m) eta^2 L^2 sigma2 (tau - 1).
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import SAME_DATA, Setting
 from ..symbols import K, L, eta, gap, m, sigma2, tau
 
 pasgd_convex = Bound(
@@ -22,6 +24,7 @@ pasgd_convex = Bound(
     assuming=(sp.Le(eta * L, 1),),
     reference=Reference("ratedist", "convex form of wang2018, Theorem 1"),
     status=Status.PROVED,
+    setting=Setting(SAME_DATA | {Property.CONVEX, Property.LOCAL_SGD}, Conclusion.GRADIENT),
     examples=(
         Example(
             {"gap": 1, "eta": "0.1", "L": 1, "sigma2": 1, "tau": 5, "m": 4, "K": 100},

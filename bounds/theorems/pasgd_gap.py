@@ -12,6 +12,8 @@ of these absorbs eta^2 |mean g_i|^2 when eta L <= 1.  Sum, and insert avg EV of 
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import SAME_DATA, Setting
 from ..symbols import R0, K, L, eta, m, sigma2, tau
 
 pasgd_gap = Bound(
@@ -22,6 +24,7 @@ pasgd_gap = Bound(
     assuming=(sp.Le(eta * L, 1),),
     reference=Reference("ratedist", "function-value form of wang2018, Theorem 1"),
     status=Status.PROVED,
+    setting=Setting(SAME_DATA | {Property.CONVEX, Property.MINIMISER, Property.LOCAL_SGD}, Conclusion.GAP),
     examples=(
         Example(
             {"R0": 2, "eta": "0.1", "L": 1, "sigma2": 1, "tau": 5, "m": 4, "K": 100},

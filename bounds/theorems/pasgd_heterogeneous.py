@@ -14,6 +14,8 @@ Summed over a round, 4 eta^2 L^2 tau (tau - 1) <= 1 lets half of sum V absorb th
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import NOISE, Setting
 from ..symbols import K, L, eta, gap, heterogeneity, m, sigma2, tau
 
 _spread = (1 - 1 / m) * sigma2 + sp.Rational(2, 3) * (2 * tau - 1) * heterogeneity**2
@@ -26,6 +28,10 @@ pasgd_heterogeneous = Bound(
     assuming=(sp.Le(eta * L, 1), sp.Le(4 * eta**2 * L**2 * tau * (tau - 1), 1)),
     reference=Reference("ratedist", "wang2018, Theorem 1, for different data; order of koloskova2020"),
     status=Status.PROVED,
+    setting=Setting(
+        NOISE | {Property.EVERY_SMOOTH, Property.BOUNDED_BELOW, Property.BOUNDED_HETEROGENEITY, Property.LOCAL_SGD},
+        Conclusion.GRADIENT,
+    ),
     examples=(
         Example(
             {"gap": 1, "eta": "0.1", "L": 1, "sigma2": 1, "tau": 5, "m": 4, "K": 100, "heterogeneity": "0.5"},

@@ -20,6 +20,8 @@ Step (b) shows that the last term may carry the factor 1 - 1/m (see ``pasgd_mult
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import SAME_DATA, Setting
 from ..symbols import K, L, eta, gap, m, sigma2, tau
 
 pasgd_iterations = Bound(
@@ -30,6 +32,7 @@ pasgd_iterations = Bound(
     assuming=(sp.Le(eta * L + eta**2 * L**2 * tau * (tau - 1), 1),),
     reference=Reference("wang2018", "Theorem 1", arxiv="1810.08313"),
     status=Status.PROVED,
+    setting=Setting(SAME_DATA | {Property.LOCAL_SGD}, Conclusion.GRADIENT),
     examples=(
         Example(
             {"gap": 1, "eta": "0.1", "L": 1, "sigma2": 1, "tau": 4, "m": 4, "K": 100},

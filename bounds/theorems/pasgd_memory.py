@@ -13,6 +13,8 @@ sqrt(alpha)).  For small eta L this is half of the first two terms of ``qsparse`
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import SAME_DATA, Setting
 from ..symbols import G, K, L, alpha, eta, gap, m, sigma2, tau
 
 pasgd_memory = Bound(
@@ -24,6 +26,9 @@ pasgd_memory = Bound(
     assuming=(sp.Lt(eta * L, 1),),
     reference=Reference("ratedist", "sharp form of basu2019, Theorem 1"),
     status=Status.PROVED,
+    setting=Setting(
+        SAME_DATA | {Property.SECOND_MOMENT, Property.CONTRACTIVE, Property.MEMORY_LOCAL_SGD}, Conclusion.LOCAL_GRADIENT
+    ),
     examples=(
         Example(
             {"gap": 1, "eta": "0.2", "L": 1, "sigma2": 1, "G": 1, "tau": 2, "m": 4, "K": 100, "alpha": "0.25"},

@@ -13,6 +13,8 @@ under the stated condition.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import K, L, eta, gap, m, noise_growth, sigma2, tau
 
 _load = eta * L * (1 + noise_growth / m) + eta**2 * L**2 * (tau - 1) * (tau + 2 * noise_growth * (1 - 1 / m))
@@ -25,6 +27,20 @@ pasgd_multiplicative = Bound(
     assuming=(sp.Le(_load, 1),),
     reference=Reference("ratedist", "wang2018, Theorem 1, under multiplicative noise"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.SMOOTH,
+                Property.BOUNDED_BELOW,
+                Property.SAME_F,
+                Property.UNBIASED_GRADIENTS,
+                Property.GROWING_VARIANCE,
+                Property.INDEPENDENT_NOISE,
+                Property.LOCAL_SGD,
+            }
+        ),
+        Conclusion.GRADIENT,
+    ),
     examples=(
         Example(
             {"gap": 1, "eta": "0.1", "L": 1, "sigma2": 1, "tau": 5, "m": 4, "K": 100, "noise_growth": 4},

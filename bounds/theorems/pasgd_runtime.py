@@ -7,6 +7,8 @@ local step, E[max over workers of the mean of tau step times] + E[D]/tau.
 """
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import K, delay_s, step_s, tau, time_s
 from .pasgd_iterations import pasgd_iterations
 
@@ -18,6 +20,9 @@ pasgd_runtime = Bound(
     assuming=pasgd_iterations.assuming,
     reference=Reference("wang2018", "Theorem 1", arxiv="1810.08313"),
     status=Status.PROVED,
+    setting=Setting(
+        pasgd_iterations.setting.needs | {Property.CONSTANT_TIMES, Property.WHOLE_ROUNDS}, Conclusion.GRADIENT
+    ),
     examples=(
         Example(
             {"gap": 1, "eta": "0.1", "L": 1, "sigma2": 1, "tau": 4, "m": 4, "time_s": 150, "step_s": 1, "delay_s": 2},

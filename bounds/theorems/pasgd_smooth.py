@@ -12,6 +12,8 @@ It is below Theorem 1 while 2 MeanGrowth < tau - 1 and remains valid where Theor
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import SAME_DATA, Setting
 from ..special.mean_growth import MeanGrowth
 from ..symbols import K, L, eta, gap, m, rho, sigma2, tau
 
@@ -25,6 +27,7 @@ pasgd_smooth = Bound(
     assuming=(sp.Le(eta * L, 1), sp.Le(rho, L)),
     reference=Reference("ratedist", "smooth form of wang2018, Theorem 1"),
     status=Status.PROVED,
+    setting=Setting(SAME_DATA | {Property.HESSIAN_ABOVE, Property.LOCAL_SGD}, Conclusion.GRADIENT),
     examples=(
         Example(
             {"gap": 1, "eta": "0.1", "L": 1, "sigma2": 1, "tau": 3, "m": 4, "K": 100, "rho": 1},

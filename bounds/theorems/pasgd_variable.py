@@ -19,6 +19,8 @@ import numpy as np
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import SAME_DATA, Setting
 from ..symbols import L, gap, m, sigma2, sum_eta, sum_eta2, sum_eta3, worst_load
 
 pasgd_variable = Bound(
@@ -29,6 +31,7 @@ pasgd_variable = Bound(
     assuming=(sp.Le(worst_load, 1),),
     reference=Reference("wang2018", "Theorem 3", arxiv="1810.08313"),
     status=Status.PROVED,
+    setting=Setting(SAME_DATA | {Property.SCHEDULED_LOCAL_SGD}, Conclusion.WEIGHTED_GRADIENT),
     examples=(
         Example(
             {

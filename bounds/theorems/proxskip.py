@@ -15,6 +15,8 @@ Unroll with the slower of the two factors.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import K, L, eta, mu, psi0, sigma2
 from ..symbols import sync_probability as p
 
@@ -28,6 +30,18 @@ proxskip = Bound(
     assuming=(sp.Le(eta * L, 1), sp.Le(mu, L)),
     reference=Reference("mishchenko2022", "Theorem 3.6 and its stochastic form", arxiv="2202.09357"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.EVERY_STRONGLY_CONVEX,
+                Property.EVERY_SMOOTH,
+                Property.UNBIASED_GRADIENTS,
+                Property.BOUNDED_VARIANCE,
+                Property.PROXSKIP,
+            }
+        ),
+        Conclusion.LYAPUNOV,
+    ),
     examples=(
         Example(
             {"eta": "0.5", "mu": "0.5", "L": 1, "sync_probability": "0.5", "K": 2, "psi0": 16, "sigma2": 2},

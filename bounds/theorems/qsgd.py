@@ -11,6 +11,8 @@ recursion of |x - x*|^2.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import SAME_DATA, Setting
 from ..symbols import R0, K, L, d, eta, levels, m, sigma2
 
 _omega = sp.Min(d / levels**2, sp.sqrt(d) / levels)
@@ -23,6 +25,10 @@ qsgd = Bound(
     assuming=(sp.Le(eta * L * (1 + _omega / m), 1),),
     reference=Reference("alistarh2017", "Theorem 3.4; constants derived here", arxiv="1610.02132"),
     status=Status.PROVED,
+    setting=Setting(
+        SAME_DATA | {Property.CONVEX, Property.MINIMISER, Property.INDEPENDENT_MESSAGES, Property.QUANTISED_GRADIENTS},
+        Conclusion.GAP,
+    ),
     examples=(
         Example(
             {"R0": 2, "eta": "0.1", "K": 100, "L": 1, "d": 100, "levels": 2, "sigma2": 1, "m": 4},

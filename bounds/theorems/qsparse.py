@@ -16,6 +16,8 @@ With gamma = 1 - alpha the published constants 4 (1 - gamma^2)/gamma^2 and 8, an
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import SAME_DATA, Setting
 from ..symbols import G, K, L, alpha, eta, gap, m, sigma2, tau
 
 _gamma = 1 - alpha
@@ -30,6 +32,9 @@ qsparse = Bound(
     assuming=(sp.Le(eta * L, sp.Rational(1, 2)),),
     reference=Reference("basu2019", "Theorem 1", arxiv="1906.02367"),
     status=Status.PROVED,
+    setting=Setting(
+        SAME_DATA | {Property.SECOND_MOMENT, Property.CONTRACTIVE, Property.MEMORY_LOCAL_SGD}, Conclusion.LOCAL_GRADIENT
+    ),
     examples=(
         Example(
             {"gap": 1, "eta": "0.1", "L": 1, "sigma2": 1, "G": 1, "tau": 2, "m": 4, "K": 100, "alpha": "0.5"},

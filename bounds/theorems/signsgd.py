@@ -11,6 +11,8 @@ Sum, insert eta, square.  Convergence needs growing batches: the middle term doe
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import L_1, K, gap, sigma_1
 
 signsgd = Bound(
@@ -20,6 +22,19 @@ signsgd = Bound(
     value=(sp.sqrt(L_1) * (gap + sp.Rational(1, 2)) + 2 * sigma_1) ** 2 / K,
     reference=Reference("bernstein2018", "Theorem 1", arxiv="1802.04434"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.COORDINATE_SMOOTH,
+                Property.BOUNDED_BELOW,
+                Property.UNBIASED_GRADIENTS,
+                Property.COORDINATE_VARIANCE,
+                Property.INDEPENDENT_NOISE,
+                Property.SIGN_SGD,
+            }
+        ),
+        Conclusion.L1_GRADIENT,
+    ),
     examples=(Example({"L_1": 4, "gap": "1.5", "sigma_1": 1, "K": 9}, "4.00000", "by hand: (2 * 2 + 2)^2/9"),),
     latex_name=r"\Big(\frac1K\sum_k E\|\nabla F(x_k)\|_1\Big)^2",
 )

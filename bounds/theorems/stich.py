@@ -15,6 +15,8 @@ Multiply by w_t/eta_t: (1 - mu eta_t) w_t/eta_t <= mu (a + t - 1)^3/4, so distan
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import SAME_DATA, Setting
 from ..symbols import R0, G, K, L, m, mu, shift, sigma2, tau
 
 _weights = K * shift**2 + shift * K * (K - 1) + K * (K - 1) * (2 * K - 1) / 6
@@ -30,6 +32,10 @@ stich = Bound(
     assuming=(sp.Gt(shift, 16 * L / mu), sp.Gt(shift, tau), sp.Le(mu, L)),
     reference=Reference("stich2019", "Theorem 2.2", arxiv="1805.09767"),
     status=Status.PROVED,
+    setting=Setting(
+        SAME_DATA | {Property.STRONGLY_CONVEX, Property.SECOND_MOMENT, Property.FALLING_STEP_LOCAL_SGD},
+        Conclusion.GAP_OF_WEIGHTED_AVERAGE,
+    ),
     examples=(
         Example(
             {"R0": 1, "L": 1, "mu": 1, "sigma2": 1, "G": 1, "tau": 2, "m": 4, "K": 2, "shift": 20},

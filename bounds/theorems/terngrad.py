@@ -12,6 +12,8 @@ unroll and sum the geometric series.
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import R0, K, eta, max_norm_floor, max_norm_growth, mu
 
 terngrad = Bound(
@@ -23,6 +25,17 @@ terngrad = Bound(
     assuming=(sp.Lt(eta * max_norm_growth, 2 * mu), sp.Ge(max_norm_growth, mu**2)),
     reference=Reference("wen2017", "Assumption 3 and Theorem 1; the rate is derived here", arxiv="1705.07878"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.ONE_POINT_CONVEX,
+                Property.UNBIASED_GRADIENTS,
+                Property.MAX_NORM_MOMENT,
+                Property.TERNARY_GRADIENTS,
+            }
+        ),
+        Conclusion.DISTANCE,
+    ),
     examples=(
         Example(
             {"R0": 2, "eta": "0.1", "K": 2, "mu": 1, "max_norm_floor": 3, "max_norm_growth": 4},

@@ -12,6 +12,8 @@ Continue as in ``ef_sgd``.  Unlike there, G bounds the mean gradient, which is s
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import G, K, L, d, eta, gap, kept, topk_gap
 
 _rest = sp.sqrt(1 - kept / d)
@@ -24,6 +26,19 @@ topk_sgd = Bound(
     assuming=(sp.Le(kept, d),),
     reference=Reference("alistarh2018", "Assumption 1; constants derived here", arxiv="1809.10505"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.SMOOTH,
+                Property.BOUNDED_BELOW,
+                Property.UNBIASED_GRADIENTS,
+                Property.MEAN_SECOND_MOMENT,
+                Property.TOPK_NEAR_MEAN,
+                Property.TOPK_MEMORY_SGD,
+            }
+        ),
+        Conclusion.GRADIENT,
+    ),
     examples=(
         Example(
             {"gap": 1, "eta": "0.1", "K": 100, "L": 1, "G": 2, "kept": 3, "d": 4, "topk_gap": "0.5"},

@@ -20,6 +20,8 @@ import numpy as np
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import faulty_fraction, m, snr
 
 vote_error = Bound(
@@ -29,6 +31,18 @@ vote_error = Bound(
     value=1 / ((1 - 2 * faulty_fraction) * sp.sqrt(m) * snr),
     reference=Reference("bernstein2019", "Theorem 2, proof", arxiv="1810.05291"),
     status=Status.PROVED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.SAME_F,
+                Property.UNBIASED_GRADIENTS,
+                Property.INDEPENDENT_NOISE,
+                Property.SYMMETRIC_NOISE,
+                Property.NEGATING_WORKERS,
+            }
+        ),
+        Conclusion.VOTE_ERROR,
+    ),
     examples=(Example({"faulty_fraction": "0.25", "m": 16, "snr": 2}, "0.250000", "by hand: 1/(.5 * 4 * 2)"),),
     latex_name=r"P[\mathrm{vote\ wrong}]",
 )

@@ -3,6 +3,8 @@
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import R0, L, m, rounds, sigma2, tau
 
 woodworth_lower = Bound(
@@ -15,6 +17,11 @@ woodworth_lower = Bound(
     assuming=(sp.Ge(m, 2),),
     reference=Reference("woodworth2021", "homogeneous convex case", arxiv="2102.01583"),
     status=Status.RECALLED,
+    setting=Setting(
+        frozenset({Property.HARDEST_CONVEX, Property.ANY_INTERMITTENT}),
+        Conclusion.GAP_OF_OUTPUT,
+        known_up_to="an absolute constant factor",
+    ),
     examples=(
         Example(
             {"L": 1, "R0": 1, "sigma2": 1, "m": 4, "tau": 1, "rounds": 4},

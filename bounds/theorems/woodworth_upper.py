@@ -12,6 +12,8 @@ The published statement has an absolute constant before the same three terms; 1 
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import SAME_DATA, Setting
 from ..symbols import R0, L, m, rounds, sigma2, tau
 
 woodworth_upper = Bound(
@@ -23,6 +25,9 @@ woodworth_upper = Bound(
     + sp.Rational(3, 4) * sp.cbrt(L * sigma2 * R0**4) / (sp.cbrt(tau) * rounds ** sp.Rational(2, 3)),
     reference=Reference("woodworth2020", "homogeneous convex case; constants derived here", arxiv="2002.07839"),
     status=Status.PROVED,
+    setting=Setting(
+        SAME_DATA | {Property.CONVEX, Property.MINIMISER, Property.LOCAL_SGD, Property.TUNED_STEP}, Conclusion.GAP
+    ),
     examples=(
         Example(
             {"L": 1, "R0": 1, "sigma2": 1, "m": 1, "tau": 1, "rounds": 64},

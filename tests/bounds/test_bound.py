@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from bounds import AssumptionViolated, Bound, Example, Free, Reference, Side, Status
+from bounds import AssumptionViolated, Bound, Conclusion, Example, Free, Property, Reference, Setting, Side, Status
 from bounds.symbols import alpha, d, eta, omega, sigma2, tau
+
+CONVEX = Setting(frozenset({Property.CONVEX}), Conclusion.GAP)
 
 
 def made(value, side=Side.UPPER, example=None, **fields):
@@ -20,6 +22,7 @@ def made(value, side=Side.UPPER, example=None, **fields):
         value=value,
         reference=Reference("nobody", "nowhere"),
         status=Status.PROVED,
+        setting=CONVEX,
         examples=(example,),
         **fields,
     )
@@ -101,7 +104,15 @@ def test_best_needs_a_free_parameter_and_a_feasible_point():
 
 def test_a_bound_without_an_example_is_refused():
     with pytest.raises(ValueError, match="example"):
-        Bound("x", "q", Side.UPPER, eta, Reference("nobody"), Status.PROVED, examples=())
+        Bound("x", "q", Side.UPPER, eta, Reference("nobody"), Status.PROVED, examples=(), setting=CONVEX)
+
+
+def test_a_bound_without_a_setting_is_refused():
+    example = (Example({"eta": 1}, "1", "by hand"),)
+    with pytest.raises(TypeError, match="setting"):
+        Bound("x", "q", Side.UPPER, eta, Reference("nobody"), Status.PROVED, example)
+    with pytest.raises(ValueError, match="needs a Setting"):
+        Bound("x", "q", Side.UPPER, eta, Reference("nobody"), Status.PROVED, example, setting=None)
 
 
 def test_a_symbol_outside_the_table_is_refused():

@@ -1,0 +1,91 @@
+"""The setting of a theorem as data: what the caller's situation must imply, and what the number is about.
+
+A statement reads: in every situation with all of ``needs``, the quantity ``concludes`` is at most (at least, exactly)
+the value.  A construction that attains something is a situation too ("the operator is Sparse Dithering"), and so is
+the worst problem of a class; what they have beyond their name stands in ``properties.IMPLIED``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from .properties import IMPLIED, NEVER_ABOVE, Conclusion, Property
+
+P = Property
+
+NOISE = frozenset({P.UNBIASED_GRADIENTS, P.BOUNDED_VARIANCE, P.INDEPENDENT_NOISE})
+SAME_DATA = NOISE | {P.SAME_F, P.SMOOTH, P.BOUNDED_BELOW}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where a statement holds and what it is about.
+
+    needs : all that must hold, beside the relations between numbers in ``Bound.assuming``.
+    concludes : the bounded quantity.  known_up_to : empty, or what separates the value from a bound, in words.
+    """
+
+    needs: frozenset[Property]
+    concludes: Conclusion
+    known_up_to: str = ""
+
+    def missing(self, given: Iterable[Property | str]) -> tuple[Property, ...]:
+        """What is needed but not implied by the given properties, in the order of their definition."""
+        lacking = self.needs - implied(properties(given))
+        return tuple(one for one in Property if one in lacking)
+
+    def hypotheses(self) -> tuple[str, ...]:
+        """The words of every need, in the order of their definition."""
+        return tuple(one.words for one in Property if one in self.needs)
+
+    def text(self) -> str:
+        """All of it as one text."""
+        about = self.concludes.words + (f", known up to {self.known_up_to}" if self.known_up_to else "")
+        return f"about the {about}" + "".join(f"; {words}" for words in self.hypotheses())
+
+    def meets(self, other: Setting) -> bool:
+        """Whether some situation is certainly in both settings: in each kind of property one contains the other."""
+        mine, theirs = implied(self.needs), implied(other.needs)
+        return all(
+            _of_kind(other.needs, kind) <= mine or _of_kind(self.needs, kind) <= theirs
+            for kind in {one.kind for one in self.needs | other.needs}
+        )
+
+
+def properties(given: Iterable[Property | str]) -> frozenset[Property]:
+    """Properties by themselves or by name, such as ``"strongly_convex"``.  Raises ValueError for an unknown name."""
+    return frozenset(one if isinstance(one, Property) else _named(one) for one in given)
+
+
+def _named(name: str) -> Property:
+    from difflib import get_close_matches
+
+    known = {one.name.lower(): one for one in Property}
+    if name not in known:
+        near = get_close_matches(str(name), known, 3, 0.4) or list(known)[:3]
+        raise ValueError(f"a setting is made of named properties; got {name!r}: try {', '.join(near)}")
+    return known[name]
+
+
+@lru_cache(maxsize=1024)
+def implied(given: frozenset[Property]) -> frozenset[Property]:
+    """The given properties and all that follow from them."""
+    found, before = given, frozenset[Property]()
+    while found != before:
+        before = found
+        for premises, conclusions in IMPLIED:
+            if premises <= found:
+                found |= conclusions
+    return found
+
+
+@lru_cache(maxsize=1024)
+def never_above(small: Conclusion, large: Conclusion) -> bool:
+    """Whether the first quantity is never larger than the second, in one and the same situation."""
+    return small is large or any(never_above(step, large) for step in NEVER_ABOVE.get(small, ()))
+
+
+def _of_kind(needs: Collection[Property], kind: str) -> set[Property]:
+    return {one for one in needs if one.kind == kind}
