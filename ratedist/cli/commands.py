@@ -179,7 +179,7 @@ def _measure(options: argparse.Namespace, _: list[str]) -> Outcome:
 def _serve(options: argparse.Namespace, _: list[str]) -> Outcome:
     from ..http.serve import serve
 
-    serve(host=options.host, port=options.port)
+    serve(host=options.host, port=options.port, allow_host=options.allow_host)
     return Outcome(None, None)
 
 

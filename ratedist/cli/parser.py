@@ -134,3 +134,6 @@ def _measure(parser: _Parser) -> None:
 def _serve(parser: _Parser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to bind (default: loopback only)")
     parser.add_argument("--port", type=int, default=8000, help="port (default: 8000)")
+    parser.add_argument(
+        *_flags("allow_host"), nargs="+", default=[], metavar="NAME", help="further names that it is reached by"
+    )

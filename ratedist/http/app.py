@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +17,8 @@ from starlette.exceptions import HTTPException
 from . import models
 from .calls import answer, is_closed_form, warm_up
 from .limits import Limits
-from .worker import LIMIT_S, Overload, Worker
+from .pool import Pool, pool_of
+from .worker import LIMIT_S, Fault, Overload, fault_sentence
 
 MOST_PROBLEMS = 8
 PAGE = Path(__file__).parent.parent / "page"
@@ -32,7 +33,9 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         (400, "the body is no JSON"),
         (408, "the request did not arrive in time"),
         (413, "the request is too large"),
+        (421, "the host is not one that the server answers to"),
         (422, "an assumption, a rule or the limit of computing time fails, in words"),
+        (500, "computing failed by a fault of the server, in words"),
         (503, "too many requests wait"),
     )
 }
@@ -59,48 +62,53 @@ class Json(Response):
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
-def create_app(*, limit_s: float = LIMIT_S) -> FastAPI:
-    """The application; its worker process lives as long as it does.  limit_s : seconds that one request may compute."""
-    worker = Worker(limit_s)
+def create_app(*, pool: Pool | None = None, hosts: Iterable[str] = ()) -> FastAPI:
+    """The application; its worker processes live as long as it does.
+
+    pool : of the processes.  hosts : names that it answers to, besides addresses and localhost.
+    """
+    workers = pool or pool_of()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        worker.start()
+        workers.start()
         warm_up()
         try:
             yield
         finally:
-            worker.close()
+            workers.close()
 
     app = FastAPI(
         title="ratedist", version="1", description=DESCRIPTION, docs_url=None, redoc_url=None, lifespan=lifespan
     )
-    app.add_middleware(Limits)
+    app.add_middleware(Limits, hosts=tuple(hosts))
     app.add_exception_handler(HTTPException, _failed)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(ValueError, _refused)
     app.add_exception_handler(Overload, _given_up)
+    app.add_exception_handler(Fault, _faulty)
+    app.add_exception_handler(Exception, _faulty)
 
     for name, (model, made, summary) in POSTS.items():
         app.post(f"/v1/{name}", response_model=made, responses=REFUSALS, summary=summary, operation_id=name)(
-            _endpoint(name, model, worker)
+            _endpoint(name, model, workers)
         )
 
-    _add_reads(app, worker)
+    _add_reads(app, workers)
     app.mount("/page", StaticFiles(directory=PAGE), name="page")
     return app
 
 
-def _add_reads(app: FastAPI, worker: Worker) -> None:
+def _add_reads(app: FastAPI, workers: Pool) -> None:
     @app.get("/v1/operators", response_model=models.Record, responses=REFUSALS, operation_id="operators")
     async def operators(d: Annotated[str, Query(max_length=32)] = "1e6") -> Response:
         """The catalogue of compressors at dimension d."""
-        return Json(await worker.call("operators", {"d": d}))
+        return Json(await workers.call("operators", {"d": d}))
 
     @app.get("/v1/theorems", response_model=models.Record, responses=REFUSALS, operation_id="theorems")
     async def theorems() -> Response:
         """Every theorem that certify takes, with its symbols."""
-        return Json(await worker.call("theorems", {}))
+        return Json(await workers.call("theorems", {}))
 
     @app.get("/healthz", response_model=models.Record, operation_id="healthz")
     async def healthz() -> Response:
@@ -112,10 +120,10 @@ def _add_reads(app: FastAPI, worker: Worker) -> None:
         return FileResponse(PAGE / "index.html")
 
 
-def _endpoint(name: str, model: type[models._Request], worker: Worker) -> Callable[..., Awaitable[Response]]:
+def _endpoint(name: str, model: type[models._Request], workers: Pool) -> Callable[..., Awaitable[Response]]:
     async def endpoint(request: Any) -> Response:
         given = request.given()
-        found = answer(name, given) if is_closed_form(name, given) else await worker.call(name, given)
+        found = answer(name, given) if is_closed_form(name, given) else await workers.call(name, given)
         return Json(found)
 
     endpoint.__annotations__["request"] = model
@@ -128,6 +136,10 @@ def _problem(status: int, sentence: str, kind: str, loc: tuple[Any, ...] = ("bod
 
 async def _refused(_: Request, error: Exception) -> Response:
     return _problem(422, str(error), "refused")
+
+
+async def _faulty(_: Request, error: Exception) -> Response:
+    return _problem(500, str(error) if isinstance(error, Fault) else fault_sentence(error), "fault")
 
 
 async def _given_up(_: Request, error: Exception) -> Response:

@@ -1,11 +1,13 @@
-"""Limits and headers around every request, as plain ASGI: size, time of arrival, what a browser may load."""
+"""Limits and headers around every request, as plain ASGI: host, size, time of arrival, what a browser may load."""
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
+from urllib.parse import urlsplit
 
 MOST_BYTES = 1 << 16
 ARRIVAL_S = 10.0
@@ -23,10 +25,15 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 
 class Limits:
-    """Refuses bodies beyond MOST_BYTES (413) or that take longer than ARRIVAL_S to arrive (408)."""
+    """Refuses other hosts (421), bodies beyond MOST_BYTES (413) or that take longer than ARRIVAL_S to arrive (408).
 
-    def __init__(self, app: App) -> None:
+    hosts : names that the server answers to, besides addresses.  A page of another site that makes its name point here
+    (DNS rebinding) could otherwise read the answers.
+    """
+
+    def __init__(self, app: App, hosts: Iterable[str] = ()) -> None:
         self.app = app
+        self.hosts = frozenset(name.lower() for name in ("localhost", *hosts))
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -39,6 +46,11 @@ class Limits:
                 message["headers"] = [*message.get("headers", ()), *HEADERS.items()]
             await send(message)
 
+        named = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
+        if not _is_known(named, self.hosts):
+            sentence = f"the host must be an address or one of {', '.join(sorted(self.hosts))}; got {named[:64]!r}"
+            await _refuse(send_with_headers, 421, f"{sentence}: start the server with --allow-host")
+            return
         if scope["method"] in ("GET", "HEAD"):
             await self.app(scope, receive, send_with_headers)
             return
@@ -57,6 +69,19 @@ class Limits:
             return messages.pop() if messages else await receive()
 
         await self.app(scope, replay, send_with_headers)
+
+
+def _is_known(named: str, hosts: frozenset[str]) -> bool:
+    """Whether a Host header names this server: one of its names, or any address, which nobody can make point here."""
+    try:
+        name = urlsplit(f"//{named}").hostname or ""
+    except ValueError:
+        return False
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return name in hosts
+    return True
 
 
 async def _body(receive: Receive) -> bytes | None:

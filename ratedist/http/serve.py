@@ -5,20 +5,25 @@ from __future__ import annotations
 import ipaddress
 import socket
 import sys
+from collections.abc import Sequence
 
-MOST_CONNECTIONS = 256
 KEEP_ALIVE_S = 5
 BACKLOG = 2048
 
 
-def serve(*, host: str = "127.0.0.1", port: int = 8000) -> None:
-    """Serve until interrupted.  Raises ValueError without the extra ``serve`` or for a bad port."""
+def serve(*, host: str = "127.0.0.1", port: int = 8000, allow_host: Sequence[str] = ()) -> None:
+    """Serve until interrupted.
+
+    host, port : to listen on.  allow_host : further names that the server is reached by, as behind a proxy.
+    Raises ValueError without the extra ``serve``, for a bad port, or if the address cannot be had.
+    """
     if not 0 < port < 1 << 16:
         raise ValueError(f"port must satisfy 1 <= port <= 65535; got port = {port}: choose for example 8000")
     try:
         import uvicorn
 
         from .app import create_app
+        from .connections import MOST_CONNECTIONS, Connection
     except ImportError as missing:
         raise ValueError(f'serving needs {missing.name}: pip install "ratedist[serve]"') from None
     listener = _listen(host, port)
@@ -26,11 +31,12 @@ def serve(*, host: str = "127.0.0.1", port: int = 8000) -> None:
         sys.stderr.write(f"ratedist serve: {host} can be reached from other machines; there is no authentication\n")
     sys.stderr.write(f"ratedist serve: http://{host}:{port}/ (Ctrl-C ends it)\n")
     config = uvicorn.Config(
-        create_app(),
+        create_app(hosts=(host, socket.gethostname(), *allow_host)),
         log_level="warning",
         access_log=False,
         server_header=False,
-        limit_concurrency=MOST_CONNECTIONS,
+        http=Connection,
+        limit_concurrency=2 * MOST_CONNECTIONS,  # of requests that are being answered; see connections
         timeout_keep_alive=KEEP_ALIVE_S,
         ws="none",
     )

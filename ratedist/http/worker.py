@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import multiprocessing
+import pickle
 import signal
-from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any
 
 LIMIT_S = 5.0  # no request computes longer
 START_LIMIT_S = 120.0  # importing, on a busy machine
-MOST_WAITING = 16
+EXIT_S = 10.0  # a process whose pipe is closed has ended, or soon will
 SPARE_BYTES = 2 << 30  # memory that the process may use beyond what it has after importing
+CALLS = "ratedist.http.calls"
+TOO_MUCH_MEMORY = f"computing needs more than {SPARE_BYTES >> 30} GiB of memory and was given up: ask for less"
+MOST_CHARACTERS = 200
 
 
 class Overload(Exception):  # noqa: N818  a state, not an error of the server
@@ -24,14 +27,20 @@ class Overload(Exception):  # noqa: N818  a state, not an error of the server
         self.status = status
 
 
-class Worker:
-    """One process, one request at a time, at most LIMIT_S seconds each."""
+class Fault(Exception):  # noqa: N818  its sentence is the answer
+    """The server's own fault, in one sentence."""
 
-    def __init__(self, limit_s: float = LIMIT_S) -> None:
+
+class Worker:
+    """One process, one request at a time, at most LIMIT_S seconds each.
+
+    calls : the module whose ``prepare()`` is called first and whose ``answer(name, given)`` computes.
+    """
+
+    def __init__(self, limit_s: float = LIMIT_S, *, calls: str = CALLS) -> None:
         self.limit_s = limit_s
+        self._calls = calls
         self._context = multiprocessing.get_context("spawn")
-        self._line = ThreadPoolExecutor(1, "ratedist-worker")  # one request at a time talks to the process
-        self._waiting = 0
         self._ready = False
         self._process: Any = None
         self._connection: Connection | None = None
@@ -39,21 +48,21 @@ class Worker:
     def start(self) -> None:
         """Start the process; it imports while the server already answers."""
         self._connection, theirs = self._context.Pipe()
-        self._process = self._context.Process(target=_loop, args=(theirs,), daemon=True, name="ratedist-worker")
+        arguments = (theirs, self._calls)
+        self._process = self._context.Process(target=_loop, args=arguments, daemon=True, name="ratedist-worker")
         self._process.start()
         theirs.close()
         self._ready = False
 
-    def close(self) -> None:
-        """End the process and whatever it is computing."""
+    def kill(self) -> None:
+        """End the process whatever it is computing; a thread that waits for its answer is told."""
         process = self._process
         if process is not None:
             with contextlib.suppress(ValueError):  # ended meanwhile
                 process.kill()
-        self._line.shutdown(wait=True, cancel_futures=True)
-        self._stop()
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """End the process and forget it; no thread may wait for its answer."""
         if self._process is not None:
             self._process.kill()
             self._process.join()
@@ -63,24 +72,14 @@ class Worker:
             self._connection.close()
             self._connection = None
 
-    async def call(self, name: str, given: dict[str, Any]) -> dict[str, Any]:
-        """The answer of ``calls.answer``.  Raises ValueError as it does, Overload when given up."""
-        if self._waiting >= MOST_WAITING:
-            raise Overload(503, f"{MOST_WAITING} requests are waiting already: try again in a few seconds")
-        self._waiting += 1
-        try:
-            loop = asyncio.get_running_loop()
-            done, found = await loop.run_in_executor(self._line, self._ask, name, given)
-        finally:
-            self._waiting -= 1
-        if not done:
-            raise ValueError(found)
-        assert isinstance(found, dict)
-        return found
+    def ask(self, name: str, given: dict[str, Any]) -> dict[str, Any]:
+        """The answer of ``calls.answer``; blocks.
 
-    def _ask(self, name: str, given: dict[str, Any]) -> tuple[bool, Any]:
+        Raises ValueError as it does, Fault for any other exception in it and if the process crashed, Overload when the
+        request took too long or too much memory, or the process was killed from outside.
+        """
         if self._process is None or not self._process.is_alive():
-            self._stop()
+            self.stop()
             self.start()
         assert self._connection is not None
         try:
@@ -92,39 +91,63 @@ class Worker:
             self._connection.send((name, given))
             if not self._connection.poll(self.limit_s):
                 raise Overload(422, f"computing took longer than {self.limit_s:g} s and was given up: ask for less")
-            answer: tuple[bool, Any] = self._connection.recv()
-            return answer
+            kind, found = self._connection.recv()
         except (EOFError, OSError):
-            ready = self._ready
-            self._stop()
-            if not ready:
-                raise Overload(503, "the worker did not start: try again later") from None
-            raise Overload(422, "computing needed too much memory and was given up: ask for less") from None
+            raise self._ended() from None
         except Overload:
-            self._stop()
+            self.stop()
             raise
+        if kind == "answer":
+            return dict(found)
+        if kind == "memory":
+            raise Overload(422, found)
+        raise (ValueError if kind == "refused" else Fault)(found)
+
+    def _ended(self) -> Exception:
+        """Why the process is gone, by its exit status."""
+        self._process.join(EXIT_S)
+        status, ready = self._process.exitcode, self._ready
+        self.stop()
+        if not ready:
+            return Overload(503, "the worker did not start: try again later")
+        if status == -signal.SIGKILL:
+            return Overload(
+                503, "the process that computes was killed, as by a machine without memory: try again, or ask for less"
+            )
+        how = f"was ended by {signal.Signals(-status).name}" if status and status < 0 else f"ended with status {status}"
+        return Fault(f"the process that computes {how}, a fault of ratedist: report it with this request")
 
 
-def _loop(connection: Connection) -> None:
+def _loop(connection: Connection, calls: str) -> None:
     """Answer requests until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server decides when to end
-    import operators
-
-    from .calls import answer
-
-    operators.all_operators()
-    problem = {"L": 1, "sigma2": 1, "eta": 0.1, "gap": 1, "time_s": 60, "cluster": {"workers": 2}}
-    answer("tau", problem)
-    answer("error", problem | {"tau": 1})
+    module = import_module(calls)
+    module.prepare()
     _limit_memory()
     with contextlib.suppress(EOFError, OSError):
         connection.send("ready")
         while True:
             name, given = connection.recv()
-            try:
-                connection.send((True, answer(name, given)))
-            except ValueError as refused:
-                connection.send((False, str(refused)))
+            connection.send_bytes(_outcome(module.answer, name, given))
+
+
+def _outcome(answer: Any, name: str, given: dict[str, Any]) -> bytes:
+    """What came of one request, pickled: whatever is raised, the process lives on and says what it was."""
+    try:
+        return pickle.dumps(("answer", answer(name, given)))
+    except ValueError as refused:
+        return pickle.dumps(("refused", str(refused)))
+    except BaseException as error:  # SystemExit too: the next request is to be answered
+        if isinstance(error, MemoryError) or "allocate memory" in str(error):  # torch's words, in a RuntimeError
+            return pickle.dumps(("memory", TOO_MUCH_MEMORY))
+        return pickle.dumps(("fault", fault_sentence(error)))
+
+
+def fault_sentence(error: BaseException) -> str:
+    """What is said of an exception that nobody expected."""
+    text = " ".join(str(error).split())[:MOST_CHARACTERS]
+    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return f"computing failed by a fault of ratedist, not of the request ({said}): report it with this request"
 
 
 def _limit_memory() -> None:

@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +40,13 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+@pytest.fixture
+def module(monkeypatch):
+    """The name of a module of faults that processes can import."""
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+    return "faults"
 
 
 @pytest.fixture(scope="session")
