@@ -118,6 +118,13 @@ m = _row("m", "m", "number of workers", "1", COUNT)
 K = _row("K", "K", "number of local steps in the whole run", "step", AT_LEAST_ONE)
 time_s = _row("time_s", "T", "wall-clock budget", "s")
 step_s = _row("step_s", "Y", "time of one local step", "s", NONNEGATIVE)
+inverse_rounds = _row(
+    "inverse_rounds",
+    r"E\big[\tfrac1N\big]",
+    "mean of 1/max(N, 1) over the number N of rounds that end within the budget",
+    "1",
+    Domain(0, 1, open_above=False),
+)
 delay_s = _row("delay_s", "D", "time of one averaging", "s", NONNEGATIVE)
 
 # Convergence theorems: problem class

@@ -18,6 +18,9 @@ from .normal import approximate_expected_max as approximate_expected_max
 from .normal import normal_max_moment as normal_max_moment
 from .pareto import Pareto as Pareto
 from .persistent import PersistentStragglers as PersistentStragglers
+from .rounds import Rounds as Rounds
+from .rounds import rounds_by as rounds_by
+from .rounds import whole_rounds as whole_rounds
 from .shifted_exponential import ShiftedExponential as ShiftedExponential
 from .shifted_exponential import ShiftedGamma as ShiftedGamma
 from .uniform import Uniform as Uniform

@@ -110,7 +110,7 @@ def lattice_sum(law: Law, tau: int, width_s: float, cells: int) -> LatticeSum:
     from scipy.fft import irfft
 
     spectrum, inside = _spectrum(law, width_s, cells)
-    total = irfft(_integer_power(spectrum, tau), 2 * cells)
+    total = irfft(integer_power(spectrum, tau), 2 * cells)
     missing = max(1.0 - inside**tau, 0.0)
     tail = np.cumsum(total[::-1])[::-1][1 : cells + 1] + missing
     return LatticeSum(law, tau, width_s, np.clip(tail, 0.0, 1.0))
@@ -125,7 +125,7 @@ def _spectrum(law: Law, width_s: float, cells: int) -> tuple[np.ndarray, float]:
     return rfft(masses, 2 * cells), float(masses.sum())
 
 
-def _integer_power(base: np.ndarray, exponent: int) -> np.ndarray:
+def integer_power(base: np.ndarray, exponent: int) -> np.ndarray:
     """base**exponent by repeated squaring: exact integer exponent, no complex logarithm."""
     result = np.ones_like(base)
     while exponent:

@@ -20,8 +20,8 @@ class RuntimeModel:
     delay_s : fixed time of one averaging in seconds, or a Law of it, of which only the mean enters.
     communication : adds the time of moving the message; needs ``bits`` in every question.
     m : number of workers, unless given in the question.
-    By renewal a run of T seconds makes about T/c(tau) local steps.  Raises ValueError for a negative delay, TypeError
-    for a step that is no StepTime.
+    A long run of T seconds makes about T/c(tau) local steps; ``rounds_by`` encloses how many rounds end.
+    Raises ValueError for a negative delay, TypeError for a step that is no StepTime.
     """
 
     step: StepTime

@@ -41,7 +41,7 @@ class PersistentStragglers(StepTime):
 
         Raises ValueError unless m is the number of slowdowns and tau >= 1.
         """
-        scales, counts = self._groups(m)
+        scales, counts = self.groups(m)
         tau = positive_integer("tau", tau)
         if self.law.mean_s == np.inf:
             return np.inf
@@ -53,10 +53,10 @@ class PersistentStragglers(StepTime):
 
     def expected_max_above(self, floor_s: float, *, m: int) -> float:
         """E max(slowdowns[i] Y_i, floor_s), in seconds."""
-        scales, counts = self._groups(m)
+        scales, counts = self.groups(m)
         return expected_max_scaled(self.law, scales, counts, nonnegative("floor_s", floor_s))
 
-    def _groups(self, m: int) -> tuple[np.ndarray, np.ndarray]:
+    def groups(self, m: int) -> tuple[np.ndarray, np.ndarray]:
         """Distinct slowdowns and how many workers have each."""
         if positive_integer("m", m) != len(self.slowdowns):
             raise ValueError(f"m must be the number of slowdowns, {len(self.slowdowns)}; got m = {m}")

@@ -26,6 +26,7 @@ from .pasgd_best_runtime import pasgd_best_runtime as pasgd_best_runtime
 from .pasgd_compressed import pasgd_compressed as pasgd_compressed
 from .pasgd_compressed_runtime import pasgd_compressed_runtime as pasgd_compressed_runtime
 from .pasgd_compressed_variable import pasgd_compressed_variable as pasgd_compressed_variable
+from .pasgd_compressed_wall_clock import pasgd_compressed_wall_clock as pasgd_compressed_wall_clock
 from .pasgd_convex import pasgd_convex as pasgd_convex
 from .pasgd_gap import pasgd_gap as pasgd_gap
 from .pasgd_heterogeneous import pasgd_heterogeneous as pasgd_heterogeneous
@@ -35,6 +36,7 @@ from .pasgd_multiplicative import pasgd_multiplicative as pasgd_multiplicative
 from .pasgd_runtime import pasgd_runtime as pasgd_runtime
 from .pasgd_smooth import pasgd_smooth as pasgd_smooth
 from .pasgd_variable import pasgd_variable as pasgd_variable
+from .pasgd_wall_clock import pasgd_wall_clock as pasgd_wall_clock
 from .proxskip import proxskip as proxskip
 from .qsgd import qsgd as qsgd
 from .qsparse import qsparse as qsparse

@@ -1,8 +1,10 @@
 """Local-update SGD that also compresses what it averages, in seconds.
 
-Derivation.  Insert K = T/(Y + D/tau) in ``pasgd_compressed``.  D is the time of one averaging *with* compression:
-latency plus message length over bandwidth plus the time to encode and decode, so that D falls while omega grows.
-T is meant as a whole number of rounds.
+D is the time of one averaging *with* compression: latency plus message length over bandwidth plus the time to encode
+and decode, so that D falls while omega grows.
+
+Derivation.  The inequality of ``pasgd_compressed`` holds round by round, given what came before, and rounds are summed
+up to the first averaging at or after T as in ``pasgd_runtime``.
 """
 
 from ..bound import Bound, Example, Reference, Side, Status
@@ -13,7 +15,10 @@ from .pasgd_compressed import pasgd_compressed
 
 pasgd_compressed_runtime = Bound(
     name="pasgd_compressed_runtime",
-    quantity="average over the local steps done in time_s of E|grad F(xbar)|^2, round changes compressed",
+    quantity=(
+        "E sum |grad F(xbar)|^2 / E number of local steps, up to the first averaging at or after time_s, "
+        "round changes compressed without bias"
+    ),
     side=Side.UPPER,
     value=pasgd_compressed.value.subs(K, time_s / (step_s + delay_s / tau)),
     assuming=pasgd_compressed.assuming,
@@ -38,6 +43,6 @@ pasgd_compressed_runtime = Bound(
             "150 s at 1.5 s per step are the 100 steps of .2 + .175 + .03, by hand",
         ),
     ),
-    note="time_s is a whole number of rounds; otherwise insert the time of the finished rounds.",
-    latex_name=r"\frac1K\sum_k E\|\nabla F(\bar x_k)\|^2",
+    note="the round under way at time_s is finished and counts; otherwise pasgd_compressed_wall_clock.",
+    latex_name=r"\frac{E\sum_k\|\nabla F(\bar x_k)\|^2}{E K}",
 )

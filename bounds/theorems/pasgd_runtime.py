@@ -1,9 +1,19 @@
 """Theorem 1 of local-update SGD, in seconds: what a wall-clock budget buys with tau local steps a round.
 
-Derivation.  A round of tau steps takes tau Y + D seconds, so T seconds hold K = T/(Y + D/tau) local steps; insert
-this K in ``pasgd_iterations``, whose assumptions are inherited.  T is meant as a whole number of rounds (otherwise
-replace T by the time of the finished rounds).  For random times, Y + D/tau stands for the expected seconds per
-local step, E[max over workers of the mean of tau step times] + E[D]/tau.
+Setting.  As in ``pasgd_iterations``; round r takes X_r seconds, independent of all rounds before it, with mean
+tau Y + D, where Y stands for E max over workers of the mean of tau step times and D for the mean time of an averaging
+(constants, if they are).  The run ends with round R, the first averaging at or after T.
+
+Derivation.  Steps (a)-(c) of ``pasgd_iterations`` inside one round, given everything before it, read
+    eta sum_{k in r} E|grad F(xbar_k)|^2 <= 2 F(start of r) - 2 E F(end of r) + eta tau floor,
+    floor = eta^2 L sigma2/m + eta^3 L^2 sigma2 (tau - 1).
+Whether round r is made, r <= R, is known before it begins.  Sum over the rounds made: the values of F telescope,
+    eta E sum_{k <= tau R} |grad F(xbar_k)|^2 <= 2 gap + tau E R floor.
+Divide by eta tau E R.  Wald's identity gives E R (tau Y + D) = E S_R >= T, hence tau E R >= T/(Y + D/tau), the K of
+``pasgd_iterations``.  So the quotient of two means is bounded: that of the summed squared gradients, and that of the
+number of steps.  For constant times it is the average over the steps of the run, whose last round ends at or after T.
+For random times the mean of the average itself is another matter, because a run of few rounds counts as much as one
+of many and E 1/R > 1/E R: see ``pasgd_wall_clock``, also for what is known at T, before the last round has ended.
 """
 
 from ..bound import Bound, Example, Reference, Side, Status
@@ -14,7 +24,7 @@ from .pasgd_iterations import pasgd_iterations
 
 pasgd_runtime = Bound(
     name="pasgd_runtime",
-    quantity="average over the local steps done in time_s of E|grad F(xbar)|^2",
+    quantity="E sum |grad F(xbar)|^2 / E number of local steps, up to the first averaging at or after time_s",
     side=Side.UPPER,
     value=pasgd_iterations.value.subs(K, time_s / (step_s + delay_s / tau)),
     assuming=pasgd_iterations.assuming,
@@ -30,6 +40,6 @@ pasgd_runtime = Bound(
             "150 s at 1.5 s per step are the 100 steps of .2 + .025 + .03, by hand",
         ),
     ),
-    note="time_s is a whole number of rounds; otherwise insert the time of the finished rounds.",
-    latex_name=r"\frac1K\sum_k E\|\nabla F(\bar x_k)\|^2",
+    note="the round under way at time_s is finished and counts; for the rounds finished by then: pasgd_wall_clock.",
+    latex_name=r"\frac{E\sum_k\|\nabla F(\bar x_k)\|^2}{E K}",
 )

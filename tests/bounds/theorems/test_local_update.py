@@ -7,10 +7,12 @@ import pytest
 import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from bounds import AssumptionViolated, theorems
 from bounds.dynamics import Quadratic, additive, arguments, compressed, linear, multiplicative, reference_quadratic
 from bounds.dynamics.geometric import excess, geometric_sum, mean_geometric_sum
+from bounds.runtime import Constant, RuntimeModel, rounds_by
 from bounds.symbols import tau as tau_symbol
 from bounds.theorems.pasgd_compressed_variable import compressed_schedule_sums
 from bounds.theorems.pasgd_variable import power_schedule_converges, schedule_sums
@@ -63,14 +65,34 @@ def test_pasgd_iterations_lies_above_model_a(problem, m, tau, rounds, share):
     assert_above(bound, additive.mean_squared_gradient(problem, eta=at["eta"], m=m, K=at["K"]), problem, **at)
 
 
-@given(quadratics(), workers, periods, round_counts, shares, positive, st.floats(0, 30))
+@given(quadratics(), workers, periods, round_counts, shares, positive, st.floats(0, 30), st.floats(0, 0.99))
 @drawn
-def test_pasgd_runtime_lies_above_model_a(problem, m, tau, rounds, share, step_s, delay_s):
-    bound = theorems.pasgd_runtime
-    at = {"m": m, "tau": tau, "step_s": step_s, "delay_s": delay_s, "time_s": rounds * (tau * step_s + delay_s)}
+def test_pasgd_runtime_lies_above_model_a(problem, m, tau, rounds, share, step_s, delay_s, left):
+    bound = theorems.pasgd_runtime  # the time lies ``left`` of a round before the averaging that ends the run
+    at = {"m": m, "tau": tau, "step_s": step_s, "delay_s": delay_s}
+    at["time_s"] = (rounds - left) * (tau * step_s + delay_s)
     at["eta"] = admissible_eta(bound, problem, share, **at)
     exact = additive.mean_squared_gradient(problem, eta=at["eta"], m=m, K=tau * rounds)
     assert_above(bound, exact, problem, **at)
+
+
+def random_rounds(draw):
+    """Numbers of rounds with their probabilities, and the mean of their inverses."""
+    counts = draw(st.lists(st.integers(1, 40), min_size=1, max_size=4))
+    weights = np.array([draw(st.floats(0.05, 1)) for _ in counts])
+    chances = weights / weights.sum()
+    return counts, chances, float(chances @ (1 / np.array(counts)))
+
+
+@given(quadratics(), workers, periods, shares, st.data())
+@drawn
+def test_pasgd_wall_clock_lies_above_model_a_at_random_numbers_of_rounds(problem, m, tau, share, data):
+    counts, chances, inverse = random_rounds(data.draw)
+    bound = theorems.pasgd_wall_clock
+    at = {"m": m, "tau": tau, "inverse_rounds": min(inverse * (1 + 1e-12), 1.0)}
+    at["eta"] = admissible_eta(bound, problem, share, **at)
+    exact = [additive.mean_squared_gradient(problem, eta=at["eta"], m=m, K=tau * n) for n in counts]
+    assert_above(bound, float(chances @ np.array(exact)), problem, **at)
 
 
 @given(quadratics(), workers, periods, round_counts, shares)
@@ -131,6 +153,19 @@ def test_pasgd_compressed_runtime_lies_above_the_exact_value(problem, m, tau, ro
     at["eta"] = admissible_eta(bound, problem, share, **at)
     exact = compressed.mean_squared_gradient(problem, eta=at["eta"], m=m, tau=tau, omega=omega, rounds=rounds)
     assert_above(bound, exact, problem, **at)
+
+
+@given(quadratics(), workers, periods, shares, st.floats(1e-3, 30), st.data())
+@drawn
+def test_pasgd_compressed_wall_clock_lies_above_the_exact_value(problem, m, tau, share, omega, data):
+    counts, chances, inverse = random_rounds(data.draw)
+    bound = theorems.pasgd_compressed_wall_clock
+    at = {"m": m, "tau": tau, "omega": omega, "inverse_rounds": min(inverse * (1 + 1e-12), 1.0)}
+    at["eta"] = admissible_eta(bound, problem, share, **at)
+    exact = [
+        compressed.mean_squared_gradient(problem, eta=at["eta"], m=m, tau=tau, omega=omega, rounds=n) for n in counts
+    ]
+    assert_above(bound, float(chances @ np.array(exact)), problem, **at)
 
 
 @given(quadratics(), workers, st.lists(st.tuples(st.integers(1, 12), shares), min_size=1, max_size=12))
@@ -299,13 +334,32 @@ def test_schedule_sums_refuse_a_schedule_that_is_none():
         schedule_sums([0.1], [0], L=1.0)
 
 
-@pytest.mark.parametrize("bound", [theorems.pasgd_runtime, theorems.pasgd_compressed_runtime], ids=lambda b: b.name)
-def test_bounds_in_seconds_say_that_they_count_finished_rounds(bound):
-    problem, at = Quadratic([1.0], [1.0], [0.0]), {"m": 1, "tau": 1, "step_s": 1, "delay_s": 0, "omega": 1e-9}
-    one_step = additive.mean_squared_gradient(problem, eta=0.99, m=1, K=1)
-    assert bound(**arguments(bound, problem, eta=0.99, time_s=1.0, **at)) >= one_step
-    assert bound(**arguments(bound, problem, eta=0.99, time_s=1.5, **at)) < one_step  # half a step is none
-    assert "whole number of rounds" in bound.note
+def test_the_two_bounds_in_time_tell_finished_rounds_from_the_one_under_way():
+    problem, at = Quadratic([1.0], [1.0], [0.0]), {"m": 1, "tau": 1}
+    one, two = (additive.mean_squared_gradient(problem, eta=1.0, m=1, K=k) for k in (1, 2))
+    late = theorems.pasgd_runtime(**arguments(theorems.pasgd_runtime, problem, eta=1.0, time_s=1.9, **CLOCK, **at))
+    assert two <= late < one  # the second step is under way at 1.9 s: it is finished and counts
+    inverse = rounds_by(RuntimeModel(Constant(1.0), m=1), time_s=1.9, tau=1).inverse.hi
+    done = theorems.pasgd_wall_clock(
+        **arguments(theorems.pasgd_wall_clock, problem, eta=1.0, inverse_rounds=float(inverse), **at)
+    )
+    assert done == pytest.approx(one)
+    assert "pasgd_wall_clock" in theorems.pasgd_runtime.note
+    assert "pasgd_compressed_wall_clock" in theorems.pasgd_compressed_runtime.note
+
+
+@pytest.mark.parametrize("time_s", [3.0, 10.0, 30.0])
+def test_random_times_obey_the_quotient_of_means_but_not_the_mean_of_quotients(time_s):
+    # eta = 1, F = x^2/2: the first step ends at 0, so that the sum over any run is |x_1|^2 = 1; Poisson rounds
+    problem, at = Quadratic([1.0], [1.0], [0.0]), {"m": 1, "tau": 1, "time_s": time_s}
+    bound = theorems.pasgd_runtime(**arguments(theorems.pasgd_runtime, problem, eta=1.0, **CLOCK, **at))
+    assert bound >= 1 / (time_s + 1)  # E sum/E steps: the run has N + 1 steps, N of mean T
+    n = np.arange(1, 300)
+    mean = float(np.exp(-time_s) + stats.poisson.pmf(n, time_s) @ (1 / n))
+    assert bound < mean
+
+
+CLOCK = {"step_s": 1.0, "delay_s": 0.0}
 
 
 def test_pasgd_best_runtime_is_the_minimum_over_the_period():
