@@ -127,6 +127,10 @@ class Property(enum.Enum):
     # time
     CONSTANT_TIMES = "time", "every step and every averaging takes the same time"
     WHOLE_ROUNDS = "time", "the run is a whole number of rounds"
+    FRESH_ROUND_TIMES = "time", "the time of a round has the given mean, whatever the rounds before it were"
+    TIMES_APART = "time", "times are independent of the gradients"
+    LAST_ROUND_FINISHED = "time", "the run ends with the first averaging at or after the budget"
+    ENDED_ROUNDS = "time", "the run counts the rounds that have ended by the budget, the first in any case"
 
     def __init__(self, kind: str, words: str) -> None:
         self.kind, self.words = kind, words
@@ -202,6 +206,8 @@ IMPLIED: tuple[tuple[frozenset[Property], frozenset[Property]], ...] = tuple(
         ({P.COMPRESSED_GRADIENTS}, {P.ONLY_COMPRESSED}),
         ({P.EF21}, {P.ONLY_COMPRESSED}),
         ({P.SURE_ACCURACY}, {P.MEAN_ACCURACY}),
+        # time
+        ({P.CONSTANT_TIMES}, {P.FRESH_ROUND_TIMES, P.TIMES_APART}),
     )
 )
 
@@ -232,6 +238,7 @@ class Conclusion(enum.Enum):
     MEAN_SQUARE_ERROR = "mean square error, the largest over what is estimated"
     GRADIENT = "average over the local steps of E|grad F|^2 at the mean model"
     WEIGHTED_GRADIENT = "average with weights eta over the local steps of E|grad F|^2 at the mean model"
+    GRADIENT_PER_MEAN_STEP = "mean over runs of the summed |grad F|^2 at the mean model, over the mean number of steps"
     LOCAL_GRADIENT = "average over workers and local steps of E|grad F|^2 at the local models"
     L1_GRADIENT = "square of the average over the steps of E|grad F|_1"
     GAP = "average over the local steps of E F - inf F at the mean model"

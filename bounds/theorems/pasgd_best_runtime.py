@@ -28,7 +28,8 @@ pasgd_best_runtime = Bound(
     reference=Reference("wang2018", "Theorem 2", arxiv="1810.08313"),
     status=Status.PROVED,
     setting=Setting(
-        SAME_DATA | {Property.LOCAL_SGD, Property.CONSTANT_TIMES, Property.WHOLE_ROUNDS}, Conclusion.OTHER_BOUND
+        SAME_DATA | {Property.LOCAL_SGD, Property.FRESH_ROUND_TIMES, Property.LAST_ROUND_FINISHED},
+        Conclusion.OTHER_BOUND,
     ),
     examples=(
         Example(

@@ -24,7 +24,10 @@ pasgd_compressed_runtime = Bound(
     assuming=pasgd_compressed.assuming,
     reference=Reference("ratedist", "joint bound of local steps and unbiased compression; extends wang2018"),
     status=Status.PROVED,
-    setting=Setting(pasgd_compressed.setting.needs | {Property.CONSTANT_TIMES}, Conclusion.GRADIENT),
+    setting=Setting(
+        pasgd_compressed.setting.needs | {Property.FRESH_ROUND_TIMES, Property.LAST_ROUND_FINISHED},
+        Conclusion.GRADIENT_PER_MEAN_STEP,
+    ),
     examples=(
         Example(
             {

@@ -7,6 +7,8 @@ by its inverse alone.
 """
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import K, inverse_rounds, tau
 from .pasgd_compressed import pasgd_compressed
 
@@ -21,6 +23,9 @@ pasgd_compressed_wall_clock = Bound(
     assuming=pasgd_compressed.assuming,
     reference=Reference("ratedist", "joint bound of local steps and compression at a random number of rounds"),
     status=Status.PROVED,
+    setting=Setting(
+        pasgd_compressed.setting.needs | {Property.TIMES_APART, Property.ENDED_ROUNDS}, Conclusion.GRADIENT
+    ),
     examples=(
         Example(
             {"gap": 1, "eta": "0.1", "L": 1, "sigma2": 1, "tau": 4, "m": 4, "omega": 3, "inverse_rounds": "0.04"},

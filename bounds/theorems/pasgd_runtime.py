@@ -31,7 +31,8 @@ pasgd_runtime = Bound(
     reference=Reference("wang2018", "Theorem 1", arxiv="1810.08313"),
     status=Status.PROVED,
     setting=Setting(
-        pasgd_iterations.setting.needs | {Property.CONSTANT_TIMES, Property.WHOLE_ROUNDS}, Conclusion.GRADIENT
+        pasgd_iterations.setting.needs | {Property.FRESH_ROUND_TIMES, Property.LAST_ROUND_FINISHED},
+        Conclusion.GRADIENT_PER_MEAN_STEP,
     ),
     examples=(
         Example(

@@ -12,6 +12,8 @@ that a round has ended.  ``bounds.runtime.rounds_by`` encloses E 1/R; for consta
 """
 
 from ..bound import Bound, Example, Reference, Side, Status
+from ..properties import Conclusion, Property
+from ..setting import Setting
 from ..symbols import K, inverse_rounds, tau
 from .pasgd_iterations import pasgd_iterations
 
@@ -23,6 +25,9 @@ pasgd_wall_clock = Bound(
     assuming=pasgd_iterations.assuming,
     reference=Reference("ratedist", "wang2018, Theorem 1, at a random number of rounds"),
     status=Status.PROVED,
+    setting=Setting(
+        pasgd_iterations.setting.needs | {Property.TIMES_APART, Property.ENDED_ROUNDS}, Conclusion.GRADIENT
+    ),
     examples=(
         Example(
             {"gap": 1, "eta": "0.1", "L": 1, "sigma2": 1, "tau": 4, "m": 4, "inverse_rounds": "0.04"},

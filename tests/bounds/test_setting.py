@@ -102,7 +102,9 @@ def test_the_hypotheses_found_missing_in_use_are_in_the_data():
     needs = {name: bound.setting for name, bound in all_bounds().items()}
     assert {P.FULL_GRADIENTS, P.EVERY_CONVEX, P.INDEPENDENT_MESSAGES} <= needs["diana"].needs
     assert needs["diana"].concludes is C.STEPS_TO_LYAPUNOV
-    assert {P.CONSTANT_TIMES, P.WHOLE_ROUNDS} <= needs["pasgd_runtime"].needs
+    assert {P.FRESH_ROUND_TIMES, P.LAST_ROUND_FINISHED} <= needs["pasgd_runtime"].needs
+    assert needs["pasgd_runtime"].concludes is not needs["pasgd_wall_clock"].concludes
+    assert {P.TIMES_APART, P.ENDED_ROUNDS} <= needs["pasgd_wall_clock"].needs
     assert needs["unbiased_bits"].concludes is C.LONGEST_MESSAGE
     assert P.SURE_ACCURACY in needs["total_bits"].needs
     assert P.AGGREGATE_CONTRACTS in needs["gtopk_sgd"].needs
