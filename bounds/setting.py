@@ -36,14 +36,21 @@ class Setting:
         lacking = self.needs - implied(properties(given))
         return tuple(one for one in Property if one in lacking)
 
+    def ordered(self) -> tuple[Property, ...]:
+        """Every need, in the order of their definition."""
+        return tuple(one for one in Property if one in self.needs)
+
     def hypotheses(self) -> tuple[str, ...]:
-        """The words of every need, in the order of their definition."""
-        return tuple(one.words for one in Property if one in self.needs)
+        """The words of every need, in that order."""
+        return tuple(one.words for one in self.ordered())
+
+    def about(self) -> str:
+        """The bounded quantity in words, and how far it is known."""
+        return self.concludes.words + (f", known up to {self.known_up_to}" if self.known_up_to else "")
 
     def text(self) -> str:
         """All of it as one text."""
-        about = self.concludes.words + (f", known up to {self.known_up_to}" if self.known_up_to else "")
-        return f"about the {about}" + "".join(f"; {words}" for words in self.hypotheses())
+        return "; ".join((self.about(), *self.hypotheses()))
 
     def meets(self, other: Setting) -> bool:
         """Whether some situation is certainly in both settings: in each kind of property one contains the other."""

@@ -22,8 +22,9 @@ class Statement:
 
     quantity : in words.  unit : "bit", "s", "step", "1".  side : "lower", "upper", "tight" or "estimate".
     theorem : name in the catalogue (``rd.certify`` takes it), or of the model.  reference, status : where it comes
-    from and how far it can be trusted.  assumptions : in words.  advice : what to do with the number.
-    formula : in LaTeX.  at : the arguments as they were read.
+    from and how far it can be trusted.  about : the quantity that the theorem bounds, in its standard words.
+    needs : what must hold beside ``assumptions``, the rules for numbers; both in words.  advice : what to do with the
+    number.  formula : in LaTeX.  at : the arguments as they were read.
     """
 
     quantity: str
@@ -32,10 +33,20 @@ class Statement:
     theorem: str
     reference: str = ""
     status: str = ""
+    about: str = ""
+    needs: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     advice: str = ""
     formula: str = ""
     at: Mapping[str, Any] = field(default_factory=dict)
+
+
+def scope(statement: Statement) -> str:
+    """What the theorem is about and needs, as a sentence and a space; empty where neither is stated."""
+    about = f"It is about the {statement.about}" if statement.about else ""
+    needs = f"it needs: {'; '.join(statement.needs)}" if statement.needs else ""
+    sentence = ", and ".join(part for part in (about, needs) if part)
+    return f"{sentence[:1].upper()}{sentence[1:]}.  " if sentence else ""
 
 
 class _Stated:
@@ -62,12 +73,17 @@ class _Stated:
         """The formula in LaTeX."""
         return self.statement.formula
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The hypotheses of the theorem, in words."""
+        return self.statement.needs
+
     def explain(self) -> str:
-        """One line: the number, its interval, its theorem, and what to do."""
+        """One line: the number, its interval, its theorem, where that holds, and what to do."""
         s = self.statement
         source = ", ".join(part for part in (s.theorem, s.status, s.reference) if part)
         head = f"{s.quantity[:1].upper()}{s.quantity[1:]}: {SIDES[s.side]} {self._shown()}"
-        return f"{head} ({self._interval_text()}; {source}).  {s.advice}".strip()
+        return f"{head} ({self._interval_text()}; {source}).  {scope(s)}{s.advice}".strip()
 
     def _shown(self) -> str:
         raise NotImplementedError
@@ -80,6 +96,8 @@ class _Stated:
         rows = {
             "interval": self._interval_text(),
             "theorem": " ".join(part for part in (s.theorem, s.status and f"({s.status})", s.reference) if part),
+            "about": s.about,
+            "needs": "; ".join(s.needs),
             "assuming": "; ".join(s.assumptions),
             "what to do": s.advice,
         }

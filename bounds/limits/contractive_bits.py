@@ -19,7 +19,7 @@ from ..symbols import alpha, d
 
 contractive_bits = Bound(
     name="contractive_bits",
-    quantity="bits of one message of a contractive operator, all bits counted",
+    quantity="bits of the longest message of a contractive operator, all bits counted",
     side=Side.LOWER,
     value=-d / 2 * sp.log(alpha, 2),
     reference=Reference("safaryan2020", "uncertainty principle", arxiv="2002.08958"),

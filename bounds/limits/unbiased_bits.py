@@ -15,7 +15,7 @@ from ..symbols import d, omega
 
 unbiased_bits = Bound(
     name="unbiased_bits",
-    quantity="bits of one message of an unbiased operator, all bits counted",
+    quantity="bits of the longest message of an unbiased operator, all bits counted",
     side=Side.LOWER,
     value=d / 2 * Log2OnePlus(1 / omega),
     reference=Reference("safaryan2020", "uncertainty principle", arxiv="2002.08958"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from bounds import Bound, Interval, all_bounds, symbols
+from bounds import Bound, Interval, Property, Side, all_bounds, symbols
 from bounds.enclosure import enclose as enclose_expression
 from bounds.inverse import certified_inverse
 from bounds.limits import contractive_bits, unbiased_bits
 
 from ..numbers import broadcast_shape, read, refusal
 from ..records import Quantities, Quantity, Statement
-from .evaluation import evaluate, evaluate_read, readable, statement_of
+from .evaluation import evaluate, evaluate_read, readable, require_setting, statement_of
 
 DENSE_BITS = 32
 MOST_RATE = 480  # bits a coordinate; beyond, the distortion underflows binary64
@@ -37,10 +37,11 @@ ABSENT: Any = _Absent()
 
 
 def bits_lower_bound(*, d: Any, omega: Any = None, alpha: Any = None) -> Any:
-    """Bits that one message must have on average, all bits counted: nobody can send fewer.
+    """Bits that the longest message of a compressor must have, all bits counted; no compressor of the class has fewer.
 
     d : coordinates.  omega : E C(x) = x and E|C(x) - x|^2 <= omega |x|^2 (unbiased), or alpha :
     E|C(x) - x|^2 <= alpha |x|^2 (contractive); exactly one.  Arrays broadcast.  Raises ValueError otherwise.
+    The mean length over an isotropic Gaussian x has the same limit; messages about some x may be shorter.
 
     >>> import ratedist as rd
     >>> rd.bits_lower_bound(d=1e9, omega=1.0)
@@ -60,19 +61,28 @@ def _advice(name: str, value: str | np.ndarray) -> str:
     level = float(Fraction(value))
     rate = math.log2(1 + 1 / level) / 2 if name == "omega" else -math.log2(level) / 2
     share = f"{rate:.3g} bits a coordinate, {DENSE_BITS / rate:.3g} times fewer than binary32"
+    share += "; the mean over an isotropic Gaussian x has the same limit, a single x may take fewer"
     if name == "omega":
         return f'That is {share}; rd.plan finds what pays, rd.gap("tcdq:omega={level:g}", x) shows who comes near'
     return f'That is {share}; rd.gap("sparse_dithering:nu={level:g}", x) shows who comes near'
 
 
 def solve(
-    *, d: Any = None, bits: Any = None, omega: Any = ABSENT, alpha: Any = ABSENT, theorem: str | None = None
+    *,
+    d: Any = None,
+    bits: Any = None,
+    omega: Any = ABSENT,
+    alpha: Any = ABSENT,
+    theorem: str | None = None,
+    setting: Iterable[str] | None = None,
 ) -> Any:
     """The one of dimension, bits and distortion that is left out (or None), from the other two.
 
-    Give two of d, bits and omega (unbiased; the default) or alpha (contractive).  The answer is the edge: the least
-    omega or alpha that so many bits do not exclude, the fewest bits, or the largest d.  theorem : another limit of the
-    catalogue in the same letters, such as "worst_case_bits".  Arrays broadcast.  Raises ValueError otherwise.
+    Give two of d, bits and omega (unbiased; the default) or alpha (contractive).  The answer is the edge of the
+    theorem: for a lower bound on bits what no operator beats, for an upper bound what its construction reaches.
+    theorem : another bound of the catalogue in the same letters, such as "worst_case_bits".  setting : names of what
+    holds, such as ["self_delimiting"]; if given, it must imply what the theorem needs (omega itself says unbiased,
+    alpha contractive).  Arrays broadcast.  Raises ValueError otherwise.
 
     >>> import ratedist as rd
     >>> rd.solve(d=10**6, bits=2e6, omega=None)
@@ -90,6 +100,7 @@ def solve(
             f"{'leave one out' if not missing else 'give ' + ' and '.join(missing[1:])}"
         )
     bound = _limit(theorem, letter)
+    require_setting(bound, setting, Property.UNBIASED if letter == "omega" else Property.CONTRACTIVE)
     (unknown,) = missing
     known = {name: read(name, value) for name, value in given.items() if name != unknown}
     if unknown == "bits":
@@ -170,26 +181,27 @@ def _solved(bound: Bound, unknown: str, known: Mapping[str, Any]) -> Statement:
     return replace(_solved_fixed_part(bound, unknown), at=dict(known))
 
 
+LEVELS = {"omega": "variance constant omega", "alpha": "contraction constant alpha"}
+
+
 @lru_cache(maxsize=64)
 def _solved_fixed_part(bound: Bound, unknown: str) -> Statement:
+    """A bound in bits, read as one on its argument: fewer bits are fewer dimensions, or a larger constant."""
     stated = statement_of(bound, {})
-    words = {
-        "omega": "least variance constant omega that these bits do not exclude",
-        "alpha": "least contraction constant alpha that these bits do not exclude",
-        "d": "largest dimension that these bits do not exclude",
-    }
     formula = stated.formula
     if bound in (unbiased_bits, contractive_bits):
         names = {symbols.TABLE["bits"].symbol: "b"}
         formula = f"{symbols.TABLE[unknown].latex} = {sp.latex(_closed_form(bound, unknown), symbol_names=names)}"
-    return replace(
-        stated,
-        quantity=words[unknown],
-        unit="1",
-        side="tight",
-        advice="No compressor does better; rd.gap(operator, x) shows how near one comes",
-        formula=formula,
-    )
+    if bound.side is Side.LOWER:
+        quantity = f"{LEVELS.get(unknown, 'dimension')} of any operator with so many bits"
+        advice = "No operator in this setting goes beyond; rd.gap(operator, x) shows how near one comes"
+    else:
+        quantity = f"{LEVELS.get(unknown, 'dimension')} that this construction reaches with so many bits"
+        advice = "That is one construction, others may do better: leave theorem out for the limit of its class"
+    falls = {Side.LOWER: "lower", Side.UPPER: "upper", Side.TIGHT: "tight"}
+    rises = {Side.LOWER: "upper", Side.UPPER: "lower", Side.TIGHT: "tight"}
+    side = (rises if unknown == "d" else falls)[bound.side]
+    return replace(stated, quantity=quantity, unit="1", side=side, advice=advice, formula=formula)
 
 
 def catalogue_bound(name: str) -> Bound:
@@ -204,11 +216,13 @@ def catalogue_bound(name: str) -> Bound:
     return known[name]
 
 
-def certify(theorem: str, **at: Any) -> Any:
+def certify(theorem: str, *, setting: Iterable[str] | None = None, **at: Any) -> Any:
     """The value of any theorem of the catalogue at one exact point, with an interval that provably contains it.
 
     theorem : a name in ``bounds.all_bounds()``.  at : its symbols, floats at the decimal they print; arrays broadcast.
-    Raises ValueError for an unknown name, missing or unknown symbols, and points outside the assumptions.
+    setting : names of what holds, such as ["strongly_convex"]; if given, it must imply what the theorem needs.
+    Raises ValueError for an unknown name, missing or unknown symbols, points outside the assumptions, and a setting
+    that does not imply the theorem's.
 
     >>> import ratedist as rd
     >>> rd.certify("worst_case_bits", d=10**12, alpha="0.3")
@@ -220,4 +234,5 @@ def certify(theorem: str, **at: Any) -> Any:
         missing, unknown = sorted(wanted - set(at)), sorted(set(at) - wanted)
         parts = [f"missing: {', '.join(missing)}"] * bool(missing) + [f"unknown: {', '.join(unknown)}"] * bool(unknown)
         raise ValueError(f"{theorem} takes {', '.join(sorted(wanted))}; {'; '.join(parts)}: give exactly these")
+    require_setting(bound, setting)
     return evaluate(bound, at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from bounds import AssumptionViolated, Bound, Interval, NotCertifiable, symbols
+from bounds import AssumptionViolated, Bound, Interval, NotCertifiable, Property, symbols
 
 from ..numbers import broadcast_shape, read
 from ..records import Quantities, Quantity, Statement
@@ -34,9 +34,25 @@ def _fixed_part(bound: Bound) -> Statement:
         theorem=bound.name,
         reference=str(bound.reference),
         status=bound.status.value,
+        about=bound.setting.about(),
+        needs=bound.setting.hypotheses(),
         assumptions=(*domains, *(relation_text(r) for r in bound.assuming), *filter(None, (bound.note,))),
         formula=bound.latex(),
     )
+
+
+def require_setting(bound: Bound, setting: Iterable[str] | None, *implied: Property) -> None:
+    """Refuse a bound whose hypotheses do not follow from what the caller says to hold.
+
+    setting : names of properties; None leaves the hypotheses to the reader, who sees them with the answer.
+    implied : what the call itself says.  Raises ValueError for unknown names and for what is missing.
+    """
+    if setting is None:
+        return
+    given = [setting] if isinstance(setting, str) else list(setting)
+    if lacking := bound.setting.missing([*given, *implied]):
+        words = "; ".join(f"{one.words} ({one.name.lower()})" for one in lacking)
+        raise ValueError(f"not covered: {bound.name} needs: {words}: add what holds to setting")
 
 
 def relation_text(relation: sp.Basic) -> str:

@@ -55,7 +55,7 @@ def _solve(options: argparse.Namespace, _: list[str]) -> Outcome:
     first = {name: _sought(getattr(options, name)) for name in ("d", "bits")}
     first = {name: None if value is ABSENT else value for name, value in first.items()}
     level = {name: _sought(getattr(options, name)) for name in ("omega", "alpha")}
-    found = solve(**first, **level, theorem=options.theorem)
+    found = solve(**first, **level, theorem=options.theorem, setting=options.setting)
     return Outcome(found, tables.quantity(found))
 
 
@@ -132,7 +132,14 @@ def _certify(options: argparse.Namespace, rest: list[str]) -> Outcome:
 
     if options.list:
         rows = [
-            {"theorem": name, "symbols": [s.name for s in b.parameters], "status": b.status.value, "says": b.quantity}
+            {
+                "theorem": name,
+                "symbols": [s.name for s in b.parameters],
+                "status": b.status.value,
+                "says": b.quantity,
+                "about": b.setting.about(),
+                "needs": [one.name.lower() for one in b.setting.ordered()],
+            }
             for name, b in all_bounds().items()
         ]
         return Outcome(rows, tables.theorems(rows))
@@ -140,7 +147,7 @@ def _certify(options: argparse.Namespace, rest: list[str]) -> Outcome:
         raise ValueError(
             "certify needs a theorem; got none: name one, as in ratedist certify worst_case_bits, or --list"
         )
-    found = certify(options.theorem, **_pairs(rest))
+    found = certify(options.theorem, setting=options.setting, **_pairs(rest))
     return Outcome(found, tables.quantity(found))
 
 

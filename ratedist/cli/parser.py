@@ -17,12 +17,16 @@ EXAMPLES = {
     ),
     "operators": ("--d 1e6",),
     "check": ("scaled_sign --budget quick --seed 1", "my_compressor:halve --omega 0.1 --budget quick --seed 1"),
-    "certify": ("worst_case_bits --d 1000000000000 --alpha 0.3", "--list"),
+    "certify": (
+        "worst_case_bits --d 1000000000000 --alpha 0.3",
+        "sphere_bits --d 10 --alpha 0.3 --setting strictly_contractive self_delimiting",
+        "--list",
+    ),
     "measure": ("gradient.npy --operators tcdq:omega=1 qsgd:4 topk:0.01",),
     "serve": ("--port 8000",),
 }
 SUMMARIES = {
-    "bits": "bits that one message must have (give omega or alpha)",
+    "bits": "bits that the longest message must have (give omega or alpha)",
     "solve": "the one of d, bits and omega (or alpha) that is left out or given without a value",
     "runtime": "seconds of one local step, its share of an averaging included",
     "error": "what the error is at most after a time budget",
@@ -57,6 +61,8 @@ def build() -> argparse.ArgumentParser:
     for name in ("d", "bits", "omega", "alpha"):
         made["solve"].add_argument(f"--{name}", nargs="*", metavar="X", help=f"{name}; without a value it is sought")
     made["solve"].add_argument("--theorem", help="another limit, such as worst_case_bits")
+    for name in ("solve", "certify"):
+        made[name].add_argument("--setting", nargs="+", metavar="NAME", help="what holds: refuse what needs more")
     for name in ("runtime", "error", "tau", "plan"):
         _cluster(made[name])
     _numbers(made["runtime"], "tau", required=True)

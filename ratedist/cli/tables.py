@@ -42,6 +42,8 @@ def _source(result: Any) -> dict[str, str]:
     s = result.statement
     return {
         "theorem": ", ".join(part for part in (s.theorem, s.status, s.reference) if part),
+        "about": s.about,
+        "needs": "; ".join(s.needs),
         "assuming": "; ".join(s.assumptions),
         "what to do": s.advice,
     }

@@ -40,7 +40,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     )
 }
 POSTS: dict[str, tuple[type[models._Request], type[Any], str]] = {
-    "bits": (models.Bits, models.Answer, "Bits that one message must have"),
+    "bits": (models.Bits, models.Answer, "Bits that the longest message must have"),
     "solve": (models.Solve, models.Answer, "The one of d, bits and distortion that is left out"),
     "runtime": (models.Runtime, models.Answer, "Seconds of one local step"),
     "error": (models.ErrorBound, models.Answer, "What the error is at most after a time budget"),

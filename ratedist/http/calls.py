@@ -58,7 +58,7 @@ def _plan(given: dict[str, Any]) -> Any:
 def _certify(given: dict[str, Any]) -> Any:
     from ..api.bits import certify
 
-    return certify(given["theorem"], **given["at"])
+    return certify(given["theorem"], setting=given.get("setting"), **given["at"])
 
 
 def _operators(given: dict[str, Any]) -> Any:
@@ -76,7 +76,10 @@ def _theorems(given: dict[str, Any]) -> Any:
                 "theorem": name,
                 "symbols": [symbol.name for symbol in bound.parameters],
                 "status": bound.status.value,
+                "side": bound.side.value,
                 "quantity": bound.quantity,
+                "about": bound.setting.about(),
+                "needs": {one.name.lower(): one.words for one in bound.setting.ordered()},
                 "formula": bound.latex(),
             }
             for name, bound in all_bounds().items()

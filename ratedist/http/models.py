@@ -14,6 +14,10 @@ Text = Annotated[str, Field(max_length=64, description='A decimal text, read exa
 Number = StrictInt | StrictFloat | Text
 Numbers = Number | Annotated[list[Number], Field(min_length=1, max_length=MOST_ELEMENTS)]
 Specification = Annotated[str, Field(max_length=100, examples=["tcdq:omega=1"], description="A catalogue name.")]
+Setting = Annotated[
+    list[Annotated[str, Field(max_length=64)]],
+    Field(max_length=64, description="What holds, by name; then the theorem is used only if this implies its needs."),
+]
 Real = float | Literal["Infinity", "-Infinity", "NaN"]
 
 
@@ -45,6 +49,7 @@ class Solve(_Request):
     omega: Numbers | None = None
     alpha: Numbers | None = None
     theorem: Annotated[str, Field(max_length=64)] | None = None
+    setting: Setting | None = None
 
 
 class ClusterOf(_Request):
@@ -148,6 +153,7 @@ class Certify(_Request):
     )
     theorem: Annotated[str, Field(max_length=64)]
     at: Annotated[dict[Annotated[str, Field(max_length=32)], Number], Field(max_length=16)]
+    setting: Setting | None = None
 
 
 class Gap(_Request):
@@ -182,6 +188,8 @@ class Answer(BaseModel):
     theorem: str
     reference: str
     status: str
+    about: str
+    needs: list[str]
     assumptions: list[str]
     advice: str
     formula: str

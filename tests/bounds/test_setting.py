@@ -71,7 +71,7 @@ def test_an_unknown_property_gets_the_nearest_names():
 
 def test_the_text_says_all_of_it():
     text = Setting(frozenset({P.CONVEX, P.SMOOTH}), C.GAP, known_up_to="a factor").text()
-    assert text == f"about the {C.GAP.words}, known up to a factor; F is L-smooth; F is convex"
+    assert text == f"{C.GAP.words}, known up to a factor; F is L-smooth; F is convex"
 
 
 def test_statements_meet_where_each_kind_of_one_contains_that_of_the_other():
