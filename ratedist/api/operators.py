@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from operators import Operator
     from operators.laws import Report
 
-MOST_COORDINATES = 10**9
+MOST_COORDINATES = 10**12
 
 
 def operator_of(given: str | Operator) -> Operator:
@@ -128,9 +128,12 @@ def _dimension(d: Any) -> int:
 def _entry(operator: Operator, d: int) -> Entry:
     from dataclasses import fields
 
-    from operators import specification
+    from operators import Size, specification
 
-    claim, size = operator.claim(d), operator.bits(d)
+    try:
+        claim, size = operator.claim(d), operator.bits(d)
+    except ValueError as failure:
+        claim, size = NoClaim(str(failure)), Size()
     known = next((b for b in (size.exact, size.expected_upper, size.worst_case) if b is not None), None)
     parameters = ", ".join(f"{f.name}={getattr(operator, f.name)}" for f in fields(operator))  # type: ignore[arg-type]
     summary = (type(operator).__doc__ or "").partition("\n")[0]

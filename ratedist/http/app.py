@@ -25,7 +25,7 @@ PAGE = Path(__file__).parent.parent / "page"
 DESCRIPTION = (
     "How few bits, how few synchronisations, how far from the limit. Numbers may be JSON numbers or decimal texts, "
     "which are read exactly; a float counts as the decimal it prints. Infinities are the texts Infinity and -Infinity. "
-    f"No request computes longer than {LIMIT_S:g} s."
+    f"No request computes longer than {LIMIT_S:g} s of processor time."
 )
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": models.Refusal, "description": text}

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..records import to_json
 
-MOST_DIMENSION = 10**9
+MOST_DIMENSION = 10**12
 
 
 def _cluster(given: dict[str, Any]) -> dict[str, Any]:

@@ -10,13 +10,15 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any
 
-LIMIT_S = 5.0  # no request computes longer
+LIMIT_S = 5.0  # of processor time; no request computes longer
+WALL_S = 60.0  # the same on a machine where others compute too
 START_LIMIT_S = 120.0  # importing, on a busy machine
 EXIT_S = 10.0  # a process whose pipe is closed has ended, or soon will
 SPARE_BYTES = 2 << 30  # memory that the process may use beyond what it has after importing
 CALLS = "ratedist.http.calls"
 TOO_MUCH_MEMORY = f"computing needs more than {SPARE_BYTES >> 30} GiB of memory and was given up: ask for less"
 MOST_CHARACTERS = 200
+OUT_OF_TIME = getattr(signal, "SIGPROF", 0)  # ends a process whose processor time is up, in the midst of C code too
 
 
 class Overload(Exception):  # noqa: N818  a state, not an error of the server
@@ -32,13 +34,15 @@ class Fault(Exception):  # noqa: N818  its sentence is the answer
 
 
 class Worker:
-    """One process, one request at a time, at most LIMIT_S seconds each.
+    """One process, one request at a time.
 
+    limit_s : seconds of processor time that a request may compute.  wall_s : seconds that it may take at all.
     calls : the module whose ``prepare()`` is called first and whose ``answer(name, given)`` computes.
     """
 
-    def __init__(self, limit_s: float = LIMIT_S, *, calls: str = CALLS) -> None:
+    def __init__(self, limit_s: float = LIMIT_S, *, wall_s: float = WALL_S, calls: str = CALLS) -> None:
         self.limit_s = limit_s
+        self.wall_s = wall_s
         self._calls = calls
         self._context = multiprocessing.get_context("spawn")
         self._ready = False
@@ -48,7 +52,7 @@ class Worker:
     def start(self) -> None:
         """Start the process; it imports while the server already answers."""
         self._connection, theirs = self._context.Pipe()
-        arguments = (theirs, self._calls)
+        arguments = (theirs, self._calls, self.limit_s)
         self._process = self._context.Process(target=_loop, args=arguments, daemon=True, name="ratedist-worker")
         self._process.start()
         theirs.close()
@@ -89,8 +93,8 @@ class Worker:
                 self._connection.recv()
                 self._ready = True
             self._connection.send((name, given))
-            if not self._connection.poll(self.limit_s):
-                raise Overload(422, f"computing took longer than {self.limit_s:g} s and was given up: ask for less")
+            if not self._connection.poll(self.wall_s):
+                raise Overload(503, f"nothing was found within {self.wall_s:g} s: try again later, or ask for less")
             kind, found = self._connection.recv()
         except (EOFError, OSError):
             raise self._ended() from None
@@ -110,6 +114,8 @@ class Worker:
         self.stop()
         if not ready:
             return Overload(503, "the worker did not start: try again later")
+        if status == -OUT_OF_TIME:
+            return Overload(422, f"computing takes more than {self.limit_s:g} s and was given up: ask for less")
         if status == -signal.SIGKILL:
             return Overload(
                 503, "the process that computes was killed, as by a machine without memory: try again, or ask for less"
@@ -118,7 +124,7 @@ class Worker:
         return Fault(f"the process that computes {how}, a fault of ratedist: report it with this request")
 
 
-def _loop(connection: Connection, calls: str) -> None:
+def _loop(connection: Connection, calls: str, limit_s: float) -> None:
     """Answer requests until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server decides when to end
     module = import_module(calls)
@@ -128,7 +134,10 @@ def _loop(connection: Connection, calls: str) -> None:
         connection.send("ready")
         while True:
             name, given = connection.recv()
-            connection.send_bytes(_outcome(module.answer, name, given))
+            _limit_time(limit_s)
+            found = _outcome(module.answer, name, given)
+            _limit_time(0)
+            connection.send_bytes(found)
 
 
 def _outcome(answer: Any, name: str, given: dict[str, Any]) -> bytes:
@@ -148,6 +157,12 @@ def fault_sentence(error: BaseException) -> str:
     text = " ".join(str(error).split())[:MOST_CHARACTERS]
     said = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return f"computing failed by a fault of ratedist, not of the request ({said}): report it with this request"
+
+
+def _limit_time(seconds: float) -> None:
+    """Where the system can, end this process after so many seconds of processor time; 0 lifts the limit."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def _limit_memory() -> None:

@@ -20,11 +20,19 @@ def test_the_catalogue_holds_every_operator():
     assert "<table>" in found._repr_html_()
 
 
+def test_an_operator_that_cannot_have_so_many_coordinates_says_so():
+    found = {entry.operator.partition(":")[0]: entry for entry in rd.operators(d=1e12).entries}
+    assert list(found) == list(all_operators())
+    assert found["tcdq"].claim.startswith("none: d must satisfy d <= 2^31; got d = 1000000000000")
+    assert (found["tcdq"].kind, found["tcdq"].bits, found["tcdq"].limit) == ("none", None, None)
+    assert found["qsgd"].kind == "unbiased"
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
         (lambda: rd.operators(d=0), "d must satisfy"),
-        (lambda: rd.operators(d=1e12), "d <= 1000000000"),
+        (lambda: rd.operators(d=1e13), "d <= 1000000000000"),
         (lambda: rd.check("warp"), "unknown operator"),
         (lambda: rd.check("qsgd:4", budget="endless"), "budget must be one of quick, standard, deep"),
         (lambda: rd.check(3), "expected an operator"),

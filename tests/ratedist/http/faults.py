@@ -42,6 +42,8 @@ def answer(name, given):
         case "abort":
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             os.abort()
+        case "compute":
+            return {"value": sum(range(10**13))}
         case "sleep":
             time.sleep(given["seconds"])
     return {"value": os.getpid()}

@@ -132,7 +132,7 @@ def test_a_fault_is_answered_with_500_and_the_truth(module):
         def ask(self, name, given):
             return super().ask(next(names), given)
 
-    pool = Pool(1, worker=lambda: Faulty(limit_s=60, calls=module))
+    pool = Pool(1, worker=lambda: Faulty(calls=module))
     found = []
     with serving(create_app(pool=pool)) as place:
         for _ in range(5):

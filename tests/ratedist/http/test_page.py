@@ -19,7 +19,7 @@ def opened(browser, server, address="/", expected_errors=(), **options):
     page.on("console", lambda m: errors.append(m.text) if m.type in ("error", "warning") else None)
     page.on("pageerror", lambda e: errors.append(str(e)))
     page.goto(server.url + address)
-    page.wait_for_selector(READY, timeout=60_000)
+    page.wait_for_selector(READY, timeout=120_000)
     yield page
     assert outside == []
     assert [e for e in errors if not any(word in e for word in expected_errors)] == []
@@ -27,7 +27,7 @@ def opened(browser, server, address="/", expected_errors=(), **options):
 
 
 def settled(page):
-    page.wait_for_selector(READY, timeout=60_000)
+    page.wait_for_selector(READY, timeout=120_000)
 
 
 def numbers(page):
@@ -88,6 +88,19 @@ def test_what_the_server_refuses_is_said_in_words(browser, server):
         assert text.startswith("omega must satisfy 0 < omega, finite; got omega = -1")
         assert REMEDIES["omega"] in text
         assert page.is_visible("#tau .chart")
+
+
+@pytest.mark.parametrize("key", ["Home", "End"])
+def test_every_panel_answers_at_both_ends_of_the_slider_of_dimensions(browser, server, key):
+    with opened(browser, server) as page:
+        page.focus("#d-slider")
+        page.keyboard.press(key)
+        page.wait_for_selector("body[data-state=busy]")
+        settled(page)
+        assert float(page.input_value("#d")) == {"Home": 100, "End": 1e12}[key]
+        assert page.locator("section.refused").count() == 0
+        assert page.inner_text("#tau .value").startswith("τ* = ")
+        assert page.locator("#plan tbody tr").count() >= 2
 
 
 def test_the_plan_ranks_every_operator_with_its_reason(browser, server):

@@ -29,7 +29,7 @@ ENDED = {
 @pytest.fixture
 def worker(module):
     """A process that answers with faults."""
-    made = Worker(limit_s=60, calls=module)
+    made = Worker(calls=module)
     yield made
     made.stop()
 
@@ -52,19 +52,29 @@ def test_the_end_of_the_process_is_told_by_its_status_and_another_takes_over(wor
         before = after
 
 
-def test_a_long_request_is_given_up_and_the_process_replaced(worker):
-    before = worker.ask("well", {})["value"]
-    worker.limit_s = 0.2
-    with pytest.raises(Overload, match=r"longer than 0.2 s and was given up: ask for less") as caught:
-        worker.ask("sleep", {"seconds": 600})
-    assert caught.value.status == 422
-    worker.limit_s = 60
-    assert worker.ask("well", {})["value"] != before
+@pytest.mark.parametrize(
+    ("name", "limits", "status", "words"),
+    [
+        ("compute", {"limit_s": 0.2}, 422, r"takes more than 0\.2 s and was given up: ask for less"),
+        ("sleep", {"wall_s": 0.5}, 503, r"nothing was found within 0\.5 s: try again later"),
+    ],
+)
+def test_a_long_request_is_given_up_and_the_process_replaced(module, name, limits, status, words):
+    worker = Worker(calls=module, **limits)
+    try:
+        before = worker.ask("well", {})["value"]
+        with pytest.raises(Overload, match=words) as caught:
+            worker.ask(name, {"seconds": 600})
+        assert caught.value.status == status
+        worker.wall_s = 60
+        assert worker.ask("well", {})["value"] != before
+    finally:
+        worker.stop()
 
 
 def test_a_long_request_does_not_hold_up_the_others(module):
     async def scenario():
-        pool = Pool(2, worker=lambda: Worker(limit_s=600, calls=module))
+        pool = Pool(2, worker=lambda: Worker(wall_s=600, calls=module))
         try:
             long = asyncio.create_task(pool.call("sleep", {"seconds": 600}))
             others = await asyncio.gather(*(pool.call("well", {}) for _ in range(20)))
@@ -82,7 +92,7 @@ def test_waiting_is_bounded_in_number_and_in_time(module, monkeypatch):
     monkeypatch.setattr("ratedist.http.pool.MOST_WAITING", 3)
 
     async def scenario():
-        pool = Pool(1, wait_s=0.3, worker=lambda: Worker(limit_s=600, calls=module))
+        pool = Pool(1, wait_s=0.3, worker=lambda: Worker(wall_s=600, calls=module))
         try:
             busy = asyncio.create_task(pool.call("sleep", {"seconds": 600}))
             await asyncio.sleep(0)
@@ -103,7 +113,7 @@ def test_waiting_is_bounded_in_number_and_in_time(module, monkeypatch):
 
 def test_a_request_that_its_caller_abandons_keeps_its_worker_until_it_is_done(module):
     async def scenario():
-        pool = Pool(1, worker=lambda: Worker(limit_s=600, calls=module))
+        pool = Pool(1, worker=lambda: Worker(wall_s=600, calls=module))
         try:
             left = asyncio.create_task(pool.call("sleep", {"seconds": 0.5}))
             await asyncio.sleep(0)
