@@ -92,7 +92,8 @@ def test_what_the_server_refuses_is_said_in_words(browser, server):
 
 @pytest.mark.parametrize("key", ["Home", "End"])
 def test_every_panel_answers_at_both_ends_of_the_slider_of_dimensions(browser, server, key):
-    with opened(browser, server) as page:
+    left_out = ("422",)  # of curves whose first averaging takes longer than the time budget
+    with opened(browser, server, expected_errors=left_out) as page:
         page.focus("#d-slider")
         page.keyboard.press(key)
         page.wait_for_selector("body[data-state=busy]")
