@@ -69,6 +69,7 @@ class Property(enum.Enum):
     SCALED_SPHERICAL_COMPRESSION = "operator", "the operator is Spherical Compression scaled to be unbiased, key shared"
     RANDOM_COVERING = "operator", "the outputs are a random covering of the sphere"
     SPARSE_DITHERING = "operator", "the operator is deterministic Sparse Dithering, alpha = nu, fields of real length"
+    TENTH_SPARSE_DITHERING = "operator", "the operator is deterministic Sparse Dithering with alpha = nu = 1/10"
     WHOLE_SPARSE_DITHERING = "operator", "the operator is deterministic Sparse Dithering, alpha = nu, whole bits"
     CODED_SPARSE_DITHERING = "operator", "the operator is arithmetic-coded Sparse Dithering, alpha = nu"
     RANDOM_SPARSE_DITHERING = "operator", "the operator is randomised Sparse Dithering, fields of real length"
@@ -177,6 +178,7 @@ IMPLIED: tuple[tuple[frozenset[Property], frozenset[Property]], ...] = tuple(
         ({P.SCALED_SPHERICAL_COMPRESSION}, {P.UNBIASED, P.SELF_DELIMITING}),
         ({P.RANDOM_COVERING}, {P.STRICTLY_CONTRACTIVE, P.SELF_DELIMITING}),
         ({P.SPARSE_DITHERING}, {P.STRICTLY_CONTRACTIVE, P.SELF_DELIMITING}),
+        ({P.TENTH_SPARSE_DITHERING}, {P.SPARSE_DITHERING}),
         ({P.WHOLE_SPARSE_DITHERING}, {P.STRICTLY_CONTRACTIVE, P.SELF_DELIMITING}),
         ({P.CODED_SPARSE_DITHERING}, {P.STRICTLY_CONTRACTIVE, P.SELF_DELIMITING}),
         ({P.RANDOM_SPARSE_DITHERING}, {P.UNBIASED, P.SELF_DELIMITING}),

@@ -24,7 +24,7 @@ sparse_dithering_tenth_bits = Bound(
     assuming=(sp.Ge(d, 3),),
     reference=Reference("albasyoni2020", "Sparse Dithering, nu = 1/10", arxiv="2010.03246"),
     status=Status.PROVED,
-    setting=Setting(frozenset({Property.SPARSE_DITHERING}), Conclusion.LONGEST_MESSAGE),
+    setting=Setting(frozenset({Property.TENTH_SPARSE_DITHERING}), Conclusion.LONGEST_MESSAGE),
     examples=(Example({"d": 1024}, "3470.4000000", "30 + 10 + 3430.4 by hand"),),
     unit="bit",
     latex_name=r"b",

@@ -1,4 +1,4 @@
-"""How often a random spherical code misses a Gaussian vector: E e^(-M p(Z)), Z = chi^2_d/d, M = 2^bits.
+"""How often a random spherical code misses a Gaussian vector: E e^(-M p(Z)), Z = chi^2_d/d, M = floor(2^bits).
 
 Codewords are uniform on the sphere of radius r sqrt(d).  A source vector of squared norm z d lies within sqrt(D d) of a
 codeword whose cosine to it is at least c = (z + r^2 - D)/(2 r sqrt(z)); that has probability P(1 - c^2, d) for
@@ -18,6 +18,7 @@ from .function import SpecialFunction
 
 PANELS, NODES = 240, 8  # Gauss-Legendre, over SPAN standard deviations of Z on either side of its mean
 SPAN = 12.0
+WHOLE_BITS = 53  # from here on a fraction of a codeword is below rounding
 
 
 class RandomCodeMiss(SpecialFunction):
@@ -50,6 +51,7 @@ def _miss(bits: float, d: float, nmse: float, radius: float) -> float:
     cosine = (z + radius * radius - nmse) / (2 * radius * np.sqrt(z))
     share = np.clip(1 - cosine * cosine, 1e-300, 1 - 1e-16)
     log2_p = np.where(cosine <= 0, -1.0, -NegLog2Cap.kernel(share, np.clip(cosine * cosine, 1e-16, 1.0), np.float64(d)))
-    exponent = np.where(cosine >= 1, 0.0, 2.0 ** np.minimum(bits + log2_p, 60.0))
+    log2_codewords = math.log2(math.floor(2.0**bits)) if bits < WHOLE_BITS else bits
+    exponent = np.where(cosine >= 1, 0.0, 2.0 ** np.minimum(log2_codewords + log2_p, 60.0))
     inside = float(np.sum(weight * np.exp(log_density - exponent)))
     return min(1.0, inside + float(gammainc(d / 2, low * d / 2) + gammaincc(d / 2, high * d / 2)))

@@ -1,5 +1,7 @@
 """Lower bound on the steps of any algorithm with contractive compression of constant alpha, non-convex stochastic."""
 
+import sympy as sp
+
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
@@ -11,6 +13,7 @@ lower_contractive_iterations = Bound(
     "constant",
     side=Side.LOWER,
     value=L * gap * sigma2 / (m * epsilon**2) + L * gap / ((1 - alpha) * epsilon),
+    assuming=(sp.Le(epsilon, L * gap),),
     reference=Reference("huang2022", "Theorem 2", arxiv="2206.03665"),
     status=Status.RECALLED,
     setting=Setting(
@@ -24,6 +27,6 @@ lower_contractive_iterations = Bound(
         ),
     ),
     unit="step",
-    note="Recalled, and known up to an absolute constant only.",
+    note="Recalled, and known up to an absolute constant only.  No step is needed for epsilon >= 2 L gap.",
     latex_name="K",
 )

@@ -1,5 +1,7 @@
 """Lower bound on the steps of any algorithm with unbiased compression of constant omega, non-convex stochastic."""
 
+import sympy as sp
+
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
@@ -10,6 +12,7 @@ lower_unbiased_iterations = Bound(
     quantity="steps until E|grad F|^2 <= epsilon with unbiased compression, worst non-convex problem, up to a constant",
     side=Side.LOWER,
     value=L * gap * sigma2 / (m * epsilon**2) + (1 + omega) * L * gap / epsilon,
+    assuming=(sp.Le(epsilon, L * gap),),
     reference=Reference("huang2022", "Theorem 1", arxiv="2206.03665"),
     status=Status.RECALLED,
     setting=Setting(
@@ -21,7 +24,7 @@ lower_unbiased_iterations = Bound(
         Example({"L": 1, "gap": 1, "sigma2": 4, "m": 4, "epsilon": "0.5", "omega": 3}, "12.0000", "by hand: 4 + 8"),
     ),
     unit="step",
-    note="Recalled, and known up to an absolute constant only.  It allows compressors that depend on each other; "
-    "independent ones can do better (see marina).",
+    note="Recalled, and known up to an absolute constant only.  No step is needed for epsilon >= 2 L gap.  "
+    "It allows compressors that depend on each other; independent ones can do better (see marina).",
     latex_name="K",
 )

@@ -12,7 +12,7 @@ woodworth_lower = Bound(
     quantity="E F - inf F of any method with tau gradients a round, convex, homogeneous, up to a constant",
     side=Side.LOWER,
     value=L * R0**2 / (tau * rounds) ** 2
-    + sp.sqrt(sigma2) * R0 / sp.sqrt(m * tau * rounds)
+    + sp.Min(L * R0**2, sp.sqrt(sigma2) * R0 / sp.sqrt(m * tau * rounds))
     + sp.Min(L * R0**2 / (rounds**2 * sp.log(m) ** 2), sp.sqrt(sigma2) * R0 / sp.sqrt(tau * rounds)),
     assuming=(sp.Ge(m, 2),),
     reference=Reference("woodworth2021", "homogeneous convex case", arxiv="2102.01583"),
