@@ -6,6 +6,7 @@ doubled until the ball is narrow enough.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -18,6 +19,7 @@ from .interval import Interval
 
 START_PRECISION = 128
 MAX_PRECISION = 8192
+MAX_EXPONENT = 2000  # of a ball's mantissa of START_PRECISION bits; beyond, it over- or underflows every float
 TARGET_BITS = 60  # a ball this accurate becomes an interval of at most two neighbouring floats
 
 
@@ -100,14 +102,23 @@ def _is_arithmetic(node: sp.Basic) -> bool:
 
 
 def ball_interval(ball: Any) -> Interval:
-    """The narrowest interval of floats around a finite ball."""
-    mid, rad = (_dyadic(part) for part in (ball.mid(), ball.rad()))
-    return Interval.outwards(mid - rad, mid + rad)
+    """The narrowest interval of floats around a finite ball, however large or small its exponent."""
+    import flint
+
+    with flint.ctx.workprec(START_PRECISION):
+        low, high_negated = ball.lower(), (-ball).lower()  # rounded outwards
+    return Interval(_float_below(low), -_float_below(high_negated))
 
 
-def _dyadic(point: Any) -> Fraction:
+def _float_below(point: Any) -> float:
+    """The largest float not above an exact ball; a power of two far outside float64 is never written out."""
     mantissa, exponent = (int(part) for part in point.man_exp())
-    return Fraction(mantissa << exponent) if exponent >= 0 else Fraction(mantissa, 1 << -exponent)
+    if not mantissa or abs(exponent) <= MAX_EXPONENT:
+        exact_value = Fraction(mantissa) * Fraction(2) ** exponent
+        return float(Interval.outwards(exact_value, exact_value).lo)
+    if exponent > 0:
+        return -math.inf if mantissa < 0 else math.nextafter(math.inf, 0)
+    return math.nextafter(0.0, -1.0) if mantissa < 0 else 0.0
 
 
 def _walk(node: sp.Basic, at: Mapping[sp.Symbol, Fraction]) -> Any:

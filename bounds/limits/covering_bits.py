@@ -17,8 +17,10 @@ from ..setting import Setting
 from ..special.cap_probability import NegLog2Cap
 from ..symbols import alpha, angle, d
 
-_NARROW = sp.asin(sp.sqrt(alpha)) - angle
-_MISSES = NegLog2Cap(sp.sin(_NARROW) ** 2, sp.cos(_NARROW) ** 2, d)  # -log2 P_1
+# sine and cosine of phi - angle by the addition theorem, exact where sin^2 phi = alpha is close to 1
+_SINE = sp.sqrt(alpha) * sp.cos(angle) - sp.sqrt(1 - alpha) * sp.sin(angle)
+_COSINE = sp.sqrt(1 - alpha) * sp.cos(angle) + sp.sqrt(alpha) * sp.sin(angle)
+_MISSES = NegLog2Cap(_SINE**2, _COSINE**2, d)  # -log2 P_1
 _NET = NegLog2Cap(sp.sin(angle / 2) ** 2, sp.cos(angle / 2) ** 2, d)  # log2 S
 
 covering_bits = Bound(

@@ -11,14 +11,14 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
-from ..special.normal import ChiSquareUpperQuantile
+from ..special.normal import ChiSquareLog2Ratio
 from ..symbols import d, miss, nmse
 
 gaussian_block_converse = Bound(
     name="gaussian_block_converse",
     quantity="bits of a block code whose distortion exceeds nmse with probability at most miss",
     side=Side.LOWER,
-    value=d / 2 * sp.log(ChiSquareUpperQuantile(d, miss) / (d * nmse), 2),
+    value=d / 2 * (ChiSquareLog2Ratio(d, miss) - sp.log(nmse, 2)),
     reference=Reference("kostina2012", "converse by volumes", arxiv="1102.3944"),
     status=Status.PROVED,
     setting=Setting(frozenset({Property.GAUSSIAN_SOURCE}), Conclusion.BLOCK_LENGTH),

@@ -11,17 +11,14 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
+from ..special.gaussian_mixture_loss import GaussianMixtureLoss
 from ..symbols import mixture_weight, nmse, variance_ratio
-
-_LOSS = (
-    sp.log(mixture_weight * variance_ratio + 1 - mixture_weight, 2) - mixture_weight * sp.log(variance_ratio, 2)
-) / 2
 
 gaussian_mixture_rate = Bound(
     name="gaussian_mixture_rate",
     quantity="bits a coordinate at mean square error nmse times the variance",
     side=Side.LOWER,
-    value=-sp.log(nmse, 2) / 2 - _LOSS,
+    value=-sp.log(nmse, 2) / 2 - GaussianMixtureLoss(mixture_weight, variance_ratio),
     reference=Reference("shannon1959", "lower bound, concavity of entropy"),
     status=Status.PROVED,
     setting=Setting(frozenset({Property.MIXTURE_SOURCE}), Conclusion.INFORMATION_RATE),

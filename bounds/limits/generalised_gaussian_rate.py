@@ -11,20 +11,14 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
+from ..special.generalised_gaussian_loss import GeneralisedGaussianLoss
 from ..symbols import nmse, shape
-
-_LOSS = (
-    sp.log(2 * sp.pi * sp.E, 2) / 2
-    - sp.log(2 / shape, 2)
-    - (3 * sp.loggamma(1 / shape) - sp.loggamma(3 / shape)) / (2 * sp.log(2))
-    - 1 / (shape * sp.log(2))
-)
 
 generalised_gaussian_rate = Bound(
     name="generalised_gaussian_rate",
     quantity="bits a coordinate at mean square error nmse times the variance",
     side=Side.LOWER,
-    value=-sp.log(nmse, 2) / 2 - _LOSS,
+    value=-sp.log(nmse, 2) / 2 - GeneralisedGaussianLoss(shape),
     reference=Reference("shannon1959", "lower bound"),
     status=Status.PROVED,
     setting=Setting(frozenset({Property.GENERALISED_GAUSSIAN_SOURCE}), Conclusion.INFORMATION_RATE),

@@ -10,13 +10,14 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
+from ..special.log2_ratio import Log2Ratio
 from ..symbols import d, layer_variance, water_level
 
 layer_bits = Bound(
     name="layer_bits",
     quantity="bits of a layer of d coordinates at the given water level",
     side=Side.LOWER,
-    value=d / 2 * sp.Max(0, sp.log(layer_variance / water_level, 2)),
+    value=d / 2 * sp.Max(0, Log2Ratio(layer_variance, water_level)),
     reference=Reference("cover2006", "Theorem 10.3.3"),
     status=Status.PROVED,
     setting=Setting(frozenset({Property.LAYERED_GAUSSIAN_SOURCE}), Conclusion.LAYER_INFORMATION),

@@ -12,13 +12,14 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
+from ..special.one_minus_power_of_two import OneMinusPowerOfTwo
 from ..symbols import bits, d, m, sigma2
 
 mean_estimation = Bound(
     name="mean_estimation",
     quantity="largest mean square error, over theta, of an estimate of a Gaussian mean from m messages",
     side=Side.LOWER,
-    value=sigma2 * d / (m * (1 - 4 ** (-bits / d))),
+    value=sigma2 * d / (m * OneMinusPowerOfTwo(2 * bits / d)),
     assuming=(sp.Gt(bits, 0),),
     reference=Reference("barnes2019", "Fisher information of messages, sharp constant", arxiv="1902.02890"),
     status=Status.PROVED,

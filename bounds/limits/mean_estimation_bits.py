@@ -11,14 +11,15 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
-from ..special.sphere_rate import sphere_rate_of
+from ..special.fused_difference import FusedDifference
+from ..special.sphere_rate import SphereRate
 from ..symbols import d, m, mse
 
 mean_estimation_bits = Bound(
     name="mean_estimation_bits",
     quantity="expected bits of one client in estimating the mean of m uniform directions",
     side=Side.LOWER,
-    value=sphere_rate_of(m * mse, d),
+    value=SphereRate(m * mse, FusedDifference(1, m, mse), d),
     assuming=(sp.Ge(d, 2), sp.Lt(m * mse, 1)),
     reference=Reference("isik2023", "empirical mean estimation", arxiv="2306.04924"),
     status=Status.PROVED,

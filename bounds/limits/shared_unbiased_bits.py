@@ -13,7 +13,7 @@ import sympy as sp
 from ..bound import Bound, Example, Free, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
-from ..special.cap_probability import CapMeanCosine, neg_log2_cap_of
+from ..special.cap_probability import CapMeanCosine, CapSpread, neg_log2_cap_of
 from ..symbols import alpha, d, omega
 
 shared_unbiased_bits = Bound(
@@ -21,7 +21,7 @@ shared_unbiased_bits = Bound(
     quantity="expected bits about the direction that suffice for an unbiased operator with shared randomness",
     side=Side.UPPER,
     value=neg_log2_cap_of(alpha, d) + sp.Rational(14755, 10000),
-    assuming=(sp.Ge(CapMeanCosine(alpha, 1 - alpha, d) ** 2 * (1 + omega), 1),),
+    assuming=(sp.Le(CapSpread(alpha, 1 - alpha, d), omega * CapMeanCosine(alpha, 1 - alpha, d) ** 2),),
     reference=Reference("albasyoni2020", "Spherical Compression, unbiased form", arxiv="2010.03246"),
     status=Status.VERIFIED,
     setting=Setting(frozenset({Property.SCALED_SPHERICAL_COMPRESSION}), Conclusion.MEAN_DIRECTION),

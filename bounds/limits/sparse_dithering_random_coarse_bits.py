@@ -12,9 +12,10 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
+from ..special.log2_one_plus import Log2OnePlus
 from ..symbols import d, omega
 
-_ENTROPY = sp.log(1 + omega, 2) - omega / (1 + omega) * sp.log(omega, 2)  # H(1/(1 + omega))
+_ENTROPY = (sp.log(1 + omega, 2) + omega * Log2OnePlus(1 / omega)) / (1 + omega)  # H(1/(1 + omega))
 
 sparse_dithering_random_coarse_bits = Bound(
     name="sparse_dithering_random_coarse_bits",

@@ -11,21 +11,14 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
+from ..special.student_loss import StudentLoss
 from ..symbols import dof, nmse
-
-_ENTROPY = (  # in nats, for unit variance
-    (dof + 1) / 2 * (sp.digamma((dof + 1) / 2) - sp.digamma(dof / 2))
-    + sp.log(sp.pi * (dof - 2)) / 2
-    + sp.loggamma(dof / 2)
-    - sp.loggamma((dof + 1) / 2)
-)
-_LOSS = (sp.log(2 * sp.pi * sp.E) / 2 - _ENTROPY) / sp.log(2)
 
 student_rate = Bound(
     name="student_rate",
     quantity="bits a coordinate at mean square error nmse times the variance",
     side=Side.LOWER,
-    value=-sp.log(nmse, 2) / 2 - _LOSS,
+    value=-sp.log(nmse, 2) / 2 - StudentLoss(dof),
     reference=Reference("shannon1959", "lower bound"),
     status=Status.PROVED,
     setting=Setting(frozenset({Property.STUDENT_SOURCE}), Conclusion.INFORMATION_RATE),

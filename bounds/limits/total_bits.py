@@ -12,13 +12,14 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
+from ..special.log2_ratio import Log2Ratio
 from ..symbols import d, epsilon, gap
 
 total_bits = Bound(
     name="total_bits",
     quantity="bits received in a whole run that surely reduces F - inf F from gap to epsilon on every quadratic",
     side=Side.LOWER,
-    value=d / 2 * sp.log(gap / epsilon, 2),
+    value=d / 2 * Log2Ratio(gap, epsilon),
     assuming=(sp.Lt(epsilon, gap),),
     reference=Reference("tsitsiklis1987", "communication complexity of convex optimisation"),
     status=Status.PROVED,

@@ -10,14 +10,14 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
-from ..special.uniform_quantiser import UniformQuantiserEntropy, UniformQuantiserError
+from ..special.uniform_quantiser import UniformQuantiserEntropy, UniformQuantiserLog2Error
 from ..symbols import quantiser_step
 
 uniform_scalar_gap = Bound(
     name="uniform_scalar_gap",
     quantity="bits a coordinate of entropy-coded uniform quantisation above the Gaussian rate at the same error",
     side=Side.TIGHT,
-    value=UniformQuantiserEntropy(quantiser_step) + sp.log(UniformQuantiserError(quantiser_step), 2) / 2,
+    value=UniformQuantiserEntropy(quantiser_step) + UniformQuantiserLog2Error(quantiser_step) / 2,
     assuming=(sp.Ge(quantiser_step, sp.Rational(1, 100)),),
     reference=Reference("gish1968", "asymptotically efficient quantising"),
     status=Status.PROVED,

@@ -158,6 +158,26 @@ class CapMeanCosine(SpecialFunction):
         return arb(1) if (d - 1).is_zero() else 1 / _ball_integral(alpha, complement, (d - 1) / 2)
 
 
+class CapSpread(SpecialFunction):
+    """1 - m^2 with all digits for small caps, m the ``CapMeanCosine``; also of (alpha, 1 - alpha, d)."""
+
+    latex_template = r"\left(1 - m\left({0}, {2}\right)^2\right)"
+
+    @staticmethod
+    def kernel(alpha: Any, complement: Any, d: Any) -> Any:
+        """1 - m^2 in float64; up to alpha = 1/2, m^2 = (1 - alpha)(1 + t)^2 with t the continued fraction's rest."""
+        alpha, complement, d = np.broadcast_arrays(*(np.asarray(v, float) for v in (alpha, complement, d)))
+        a, z = (d - 1) / 2, np.minimum(alpha / complement, 1.0)
+        e = 1 / (2 * (a + 1) * _gauss_rest(a, z, FRACTION_DEPTHS[-1][1]))  # t = z e, (1 - alpha) z = alpha
+        small = alpha * (1 - e * (2 + z * e))
+        return np.where(alpha <= 0.5, small, 1 - CapMeanCosine.kernel(alpha, complement, d) ** 2)
+
+    @staticmethod
+    def ball(alpha: Any, complement: Any, d: Any) -> Any:
+        """1 - m^2 as a ball."""
+        return 1 - CapMeanCosine.ball(alpha, complement, d) ** 2
+
+
 def cap_mean_cosine(alpha: Any, d: Any, complement: Any = None) -> Any:
     """Mean cosine m of a uniform point of the cap to its centre; arguments as for ``cap_lead_and_excess``.
 
@@ -261,13 +281,18 @@ def _log_a_beta(a: np.ndarray) -> np.ndarray:
 
 
 def _gauss_fraction(a: np.ndarray, z: np.ndarray, depth: int) -> np.ndarray:
-    """F(1/2, 1; a+1; -z) = 1/(1 + e_1 z/(1 + e_2 z/(1 + ...))), evaluated backwards."""
+    """F(1/2, 1; a+1; -z) = 1/(1 + e_1 z/(1 + e_2 z/(1 + ...))), e_1 = 1/(2 (a + 1))."""
+    return 1 / (1 + z / (2 * (a + 1) * _gauss_rest(a, z, depth)))
+
+
+def _gauss_rest(a: np.ndarray, z: np.ndarray, depth: int) -> np.ndarray:
+    """1 + e_2 z/(1 + e_3 z/(1 + ...)) of Gauss's continued fraction, evaluated backwards."""
     value = np.ones_like(z)
     for n in range(depth, 1, -1):
         m = n // 2
         numerator = m * (a + (m - 0.5)) if n % 2 == 0 else (m + 0.5) * (a + m)
         value = 1 + z * numerator / ((a + (n - 1)) * (a + n) * value)
-    return 1 / (1 + z / (2 * (a + 1) * value))
+    return value
 
 
 def _integral_near_one(alpha: np.ndarray, complement: np.ndarray, a: np.ndarray, v0: np.ndarray) -> np.ndarray:

@@ -27,8 +27,8 @@ class MeanGrowth(SpecialFunction):
         """Evaluate in float64 with relative error below 1e-13 wherever the value is finite."""
         y, n = np.broadcast_arrays(np.asarray(y, float), np.asarray(n, float))
         with np.errstate(all="ignore"):
-            grown = np.expm1(n * np.log1p(y)) / y
-            far = (grown - n) / (n * y)
+            grown = np.expm1((n - 1) * np.log1p(y))  # the powers up to n - 1: n itself would cancel at n near 1
+            far = np.where(n == 1, 0.0, (grown * ((1 + y) / y) - (n - 1)) / (n * y))
         return np.where(np.abs(n * y) < SERIES_BELOW, _series(np.clip(y, -SERIES_BELOW, SERIES_BELOW), n), far)
 
     @staticmethod

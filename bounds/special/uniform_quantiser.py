@@ -1,4 +1,4 @@
-"""The midtread uniform quantiser of a standard normal variable: entropy of its index, error at its centroids."""
+"""The midtread uniform quantiser of a standard normal variable: entropy of its index, log2 of its centroids' error."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class UniformQuantiserEntropy(SpecialFunction):
         return _ball_sums(step)[0]
 
 
-class UniformQuantiserError(SpecialFunction):
-    """Mean square error of decoding round(X/h) to its cell's mean, X standard normal, h >= 0.01."""
+class UniformQuantiserLog2Error(SpecialFunction):
+    """log2 of the mean square error of decoding round(X/h) to its cell's mean, X standard normal, h >= 0.01."""
 
-    latex_template = r"D_{{\mathrm{{u}}}}\left({0}\right)"
+    latex_template = r"\log_2 D_{{\mathrm{{u}}}}\left({0}\right)"
 
     @staticmethod
     def kernel(step: Any) -> Any:
-        """In float64."""
+        """In float64, with all digits where the error is close to 1."""
         return np.vectorize(lambda h: _sums(float(h))[1], otypes=[float])(step)
 
     @staticmethod
@@ -58,18 +58,22 @@ def _sums(step: float) -> tuple[float, float]:
     ends = np.append(edges, REACH + 2 * step)
     used = mass > 0
     mass, first = mass[used], first[used]
-    entropy = -centre * math.log2(centre) - 2 * float(np.sum(mass * np.log2(mass)))
+    log2_centre = math.log2(centre) if centre < 0.5 else math.log1p(-2 * tail[0]) / math.log(2)
+    entropy = -centre * log2_centre - 2 * float(np.sum(mass * np.log2(mass)))
+    captured = 2 * float(np.sum(first * (first / mass)))  # energy of the decoded values: 1 less the error
+    if captured < 0.5:
+        return entropy, math.log1p(-captured) / math.log(2)
     # cell by cell, E X^2 - (E X)^2/P, so that small errors keep their digits
     moment = -np.diff(tail + np.where(ends < REACH, ends, 0.0) * density)[used]
     middle = centre - step * math.exp(-step * step / 8) / math.sqrt(2 * math.pi)
-    return entropy, middle + 2 * float(np.sum(moment - first * first / mass))
+    return entropy, math.log2(middle + 2 * float(np.sum(moment - first * first / mass)))
 
 
 def _ball_sums(step: Any) -> tuple[Any, Any]:
-    """Both sums in balls; the tails by E[X^2; X > a] and by a geometric majorant of -p log2 p."""
+    """Entropy and log2 of the error in balls; the tails by E[X^2; X > a] and by a geometric majorant of -p log2 p."""
     from flint import arb, ctx
 
-    if not step >= arb(SMALLEST_STEP) * (1 - arb(2) ** -60):
+    if step < arb(1) / 100:
         return arb("nan"), arb("nan")
     count = max(2, math.ceil(math.sqrt(1.4 * ctx.prec + 20) / float(step)))
     log2, root = arb(2).log(), arb(2).sqrt()
@@ -85,4 +89,5 @@ def _ball_sums(step: Any) -> tuple[Any, Any]:
     last = edges[-1]  # p <= e^(-a^2/2)/2 < 1/e, and the majorant e^(-a^2/2) (a^2/2 + 1) is log-concave in a
     term, after = ((-a * a / 2).exp() * (a * a / 2 + 1) for a in (last, last + step))
     rest = 2 * term / (1 - after / term) / log2
-    return entropy + rest.union(arb(0)), 1 - kept - (2 * (last * density[-1] + tail[-1])).union(arb(0))
+    captured = kept + (2 * (last * density[-1] + tail[-1])).union(arb(0))
+    return entropy + rest.union(arb(0)), (-captured).log1p() / log2

@@ -25,7 +25,7 @@ from ..symbols import block_momentum_factor as beta
 
 _effective = eta / (1 - beta)
 _carried = (tau**2 / (1 - beta) + tau * (tau - 1) / 2) * (2 - beta) / (1 - beta)
-_spread = tau / (1 - beta**2) + (tau - 1) / 2
+_spread = tau / ((1 - beta) * (1 + beta)) + (tau - 1) / 2
 
 block_momentum = Bound(
     name="block_momentum",

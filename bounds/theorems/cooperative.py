@@ -28,7 +28,7 @@ cooperative = Bound(
     side=Side.UPPER,
     value=2 * gap / (eta * K)
     + eta * L * sigma2 / m
-    + eta**2 * L**2 * sigma2 * ((1 + zeta**2) / (1 - zeta**2) * tau - 1),
+    + eta**2 * L**2 * sigma2 * ((1 + zeta**2) / ((1 - zeta) * (1 + zeta)) * tau - 1),
     assuming=(sp.Le(eta * L + eta**2 * L**2 * _carried, 1),),
     reference=Reference("wang2021", "Theorem 1", arxiv="1808.07576"),
     status=Status.PROVED,

@@ -14,13 +14,14 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
+from ..special.geometric_decay import GeometricDecay
 from ..symbols import R0, K, L, eta, m, mu, omega, sigma2_opt
 
 dcgd = Bound(
     name="dcgd",
     quantity="E|x - x*|^2 after K steps of compressed gradient descent, strongly convex",
     side=Side.UPPER,
-    value=(1 - eta * mu) ** K * R0**2 + 2 * eta * omega * sigma2_opt / (m * mu),
+    value=GeometricDecay(eta, mu, K) * R0**2 + 2 * eta * omega * sigma2_opt / (m * mu),
     assuming=(sp.Le(eta * L * (1 + 2 * omega / m), 1), sp.Le(mu, L)),
     reference=Reference("khirirat2018", "strongly convex case", arxiv="1806.06573"),
     status=Status.PROVED,

@@ -20,7 +20,7 @@ ef21 = Bound(
     name="ef21",
     quantity="steps until the average of E|grad F|^2 is at most epsilon, EF21, non-convex",
     side=Side.UPPER,
-    value=2 * L * gap / (epsilon * (1 - sp.sqrt(alpha))),
+    value=2 * L * gap * (1 + sp.sqrt(alpha)) / (epsilon * (1 - alpha)),
     reference=Reference("richtarik2021", "Theorem 1", arxiv="2106.05203"),
     status=Status.PROVED,
     setting=Setting(

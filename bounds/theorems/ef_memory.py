@@ -18,7 +18,7 @@ ef_memory = Bound(
     name="ef_memory",
     quantity="E|e|^2, the squared memory of error feedback at any step",
     side=Side.UPPER,
-    value=eta**2 * G**2 * alpha / (1 - sp.sqrt(alpha)) ** 2,
+    value=eta**2 * G**2 * alpha * (1 + sp.sqrt(alpha)) ** 2 / (1 - alpha) ** 2,
     reference=Reference("karimireddy2019", "Lemma 3, sharpened", arxiv="1901.09847"),
     status=Status.PROVED,
     setting=Setting(

@@ -12,13 +12,14 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import SAME_DATA, Setting
+from ..special.geometric_decay import GeometricDecay
 from ..symbols import R0, K, L, eta, m, mu, sigma2, tau
 
 khaled_iid_strongly_convex = Bound(
     name="khaled_iid_strongly_convex",
     quantity="E|xbar - x*|^2 after K local steps, F strongly convex, identical data",
     side=Side.UPPER,
-    value=(1 - eta * mu) ** K * R0**2 + eta * sigma2 / (mu * m) + 2 * L * eta**2 * (tau - 1) * sigma2 / mu,
+    value=GeometricDecay(eta, mu, K) * R0**2 + eta * sigma2 / (mu * m) + 2 * L * eta**2 * (tau - 1) * sigma2 / mu,
     assuming=(sp.Le(eta * L, sp.Rational(1, 4)), sp.Le(mu, L)),
     reference=Reference("khaled2020", "identical data, strongly convex", arxiv="1909.04746"),
     status=Status.PROVED,

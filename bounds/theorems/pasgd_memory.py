@@ -15,14 +15,15 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import SAME_DATA, Setting
+from ..special.fused_difference import FusedDifference
 from ..symbols import G, K, L, alpha, eta, gap, m, sigma2, tau
 
 pasgd_memory = Bound(
     name="pasgd_memory",
     quantity="average over workers and K local steps of E|grad F(x^i)|^2, compressed with memory",
     side=Side.UPPER,
-    value=(2 * gap / (eta * K) + eta * L * sigma2 / m + (eta * L * tau * G / (1 - sp.sqrt(alpha))) ** 2)
-    / (1 - eta * L),
+    value=(2 * gap / (eta * K) + eta * L * sigma2 / m + (eta * L * tau * G * (1 + sp.sqrt(alpha)) / (1 - alpha)) ** 2)
+    / FusedDifference(1, eta, L),
     assuming=(sp.Lt(eta * L, 1),),
     reference=Reference("ratedist", "sharp form of basu2019, Theorem 1"),
     status=Status.PROVED,

@@ -17,6 +17,7 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
+from ..special.geometric_decay import GeometricDecay
 from ..symbols import K, L, eta, mu, psi0, sigma2
 from ..symbols import sync_probability as p
 
@@ -26,7 +27,7 @@ proxskip = Bound(
     name="proxskip",
     quantity="E of the Lyapunov function of ProxSkip after K local steps",
     side=Side.UPPER,
-    value=(1 - _rate) ** K * psi0 + eta**2 * sigma2 / _rate,
+    value=sp.Max(GeometricDecay(eta, mu, K), GeometricDecay(p, p, K)) * psi0 + eta**2 * sigma2 / _rate,
     assuming=(sp.Le(eta * L, 1), sp.Le(mu, L)),
     reference=Reference("mishchenko2022", "Theorem 3.6 and its stochastic form", arxiv="2202.09357"),
     status=Status.PROVED,

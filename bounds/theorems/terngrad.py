@@ -14,14 +14,17 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
+from ..special.fused_difference import FusedDifference
+from ..special.geometric_decay import GeometricDecay
 from ..symbols import R0, K, eta, max_norm_floor, max_norm_growth, mu
+
+_pull = FusedDifference(2 * mu, eta, max_norm_growth)  # a step multiplies by 1 - eta _pull
 
 terngrad = Bound(
     name="terngrad",
     quantity="E|x - x*|^2 after K steps of TernGrad",
     side=Side.UPPER,
-    value=(1 - 2 * eta * mu + eta**2 * max_norm_growth) ** K * R0**2
-    + eta * max_norm_floor / (2 * mu - eta * max_norm_growth),
+    value=GeometricDecay(eta, _pull, K) * R0**2 + eta * max_norm_floor / _pull,
     assuming=(sp.Lt(eta * max_norm_growth, 2 * mu), sp.Ge(max_norm_growth, mu**2)),
     reference=Reference("wen2017", "Assumption 3 and Theorem 1; the rate is derived here", arxiv="1705.07878"),
     status=Status.PROVED,

@@ -16,13 +16,13 @@ from ..properties import Conclusion, Property
 from ..setting import Setting
 from ..symbols import G, K, L, d, eta, gap, kept, topk_gap
 
-_rest = sp.sqrt(1 - kept / d)
+_rest = sp.sqrt((d - kept) / d)
 
 topk_sgd = Bound(
     name="topk_sgd",
     quantity="average over K steps of E|grad F(x)|^2, top-k SGD with memory, non-convex",
     side=Side.UPPER,
-    value=2 * gap / (eta * K) + eta * L * G**2 + (eta * L * G * (_rest + topk_gap) / (1 - _rest)) ** 2,
+    value=2 * gap / (eta * K) + eta * L * G**2 + (eta * L * G * (_rest + topk_gap) * (1 + _rest) * d / kept) ** 2,
     assuming=(sp.Le(kept, d),),
     reference=Reference("alistarh2018", "Assumption 1; constants derived here", arxiv="1809.10505"),
     status=Status.PROVED,
