@@ -158,8 +158,10 @@ class Bound:
         """
         arrays = self._arrays(at)
         self._require(arrays)
-        with np.errstate(over="ignore", under="ignore"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             result = np.asarray(self._fast(self.value)(*arrays), float)
+        if np.isnan(result).any():
+            result = self._defined(result, arrays)
         return float(result) if result.ndim == 0 else result
 
     def holds_at(self, **at: Any) -> Any:
@@ -239,6 +241,14 @@ class Bound:
         return f"{self.latex_name} {sign} {value}" if self.latex_name else value
 
     # -- internals ---------------------------------------------------------------------------------------
+    def _defined(self, result: np.ndarray, arrays: list[np.ndarray]) -> np.ndarray:
+        """The values with every nan (0 times what overflows float64) replaced by the certified value's midpoint."""
+        result, *arrays = (np.array(array) for array in np.broadcast_arrays(result, *arrays))
+        for index in map(tuple, np.argwhere(np.isnan(result))):
+            at = {symbol: Fraction(array[index]) for symbol, array in zip(self.parameters, arrays, strict=True)}
+            result[index] = enclose(self.value, at).midpoint
+        return result
+
     def _check_names(self, at: Mapping[str, Any]) -> None:
         wanted, given = {symbol.name for symbol in self.parameters}, set(at)
         if wanted != given:

@@ -66,9 +66,8 @@ DRAWS: dict[str, Draw] = {
     "tilt": log_spread(-6, 2),
     "radius": log_spread(-3, 0.3),
     "shift": log_spread(0, 12),
-    "worst_load": lambda rng, n: fraction(rng, n),
+    "worst_load": fraction,
 }
-BY_DOMAIN: dict[str, Draw] = {"fraction": fraction, "positive": log_spread(-8, 8)}
 
 
 def draw_symbol(name: str, rng: np.random.Generator, n: int) -> np.ndarray:
@@ -93,7 +92,7 @@ def related(at: dict[str, np.ndarray], rng: np.random.Generator, n: int) -> None
     if {"layer_variance", "water_level"} <= set(at):
         at["layer_variance"] = np.where(half, at["water_level"] * near, at["layer_variance"])
     if {"angle", "alpha"} <= set(at):
-        at["angle"] = np.arcsin(np.sqrt(at["alpha"])) * 10 ** rng.uniform(-6, 0, n)
+        at["angle"] = np.arcsin(np.sqrt(at["alpha"])) * 10 ** rng.uniform(-6, 0, n) * 0.999  # no code at its end
     if {"mse", "m"} <= set(at):
         at["mse"] = fraction(rng, n) / at["m"]
     if {"eta", "L"} <= set(at):

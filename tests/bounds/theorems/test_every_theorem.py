@@ -10,6 +10,9 @@ import pytest
 import sympy as sp
 
 from bounds import AssumptionViolated, Bound, Status, theorems
+from bounds.special.fused_difference import FusedDifference
+from bounds.special.geometric_decay import GeometricDecay
+from bounds.special.log2_one_plus import Log2OnePlus
 from bounds.special.mean_growth import MeanGrowth
 
 THEOREMS = {name: value for name, value in vars(theorems).items() if isinstance(value, Bound)}
@@ -35,9 +38,11 @@ def scaled(at, generator):
 
 
 def fifty_digits(expression, point):
-    """The value by mpmath at 60 digits, the special function replaced by its definition."""
-    y, n = sp.Wild("y"), sp.Wild("n")
+    """The value by mpmath at 60 digits, the special functions replaced by their definitions."""
+    x, y, n = sp.Wild("x"), sp.Wild("y"), sp.Wild("n")
     plain = expression.replace(MeanGrowth(y, n), (((1 + y) ** n - 1) / y - n) / (n * y))
+    plain = plain.replace(FusedDifference(n, x, y), n - x * y).replace(Log2OnePlus(x), sp.log(1 + x, 2))
+    plain = plain.replace(GeometricDecay(x, y, n), (1 - x * y) ** n)
     symbols = sorted(plain.free_symbols, key=str)
     with mpmath.workdps(60):
         arguments = [mpmath.mpf(point[s.name].numerator) / point[s.name].denominator for s in symbols]
