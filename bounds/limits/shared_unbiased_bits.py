@@ -5,7 +5,8 @@ whose cosine t to x is at least sqrt(1 - a).  That vector is uniform on a cap wi
 unbiased with second moment |x|^2/m^2: any a with m(a, d)^2 >= 1/(1 + omega) gives a member of U(omega).  Its index is
 geometric with success probability P(a, d); the best Golomb code has mean at most -log2 P + 1.4755.  That constant is
 the maximum of a fine scan of the exact mean over -log2 P in (0, 60], beyond which the mean repeats with period 1;
--log2 P + log2(e) + 1 is proved (entropy of the geometric law, and the code is a Huffman code).  Here a is ``alpha``.
+-log2 P + log2(e) + 1 is proved (entropy of the geometric law, and the code is a Huffman code).  Here a is ``alpha``;
+1 - m^2 is a/3 or more for every d >= 2, so a is never above 3 omega/(1 + omega).
 """
 
 import sympy as sp
@@ -33,7 +34,7 @@ shared_unbiased_bits = Bound(
         ),
     ),
     unit="bit",
-    free=Free(alpha, sp.Integer(0), sp.Integer(1)),
+    free=Free(alpha, sp.Integer(0), sp.Min(1, 4 * omega / (1 + omega))),
     note="The norm is not counted; alpha is the cap of the construction.",
     latex_name=r"E\,b",
 )

@@ -137,3 +137,17 @@ def test_irrational_constants_without_symbols_are_enclosed(constant):
     interval = enclose(constant + 0, {})
     assert interval.lo < interval.hi
     assert interval.lo <= float(constant.evalf(30)) <= interval.hi
+
+
+@pytest.mark.parametrize(
+    ("expression", "low", "high"),
+    [
+        (sp.exp(-x), 0.0, 5e-324),
+        (-sp.exp(-x), -5e-324, 0.0),
+        (sp.exp(x), np.finfo(float).max, math.inf),
+        (-sp.exp(x), -math.inf, -np.finfo(float).max),
+    ],
+)
+def test_values_beyond_every_float_are_enclosed_without_being_written_out(expression, low, high):
+    interval = enclose(expression, {x: Fraction(3 * 10**11)})
+    assert (interval.lo, interval.hi) == (low, high)

@@ -25,9 +25,9 @@ SLOW = {
 }
 EXACT_EDGES = {  # the points that were wrong
     "mean_estimation": [{"bits": 1e-17, "d": 1, "m": 1, "sigma2": 1}, {"bits": 1e-9, "d": 1, "m": 4, "sigma2": 2}],
-    "ef_memory": [{"alpha": 1 - 2**-50, "eta": 1, "G": 1}],
-    "ef21": [{"alpha": 1 - 2**-50, "L": 1, "gap": 1, "epsilon": 1}],
-    "ef_sgd": [{"alpha": 1 - 2**-50, "L": 1, "gap": 1, "eta": 1, "G": 1, "K": 1}],
+    "ef_memory": [{"alpha": 1 - 1e-15, "eta": 1, "G": 1}],
+    "ef21": [{"alpha": 1 - 1e-15, "L": 1, "gap": 1, "epsilon": 1}],
+    "ef_sgd": [{"alpha": 1 - 1e-15, "L": 1, "gap": 1, "eta": 1, "G": 1, "K": 1}],
     "pasgd_memory": [
         {"alpha": 0.5, "eta": 0.1, "L": 9.99999999999999, "gap": 1, "sigma2": 1, "G": 1, "tau": 1, "m": 1, "K": 1},
     ],

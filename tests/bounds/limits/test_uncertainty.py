@@ -141,3 +141,10 @@ def test_empirical_mean_estimation_inverts_the_sphere_rate():
     assert limits.mean_estimation_bits(d=50, m=4, mse=0.05) == pytest.approx(
         limits.sphere_bits(alpha=0.2, d=50), rel=1e-14
     )
+
+
+@pytest.mark.parametrize("omega", [1e-15, 2e-9, 1e-6])
+def test_unbiased_bracket_keeps_its_width_for_small_omega(omega):
+    """log2(2 pi d (1 - alpha)/(2 - alpha))/2 + .033 + O(1/d) with alpha = omega/(1 + omega)."""
+    bracket = limits.unbiased_bracket(omega, 1000)
+    assert bracket.width == pytest.approx(np.log2(1000 * np.pi) / 2 + 0.033, abs=0.005)
