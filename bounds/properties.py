@@ -109,6 +109,7 @@ class Property(enum.Enum):
     TERNARY_GRADIENTS = "method", "SGD on the mean of the workers' gradients, rounded by TernGrad"
     LAYERWISE_GRADIENTS = "method", "SGD that compresses layer by layer, at the workers and at the master"
     DIANA = "method", "DIANA with shift step 1/(1 + omega)"
+    EXACT_SHIFTS = "method", "the shifts start at the gradients, which the first round averages uncompressed"
     ADIANA = "method", "accelerated DIANA"
     MARINA = "method", "MARINA, which starts with a full gradient"
     EF21 = "method", "EF21, whose memory starts at the gradients"

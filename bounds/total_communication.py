@@ -65,7 +65,10 @@ def level_of(bound: Bound, claim: Claim) -> float:
     wanted = _level_name(bound)
     if wanted == "omega":
         if not isinstance(claim, Unbiased):
-            raise ValueError(f"{bound.name} needs an unbiased operator; got {claim}; use a method with error feedback")
+            raise ValueError(
+                f"{bound.name} needs an unbiased operator; this one contracts with alpha = {claim.alpha:.6g}: use a "
+                "method with error feedback"
+            )
         return max(claim.omega, SMALLEST)
     alpha = claim.alpha if isinstance(claim, Contractive) else claim.omega / (1 + claim.omega)
     return max(alpha, SMALLEST)

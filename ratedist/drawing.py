@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from .api.planning import Ranking
+    from .api.ranking import Ranking
     from .curve import Curve
 
 PREFERRED = ("omega", "alpha", "tau", "time_s", "eta", "bits", "d")

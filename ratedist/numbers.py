@@ -39,6 +39,8 @@ REMEDIES = {
     "step_s": "give the mean seconds of one local step, such as step_s=0.08",
     "target": "give an accuracy such as target=0.1",
     "condition": "give a condition number L/mu such as condition=100",
+    "encode_s_per_coordinate": "give the seconds of encoding one coordinate, such as 8.5e-9",
+    "decode_s_per_coordinate": "give the seconds of decoding one coordinate, such as 4.3e-9",
 }
 
 POSITIVE_WHOLE = Domain(1, open_below=False, integer=True)
@@ -49,6 +51,8 @@ EXTRA_DOMAINS = {
     "target": symbols.POSITIVE,
     "condition": symbols.AT_LEAST_ONE,
     "step_s": symbols.NONNEGATIVE,
+    "encode_s_per_coordinate": symbols.NONNEGATIVE,
+    "decode_s_per_coordinate": symbols.NONNEGATIVE,
 }
 
 

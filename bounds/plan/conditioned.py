@@ -8,6 +8,8 @@ from .. import total_communication
 from ..runtime.model import RuntimeModel
 from .records import Candidate, Conditioned, Option, Refused, refuse_recalled
 
+DENSE_START = frozenset({"diana_distance"})  # theorems whose first round averages uncompressed gradients
+
 
 def conditioned_option(
     candidate: Candidate, runtime: RuntimeModel, problem: Conditioned, target: float, allow_recalled: bool
@@ -22,7 +24,12 @@ def conditioned_option(
     steps = math.ceil(
         theorem.enclose(kappa=str(problem.kappa), m=runtime.workers(), epsilon=str(target), omega=level).hi
     )
-    seconds = steps * runtime.seconds_per_iteration(tau=1, bits=candidate.bits)
+    round_s = runtime.seconds_per_iteration(tau=1, bits=candidate.bits)
+    seconds, bits = steps * round_s, steps * candidate.bits
+    if theorem.name in DENSE_START and level > total_communication.SMALLEST:
+        dense_s, dense_bits = _dense(runtime, problem)
+        seconds += dense_s - runtime.seconds_per_averaging(bits=candidate.bits)
+        bits += dense_bits - candidate.bits
     return Option(
         name=candidate.name,
         feasible=True,
@@ -32,9 +39,20 @@ def conditioned_option(
         rounds=steps,
         steps=steps,
         seconds=seconds,
-        bits=steps * candidate.bits,
+        bits=bits,
         error=target,
     )
+
+
+def _dense(runtime: RuntimeModel, problem: Conditioned) -> tuple[float, float]:
+    """Seconds and bits of the uncompressed averaging that the first round does."""
+    if problem.dense_bits is None:
+        raise ValueError(
+            f"{problem.method} sends one uncompressed gradient; got dense_bits = None: give its length, 32 d bits"
+        )
+    if problem.dense_s is not None:
+        return problem.dense_s, problem.dense_bits
+    return runtime.seconds_per_averaging(bits=problem.dense_bits), problem.dense_bits
 
 
 def conditioned_methods() -> list[str]:

@@ -53,12 +53,17 @@ class Smooth:
 class Conditioned:
     """A strongly convex problem of which only the condition number kappa >= 1 is known; no local steps.
 
-    The error is the squared distance to the minimiser relative to its initial value.  method : a rate in
-    ``total_communication.methods()`` that takes kappa, m, omega and epsilon.
+    The error is what the method's theorem says, by default E|x - x*|^2 relative to its initial value; of "diana" it is
+    the Lyapunov function, which also holds the shifts.  method : a rate in ``total_communication.methods()`` that
+    takes kappa, m, omega and epsilon.
+    dense_bits, dense_s : length of an uncompressed gradient and seconds of averaging it (by default those of the
+    runtime model); "diana_distance" sends one in its first round.
     """
 
     kappa: float = 100.0
-    method: str = "diana"
+    method: str = "diana_distance"
+    dense_bits: float | None = None
+    dense_s: float | None = None
 
 
 @dataclass(frozen=True)

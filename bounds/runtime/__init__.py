@@ -6,6 +6,7 @@ from .communication import ParameterServer as ParameterServer
 from .communication import Ring as Ring
 from .communication import RingGather as RingGather
 from .communication import Tree as Tree
+from .communication import TreeGather as TreeGather
 from .constant import Constant as Constant
 from .empirical import Empirical as Empirical
 from .exponential import Exponential as Exponential

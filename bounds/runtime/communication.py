@@ -89,12 +89,32 @@ class Tree(Communication):
 
 
 @dataclass(frozen=True)
-class ParameterServer(Communication):
-    """All messages enter one server through one link, then m copies of the result leave through it.
+class TreeGather(Communication):
+    """All-gather by doubling (Bruck) of messages that cannot be summed: ceil(log2 m) hops, m - 1 messages received.
 
-    2 latencies and sum + m * (result) bytes, the result being as long as the longest message: linear in m.
+    Every hop hands on all that has been gathered.  Unequal messages count with the longest.
     """
 
     def _seconds(self, payload_bytes: np.ndarray) -> float:
-        through_link = payload_bytes.sum() + payload_bytes.size * payload_bytes.max()
+        m = payload_bytes.size
+        return (m - 1).bit_length() * self.latency_s + (m - 1) * float(payload_bytes.max()) / self.bytes_per_s
+
+
+@dataclass(frozen=True)
+class ParameterServer(Communication):
+    """All messages enter one server through one link, then m copies of the result leave through it.
+
+    result_bits : length of the result, by default that of the longest message.
+    2 latencies and sum + m * (result) bytes: linear in m.  Raises ValueError for a negative length.
+    """
+
+    result_bits: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        nonnegative("result_bits", self.result_bits or 0.0)
+
+    def _seconds(self, payload_bytes: np.ndarray) -> float:
+        longest = payload_bytes.max() if self.result_bits is None else math.ceil(self.result_bits / BITS_PER_BYTE)
+        through_link = payload_bytes.sum() + payload_bytes.size * longest
         return 2 * self.latency_s + float(through_link) / self.bytes_per_s

@@ -6,6 +6,7 @@ from .cooperative import cooperative as cooperative
 from .dcgd import dcgd as dcgd
 from .dcgd_iterations import dcgd_iterations as dcgd_iterations
 from .diana import diana as diana
+from .diana_distance import diana_distance as diana_distance
 from .ef21 import ef21 as ef21
 from .ef_memory import ef_memory as ef_memory
 from .ef_sgd import ef_sgd as ef_sgd

@@ -20,6 +20,7 @@ from bounds.runtime import (
     ShiftedExponential,
     StepTime,
     Tree,
+    TreeGather,
 )
 
 from ..numbers import real, refusal, whole
@@ -45,7 +46,7 @@ class Cluster:
     workers : >= 1.  bandwidth_bit_per_s : of one link, > 0.  latency_s : of one hop, >= 0.  step_s : mean seconds of
     one local step, > 0.  compute : "constant", "exponential" (every step, independently), "half_exponential" (half of
     the mean is fixed), or any ``bounds.runtime.StepTime``, whose mean then replaces step_s.
-    topology : "ring" (all-reduce of messages that can be summed, all-gather of others), "tree", "parameter_server".
+    topology : "ring" or "tree" (all-reduce of messages that can be summed, all-gather of others), "parameter_server".
     Raises ValueError outside these ranges.
 
     >>> import ratedist as rd
@@ -85,22 +86,29 @@ class Cluster:
             return Exponential(self.step_s)
         return ShiftedExponential(self.step_s / 2, self.step_s / 2)
 
-    def communication(self, exchange: Exchange = "sum") -> Communication:
-        """How messages travel: summed on their way, or gathered one by one."""
-        kinds: dict[str, type[Communication]] = {
-            "ring": Ring if exchange == "sum" else RingGather,
-            "tree": Tree,
-            "parameter_server": ParameterServer,
+    def communication(self, exchange: Exchange = "sum", *, result_bits: float | None = None) -> Communication:
+        """How messages travel: summed on their way, or gathered one by one.
+
+        result_bits : length of what a parameter server sends back, by default that of a message.
+        """
+        link = self.latency_s, self.bandwidth_bit_per_s / BITS_PER_BYTE
+        if self.topology == "parameter_server":
+            return ParameterServer(*link, result_bits)
+        kinds: dict[tuple[str, str], type[Communication]] = {
+            ("ring", "sum"): Ring,
+            ("ring", "gather"): RingGather,
+            ("tree", "sum"): Tree,
+            ("tree", "gather"): TreeGather,
         }
-        return kinds[self.topology](self.latency_s, self.bandwidth_bit_per_s / BITS_PER_BYTE)
+        return kinds[self.topology, exchange](*link)
 
     def model(self, exchange: Exchange = "sum") -> RuntimeModel:
         """The runtime model of ``bounds.runtime``."""
         return RuntimeModel(self.step(), communication=self.communication(exchange), m=self.workers)
 
-    def averaging_s(self, bits: float, exchange: Exchange = "sum") -> Interval:
-        """Seconds of one averaging of messages of so many bits."""
-        seconds = _averaging_s(self.communication(exchange), self.workers, bits)
+    def averaging_s(self, bits: float, exchange: Exchange = "sum", *, result_bits: float | None = None) -> Interval:
+        """Seconds of one averaging of messages of so many bits; result_bits as in ``communication``."""
+        seconds = _averaging_s(self.communication(exchange, result_bits=result_bits), self.workers, bits)
         return _around(seconds, ROUNDING)
 
     def slowest_s(self, tau: int) -> Interval:

@@ -2,119 +2,29 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bounds import Unbiased
 from bounds import plan as planner
-from bounds.claims import Claim, Contractive
+from bounds.claims import Claim, Unbiased
+from bounds.runtime import RuntimeModel
 
 from ..numbers import real, refusal, whole
-from ..records import number_text, plain
-from .cluster import Cluster, Exchange, checked_cluster
-from .operators import operator_of
+from ..records import number_text
+from .cluster import Cluster, checked_cluster
+from .codec import Codec, checked_codecs, codec_of
+from .operators import claim_text, operator_of
+from .ranking import Choice, Ranking
+from .travel import DENSE_BITS, Travel, travel
 
 if TYPE_CHECKING:
     from operators import Operator
 
-DENSE_BITS = 32
 MOST_OPERATORS = 64
 CONDITION = 100
-METHOD = "diana"
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What one operator would cost, or why it cannot be judged.
-
-    operator : its specification.  feasible : whether a PROVED or VERIFIED theorem covers it.  reasons : in words.
-    theorem, status : behind the numbers.  seconds, rounds, tau, eta, bits (sent by one worker) : of the whole run;
-    tau local steps a round.  message_bits : of one message, on average at most.  error : certified, at most.
-    relative_cost : seconds (or error, for a time budget) over the best choice's.
-    """
-
-    operator: str
-    feasible: bool
-    reasons: tuple[str, ...]
-    theorem: str = ""
-    status: str = ""
-    seconds: float = math.inf
-    rounds: int = 0
-    tau: int = 0
-    eta: float | None = None
-    bits: float = math.inf
-    message_bits: float = math.inf
-    error: float = math.inf
-    relative_cost: float = math.inf
-
-    @property
-    def reason(self) -> str:
-        """All reasons as one text."""
-        return "; ".join(self.reasons)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values."""
-        return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """Every operator asked for, best first; what no theorem covers comes last.
-
-    assumptions : under which the numbers hold, in words.
-    ranking : the choices in that order.
-    """
-
-    ranking: tuple[Choice, ...]
-    assumptions: tuple[str, ...]
-
-    @property
-    def best(self) -> Choice:
-        """The winner.  Raises ValueError if no operator is feasible."""
-        if not self.ranking[0].feasible:
-            raise ValueError(f"no operator is feasible; {self.explain()}")
-        return self.ranking[0]
-
-    def explain(self) -> str:
-        """One line: what to use, and why."""
-        first = self.ranking[0]
-        if not first.feasible:
-            return "No operator is covered: " + "; ".join(f"{c.operator}: {c.reason}" for c in self.ranking)
-        after = next((c for c in self.ranking[1:] if c.feasible), None)
-        lead = f", {after.relative_cost:.3g} times cheaper than {after.operator}" if after else ""
-        steps = f", averaging every {first.tau} steps at eta = {first.eta:.3g}" if first.eta is not None else ""
-        return f"Use {first.operator}{steps}: {first.seconds:.4g} s{lead} ({first.reason})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The ranking as plain values."""
-        ranking = [choice.to_dict() for choice in self.ranking]
-        return {"ranking": ranking, "assumptions": list(self.assumptions), "explanation": self.explain()}
-
-    def __repr__(self) -> str:
-        width = max(len(c.operator) for c in self.ranking)
-        rows = (
-            f"  {c.operator:{width}}  " + (f"{c.seconds:.6g} s  {c.relative_cost:.3g}x" if c.feasible else c.reason)
-            for c in self.ranking
-        )
-        return "Ranking(\n" + "\n".join(rows) + "\n)"
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(c.operator)}</td><td>{c.seconds:.6g}</td><td>{c.relative_cost:.3g}</td>"
-            f"<td style='text-align:left'>{html.escape(c.reason)}</td></tr>"
-            for c in self.ranking
-        )
-        head = "<tr><th>operator</th><th>seconds</th><th>relative</th><th style='text-align:left'>reasons</th></tr>"
-        return f"<table>{head}{rows}</table><p>{html.escape('; '.join(self.assumptions))}</p>"
-
-    def plot(self, *, ax: Any = None) -> Any:
-        """Bars of seconds, best first; returns the matplotlib axes."""
-        from ..drawing import plot_ranking
-
-        return plot_ranking(self, ax)
+METHOD = "diana_distance"
 
 
 def plan(
@@ -130,6 +40,7 @@ def plan(
     G: Any = None,
     eta: Any = None,
     condition: Any = None,
+    codec: Any = None,
 ) -> Ranking:
     """Rank compressors for a model of d parameters on a cluster.
 
@@ -137,14 +48,19 @@ def plan(
     With L, sigma2 and gap (non-convex, averaging of local updates): reach E|grad F|^2 <= target soonest, or the least
     error within time_s; tau and the learning rate (unless eta fixes it) are chosen for each.  Biased operators need G
     too, the root of a bound on E|g|^2 of every worker's gradient.
-    Without them: iterations of DIANA (strongly convex, condition number ``condition``, 100 unless given) to relative
-    squared distance target < 1, times seconds per round.
-    Dense messages are summed on their way, compressed ones gathered.  Raises ValueError for bad arguments; an operator
-    that no PROVED or VERIFIED theorem covers is ranked last, with the reason.
+    Without them: rounds of DIANA (strongly convex, condition number ``condition``, 100 unless given) with full
+    gradients until E|x - x*|^2 <= target |x_0 - x*|^2, target < 1; its first round averages uncompressed gradients.
+    codec : seconds of encoding and decoding.  By default each operator is timed on this machine (``measure_codec``);
+    or a ``Codec`` for all, a mapping from specifications to one, or "free".
+    A round computes, encodes, communicates and decodes, one after the other: dense messages are summed on their way,
+    short floats in binary32 (see ``travel``), compressed ones gathered, so that every rank decodes all of them.
+    Raises ValueError for bad arguments; an operator that no PROVED or VERIFIED theorem covers is ranked last, with the
+    reason.
 
     >>> import ratedist as rd
     >>> cluster = rd.Cluster(workers=16, bandwidth_bit_per_s=1e10, latency_s=50e-6, step_s=0.08, compute="exponential")
-    >>> found = rd.plan(d=25_600_000, cluster=cluster, operators=["tcdq:omega=1", "qsgd:4", "topk:0.01"], target=0.1)
+    >>> asked = ["tcdq:omega=1", "qsgd:4", "topk:0.01"]
+    >>> found = rd.plan(d=25_600_000, cluster=cluster, operators=asked, target=0.1, codec=rd.Codec(1e-10, 1e-11))
     >>> [(choice.operator, choice.feasible) for choice in found.ranking]
     [('tcdq:omega=1', True), ('qsgd:levels=4', True), ('topk:fraction=0.01', False)]
     """
@@ -156,12 +72,17 @@ def plan(
             'give for example ["tcdq:omega=1", "identity"]'
         )
     known = {"L": L, "sigma2": sigma2, "gap": gap}
+    codecs = checked_codecs(codec)
     problem, assumed = _problem(known, G=G, target=target, time_s=time_s, eta=eta, condition=condition)
+    if isinstance(problem, planner.Conditioned):
+        dense_bits = DENSE_BITS * dimension
+        dense_s = cluster.averaging_s(dense_bits).midpoint
+        problem = replace(problem, dense_bits=dense_bits, dense_s=dense_s)
     asked_for = {"target": target, "time_s": time_s, "eta": eta}
     goal = {name: None if value is None else real(name, value) for name, value in asked_for.items()}
     if (goal["target"] is None) == (goal["time_s"] is None):
         raise ValueError(f"give either target or time_s; got target = {target}, time_s = {time_s}: drop or add one")
-    choices = [_choice(operator_of(one), dimension, cluster, problem, goal) for one in asked]
+    choices = [_choice(operator_of(one), dimension, cluster, problem, goal, codecs) for one in asked]
     return Ranking(_ranked(choices, goal), (assumed, cluster.in_words(), f"d = {dimension}"))
 
 
@@ -173,8 +94,9 @@ def _problem(known: dict[str, Any], **rest: Any) -> tuple[planner.Smooth | plann
     if missing:
         conditioned = _conditioned(rest["condition"], rest["target"], rest["time_s"], rest["eta"])
         return conditioned, (
-            f"strongly convex, condition number {conditioned.kappa:g}; iterations of {METHOD} to relative squared "
-            f"distance {rest['target']}, one averaging each"
+            f"strongly convex, condition number {conditioned.kappa:g}; rounds of DIANA with full gradients from exact "
+            f"first shifts, convex and smooth F_i, independent messages, until E|x - x*|^2 is {rest['target']} of its "
+            "start"
         )
     if rest["condition"] is not None:
         raise ValueError(
@@ -201,6 +123,7 @@ def _choice(
     cluster: Cluster,
     problem: planner.Smooth | planner.Conditioned,
     goal: dict[str, float | None],
+    codecs: Any,
 ) -> Choice:
     from operators import specification
 
@@ -212,60 +135,92 @@ def _choice(
     bits = next((b for b in (size.exact, size.expected_upper, size.worst_case) if b is not None), None)
     if bits is None:
         return Choice(name, False, ("it states no message length",))
-    exact = isinstance(claim, Contractive) and claim.alpha == 0
-    claim = Unbiased(0.0) if exact else claim
-    exchange: Exchange = "sum" if exact else "gather"
-    candidate = planner.Candidate(name, claim, bits)
+    way = travel(operator, claim, bits, d, cluster)
+    try:
+        codec = codec_of(codecs, operator, d) if way.encoded or way.decoded else None
+    except ValueError as failure:
+        return Choice(name, False, (str(failure),), message_bits=bits)
+    seconds = _averaging(way, codec, d, cluster)
     try:
         found = planner.plan(
-            [candidate],
-            runtime=cluster.model(exchange),
+            [planner.Candidate(name, way.claim, bits)],
+            runtime=RuntimeModel(cluster.step(), delay_s=sum(seconds.values()), m=cluster.workers),
             problem=problem,
             target=goal["target"],
             time_s=goal["time_s"],
             eta=goal["eta"],
         ).best
     except planner.Infeasible as failure:
-        return Choice(name, False, (failure.reasons[name],), message_bits=bits)
-    return _chosen(found, _reasons(found, claim, bits, d, cluster, exchange), bits)
+        reasons = (failure.reasons[name], f"an averaging {_averaging_text(seconds)}", _message_text(way, d))
+        return Choice(name, False, reasons, message_bits=bits, **seconds)
+    return _chosen(found, way, codec, d, cluster, seconds, problem)
 
 
-def _chosen(found: planner.Option, reasons: tuple[str, ...], bits: float) -> Choice:
+def _averaging(way: Travel, codec: Codec | None, d: int, cluster: Cluster) -> dict[str, Any]:
+    """Seconds of encoding, of the links and of decoding in one averaging."""
+    encode, decode = (codec.encode_s_per_coordinate, codec.decode_s_per_coordinate) if codec else (0.0, 0.0)
+    return {
+        "encode_s": way.encoded * d * encode,
+        "communicate_s": way.communicate_s(cluster),
+        "decode_s": way.decoded * d * decode,
+    }
+
+
+def _chosen(
+    found: planner.Option,
+    way: Travel,
+    codec: Codec | None,
+    d: int,
+    cluster: Cluster,
+    seconds: dict[str, Any],
+    problem: planner.Smooth | planner.Conditioned,
+) -> Choice:
+    compute_s = cluster.step().expected_max(m=cluster.workers, tau=found.tau) * found.tau
+    status = found.status.value if found.status else ""
+    dense = isinstance(problem, planner.Conditioned) and found.bits != found.rounds * way.bits
+    start_s = problem.dense_s if dense and isinstance(problem, planner.Conditioned) else None
+    reasons = (
+        f"{found.theorem} ({status}): {number_text(found.rounds)} rounds with {_constant(way.claim)}",
+        f"a round computes {compute_s:.4g} s, {_averaging_text(seconds)}",
+        *(() if start_s is None else (f"the first averages uncompressed gradients, {start_s:.4g} s",)),
+        _message_text(way, d),
+        *(() if codec is None else (codec.in_words(),)),
+    )
     return Choice(
         operator=found.name,
         feasible=True,
         reasons=reasons,
         theorem=found.theorem,
-        status=found.status.value if found.status else "",
+        status=status,
         seconds=found.seconds,
         rounds=found.rounds,
         tau=found.tau,
         eta=found.eta,
         bits=found.bits,
-        message_bits=bits,
+        message_bits=way.bits,
         error=found.error,
+        compute_s=compute_s,
+        start_s=start_s,
+        **seconds,
     )
 
 
-def _reasons(
-    found: planner.Option, claim: Claim, bits: float, d: int, cluster: Cluster, exchange: Exchange
-) -> tuple[str, ...]:
-    constant = f"omega = {claim.omega:.4g}" if isinstance(claim, Unbiased) else f"{claim}"
-    compute = float(cluster.slowest_s(found.tau).midpoint) * found.tau
-    averaging = cluster.averaging_s(bits, exchange).midpoint
-    way = "summed on its way" if exchange == "sum" else "gathered"
-    status = found.status.value if found.status else ""
-    saved = f", {DENSE_BITS * d / bits:.4g} times fewer than binary32" if bits < DENSE_BITS * d else ""
-    return (
-        f"{found.theorem} ({status}): {number_text(found.rounds)} rounds with {constant}",
-        f"a round computes {compute:.4g} s and communicates {averaging:.4g} s",
-        f"a message has {number_text(math.ceil(bits))} bits{saved}, {way}",
+def _constant(claim: Claim) -> str:
+    return f"omega = {claim.omega:.4g}" if isinstance(claim, Unbiased) else claim_text(claim)
+
+
+def _averaging_text(seconds: dict[str, Any]) -> str:
+    return ", ".join(f"{name.removesuffix('_s')}s {value:.4g} s" for name, value in seconds.items() if value) or (
+        "sends nothing"
     )
+
+
+def _message_text(way: Travel, d: int) -> str:
+    saved = f", {DENSE_BITS * d / way.bits:.4g} times fewer than binary32" if way.bits < DENSE_BITS * d else ""
+    return f"a message has {number_text(math.ceil(way.bits))} bits{saved}, {way.words}"
 
 
 def _ranked(choices: Sequence[Choice], goal: dict[str, float | None]) -> tuple[Choice, ...]:
-    from dataclasses import replace
-
     def cost(choice: Choice) -> tuple[float, float, float]:
         if goal["target"] is not None:
             return choice.seconds, choice.bits, choice.error

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..api.bits import ABSENT
+from ..api.codec import NUMBERS
 from . import tables
 
 
@@ -89,8 +90,25 @@ def _plan(options: argparse.Namespace, _: list[str]) -> Outcome:
     from ..api.planning import plan
 
     names = ("d", "operators", "target", "time_s", "L", "sigma2", "gap", "G", "eta", "condition")
-    found = plan(cluster=cluster_of(options), **{name: getattr(options, name) for name in names})
+    given = {name: getattr(options, name) for name in names}
+    found = plan(cluster=cluster_of(options), **given, codec=_codec(options.codec))
     return Outcome(found, tables.ranking(found), found.ranking[0].feasible)
+
+
+def _codec(given: list[str] | None) -> Any:
+    """One word, one pair for all operators, or pairs by specification."""
+    if given is None:
+        return None
+    named: dict[str, Any] = {}
+    for text in given:
+        specification, _, pair = text.rpartition("=")
+        numbers = pair.split(",")
+        if len(numbers) != 2 and not (len(given) == 1 and not specification):
+            raise ValueError(f"codec must be ENCODE,DECODE or SPEC=ENCODE,DECODE; got {text!r}: as in qsgd:4=2e-9,1e-9")
+        named[specification] = dict(zip(NUMBERS, numbers, strict=True)) if len(numbers) == 2 else pair
+    if "" in named and len(given) > 1:
+        raise ValueError(f"codec takes one pair for all operators or pairs by SPEC; got {' '.join(given)}: name each")
+    return named.get("", named)
 
 
 def _operators(options: argparse.Namespace, _: list[str]) -> Outcome:

@@ -14,6 +14,7 @@ EXAMPLES = {
     "plan": (
         "--d 25600000 --workers 16 --step_s 0.08 --operators tcdq:omega=1 qsgd:4 topk:0.01 --target 0.1",
         "--d 1e6 --workers 4 --operators identity tcdq:omega=1 --target 0.1 --L 1 --sigma2 1 --gap 1 --json",
+        "--d 1e8 --workers 8 --operators identity tcdq:omega=1 --target 0.1 --codec tcdq:omega=1=9e-11,5e-11",
     ),
     "operators": ("--d 1e6",),
     "check": ("scaled_sign --budget quick --seed 1", "my_compressor:halve --omega 0.1 --budget quick --seed 1"),
@@ -78,6 +79,13 @@ def build() -> argparse.ArgumentParser:
     made["plan"].add_argument("--operators", nargs="+", required=True, metavar="SPEC")
     for name in ("target", "time_s", "L", "sigma2", "gap", "G", "eta", "condition"):
         made["plan"].add_argument(*_flags(name), metavar="X")
+    made["plan"].add_argument(
+        "--codec",
+        nargs="+",
+        metavar="C",
+        help="seconds a coordinate to encode and to decode: ENCODE,DECODE for all operators, SPEC=ENCODE,DECODE for "
+        "one, free, or measured on this machine (default)",
+    )
     made["operators"].add_argument("--d", default="1e6", metavar="X", help="dimension (default: 1e6)")
     _check(made["check"])
     made["certify"].add_argument("theorem", nargs="?", help="a name of the catalogue")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from ..api.measuring import Measured
     from ..api.operators import Catalogue
-    from ..api.planning import Ranking
+    from ..api.ranking import Ranking
     from ..api.training import TauResult
 
 
@@ -82,19 +83,17 @@ def _or_none(value: int | None, remark: str) -> str:
 
 def ranking(plan: Ranking) -> Any:
     """The plan with its reasons."""
-    right = ("seconds", "relative", "tau", "rounds", "bits a message")
+    round_s = ("compute", "encode", "send", "decode")
+    right = ("seconds", "relative", "tau", "rounds", *round_s)
     table = _table("operator", *right, right=right)
     for choice in plan.ranking:
-        numbers = (
-            f"{choice.seconds:.6g}",
-            f"{choice.relative_cost:.3g}",
-            str(choice.tau),
-            number_text(choice.rounds),
-            number_text(round(choice.message_bits)),
-        )
-        table.add_row(escape(choice.operator), *(numbers if choice.feasible else ("not covered", "", "", "", "")))
+        parts = (choice.compute_s, choice.encode_s, choice.communicate_s, choice.decode_s)
+        totals = (f"{choice.seconds:.6g}", f"{choice.relative_cost:.3g}", str(choice.tau), number_text(choice.rounds))
+        shown = (f"{part:.3g}" if part < inf else "" for part in parts)
+        table.add_row(escape(choice.operator), *(totals if choice.feasible else ("not covered", "", "", "")), *shown)
     reasons = {choice.operator: choice.reason for choice in plan.ranking}
-    return Group(table, _facts({"assuming": "; ".join(plan.assumptions)}), "", _facts(reasons))
+    note = "compute, encode, send, decode: mean seconds of one round, one after the other"
+    return Group(table, note, "", _facts({"assuming": "; ".join(plan.assumptions)}), "", _facts(reasons))
 
 
 def catalogue(found: Catalogue) -> Any:

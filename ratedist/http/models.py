@@ -115,8 +115,18 @@ class Tau(_Request):
     third_derivative: Number | None = None
 
 
+class CodecOf(_Request):
+    """Seconds of one rank's processor for a coordinate of one message."""
+
+    encode_s_per_coordinate: Number
+    decode_s_per_coordinate: Number
+
+
 class Plan(_Request):
-    """A model, a cluster and compressors; with L, sigma2 and gap averaging of local updates is planned too."""
+    """A model, a cluster and compressors; with L, sigma2 and gap averaging of local updates is planned too.
+
+    codec: seconds of coding; if left out, each operator is timed on the server, once a worker process.
+    """
 
     model_config = ConfigDict(
         extra="forbid",
@@ -127,6 +137,7 @@ class Plan(_Request):
                     "cluster": CLUSTER_EXAMPLE,
                     "operators": ["tcdq:omega=1", "qsgd:4", "topk:0.01"],
                     "target": 0.1,
+                    "codec": {"encode_s_per_coordinate": 8.5e-9, "decode_s_per_coordinate": 4.3e-9},
                 }
             ]
         },
@@ -142,6 +153,12 @@ class Plan(_Request):
     G: Number | None = None
     eta: Number | None = None
     condition: Number | None = None
+    codec: (
+        Literal["measured", "free"]
+        | CodecOf
+        | Annotated[dict[Specification, CodecOf], Field(max_length=MOST_OPERATORS)]
+        | None
+    ) = None
 
 
 class Certify(_Request):

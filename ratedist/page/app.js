@@ -106,7 +106,9 @@ function quiet(error) {
 
 async function showPlan(v, signal) {
   const asked = v.operators.split(/[\s;]+|,(?=\s|[a-z_0-9]+(?::|,|$|\s))/).filter(Boolean);
-  const request = { d: v.d, cluster: cluster(v), operators: asked, target: v.target };
+  const codec = { encode_s_per_coordinate: v.encode_s, decode_s_per_coordinate: v.decode_s };
+  const coding = v.codec === "given" ? codec : v.codec;
+  const request = { d: v.d, cluster: cluster(v), operators: asked, target: v.target, codec: coding };
   const constants = v.problem === "smooth" ? { L: v.L, sigma2: v.sigma2, gap: v.gap } : { condition: v.condition };
   part("plan", ".formula").hidden = v.problem === "smooth";
   const found = await ask("plan", { ...request, ...constants }, signal);
@@ -132,12 +134,13 @@ function rows(choice) {
     const meter = Object.assign(document.createElement("meter"), { value: share });
     meter.setAttribute("aria-label", `${choice.operator}: speed relative to the best`);
     bar.append(meter, `${text(Number(choice.relative_cost.toPrecision(3)))}×`);
-    const numbers = [choice.rounds, choice.tau, Math.round(choice.message_bits)].map((n) => cell("td", text(n)));
+    const round = [choice.compute_s, choice.encode_s, choice.communicate_s, choice.decode_s];
+    const numbers = [choice.rounds, choice.tau, ...round.map((n) => Number(n.toPrecision(3)))].map((n) => cell("td", text(n)));
     row.append(cell("td", `${text(Number(choice.seconds.toPrecision(4)))} s`), bar, ...numbers);
   } else {
-    row.append(Object.assign(cell("td", "not covered by a proved theorem", "none"), { colSpan: 5 }));
+    row.append(Object.assign(cell("td", "not covered by a proved theorem", "none"), { colSpan: 8 }));
   }
-  why.append(Object.assign(cell("td", choice.reasons.join("; "), "why"), { colSpan: 6 }));
+  why.append(Object.assign(cell("td", choice.reasons.join("; "), "why"), { colSpan: 9 }));
   return [row, why];
 }
 
@@ -150,6 +153,7 @@ async function update() {
   for (const level of ["omega", "alpha"]) {
     for (const shown of document.querySelectorAll(`.only-${level}`)) shown.hidden = values.kind !== level;
   }
+  for (const shown of document.querySelectorAll(".only-given")) shown.hidden = values.codec !== "given";
   document.body.dataset.state = "busy";
   const shows = { bits: showBits, tau: showTau, plan: showPlan };
   await Promise.all(Object.entries(shows).map(([id, show]) => guarded(id, show, values, own.signal)));

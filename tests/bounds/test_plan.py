@@ -193,15 +193,27 @@ def test_a_decimal_learning_rate_may_sit_on_the_edge_of_the_condition():
     assert found.best.tau == 1
 
 
-def test_known_condition_number_ranks_by_rate_times_seconds():
-    found = plan(CANDIDATES, runtime=RUNTIME, problem=Conditioned(kappa=100.0), target=0.1)
+def test_known_condition_number_ranks_by_rate_times_seconds_and_starts_dense():
+    found = plan(CANDIDATES, runtime=RUNTIME, problem=Conditioned(kappa=100.0, dense_bits=DENSE), target=0.1)
     for option in found.ranking:
         (candidate,) = (c for c in CANDIDATES if c.name == option.name)
         omega = candidate.claim.omega
-        steps = math.ceil(max(100 * (1 + 6 * omega / 8), 2 * omega + 2) * math.log(10))
+        start = 1 + 4 * omega * (1 + omega) * 8 / (8 + 6 * omega) ** 2
+        steps = math.ceil(max(100 * (1 + 6 * omega / 8), 2 * omega + 2) * math.log(start / 0.1))
         assert (option.steps, option.tau) == (steps, 1)
-        assert option.seconds == pytest.approx(steps * (1 + 16 * candidate.bits / DENSE))
+        assert option.bits == DENSE + (steps - 1) * candidate.bits
+        assert option.seconds == pytest.approx(steps + 16 + (steps - 1) * 16 * candidate.bits / DENSE)
     assert found.best.name == "mild"
+
+
+def test_the_uncompressed_start_may_travel_another_way():
+    problem = Conditioned(dense_bits=DENSE, dense_s=1000.0)
+    (slow,) = plan([CANDIDATES[1]], runtime=RUNTIME, problem=problem, target=0.1).ranking
+    (usual,) = plan([CANDIDATES[1]], runtime=RUNTIME, problem=Conditioned(dense_bits=DENSE), target=0.1).ranking
+    assert slow.seconds - usual.seconds == pytest.approx(1000 - 16)
+    with pytest.raises(ValueError, match="diana_distance sends one uncompressed gradient"):
+        plan([CANDIDATES[1]], runtime=RUNTIME, problem=Conditioned(), target=0.1)
+    assert plan([CANDIDATES[0]], runtime=RUNTIME, problem=Conditioned(), target=0.1).best.bits > 0
 
 
 def test_a_recalled_rate_must_be_allowed():
@@ -216,7 +228,7 @@ def test_a_recalled_rate_must_be_allowed():
 
 def test_a_biased_compressor_has_no_rate_in_the_condition_number():
     topk = Candidate("topk", Contractive(0.9), DENSE / 50)
-    found = plan([*CANDIDATES, topk], runtime=RUNTIME, problem=Conditioned(), target=0.1)
+    found = plan([*CANDIDATES, topk], runtime=RUNTIME, problem=Conditioned(dense_bits=DENSE), target=0.1)
     assert "needs an unbiased operator" in found.ranking[-1].reason
 
 

@@ -161,7 +161,7 @@ def test_a_claim_gives_the_constant_its_theorem_needs():
 
 
 def test_unsuited_requests_are_refused_with_a_reason():
-    with pytest.raises(ValueError, match="needs an unbiased operator; got Contractive"):
+    with pytest.raises(ValueError, match="unbiased operator; this one contracts with alpha = 0"):
         total_bits("diana", Contractive(0.5), 1.0, **PROBLEM)
     with pytest.raises(ValueError, match="makes none: signs only"):
         total_bits("diana", NoClaim("signs only"), 1.0, **PROBLEM)

@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from bounds.runtime import ParameterServer, Ring, RingGather, Tree
+from bounds.runtime import ParameterServer, Ring, RingGather, Tree, TreeGather
 
 LINK = {"latency_s": 0.001, "bytes_per_s": 1e6}
 MEGABYTE = 8_000_000  # bits, one second on the link
@@ -19,7 +19,7 @@ def test_equal_messages_have_the_textbook_cost(m):
     assert ParameterServer(**LINK).seconds(m=m, bits=MEGABYTE) == pytest.approx(0.002 + 2 * m)
 
 
-@pytest.mark.parametrize("topology", [Ring, RingGather, Tree, ParameterServer])
+@pytest.mark.parametrize("topology", [Ring, RingGather, Tree, TreeGather, ParameterServer])
 def test_one_worker_sends_nothing_and_bytes_are_whole(topology):
     link = topology(**LINK)
     assert link.seconds(m=1, bits=MEGABYTE) == 0
@@ -71,3 +71,26 @@ def test_impossible_arguments_are_refused_with_the_rule(build, message):
 @pytest.mark.parametrize("bits", [np.array(800.0), np.float32(800), np.int64(800), 800])
 def test_one_length_may_be_any_scalar(bits):
     assert Ring(1e-3, 1e6).seconds(m=4, bits=bits) == Ring(1e-3, 1e6).seconds(m=4, bits=[800] * 4)
+
+
+def gathered_by_doubling(m):
+    """Hops, and messages that a rank has received, when every hop hands on all there is (at most what is missing)."""
+    hops, held = 0, 1
+    while held < m:
+        held += min(held, m - held)
+        hops += 1
+    return hops, held - 1
+
+
+@pytest.mark.parametrize("m", [2, 3, 4, 5, 8, 9, 1024])
+def test_gathering_on_a_tree_receives_every_message_once(m):
+    hops, received = gathered_by_doubling(m)
+    assert TreeGather(**LINK).seconds(m=m, bits=MEGABYTE) == pytest.approx(hops * LINK["latency_s"] + received * 1.0)
+
+
+def test_a_server_may_return_more_than_it_was_sent():
+    longer = ParameterServer(**LINK, result_bits=3 * MEGABYTE)
+    usual = ParameterServer(**LINK)
+    assert longer.seconds(m=4, bits=MEGABYTE) - usual.seconds(m=4, bits=MEGABYTE) == pytest.approx(4 * 2.0)
+    with pytest.raises(ValueError, match="result_bits"):
+        ParameterServer(**LINK, result_bits=-1)

@@ -70,19 +70,19 @@ def transition_power(transitions, weights, count):
     return np.linalg.matrix_power(one, count)
 
 
-@given(seeds, st.integers(1, 3), st.floats(1e-2, 30), st.floats(1e-4, 0.9))
-@drawn
-def test_diana_reaches_the_accuracy(seed, m, omega, epsilon):
-    generator = np.random.default_rng(seed)
-    eigenvalues = generator.uniform(0.05, 1, (m, 3))
-    L, mu = eigenvalues.max(), eigenvalues.mean(0).min()
-    eta, rate = 1 / (L * (1 + 6 * omega / m)), 1 / (1 + omega)
+def diana_moments(eigenvalues, omega, start, count):
+    """E z z^T after so many steps of DIANA, per coordinate; z = (x - x*, h_i - grad F_i(x*)), start of shape (d, m+1).
+
+    eigenvalues : of F_i, shape (m, d).
+    """
+    m, d = eigenvalues.shape
+    eta, rate = 1 / (eigenvalues.max() * (1 + 6 * omega / m)), 1 / (1 + omega)
     transitions, weights = [], []
     for weight, pattern in linear.keep_patterns(m, 1 / (1 + omega)):
-        A = np.zeros((3, m + 1, m + 1))  # of the error and each shift minus its limit
+        A = np.zeros((d, m + 1, m + 1))
         A[:, 0, 0] = 1
         for i, kept in enumerate(pattern, start=1):
-            message = np.zeros((3, m + 1))
+            message = np.zeros((d, m + 1))
             message[:, 0], message[:, i] = eigenvalues[i - 1], -1
             message *= kept * (1 + omega)
             A[:, i] = rate * message
@@ -91,12 +91,53 @@ def test_diana_reaches_the_accuracy(seed, m, omega, epsilon):
             A[:, 0, i] -= eta / m
         transitions.append(A)
         weights.append(weight)
+    vec = np.einsum("ja,jb->jab", start, start).reshape(d, -1, 1)
+    return (transition_power(transitions, weights, count) @ vec).reshape(d, m + 1, m + 1)
+
+
+@given(seeds, st.integers(1, 3), st.floats(1e-2, 30), st.floats(1e-4, 0.9))
+@drawn
+def test_diana_reaches_the_accuracy(seed, m, omega, epsilon):
+    generator = np.random.default_rng(seed)
+    eigenvalues = generator.uniform(0.05, 1, (m, 3))
+    L, mu = eigenvalues.max(), eigenvalues.mean(0).min()
+    eta = 1 / (L * (1 + 6 * omega / m))
     start = generator.normal(size=(3, m + 1))
-    lyapunov = np.diag([1, *[4 * omega * eta**2 / (m * rate) / m] * m]).ravel()
+    lyapunov = np.diag([1, *[4 * omega * eta**2 * (1 + omega) / m / m] * m])
     count = math.ceil(theorems.diana(kappa=max(L / mu, 1), omega=omega, m=m, epsilon=epsilon))
-    vec = np.einsum("ja,jb->jab", start, start).reshape(3, -1, 1)
-    end = transition_power(transitions, weights, count) @ vec
-    assert np.sum(lyapunov @ end) <= epsilon * np.sum(lyapunov @ vec) * ROUNDING
+    left = np.sum(lyapunov * diana_moments(eigenvalues, omega, start, count))
+    assert left <= epsilon * np.sum(lyapunov * diana_moments(eigenvalues, omega, start, 0)) * ROUNDING
+
+
+def exact_shifts(eigenvalues, error):
+    """z at x_0 - x* = error with h_i = grad F_i(x_0)."""
+    return np.column_stack([error, *(eigenvalues * error)])
+
+
+@given(seeds, st.integers(1, 3), st.floats(1e-2, 100), st.floats(1e-4, 0.9), st.booleans())
+@drawn
+def test_diana_from_exact_shifts_brings_the_distance_itself_down(seed, m, omega, epsilon, equal):
+    generator = np.random.default_rng(seed)
+    eigenvalues = np.ones((m, 3)) if equal else 10 ** generator.uniform(-2, 0, (m, 3))
+    kappa = eigenvalues.max() / eigenvalues.mean(0).min()
+    start = exact_shifts(eigenvalues, generator.normal(size=3))
+    count = math.ceil(theorems.diana_distance(kappa=max(kappa, 1), omega=omega, m=m, epsilon=epsilon))
+    left = diana_moments(eigenvalues, omega, start, count)[:, 0, 0].sum()
+    assert left <= epsilon * np.sum(start[:, 0] ** 2) * ROUNDING
+
+
+@pytest.mark.parametrize(("distance", "ratio"), [(0.1, 0.32), (0.03, 3.46), (0.01, 31.0)])
+def test_the_rate_of_the_potential_is_none_of_the_distance(distance, ratio):
+    """Two workers with minimisers at +-1, x* = 0, shifts that start at 0: a tenth of Psi is no tenth of |x|^2."""
+    eigenvalues, at = np.ones((2, 1)), {"kappa": 1, "omega": 9, "m": 2, "epsilon": 0.1}
+    count = math.ceil(theorems.diana(**at))
+    wrong = diana_moments(eigenvalues, 9.0, np.array([[distance, 1.0, -1.0]]), count)[0, 0, 0]
+    assert (count, wrong / distance**2) == (65, pytest.approx(ratio, rel=0.02))
+
+    enough = math.ceil(theorems.diana_distance(**at))
+    assert enough == 71
+    start = exact_shifts(eigenvalues, np.array([distance]))
+    assert diana_moments(eigenvalues, 9.0, start, enough)[0, 0, 0] <= 0.1 * distance**2
 
 
 @given(seeds, st.integers(1, 3), st.floats(1e-2, 30), st.floats(0.02, 1), st.floats(0.01, 0.9))

@@ -5,12 +5,14 @@ import math
 import pytest
 
 import ratedist as rd
-from bounds.theorems import diana
+from bounds.theorems import diana_distance
 from operators import parse
+from ratedist.api.cluster import TOPOLOGIES
 
 CLUSTER = rd.Cluster(workers=16, bandwidth_bit_per_s=1e10, latency_s=50e-6, step_s=0.08, compute="exponential")
 ASKED = ["topk:0.01", "tcdq:omega=1", "qsgd:4", "identity", "signsgd"]
 SMOOTH = {"L": 1, "sigma2": 1, "gap": 1}
+SLOW = rd.Codec(encode_s_per_coordinate=8.5e-9, decode_s_per_coordinate=4.3e-9)
 
 
 def test_every_operator_appears_and_the_unjudged_come_last_with_the_reason():
@@ -29,16 +31,58 @@ def test_every_operator_appears_and_the_unjudged_come_last_with_the_reason():
     assert "condition number 100" in found.assumptions[0]
 
 
-def test_without_constants_the_cost_is_iterations_times_seconds_per_round():
-    (choice,) = rd.plan(d=10**6, cluster=CLUSTER, operators="randomk:0.1", target=0.01, condition=10).ranking
+def test_without_constants_the_cost_is_rounds_times_seconds_and_a_dense_start():
+    d = 10**6
+    (choice,) = rd.plan(d=d, cluster=CLUSTER, operators="randomk:0.1", target=0.01, condition=10, codec=SLOW).ranking
     operator = parse("randomk:0.1")
-    steps = math.ceil(diana(kappa=10, m=16, epsilon=0.01, omega=operator.claim(10**6).omega))
-    seconds = rd.runtime(CLUSTER, tau=1, bits=operator.bits(10**6).exact, exchange="gather")
+    omega, bits = operator.claim(d).omega, operator.bits(d).exact
+    rounds = math.ceil(diana_distance(kappa=10, m=16, epsilon=0.01, omega=omega))
+    gathered = float(rd.runtime(CLUSTER, tau=1, bits=bits, exchange="gather"))
+    dense = float(rd.runtime(CLUSTER, tau=1, bits=32 * d))
+    coding = d * (8.5e-9 + 16 * 4.3e-9)
 
-    assert choice.rounds == steps
-    assert choice.theorem == "diana"
-    assert choice.seconds == pytest.approx(steps * seconds, rel=1e-12)
-    assert choice.bits == steps * operator.bits(10**6).exact
+    assert choice.rounds == rounds
+    assert choice.theorem == "diana_distance"
+    assert choice.seconds == pytest.approx((rounds - 1) * (gathered + coding) + dense, rel=1e-12)
+    assert choice.bits == (rounds - 1) * bits + 32 * d
+    assert "the first averages uncompressed gradients" in choice.reason
+
+
+@pytest.mark.parametrize("goal", [{"target": 0.1}, {"target": 0.1, **SMOOTH}, {"time_s": 300, **SMOOTH}])
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_the_parts_of_a_round_make_the_seconds(goal, topology):
+    cluster = rd.Cluster(workers=16, step_s=0.08, topology=topology)
+    asked = ["identity", "tcdq:omega=1", "cast:bf16,rounding=stochastic"]
+    for choice in rd.plan(d=10**6, cluster=cluster, operators=asked, codec=SLOW, **goal).ranking:
+        averaging_s = choice.encode_s + choice.communicate_s + choice.decode_s
+        start_s = averaging_s if choice.start_s is None else choice.start_s
+        total = choice.rounds * choice.compute_s + (choice.rounds - 1) * averaging_s + start_s
+        assert choice.seconds == pytest.approx(total, rel=1e-9)
+        assert all(part > 0 for part in (choice.encode_s, choice.decode_s)) == (choice.operator != "identity")
+
+
+def test_codecs_decide_between_dense_and_compressed():
+    asked, rest = ["tcdq:omega=0.1", "identity"], {"d": 25_600_000, "cluster": CLUSTER, "target": 0.1}
+    slow, free = (rd.plan(operators=asked, codec=codec, **rest) for codec in (SLOW, "free"))
+    assert slow.best.operator == "identity"
+    assert slow.ranking[1].relative_cost == pytest.approx(5.706, abs=1e-3)
+    assert slow.ranking[1].seconds == pytest.approx(560.9, abs=0.1)
+    assert free.best.operator == "tcdq:omega=0.1"
+    assert "codec free, as asked for" in free.explain()
+    assert "codec given: 8.5 ns a coordinate to encode" in slow.ranking[1].reason
+
+
+def test_a_plan_times_the_codecs_of_this_machine_unless_told_otherwise():
+    rest = {"d": 1000, "cluster": CLUSTER, "target": 0.1}
+    (timed,) = rd.plan(operators="qsgd:4", **rest).ranking
+    (again,) = rd.plan(operators="qsgd:4", codec="measured", **rest).ranking
+    (other,) = rd.plan(operators="qsgd:4", codec={"natural": SLOW}, **rest).ranking
+    assert timed.encode_s > 0
+    assert "codec measured on this machine (cpu, " in timed.reason
+    assert timed == again == other
+    given = {"qsgd:levels=4": {"encode_s_per_coordinate": "1e-9", "decode_s_per_coordinate": 0}}
+    (named,) = rd.plan(operators="qsgd:4", codec=given, **rest).ranking
+    assert (named.encode_s, named.decode_s) == (pytest.approx(1e-6), 0)
 
 
 def test_with_constants_tau_and_eta_are_chosen_and_the_error_is_certified():
@@ -72,6 +116,21 @@ def test_a_sign_of_a_huge_model_is_planned_or_refused_in_words(d):
     assert found.best.error <= 0.1
 
 
+def test_short_floats_are_summed_where_the_theorem_allows_it():
+    cluster = rd.Cluster(workers=64, bandwidth_bit_per_s=4e11, latency_s=0)
+    asked = ["cast:bf16,rounding=stochastic", "cast:bf16", "identity"]
+    found = rd.plan(d=1.3e9, cluster=cluster, operators=asked, target=0.1, codec="free", **SMOOTH)
+    by_name = {choice.operator: choice for choice in found.ranking}
+    assert by_name["cast:format=bf16,rounding=stochastic"].communicate_s == pytest.approx(0.1024, rel=1e-3)
+    assert by_name["identity"].communicate_s == pytest.approx(0.2048, rel=1e-3)
+    nearest = by_name["cast:format=bf16"]
+    assert not nearest.feasible
+    assert "give G" in nearest.reason
+    assert nearest.communicate_s == pytest.approx(0.1536, rel=1e-3)
+    covered = rd.plan(d=1.3e9, cluster=cluster, operators=asked[1], target=0.1, G=1, codec="free", **SMOOTH).best
+    assert covered.theorem == "qsparse"
+
+
 def test_nothing_feasible_is_a_ranking_too():
     found = rd.plan(d=10, cluster=CLUSTER, operators=["signsgd"], target=0.1)
     assert found.explain().startswith("No operator is covered: signsgd")
@@ -94,6 +153,10 @@ def test_nothing_feasible_is_a_ranking_too():
         ({"eta": 0.1}, "the plan takes target only"),
         (SMOOTH | {"condition": 3}, "condition goes without"),
         (SMOOTH | {"time_s": 3}, "either target or time_s"),
+        ({"codec": "banana"}, 'codec must be "measured", "free"'),
+        ({"codec": {"encode_s_per_coordinate": 1}}, "a codec has encode_s_per_coordinate and decode_s_per_coordinate"),
+        ({"codec": {"warp": rd.Codec(0, 0)}}, "unknown operator 'warp'"),
+        ({"codec": {"qsgd:4": "slow"}}, "got 'slow'"),
     ],
 )
 def test_bad_input_is_one_sentence(keywords, words):

@@ -116,6 +116,11 @@ def test_theorems_are_listed(server):
         ),
         (
             "plan",
+            {"d": 10, "cluster": CLUSTER, "operators": ["identity"], "target": 0.1, "codec": "fast"},
+            "codec is not taken",
+        ),
+        (
+            "plan",
             {"d": 10, "cluster": {"workers": 0}, "operators": ["identity"], "target": 0.1},
             "workers must satisfy",
         ),
@@ -191,3 +196,18 @@ def test_a_taken_port_is_a_usage_error_in_one_line(server):
     assert result.returncode == 2
     assert result.stderr.startswith(f"ratedist serve: 127.0.0.1:{port} cannot be listened on (Address already in use)")
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_plan_takes_given_codecs_and_a_sign_of_a_huge_model(server):
+    codec = {"encode_s_per_coordinate": "8.5e-9", "decode_s_per_coordinate": 4.3e-9}
+    asked = {"d": 25600000, "cluster": CLUSTER, "operators": ["tcdq:omega=0.1", "identity"], "target": 0.1}
+    for given in (codec, {"tcdq:omega=0.1": codec}):
+        status, body, _ = server.post("/v1/plan", asked | {"codec": given})
+        assert status == 200, body
+        first, second = json.loads(body)["ranking"]
+        assert first["operator"] == "identity"
+        assert second["decode_s"] == pytest.approx(CLUSTER["workers"] * 25.6e6 * 4.3e-9)
+    sign = {"d": 10**9, "cluster": {"workers": 64}, "operators": ["scaled_sign"], "target": 0.1, "codec": "free"}
+    status, body, _ = server.post("/v1/plan", sign | {"L": 1, "sigma2": 1, "gap": 1, "G": 10})
+    assert status == 200, body
+    assert json.loads(body)["ranking"][0]["feasible"]

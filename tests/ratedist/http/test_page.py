@@ -110,6 +110,20 @@ def test_the_plan_ranks_every_operator_with_its_reason(browser, server):
         assert sorted(names) == ["identity", "tcdq:omega=1", "topk:fraction=0.01"]
         assert names[-1] == "topk:fraction=0.01"
         assert "diana" in page.inner_text("#plan td.why >> nth=0")
+        assert page.locator("#plan thead th").all_inner_texts()[-4:] == ["compute", "encode", "send", "decode"]
+
+
+def test_the_plan_is_told_what_coding_costs(browser, server):
+    asked = "/#operators=identity,+tcdq:omega=0.1"
+    with opened(browser, server, asked) as page:
+        page.click("summary")
+        assert page.is_visible("#encode_s")
+        assert page.inner_text("#plan tbody tr td >> nth=0") == "identity"
+        assert "codec given: 8.5 ns a coordinate to encode" in page.inner_text("#plan tbody")
+    with opened(browser, server, f"{asked}&codec=free") as page:
+        page.click("summary")
+        assert not page.is_visible("#encode_s")
+        assert page.inner_text("#plan tbody tr td >> nth=0") == "tcdq:omega=0.1"
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -1,0 +1,108 @@
+"""What a plan answers with: every operator with its cost or the reason why there is none, best first."""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ..records import plain
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What one operator would cost, or why it cannot be judged.
+
+    operator : its specification.  feasible : whether a PROVED or VERIFIED theorem covers it.  reasons : in words.
+    theorem, status : behind the numbers.  seconds, rounds, tau, eta, bits (sent by one worker) : of the whole run;
+    tau local steps a round.  message_bits : of one message, on average at most.  error : certified, at most.
+    relative_cost : seconds (or error, for a time budget) over the best choice's.
+    compute_s, encode_s, communicate_s, decode_s : mean seconds of one round, one after the other.  start_s : seconds
+    of the uncompressed averaging that stands in the first round for the last three; None if there is none.
+    """
+
+    operator: str
+    feasible: bool
+    reasons: tuple[str, ...]
+    theorem: str = ""
+    status: str = ""
+    seconds: float = math.inf
+    rounds: int = 0
+    tau: int = 0
+    eta: float | None = None
+    bits: float = math.inf
+    message_bits: float = math.inf
+    error: float = math.inf
+    relative_cost: float = math.inf
+    compute_s: float = math.inf
+    encode_s: float = math.inf
+    communicate_s: float = math.inf
+    decode_s: float = math.inf
+    start_s: float | None = None
+
+    @property
+    def reason(self) -> str:
+        """All reasons as one text."""
+        return "; ".join(self.reasons)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values."""
+        return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Every operator asked for, best first; what no theorem covers comes last.
+
+    assumptions : under which the numbers hold, in words.
+    ranking : the choices in that order.
+    """
+
+    ranking: tuple[Choice, ...]
+    assumptions: tuple[str, ...]
+
+    @property
+    def best(self) -> Choice:
+        """The winner.  Raises ValueError if no operator is feasible."""
+        if not self.ranking[0].feasible:
+            raise ValueError(f"no operator is feasible; {self.explain()}")
+        return self.ranking[0]
+
+    def explain(self) -> str:
+        """One line: what to use, and why."""
+        first = self.ranking[0]
+        if not first.feasible:
+            return "No operator is covered: " + "; ".join(f"{c.operator}: {c.reason}" for c in self.ranking)
+        after = next((c for c in self.ranking[1:] if c.feasible), None)
+        lead = f", {after.relative_cost:.3g} times cheaper than {after.operator}" if after else ""
+        steps = f", averaging every {first.tau} steps at eta = {first.eta:.3g}" if first.eta is not None else ""
+        return f"Use {first.operator}{steps}: {first.seconds:.4g} s{lead} ({first.reason})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ranking as plain values."""
+        ranking = [choice.to_dict() for choice in self.ranking]
+        return {"ranking": ranking, "assumptions": list(self.assumptions), "explanation": self.explain()}
+
+    def __repr__(self) -> str:
+        width = max(len(c.operator) for c in self.ranking)
+        rows = (
+            f"  {c.operator:{width}}  " + (f"{c.seconds:.6g} s  {c.relative_cost:.3g}x" if c.feasible else c.reason)
+            for c in self.ranking
+        )
+        return "Ranking(\n" + "\n".join(rows) + "\n)"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(c.operator)}</td><td>{c.seconds:.6g}</td><td>{c.relative_cost:.3g}</td>"
+            f"<td style='text-align:left'>{html.escape(c.reason)}</td></tr>"
+            for c in self.ranking
+        )
+        head = "<tr><th>operator</th><th>seconds</th><th>relative</th><th style='text-align:left'>reasons</th></tr>"
+        return f"<table>{head}{rows}</table><p>{html.escape('; '.join(self.assumptions))}</p>"
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Bars of seconds, best first; returns the matplotlib axes."""
+        from ..drawing import plot_ranking
+
+        return plot_ranking(self, ax)
