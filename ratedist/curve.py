@@ -34,7 +34,8 @@ class CurvePoint:
     """One operator on the source.
 
     bits : a coordinate, everything counted.  nmse : measured relative squared error.
-    shrunk_nmse : after the best scaling at the decoder, nmse/(1 + nmse), for unbiased operators; else nmse.
+    shrunk_nmse : after the best scaling at the decoder, nmse/(1 + nmse), for unbiased operators and those without a
+    claim; else nmse.
     limit : enclosure of R(D) of the source there, bits a coordinate; None without error.
     gap : bits - limit.hi, so at least this far from the limit up to sampling; None without error.
     """
@@ -98,7 +99,8 @@ def _sorted(points: list[CurvePoint]) -> tuple[CurvePoint, ...]:
 
 def _point(operator: str | Operator, law: Source, x: np.ndarray, draws: int, seed: int) -> CurvePoint:
     found = measure(operator, x, draws=draws, seed=seed)
-    shrunk = found.nmse / (1 + found.nmse) if found.claim.startswith("unbiased") else found.nmse
+    error = found.limit_nmse
+    shrunk = error / (1 + error) if found.limit_of.startswith("unbiased") else error
     if not 0 < shrunk < 1:
         return CurvePoint(found.operator, found.bits, found.nmse, shrunk, None, None)
     limit = rate_distortion(law, shrunk)

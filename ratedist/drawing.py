@@ -88,13 +88,14 @@ def _plot_gap(result: Any, along: str | None, ax: Any) -> Any:
     from .api.operators import limit_rate
 
     at = result.statement.at
+    error = at["limit_nmse"]
     unbiased = result.theorem == "unbiased_bits"
-    grid = at["nmse"] * np.geomspace(1 / SPAN, SPAN, POINTS)
+    grid = error * np.geomspace(1 / SPAN, SPAN, POINTS)
     grid = grid if unbiased else grid[grid < 1]
     ax = axes(ax)
     ax.semilogx(grid, [limit_rate(nmse, unbiased=unbiased) for nmse in grid], label="limit")
-    ax.plot([at["nmse"]] * 2, [at["bits"] - float(result), at["bits"]], ":", label="gap")
-    ax.plot([at["nmse"]], [at["bits"]], "o", label=at["operator"])
+    ax.plot([error] * 2, [at["bits"] - float(result), at["bits"]], ":", label="gap")
+    ax.plot([error], [at["bits"]], "o", label=at["operator"])
     title = f"{at['operator']}: {float(result):.3g} bits from the limit"
     ax.set(xlabel="nmse", ylabel="bits a coordinate", title=title)
     ax.legend(fontsize=7)

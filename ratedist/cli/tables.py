@@ -124,9 +124,10 @@ def theorems(rows: list[dict[str, Any]]) -> Any:
 def measured(found: Sequence[Measured], d: int) -> Any:
     """Bits, error and gap, the smallest gap first."""
     right = ("bits", "nmse", "limit", "gap")
-    table = _table("operator", *right, "claim", right=right)
+    table = _table("operator", *right, "claim", "limit of", right=right)
     for row in sorted(found, key=lambda m: float("inf") if m.gap is None else m.gap):
         limit, gap = ("" if v is None else f"{v:.4f}" for v in (row.limit, row.gap))
-        table.add_row(escape(row.operator), f"{row.bits:.4f}", f"{row.nmse:.4g}", limit, gap, escape(row.claim))
-    note = f"a coordinate, d = {number_text(d)}; limit: of the operator's class at the measured nmse; gap: bits - limit"
+        said = escape(row.claim), escape(row.limit_of)
+        table.add_row(escape(row.operator), f"{row.bits:.4f}", f"{row.nmse:.4g}", limit, gap, *said)
+    note = f"a coordinate, d = {number_text(d)}; limit: of the class and error in the last column; gap: bits - limit"
     return Group(table, note)

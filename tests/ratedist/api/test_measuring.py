@@ -27,6 +27,44 @@ def test_unbiased_operators_never_beat_the_limit_on_gaussian_vectors():
         assert rd.gap(specification, X) > 0
 
 
+def test_an_operator_without_a_claim_is_held_against_the_limit_at_its_best_multiple():
+    """EDEN is unbiased but for its Hadamard rotation and claims nothing: 1 bit is .275 from the limit, not .604."""
+    for bits, fair in ((1, 0.275), (2, 0.459), (4, 0.648)):
+        found = rd.measure(f"eden:{bits}", X)
+        assert found.claim.startswith("none")
+        assert found.gap == pytest.approx(fair, abs=0.01)
+        unbiased = found.bits - math.log2(1 + 1 / found.nmse) / 2
+        assert found.gap == pytest.approx(unbiased, abs=0.01)
+        assert found.scale == pytest.approx(1 / (1 + found.nmse), rel=0.02)
+        assert "nothing is claimed" in found.limit_of
+        assert f"times {found.scale:.4g}" in rd.gap(f"eden:{bits}", X).explain()
+
+
+def test_best_multiple_of_an_operator_without_a_claim_by_hand():
+    """C(x) = x/2 in disguise: the receiver may double it, so there is no error that bits would have to pay for."""
+    from bounds.claims import NoClaim
+    from operators import FloatCast
+
+    class Halved(FloatCast):
+        def claim(self, d):
+            return NoClaim("it halves")
+
+        def decode(self, message, *, d, key):
+            return super().decode(message, d=d, key=key) / 2
+
+    found = rd.measure(Halved(format="fp16"), X)
+    assert found.nmse == pytest.approx(1 / 4, rel=1e-3)
+    assert found.scale == pytest.approx(2, rel=1e-3)
+    assert found.limit_nmse < 1e-4
+
+
+def test_the_limit_of_a_claim_is_that_of_its_class_at_the_measured_error():
+    for specification, kind in (("qsgd:4", "unbiased"), ("topk:0.1", "contractive")):
+        found = rd.measure(specification, X)
+        assert (found.scale, found.limit_nmse) == (1, found.nmse)
+        assert found.limit_of.startswith(f"{kind}, at nmse")
+
+
 def test_gap_is_reproducible_and_takes_tensors_and_instances():
     assert rd.gap("qsgd:4", X, seed=3) == rd.gap(QSGD(levels=4), torch.from_numpy(X), seed=3)
 
