@@ -59,6 +59,14 @@ def lower_verdict(interval: Interval, bound_at_ends: Interval) -> Verdict:
     return Verdict.VIOLATED if interval[1] < bound_at_ends[0] else Verdict.INCONCLUSIVE
 
 
+def tight_verdict(interval: Interval, value: float, slack: float = 0.0) -> Verdict:
+    """Is the quantity equal to the value?  A sample never shows that it is, only that it is not."""
+    if interval[0] == interval[1] == value:
+        return Verdict.HOLDS
+    inside = interval[0] - slack <= value <= interval[1] + slack
+    return Verdict.NOT_CONTRADICTED if inside else Verdict.VIOLATED
+
+
 def exact_verdict(holds: bool) -> Verdict:
     """Exact comparisons know only two answers."""
     return Verdict.HOLDS if holds else Verdict.VIOLATED
@@ -231,18 +239,23 @@ class _Judge:
         per_step = Sample.of([s / record.tau for s in record.timing.round_s])
         interval = student_interval(per_step, TIMING_LEVEL)
         tolerance_s = TIMING_TOLERANCE * predicted
-        reason = ""
+        low, high = predicted - tolerance_s, predicted + tolerance_s
+        verdict, reason = Verdict.INCONCLUSIVE, ""
         if interval[1] - interval[0] > 2 * tolerance_s:
             reason = "the rounds scatter too much to tell"
-        elif interval[0] > predicted + tolerance_s or interval[1] < predicted - tolerance_s:
+        elif interval[0] > high or interval[1] < low:
             reason = "more than 10 % from the model; the noise of a shared machine has no bound"
+        elif low <= interval[0] and interval[1] <= high:
+            verdict = Verdict.HOLDS
+        else:
+            verdict, reason = Verdict.NOT_CONTRADICTED, "partly within 10 % of the model"
         return Comparison(
             quantity="seconds per iteration",
             measured=per_step.mean,
             interval=interval,
             bound=predicted,
             side="tight",
-            verdict=Verdict.INCONCLUSIVE if reason else Verdict.HOLDS,
+            verdict=verdict,
             reason=reason,
             unit="s",
             theorem="E max of mean Y + D / tau",
@@ -292,12 +305,11 @@ class _Judge:
     def exact_dynamics(self, theorem: str, value: float, sample: Sample, common: dict[str, Any]) -> Comparison:
         """The exact value of the quadratics whose law is known."""
         interval = self.interval(sample)
-        inside = interval[0] <= value <= interval[1]
         return Comparison(
             interval=interval,
             bound=value,
             side="tight",
-            verdict=exact_verdict(inside),
+            verdict=tight_verdict(interval, value),
             theorem=theorem,
             **common,
         )

@@ -33,9 +33,9 @@ body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:76rem;padding
 table{border-collapse:collapse;font-size:.8rem}td,th{border-bottom:1px solid #8884;padding:.2rem .5rem;text-align:left}
 .wide{overflow-x:auto}figure{background:#fff;margin:1rem 0;padding:.5rem;border-radius:.5rem}
 figure svg{max-width:100%;height:auto}figcaption{color:#333;font-size:.9rem}
-.HOLDS{color:#00694a}.VIOLATED{color:#b3261e;font-weight:700}.INCONCLUSIVE{color:#8a5a00}.OUT_OF_SCOPE{color:#666}
+.HOLDS,.NOT_CONTRADICTED{color:#00694a}.VIOLATED{color:#b3261e;font-weight:700}.INCONCLUSIVE{color:#8a5a00}.OUT_OF_SCOPE{color:#666}
 .stop{border-left:.3rem solid #b3261e;padding:.5rem 1rem}
-@media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#16181c}.HOLDS{color:#5fd3ad}.VIOLATED{color:#ff8a80}
+@media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#16181c}.HOLDS,.NOT_CONTRADICTED{color:#5fd3ad}.VIOLATED{color:#ff8a80}
 .INCONCLUSIVE{color:#f0b64d}.OUT_OF_SCOPE{color:#a0a0a0}}
 """
 
@@ -44,7 +44,8 @@ PAGE = """<!doctype html>
 <title>{title}</title><style>{style}</style></head><body>
 <h1>{title}</h1><p>{description}</p>{stop}{counts}{figures}<h2>Comparisons</h2>
 <p>Intervals are two-sided Student-t at the run's false-alarm budget of {budget:g}, split over all sampled
-comparisons; a point where the comparison is exact. Looseness is bound / measured for upper bounds and
+comparisons; a point where the comparison is exact. NOT_CONTRADICTED: the interval contains an exact value (or overlaps
+the 10 % around a predicted time), which a sample can refute but not show; the interval says how close they are. Looseness is bound / measured for upper bounds and
 measured / bound for lower ones. Rows on seconds never decide the exit code.</p>
 <div class="wide">{table}</div><h2>Circumstances</h2><pre>{environment}</pre></body></html>
 """

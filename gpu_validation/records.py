@@ -22,9 +22,14 @@ from operators import Size
 
 
 class Verdict(enum.StrEnum):
-    """What a comparison says.  The last two never count as HOLDS."""
+    """What a comparison says.  Only the first counts as HOLDS.
+
+    NOT_CONTRADICTED : a sample against an exact value that its interval contains; how close the two are is told by the
+    interval alone.
+    """
 
     HOLDS = "HOLDS"
+    NOT_CONTRADICTED = "NOT_CONTRADICTED"
     VIOLATED = "VIOLATED"
     INCONCLUSIVE = "INCONCLUSIVE"
     OUT_OF_SCOPE = "OUT_OF_SCOPE"
@@ -185,7 +190,7 @@ class Comparison:
     interval : confidence interval of the measurement at the run's level, or the number twice if exact.
     looseness : bound / measured (upper) or measured / bound (lower); decides : whether a VIOLATED counts.
     operator, workload, tau : what ran; quantity, unit : what was measured; n : how often; theorem : the bound's name;
-    side : "upper", "lower" or "tight"; verdict, reason : the outcome, and why it is none of HOLDS and VIOLATED.
+    side : "upper", "lower" or "tight"; verdict, reason : the outcome, and why the row decides nothing, if so.
     """
 
     operator: str

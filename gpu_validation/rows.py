@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from .compare import exact_verdict, lower_verdict, student_interval, upper_verdict
+from .compare import exact_verdict, lower_verdict, student_interval, tight_verdict, upper_verdict
 from .records import Comparison, Sample, Verdict
 
 UNJUDGED = 0.05  # level of intervals that decide nothing and take no part in the budget
@@ -59,7 +59,7 @@ def _verdict(interval: tuple[float, float], bound: float, side: Side) -> Verdict
         return upper_verdict(interval, bound)
     if side == "lower":
         return lower_verdict(interval, (bound, bound))
-    return exact_verdict(interval[0] <= bound <= interval[1])
+    return tight_verdict(interval, bound)
 
 
 def _row(

@@ -40,7 +40,7 @@ class Outcome:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many comparisons got each of the four verdicts."""
+        """How many comparisons got each verdict."""
         counted = Counter(str(c.verdict) for c in self.comparisons)
         return {str(verdict): counted[verdict] for verdict in Verdict}
 

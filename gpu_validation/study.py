@@ -85,7 +85,7 @@ class StudyOutcome:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many comparisons got each of the four verdicts."""
+        """How many comparisons got each verdict."""
         return {str(verdict): sum(c.verdict is verdict for c in self.comparisons) for verdict in Verdict}
 
 

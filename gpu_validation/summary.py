@@ -12,7 +12,7 @@ from .records import Comparison, Probe, Training, Verdict
 
 CAPTION = (
     "bits, error, gap: per coordinate of isotropic Gaussian input, codec bits, squared error and bits above the limit; "
-    "H, V, I, O: comparisons that are HOLDS, VIOLATED, INCONCLUSIVE, OUT_OF_SCOPE"
+    "H, N, V, I, O: comparisons that are HOLDS, NOT_CONTRADICTED, VIOLATED, INCONCLUSIVE, OUT_OF_SCOPE"
 )
 
 

@@ -24,7 +24,7 @@ from bounds.runtime import (
 )
 from operators import Identity, Key
 
-from ..compare import exact_verdict
+from ..compare import tight_verdict
 from ..launch import Place, run_ranks
 from ..network import Network, Shape
 from ..pace import PacePlan, fenced_delay, iteration, measure_pace, pace_rows
@@ -178,9 +178,9 @@ def _drawn_row(record: Record, at: Record, level: float) -> Comparison:
         return out_of_scope(row, WITHOUT_VARIANCE)
     if case in APPROXIMATE:
         slack = APPROXIMATE[case] * at["predicted_s"]
-        holds = row.interval[0] - slack <= at["predicted_s"] <= row.interval[1] + slack
+        verdict = tight_verdict(row.interval, at["predicted_s"], slack)
         words = f"E max over m workers, within the stated {APPROXIMATE[case]:.1%}"
-        return replace(row, verdict=exact_verdict(holds), theorem=words)
+        return replace(row, verdict=verdict, theorem=words)
     return row
 
 
