@@ -16,7 +16,9 @@ them, bit for bit, because every rank folds the same vectors in rank order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Literal
 
 import torch
@@ -34,12 +36,18 @@ from .rounds import Rounds
 from .settings import OptimizerState, Settings
 from .worker import Worker
 
+DAY_S = 86_400.0
+
 
 class PeriodicAveraging(Rounds):
     """Periodic averaging of this process's model with those of the other ranks of a process group.
 
     model : its parameters and buffers start as rank 0's.  Where possible the parameters become views of one vector,
-    so that an averaging need not copy them together.  Every averaging also averages the buffers: floating-point
+    so that an averaging need not copy them together.  Frozen parameters, which require no gradient, are sent at the
+    start only.  Parameters that are replaced, added, removed, frozen or unfrozen, on all ranks alike, are joined at the
+    next averaging: replaced ones as if they had been written to; else all ranks get the exact mean of whole models,
+    whatever the operator and the mixing, and what feedback and block momentum remember is dropped.
+    Every averaging also averages the buffers: floating-point
     ones (BatchNorm statistics) and integer ones (counters; to the nearest); boolean ones stay as they are.
     optimizer : needed if the schedule adapts, for ``optimizer_state`` and for ``block_momentum``.
     schedule : local steps a round, a rule of ``bounds.schedules``, or "auto", which is ``GradientRetention``: it
@@ -91,9 +99,10 @@ class PeriodicAveraging(Rounds):
         closure : computes the gradient of this step again, from zero_grad to backward, clipping and accumulation
         included, and returns the loss; needed by "auto", which calls it once in the time of 50 steps at most, and
         leaves gradients, buffers and torch's generators as they were.
-        Raises UnevenSteps if another rank has made fewer or more steps (whole models have been averaged then:
-        resume from a checkpoint), RuntimeError if one has gone, ValueError without a
-        closure that is needed.
+        Raises UnevenSteps if another rank has made fewer or more steps, and UnevenModels if its model has other
+        parameters (whole models have been averaged then: resume from a checkpoint), RuntimeError if one has gone.
+        Raises ValueError, on every rank, if one's movement or loss is not finite where an operator or the schedule
+        needs it, and without a closure that is needed.
         """
         accounts = self.count([loss], [closure])
         return accounts[0] if accounts else None
@@ -102,6 +111,28 @@ class PeriodicAveraging(Rounds):
         """End the round now, however many steps it has had; every rank must do so at the same step."""
         return self.end_round()[0]
 
+    @contextmanager
+    def pause(self, timeout_s: float = DAY_S) -> Iterator[None]:
+        """Let ranks do unequal things, such as an evaluation on rank 0: at the end all wait for the slowest one.
+
+        Every rank must enter and leave it, between the same two local steps.  Collectives of the process group give up
+        after its time-out; this wait after ``timeout_s``, or as soon as a rank has ended.  The time within does not
+        count for schedules that go by the clock, nor as time of local steps.
+        Raises ValueError unless timeout_s > 0, RuntimeError if a rank has ended or comes too late.
+        """
+        if not timeout_s > 0:
+            raise ValueError(f"timeout_s must be > 0; got timeout_s = {timeout_s}")
+        room, began = self.exchange.waiting_room(timeout_s), time.monotonic()
+        yield
+        try:
+            dist.barrier(group=room)
+        except RuntimeError as error:
+            raise RuntimeError(
+                f"the pause after {self.total_steps} local steps did not end, because another rank has ended or "
+                f"is more than timeout_s = {timeout_s:g} s late ({error})"
+            ) from error
+        self.clock.leave_out(time.monotonic() - began)
+
     @property
     def model(self) -> torch.nn.Module:
         """This rank's model."""
@@ -109,7 +140,7 @@ class PeriodicAveraging(Rounds):
 
     @property
     def parameters(self) -> Sequence[torch.Tensor]:
-        """Its parameters."""
+        """Those of its parameters that are averaged: the ones that require a gradient."""
         return self._worker.parameters
 
     @property

@@ -57,6 +57,9 @@ class Clock(ABC):
     def _pass(self, steps: int, bits: Sequence[int], members: Sequence[int]) -> None:  # noqa: B027  optional
         """Let the round's time go by; a real clock needs no telling."""
 
+    def leave_out(self, seconds: float) -> None:  # noqa: B027  optional
+        """So many seconds have just gone by that do not count; a simulated clock has not moved."""
+
     def arrive(self, steps: int) -> None:  # noqa: B027  optional
         """The local steps of a round are done, and its averaging begins."""
 
@@ -91,6 +94,12 @@ class WallClock(Clock):
     def seconds(self) -> float:
         """Seconds since this object was made; a resumed run adds those of the runs before."""
         return time.monotonic() - self._began
+
+    def leave_out(self, seconds: float) -> None:
+        """Neither the run nor its local steps have taken them."""
+        self._began += seconds
+        if self._left is not None:
+            self._left += seconds
 
     def arrive(self, steps: int) -> None:
         """Stop timing local steps, start timing the averaging."""

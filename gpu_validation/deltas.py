@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +10,9 @@ import numpy as np
 import torch
 
 from operators import Feedback, Key, Message, Operator
+from operators.gather import Refusal
+
+CHANGED, FAILED, NOT_FINITE = 0, 1, 2  # why a rank has no message; the entry is added to the last
 
 
 @dataclass(frozen=True)
@@ -74,3 +77,26 @@ class Receiver:
             return decoded.numpy()
         assert self.operator is not None  # whole models are not decoded
         return self.operator.decode(message, d=self.d, key=key).numpy()
+
+
+def squared_error(decoded: np.ndarray, delta: np.ndarray) -> tuple[float, float]:
+    """(squared error, squared norm), accumulated in float64."""
+    error = decoded.astype(np.float64) - delta
+    return float(error @ error), float(np.square(delta, dtype=np.float64).sum())
+
+
+def why_not(movement: torch.Tensor) -> int:
+    """The number that tells all ranks why a movement, shape (d,), could not be compressed."""
+    finite = torch.isfinite(movement.float())
+    return FAILED if finite.all() else NOT_FINITE + int(finite.int().argmin())
+
+
+def in_words(refusal: Refusal, averaging: str, name_of: Callable[[int], str]) -> str:
+    """The same sentence on every rank.  averaging : which one.  name_of : the name of an entry of the movement."""
+    who = f"the movement of rank {refusal.rank} in {averaging},"
+    if refusal.reason == FAILED:
+        return f"{who} could not be compressed; the error of that rank says why"
+    return (
+        f"{who} is not finite in binary32: {name_of(refusal.reason - NOT_FINITE)}; look for an overflow in the loss, "
+        "lower the learning rate, or clip the gradients"
+    )

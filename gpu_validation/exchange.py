@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from itertools import pairwise
 
 import torch
@@ -38,11 +39,15 @@ class Exchange:
         self.ranks: Sequence[int] = (self.rank,)
         self.device = torch.device(device) if device is not None else _device_of(group)
         self.payload_bytes = self.predicted_bytes = 0
+        self._waiting: dict[float, dist.ProcessGroup] = {}
         self._rooms: dict[tuple[str, torch.dtype, torch.device], torch.Tensor] = {}
 
     # -- messages ----------------------------------------------------------------------------------------
-    def all_gather(self, message: Message) -> list[Message]:
-        """The messages of all ranks, in rank order; the own one is returned as it is."""
+    def all_gather(self, message: Message | int) -> list[Message]:
+        """The messages of all ranks, in rank order; the own one is returned as it is.
+
+        message : or the number of a reason why there is none.  Raises Refusal, on every rank, if a rank has none.
+        """
         gather = Gather(message, group=self.group, device=self.device)
         gather.send()
         messages = gather.wait()
@@ -50,14 +55,18 @@ class Exchange:
         self.predicted_bytes += predicted_payload_bytes(gather.lengths, self.size)
         return messages
 
-    def gather(self, messages: Sequence[Message | None], *, position: int) -> dict[int, Message]:
+    def gather(self, messages: Sequence[Message | int | None], *, position: int) -> dict[int, Message]:
         """The messages of all ranks by rank; each travels with its sender's position.
 
-        messages : of this rank alone; None, sent as an empty one, if it has nothing to say.
+        messages : of this rank alone; None, sent as an empty one, if it has nothing to say; the number of a reason if
+        it cannot go on.
         position : how many local steps it has made, below 2^32.
-        Raises UnevenSteps, on every rank, unless all are equally far.
+        Raises UnevenSteps, on every rank, unless all are equally far, and Refusal if a rank cannot go on.
         """
         (message,) = messages
+        if isinstance(message, int):
+            self.all_gather(message)  # raises, here and on all other ranks
+            raise AssertionError("a refusal has been taken for a message")
         place = torch.tensor(list(position.to_bytes(PLACE_BITS // 8, "big")), dtype=torch.uint8)
         body = [] if message is None else [message.payload.cpu()]
         framed = self.all_gather(Message(torch.cat([place, *body]), PLACE_BITS + (message.bits if message else 0)))
@@ -180,6 +189,17 @@ class Exchange:
             copy = tensor.detach().to(self.device).contiguous()
             dist.broadcast(copy, src=self._global(0), group=self.group)
             tensor.detach().copy_(copy)
+
+    def waiting_room(self, timeout_s: float) -> dist.ProcessGroup:
+        """A process group of the same ranks, on the CPU, whose collectives wait for so long."""
+        if timeout_s not in self._waiting:
+            self._waiting[timeout_s] = dist.new_group(
+                [self._global(rank) for rank in range(self.size)],
+                timeout=timedelta(seconds=timeout_s),
+                backend="gloo",
+                use_local_synchronization=True,
+            )
+        return self._waiting[timeout_s]
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:

@@ -1,7 +1,8 @@
-"""Whether all ranks have made the same number of local steps, told by numbers that are averaged with the models.
+"""Whether all ranks have made the same number of local steps on the same model, told by numbers averaged with it.
 
 A count travels as digits below 16 and their squares, which even bfloat16 holds exactly.  If all counts are equal, so
-are the means; if not, a digit has a variance, at least about 1/m, which everyone sees who averages it.
+are the means; if not, a digit has a variance, at least about 1/m, which everyone sees who averages it.  One more
+number is 1 on a rank whose model has other parameters than at the last averaging, and 0 elsewhere.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from functools import lru_cache
 import torch
 
 BASE_BITS, DIGITS = 4, 8
-VALUES = 2 * DIGITS
+VALUES = 2 * DIGITS + 1
 TOLERANCE = 2.0**-14  # above the rounding of a mean square to float32, 2.7e-5; below the variance for m <= 10^4
 
 
@@ -25,21 +26,37 @@ class UnevenSteps(RuntimeError):  # noqa: N818  a name users are told to catch
         )
 
 
+class UnevenModels(RuntimeError):  # noqa: N818  a name users are told to catch
+    """Parameters were added, removed, frozen or unfrozen on some ranks only."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "since the last averaging, parameters were added, removed, frozen or unfrozen on some ranks only, or not "
+            "alike on all: change the model in the same way on every rank between the same two local steps"
+        )
+
+
 @lru_cache(maxsize=2)
-def encode(count: int) -> torch.Tensor:
-    """A count below 2^32 as numbers to be averaged, shape (16,), float32; not to be written to."""
-    digits = [(count >> (BASE_BITS * i)) & ((1 << BASE_BITS) - 1) for i in range(DIGITS)]
-    return torch.tensor([*digits, *(digit**2 for digit in digits)], dtype=torch.float32)
+def encode(count: int, changed: bool = False) -> torch.Tensor:
+    """A count below 2^32 as numbers to be averaged, shape (17,), float32; not to be written to.
 
-
-def require(averaged: torch.Tensor, count: int) -> None:
-    """Raise UnevenSteps unless ``averaged`` is the mean of equal counts, and of this rank's own.
-
-    averaged : what became of ``encode``, shape (16,), in float32 or better.
+    changed : whether this rank's model has other parameters than at the last averaging.
     """
-    if torch.equal(averaged, encode(count).to(averaged)):
+    digits = [(count >> (BASE_BITS * i)) & ((1 << BASE_BITS) - 1) for i in range(DIGITS)]
+    return torch.tensor([*digits, *(digit**2 for digit in digits), changed], dtype=torch.float32)
+
+
+def require(averaged: torch.Tensor, count: int, changed: bool = False) -> None:
+    """Raise unless ``averaged`` is the mean of what equal ranks encode, this rank among them.
+
+    averaged : what became of ``encode``, shape (17,), in float32 or better.
+    Raises UnevenModels, or UnevenSteps.
+    """
+    if torch.equal(averaged, encode(count, changed).to(averaged)):
         return
-    means, squares = averaged.detach().cpu().split(DIGITS)
+    means, squares, flag = averaged.detach().cpu().split([DIGITS, DIGITS, 1])
+    if abs(flag.item() - changed) > TOLERANCE:
+        raise UnevenModels
     apart = torch.maximum((means - encode(count)[:DIGITS]).abs().max(), (squares - means**2).abs().max())
     if apart > TOLERANCE:
         mean = sum(float(digit) * 2.0 ** (BASE_BITS * i) for i, digit in enumerate(means))

@@ -44,9 +44,10 @@ PAGE = """<!doctype html>
 <title>{title}</title><style>{style}</style></head><body>
 <h1>{title}</h1><p>{description}</p>{stop}{counts}{figures}<h2>Comparisons</h2>
 <p>Intervals are two-sided Student-t at the run's false-alarm budget of {budget:g}, split over all sampled
-comparisons; a point where the comparison is exact. NOT_CONTRADICTED: the interval contains an exact value (or overlaps
-the 10 % around a predicted time), which a sample can refute but not show; the interval says how close they are. Looseness is bound / measured for upper bounds and
-measured / bound for lower ones. Rows on seconds never decide the exit code.</p>
+comparisons; a point where the comparison is exact. NOT_CONTRADICTED: the interval contains an exact value (or
+overlaps the 10 % around a predicted time), which a sample can refute but not show; the interval says how close
+they are. Looseness is bound / measured for upper bounds and measured / bound for lower ones. Rows on seconds
+never decide the exit code.</p>
 <div class="wide">{table}</div><h2>Circumstances</h2><pre>{environment}</pre></body></html>
 """
 

@@ -42,8 +42,12 @@ class Rhythm:
 
     @staticmethod
     def row(losses: Sequence[float], time_s: float, eta: float) -> list[float]:
-        """What one rank contributes to the decision: its mean loss since the last one (nan if none), clock, rate."""
-        return [sum(losses) / len(losses) if losses else math.nan, time_s, eta]
+        """What one rank contributes to the decision: its mean loss since the last one, clock, rate.
+
+        Without losses their mean is nan, and inf if one of them is not finite.
+        """
+        mean = sum(losses) / len(losses) if losses else math.nan
+        return [mean if math.isfinite(mean) or not losses else math.inf, time_s, eta]
 
     def decide_by(self, *, time_s: float, eta: float, measured: Measured) -> None:
         """Choose tau by what has been measured, by rank 0's clock and learning rate."""
@@ -55,11 +59,18 @@ class Rhythm:
 
         rows : of all ranks, in rank order.  members : the ranks that took part in the round.
         A pure function of what all ranks see, so that they cannot disagree.  The loss is observed only if every
-        member gave one.
+        member gave one.  Raises ValueError, on all ranks, if a member's is not finite.
         """
         _, time_s, eta = rows[0]
         common: dict[str, Any] = {"time_s": time_s, "step": self.total_steps, "eta": eta, "steps_left": self._left()}
         losses = [rows[rank][0] for rank in members]
+        diverged = [rank for rank in members if math.isinf(rows[rank][0])]
+        if diverged:
+            who = f"rank {diverged[0]}" if len(diverged) < len(members) else "the ranks"
+            raise ValueError(
+                f"the loss of {who} was not finite within the {self.total_steps} local steps so far, and the schedule "
+                "decides by it: lower the learning rate, or clip the gradients"
+            )
         seen = Observation(**common) if any(map(math.isnan, losses)) else Observation.shared(losses, **common)
         self.rule, self.tau = self.schedule(self.rule, seen)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,42 +12,27 @@ import torch.distributed as dist
 
 from bounds.schedules import Measured
 from operators import Identity, Message
+from operators.gather import Refusal
 
 from . import in_step, notes
 from .clock import Clock
-from .deltas import Receiver, Round, Sender
-from .mixing import Full, Mixing, Transport
+from .deltas import CHANGED, Receiver, Round, Sender, in_words, squared_error, why_not
+from .joining import Joining
+from .mixing import Full, Mixing
 from .probe import Closure
 from .rhythm import Rhythm
 from .sensing import NEEDED, NUMBERS, Sensing
 from .settings import Settings
+from .structure import require_averageable
 from .tensors import flat, floating_state, load
 from .worker import Worker
-
-
-class Joining(Transport, Protocol):
-    """A transport that also moves messages, numbers and the starting point."""
-
-    def gather(self, messages: Sequence[Message | None], *, position: int) -> dict[int, Message]:
-        """All ranks' messages by rank, from those of the ranks hosted here."""
-
-    def numbers(self, rows: Sequence[Sequence[float]]) -> list[list[float]]:
-        """A few numbers of every rank, in rank order."""
-
-    def agree(self, numbers: Sequence[int]) -> list[int]:
-        """One integer of every rank, in rank order."""
-
-    def broadcast(self, tensors: Sequence[Sequence[torch.Tensor]]) -> None:
-        """Replace all ranks' tensors by rank 0's, in place."""
-
-    def uncounted(self) -> AbstractContextManager[None]:
-        """Bytes handed over within are not counted."""
 
 
 class Rounds:
     """Counts local steps and ends rounds.
 
     workers : those hosted here, in the order of ``transport.ranks``.
+    A model whose parameters are others at an averaging than before (added, removed, frozen or not) is joined again.
     Raises ValueError for a mode that does not fit the number of ranks, or ranks that are configured differently.
     """
 
@@ -55,35 +40,65 @@ class Rounds:
         self.workers, self.transport, self.settings, self.clock = workers, transport, settings, clock
         self.rhythm, self.mixing = Rhythm(settings.rule, settings.steps), settings.mode
         self.mixing.check(transport.size)
-        numbers = transport.agree([settings.fingerprint(worker.model) for worker in workers])
-        for rank, number in enumerate(numbers):
-            if number != numbers[0]:  # they would wait for each other for ever
-                raise ValueError(
-                    f"ranks 0 and {rank} differ in the model's shapes or in a setting of the averaging: "
-                    "give all ranks the same ones"
-                )
+        self._require_equal_ranks()
         self.sensing = Sensing(workers, self.rhythm) if settings.measures else None
         self._rows: list[list[float]] = []
-        transport.broadcast([[*w.parameters, *w.model.buffers()] for w in workers])
-        anchor = workers[0].vector().to(workers[0].anchor)
-        for rank, worker in zip(transport.ranks, workers, strict=True):
+        self._failure: Exception | None = None
+        transport.broadcast([[*w.model.parameters(), *w.model.buffers()] for w in workers])
+        self._begin_together()
+        if self.sensing is not None:
+            self._warm_up()
+
+    def _require_equal_ranks(self) -> None:
+        """Others would wait for each other for ever."""
+        numbers = self.transport.agree([self.settings.fingerprint(worker.model) for worker in self.workers])
+        for rank, number in enumerate(numbers):
+            if number != numbers[0]:
+                raise ValueError(
+                    f"ranks 0 and {rank} differ in the model's shapes, in what is frozen, or in a setting of the "
+                    "averaging: give all ranks the same ones"
+                )
+
+    def _begin_together(self) -> None:
+        """All workers hold the same model: the first round, or the first with these parameters, begins there."""
+        settings, size = self.settings, self.transport.size
+        anchor = self.workers[0].vector().to(self.workers[0].anchor)
+        for rank, worker in zip(self.transport.ranks, self.workers, strict=True):
             worker.anchor = worker.start = anchor
             worker.sender = Sender(settings.operator, settings.shared_key, rank=rank, d=anchor.numel())
             worker.mixing_state = self.mixing.init(anchor)
-        self.receiver = Receiver(settings.operator, settings.shared_key, m=transport.size, d=anchor.numel())
+        self.receiver = Receiver(settings.operator, settings.shared_key, m=size, d=anchor.numel())
         self.momentum = torch.zeros_like(anchor)
-        exact = all(worker.full_precision for worker in workers)
+        exact = all(worker.full_precision for worker in self.workers)
         # what Identity would send of every movement are the same 32 d bits, but through a codec
         self.whole = settings.operator is None or (
             isinstance(settings.operator, Identity) and exact and anchor.dtype == torch.float32
         )
         alone = self.whole and exact and self.mixing.common and not settings.block_momentum
-        for worker in workers:
+        for worker in self.workers:
             worker.keeps_anchor = not alone
             if self.sensing is not None:
-                worker.make_room(notes.values(NUMBERS, size=transport.size))
-        if self.sensing is not None:
-            self._warm_up()
+                worker.make_room(notes.values(NUMBERS, size=size))
+
+    def _join_again(self) -> tuple[tuple[int, ...], list[tuple[float, float]]]:
+        """All models have other parameters than before: average them whole, old and new, and begin anew.
+
+        Frozen by now or not, whatever ranks may differ in becomes the exact mean; what operators remember is dropped.
+        """
+        self._require_equal_ranks()
+        for worker in self.workers:
+            require_averageable(worker.model)
+        everyone = range(self.transport.size)
+        parts = [worker.once_averaged() for worker in self.workers]
+        means = self.transport.means([flat(own) for own in parts], everyone)
+        for worker, own, mean in zip(self.workers, parts, means, strict=True):
+            load(mean, own)
+            worker.hold()
+        size = sum(8 * p.element_size() * p.numel() for p in parts[0])
+        if self.sensing is not None and not self.whole:
+            self._rows = self.transport.numbers(self.sensing.rows(self.clock))
+        self._begin_together()
+        return (size,) * self.transport.size, [(0.0, float("nan"))] * len(self.workers)
 
     def _warm_up(self) -> None:
         """One averaging of what is equal everywhere: the first one that is timed finds memory and compiled code."""
@@ -99,8 +114,8 @@ class Rounds:
                 worker.sender.state = state
             self.receiver.states = receivers
 
-    def _tailed(self) -> Iterator[tuple[Worker, torch.Tensor]]:
-        return zip(self.workers, self._places(), strict=True)
+    def _tailed(self, changed: bool = False) -> Iterator[tuple[Worker, torch.Tensor]]:
+        return zip(self.workers, self._places(changed), strict=True)
 
     # -- stepping ----------------------------------------------------------------------------------------
     def count(
@@ -131,10 +146,13 @@ class Rounds:
         """Average now, and start the next round; one account for each worker hosted here."""
         turn, steps = self.rhythm.rounds, self.rhythm.local_steps
         members = self.mixing.members(turn, self.transport.size)
+        followed = [worker.follow() for worker in self.workers]
+        changed = not all(followed)
         if self.sensing is not None:
             self.sensing.arrive(self.clock, self.transport.ranks)
         with self._explaining():
-            bits, errors = self._average_models(turn) if self.whole else self._average_deltas(turn, members)
+            average = self._average_models if self.whole else self._average_deltas
+            bits, errors = average(turn, members, changed)
             self._average_rest(turn)
             self.clock.pass_round(steps, bits, members)
             self.rhythm.end_round()
@@ -163,19 +181,26 @@ class Rounds:
             worker.begin(mean)
 
     # -- one averaging -----------------------------------------------------------------------------------
-    def _average_models(self, turn: int) -> tuple[tuple[int, ...], list[tuple[float, float]]]:
-        """Whole models, in the parameters' dtype, with the count of steps behind them: one collective."""
-        d, members = self.receiver.d, self.mixing.members(turn, self.transport.size)
-        if self.mixing.common:
+    def _average_models(
+        self, turn: int, members: Sequence[int], changed: bool
+    ) -> tuple[tuple[int, ...], list[tuple[float, float]]]:
+        """Whole models, in the parameters' dtype, with the count of steps behind them: one collective.
+
+        changed : the models have other parameters; zeros are sent in their place, to learn whether all have.
+        """
+        d = self.receiver.d
+        if self.mixing.common and not changed:
             owns = [w.outgoing(place) for w, place in self._tailed()]
         else:  # the models are needed once more
-            owns = [flat([*w.parameters, place]) for w, place in self._tailed()]
+            owns = [w.nothing(place) if changed else flat([*w.parameters, place]) for w, place in self._tailed(changed)]
         blended = self.mixing.blend(self.transport, owns, turn)
         for arrived in blended:
-            in_step.require(arrived[d : d + in_step.VALUES], self.rhythm.total_steps)
+            in_step.require(arrived[d : d + in_step.VALUES], self.rhythm.total_steps, changed)
         if self.sensing is not None:
             noted = blended[0][d + in_step.VALUES :]
             self._rows = notes.collect(noted, members=members, size=self.transport.size)
+        if changed:
+            return self._join_again()
         if self.mixing.common:
             first, mean = self.workers[0], blended[0][:d]
             self._begin(
@@ -191,36 +216,55 @@ class Rounds:
         bits = tuple(size if rank in members else 0 for rank in range(self.transport.size))
         return bits, [(0.0, float("nan"))] * len(self.workers)
 
-    def _places(self) -> list[torch.Tensor]:
+    def _places(self, changed: bool = False) -> list[torch.Tensor]:
         """What goes behind each worker's model: the count of its steps, and what it has measured."""
-        place = in_step.encode(self.rhythm.total_steps)
+        place = in_step.encode(self.rhythm.total_steps, changed)
         tails = [place] * len(self.workers)
         if self.sensing is not None:
             rows = zip(self.transport.ranks, self.sensing.rows(self.clock), strict=True)
             tails = [torch.cat([place, notes.spread(row, rank=r, size=self.transport.size)]) for r, row in rows]
-        return [tail.to(worker.parameters[0]) for worker, tail in zip(self.workers, tails, strict=True)]
+        return [tail.to(worker.device, worker.dtype) for worker, tail in zip(self.workers, tails, strict=True)]
 
-    def _average_deltas(self, turn: int, members: Sequence[int]) -> tuple[tuple[int, ...], list[tuple[float, float]]]:
-        """Compressed movements of the members, decoded and folded alike by all ranks."""
+    def _average_deltas(
+        self, turn: int, members: Sequence[int], changed: bool
+    ) -> tuple[tuple[int, ...], list[tuple[float, float]]]:
+        """Compressed movements of the members, decoded and folded alike by all ranks.
+
+        changed : the models have other parameters; that is said in place of a message.
+        """
         here = list(zip(self.transport.ranks, self.workers, strict=True))
-        deltas = {rank: worker.delta() for rank, worker in here if rank in members}
-        messages = self._gathered(
-            [worker.sender.encode(deltas[rank], turn) if rank in members else None for rank, worker in here], members
-        )
+        deltas: dict[int, np.ndarray] = {}
+        self._failure = None
+        own: list[Message | int | None] = [CHANGED if changed else None for _ in here]
+        for i, (rank, worker) in enumerate(here):
+            if rank in members and not changed:
+                try:
+                    deltas[rank] = worker.delta()
+                    own[i] = worker.sender.encode(deltas[rank], turn)
+                except Exception as error:  # the other ranks must hear of it, whatever it is
+                    own[i], self._failure = why_not(worker.movement()), error
+        try:
+            messages = self._gathered(own, members)
+        except Refusal as refusal:
+            if refusal.reason == CHANGED:
+                return self._join_again()
+            at = f"averaging {turn}, after {self.rhythm.total_steps} local steps"
+            raise ValueError(in_words(refusal, at, self.workers[0].name_of)) from self._failure
         mean, decoded = self.receiver.mean(messages, members, turn, keep=self.transport.ranks)
         anchor = self.workers[0].anchor
         movement = torch.from_numpy(mean).to(anchor)
         self._begin(self._with_momentum(movement) if self.settings.block_momentum else anchor + movement)
         bits = tuple(messages[rank].bits if rank in members else 0 for rank in range(self.transport.size))
-        return bits, [_error(decoded[rank], deltas[rank]) if rank in members else (0.0, 0.0) for rank, _ in here]
+        return bits, [squared_error(decoded[rank], deltas[rank]) if rank in members else (0.0, 0.0) for rank, _ in here]
 
-    def _gathered(self, own: Sequence[Message | None], members: Sequence[int]) -> dict[int, Message]:
+    def _gathered(self, own: Sequence[Message | int | None], members: Sequence[int]) -> dict[int, Message]:
         """All ranks' messages; what the members have measured travels before theirs."""
         if self.sensing is None:
             return self.transport.gather(own, position=self.rhythm.total_steps)
         rows = self.sensing.rows(self.clock)
         noted = [
-            None if message is None else notes.attach(row, message) for row, message in zip(rows, own, strict=True)
+            notes.attach(row, message) if isinstance(message, Message) else message
+            for row, message in zip(rows, own, strict=True)
         ]
         messages = self.transport.gather(noted, position=self.rhythm.total_steps)
         self._rows = []
@@ -307,9 +351,3 @@ class Rounds:
         self.clock.load_state_dict(state["clock"])
         if self.sensing is not None:
             self.sensing.load_state_dict(state["sensing"])
-
-
-def _error(decoded: np.ndarray, delta: np.ndarray) -> tuple[float, float]:
-    """(squared error, squared norm), accumulated in float64."""
-    error = decoded.astype(np.float64) - delta
-    return float(error @ error), float(np.square(delta, dtype=np.float64).sum())

@@ -13,6 +13,7 @@ from bounds.schedules import Fixed, GradientRetention, Schedule
 from operators import Feedback, Key, Operator
 
 from .mixing import Full, Mixing
+from .structure import layout
 
 OptimizerState = Literal["keep", "average", "reset"]
 
@@ -86,6 +87,5 @@ class Settings:
 
     def fingerprint(self, model: torch.nn.Module) -> int:
         """A number that is the same on ranks with equal settings and with models of equal shapes."""
-        shapes = [(tuple(t.shape), t.dtype) for t in (*model.parameters(), *model.buffers())]
         without_addresses = re.sub(r"0x[0-9a-f]+", "", repr(replace(self, key=self.shared_key)))
-        return zlib.crc32(f"{without_addresses} {shapes}".encode())
+        return zlib.crc32(f"{without_addresses} {layout(model)}".encode())

@@ -19,6 +19,7 @@ import torch
 
 from bounds.schedules import Schedule
 from operators import Feedback, Key, Message, Operator
+from operators.gather import Refusal
 
 from .clock import Clock, WallClock
 from .deltas import Round
@@ -49,9 +50,12 @@ class Meeting:
         """Every worker's sources."""
         return [{source: owns[source] for source in sources(rank)} for rank in self.ranks]
 
-    def gather(self, messages: Sequence[Message | None], *, position: int) -> dict[int, Message]:
-        """All messages by rank."""
-        return {rank: message for rank, message in enumerate(messages) if message is not None}
+    def gather(self, messages: Sequence[Message | int | None], *, position: int) -> dict[int, Message]:
+        """All messages by rank.  Raises Refusal if a worker has none."""
+        for rank, message in enumerate(messages):
+            if isinstance(message, int):
+                raise Refusal(rank, message)
+        return {rank: message for rank, message in enumerate(messages) if isinstance(message, Message)}
 
     def numbers(self, rows: Sequence[Sequence[float]]) -> list[list[float]]:
         """All rows."""

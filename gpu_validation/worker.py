@@ -13,6 +13,7 @@ from operators.operator import canonical
 from . import in_step
 from .deltas import Sender
 from .joined import Joined
+from .structure import kinds, numeric_buffers, require_averageable, trained
 from .tensors import flat, precision
 
 
@@ -23,26 +24,47 @@ class Worker:
     anchor : where the current round began, shape (d,), in float32 (float64 for float64).  start : the same as the
     model holds it, rounded to the parameters' dtype; what the rounding left out is not lost, for it stays in the
     anchor.
-    Raises ValueError for a model without parameters, TypeError for parameters that are not floating-point.
+    parameters : those that require a gradient, in the model's order; names : theirs.  buffers : those with a mean.
+    Raises ValueError and TypeError for what ``structure.require_averageable`` refuses.
     """
 
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None) -> None:
         self.model, self.optimizer = model, optimizer
-        self.parameters = list(model.parameters())
-        if not self.parameters:
-            raise ValueError("there is nothing to average: the model has no parameters")
-        for p in self.parameters:
-            if not p.is_floating_point():
-                raise TypeError(f"parameters must be floating-point to be averaged; got {p.dtype}")
-        self.buffers = [b for b in model.buffers() if b.dtype != torch.bool and not b.is_complex()]
+        self.names: list[str] = []
+        self.parameters: list[torch.nn.Parameter] = []
         self.losses: list[float | torch.Tensor] = []
         self.sender: Sender
         self.mixing_state: Mapping[str, torch.Tensor] = {}
-        self._joined = Joined(self.parameters, in_step.VALUES)
         self.keeps_anchor = True
+        self.hold()
+
+    def hold(self) -> None:
+        """Take the model's parameters as they are now for those that are averaged, and begin at them."""
+        require_averageable(self.model)
+        found = trained(self.model)
+        self._kinds, self.names = kinds(found), list(found)
+        self.parameters[:] = found.values()  # the same list, which a probe looks at too
+        self.buffers = numeric_buffers(self.model)
+        self.make_room(0)
         vector = self.vector()
+        self.dtype, self.device = vector.dtype, vector.device
         self.full_precision = all(p.dtype == precision(vector.dtype) for p in self.parameters)
         self.anchor = self.start = vector.to(precision(vector.dtype))
+
+    def follow(self) -> bool:
+        """Take over parameters and buffers that were replaced by others.
+
+        Returns False, and takes no parameters, if their names or kinds are others, or which of them are frozen.
+        """
+        found, self.buffers = trained(self.model), numeric_buffers(self.model)
+        if kinds(found) != self._kinds:
+            return False
+        self.parameters[:] = found.values()
+        return True
+
+    def once_averaged(self) -> list[torch.nn.Parameter]:
+        """The parameters that are to be averaged from now on, or were until now: ranks may differ in any of them."""
+        return [p for name, p in self.model.named_parameters() if p.requires_grad or name in self.names]
 
     def vector(self) -> torch.Tensor:
         """All parameters as they are now, as one new vector in the parameters' dtype."""
@@ -56,12 +78,28 @@ class Worker:
         """The same, and further values behind it, in memory that is used again and may be the parameters' own."""
         return self._joined.vector(*behind)
 
+    def nothing(self, *behind: torch.Tensor) -> torch.Tensor:
+        """Zeros in the place of the parameters, and further values behind them."""
+        return torch.cat([torch.zeros(self.anchor.numel(), dtype=self.dtype, device=self.device), *behind])
+
     def delta(self) -> np.ndarray:
         """What the local steps of this round did, as float32, shape (d,).
 
         Raises ValueError for a movement that is not finite.
         """
-        return canonical(self.vector().to(self.start.dtype) - self.start)
+        return canonical(self.movement())
+
+    def movement(self) -> torch.Tensor:
+        """What the local steps of this round did, shape (d,)."""
+        return self.vector().to(self.start.dtype) - self.start
+
+    def name_of(self, entry: int) -> str:
+        """Entry and name of a parameter for an entry of the vector."""
+        for name, p in zip(self.names, self.parameters, strict=True):
+            if entry < p.numel():
+                return f"entry {entry} of {name}"
+            entry -= p.numel()
+        return f"entry {entry} behind the parameters"
 
     def begin(self, anchor: torch.Tensor) -> None:
         """Start the next round from ``anchor``; the vector is kept, never changed, if the anchor is needed."""
@@ -102,7 +140,10 @@ class Worker:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where ``state_dict`` was taken.  Raises ValueError if it belongs to a model of another size."""
         if state["d"] != self.anchor.numel():
-            raise ValueError(f"the state is for d = {state['d']}; this model has d = {self.anchor.numel()}")
+            raise ValueError(
+                f"the state is for d = {state['d']} parameters that require a gradient; this model has "
+                f"d = {self.anchor.numel()}: build and freeze it as it was before it is averaged"
+            )
         if self.keeps_anchor:
             self.anchor, self.start = state["anchor"].to(self.anchor), state["start"].to(self.anchor)
         self.sender.state, self.mixing_state = state["sender"], dict(state["mixing"])

@@ -360,7 +360,7 @@ def test_ranks_configured_differently_are_told_before_they_wait_for_each_other()
             words_of(lambda: PeriodicAveraging(point(1.0), operator=TopK(k=1), key=Key(0, rank=place.rank))),
         ]
 
-    expected = "ValueError: ranks 0 and 2 differ in the model's shapes or in a setting of the averaging: give all"
+    expected = "ValueError: ranks 0 and 2 differ in the model's shapes, in what is frozen, or in a setting of the"
     for *refused, accepted in in_ranks(work, processes=3):
         assert all(words.startswith(expected) for words in refused)
         assert accepted is None

@@ -171,3 +171,17 @@ def test_a_restored_rhythm_goes_on_in_the_middle_of_a_round():
     second.load_state_dict(first.state_dict())
 
     assert before + [cut + step for step in synchronisations(second, steps - cut)] == straight
+
+
+@pytest.mark.parametrize(("losses", "who"), [(([1.0], [math.nan]), "rank 1"), (([math.inf], [math.nan]), "the ranks")])
+def test_a_loss_that_is_not_finite_is_named_as_such(losses, who):
+    rhythm = Rhythm(AdaComm(tau_0=4, interval_s=1.0))
+    rows = [rhythm.row(own, 0.0, 0.1) for own in losses]
+    with pytest.raises(ValueError, match=f"the loss of {who} was not finite within the 0 local steps so far, and"):
+        rhythm.decide(rows, [0, 1])
+
+
+def test_a_loss_that_was_not_given_is_not_taken_for_one_that_diverged():
+    rhythm = Rhythm(AdaComm(tau_0=4, interval_s=1.0))
+    with pytest.raises(ValueError, match="a new interval needs a loss; none was observed"):
+        rhythm.decide([rhythm.row([], 0.0, 0.1), rhythm.row([1.0], 0.0, 0.1)], [0, 1])

@@ -104,7 +104,7 @@ def test_integer_buffers_become_the_nearest_mean_and_boolean_ones_stay():
 def test_models_that_cannot_be_averaged_are_refused():
     with pytest.raises(ValueError, match="the model has no parameters"):
         Worker(torch.nn.Identity(), None)
-    with pytest.raises(TypeError, match=r"must be floating-point to be averaged; got torch\.complex64"):
+    with pytest.raises(TypeError, match=r"must be floating-point to be averaged; got x of torch\.complex64"):
         Worker(Point(1j, dtype=torch.complex64), None)
 
 
