@@ -6,8 +6,9 @@
         if (step + 1) % 100 == 0:
             checkpoint.save(step + 1)
 
-A file is written under another name, forced to the disk and renamed.  The older ones go only when every rank has
-written the new one; so at any moment, whoever is killed, there is a step that all ranks can resume from.
+A file is written under another name, forced to the disk and renamed.  The oldest ones go only when every rank has
+written the new one; so at any moment, whoever is killed, there is a step that all ranks can resume from.  Some are
+kept, for a disk may lose what it has taken: a run resumes from the newest step that is whole on all ranks.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import logging
 import os
 import re
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
@@ -27,6 +30,8 @@ import torch.distributed as dist
 
 from operators import Message
 from operators.gather import Gather
+
+log = logging.getLogger("gpu_validation")
 
 NAME = re.compile(r"step-(\d+)-rank-(\d+)-of-(\d+)\.pt")
 
@@ -54,6 +59,7 @@ class Checkpoint:
     parts : what a resumed run needs, by name: objects with ``state_dict`` and ``load_state_dict``, and
         ``torch.Generator`` (``torch.default_generator`` for dropout).
     group : process group; None for the default one.
+    keep : how many steps are kept, >= 1.
     States hold tensors and plain values only: files are read with ``weights_only=True`` and run no code.
     """
 
@@ -62,9 +68,12 @@ class Checkpoint:
         folder: str | os.PathLike[str],
         *,
         group: dist.ProcessGroup | None = None,
+        keep: int = 3,
         **parts: Stateful | torch.Generator,
     ) -> None:
-        self.folder, self.parts, self.group = Path(folder), parts, group
+        if keep < 1:
+            raise ValueError(f"keep must be >= 1; got keep = {keep}")
+        self.folder, self.parts, self.group, self.keep = Path(folder), parts, group, keep
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         nccl = dist.get_backend(group) == "nccl"
         self._temporary = f"rank-{self.rank}-of-{self.size}.tmp"
@@ -75,9 +84,9 @@ class Checkpoint:
         return self.folder / f"step-{step}-rank-{self.rank}-of-{self.size}.pt"
 
     def save(self, step: int) -> None:
-        """Write the state after ``step`` steps, and remove all other checkpoints.
+        """Write the state after ``step`` steps; of the other checkpoints keep the last ones before it.
 
-        Raises CheckpointError, on every rank, if a rank cannot write; the others are then kept.
+        Raises CheckpointError, on every rank, if a rank cannot write; all others are then kept.
         """
         before = self._together(self._steps)
         try:
@@ -85,13 +94,15 @@ class Checkpoint:
         except CheckpointError:
             self._remove({step}.difference(before))
             raise
-        self._remove(set(before) - {step})
+        earlier = sorted(s for s in before if s < step)
+        self._remove(set(before) - {step, *earlier[max(0, len(earlier) - self.keep + 1) :]})
 
     def load(self) -> int:
-        """Restore the newest step that all ranks have; returns it, or 0 if there is none at all.
+        """Restore the newest step that is whole on all ranks; returns it, or 0 if there is none at all.
 
-        Raises CheckpointError, on every rank, if a file cannot be read or does not fit, if no step is on all ranks,
-        or if the files are those of another number of ranks.
+        Where a newer one is damaged, a warning of the logger "gpu_validation" says which file it is, on rank 0.
+        Raises CheckpointError, on every rank, if a file does not fit, if all steps are damaged, if no step is on all
+        ranks, or if the files are those of another number of ranks.
         """
         own = self._together(self._steps)
         found = [set(json.loads(text)) for text in self._tell(json.dumps(own))]
@@ -99,10 +110,24 @@ class Checkpoint:
         if not common:
             self._together(lambda: self._explain(found))
             return 0
-        step = max(common)
-        self._together(lambda: self._restore(step))
-        self._remove([newer for newer in own if newer > step])  # of a rank that was ahead when another one died
+        step, states = self._newest_whole(sorted(common, reverse=True))
+        self._together(lambda: self._restore(step, states))
+        self._remove([newer for newer in own if newer > max(common)])  # of a rank that was ahead when another one died
         return step
+
+    def _newest_whole(self, steps: Sequence[int]) -> tuple[int, dict[str, Any]]:
+        """The first of the steps that every rank can read, and this rank's states there."""
+        damage: list[CheckpointError] = []
+        for step in steps:
+            try:
+                states = self._together(partial(self._read, step))
+            except CheckpointError as error:
+                damage.append(error)
+                continue
+            if damage and self.rank == 0:
+                log.warning("%s; resuming from step %d instead", damage[0], step)
+            return step, states
+        raise CheckpointError(f"{damage[0]}: delete it to start anew") from damage[0]
 
     # -- files -------------------------------------------------------------------------------------------
     def _files(self) -> list[tuple[int, int, int]]:
@@ -152,16 +177,19 @@ class Checkpoint:
         except OSError as error:
             raise CheckpointError(f"cannot write {path}: {error.strerror}") from error
 
-    def _restore(self, step: int) -> None:
+    def _read(self, step: int) -> dict[str, Any]:
         path = self.path(step)
         try:
             with zipfile.ZipFile(path) as archive:
                 if (bad := archive.testzip()) is not None:  # torch.load does not look at the checksums
                     raise zipfile.BadZipFile(f"the checksum of {bad} is wrong")
-            states = torch.load(path, map_location="cpu", weights_only=True)["parts"]
+            return cast(dict[str, Any], torch.load(path, map_location="cpu", weights_only=True)["parts"])
         except Exception as error:  # whatever a damaged archive may cause
             reason = str(error).partition("\n")[0]
-            raise CheckpointError(f"cannot read {path}, it is damaged ({reason}): delete it to start anew") from error
+            raise CheckpointError(f"cannot read {path}, it is damaged ({reason})") from error
+
+    def _restore(self, step: int, states: dict[str, Any]) -> None:
+        path = self.path(step)
         if states.keys() != self.parts.keys():
             raise CheckpointError(f"{path} holds {sorted(states)}; this run needs {sorted(self.parts)}")
         for name, part in self.parts.items():

@@ -6,7 +6,6 @@ The parent imports torch once and forks; the children meet through a file store 
 
 from __future__ import annotations
 
-import ctypes
 import datetime
 import importlib
 import logging
@@ -24,6 +23,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 from .network import LOOPBACK, Network, Port
+from .orphans import die_with
 from .timing.scheduling import Scheduling, schedule
 
 log = logging.getLogger("gpu_validation")
@@ -120,7 +120,7 @@ class _Start:
 def _rank_main(rank: int, start: _Start) -> None:
     port = start.ports[rank] if start.ports else LOOPBACK
     port.enter()
-    _die_with(start.parent)  # after entering: new credentials would cancel it
+    die_with(start.parent)  # after entering: new credentials would cancel it
     torch.set_num_threads(1)
     backend = GLOO if start.ports else backend_for(start.size)
     device = torch.device("cuda", rank) if backend == NCCL else torch.device("cpu")
@@ -149,14 +149,6 @@ def _work(place: Place, start: _Start) -> None:
     dist.barrier()
     dist.destroy_process_group()
     inbox.put(("done", rank, None))
-
-
-def _die_with(parent: int) -> None:
-    """Ask the kernel for a SIGKILL when the parent ends, however it ends; die now if it has ended already."""
-    set_parent_death_signal = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
-    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _watch(processes: list[Any], inbox: Any, silence_s: float, network: Network | None) -> Generator[Any, None, None]:

@@ -8,6 +8,8 @@ import os
 import torch
 import torch.distributed as dist
 
+from .orphans import die_with
+
 VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -18,13 +20,16 @@ def join(*, timeout_s: float = 60.0, backend: str | None = None) -> int:
     ``--max-restarts``, starts them anew.  (The default of torch is half an hour.)
     backend : NCCL where every rank of this machine has a GPU, gloo otherwise.
     Every attempt meets under a name of its own: a store that outlives an attempt still holds the addresses of
-    processes that are dead.  Raises ValueError for a time-out that is not positive, RuntimeError outside torchrun.
+    processes that are dead.  A rank ends with the process that has started it: if torchrun is killed, nobody goes on
+    writing checkpoints beside the ranks of the next start.
+    Raises ValueError for a time-out that is not positive, RuntimeError outside torchrun.
     """
     if not timeout_s > 0:
         raise ValueError(f"timeout_s must be > 0; got timeout_s = {timeout_s}")
     missing = [name for name in VARIABLES if name not in os.environ]
     if missing:
         raise RuntimeError(f"{missing[0]} is not set: start the script by torchrun")
+    die_with(os.getppid())
     timeout = datetime.timedelta(seconds=timeout_s)
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     attempt = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))

@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from gpu_validation import checkpoint as module
 from gpu_validation.averaging import PeriodicAveraging
 from gpu_validation.checkpoint import Checkpoint, CheckpointError
 from gpu_validation.launch import RunFailed, run_ranks
@@ -71,7 +72,7 @@ def test_every_rank_finds_its_own_state_at_the_newest_step(tmp_path):
         return begun, found, resumed.value, torch.equal(torch.rand(3, generator=other), expected)
 
     assert reports(work) == [(0, 10, 10, True), (0, 10, 110, True)]
-    assert names(tmp_path / "new" / "folder") == ["step-10-rank-0-of-2.pt", "step-10-rank-1-of-2.pt"]
+    assert names(tmp_path / "new" / "folder") == [f"step-{s}-rank-{r}-of-2.pt" for s in (10, 3) for r in (0, 1)]
 
 
 @pytest.fixture(scope="module")
@@ -214,6 +215,50 @@ def test_a_damaged_file_is_one_line_on_every_rank(tmp_path, damage):
     assert words[0] == words[1]
     assert words[0].startswith(f"rank 1 cannot read {path}, it is damaged (")
     assert words[0].endswith("): delete it to start anew")
+
+
+def test_a_damaged_file_costs_the_steps_since_the_one_before_and_is_named(tmp_path):
+    def save(place):
+        number = Number()
+        checkpoint = Checkpoint(tmp_path, number=number)
+        for number.value in (1, 2, 3, 4):
+            checkpoint.save(number.value)
+
+    def load(place):
+        number, heard = Number(), []
+        module.log.warning = lambda words, *values: heard.append(words % values)
+        return Checkpoint(tmp_path, number=number).load(), number.value, heard
+
+    reports(save)
+    assert names(tmp_path) == [f"step-{s}-rank-{r}-of-2.pt" for s in (2, 3, 4) for r in (0, 1)]
+    (tmp_path / "step-4-rank-1-of-2.pt").write_bytes(b"")
+    (tmp_path / "step-3-rank-0-of-2.pt").write_bytes(b"rubbish")
+
+    (first, second) = reports(load)
+    assert first[:2] == second[:2] == (2, 2)
+    (words,) = first[2]
+    assert words.startswith(f"rank 1 cannot read {tmp_path}/step-4-rank-1-of-2.pt, it is damaged (")
+    assert words.endswith("; resuming from step 2 instead")
+    assert second[2] == [], "said once"
+
+    for rank in (0, 1):
+        (tmp_path / f"step-2-rank-{rank}-of-2.pt").write_bytes(b"")
+    (words, _) = reports(lambda place: complaint(Checkpoint(tmp_path, number=Number()).load))
+    assert "step-4-rank-1-of-2.pt, it is damaged (" in words
+
+
+@pytest.mark.parametrize(("keep", "left"), [(1, [9]), (2, [8, 9]), (5, [6, 7, 8, 9])])
+def test_as_many_checkpoints_are_kept_as_was_said_and_none_of_a_later_step(tmp_path, keep, left):
+    def work(place):
+        Checkpoint(tmp_path, part=Number()).save(12)  # of a run that went further
+        checkpoint = Checkpoint(tmp_path, keep=keep, part=Number())
+        for step in (6, 7, 8, 9):
+            checkpoint.save(step)
+        with pytest.raises(ValueError, match="keep must be >= 1; got keep = 0"):
+            Checkpoint(tmp_path, keep=0)
+
+    reports(work, processes=1)
+    assert names(tmp_path) == [f"step-{step}-rank-0-of-1.pt" for step in left]
 
 
 def test_checkpoints_of_another_run_are_refused(tmp_path):

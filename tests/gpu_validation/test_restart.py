@@ -1,10 +1,12 @@
 """Under torchrun: a killed or hung rank is noticed, all ranks start anew, and the result is the uninterrupted one."""
 
+import contextlib
 import os
 import re
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -90,7 +92,7 @@ def test_after_an_accident_all_ranks_resume_and_end_where_an_uninterrupted_run_e
     assert {int(rank): end for rank, _, _, end in ended} == uninterrupted(tmp_path / "other")
     with pytest.raises(ProcessLookupError):
         os.kill(int(process), 0)  # nobody is left, not even stopped
-    assert len(list((tmp_path / "checkpoints").iterdir())) == 2
+    assert len(list((tmp_path / "checkpoints").iterdir())) == 2 * 3
 
 
 @pytest.mark.parametrize(
@@ -109,3 +111,51 @@ def test_misuse_is_refused_with_the_rule(monkeypatch, settings, environment, err
 
     with pytest.raises(error, match=words):
         join(**settings)
+
+
+ORPHAN = """
+import os, sys, time
+from gpu_validation.restart import join
+join(timeout_s=60)
+open(sys.argv[1] + "/" + os.environ["RANK"], "w").write(str(os.getpid()))
+while True:
+    time.sleep(0.05)  # as a rank that trains by itself and writes checkpoints
+"""
+
+
+def test_ranks_end_with_a_launcher_that_is_killed(tmp_path):
+    (tmp_path / "train.py").write_text(ORPHAN)
+    (tmp_path / "ranks").mkdir()
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "train.py"]
+    launcher = subprocess.Popen(
+        [*command, str(tmp_path / "ranks")], cwd=tmp_path, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        ranks = until(lambda: [int(path.read_text() or 0) for path in (tmp_path / "ranks").iterdir()], 2)
+        launcher.kill()
+        launcher.wait(timeout=60)
+        until(lambda: [] if any(map(alive, ranks)) else [0], 1)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(launcher.pid, signal.SIGKILL)
+        launcher.wait(timeout=60)
+        for rank in ranks:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(rank, signal.SIGKILL)
+
+
+def until(found, number, patience_s=100):
+    """What ``found()`` returns as soon as it has so many elements, none of them 0 but for one alone."""
+    deadline = time.monotonic() + patience_s
+    while len(values := found()) < number or (number > 1 and not all(values)):
+        assert time.monotonic() < deadline, values
+        time.sleep(0.05)
+    return values
+
+
+def alive(process):
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
