@@ -14,8 +14,13 @@ from typing import Any
 import citations
 from sphinx.application import Sphinx
 
-ITEM = re.compile(r"^((?:or )?\*{0,2}[A-Za-z_]\w*(?:(?:, | or | and )[A-Za-z_]\w*)*) : ")
-INNER_ITEM = re.compile(r"(?<=[.;])\s+(?=[A-Za-z_]\w*(?:, \w+)* : )")
+NAME = r"\*{0,2}[A-Za-z_]\w*"
+NAMES = rf"(?:or )?{NAME}(?:(?:, | or | and ){NAME})*"
+ITEM = re.compile(rf"^{NAMES} : ")
+INNER_ITEM = re.compile(rf"(?:(?<=[.;])|(?<=[,)])(?=\s+or ))\s+(?={NAMES} : )")
+LISTED = re.compile(r"^(\s*)(\d+\.|\*|-)\s+(?=\S)")
+MARKUP = re.compile(r"\(?[\w#]+[.)](?:\s|$)|[-+•:./=]")  # at the beginning of a paragraph: a list, a field, a comment
+TITLE = re.compile(r"^\\\*([A-Z][^*\\]*)\\\*")
 CODE = re.compile(r"``.*?``", re.DOTALL)
 
 
@@ -41,15 +46,21 @@ def to_rst(text: str, package: str = "") -> list[str]:
 
 
 def _blocks(lines: list[str]) -> Iterator[list[str]]:
-    """Runs of lines that belong together: a paragraph, one item with its meaning, or indented lines."""
+    """Runs of lines that belong together: a paragraph, one item with its meaning, one of a list, or indented lines."""
     block: list[str] = []
     for position, line in enumerate(lines):
         following = lines[position + 1] if position + 1 < len(lines) else ""
         starts = not line.strip() or _is_item(line, following)
-        if block and not starts:
+        if _is_listed(block[0] if block else "", line, following):
+            starts = True
+        elif block and _indent_of_list(block[0]) < _indent(line):
+            starts = False
+        elif block and not starts:
             doctest = block[0].lstrip().startswith(">>>")
             indented, was_indented = line.startswith(" "), block[0].startswith(" ")
-            ended = _is_item(block[0], block[1] if len(block) > 1 else "") and block[-1].rstrip().endswith((".", ":"))
+            last = block[-1].rstrip()
+            whole = last.endswith((".", ":")) and not last.endswith(" :")
+            ended = whole and _is_item(block[0], block[1] if len(block) > 1 else "")
             starts = not doctest and (
                 line.lstrip().startswith(">>>")
                 or (was_indented and not indented)
@@ -65,25 +76,60 @@ def _blocks(lines: list[str]) -> Iterator[list[str]]:
         yield block
 
 
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip()) if line.strip() else -1
+
+
+def _indent_of_list(first: str) -> float:
+    """How far the marker of a list's item is indented; infinitely if the block is none."""
+    listed = LISTED.match(first)
+    return len(listed[1]) if listed else float("inf")
+
+
+def _is_listed(first: str, line: str, following: str) -> bool:
+    """Whether a line begins an item of a list: at the start of a block, or after another such item."""
+    listed = LISTED.match(line)
+    if listed is None or not (not first or LISTED.match(first)):
+        return False
+    return not following.strip() or LISTED.match(following) is not None or _indent(following) > len(listed[1])
+
+
 def _is_item(line: str, following: str) -> bool:
     named = ITEM.match(line) is not None
     return named or (" : " in line[:60] and following.startswith(" ") and not line.startswith((" ", ">")))
 
 
 def _rendered(block: list[str], package: str) -> list[str]:
-    first = block[0]
+    first, second = block[0], block[1] if len(block) > 1 else ""
     if first.lstrip().startswith(">>>"):
         return [line.strip() for line in block]
-    if _is_item(first, block[1] if len(block) > 1 else ""):
-        text = " ".join(line.strip() for line in block)
-        lines: list[str] = []
-        for item in INNER_ITEM.split(text):
-            name, _, meaning = item.partition(" : ")
-            lines += [f"``{name.strip()}``", f"   {citations.linked(escape(meaning), package)}", ""]
-        return lines
+    text = " ".join(line.strip() for line in block)
+    if _is_listed("", first, second):
+        marker, _, rest = text.partition(" ")
+        titled = TITLE.sub(r"*\1*", escape(rest.strip()))
+        return [f"{marker} {_linked(titled, package)}"]
+    if _is_item(first, second):
+        return _items(INNER_ITEM.split(text), package)
     if first.startswith(" "):
         return [".. code-block:: text", "", *(f"   {line}" for line in block)]
-    return [citations.linked(escape(" ".join(line.strip() for line in block)), package)]
+    before, *items = INNER_ITEM.split(text)
+    return [_linked(escape(before), package), "", *_items(items, package)]
+
+
+def _items(items: list[str], package: str) -> list[str]:
+    """A list of definitions."""
+    lines: list[str] = []
+    for item in items:
+        name, _, meaning = item.partition(" : ")
+        names = name.strip()
+        term = f"or ``{names[3:]}``" if names.startswith("or ") else f"``{names}``"
+        lines += [term, f"   {_linked(escape(meaning.strip()), package)}", ""]
+    return lines
+
+
+def _linked(rst: str, package: str) -> str:
+    """A paragraph with links, that is no list, field or comment, whatever it begins with."""
+    return citations.linked(f"\\{rst}" if MARKUP.match(rst) else rst, package)
 
 
 def process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
