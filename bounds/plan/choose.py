@@ -15,11 +15,13 @@ from dataclasses import replace
 import numpy as np
 
 from ..bound import AssumptionViolated
+from ..properties import Property
 from ..runtime.model import RuntimeModel
+from ..setting import properties
 from ..tau.compressed import CompressedOptimum, compressed_optimum
 from .conditioned import conditioned_methods, conditioned_option
 from .local_updates import Search, theorem_for
-from .records import Candidate, Conditioned, Infeasible, Option, Plan, Refused, Smooth, refuse_recalled
+from .records import Candidate, Conditioned, Infeasible, Option, Plan, Refused, Smooth, refuse_recalled, refuse_unmet
 
 
 def plan(
@@ -32,21 +34,26 @@ def plan(
     eta: float | None = None,
     dense_bits: float | None = None,
     allow_recalled: bool = False,
+    setting: Iterable[Property | str] | None = None,
 ) -> Plan:
     """Rank compressors, each with its best learning rate and tau.
 
     Give either target (the error to reach, > 0; ranked by seconds) or time_s (the budget, > 0; ranked by error).
     runtime : must hold m.  eta : fixes the learning rate (of a Smooth problem).  dense_bits : length of an
     uncompressed message; adds ``Plan.joint`` (Smooth problems).  RECALLED theorems need ``allow_recalled=True``.
+    setting : what is known of problem and gradients; then theorems that need more are refused.  The constants of the
+    problem say that F is smooth, and so on; None takes for granted what the theorem needs.
+    For time_s the error is the mean over the rounds that end by then (of one at least), by a bound on E 1/rounds.
     Unbiased claims use ``pasgd_compressed`` (``pasgd_iterations`` at omega = 0), which needs randomness that is
     independent between workers; contractive ones ``qsparse``, whose error averages over the workers' own iterates and
     whose form never favours compression.  tau is worst-case safe: smooth problems bear more (``tau.tau_smooth``).
     Raises Infeasible if no candidate is feasible, ValueError for wrong arguments.
     """
     _check_arguments(target, time_s, eta, problem)
+    known = None if setting is None else properties(setting) | _said(problem)
     if not 0 < runtime.step.mean_s < math.inf:
         raise ValueError(f"plan needs a finite mean step time > 0; got {runtime.step.mean_s}")
-    options = [_option(c, runtime, problem, target, time_s, eta, allow_recalled) for c in candidates]
+    options = [_option(c, runtime, problem, target, time_s, eta, allow_recalled, known) for c in candidates]
     feasible = sorted((o for o in options if o.feasible), key=lambda o: _criterion(o, target))
     if not feasible:
         raise Infeasible({o.name: o.reason for o in options} or {"candidates": "none was given"})
@@ -54,6 +61,14 @@ def plan(
     ranking = [replace(o, relative_cost=_criterion(o, target)[0] / cost if cost else 1.0) for o in feasible]
     joint = _joint(feasible[0], runtime, problem, dense_bits) if dense_bits is not None else None
     return Plan((*ranking, *(o for o in options if not o.feasible)), joint)
+
+
+def _said(problem: Smooth | Conditioned) -> frozenset[Property]:
+    """What the constants of a problem say."""
+    if isinstance(problem, Conditioned):
+        return frozenset({Property.SMOOTH, Property.STRONGLY_CONVEX})
+    said = {Property.SMOOTH, Property.BOUNDED_BELOW, Property.BOUNDED_VARIANCE}
+    return frozenset(said if problem.G is None else said | {Property.SECOND_MOMENT})
 
 
 def _criterion(option: Option, target: float | None) -> tuple[float, ...]:
@@ -88,12 +103,14 @@ def _option(
     time_s: float | None,
     eta: float | None,
     allow_recalled: bool,
+    known: frozenset[Property] | None,
 ) -> Option:
     try:
         if isinstance(problem, Conditioned):
-            return conditioned_option(candidate, runtime, problem, float(target or 0), allow_recalled)
+            return conditioned_option(candidate, runtime, problem, float(target or 0), allow_recalled, known)
         theorem, at = theorem_for(candidate.claim, problem, runtime.workers())
         refuse_recalled(theorem, allow_recalled)
+        refuse_unmet(theorem, known)
         search = Search(candidate, theorem, at, runtime, target, time_s, eta)
         with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
             return search.certified(search.best())

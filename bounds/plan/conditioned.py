@@ -5,18 +5,25 @@ from __future__ import annotations
 import math
 
 from .. import total_communication
+from ..properties import Property
 from ..runtime.model import RuntimeModel
-from .records import Candidate, Conditioned, Option, Refused, refuse_recalled
+from .records import Candidate, Conditioned, Option, Refused, refuse_recalled, refuse_unmet
 
 DENSE_START = frozenset({"diana_distance"})  # theorems whose first round averages uncompressed gradients
 
 
 def conditioned_option(
-    candidate: Candidate, runtime: RuntimeModel, problem: Conditioned, target: float, allow_recalled: bool
+    candidate: Candidate,
+    runtime: RuntimeModel,
+    problem: Conditioned,
+    target: float,
+    allow_recalled: bool,
+    setting: frozenset[Property] | None = None,
 ) -> Option:
     """The cost by a rate in the condition number, synchronous."""
     theorem = total_communication.methods()[problem.method]
     refuse_recalled(theorem, allow_recalled)
+    refuse_unmet(theorem, setting)
     try:
         level = total_communication.level_of(theorem, candidate.claim)
     except ValueError as failure:

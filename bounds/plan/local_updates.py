@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..bound import AssumptionViolated, Bound
 from ..claims import Claim, Contractive, NoClaim, Unbiased
 from ..interval import Interval
 from ..runtime.model import RuntimeModel
+from ..runtime.rounds import rounds_by
 from ..tau.in_eta import InEta, in_eta
 from ..tau.least import least_integer
 from ..theorems.pasgd_compressed import pasgd_compressed
+from ..theorems.pasgd_compressed_wall_clock import pasgd_compressed_wall_clock
 from ..theorems.pasgd_iterations import pasgd_iterations
+from ..theorems.pasgd_wall_clock import pasgd_wall_clock
 from ..theorems.qsparse import qsparse
+from ..theorems.qsparse_wall_clock import qsparse_wall_clock
 from .records import Candidate, Option, Refused, Smooth
 
+BY_THE_CLOCK = {  # theorem in rounds -> the same at a random number of rounds
+    pasgd_iterations.name: pasgd_wall_clock,
+    pasgd_compressed.name: pasgd_compressed_wall_clock,
+    qsparse.name: qsparse_wall_clock,
+}
 ENDLESS = 2**200  # rounds; a target that so many do not reach lies on the floor that rounding had put below it
 
 
@@ -141,6 +150,8 @@ class Search:
         Raises Refused if no number of rounds reaches the target in exact arithmetic.
         """
         assert option.eta is not None
+        if self.time_s is not None:
+            return self._by_the_clock(option)
         rounds, extra = option.rounds, 1
         while extra < ENDLESS:
             error = float(self._enclosed(option.eta, option.tau, rounds * option.tau).hi)
@@ -148,6 +159,22 @@ class Search:
                 return self._made(option.eta, option.tau, rounds, option.seconds / option.rounds, error)
             rounds, extra = rounds + extra, 2 * extra
         raise Refused(self._below_floor(option.eta, error))
+
+    def _by_the_clock(self, option: Option) -> Option:
+        """The option with what is certified of the rounds that end by the budget, whose number may be random."""
+        tau, theorem = option.tau, BY_THE_CLOCK[self.theorem.name]
+        try:
+            ended = rounds_by(self.runtime, time_s=float(self.time_s or 0), tau=tau, bits=self.candidate.bits)
+        except ValueError as failure:
+            raise Refused(str(failure)) from None
+        inverse = float(ended.inverse.hi)
+        form = in_eta(self.theorem, **self.at, tau=tau)
+        rate = float(form.best_for_steps(tau / inverse)) if self.eta is None else self.eta
+        at = {name: str(value) for name, value in self.at.items()}
+        error = float(theorem.enclose(**at, eta=str(rate), tau=tau, inverse_rounds=inverse).hi)
+        rounds = min(option.rounds, max(math.floor(float(ended.expected.lo)), 1))
+        made = self._made(rate, tau, rounds, option.seconds / option.rounds, error)
+        return replace(made, theorem=theorem.name, status=theorem.status)
 
     def _why(self) -> str:
         """Which assumption fails at tau = 1."""
@@ -161,7 +188,7 @@ class Search:
         round_s = self.runtime.seconds_per_iteration(tau=tau, bits=self.candidate.bits)
         if round_s <= float(self.time_s or 0):
             return "the error is larger than a float can hold: choose milder constants"
-        return f"one round takes {round_s:.6g} s, more than time_s = {self.time_s}: raise the budget"
+        return f"one round takes {round_s:.6g} s on average, more than time_s = {self.time_s}: raise the budget"
 
     def _below_floor(self, rate: float | None, floor: float) -> str:
         return (

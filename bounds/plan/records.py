@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..bound import Bound, Status
 from ..claims import Claim
+from ..properties import Property
 from ..tau.compressed import CompressedOptimum
 
 
@@ -71,7 +73,8 @@ class Option:
     """What one candidate would cost; if not feasible, ``reason`` names the assumption that failed.
 
     theorem : the Bound behind it, with its status.  eta : learning rate, None if the theorem sets it.
-    tau : local steps a round.  rounds, steps (local), seconds, bits (sent by one worker) : for the whole run.
+    tau : local steps a round.  rounds, steps (local), seconds, bits (sent by one worker) : for the whole run; for a
+    time budget the rounds that end by then, on average at least.
     error : certified upper end of the bound there.
     relative_cost : seconds (for a target) or error (for a budget) over the best option's, >= 1.
     name : of the candidate.
@@ -117,3 +120,15 @@ def refuse_recalled(theorem: Bound, allow_recalled: bool) -> None:
     """Refuse a recalled theorem unless it is allowed."""
     if theorem.status is Status.RECALLED and not allow_recalled:
         raise Refused(f"{theorem.name} is recalled, not proved; pass allow_recalled=True to use it")
+
+
+def refuse_unmet(theorem: Bound, setting: Iterable[Property | str] | None) -> None:
+    """Refuse a theorem that needs more of problem and gradients than the caller's setting implies.
+
+    What it needs of operator, method and times is the plan's own choice.  None leaves all hypotheses to the reader.
+    """
+    if setting is None:
+        return
+    lacking = [one.words for one in theorem.setting.missing(setting) if one.kind in ("problem", "noise")]
+    if lacking:
+        raise Refused(f"not covered: {theorem.name} needs: {'; '.join(lacking)}: add what holds to setting")

@@ -41,6 +41,7 @@ from .pasgd_wall_clock import pasgd_wall_clock as pasgd_wall_clock
 from .proxskip import proxskip as proxskip
 from .qsgd import qsgd as qsgd
 from .qsparse import qsparse as qsparse
+from .qsparse_wall_clock import qsparse_wall_clock as qsparse_wall_clock
 from .signsgd import signsgd as signsgd
 from .stich import stich as stich
 from .terngrad import terngrad as terngrad

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from bounds import plan as planner
 from bounds.claims import Claim, Unbiased
+from bounds.properties import Property
 from bounds.runtime import RuntimeModel
+from bounds.setting import properties
 
 from ..numbers import real, refusal, whole
 from ..records import number_text
@@ -41,6 +43,7 @@ def plan(
     eta: Any = None,
     condition: Any = None,
     codec: Any = None,
+    setting: Iterable[str] | None = None,
 ) -> Ranking:
     """Rank compressors for a model of d parameters on a cluster.
 
@@ -52,6 +55,8 @@ def plan(
     gradients until E|x - x*|^2 <= target |x_0 - x*|^2, target < 1; its first round averages uncompressed gradients.
     codec : seconds of encoding and decoding.  By default each operator is timed on this machine (``measure_codec``);
     or a ``Codec`` for all, a mapping from specifications to one, or "free".
+    setting : names of what is known of problem and gradients, such as ["same_f", "unbiased_gradients"]; a theorem that
+    needs more is then "not covered".  Unless given, what is needed stands in the assumptions.
     A round computes, encodes, communicates and decodes, one after the other: dense messages are summed on their way,
     short floats in binary32 (see ``travel``), compressed ones gathered, so that every rank decodes all of them.
     Raises ValueError for bad arguments; an operator that no PROVED or VERIFIED theorem covers is ranked last, with the
@@ -73,6 +78,7 @@ def plan(
         )
     known = {"L": L, "sigma2": sigma2, "gap": gap}
     codecs = checked_codecs(codec)
+    given = None if setting is None else properties([setting] if isinstance(setting, str) else setting)
     problem, assumed = _problem(known, G=G, target=target, time_s=time_s, eta=eta, condition=condition)
     if isinstance(problem, planner.Conditioned):
         dense_bits = DENSE_BITS * dimension
@@ -82,8 +88,18 @@ def plan(
     goal = {name: None if value is None else real(name, value) for name, value in asked_for.items()}
     if (goal["target"] is None) == (goal["time_s"] is None):
         raise ValueError(f"give either target or time_s; got target = {target}, time_s = {time_s}: drop or add one")
-    choices = [_choice(operator_of(one), dimension, cluster, problem, goal, codecs) for one in asked]
-    return Ranking(_ranked(choices, goal), (assumed, cluster.in_words(), f"d = {dimension}"))
+    choices = [_choice(operator_of(one), dimension, cluster, problem, goal, codecs, given) for one in asked]
+    means = "seconds are means: guarantees count rounds, a run may take longer or need fewer"
+    assumed_all = (assumed, *_needs(choices), cluster.in_words(), means, f"d = {dimension}")
+    return Ranking(_ranked(choices, goal), assumed_all)
+
+
+def _needs(choices: Sequence[Choice]) -> tuple[str, ...]:
+    """What each theorem that was used is about and needs, from its setting."""
+    from bounds import all_bounds
+
+    used = dict.fromkeys(choice.theorem for choice in choices if choice.feasible)
+    return tuple(f"{name}: {all_bounds()[name].setting.text()}" for name in used)
 
 
 def _problem(known: dict[str, Any], **rest: Any) -> tuple[planner.Smooth | planner.Conditioned, str]:
@@ -94,9 +110,8 @@ def _problem(known: dict[str, Any], **rest: Any) -> tuple[planner.Smooth | plann
     if missing:
         conditioned = _conditioned(rest["condition"], rest["target"], rest["time_s"], rest["eta"])
         return conditioned, (
-            f"strongly convex, condition number {conditioned.kappa:g}; rounds of DIANA with full gradients from exact "
-            f"first shifts, convex and smooth F_i, independent messages, until E|x - x*|^2 is {rest['target']} of its "
-            "start"
+            f"epsilon = {rest['target']}, condition number L/mu = {conditioned.kappa:g} with L of every F_i and mu of "
+            "F; a step computes one full local gradient"
         )
     if rest["condition"] is not None:
         raise ValueError(
@@ -104,7 +119,12 @@ def _problem(known: dict[str, Any], **rest: Any) -> tuple[planner.Smooth | plann
         )
     root = None if rest["G"] is None else real("G", rest["G"])
     smooth = planner.Smooth(**{name: real(name, value) for name, value in known.items()}, G=root)
-    return smooth, "L-smooth F, local updates of unbiased gradients, all workers sample the same F"
+    return smooth, ", ".join(f"{name} = {value:g}" for name, value in _constants(smooth).items())
+
+
+def _constants(problem: planner.Smooth) -> dict[str, float]:
+    known = {"L": problem.L, "sigma2": problem.sigma2, "gap": problem.gap}
+    return known if problem.G is None else {**known, "G": problem.G}
 
 
 def _conditioned(condition: Any, target: Any, time_s: Any, eta: Any) -> planner.Conditioned:
@@ -124,6 +144,7 @@ def _choice(
     problem: planner.Smooth | planner.Conditioned,
     goal: dict[str, float | None],
     codecs: Any,
+    setting: frozenset[Property] | None,
 ) -> Choice:
     from operators import specification
 
@@ -149,11 +170,12 @@ def _choice(
             target=goal["target"],
             time_s=goal["time_s"],
             eta=goal["eta"],
+            setting=setting,
         ).best
     except planner.Infeasible as failure:
         reasons = (failure.reasons[name], f"an averaging {_averaging_text(seconds)}", _message_text(way, d))
         return Choice(name, False, reasons, message_bits=bits, **seconds)
-    return _chosen(found, way, codec, d, cluster, seconds, problem)
+    return _chosen(found, way, codec, d, cluster, seconds, problem, timed=goal["time_s"] is not None)
 
 
 def _averaging(way: Travel, codec: Codec | None, d: int, cluster: Cluster) -> dict[str, Any]:
@@ -174,13 +196,15 @@ def _chosen(
     cluster: Cluster,
     seconds: dict[str, Any],
     problem: planner.Smooth | planner.Conditioned,
+    *,
+    timed: bool,
 ) -> Choice:
     compute_s = cluster.step().expected_max(m=cluster.workers, tau=found.tau) * found.tau
     status = found.status.value if found.status else ""
     dense = isinstance(problem, planner.Conditioned) and found.bits != found.rounds * way.bits
     start_s = problem.dense_s if dense and isinstance(problem, planner.Conditioned) else None
     reasons = (
-        f"{found.theorem} ({status}): {number_text(found.rounds)} rounds with {_constant(way.claim)}",
+        f"{found.theorem} ({status}): {_rounds_text(found, timed)} with {_constant(way.claim)}",
         f"a round computes {compute_s:.4g} s, {_averaging_text(seconds)}",
         *(() if start_s is None else (f"the first averages uncompressed gradients, {start_s:.4g} s",)),
         _message_text(way, d),
@@ -203,6 +227,10 @@ def _chosen(
         start_s=start_s,
         **seconds,
     )
+
+
+def _rounds_text(found: planner.Option, timed: bool) -> str:
+    return f"{'on average at least ' if timed else ''}{number_text(found.rounds)} rounds"
 
 
 def _constant(claim: Claim) -> str:

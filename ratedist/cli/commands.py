@@ -91,7 +91,7 @@ def _plan(options: argparse.Namespace, _: list[str]) -> Outcome:
 
     names = ("d", "operators", "target", "time_s", "L", "sigma2", "gap", "G", "eta", "condition")
     given = {name: getattr(options, name) for name in names}
-    found = plan(cluster=cluster_of(options), **given, codec=_codec(options.codec))
+    found = plan(cluster=cluster_of(options), **given, codec=_codec(options.codec), setting=options.setting)
     return Outcome(found, tables.ranking(found), found.ranking[0].feasible)
 
 

@@ -79,6 +79,7 @@ def build() -> argparse.ArgumentParser:
     made["plan"].add_argument("--operators", nargs="+", required=True, metavar="SPEC")
     for name in ("target", "time_s", "L", "sigma2", "gap", "G", "eta", "condition"):
         made["plan"].add_argument(*_flags(name), metavar="X")
+    made["plan"].add_argument("--setting", nargs="+", metavar="NAME", help="what holds: refuse what needs more")
     made["plan"].add_argument(
         "--codec",
         nargs="+",

@@ -159,6 +159,7 @@ class Plan(_Request):
         | Annotated[dict[Specification, CodecOf], Field(max_length=MOST_OPERATORS)]
         | None
     ) = None
+    setting: Setting | None = None
 
 
 class Certify(_Request):

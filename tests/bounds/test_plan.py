@@ -4,6 +4,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from bounds import Property, all_bounds
 from bounds.claims import Contractive, NoClaim, StrictlyContractive, Unbiased
 from bounds.plan import Candidate, Conditioned, Infeasible, Smooth, plan
 from bounds.runtime import Constant, Exponential, ParameterServer, Ring, RuntimeModel
@@ -159,7 +160,7 @@ def test_the_theorem_of_biased_compressors_never_favours_compression():
     [
         ({"target": 0.05, "eta": 1.5}, r"pasgd_iterations needs .*L\*eta.* <= 1; got .*eta = 1.5"),
         ({"target": 0.001, "eta": 0.1}, "the target 0.001 is not above 0.0125, .* at eta = 0.1: lower eta"),
-        ({"time_s": 10.0}, "one round takes 17 s, more than time_s = 10.0: raise the budget"),
+        ({"time_s": 10.0}, "one round takes 17 s on average, more than time_s = 10.0: raise the budget"),
     ],
 )
 def test_infeasible_names_the_assumption_that_failed(limits, reason):
@@ -263,3 +264,44 @@ def test_wrong_arguments_are_refused(change, message):
 def test_no_candidate_is_infeasible():
     with pytest.raises(Infeasible, match="none was given"):
         plan([], runtime=RUNTIME, problem=PROBLEM, target=0.05)
+
+
+def test_random_rounds_are_planned_by_the_mean_of_their_inverse():
+    """Exponential rounds (one worker, no averaging): N is Poisson, and E 1/max(N, 1) > 1/E N decides."""
+    runtime, budget = RuntimeModel(Exponential(1.0), m=1), 30.0
+    (option,) = plan([CANDIDATES[0]], runtime=runtime, problem=PROBLEM, time_s=budget, eta=0.5).ranking
+    probabilities = np.array([math.exp(-budget + n * math.log(budget) - math.lgamma(n + 1)) for n in range(300)])
+    inverse = float(probabilities @ (1 / np.maximum(np.arange(300), 1)))
+    truth = 2 / 0.5 * inverse + 0.5
+    assert (option.theorem, option.tau) == ("pasgd_wall_clock", 1)
+    assert truth <= option.error <= truth * (1 + 1e-3)
+    assert option.error > 2 / 0.5 / budget + 0.5
+    assert option.rounds <= budget
+
+
+def test_every_method_has_its_form_in_time():
+    problem = Smooth(gap=1.0, L=1.0, sigma2=1.0, G=2.0)
+    family = [*CANDIDATES, Candidate("topk", Contractive(0.5), DENSE / 50)]
+    found = plan(family, runtime=RUNTIME, problem=problem, time_s=2e4)
+    assert {option.theorem for option in found.ranking} == {
+        "pasgd_wall_clock",
+        "pasgd_compressed_wall_clock",
+        "qsparse_wall_clock",
+    }
+
+
+@pytest.mark.parametrize("candidate", CANDIDATES[:2], ids=lambda c: c.name)
+@pytest.mark.parametrize("problem", [PROBLEM, Conditioned(dense_bits=DENSE)], ids=["smooth", "conditioned"])
+def test_a_setting_must_imply_what_the_theorem_needs_of_problem_and_gradients(problem, candidate):
+    arguments = {"runtime": RUNTIME, "problem": problem, "target": 0.1}
+    assumed = plan([candidate], **arguments).best
+    needs = all_bounds()[assumed.theorem].setting.needs
+    given = {one for one in needs if one.kind in ("problem", "noise")}
+    assert plan([candidate], **arguments, setting=given).best == assumed
+    said = {Property.SMOOTH, Property.STRONGLY_CONVEX, Property.BOUNDED_BELOW, Property.BOUNDED_VARIANCE}
+    for one in given - said:
+        with pytest.raises(Infeasible, match="not covered") as refused:
+            plan([candidate], **arguments, setting=given - {one})
+        assert one.words in str(refused.value)
+    with pytest.raises(ValueError, match="named properties; got 'banana'"):
+        plan([candidate], **arguments, setting=["banana"])

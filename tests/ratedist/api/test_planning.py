@@ -5,6 +5,7 @@ import math
 import pytest
 
 import ratedist as rd
+from bounds import all_bounds
 from bounds.theorems import diana_distance
 from operators import parse
 from ratedist.api.cluster import TOPOLOGIES
@@ -28,7 +29,8 @@ def test_every_operator_appears_and_the_unjudged_come_last_with_the_reason():
     assert found.best.relative_cost == 1
     assert found.explain().startswith(f"Use {names[0]}")
     assert "<table>" in found._repr_html_()
-    assert "condition number 100" in found.assumptions[0]
+    assert "condition number L/mu = 100" in found.assumptions[0]
+    assert f"diana_distance: {diana_distance.setting.text()}" in found.assumptions
 
 
 def test_without_constants_the_cost_is_rounds_times_seconds_and_a_dense_start():
@@ -129,6 +131,22 @@ def test_short_floats_are_summed_where_the_theorem_allows_it():
     assert nearest.communicate_s == pytest.approx(0.1536, rel=1e-3)
     covered = rd.plan(d=1.3e9, cluster=cluster, operators=asked[1], target=0.1, G=1, codec="free", **SMOOTH).best
     assert covered.theorem == "qsparse"
+
+
+def test_what_a_plan_needs_comes_from_its_theorem_and_gates_it():
+    rest = {"d": 100, "cluster": CLUSTER, "operators": ["identity", "qsgd:4"], "target": 0.1, "codec": "free"}
+    found = rd.plan(**rest, **SMOOTH)
+    for name in ("pasgd_iterations", "pasgd_compressed"):
+        assert f"{name}: {all_bounds()[name].setting.text()}" in found.assumptions
+    known = ["same_f", "unbiased_gradients", "independent_noise"]
+    assert rd.plan(**rest, **SMOOTH, setting=known).best.operator == found.best.operator
+    refused = rd.plan(**rest, **SMOOTH, setting=known[1:])
+    assert not any(choice.feasible for choice in refused.ranking)
+    assert "not covered: pasgd_iterations needs: all workers sample the same F" in refused.explain()
+    assert not rd.plan(**rest, setting="every_convex").ranking[0].feasible  # gradients may be noisy
+    assert rd.plan(**rest, setting=["every_convex", "every_smooth", "full_gradients"]).best.feasible
+    with pytest.raises(ValueError, match="named properties; got 'convx'"):
+        rd.plan(**rest, setting=["convx"])
 
 
 def test_nothing_feasible_is_a_ranking_too():
