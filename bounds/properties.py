@@ -120,6 +120,8 @@ class Property(enum.Enum):
     SIGN_SGD = "method", "signSGD of step 1/sqrt(|L|_1 K), on mini-batches of K calls"
     MAJORITY_VOTE = "method", "signSGD with majority vote of step sqrt(gap/(|L|_1 K)), on mini-batches of K calls"
     NEGATING_WORKERS = "method", "the faulty workers send the opposite of their own sign and do not collude"
+    ELECTION = "method", "workers vote on independently drawn partitions, liars know all votes and send the wrong sign"
+    SURE_ELECTION = "method", "election coding by full majorities and single partitions, where liars send anything"
     PROXSKIP = "method", "ProxSkip: control variates, communication with probability p"
     ANY_INTERMITTENT = "method", "tau gradients of every worker between two rounds, used in any way"
     ONLY_COMPRESSED = "method", "every message after the first passes through the compressor"
@@ -257,6 +259,7 @@ class Conclusion(enum.Enum):
     )
     ERROR_MEMORY = "E|e|^2 of the error memory at any step"
     VOTE_ERROR = "probability that the vote on one coordinate is wrong"
+    ELECTION_LOAD = "partitions that a worker holds, on average over the workers"
     OTHER_BOUND = "the least value of another bound over real tau, not the error itself"
 
     @property

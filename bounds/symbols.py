@@ -167,6 +167,13 @@ layer_load = _row("layer_load", r"\Omega", "largest amplification of the mean gr
 L_1 = _row("L_1", r"\|L\|_1", "sum over coordinates of the smoothness constants", "1")
 sigma_1 = _row("sigma_1", r"\|\sigma\|_1", "sum over coordinates of the standard deviations", "1", NONNEGATIVE)
 snr = _row("snr", "S", "|gradient| over standard deviation of one coordinate", "1")
+local_error = _row(
+    "local_error",
+    r"\varepsilon_l",
+    "probability that an honest vote is wrong, averaged over the workers",
+    "1",
+    Domain(0, 0.5, open_below=False),
+)
 faulty_fraction = _row("faulty_fraction", "f", "fraction of workers that negate", "1", Domain(0, 0.5, open_below=False))
 
 # Choice of tau

@@ -5,6 +5,7 @@ from .brackets import fixed_length_bracket as fixed_length_bracket
 from .brackets import unbiased_bracket as unbiased_bracket
 from .contractive_bits import contractive_bits as contractive_bits
 from .covering_bits import covering_bits as covering_bits
+from .covering_midpoint_bits import covering_midpoint_bits as covering_midpoint_bits
 from .dithered_gaussian_rate import dithered_gaussian_rate as dithered_gaussian_rate
 from .dithered_rate import dithered_rate as dithered_rate
 from .gaussian_bits import gaussian_bits as gaussian_bits

@@ -10,6 +10,8 @@ from .diana_distance import diana_distance as diana_distance
 from .ef21 import ef21 as ef21
 from .ef_memory import ef_memory as ef_memory
 from .ef_sgd import ef_sgd as ef_sgd
+from .election_error import election_error as election_error
+from .election_load import election_load as election_load
 from .fedpaq import fedpaq as fedpaq
 from .glasgow import glasgow as glasgow
 from .gtopk_sgd import gtopk_sgd as gtopk_sgd

@@ -14,6 +14,7 @@ from bounds.claims import Unbiased
 
 from ..bitstream import float_bytes, read_floats
 from ..codes.levels import bucket_bits
+from ..codes.rounding_variance import extremal_vector, largest_variance
 from ..kernels import elias, norms
 from ..kernels import levels as rounding
 from ..key import Key
@@ -41,8 +42,8 @@ class QSGD(DeviceOperator):
     x : float tensor, shape (d,).
     Full tiles of 4096 coordinates draw their words in the tile order of ``kernels.philox``.
     Unbiased (each coordinate to 2^-32 N/s).  With d the bucket's length, for the Euclidean norm
-    omega = sqrt(d)/s - 1 if s <= sqrt(d)/2, else d/(4 s^2); for the largest magnitude
-    omega = (sqrt(1 + (d-1)/s^2) - 1)/2: concave majorants of the rounding variance
+    omega = sqrt(d)/s - 1 if s <= sqrt(d)/2, else just below d/(4 s^2) (``codes.rounding_variance``); for the largest
+    magnitude omega = (sqrt(1 + (d-1)/s^2) - 1)/2, a concave majorant of the rounding variance.  All are reached
     (algorithm: Alistarh et al. 2017).
     Raises ValueError for a parameter out of range or a norm beyond binary32.
     """
@@ -71,17 +72,15 @@ class QSGD(DeviceOperator):
         s, length = self.levels, min(d, self.bucket or d)
         if self.norm == "max":
             return Unbiased((math.sqrt(1 + (length - 1) / s**2) - 1) / 2)
-        if 4 * s * s <= length:
-            return Unbiased(math.sqrt(length) / s - 1)
-        return Unbiased(length / (4 * s * s))
+        return Unbiased(largest_variance(s, length))
 
-    def witness(self, d: int) -> np.ndarray | None:
-        """A vector that reaches omega, all in the first bucket; none is known for s > sqrt(d)/2 and the L2 norm."""
+    def witness(self, d: int) -> np.ndarray:
+        """A vector that reaches omega, all in the first bucket."""
         s, length = self.levels, min(d, self.bucket or d)
-        if self.norm == "l2" and 4 * s * s > length:
-            return None
-        rest = 1.0 if self.norm == "l2" else 1 / (s + math.sqrt(s * s + length - 1))
-        return np.where(np.arange(d) == 0, 1.0, np.where(np.arange(d) < length, rest, 0.0))
+        x = np.zeros(d)
+        x[:length] = extremal_vector(s, length) if self.norm == "l2" else 1 / (s + math.sqrt(s * s + length - 1))
+        x[0] = x[0] if self.norm == "l2" else 1.0
+        return x
 
     def claim_at(self, x: np.ndarray) -> Unbiased:
         """The exact relative variance of one non-zero vector (norm not rounded)."""

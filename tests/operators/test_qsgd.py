@@ -6,6 +6,8 @@ import struct
 import numpy as np
 import pytest
 import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from operators import QSGD, CorruptMessage, Key, Message
 from operators.random import words_from
@@ -107,16 +109,43 @@ def test_two_valued_vector_reaches_the_claim_of_the_largest_magnitude(s, d):
     assert operator.claim_at(x).omega == pytest.approx(operator.claim(d).omega, rel=1e-12)
 
 
-def test_many_levels_nearly_reach_the_quarter():
-    """Two-valued vectors come within 3 % of d / (4 s^2): .0608 against .0625."""
-    d, s, best = 64, 16, 0.0
-    for m in range(1, d):
-        for a in np.arange(0.5, 16):
-            rest = (s * s - m * a * a) / (d - m)
-            if rest > 0:
-                x = np.r_[np.full(m, a), np.full(d - m, math.sqrt(rest))]
-                best = max(best, QSGD(levels=s).claim_at(x).omega)
-    assert QSGD(levels=s).claim(d).omega * 0.97 < best <= QSGD(levels=s).claim(d).omega == 0.0625
+@pytest.mark.parametrize(
+    ("s", "d", "value"),
+    [
+        (16, 64, 0.0625),  # d/(4 s^2): 240 = s^2 - d/4 is even
+        (1, 2, math.sqrt(2) - 1),
+        (1, 1, 0.0),
+        (300, 1, 0.0),
+        (1, 3, math.sqrt(3) - 1),
+        (1, 4, 1.0),
+        (2, 2, 1 / 8 - (1 - math.sqrt(18) / 4) ** 2),
+        (2, 5, 5 / 16 - (1 - math.sqrt(13) / 4) ** 2),
+    ],
+)
+def test_claim_of_many_levels_has_the_value_by_hand(s, d, value):
+    assert QSGD(levels=s).claim(d).omega == pytest.approx(value, rel=1e-13)
+
+
+@given(s=st.integers(1, 200), d=st.integers(1, 40))
+@example(s=32768, d=2)
+@example(s=32768, d=3)
+@example(s=32767, d=10**5)
+def test_claim_is_reached_at_the_witness(s, d):
+    operator = QSGD(levels=s)
+    assert operator.claim_at(operator.witness(d)).omega == pytest.approx(operator.claim(d).omega, rel=1e-6, abs=1e-30)
+
+
+@given(s=st.integers(1, 12), x=st.lists(st.floats(0, 1), min_size=1, max_size=8).filter(any))
+def test_no_vector_exceeds_the_claim(s, x):
+    operator = QSGD(levels=s)
+    assert operator.claim_at(np.array(x)).omega <= operator.claim(len(x)).omega + 1e-12
+
+
+@pytest.mark.parametrize("s", [1, 2, 3, 5])
+def test_a_fine_grid_of_directions_finds_the_claim_in_the_plane(s):
+    angles = np.linspace(0, np.pi / 4, 20_001)
+    best = max(QSGD(levels=s).claim_at(np.array([np.cos(a), np.sin(a)])).omega for a in angles)
+    assert best == pytest.approx(QSGD(levels=s).claim(2).omega, abs=1e-6)
 
 
 @pytest.mark.parametrize(("d", "published"), [(10**4, 1171), (10**6, 15051)])

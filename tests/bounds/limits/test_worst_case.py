@@ -103,3 +103,16 @@ def test_certified_bracket_ends():
     assert low.hi < high.lo
     assert low.relative_width <= 1e-15
     assert high.relative_width <= 1e-15
+
+
+@pytest.mark.parametrize("d", [2, 3, 10, 1000, 10**6, 10**9])
+@pytest.mark.parametrize("alpha", [0.01, 0.5, 0.999])
+def test_the_circulating_covering_formula_lies_inside_the_proved_bracket(alpha, d):
+    assert limits.covering_midpoint_bits(alpha=alpha, d=d) in limits.fixed_length_bracket(alpha, d)
+
+
+def test_the_error_of_the_circulating_covering_formula_does_not_vanish():
+    """On the circle the least number of messages is pi/arcsin sqrt(alpha), rounded up: 1 bit below as alpha falls."""
+    for alpha, slack in ((1e-4, 0.02), (1e-8, 2e-4), (1e-12, 2e-6)):
+        best = math.log2(math.ceil(math.pi / math.asin(math.sqrt(alpha))))
+        assert best - limits.covering_midpoint_bits(alpha=alpha, d=2) == pytest.approx(-1, abs=slack)

@@ -5,11 +5,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
-from bounds import theorems
+from bounds import AssumptionViolated, theorems
+from bounds.theorems.election_error import exact_election_error, local_errors
 from bounds.theorems.vote_error import exact_vote_error, worst_sign_error
 
 ROUNDING = 1 + 1e-12
@@ -113,3 +114,82 @@ def test_vote_functions_refuse_impossible_arguments():
         exact_vote_error(workers=3, faulty=1, right=1.2)
     with pytest.raises(ValueError, match="snr must be >= 0"):
         worst_sign_error(-1)
+
+
+def election_by_enumeration(n, faulty, right, density):
+    """Every allocation and every local coin of n workers, in plain Python; liars replace right votes."""
+    signs = [1] * right + [-1] * (n - right)
+    others = [[j for j in range(n) if j != i] for i in range(n)]
+    total = 0.0
+    for held in product(*(list(product((0, 1), repeat=n - 1)) for _ in range(n))):
+        weight = math.prod(density if h else 1 - density for row in held for h in row)
+        sums = [
+            signs[i] + sum(signs[j] for j, h in zip(others[i], row, strict=True) if h) for i, row in enumerate(held)
+        ]
+        votes = [(1.0,) if s > 0 else (0.0,) if s < 0 else (0.0, 1.0) for s in sums]
+        for outcome in product(*votes):
+            chance = math.prod(1 / len(options) for options in votes)
+            if max(0, sum(outcome) - faulty) <= n / 2:
+                total += weight * chance
+    return total
+
+
+@pytest.mark.parametrize(("n", "faulty", "right"), [(1, 0, 1), (2, 0, 1), (3, 0, 2), (3, 1, 2), (3, 1, 3), (3, 0, 1)])
+@pytest.mark.parametrize("density", [0.0, 0.3, 1.0])
+def test_exact_election_error_equals_enumeration(n, faulty, right, density):
+    exact = exact_election_error(workers=n, faulty=faulty, right=right, density=density)
+    assert exact == pytest.approx(election_by_enumeration(n, faulty, right, density), rel=1e-12, abs=1e-15)
+
+
+@given(st.integers(1, 41), st.floats(0, 1), st.data())
+@drawn
+def test_election_error_lies_above_the_exact_probability(n, density, data):
+    right = data.draw(st.integers(n // 2 + 1, n))
+    own_right, own_wrong = local_errors(workers=n, right=right, density=density)
+    error = (right * own_right + (n - right) * own_wrong) / n
+    faulty = data.draw(st.integers(0, max(0, math.ceil(n * (0.5 - error)) - 1)))
+    assume(faulty / n + error < 0.5)
+    exact = exact_election_error(workers=n, faulty=faulty, right=right, density=density)
+    assert theorems.election_error(m=n, faulty_fraction=faulty / n, local_error=error) * ROUNDING >= exact
+
+
+@pytest.mark.parametrize(("density", "error"), [(0.0, 0.2290), (0.1, 0.0832), (0.2, 0.0326), (0.5, 0.0074), (1.0, 0.0)])
+def test_exact_election_error_has_the_known_values_for_random_signs(density, error):
+    """n = 31, 6 liars, partition signs right with probability .75, the majority of the partitions taken as right."""
+    n, faulty = 31, 6
+    total = 0.0
+    for k in range(n + 1):
+        chance = math.comb(n, k) * 0.75**k * 0.25 ** (n - k)
+        total += chance * exact_election_error(workers=n, faulty=faulty, right=max(k, n - k), density=density)
+    assert total == pytest.approx(error, abs=1e-4)
+
+
+def test_beyond_the_threshold_the_liars_win():
+    """Local error .2: with a share of .25 liars the error vanishes with n, with .35 it tends to 1."""
+    for share, limit in ((0.25, 0.0), (0.35, 1.0)):
+        errors = [1 - float(binom.cdf(math.ceil(n * (0.5 - share)) - 1, n, 0.2)) for n in (101, 1001, 10001)]
+        assert abs(errors[-1] - limit) < 1e-6
+    assert theorems.election_error(m=10001, faulty_fraction=0.25, local_error=0.2) < 1e-20
+    with pytest.raises(AssumptionViolated, match="local_error"):
+        theorems.election_error(m=10001, faulty_fraction=0.35, local_error=0.2)
+
+
+@pytest.mark.parametrize("n", range(1, 26, 2))
+def test_election_load_exceeds_no_full_replication_and_is_that_of_the_construction(n):
+    for b in range((n - 1) // 2 + 1):
+        held = ((n + 1) // 2 + b) * n + (n - 1) // 2 - b
+        assert theorems.election_load(m=n, faulty_fraction=b / n) == pytest.approx(held / n, rel=1e-14)
+        assert held <= n * n
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"workers": 3, "faulty": 4, "right": 2, "density": 0.5}, "faulty"),
+        ({"workers": 3, "faulty": 1, "right": 4, "density": 0.5}, "right"),
+        ({"workers": 3, "faulty": 1, "right": 2, "density": 1.5}, "density"),
+    ],
+)
+def test_impossible_elections_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        exact_election_error(**arguments)
