@@ -11,13 +11,13 @@ from .api.measuring import measure as measure
 from .api.operators import Catalogue as Catalogue
 from .api.operators import check as check
 from .api.operators import operators as operators
+from .api.periods import TauResult as TauResult
+from .api.periods import tau_star as tau_star
 from .api.planning import plan as plan
 from .api.ranking import Choice as Choice
 from .api.ranking import Ranking as Ranking
-from .api.training import TauResult as TauResult
 from .api.training import error_bound as error_bound
 from .api.training import runtime as runtime
-from .api.training import tau_star as tau_star
 from .curve import Curve as Curve
 from .curve import measured_curve as measured_curve
 from .records import Quantities as Quantities

@@ -120,7 +120,8 @@ def _values(result: Any, scalars: dict[str, float], name: str) -> tuple[np.ndarr
 def _function(result: Any) -> Any:
     from bounds import all_bounds
 
-    from .api.training import error_bound, runtime, tau_star
+    from .api.periods import tau_star
+    from .api.training import error_bound, runtime
 
     at, bound = result.statement.at, all_bounds().get(result.theorem)
     cluster = at.get("cluster")

@@ -15,6 +15,8 @@ from .gap import gap_from_losses as gap_from_losses
 from .noise_scale import NoiseScale as NoiseScale
 from .noise_scale import noise_scale as noise_scale
 from .noise_scale import variance_from_half_batches as variance_from_half_batches
+from .propagation import assumed as assumed
+from .propagation import through as through
 from .smoothness import smoothness_by_power_iteration as smoothness_by_power_iteration
 from .smoothness import smoothness_by_secants as smoothness_by_secants
 from .student import student_quantile as student_quantile

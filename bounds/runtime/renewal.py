@@ -20,6 +20,7 @@ rounds), so that E 1/max(N, 1) >= 1/(E N + 1) >= mu/(T + b) by Jensen.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -31,33 +32,37 @@ FOLDED = 1e-12  # what the damped transform of four times as many cells folds ba
 ROUNDING = 1e-10  # absolute, of the sums of CELLS coefficients; a test holds them against exact values
 TIMES = 2**13  # at which a tail is looked up for its moments
 SMALLEST = 1e-5  # of these times above the smallest round, in mean rounds
-FINENESS = 1.002  # ratio of successive numbers of rounds
-CUTS = 64
+FINENESS = 1.004  # ratio of successive numbers of rounds
+CUTS = 32
 SLACK = 1e-9  # relative, of the float sums over moments
 
 Ends = tuple[np.ndarray, np.ndarray]
 
 
-def on_lattice(tail: Tail, width_s: float) -> tuple[Ends, Ends]:
-    """Lower and upper ends of E N(T) and of E 1/max(N(T), 1) at T = 0, width_s, ..., CELLS * width_s."""
-    longer = _coefficients(rounded_up(tail.above, 0.0, width_s, CELLS))
-    shorter = _coefficients(rounded_up(lambda t: tail.below(t + width_s), 0.0, width_s, CELLS))
-    index = np.arange(CELLS + 1)
-    expected = longer[0] - ROUNDING * (1 + index), shorter[0] + ROUNDING * (1 + index)
-    inverse = 1 - shorter[1] - ROUNDING, 1 - longer[1] + ROUNDING
-    return (np.maximum(expected[0], 0.0), expected[1]), (np.clip(inverse[0], 0.0, 1.0), np.clip(inverse[1], 0.0, 1.0))
+def expected_on_lattice(tail: Tail, width_s: float) -> Ends:
+    """Lower and upper ends of E N(T) at T = 0, width_s, ..., CELLS * width_s."""
+    slack = ROUNDING * (1 + np.arange(CELLS + 1))
+    longer, shorter = _sums(tail, width_s, lambda p: p / (1 - p))
+    return np.maximum(longer - slack, 0.0), shorter + slack
 
 
-def _coefficients(masses: np.ndarray) -> Ends:
-    """sum_n P(S_n <= k) and sum_{n >= 2} P(S_n <= k)/(n (n - 1)) of a round with these masses at k = 0, 1, ..."""
+def inverse_on_lattice(tail: Tail, width_s: float) -> Ends:
+    """Lower and upper ends of E 1/max(N(T), 1) at the same times."""
+    longer, shorter = _sums(tail, width_s, lambda p: p + (1 - p) * np.log(1 - p))
+    return np.clip(1 - shorter - ROUNDING, 0.0, 1.0), np.clip(1 - longer + ROUNDING, 0.0, 1.0)
+
+
+def _sums(tail: Tail, width_s: float, series: Callable[[np.ndarray], np.ndarray]) -> Ends:
+    """Sums of the first k + 1 coefficients of a series in P, the law of a round made longer and made shorter."""
     from scipy.fft import irfft, rfft
 
+    longer = rounded_up(tail.above, 0.0, width_s, CELLS)
+    shorter = rounded_up(lambda t: tail.below(t + width_s), 0.0, width_s, CELLS)
     length = 4 * CELLS
     damping = FOLDED ** (np.arange(CELLS + 1) / length)
-    p = rfft(masses * damping, length)
-    renewals = irfft(p / (1 - p), length)[: CELLS + 1] / damping
-    weighted = irfft(p + (1 - p) * np.log(1 - p), length)[: CELLS + 1] / damping
-    return np.cumsum(renewals), np.cumsum(weighted)
+    spectra = (series(rfft(masses * damping, length)) for masses in (longer, shorter))
+    first, second = (np.cumsum(irfft(spectrum, length)[: CELLS + 1] / damping) for spectrum in spectra)
+    return first, second
 
 
 def by_moments(tail: Tail, time_s: float, scale_s: float) -> tuple[Interval, Interval]:

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-
-import numpy as np
+from typing import Literal
 
 from ..interval import Interval
 from . import renewal
@@ -16,7 +15,8 @@ from .law import Law, StepTime
 from .model import Bits, RuntimeModel
 from .tails import Tail, round_tail
 
-FINEST, COARSEST = 1024, 16  # cells of the lattice in a mean round; from CELLS/COARSEST rounds on, moments
+FINEST, COARSEST = 512, 32  # cells of the lattice in a mean round; from CELLS/COARSEST rounds on, moments
+COARSER = 4  # ratio of successive lattices, so that few are needed over a range of times
 EDGE = Fraction(1, 10**12)  # relative: a time that is whole rounds but for this is meant to be
 
 
@@ -51,19 +51,18 @@ def rounds_by(runtime: RuntimeModel, *, time_s: float, tau: int, m: int | None =
     in ``RuntimeModel.seconds_per_iteration``.  Constant times: whole rounds, exactly.  Raises ValueError outside the
     ranges, for an infinite mean, and for step laws whose rounds depend on each other.
     """
-    time_s, tau, m = positive("time_s", time_s), positive_integer("tau", tau), runtime.workers(m)
-    mean_s = tau * runtime.seconds_per_iteration(tau=tau, m=m, bits=bits)
-    if not 0 < mean_s < math.inf:
-        raise ValueError(f"a round must take a finite mean time > 0; got {mean_s} s")
-    if _is_constant(runtime):
-        return whole_rounds(time_s, tau, Fraction(mean_s))
-    delay_s: float | Law = runtime.seconds_per_averaging(m=m, bits=bits)
-    if isinstance(runtime.delay_s, Law):
-        if runtime.communication is not None:
-            raise ValueError("a random delay and a communication cost together are not covered: put one into the other")
-        delay_s = runtime.delay_s
-    expected, inverse = _enclosed(runtime.step, m, tau, delay_s, mean_s, time_s)
-    return Rounds(time_s, tau, mean_s, expected, inverse)
+    time_s, law = positive("time_s", time_s), _round_law(runtime, tau, m, bits)
+    if law.is_constant:
+        return whole_rounds(time_s, tau, Fraction(law.mean_s))
+    return Rounds(time_s, tau, law.mean_s, _enclosed(law, time_s, "expected"), _enclosed(law, time_s, "inverse"))
+
+
+def inverse_rounds(runtime: RuntimeModel, *, time_s: float, tau: int, m: int | None = None) -> Interval:
+    """``rounds_by(...).inverse`` alone, at half the price; the model has no communication cost."""
+    time_s, law = positive("time_s", time_s), _round_law(runtime, tau, m, None)
+    if law.is_constant:
+        return whole_rounds(time_s, tau, Fraction(law.mean_s)).inverse
+    return _enclosed(law, time_s, "inverse")
 
 
 def whole_rounds(time_s: float | Fraction, tau: int, round_s: Fraction) -> Rounds:
@@ -73,33 +72,60 @@ def whole_rounds(time_s: float | Fraction, tau: int, round_s: Fraction) -> Round
     return Rounds(float(time_s), tau, float(round_s), Interval(done, done), Interval(inverse, inverse))
 
 
-def _is_constant(runtime: RuntimeModel) -> bool:
-    laws = [runtime.step, runtime.delay_s]
-    return all(not isinstance(law, StepTime) or (isinstance(law, Law) and law.sd_s == 0) for law in laws)
+@dataclass(frozen=True)
+class _RoundLaw:
+    """What the time of a round depends on."""
+
+    step: StepTime
+    m: int
+    tau: int
+    delay_s: float | Law
+    mean_s: float
+
+    @property
+    def is_constant(self) -> bool:
+        fixed = not isinstance(self.delay_s, Law) or self.delay_s.sd_s == 0
+        return fixed and isinstance(self.step, Law) and self.step.sd_s == 0
+
+    def tail(self, reach_s: float) -> Tail:
+        return round_tail(self.step, m=self.m, tau=self.tau, delay_s=self.delay_s, reach_s=reach_s)
 
 
-def _enclosed(
-    step: StepTime, m: int, tau: int, delay_s: float | Law, mean_s: float, time_s: float
-) -> tuple[Interval, Interval]:
-    """E N and E 1/max(N, 1)."""
-    level = max(0, math.ceil(math.log2(time_s / mean_s * FINEST / renewal.CELLS)))
-    if FINEST >> level < COARSEST:
-        reach_s = mean_s * 2.0 ** math.ceil(math.log2(time_s / mean_s))
-        tail = round_tail(step, m=m, tau=tau, delay_s=delay_s, reach_s=reach_s)
-        return renewal.by_moments(tail, time_s, mean_s)
-    width_s = mean_s * 2**level / FINEST
-    expected, inverse = _table(step, m, tau, delay_s, width_s)
+def _round_law(runtime: RuntimeModel, tau: int, m: int | None, bits: Bits) -> _RoundLaw:
+    """Checked."""
+    tau, m = positive_integer("tau", tau), runtime.workers(m)
+    mean_s = tau * runtime.seconds_per_iteration(tau=tau, m=m, bits=bits)
+    if not 0 < mean_s < math.inf:
+        raise ValueError(f"a round must take a finite mean time > 0; got {mean_s} s")
+    delay_s: float | Law = runtime.seconds_per_averaging(m=m, bits=bits)
+    if isinstance(runtime.delay_s, Law):
+        if runtime.communication is not None:
+            raise ValueError("a random delay and a communication cost together are not covered: put one into the other")
+        delay_s = runtime.delay_s
+    return _RoundLaw(runtime.step, m, tau, delay_s, mean_s)
+
+
+def _enclosed(law: _RoundLaw, time_s: float, what: Literal["expected", "inverse"]) -> Interval:
+    """E N or E 1/max(N, 1)."""
+    level = max(0, math.ceil(math.log(time_s / law.mean_s * FINEST / renewal.CELLS, COARSER)))
+    if COARSEST * COARSER**level > FINEST:
+        return _by_moments(law, time_s)[("expected", "inverse").index(what)]
+    width_s = law.mean_s * COARSER**level / FINEST
+    low, high = _table(law, width_s, what)
     after, before = (math.floor(time_s / width_s * (1 + sign * 1e-12)) for sign in (-1, 1))
-    return (
-        Interval(float(expected[0][after]), float(expected[1][before])),
-        Interval(float(inverse[0][before]), float(inverse[1][after])),
-    )
+    if what == "expected":
+        return Interval(float(low[after]), float(high[before]))
+    return Interval(float(low[before]), float(high[after]))
 
 
 @lru_cache(maxsize=32)
-def _table(
-    step: StepTime, m: int, tau: int, delay_s: float | Law, width_s: float
-) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+def _table(law: _RoundLaw, width_s: float, what: Literal["expected", "inverse"]) -> renewal.Ends:
     """The ends at every lattice point; all times of a run share it."""
-    tail: Tail = round_tail(step, m=m, tau=tau, delay_s=delay_s, reach_s=2 * width_s * renewal.CELLS)
-    return renewal.on_lattice(tail, width_s)
+    found = renewal.expected_on_lattice if what == "expected" else renewal.inverse_on_lattice
+    return found(law.tail(2 * width_s * renewal.CELLS), width_s)
+
+
+@lru_cache(maxsize=256)
+def _by_moments(law: _RoundLaw, time_s: float) -> tuple[Interval, Interval]:
+    reach_s = law.mean_s * 2.0 ** math.ceil(math.log2(time_s / law.mean_s))
+    return renewal.by_moments(law.tail(reach_s), time_s, law.mean_s)

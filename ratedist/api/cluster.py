@@ -21,6 +21,8 @@ from bounds.runtime import (
     StepTime,
     Tree,
     TreeGather,
+    inverse_rounds,
+    whole_rounds,
 )
 
 from ..numbers import real, refusal, whole
@@ -143,6 +145,31 @@ class Cluster:
         seconds = self.slowest_s(tau).lo if self.workers == 1 else self.step().expected_max(m=self.workers, tau=tau)
         value = float(seconds) + self.averaging_s(bits, exchange).midpoint / tau
         return min(max(value, float(interval.lo)), float(interval.hi)), interval
+
+    def inverse_rounds(self, time_s: Fraction, tau: int, bits: float, exchange: Exchange = "sum") -> Interval:
+        """E 1/max(N, 1) over the number N of rounds that end by a time, enclosed; exact for constant times.
+
+        Raises ValueError if the time holds less than one round, or if rounds are not independent.
+        """
+        averaging = self.averaging_s(bits, exchange)
+        if self.compute == "constant":
+            step = Fraction(repr(self.step_s))
+            ends = [step * tau + Fraction(end) for end in (averaging.lo, averaging.hi)]
+            mean_s = float(ends[1])
+            enough = ends[0] > 0 and time_s >= ends[0]
+        else:
+            runtime = RuntimeModel(self.step(), float(averaging.hi), m=self.workers)
+            mean_s = tau * runtime.seconds_per_iteration(tau=tau)
+            enough = 0 < mean_s <= time_s
+        if not enough or math.isinf(mean_s):
+            raise ValueError(
+                f"time_s must hold at least one round of {tau} steps and an averaging, {mean_s:.6g} s > 0; "
+                f"got time_s = {float(time_s):g}: give more time"
+            )
+        if self.compute == "constant":
+            most, fewest = (whole_rounds(time_s, tau, end).inverse for end in ends)
+            return Interval(most.lo, fewest.hi)
+        return inverse_rounds(runtime, time_s=float(time_s), tau=tau)
 
     def in_words(self) -> str:
         """One line for the assumptions of a result."""

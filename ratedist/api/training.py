@@ -1,8 +1,7 @@
-"""How often to synchronise: seconds of a step, the error bound in seconds, and the best number of local steps."""
+"""What time buys: seconds of a local step, and the error bound at a wall-clock time."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -11,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from bounds import Bound, Interval
+from bounds.estimate import Estimate, through
 from bounds.symbols import NONNEGATIVE
-from bounds.tau import Derivation, tau_smooth, tau_straggler
-from bounds.tau import tau_star as published_tau_star
-from bounds.theorems import pasgd_compressed, pasgd_iterations
+from bounds.theorems import pasgd_compressed_wall_clock, pasgd_wall_clock
 
 from ..numbers import broadcast_shape, read, real
 from ..records import Quantities, Quantity, Statement
 from .cluster import Cluster, Exchange, checked_cluster
+from .constants import between, read_constants, uncertain_statement
 from .evaluation import enclose, statement_of
 
 MOST_POINTS = 10_000  # of an array of tau or bits: each needs an integral
@@ -96,171 +95,77 @@ def _spread(given: dict[str, Any], one: Callable[[dict[str, str]], Quantity], st
 
 
 def error_bound(
-    *, L: Any, sigma2: Any, eta: Any, gap: Any, tau: Any, time_s: Any, cluster: Cluster, bits: Any = 0, omega: Any = 0
+    *,
+    eta: Any,
+    tau: Any,
+    time_s: Any,
+    cluster: Cluster,
+    L: Any = None,
+    sigma2: Any = None,
+    gap: Any = None,
+    bits: Any = 0,
+    omega: Any = 0,
 ) -> Any:
-    """Theorem 1 of local-update SGD in seconds: what E|grad F|^2 is at most, on average over the run.
+    """Theorem 1 of local-update SGD at a wall-clock time: E|grad F|^2 at most, averaged over the rounds ended by then.
 
-    L, sigma2, gap : smoothness, variance of one worker's gradient, F(x_1) - inf F.  eta : learning rate.  tau : local
-    steps between averagings.  time_s : budget; K = time_s/c(tau) local steps fit in.  bits : of one message.
+    L, sigma2, gap : smoothness, variance of one worker's gradient, F(x_1) - inf F: numbers, an ``Estimate``, a text
+    such as "1.2:0.8:2" (value, low, high), or left out: then assumed to be 1.  eta : learning rate.  tau : local steps
+    between averagings.  time_s : budget; the round under way at its end does not count.  bits : of one message.
     omega : of an unbiased compressor of the round's change (0: none).  Arrays broadcast.
-    Raises ValueError outside the ranges, or if eta L + eta^2 L^2 tau (tau - 1) > 1.
+    Constant times count whole rounds; random ones enter by E 1/N, enclosed, which is larger than 1/E N.  The number
+    shown is the upper end.  With estimated or assumed constants it is about that much, between lo and hi.
+    Raises ValueError outside the ranges, for less than a round, or if eta L + eta^2 L^2 tau (tau - 1) > 1.
 
     >>> import ratedist as rd
     >>> cluster = rd.Cluster(workers=16, bandwidth_bit_per_s=1e10, latency_s=50e-6, step_s=0.08, compute="constant")
     >>> rd.error_bound(L=1, sigma2=1, eta=0.05, gap=1, tau=8, time_s=3600, cluster=cluster)
-    Quantity(0.0215159722, certified in [0.02151597222222222, 0.021515972222222225], pasgd_iterations)
+    Quantity(0.0215161068, certified in [0.021516106754589197, 0.0215161067545892], pasgd_wall_clock)
     """
     cluster = checked_cluster(cluster)
-    names = {"L": L, "sigma2": sigma2, "eta": eta, "gap": gap, "tau": tau, "time_s": time_s, "bits": bits}
-    given = {name: read(name, value) for name, value in names.items()}
+    constants, uncertain = read_constants({"L": L, "sigma2": sigma2, "gap": gap})
+    names = {"eta": eta, "tau": tau, "time_s": time_s, "bits": bits}
+    given = constants | {name: read(name, value) for name, value in names.items()}
     level = read("omega", omega, NONNEGATIVE)
-    bound: Bound = pasgd_iterations if isinstance(level, str) and Fraction(level) == 0 else pasgd_compressed
-    if bound is pasgd_compressed:
+    bound: Bound = pasgd_wall_clock if isinstance(level, str) and Fraction(level) == 0 else pasgd_compressed_wall_clock
+    if bound is pasgd_compressed_wall_clock:
         given["omega"] = level
-    statement = replace(
-        statement_of(bound, given, "Compare tau with rd.tau_star, which minimises this bound"),
-        assumptions=(*statement_of(bound, given).assumptions, f"K = time_s/c(tau) on {cluster.in_words()}"),
-        at={**given, "cluster": cluster},
-    )
+    statement = _error_statement(bound, cluster, given, uncertain)
 
     def one(at: dict[str, str]) -> Quantity:
+        here = replace(statement, at=at | {"cluster": cluster})
         interval = _error_interval(bound, cluster, at)
-        return Quantity(
-            interval.midpoint, statement=replace(statement, at=at | {"cluster": cluster}), interval=interval
+        if not uncertain:
+            return Quantity(float(interval.hi), statement=here, interval=interval)
+        found = through(
+            lambda corner: _error_interval(bound, cluster, at | {name: repr(v) for name, v in corner.items()}),
+            uncertain,
+            rising=uncertain,
         )
+        here = replace(here, advice=f"{between(found.interval, uncertain)}.  {here.advice}")
+        return Quantity(found.value, statement=here, interval=found.interval, certified=False)
 
     return _spread(given, one, statement)
 
 
+def _error_statement(
+    bound: Bound, cluster: Cluster, given: dict[str, Any], uncertain: dict[str, Estimate]
+) -> Statement:
+    """What the bound says about this cluster, and which constants are uncertain."""
+    statement = statement_of(bound, given, "Compare tau with rd.tau_star, which minimises this bound in the long run")
+    rounds = f"rounds end as on {cluster.in_words()}"
+    statement = replace(statement, assumptions=(*statement.assumptions, rounds), at={**given, "cluster": cluster})
+    return uncertain_statement(statement, uncertain)
+
+
 def _error_interval(bound: Bound, cluster: Cluster, at: dict[str, str]) -> Interval:
-    """Between the values at the most and the fewest steps that may fit into the time."""
+    """Between the values at both ends of E 1/N."""
     exchange: Exchange = "gather" if "omega" in at else "sum"
-    step = cluster.step_seconds(int(Fraction(at["tau"])), real("bits", at["bits"]), exchange)
-    if step.hi == 0 or math.isinf(step.hi):
-        raise ValueError(f"a local step must take a finite time > 0; got {step.hi} s: change step_s or bits")
+    time_s, tau = Fraction(at["time_s"]), int(Fraction(at["tau"]))
+    inverse = cluster.inverse_rounds(time_s, tau, real("bits", at["bits"]), exchange)
     fixed = {name: at[name] for name in at if name in {s.name for s in bound.parameters}} | {"m": str(cluster.workers)}
-    steps = Interval.outwards(*(Fraction(at["time_s"]) / Fraction(end) for end in (step.hi, step.lo or step.hi)))
-    if steps.lo < 1:
-        raise ValueError(
-            f"time_s must hold at least one local step of {step.hi:.6g} s; got time_s = {at['time_s']}: give more time"
-        )
-    worst, best = (enclose(bound, fixed | {"K": repr(k)}) for k in (steps.lo, steps.hi))
+    best, worst = (enclose(bound, fixed | {"inverse_rounds": _text(end)}) for end in (inverse.lo, inverse.hi))
     return Interval(best.lo, worst.hi)
 
 
-class TauResult(Quantity):
-    """The number of local steps to use, as a float, with the values around it.
-
-    tau : the best integer by Theorem 2 (equal to the float itself).  tau_real : its real minimiser.  cap : the largest
-    tau that the learning rate allows, None if eta L > 1.  safe : tau within that cap: the worst case is covered.
-    sharp : the best integer within the cap when stragglers count too, so at least as good.  smooth : of the third-order
-    law, where ``third_derivative`` was given: smooth problems bear that many, kinked ones do not; else None.
-    """
-
-    tau: int
-    tau_real: float
-    cap: int | None
-    safe: int | None
-    sharp: int | None
-    smooth: int | None
-
-    def derivation(self) -> Derivation:
-        """The proof, by sympy, that tau_real is the only positive minimiser of the bound."""
-        from bounds.tau.tau_star import derivation
-
-        return derivation()
-
-    def to_dict(self) -> dict[str, Any]:
-        """With the values around it."""
-        names = ("tau", "tau_real", "safe", "sharp", "smooth", "cap")
-        return super().to_dict() | {name: getattr(self, name) for name in names}
-
-
-def tau_star(
-    *,
-    L: Any,
-    sigma2: Any,
-    eta: Any,
-    gap: Any,
-    time_s: Any,
-    cluster: Cluster,
-    bits: Any = 0,
-    third_derivative: Any = None,
-) -> TauResult:
-    """How many local steps between two averagings minimise the error bound at this learning rate.
-
-    Arguments as in ``error_bound``, scalars.  bits : of one message; 0 counts latency alone.  Theorem 2 of Wang & Joshi
-    (2018): tau* = sqrt(2 gap D/(eta^3 L^2 sigma2 T)) with D the seconds of one averaging.  third_derivative : size of
-    the third derivative of F along the noise, if known; adds ``smooth``.
-    Raises ValueError outside the ranges, or for sigma2 = 0, where every tau is as good as the cap.
-
-    >>> import ratedist as rd
-    >>> cluster = rd.Cluster(workers=16, bandwidth_bit_per_s=1e10, latency_s=50e-6, step_s=0.08, compute="exponential")
-    >>> best = rd.tau_star(L=1, sigma2=1, eta=0.01, gap=1, time_s=600, cluster=cluster, bits=32 * 25_600_000)
-    >>> best.tau, round(best.tau_real, 3), best.safe, best.sharp
-    (23, 22.738, 23, 49)
-    """
-    cluster = checked_cluster(cluster)
-    names = {"L": L, "sigma2": sigma2, "eta": eta, "gap": gap, "time_s": time_s, "bits": bits}
-    given = {name: _scalar(name, value) for name, value in names.items()}
-    delay_s = cluster.model().seconds_per_averaging(bits=real("bits", given["bits"]))
-    problem = {name: given[name] for name in ("gap", "eta", "time_s", "L", "sigma2")}
-    found = published_tau_star(**problem, delay_s=delay_s)
-    if found.integer is None:
-        raise ValueError(
-            f"sigma2 must be > 0 for a best tau; got sigma2 = {given['sigma2']}: without noise take the largest tau "
-            f"that the learning rate allows, {found.cap}"
-        )
-    numbers = {name: float(Fraction(text)) for name, text in problem.items()}
-    sharp = tau_straggler(runtime=cluster.model(), bits=real("bits", given["bits"]), **numbers).capped
-    smooth = None
-    if third_derivative is not None:
-        third = _scalar("third_derivative", third_derivative)
-        rest = {name: given[name] for name in ("gap", "eta", "time_s", "sigma2")}
-        smooth = tau_smooth(**rest, delay_s=delay_s, third_derivative=third).integer
-    statement = _tau_statement(cluster, given, delay_s, found.cap, found.capped, sharp)
-    exact = Interval(found.integer, found.integer)
-    result = TauResult(found.integer, statement=statement, interval=exact)
-    assert isinstance(result, TauResult)
-    result.__dict__.update(
-        tau=found.integer, tau_real=found.real, cap=found.cap, safe=found.capped, sharp=sharp, smooth=smooth
-    )
-    return result
-
-
-def _tau_statement(
-    cluster: Cluster, given: dict[str, str], delay_s: float, cap: int | None, safe: int | None, sharp: int | None
-) -> Statement:
-    from bounds.tau.tau_star import latex
-
-    if cap is None:
-        advice = f"eta L > 1 is outside Theorem 1: lower eta from {given['eta']} before trusting any tau"
-    else:
-        waiting = "" if sharp == safe else f", every {sharp} if stragglers count too"
-        advice = (
-            f"Average every {'step' if safe == 1 else f'{safe} steps'} to be safe in the worst case{waiting}; "
-            "on smooth losses more pays: schedule='auto' measures how many while training"
-        )
-    return Statement(
-        quantity="local steps between two averagings that minimise the error bound",
-        unit="step",
-        side="tight",
-        theorem="tau_star",
-        reference="wang2018, Theorem 2, arXiv:1810.08313",
-        status="proved",
-        assumptions=(
-            "the assumptions of pasgd_runtime: L-smooth F, unbiased gradients, all workers sample the same F",
-            f"one averaging takes D = {delay_s:.6g} s on {cluster.in_words()}",
-            f"eta*L + (eta*L)**2*tau*(tau - 1) <= 1 holds up to tau = {cap}",
-        ),
-        advice=advice,
-        formula=latex(),
-        at={**given, "cluster": cluster},
-    )
-
-
-def _scalar(name: str, value: Any) -> str:
-    text = read(name, value)
-    if not isinstance(text, str):
-        raise ValueError(f"{name} must be one number here; got {np.size(value)}: call tau_star once for each")
-    return text
+def _text(value: float | Fraction) -> str:
+    return str(value) if isinstance(value, Fraction) else repr(float(value))

@@ -79,7 +79,7 @@ def _error(options: argparse.Namespace, _: list[str]) -> Outcome:
 
 
 def _tau(options: argparse.Namespace, _: list[str]) -> Outcome:
-    from ..api.training import tau_star
+    from ..api.periods import tau_star
 
     names = ("L", "sigma2", "eta", "gap", "time_s", "bits", "third_derivative")
     found = tau_star(cluster=cluster_of(options), **{name: getattr(options, name) for name in names})

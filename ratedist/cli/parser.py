@@ -40,6 +40,8 @@ SUMMARIES = {
     "serve": "serve the calculator as a page and as JSON over HTTP",
 }
 
+CONSTANT = "a number, an estimate such as 1.2:0.8:2 (value:low:high), or left out: then assumed to be 1"
+
 
 class _Parser(argparse.ArgumentParser):
     """A usage error is one clear line."""
@@ -69,9 +71,12 @@ def build() -> argparse.ArgumentParser:
     _numbers(made["runtime"], "tau", required=True)
     _numbers(made["runtime"], "bits", default=["0"])
     made["runtime"].add_argument("--exchange", default="sum", help="sum (default) or gather")
-    _numbers(made["error"], "L", "sigma2", "eta", "gap", "tau", "time_s", required=True)
+    _numbers(made["error"], "eta", "tau", "time_s", required=True)
+    for name in ("L", "sigma2", "gap"):
+        made["error"].add_argument(*_flags(name), nargs="+", metavar="X", help=CONSTANT)
+        made["tau"].add_argument(*_flags(name), metavar="X", help=CONSTANT)
     _numbers(made["error"], "bits", "omega", default=["0"])
-    for name in ("L", "sigma2", "eta", "gap", "time_s"):
+    for name in ("eta", "time_s"):
         made["tau"].add_argument(*_flags(name), required=True, metavar="X")
     made["tau"].add_argument("--bits", default="0", metavar="X", help="of one message (default: latency alone)")
     made["tau"].add_argument(*_flags("third_derivative"), metavar="X", help="of the loss, along the noise")

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from ..api.measuring import Measured
     from ..api.operators import Catalogue
+    from ..api.periods import TauResult
     from ..api.ranking import Ranking
-    from ..api.training import TauResult
 
 
 def _table(*columns: str, right: Sequence[str] = ()) -> Table:
@@ -61,20 +61,26 @@ def quantity(result: Any) -> Any:
             table.add_row(*(one.statement.at[name] for name in names), *(repr(value) for value in numbers))
         return Group(escape(s.quantity), table, _facts(_source(result)))
     shown = f"{SIDES[s.side]} {number_text(float(result))} {unit_text(s.unit, float(result))}".strip()
-    rows = {"value": shown, "certified": f"[{result.lo!r}, {result.hi!r}]"}
+    rows = {"value": shown, "certified" if result.certified else "interval": f"[{result.lo!r}, {result.hi!r}]"}
     return Group(escape(s.quantity), _facts(rows | _source(result)))
 
 
 def tau(result: TauResult) -> Any:
     """tau* with the values around it."""
+    taken = "" if result.certified else " if the constants are those taken"
     rows = {
-        "tau*": f"{result.tau} (real {result.tau_real:.6g})",
-        "safe": _or_none(result.safe, "within the learning rate's cap, worst case covered"),
+        "tau*": f"{'' if result.certified else 'about '}{result.tau} (real {result.tau_real:.6g})",
+        "interval": "" if result.certified else _uncertain_tau(result),
+        "safe": _or_none(result.safe, f"within the learning rate's cap, worst case covered{taken}"),
         "sharp": _or_none(result.sharp, "stragglers counted"),
         "smooth": "" if result.smooth is None else _or_none(result.smooth, "third-order law, smooth losses only"),
         "cap": _or_none(result.cap, "largest that the learning rate allows"),
     }
     return _facts(rows | _source(result))
+
+
+def _uncertain_tau(result: TauResult) -> str:
+    return f"{number_text(result.lo)} to {number_text(result.hi)} over assumed or estimated constants"
 
 
 def _or_none(value: int | None, remark: str) -> str:

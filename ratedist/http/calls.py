@@ -41,7 +41,7 @@ def _error(given: dict[str, Any]) -> Any:
 
 
 def _tau(given: dict[str, Any]) -> Any:
-    from ..api.training import tau_star
+    from ..api.periods import tau_star
 
     return tau_star(**_cluster(given))
 

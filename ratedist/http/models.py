@@ -87,14 +87,14 @@ class Runtime(_Request):
 
 
 class ErrorBound(_Request):
-    """A problem, a schedule, a cluster and a budget."""
+    """A problem, a schedule, a cluster and a budget; L, sigma2, gap may be texts "value:low:high" or left out (1)."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [PROBLEM_EXAMPLE | {"tau": 8}]})
     cluster: ClusterOf
-    L: Numbers
-    sigma2: Numbers
+    L: Numbers | None = None
+    sigma2: Numbers | None = None
     eta: Numbers
-    gap: Numbers
+    gap: Numbers | None = None
     tau: Numbers
     time_s: Numbers
     bits: Numbers = 0
@@ -102,14 +102,14 @@ class ErrorBound(_Request):
 
 
 class Tau(_Request):
-    """A problem, a cluster and a budget."""
+    """A problem, a cluster and a budget; L, sigma2 and gap may be texts "value:low:high" or left out (assumed 1)."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [PROBLEM_EXAMPLE | {"bits": 8.192e8}]})
     cluster: ClusterOf
-    L: Number
-    sigma2: Number
+    L: Number | None = None
+    sigma2: Number | None = None
     eta: Number
-    gap: Number
+    gap: Number | None = None
     time_s: Number
     bits: Number = 0
     third_derivative: Number | None = None

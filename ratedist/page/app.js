@@ -1,7 +1,7 @@
 // Asks the server whenever a field changes, and shows its numbers, curves and reasons.
 
 import { draw } from "./chart.js";
-import { build, DEFAULTS, fromAddress, read, toAddress, write } from "./state.js";
+import { ASSUMED, build, DEFAULTS, fromAddress, read, toAddress, write } from "./state.js";
 
 const PAUSE_MS = 120;
 const CURVE_POINTS = 41;
@@ -74,22 +74,26 @@ async function showBits(v, signal) {
 
 async function showTau(v, signal) {
   const bits = Number(v.d) > 0 ? DENSE_BITS * Number(v.d) : v.d;
-  const problem = { L: v.L, sigma2: v.sigma2, eta: v.eta, gap: v.gap, cluster: cluster(v), bits };
+  const constants = ["L", "sigma2", "gap"].filter((name) => v[name]).map((name) => [name, v[name]]);
+  const problem = { ...Object.fromEntries(constants), eta: v.eta, cluster: cluster(v), bits };
   const found = await ask("tau", { ...problem, time_s: v.time_s }, signal);
-  part("tau", ".value").textContent = `τ* = ${text(found.tau)}`;
+  const ends = `from ${text(found.lo)} to ${found.hi === "Infinity" ? "any number" : text(found.hi)}`;
+  part("tau", ".value").textContent = found.certified ? `τ* = ${text(found.tau)}` : `τ* ≈ ${text(found.tau)}, ${ends}`;
   part("tau", ".explanation").textContent = found.explanation;
   const T = Number(v.time_s);
   const cap = found.cap ?? 0;
   const wanted = [1, Math.round(found.tau / 4), found.tau, found.sharp ?? 0, 4 * found.tau];
   const taus = [...new Set(wanted.filter((t) => t >= 1 && t <= cap))].sort((a, b) => a - b);
   const grid = spread(T / 30, T * 30, TIME_POINTS);
-  const curves = await Promise.all(taus.map((tau) => ask("error", { ...problem, tau, time_s: grid }, signal).catch(quiet)));
+  const steps = taus.length ? await ask("runtime", { cluster: problem.cluster, bits, tau: taus }, signal) : null;
+  const holding = (i) => grid.filter((t) => t > taus[i] * Number(steps.value[i]) * (1 + 1e-9)); // at least one round
+  const curves = await Promise.all(taus.map((tau, i) => curve({ ...problem, tau }, holding(i), signal)));
   const series = taus.map((tau, i) => ({
     name: tau === found.tau ? `τ* = ${tau}` : `τ = ${tau}`, kind: `s${i % 5}`, best: tau === found.tau,
-    points: curves[i] ? grid.map((t, k) => [t, curves[i].value[k]]) : [],
+    points: curves[i],
   })).filter((s) => s.points.length);
   const at = taus.indexOf(found.tau);
-  const here = curves[at] ? [T, curves[at].value[(TIME_POINTS - 1) / 2]] : undefined;
+  const here = curves[at]?.find(([t]) => t === grid[(TIME_POINTS - 1) / 2]);
   part("tau", "figure").hidden = !series.length;
   if (series.length) {
     plot("tau", {
@@ -97,6 +101,11 @@ async function showTau(v, signal) {
       summary: `Error against time for tau = ${taus.join(", ")}; the heavy line is tau = ${found.tau}.`,
     });
   }
+}
+
+async function curve(problem, times, signal) {
+  const found = times.length ? await ask("error", { ...problem, time_s: times }, signal).catch(quiet) : null;
+  return found ? times.map((t, k) => [t, Number(found.value[k])]) : [];
 }
 
 function quiet(error) {
@@ -109,7 +118,8 @@ async function showPlan(v, signal) {
   const codec = { encode_s_per_coordinate: v.encode_s, decode_s_per_coordinate: v.decode_s };
   const coding = v.codec === "given" ? codec : v.codec;
   const request = { d: v.d, cluster: cluster(v), operators: asked, target: v.target, codec: coding };
-  const constants = v.problem === "smooth" ? { L: v.L, sigma2: v.sigma2, gap: v.gap } : { condition: v.condition };
+  const smooth = Object.fromEntries(["L", "sigma2", "gap"].map((name) => [name, v[name] || ASSUMED]));
+  const constants = v.problem === "smooth" ? smooth : { condition: v.condition };
   part("plan", ".formula").hidden = v.problem === "smooth";
   const found = await ask("plan", { ...request, ...constants }, signal);
   part("plan", ".value").textContent = found.explanation.replace(/ \(.*\)$/, "");

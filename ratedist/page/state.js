@@ -3,10 +3,11 @@
 export const DEFAULTS = {
   d: "25600000", kind: "omega", omega: "1", alpha: "0.1",
   workers: "16", bandwidth_bit_per_s: "1e10", latency_s: "5e-5", step_s: "0.08", compute: "exponential",
-  eta: "0.01", time_s: "600", target: "0.1", L: "1", sigma2: "1", gap: "1", condition: "100", problem: "condition",
+  eta: "0.01", time_s: "600", target: "0.1", L: "", sigma2: "", gap: "", condition: "100", problem: "condition",
   codec: "given", encode_s: "8.5e-9", decode_s: "4.3e-9",
   operators: "tcdq:omega=1, tcdq:omega=0.1, identity, natural, randomk:0.1, qsgd:4096, topk:0.01",
 };
+export const ASSUMED = "1"; // an empty field of L, sigma2 or gap: assumed by the calculator, which says so
 const NAMES = Object.keys(DEFAULTS);
 const field = (name) => document.getElementById(name);
 
@@ -23,6 +24,7 @@ function addSlider(control, changed) {
   const { name, low, high, whole } = control.dataset;
   const text = Object.assign(document.createElement("input"), {
     type: "text", id: name, inputMode: "decimal", autocomplete: "off", spellcheck: false,
+    placeholder: DEFAULTS[name] === "" ? `${ASSUMED}, assumed` : "",
   });
   const slider = Object.assign(document.createElement("input"), {
     type: "range", id: `${name}-slider`, min: low, max: high, step: "0.01",

@@ -11,7 +11,13 @@ import ratedist
 MODULES = [
     m.name for m in pkgutil.walk_packages(ratedist.__path__, "ratedist.") if m.name not in ("ratedist.__main__",)
 ]
-WITH_EXAMPLES = {"ratedist.api.bits", "ratedist.api.cluster", "ratedist.api.training", "ratedist.api.planning"}
+WITH_EXAMPLES = {
+    "ratedist.api.bits",
+    "ratedist.api.cluster",
+    "ratedist.api.training",
+    "ratedist.api.periods",
+    "ratedist.api.planning",
+}
 
 
 @pytest.mark.parametrize("name", MODULES)

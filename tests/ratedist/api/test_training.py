@@ -3,32 +3,107 @@
 import pytest
 
 import ratedist as rd
-from bounds.theorems import pasgd_compressed, pasgd_iterations
+from bounds import Interval
+from bounds.estimate import Estimate
+from bounds.runtime import AutoregressiveLogNormal, Pareto, rounds_by
+from bounds.theorems import pasgd_compressed, pasgd_iterations, pasgd_runtime
 
 CLUSTER = rd.Cluster(workers=4, bandwidth_bit_per_s=8e9, latency_s=0.0, step_s=1.0, compute="constant")
 PROBLEM = {"L": 1, "sigma2": 1, "eta": 0.1, "gap": 1}
 
 
 def test_error_by_hand():
-    # a ring of 4 moves 1.5 messages of 4e9/3 bytes at 1e9 bytes/s: 2 s, hence 1.5 s a step at tau = 4; 100 steps fit
+    # a ring of 4 moves 1.5 messages of 4e9/3 bytes at 1e9 bytes/s: 2 s, hence 6 s a round at tau = 4; 25 rounds fit
     bits = 8 * 4e9 / 3
-    found = rd.error_bound(**PROBLEM, tau=4, time_s=150, cluster=CLUSTER, bits=bits)
-    assert found == pytest.approx(0.255, rel=1e-8)  # whole bytes
-    assert found.theorem == "pasgd_iterations"
+    found = rd.error_bound(**PROBLEM, tau=4, time_s=151, cluster=CLUSTER, bits=bits)
+    assert found == pytest.approx(0.255, rel=1e-8)
+    assert found.theorem == "pasgd_wall_clock"
     assert found.lo <= found <= found.hi
-    assert any("K = time_s/c(tau)" in text for text in found.assumptions)
+    assert found.certified
+    assert any("rounds end as on 4 equal workers" in text for text in found.assumptions)
+
+
+def test_a_round_under_way_does_not_count():
+    one = rd.Cluster(workers=1, latency_s=0.0, step_s=1.0, compute="constant")
+    at = {"L": 1, "sigma2": 0, "eta": 1, "gap": 0.5, "tau": 1, "cluster": one}
+    assert rd.error_bound(**at, time_s=1.9) == 1.0  # x^2/2 from 1: the gradient of the one step that was made
+    assert rd.error_bound(**at, time_s=2) == 0.5
+
+
+@pytest.mark.parametrize(("time_s", "truth"), [(3, 0.4327), (10, 0.11301), (30, 0.034527)])
+def test_random_times_count_by_the_mean_of_the_inverse(time_s, truth):
+    # F = x^2/2 from 1, eta = 1: 1/N given that a round has ended, of N Poisson with mean time_s
+    one = rd.Cluster(workers=1, latency_s=0.0, step_s=1.0)
+    found = rd.error_bound(L=1, sigma2=0, eta=1, gap=0.5, tau=1, time_s=time_s, cluster=one)
+    assert truth <= found <= 1.1 * truth
 
 
 @pytest.mark.parametrize("compute", ["constant", "exponential"])
-def test_error_is_the_theorem_at_the_steps_that_fit(compute):
+def test_error_is_the_theorem_at_the_rounds_that_end(compute):
     cluster = rd.Cluster(workers=8, step_s=0.1, compute=compute)
-    steps = 600 / rd.runtime(cluster, tau=3, bits=1e8)
-    plain = rd.error_bound(**PROBLEM, tau=3, time_s=600, cluster=cluster, bits=1e8)
-    assert plain == pytest.approx(pasgd_iterations(**PROBLEM, tau=3, m=8, K=steps), rel=1e-12)
-    steps = 600 / rd.runtime(cluster, tau=3, bits=1e8, exchange="gather")
-    compressed = rd.error_bound(**PROBLEM, tau=3, time_s=600, cluster=cluster, bits=1e8, omega=2)
-    assert compressed == pytest.approx(pasgd_compressed(**PROBLEM, tau=3, m=8, K=steps, omega=2), rel=1e-12)
-    assert compressed.theorem == "pasgd_compressed"
+    for omega, theorem, exchange in ((0, pasgd_iterations, "sum"), (2, pasgd_compressed, "gather")):
+        rounds = rounds_by(cluster.model(exchange), time_s=600, tau=3, bits=1e8)
+        found = rd.error_bound(**PROBLEM, tau=3, time_s=600, cluster=cluster, bits=1e8, omega=omega)
+        at = {**PROBLEM, "tau": 3, "m": 8, "K": rounds.steps} | ({"omega": omega} if omega else {})
+        assert found == pytest.approx(theorem(**at), rel=1e-9)
+
+
+def test_any_law_of_independent_steps_has_an_error_bound():
+    steps = Pareto(0.05, 2.0)
+    cluster = rd.Cluster(workers=4, compute=steps)
+    found = rd.error_bound(**PROBLEM, tau=5, time_s=60, cluster=cluster)
+    assert found == pytest.approx(pasgd_iterations(**PROBLEM, tau=5, m=4, K=60 / rd.runtime(cluster, tau=5)), rel=0.1)
+    slow = rd.Cluster(workers=4, compute=AutoregressiveLogNormal(0.1, 0.3, 0.9))
+    with pytest.raises(ValueError, match="rounds must take independent times; got AutoregressiveLogNormal"):
+        rd.error_bound(**PROBLEM, tau=5, time_s=60, cluster=slow)
+
+
+ESTIMATES = {"L": "1:0.5:2", "sigma2": Estimate(1.0, Interval(0.5, 3.0), 0.95, "low by deflation"), "gap": None}
+
+
+def test_uncertain_constants_give_an_estimate_between_its_corners():
+    at = {"eta": 0.02, "tau": 4, "time_s": 600, "cluster": CLUSTER}
+    found = rd.error_bound(**at, **ESTIMATES)
+    assert found == rd.error_bound(**at, L=1, sigma2=1, gap=1)
+    assert found.lo == pytest.approx(rd.error_bound(**at, L=0.5, sigma2=0.5, gap=0.1), rel=1e-9)
+    assert found.hi == pytest.approx(rd.error_bound(**at, L=2, sigma2=3, gap=10), rel=1e-9)
+    assert not found.certified
+    for word in ("about", "not certified", "for true constants", "over L, sigma2, gap"):
+        assert word in found.explain()
+    for words in ("L = 1 is estimated, 0.5 to 2 at level 0.95", "low by deflation", "gap = 1 is assumed"):
+        assert any(words in text for text in found.assumptions)
+    curve = rd.error_bound(**at | {"tau": [1, 4]}, **ESTIMATES)
+    assert curve[1].hi == found.hi
+
+
+def test_tau_star_of_uncertain_constants_is_never_exact():
+    at = {"eta": 0.02, "time_s": 4000, "cluster": rd.Cluster(workers=4, latency_s=1.0, step_s=1.0, compute="constant")}
+    found = rd.tau_star(**at, **ESTIMATES)
+    corners = [
+        rd.tau_star(**at, L=L, sigma2=s, gap=g).tau for L in (0.5, 1, 2) for s in (0.5, 1, 3) for g in (0.1, 1, 10)
+    ]
+    assert (found.lo, found.hi) == (min(corners), max(corners))
+    assert found.tau == rd.tau_star(**at, L=1, sigma2=1, gap=1).tau
+    assert not found.certified
+    assert "exactly" not in found.explain()
+    assert "about" in found.explain()
+    nothing = rd.tau_star(**at, L=1, gap=1, sigma2=Estimate(1.0, Interval(-1.0, float("inf")), 0.95))
+    assert (nothing.lo, nothing.hi) == (1.0, float("inf"))
+    assert rd.tau_star(**at, L=1, sigma2=1, gap=1).certified
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("1:2", "an estimate of L must read value:low:high"),
+        ("1:2:3", "low <= value <= high"),
+        ("1:0.5:2:7", "0 < level < 1"),
+        ("1:a:2", "L must satisfy 0 < L"),
+    ],
+)
+def test_a_text_that_is_no_estimate_is_refused(text, words):
+    with pytest.raises(ValueError, match=words):
+        rd.tau_star(eta=0.01, time_s=600, cluster=CLUSTER, L=text)
 
 
 def test_arrays_of_tau_give_the_curve():
@@ -42,8 +117,14 @@ def test_tau_star_minimises_the_error_bound_of_constant_steps():
     cluster = rd.Cluster(workers=4, latency_s=1.0, step_s=1.0, compute="constant")
     problem = {"L": 1, "sigma2": 1, "eta": 0.02, "gap": 1, "time_s": 4000}
     best = rd.tau_star(**problem, cluster=cluster)
-    errors = {tau: float(rd.error_bound(**problem, tau=tau, cluster=cluster)) for tau in range(1, 40)}
+    delay_s, at = 6.0, {"m": 4, "step_s": 1.0}
+    errors = {tau: pasgd_runtime(**problem, **at, delay_s=delay_s, tau=tau) for tau in range(1, 40)}
     assert min(errors, key=errors.get) == best.tau == best.safe == best.sharp == float(best)
+    ended = {tau: float(rd.error_bound(**problem, tau=tau, cluster=cluster)) for tau in range(1, 40)}
+    rounds = problem["time_s"] / (best.tau + delay_s)
+    assert all(errors[tau] <= ended[tau] * (1 + 1e-12) for tau in errors)
+    assert ended[best.tau] <= min(ended.values()) * (1 + 2 / rounds)
+    assert any("only rounds ended by then" in text for text in best.assumptions)
     assert abs(best.tau - best.tau_real) < 1
 
 
@@ -76,7 +157,7 @@ def test_tau_star_tells_the_cap_the_proof_and_the_smooth_value():
         (lambda: rd.runtime(CLUSTER, tau=range(1, 20_001)), "at most 10000 points"),
         (
             lambda: rd.error_bound(**PROBLEM, tau=1, time_s=0.5, cluster=CLUSTER),
-            "time_s must hold at least one local step",
+            "time_s must hold at least one round",
         ),
         (lambda: rd.error_bound(**PROBLEM, tau=99, time_s=500, cluster=CLUSTER), "needs .* <= 1; got .* nothing there"),
         (lambda: rd.tau_star(**PROBLEM | {"sigma2": 0}, time_s=1, cluster=rd.Cluster(workers=2)), "sigma2 must be > 0"),

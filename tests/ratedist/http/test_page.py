@@ -81,6 +81,26 @@ def test_a_permalink_restores_everything(browser, server):
         assert "#" not in page.url
 
 
+def test_tau_of_assumed_constants_is_an_interval_and_of_given_ones_a_number(browser, server):
+    with opened(browser, server) as page:
+        assumed = page.inner_text("#tau .value")
+        assert assumed == "τ* ≈ 23, from 1 to 2 274"
+        said = page.inner_text("#tau .explanation")
+        assert "about 23 steps" in said
+        assert "exactly" not in said
+        assert "not certified" in said
+        assert page.get_attribute("#L", "placeholder") == "1, assumed"
+        for name in ("L", "sigma2", "gap"):
+            page.fill(f"#{name}", "1")
+        page.wait_for_selector("body[data-state=busy]")
+        settled(page)
+        assert page.inner_text("#tau .value") == "τ* = 23"
+        page.fill("#sigma2", "1:0.5:2")
+        page.wait_for_selector("body[data-state=busy]")
+        settled(page)
+        assert page.inner_text("#tau .value") == "τ* ≈ 23, from 16 to 32"
+
+
 def test_what_the_server_refuses_is_said_in_words(browser, server):
     refused = ("422",)  # the browser logs the status of every refused request
     with opened(browser, server, "/#omega=-1", expected_errors=refused) as page:
