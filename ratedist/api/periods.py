@@ -13,6 +13,7 @@ from bounds import Interval
 from bounds.estimate import Estimate, through
 from bounds.tau import Derivation, TauStar, tau_smooth, tau_straggler
 from bounds.tau import tau_star as published_tau_star
+from bounds.theorems import pasgd_runtime
 
 from ..numbers import read, real
 from ..records import Quantity, Statement
@@ -153,10 +154,11 @@ def _tau_statement(
         theorem="tau_star",
         reference="wang2018, Theorem 2, arXiv:1810.08313",
         status="proved",
+        about="the minimiser of pasgd_runtime, a bound, not of the error itself",
+        needs=pasgd_runtime.setting.hypotheses(),
         assumptions=(
-            "the assumptions of pasgd_runtime: L-smooth F, unbiased gradients, all workers sample the same F",
-            "the run ends with the first averaging at or after time_s; counting only rounds ended by then adds about "
-            "one round in N to the bound (rd.error_bound), and the best tau may differ while rounds are few",
+            "counting only rounds ended by time_s adds about one round in N to the bound (rd.error_bound), and the "
+            "best tau may differ while rounds are few",
             f"one averaging takes D = {delay_s:.6g} s on {cluster.in_words()}; sharp counts its random steps",
             f"eta*L + (eta*L)**2*tau*(tau - 1) <= 1 holds up to tau = {cap}",
         ),

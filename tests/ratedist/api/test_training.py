@@ -124,7 +124,7 @@ def test_tau_star_minimises_the_error_bound_of_constant_steps():
     rounds = problem["time_s"] / (best.tau + delay_s)
     assert all(errors[tau] <= ended[tau] * (1 + 1e-12) for tau in errors)
     assert ended[best.tau] <= min(ended.values()) * (1 + 2 / rounds)
-    assert any("only rounds ended by then" in text for text in best.assumptions)
+    assert any("only rounds ended by time_s" in text for text in best.assumptions)
     assert abs(best.tau - best.tau_real) < 1
 
 
