@@ -2,10 +2,11 @@
 
 Model.  Let n = D/Y, and let e(k) be the progress of the k-th local step after an averaging over that of a step of the
 averaged model: 1 right after it.  A round of tau steps takes tau + n units of Y and makes P(tau) = e(1) + ... + e(tau)
-units of progress.  P/(tau + n) is largest where e(tau)/P(tau) = 1/(tau + n) (the marginal-value theorem); with
-e(k) = 1 - a k that is tau = -n + sqrt(n^2 + 2 n/a), proved in ``derivation``.  n >> 1/a: tau -> 1/a, the steps after
-which nothing is left; n << 1/a: tau -> sqrt(2 n/a).  A round costs 1 + n/tau for each local step, so that beyond
-tau = 9 n at most a ninth can be gained: the overhead cap.
+units of progress.  With e(k) = 1 - a (k - 1), as long as that is positive, P(tau) = tau - a tau (tau - 1)/2, and over
+real tau P/(tau + n) is largest at -n + sqrt(n^2 + n + 2 n/a), proved in ``derivation`` (the marginal-value theorem).
+n >> 1/a: tau -> 1/a + 1/2, the steps after which nothing is left; n << 1/a: tau -> sqrt(2 n/a).  The rule takes the
+best whole tau of the sum itself: 2 is better than 1 as long as a < n/(1 + n).  A round costs 1 + n/tau for each local
+step, so that beyond tau = 9 n at most a ninth can be gained: the overhead cap.
 
 Measured: a worker's gradient h in its last local step against u, the one at the averaged model on the same batch.
 1 - <h, u>/<u, u> is what tau - 1 local steps have lost; negative values, which noise causes, count as none in the mean.
@@ -83,13 +84,13 @@ class GradientRetentionState(State):
 class GradientRetention(Schedule):
     """tau = min(t*, cap, 2 tau, 512), at least tau/2, from measured n = D/Y, decline a and straggler coefficient s.
 
-    t* maximises (t - a t^2/2)/(t + n + s sqrt(t)), without progress beyond t = 1/a.  cap is the least t at which
-    (n + s sqrt(t))/t <= 1/9.  tau = 1 until n has been measured, then ceil(2 n).
+    t* maximises P(t)/(t + n + s sqrt(t)), P(t) = sum of max(0, 1 - a (k - 1)) over k <= t.  cap is the least t at which
+    (n + s sqrt(t))/t <= 1/9.  tau = 1 until n has been measured, then ceil(2 n).  A round of one step shows no decline:
+    where tau would be 1 and a probe is due, the round has two steps, unless more than one can gain a ninth at most.
     Needs ``Observation.measured``; whoever measures makes a probe where the state says ``probe``.  The learning rate
     needs no exponent: when it decays less is lost, and tau rises.
     Limits: a proxy on noisy gradients; blind to kinks, to bias of third order and to multiplicative noise (end with
-    tau = 1 or a decayed rate for the last digits); slow where a target takes fewer than 5 D/Y steps; once tau = 1 no
-    probe tells it of a smaller decline.
+    tau = 1 or a decayed rate for the last digits); slow where a target takes fewer than 5 D/Y steps.
     """
 
     measures: ClassVar[bool] = True
@@ -111,6 +112,8 @@ class GradientRetention(Schedule):
             tau = _next_period(state, n)
             age = 0.0 if probed else None if state.age is None else state.age + ended + n
             due = age is None or age + tau + n >= 1 / PROBE_SHARE
+            if tau == 1 and due:
+                tau = min(2, overhead_cap(n, straggler=state.straggler or 0.0))
             probe = tau > 1 and due
             state = replace(state, step=observation.step, ended=ended, started=True, tau=tau, age=age, probe=probe)
         left = observation.steps_left
@@ -168,24 +171,25 @@ def overhead_cap(delay_ratio: float, *, straggler: float = 0.0) -> int:
 
 
 def best_integer(*, delay_ratio: float, decline: float, straggler: float = 0.0) -> int:
-    """The t <= 512 that maximises P(t)/(t + n + s sqrt(t)); P(t) = t - a t^2/2, and 1/(2 a) from t = 1/a on.
+    """The t <= 512 that maximises P(t)/(t + n + s sqrt(t)), P(t) the sum of max(0, 1 - a (k - 1)) over k <= t.
 
     The first of equal ones.  Raises ValueError unless n, a, s are finite and >= 0.
     """
     n, s = nonnegative("delay_ratio", delay_ratio), nonnegative("straggler", straggler)
     a = nonnegative("decline", decline)
-    usable = np.minimum(_TAUS, 1 / a) if a else _TAUS
-    progress = usable * (1 - a * usable / 2)
+    progress = np.cumsum(np.maximum(1 - a * (_TAUS - 1.0), 0.0))
     return int(_TAUS[(progress / (_TAUS + n + s * _ROOTS)).argmax()])
 
 
 def best_period(*, delay_ratio: float, decline: float) -> float:
-    """-n + sqrt(n^2 + 2 n/a), the real number of local steps that is best without stragglers.
+    """-n + sqrt(n^2 + n + 2 n/a), the real number of local steps that is best without stragglers.
 
-    Evaluated as 2/(a (1 + z)), z = sqrt(1 + 2/(n a)), which cancels nothing.  Raises ValueError unless n, a > 0.
+    Evaluated as 2 b/(a (1 + z)), b = 1 + a/2, z = sqrt(1 + 2 b/(n a)), which cancels nothing.
+    Raises ValueError unless n, a > 0.
     """
     n, a = positive("delay_ratio", delay_ratio), positive("decline", decline)
-    return 2 / (a * (1 + math.sqrt(1 + 2 / n / a)))
+    b = 1 + a / 2
+    return 2 * b / (a * (1 + math.sqrt(1 + 2 * b / n / a)))
 
 
 N, DECLINE, SPARE = sp.symbols("n a z", positive=True)
@@ -193,15 +197,16 @@ N, DECLINE, SPARE = sp.symbols("n a z", positive=True)
 
 @lru_cache(maxsize=1)
 def derivation() -> Derivation:
-    """The proof, by sympy, that (tau + n)/(tau - a tau^2/2) has one minimum on 0 < tau < 2/a.
+    """The proof, by sympy, that (tau + n)/(b tau - a tau^2/2), b = 1 + a/2, has one minimum on 0 < tau < 2 b/a.
 
-    In z = 2/(a tau) - 1 > 0 it is 1 + n a + (1 + n a/2)/z + (n a/2) z, which is convex; ``period`` leads back.
+    In z = 2 b/(a tau) - 1 > 0 it is a constant plus positive multiples of z and 1/z, which is convex; ``period`` leads
+    back.
     """
     tau = period(SPARE)
-    time_for_progress = sp.expand(sp.simplify((tau + N) / (tau - DECLINE * tau**2 / 2)))
+    time_for_progress = sp.expand(sp.simplify((tau + N) / (tau * (1 + DECLINE / 2) - DECLINE * tau**2 / 2)))
     return unique_minimiser(time_for_progress, SPARE)
 
 
 def period(spare: sp.Expr) -> sp.Expr:
-    """tau = 2/(a (1 + z)) in terms of z."""
-    return 2 / (DECLINE * (1 + spare))
+    """tau = 2 b/(a (1 + z)) in terms of z, b = 1 + a/2."""
+    return 2 * (1 + DECLINE / 2) / (DECLINE * (1 + spare))

@@ -33,31 +33,32 @@ stragglers = st.floats(0, 5)
 def test_closed_form_is_the_only_minimiser_of_time_for_progress():
     tau = period(derivation().minimiser)
 
-    assert sp.simplify(tau - (-N + sp.sqrt(N**2 + 2 * N / DECLINE))) == 0
+    assert sp.simplify(tau - (-N + sp.sqrt(N**2 + N + 2 * N / DECLINE))) == 0
     assert sp.solve(period(SPARE) - sp.Symbol("tau", positive=True), SPARE)  # every tau in (0, 2/a) has its z > 0
 
 
 def test_marginal_value_theorem_holds_at_the_closed_form():
     t = period(derivation().minimiser)
-    progress, marginal = t - DECLINE * t**2 / 2, 1 - DECLINE * t
+    progress = t - DECLINE * t * (t - 1) / 2
+    marginal = 1 + DECLINE / 2 - DECLINE * t
     assert sp.simplify(marginal * (t + N) - progress) == 0
 
 
 @given(st.floats(1e-6, 1e6), st.floats(1e-9, 10))
 def test_closed_form_solves_its_quadratic_without_cancellation(n, a):
     tau, exact_n, exact_a = (Fraction(value) for value in (best_period(delay_ratio=n, decline=a), n, a))
-    residual = exact_a * tau**2 / 2 + exact_a * exact_n * tau - exact_n  # increases in tau
+    residual = exact_a * tau**2 / 2 + exact_a * exact_n * tau - exact_n * (1 + exact_a / 2)  # increases in tau
     slope = exact_a * (tau + exact_n)
     assert abs(residual / slope) <= tau * Fraction(1, 10**14)
 
 
-@pytest.mark.parametrize(("n", "a", "limit"), [(1e8, 0.02, 50.0), (2e-6, 0.01, 0.02)])
+@pytest.mark.parametrize(("n", "a", "limit"), [(1e8, 0.02, 50.5), (2e-6, 0.01, 0.02005)])
 def test_limits_of_slow_and_fast_averagings(n, a, limit):
     assert best_period(delay_ratio=n, decline=a) == pytest.approx(limit, rel=1e-3)
 
 
 def plain_rate(t, n, a, s):
-    progress = t - a * t * t / 2 if a * t < 1 else 1 / (2 * a)
+    progress = sum(max(0.0, 1 - a * (k - 1)) for k in range(1, t + 1)) if a * t > 1 else t - a * t * (t - 1) / 2
     return progress / (t + n + s * math.sqrt(t))
 
 
@@ -126,7 +127,7 @@ def trace(rule, measured):
 def plain_rule(measured):
     """The taus, from the description, without the rule's functions: a scalar oracle."""
     steps_s, delays_s, straggler, lost, fresh = [], [], None, 0.0, 0.0
-    tau, started, taus, lengths = 1, False, [1], []
+    tau, started, taus, lengths, age, probing = 1, False, [1], [], None, False
     for seen in measured:
         previous = lengths[-1] if lengths else 0
         lengths.append(tau)
@@ -148,6 +149,15 @@ def plain_rule(measured):
                 tau = max(1, math.ceil(tau / 2), min(best, cap, max(2, 2 * tau), 512))
             else:
                 tau, started = min(512, max(1, math.ceil(2 * n))), True
+                cap = min((t for t in range(1, 513) if 9 * (n + straggler * math.sqrt(t)) <= t), default=512)
+            if age is not None:
+                age += lengths[-1] + n
+            if probing:
+                age = 0.0
+            due = age is None or age + tau + n >= 50
+            if tau == 1 and due and cap > 1:
+                tau = 2
+            probing = due and tau > 1
         taus.append(tau)
     return taus
 
@@ -290,3 +300,30 @@ def test_impossible_measurements_are_refused():
         Measured(lost=NAN, fresh=1.0)
     with pytest.raises(ValueError, match="delay_ratio must be finite and >= 0"):
         best_integer(delay_ratio=-1.0, decline=0.0)
+
+
+@pytest.mark.parametrize(("n", "a"), [(1.0, 0.45), (2.0, 0.6), (5.0, 0.75)])
+def test_two_steps_are_taken_where_they_beat_one(n, a):
+    # (2 - a)/(2 + n) > 1/(1 + n); a tau^2/2 instead of the sum makes 1 look better
+    assert plain_rate(2, n, a, 0) > plain_rate(1, n, a, 0)
+    assert best_integer(delay_ratio=n, decline=a) >= 2
+    assert min(steady(n, a)[10:]) >= 2
+
+
+def test_tau_of_one_is_left_when_less_is_lost():
+    state, tau = RULE.init(), 0
+    step, before, taus, probed = 0, 0, [], False
+    for turn in range(400):
+        a = 0.9 if turn < 100 else 0.02
+        step += tau
+        lost, fresh = (max(0.0, a * (before - 1)), 1.0) if probed else (None, None)
+        seen = Measured(0.01 * tau, 0.0, 0.01 if before else None, lost, fresh)
+        probed, before = state.probe, tau
+        state, tau = RULE(state, Observation(0.0, step, 0.1, measured=seen))
+        taus.append(tau)
+    assert taus[60:100].count(1) >= 36  # but for a probing round of two now and then
+    assert min(taus[-20:]) >= 5
+
+
+def test_where_averaging_is_free_one_step_is_kept_without_probes():
+    assert set(steady(0.05, 0.5)) == {1}
