@@ -15,7 +15,21 @@ import sympy as sp
 from house_docstrings import to_rst
 from markdown_text import code, escape, eval_rst, formula, number, table
 
-from bounds import Bound, Claim, Contractive, NoClaim, Side, Status, StrictlyContractive, Unbiased, all_bounds, symbols
+from bounds import (
+    Bound,
+    Claim,
+    Conclusion,
+    Contractive,
+    NoClaim,
+    Property,
+    Side,
+    Status,
+    StrictlyContractive,
+    Unbiased,
+    all_bounds,
+    symbols,
+)
+from bounds.setting import implied, never_above
 from bounds.special.function import SpecialFunction
 from bounds.symbols import Domain, Notation
 from bounds.tau import TauStar
@@ -86,6 +100,8 @@ def bound_section(bound: Bound, package: str) -> str:
     """One bound: the inequality, its symbols, assumptions, source, status, test points, and its derivation."""
     facts = [
         ("Says", f"{SIDES[bound.side]} on: {escape(bound.quantity)}, in {escape(_unit(bound.unit))}."),
+        ("About", f"{escape(bound.setting.about())}."),
+        ("Needs", _needs(bound)),
         ("Where", _functions(bound)),
         ("Holds for", _domains(bound)),
         ("Assuming", _assumptions(bound)),
@@ -140,6 +156,34 @@ def sentence(kind: type) -> str:
 def _domains(bound: Bound) -> str:
     rows = [symbols.notation(symbol) for symbol in bound.parameters]
     return "; ".join(f"{code(r.symbol.name)}: {_domain(r)}" for r in rows) + ". See [notation](notation.md)."
+
+
+def _needs(bound: Bound) -> str:
+    """The hypotheses, each with its name for ``setting=``."""
+    needs = (f"{escape(one.words)} ({code(one.name.lower())})" for one in bound.setting.ordered())
+    return "; ".join(needs) + ". See [settings](settings.md)."
+
+
+def property_table() -> str:
+    """Every hypothesis: its name for ``setting=``, its words, and the single ones from which it follows."""
+    rows = [
+        [code(one.name.lower()), one.kind, escape(one.words), ", ".join(code(p.name.lower()) for p in _stronger(one))]
+        for one in Property
+    ]
+    return table(["name", "about the", "words", "follows from"], rows)
+
+
+def _stronger(one: Property) -> list[Property]:
+    return [other for other in Property if other is not one and one in implied(frozenset({other}))]
+
+
+def conclusion_table() -> str:
+    """Every bounded quantity, and those that are never below it in the same situation."""
+    rows = [
+        [escape(one.words), "; ".join(escape(c.words) for c in Conclusion if c is not one and never_above(one, c))]
+        for one in Conclusion
+    ]
+    return table(["quantity", "never above"], rows)
 
 
 def _assumptions(bound: Bound) -> str:

@@ -16,6 +16,8 @@ FUNCTIONS = {
     for module, names in {
         catalogue: (
             "notation_table",
+            "property_table",
+            "conclusion_table",
             "bound_overview",
             "bound_sections",
             "status_table",
