@@ -61,10 +61,11 @@ _source: ContextVar[WordSource | None] = ContextVar("operators.random.source", d
 
 
 @contextmanager
-def words_from(source: WordSource) -> Iterator[None]:
+def words_from(source: WordSource | None) -> Iterator[None]:
     """Let ``source(key, n, start)`` supply the words of ``bits32`` inside the block (uint32, shape (n,)).
 
-    For tests that choose the randomness: exact marginals and enumeration.  Only this context is affected.
+    For tests that choose the randomness: exact marginals and enumeration; None restores the stream of the key.
+    Only this context is affected.
     """
     token = _source.set(source)
     try:

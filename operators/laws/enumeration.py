@@ -1,45 +1,44 @@
 """Law: where the randomness is finite, the mean and the error over all outcomes match the claim.
 
 The random words are split into classes on which the output should not depend: equal cells of each word (an index
-drawn by scaling, a sign in the top bit), the order of the words (a sort), or the words' influential bits (signs
-packed into words).  That it indeed does not depend on anything else is tried on random words; if it never
-changed in V trials, then except with probability ``level`` it changes with probability at most
-q = ln(1/level)/V.  Let r be the error of a class's representative, e that of a draw, A the event r != e.  Then
-E r = E e + E[r; A] - E[e; A], so a true claim E e = 0, E|e|^2 <= s^2 gives |E r| <= q max|r| + s sqrt(q)
-(Cauchy-Schwarz: an outcome that was never seen may be large), and E|r|^2 <= s^2 + q max|r|^2.
+drawn by scaling, a sign in the top bit; as many for each word as it has), the order of the words (a sort), or the
+words' influential bits (signs packed into words).  That it indeed does not depend on anything else is tried on
+random words; if it never changed in V trials, then except with probability ``level`` it changes with probability
+at most q = ln(1/level)/V.  Let r be the error of a class's representative, e that of a draw, A the event r != e.
+Then E r = E e + E[r; A] - E[e; A].  Of a true claim E e = 0, E|e|^2 <= s^2 the part
+E[|e|^2; A] <= s^2 - E|r|^2 + q max|r|^2 is left for A, so (Cauchy-Schwarz: an outcome that was never seen may be
+large) |E r| <= q max|r| + sqrt(q (s^2 - E|r|^2 + q max|r|^2)), and E|r|^2 <= s^2 + q max|r|^2.
 V may depend on the clock: whatever it is at the end, the first ln(1/level)/q trials must have changed nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import permutations, product
-from math import factorial, lcm, log
+from math import log
 from time import monotonic
 
 import numpy as np
 
 from bounds.claims import Unbiased
 
+from .budget import Budget
 from .examples import Example, drawn, structured
+from .function_examples import in_time
 from .law import Context, Law, Undecided, Violation, second_moment
+from .partitions import Classes, partitions
 from .subject import Subject
-from .tape import WORD, Controlled
+from .tape import Controlled
 
 SIZES = (2, 3, 4, 5, 8)
-PARTITIONS = 5  # at most, tried at one example
+PARTITIONS = 7  # at most, tried at one example
 FIRST_TRIALS = 12  # before the outcomes are listed
 LEAST_TRIALS = 512  # made at every example, however long they take
-BASES = 4  # random words at which bits are flipped
-
-
-@dataclass(frozen=True)
-class Classes:
-    """All classes of words, equally likely, each by one member; ``member`` draws another of the same class."""
-
-    words: np.ndarray  # (outcomes, n_words), uint32
-    member: Callable[[np.ndarray, np.random.Generator], np.ndarray]
+TRIALS_OF_A_FUNCTION = 64, 512  # least and most: it may be slow; fewer leave more doubt
+CHECK = 64  # trials of a function after which it is asked whether more would convict
+SUSPICION = 40
+FUNCTION_SIZES = (3, 5, 2, 4)
+ROUNDING = 1e-6
 
 
 class Enumeration(Law):
@@ -47,10 +46,10 @@ class Enumeration(Law):
 
     name = "enumeration"
     statistical = True  # only that no other randomness is read
-    needs = "operator"
+    needs = "words"
 
     def applies(self, subject: Subject) -> str | None:
-        """Needs a randomised operator with a claim."""
+        """Needs a claim, and randomness."""
         reason = super().applies(subject)
         if reason is None and subject.randomness == "none":
             return "there is no randomness"
@@ -61,6 +60,10 @@ class Enumeration(Law):
     def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
         """A few vectors of 2 to 8 coordinates."""
         rng = context.rng(self.name)
+        if not subject.is_operator:
+            vectors = (e for d in FUNCTION_SIZES for e in drawn(d, 1, rng))
+            yield from in_time(vectors, context.budget.seconds)
+            return
         for d in SIZES:
             yield from (e for e in structured(d) if e.name.startswith(("pair (1, 1/2", "alternating", "one-hot, last")))
             yield from drawn(d, 1, rng)
@@ -75,42 +78,84 @@ class Enumeration(Law):
         run = Controlled(subject, example.x, rng)
         if run.n_words == 0:
             raise Undecided("it reads no random word at this vector")
-        share_s = context.budget.seconds / (4 * len(SIZES))
-        outputs, trials = _outcomes(run, context.budget.evaluations, share_s, rng)
-        doubt = log(1 / context.level(4 * len(SIZES) * PARTITIONS)) / trials
-        norm = float(np.linalg.norm(x))
-        errors = (outputs - x) / norm
+        logarithm = log(1 / context.level(4 * len(SIZES) * PARTITIONS))
+        claimed = Claimed(x, s2, isinstance(claim, Unbiased), logarithm, run.resolution)
+        claimed.compare(*_outcomes(run, context.budget, claimed, rng))
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """What is claimed at x, and how a list of outcomes is compared with it after a number of trials."""
+
+    x: np.ndarray
+    s2: float
+    unbiased: bool
+    logarithm: float  # ln(1/level)
+    resolution: float
+
+    def compare(self, outputs: np.ndarray, trials: int) -> None:
+        """Raises Violation if the claim cannot hold."""
+        doubt = min(1.0, self.logarithm / trials) if trials else 0.0
+        errors = (outputs - self.x) / np.linalg.norm(self.x)
         squares = (errors**2).sum(axis=1)
-        bias, largest = float(np.linalg.norm(errors.mean(axis=0))), float(np.sqrt(squares.max()))
-        if isinstance(claim, Unbiased) and bias > doubt * largest + np.sqrt(doubt * s2) + 1e-6:
+        bias, largest = float(np.linalg.norm(errors.mean(axis=0))), float(squares.max())
+        rest = max(self.s2 - float(squares.mean()), 0.0) + doubt * largest
+        allowed = doubt * np.sqrt(largest) + np.sqrt(doubt * rest) + ROUNDING + self.resolution * np.sqrt(largest)
+        if self.unbiased and bias > allowed:
             raise Violation(f"|E C(x) - x| = {bias:.6g} |x| over all {len(outputs)} outcomes; claimed unbiased")
-        if squares.mean() > s2 * (1 + 1e-6) + doubt * squares.max() + 1e-6:
-            raise Violation(f"E|C(x) - x|^2 = {squares.mean():.6g} |x|^2 over all outcomes; claimed {s2:.6g}")
+        if squares.mean() > self.s2 * (1 + ROUNDING) + doubt * largest + ROUNDING:
+            raise Violation(f"E|C(x) - x|^2 = {squares.mean():.6g} |x|^2 over all outcomes; claimed {self.s2:.6g}")
+
+    def suspects(self, outputs: np.ndarray, trials: int) -> bool:
+        """Whether the claim would be violated without the doubt that so few trials leave."""
+        try:
+            self.compare(outputs, trials)
+        except Violation:
+            return False  # no doubt is left
+        try:
+            self.compare(outputs, 0)
+        except Violation:
+            return True
+        return False
 
 
-def _outcomes(run: Controlled, evaluations: int, share_s: float, rng: np.random.Generator) -> tuple[np.ndarray, int]:
+def _outcomes(run: Controlled, budget: Budget, claimed: Claimed, rng: np.random.Generator) -> tuple[np.ndarray, int]:
     """The output of every class of the first partition that survives its trials, shape (outcomes, d); their number."""
-    for classes in _partitions(run, evaluations):
+    for classes in partitions(run, budget.evaluations):
         if not all(_same(run, classes, rng) for _ in range(FIRST_TRIALS)):
             continue
         outputs = np.stack([run(words) for words in classes.words])
-        trials = _trials(run, classes, outputs, evaluations, share_s, rng)
+        trials = _trials(run, classes, outputs, budget, claimed, rng)
         if trials:
             return outputs, trials
     raise Undecided("no finite set of outcomes was found")
 
 
 def _trials(
-    run: Controlled, classes: Classes, outputs: np.ndarray, most: int, share_s: float, rng: np.random.Generator
+    run: Controlled,
+    classes: Classes,
+    outputs: np.ndarray,
+    budget: Budget,
+    claimed: Claimed,
+    rng: np.random.Generator,
 ) -> int:
-    """How often the output depended on the class alone, ``most`` times or until the time is over; 0 if not always."""
-    end = monotonic() + share_s
-    for made in range(most):
-        if made >= LEAST_TRIALS and monotonic() > end:
-            return made
+    """How often the output depended on the class alone: 0 if not always.
+
+    ``budget.evaluations`` times or until the time is over; for a function SUSPICION times as often and as long
+    where the outcomes contradict the claim but for the doubt that is left.
+    """
+    started, made, longer = monotonic(), 0, 1
+    share_s = budget.seconds / (4 * len(SIZES))
+    least, most = (LEAST_TRIALS, budget.evaluations) if run.subject.is_operator else TRIALS_OF_A_FUNCTION
+    while made < longer * most:
+        if made >= least and monotonic() > started + longer * share_s:
+            break
         if not _as_listed(run, classes, outputs, rng):
             return 0
-    return most
+        made += 1
+        if made % CHECK == 0 and run.intercepted:
+            longer = SUSPICION if claimed.suspects(outputs, made) else 1
+    return made
 
 
 def _same(run: Controlled, classes: Classes, rng: np.random.Generator) -> bool:
@@ -121,69 +166,3 @@ def _same(run: Controlled, classes: Classes, rng: np.random.Generator) -> bool:
 def _as_listed(run: Controlled, classes: Classes, outputs: np.ndarray, rng: np.random.Generator) -> bool:
     at = int(rng.integers(len(classes.words)))
     return np.array_equal(run(classes.member(classes.words[at], rng)), outputs[at])
-
-
-def _partitions(run: Controlled, evaluations: int) -> Iterator[Classes]:
-    n, d = run.n_words, run.x.size
-    cells = {2, 2 * d, lcm(*range(1, d + 1))}
-    for per_word in sorted(cells):
-        if per_word**n <= evaluations:
-            yield _cells(n, per_word)
-    if n <= 8 and factorial(n) <= evaluations:
-        yield _orders(n)
-    if 64 * n * BASES <= evaluations:  # the search for bits costs at most half of the enumeration
-        bits = _influential_bits(run)
-        if bits and 1 << len(bits) <= evaluations:
-            yield _bit_patterns(n, bits)
-
-
-def _cells(n: int, per_word: int) -> Classes:
-    """Each word in one of ``per_word`` equal intervals."""
-    middle = ((np.arange(per_word) + 0.5) * (WORD / per_word)).astype(np.uint64).astype(np.uint32)
-
-    def member(words: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        within = rng.uniform(-0.5, 0.5, n) * (WORD / per_word) * (1 - 1e-6)
-        return (words + within).astype(np.uint64).astype(np.uint32)
-
-    return Classes(np.array(list(product(middle, repeat=n)), np.uint32), member)
-
-
-def _orders(n: int) -> Classes:
-    """The order of the words."""
-    ladder = ((np.arange(n) + 0.5) * (WORD / n)).astype(np.uint64).astype(np.uint32)
-
-    def member(words: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        values = np.sort(rng.integers(0, WORD, n, dtype=np.uint32))
-        return values[np.argsort(np.argsort(words))]
-
-    return Classes(np.array([ladder[list(p)] for p in permutations(range(n))], np.uint32), member)
-
-
-def _influential_bits(run: Controlled) -> list[tuple[int, int]]:
-    """The (word, bit) pairs that ever change the output when flipped at a few random words."""
-    found: set[tuple[int, int]] = set()
-    for _ in range(BASES):
-        base = run.random_words()
-        reference = run(base)
-        for word, bit in product(range(run.n_words), range(32)):
-            flipped = base.copy()
-            flipped[word] ^= np.uint32(1 << bit)
-            if (word, bit) not in found and not np.array_equal(run(flipped), reference):
-                found.add((word, bit))
-    return sorted(found)
-
-
-def _bit_patterns(n: int, bits: list[tuple[int, int]]) -> Classes:
-    """Every assignment of the influential bits."""
-    mask = np.zeros(n, np.uint32)
-    for word, bit in bits:
-        mask[word] |= np.uint32(1 << bit)
-    patterns = np.zeros((1 << len(bits), n), np.uint32)
-    for j, (word, bit) in enumerate(bits):
-        on = (np.arange(len(patterns)) >> j) & 1 == 1
-        patterns[on, word] |= np.uint32(1 << bit)
-
-    def member(words: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return (words & mask) | (rng.integers(0, WORD, n, dtype=np.uint32) & ~mask)
-
-    return Classes(patterns, member)

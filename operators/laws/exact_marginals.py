@@ -10,6 +10,8 @@ from bounds.claims import Unbiased
 
 from .eprocess import SLACK
 from .examples import REACHED, WITNESS, Example, at_the_ends, drawn, structured, witnesses
+from .function_examples import function_examples, in_time
+from .hidden import Moments, exclude_hidden
 from .law import Context, Law, Undecided, Violation, second_moment
 from .marginals import Marginals, marginals
 from .subject import Subject
@@ -24,10 +26,11 @@ class ExactMarginals(Law):
     """E C(x)_i = x_i for every i if unbiased, and E|C(x) - x|^2 as claimed, without any statistics."""
 
     name = "exact-marginals"
-    needs = "operator"
+    statistical = True  # of a function: only that it draws on no hidden randomness
+    needs = "words"
 
     def applies(self, subject: Subject) -> str | None:
-        """Needs an operator with a claim about the mean or the error."""
+        """Needs a claim about the mean or the error."""
         reason = super().applies(subject)
         if reason is None and second_moment(subject.claim(1)) is None and second_moment(subject.claim(64)) is None:
             return "nothing is claimed"
@@ -38,6 +41,9 @@ class ExactMarginals(Law):
         rng = context.rng(self.name)
         small = sorted({size for size in context.budget.sizes if size <= LARGEST_SIZE})
         sizes = sorted({*small[:2], *small[-2:]})  # a vector takes some 200 draws
+        if not subject.is_operator:
+            yield from in_time(function_examples(sizes, context.budget.sizes, rng), context.budget.seconds)
+            return
         yield from witnesses(subject.target, sizes)
         for d in sizes:
             yield from structured(d)
@@ -45,15 +51,24 @@ class ExactMarginals(Law):
             yield from drawn(d, min(context.budget.drawn, 5), rng)
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Compare the exact moments with the claim."""
-        x = example.x.astype(np.float64)
+        """Compare the exact moments with the claim; of a function, exclude hidden randomness before it is accused."""
         claim = subject.claim(example.d)
         s2 = second_moment(claim)
         if s2 is None:
             raise Undecided("nothing is claimed")
-        exact = marginals(Controlled(subject, example.x, context.rng(f"{self.name} {example.name}")))
+        run = Controlled(subject, example.x, context.rng(f"{self.name} {example.name}"))
+        exact = marginals(run)
+        try:
+            self._compare(subject, example, exact, s2, max(RESOLUTION, run.resolution))
+        except Violation:
+            level = context.level(4 * LARGEST_SIZE)
+            exclude_hidden(run, _relative(exact, example.x, s2), level, unbiased=isinstance(claim, Unbiased))
+            raise
+
+    def _compare(self, subject: Subject, example: Example, exact: Marginals, s2: float, resolution: float) -> None:
+        claim, x = subject.claim(example.d), example.x.astype(np.float64)
         if isinstance(claim, Unbiased):
-            _mean(exact, x, s2)
+            _mean(exact, x, s2, resolution)
         self._sharper(subject, example, exact)
         norm2, seen, doubt = float(x @ x), float(exact.square.sum()), float(exact.square_error.sum())
         least, most = np.sqrt(max(seen - doubt, 0) / norm2), np.sqrt((seen + doubt) / norm2)
@@ -78,9 +93,18 @@ class ExactMarginals(Law):
             raise Violation(f"E|C(x) - x|^2 = {seen:.8g} |x|^2 exactly; claim_at(x) says {value:.8g}")
 
 
-def _mean(exact: Marginals, x: np.ndarray, s2: float) -> None:
+def _relative(exact: Marginals, x: np.ndarray, s2: float) -> Moments:
+    """The error over |x|."""
+    wide = x.astype(np.float64)
+    norm = float(np.linalg.norm(wide))
+    largest = np.maximum(exact.largest + np.abs(wide), np.abs(wide)) / norm
+    bias = float(np.linalg.norm(exact.mean - wide)) / norm
+    return Moments(bias, float(exact.square.sum()) / norm**2, float(largest @ largest), s2)
+
+
+def _mean(exact: Marginals, x: np.ndarray, s2: float, resolution: float) -> None:
     allowed = exact.mean_error + SLACK * np.maximum(exact.largest, np.abs(x))
-    allowed = allowed + RESOLUTION * (1 + np.sqrt(s2)) * np.linalg.norm(x)
+    allowed = allowed + resolution * (1 + np.sqrt(s2)) * np.linalg.norm(x)
     off = np.abs(exact.mean - x) - allowed
     i = int(np.argmax(off))
     if off[i] > 0:

@@ -79,7 +79,8 @@ class Law(ABC):
 
     name : its identifier in reports and test ids.  statistical : whether it spends false-alarm budget.
     needs : the least that a subject must have: "claim" (anything that maps vectors), "codec", "key",
-    "messages" (bits can be counted) or "operator"; or else a "feedback" or an "aggregate".
+    "messages" (bits can be counted), "words" (its random numbers can be chosen: operators, and what torch, numpy
+    and ``random`` draw for others) or "operator"; or else a "feedback" or an "aggregate".
     shrinks : whether the law makes sense at any vector.
     """
 
@@ -94,7 +95,7 @@ class Law(ABC):
 
     def applies(self, subject: Subject) -> str | None:
         """Why the law has nothing to say about a subject, or None if it has."""
-        if self.needs not in ("claim", "feedback", "aggregate") and not subject.is_codec:
+        if self.needs not in ("claim", "words", "feedback", "aggregate") and not subject.is_codec:
             return "a plain function has no codec, no key and no declared contract"
         if self.needs == "key" and not subject.takes_key:
             return "encode takes no key"

@@ -16,6 +16,7 @@ from ..feedback.feedback import Feedback
 from ..key import Key
 from ..message import Message
 from ..operator import Operator
+from .randomness.observe import Draws
 
 Array = Literal["torch", "numpy"]
 ClaimSource = Claim | Callable[[int], Claim] | None
@@ -48,6 +49,7 @@ class Subject:
         if isinstance(target, type):
             raise TypeError(f"expected an instance; got the class {target.__name__}: call it first")
         self._claim = claim
+        self.draws = Draws()  # what is known of the generators that a function uses
         self.is_operator = isinstance(target, Operator)
         self._encode_takes = _keywords(target.encode) if self.is_codec else frozenset()
         self._decode_takes = _keywords(target.decode) if self.is_codec else frozenset()

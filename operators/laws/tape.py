@@ -1,7 +1,9 @@
-"""Choose the random words of an operator: replay it on any words, and find out what each word decides."""
+"""Choose the random words of a subject: replay it on any words, and find out what each word decides."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +11,8 @@ import numpy as np
 from ..key import Key
 from ..random import words_from
 from .law import Undecided
+from .randomness.intercept import Facts, intercepted
+from .randomness.source import Uninterceptable
 from .subject import Subject
 
 WORD = 1 << 32
@@ -16,57 +20,117 @@ PAIRS = ((0, WORD - 1), (1 << 30, 5 << 29))
 ENDS = (0, WORD - 1)  # of all words alike: rare outcomes show there
 RANDOM_MIXTURES, END_MIXTURES = 6, 16
 OTHER_KEYS = (Key(1), Key(2, step=3, rank=4), Key(3, layer=7))
+KEYED = "its output depends on more than the words of operators.random.bits32"
+HIDDEN = "its output varies although every random number that can be intercepted is fixed"
 
 
 class LayoutChanged(Exception):  # noqa: N818  caught inside the kit
-    """The operator asked for words that it had not asked for before."""
+    """The subject asked for words that it had not asked for before."""
+
+
+@dataclass(frozen=True)
+class DrawnWords:
+    """One draw: its words in the concatenation of all streams, and what is known of their use (see ``Source``)."""
+
+    stream: int
+    start: int
+    n: int
+    kind: int | None
 
 
 class _Tape:
-    """Words served by stream, streams numbered in the order of their first use."""
+    """Words served by stream, streams numbered in the order of their first use; a Source."""
 
-    def __init__(self, words: np.ndarray | None, layout: list[int], rng: np.random.Generator) -> None:
-        self.layout = list(layout)
+    def __init__(
+        self,
+        words: np.ndarray | None,
+        layout: list[int],
+        rng: np.random.Generator,
+        pinned: frozenset[Hashable] = frozenset(),
+    ) -> None:
         self.frozen = words is not None
         ends = np.cumsum([0, *layout])
         parts = [] if words is None else [words[a:b] for a, b in pairwise(ends)]
         self.streams: list[np.ndarray] = parts
-        self.number: dict[Key, int] = {}
+        self.number: dict[Hashable, int] = {}
         self.rng = rng
+        self.pinned = pinned
+        self.draws: list[DrawnWords] = []
+        self.read: dict[int, int] = {}  # lent words that were read
 
-    def __call__(self, key: Key, n: int, start: int) -> np.ndarray:
-        at = self.number.setdefault(key, len(self.number))
+    @property
+    def recorded(self) -> list[np.ndarray]:
+        """The words that were used, by stream."""
+        return [words[: self.read.get(at, words.size)] for at, words in enumerate(self.streams)]
+
+    def __call__(self, root: Hashable, n: int, start: int, kind: int | None = None) -> np.ndarray | None:
+        if root in self.pinned:
+            return None
+        at = self.number.setdefault(root, len(self.number))
         if at >= len(self.streams) or self.streams[at].size < start + n:
-            if self.frozen:
+            if self.frozen and n:
                 raise LayoutChanged
             self._grow(at, start + n)
+        self.draws.append(DrawnWords(at, start, n, kind))
         return self.streams[at][start : start + n].astype(np.uint32)
+
+    def lend(self, root: Hashable, capacity: int) -> np.ndarray | None:
+        """All words of a stream; while recording, as many as allowed."""
+        if root in self.pinned:
+            return None
+        at = self.number.setdefault(root, len(self.number))
+        if self.frozen:
+            return self.streams[at] if at < len(self.streams) else np.empty(0, np.uint32)
+        self._grow(at, capacity)
+        return self.streams[at]
+
+    def returned(self, root: Hashable, used: int) -> None:
+        """Keep the words that were read."""
+        at = self.number[root]
+        if not self.frozen:
+            self.read[at] = max(used, self.read.get(at, 0))
+            self.draws.append(DrawnWords(at, 0, used, None))
+        elif used > (self.streams[at].size if at < len(self.streams) else 0):
+            raise LayoutChanged
 
     def _grow(self, at: int, size: int) -> None:
         while len(self.streams) <= at:
             self.streams.append(np.empty(0, np.uint32))
-        more = self.rng.integers(0, WORD, size - self.streams[at].size, dtype=np.uint32)
+        more = self.rng.integers(0, WORD, max(0, size - self.streams[at].size), dtype=np.uint32)
         self.streams[at] = np.concatenate([self.streams[at], more])
 
 
 class Controlled:
     """A subject at one vector as a function of its random words.
 
-    Raises Undecided if its output depends on anything else, such as the key or hidden randomness, or if the
+    n_words : how many there are.  draws : the draws that they belong to.  resolution : the coarsest spacing of the
+    uniform numbers made of them.  intercepted : whether other randomness is possible, but was not seen (a function).
+    Raises Undecided if the output depends on anything else, such as the key or hidden randomness, or if the
     number of words varies.
     """
 
     def __init__(self, subject: Subject, x: np.ndarray, rng: np.random.Generator) -> None:
         self.subject, self.x, self.rng = subject, x, rng
-        tape = _Tape(None, [], rng)
-        with words_from(tape):
-            first = subject.draw(x, Key(0))
-        self.layout = [stream.size for stream in tape.streams]
+        self.intercepted = not subject.is_operator
+        self.resolution = 0.0
+        self._pinned: frozenset[Hashable] = frozenset()
+        if self.intercepted:
+            self._pinned = subject.draws.constant_roots(lambda key: subject.draw(x, key))
+        again = self._record()
+        if not again and self.intercepted and subject.draws.search(lambda key: subject.draw(x, key)):
+            again = self._record()
+        if not again:
+            raise Undecided(HIDDEN if self.intercepted else KEYED)
+
+    def _record(self) -> bool:
+        """Find the layout at new words; whether replays give the output again."""
+        tape = _Tape(None, [], self.rng, self._pinned)
+        first = self._on(tape, Key(0))
+        self.layout = [stream.size for stream in tape.recorded]
+        self.draws = tape.draws
         self.n_words = sum(self.layout)
-        words = np.concatenate([np.empty(0, np.uint32), *tape.streams])
-        for key in OTHER_KEYS:
-            if not np.array_equal(self._run(words, key), first):
-                raise Undecided("its output depends on more than the words of operators.random.bits32")
+        words = np.concatenate([np.empty(0, np.uint32), *tape.recorded])
+        return all(np.array_equal(self._run(words, key), first, equal_nan=True) for key in OTHER_KEYS)
 
     def __call__(self, words: np.ndarray) -> np.ndarray:
         """The output for the given words, shape (n_words,), uint32: float64, shape (d,)."""
@@ -78,10 +142,27 @@ class Controlled:
 
     def _run(self, words: np.ndarray, key: Key) -> np.ndarray:
         try:
-            with words_from(_Tape(words, self.layout, self.rng)):
-                return self.subject.draw(self.x, key)
+            return self._on(_Tape(words, self.layout, self.rng, self._pinned), key)
         except LayoutChanged:
             raise Undecided("the number of random words varies from draw to draw") from None
+
+    def _on(self, tape: _Tape, key: Key) -> np.ndarray:
+        """The output on a tape."""
+        if not self.intercepted:
+            with words_from(tape):  # type: ignore[arg-type]  # None is for pinned streams only
+                return self.subject.draw(self.x, key)
+        facts = Facts()
+        try:
+            with intercepted(tape, self.subject.draws.generators) as facts:
+                return self.subject.draw(self.x, key)
+        except (LayoutChanged, Undecided):
+            raise
+        except Uninterceptable as reason:
+            raise Undecided(str(reason)) from None
+        except Exception as error:  # it runs when left alone: constant_roots has tried
+            raise Undecided(f"it cannot be replayed: {type(error).__name__}: {error}") from None
+        finally:
+            self.resolution = max(self.resolution, facts.resolution)
 
 
 def separate(controlled: Controlled) -> np.ndarray:

@@ -7,7 +7,7 @@ import pytest
 
 from operators import Key
 from operators.laws import Budget, Outcome
-from operators.laws.enumeration import LEAST_TRIALS, Enumeration, _outcomes
+from operators.laws.enumeration import LEAST_TRIALS, SIZES, Claimed, Enumeration, _outcomes
 from operators.laws.examples import Example
 from operators.laws.law import Context, Undecided
 from operators.laws.subject import Subject
@@ -27,7 +27,9 @@ def outcomes(op, x=X, evaluations=4096):
 
 def listed(op, x, evaluations, share_s):
     rng = np.random.default_rng(5)
-    return _outcomes(Controlled(Subject(op), x, rng), evaluations, share_s, rng)
+    budget = Budget(evaluations=evaluations, seconds=4 * len(SIZES) * share_s)
+    claimed = Claimed(x, 1e9, False, 20.0, 0.0)
+    return _outcomes(Controlled(Subject(op), x, rng), budget, claimed, rng)
 
 
 def masks(values):

@@ -1,0 +1,64 @@
+"""How often a function must be replayed before a finding stands, although it might draw on hidden randomness.
+
+Let r be the error as a function of the intercepted words, e that of a true draw, A the event r != e, of
+probability q.  Replaying random words V times with equal results twice shows q <= ln(1/level)/V, except with
+probability ``level``.  As in ``enumeration``, a true claim E e = 0, E|e|^2 <= s^2 leaves
+E[|e|^2; A] <= s^2 - E|r|^2 + q max|r|^2, so |E r| <= q max|r| + sqrt(q (s^2 - E|r|^2 + q max|r|^2)); and
+E|r|^2 <= s^2 + q max|r|^2.  A finding beyond these bounds stands.
+
+One assumption bounds the work: where the bound is not reached, an event that changes the output in fewer than one
+call in ``RARE`` max(1, s^2) is not reckoned with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, sqrt
+from time import monotonic
+
+import numpy as np
+
+from .law import Undecided
+from .tape import HIDDEN, Controlled
+
+RARE = 2000
+SECONDS = 3.0
+BATCH = 16
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Of the error over |x|: length of its mean, mean and largest square; s2 : the claimed bound of the mean square."""
+
+    bias: float
+    square: float
+    largest: float
+    s2: float
+
+    def stands(self, q: float, *, unbiased: bool) -> bool:
+        """Whether the claim is violated although with probability q the error is another one."""
+        rest = max(self.s2 - self.square, 0.0) + q * self.largest
+        too_biased = unbiased and self.bias > q * sqrt(self.largest) + sqrt(q * rest)
+        return too_biased or self.square - q * self.largest > self.s2
+
+
+def exclude_hidden(run: Controlled, moments: Moments, level: float, *, unbiased: bool) -> None:
+    """Replay random words until the finding stands.
+
+    Raises Undecided if a replay differs, or if the function is too slow for the replays.
+    """
+    if not run.intercepted:
+        return
+    doubt, most, end = log(1 / level), RARE * max(1.0, moments.s2), monotonic() + SECONDS
+    made = 0
+    while made < most and not (made and moments.stands(min(1.0, doubt / made), unbiased=unbiased)):
+        if monotonic() > end:
+            raise Undecided(
+                f"its exact mean or error is off, but it is too slow to exclude hidden randomness: {made} replays "
+                f"in {SECONDS:g} s"
+            )
+        for _ in range(BATCH):
+            words = run.random_words()
+            if not np.array_equal(run(words), run(words), equal_nan=True):
+                raise Undecided(HIDDEN)
+        made += BATCH

@@ -1,0 +1,187 @@
+"""Intercept what numpy's generators draw: a live Generator or RandomState is pointed at words and back again.
+
+``Generator.__init__`` on an existing object replaces its bit generator, whoever holds the object.  The supplied
+words stand in memory behind a bit generator of numpy's C interface (``bitgen_t``): one word for a double or a
+32-bit number, two for a 64-bit number.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import carray, cfunc, types
+
+from .source import Source, Uninterceptable
+
+CAPACITY = 1 << 16  # words lent to one generator in one call
+Generator = np.random.Generator | np.random.RandomState
+
+
+class _BitGen(ctypes.Structure):
+    """numpy's ``bitgen_t``."""
+
+    _fields_ = [("state", ctypes.c_void_p)] + [
+        (name, ctypes.c_void_p) for name in ("next_uint64", "next_uint32", "next_double", "next_raw")
+    ]
+
+
+@cache
+def _callbacks() -> tuple[Any, Any, Any]:
+    """next_uint64, next_uint32 and next_double, reading [position, capacity, words ...] as uint64."""
+    two, width = np.uint64(2), np.uint64(32)
+
+    def next_word(state):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+        head = carray(state, (2,), np.uint64)
+        at = head[0]
+        head[0] = at + np.uint64(1)
+        if at >= head[1]:
+            return np.uint32(0)
+        return np.uint32(carray(state, (int(head[1]) + 2,), np.uint64)[int(at) + 2])
+
+    def next_pair(state):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+        head = carray(state, (2,), np.uint64)
+        at = head[0]
+        head[0] = at + two
+        if at + np.uint64(1) >= head[1]:
+            return np.uint64(0)
+        words = carray(state, (int(head[1]) + 2,), np.uint64)
+        return (words[int(at) + 2] << width) | words[int(at) + 3]
+
+    def next_double(state):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+        head = carray(state, (2,), np.uint64)
+        at = head[0]
+        head[0] = at + np.uint64(1)
+        if at >= head[1]:
+            return 0.0
+        return carray(state, (int(head[1]) + 2,), np.uint64)[int(at) + 2] * 2.0**-32
+
+    pointer = types.voidptr
+    return (
+        cfunc(types.uint64(pointer), cache=True)(next_pair),
+        cfunc(types.uint32(pointer), cache=True)(next_word),
+        cfunc(types.float64(pointer), cache=True)(next_double),
+    )
+
+
+class Reader:
+    """A bit generator that reads words from memory."""
+
+    def __init__(self, words: np.ndarray) -> None:
+        self.memory = np.concatenate([np.array([0, words.size], np.uint64), words.astype(np.uint64)])
+        pair, word, double = (callback.address for callback in _callbacks())
+        self._bitgen = _BitGen(self.memory.ctypes.data, pair, word, double, pair)
+        self.capsule = _new_capsule(ctypes.addressof(self._bitgen), b"BitGenerator", None)
+        self.lock = threading.Lock()
+
+    @property
+    def used(self) -> int:
+        """How many words were read."""
+        return int(self.memory[0])
+
+
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype = ctypes.py_object
+_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+def live_generators() -> list[Generator]:
+    """Every Generator and RandomState in memory, numpy's global one among them (a tenth of a second)."""
+    kinds = (np.random.Generator, np.random.RandomState)
+    found = [o for o in gc.get_objects() if type(o) in kinds]
+    return found if any(g is global_generator() for g in found) else [global_generator(), *found]
+
+
+def global_generator() -> np.random.RandomState:
+    """The one behind ``np.random.rand`` and its like."""
+    return np.random.mtrand._rand
+
+
+def state_of(generator: Generator) -> Hashable:
+    """The state as bytes."""
+    bits = bit_generator_of(generator)
+    return "numpy", type(bits).__name__, _plain(bits.state)
+
+
+def bit_generator_of(generator: Generator) -> Any:
+    """The bit generator of a Generator or a RandomState."""
+    return generator._bit_generator  # type: ignore[union-attr]
+
+
+def _plain(value: Any) -> Hashable:
+    if isinstance(value, dict):
+        return tuple((name, _plain(part)) for name, part in value.items())
+    return value.tobytes() if isinstance(value, np.ndarray) else value
+
+
+@contextmanager
+def numpy_draws(source: Source, generators: list[Generator]) -> Iterator[None]:
+    """Inside the block the given generators, and those that ``np.random.default_rng`` makes, read the source's words.
+
+    Raises Uninterceptable if one reads more than CAPACITY words.
+    """
+    redirected = _Redirected(source)
+    for number, generator in enumerate(generators):
+        redirected.add(generator, ("numpy", number))
+    true_default_rng = np.random.default_rng
+
+    def default_rng(seed: Any = None) -> np.random.Generator:
+        made = true_default_rng(seed)
+        if not isinstance(seed, np.random.Generator):
+            redirected.add(made, state_of(made))
+        return made
+
+    np.random.default_rng = default_rng
+    try:
+        yield
+    finally:
+        np.random.default_rng = true_default_rng
+        redirected.restore()
+    redirected.settle()
+
+
+class _Redirected:
+    """Generators that read words, and the way back."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.readers: list[tuple[Hashable, Reader]] = []
+        self.undo: list[Callable[[], None]] = []
+
+    def add(self, generator: Generator, root: Hashable) -> None:
+        words = self.source.lend(root, CAPACITY)
+        if words is None:
+            return
+        reader = Reader(words)
+        self.readers.append((root, reader))
+        self.undo.append(_point_at(generator, reader))
+
+    def restore(self) -> None:
+        for undo in reversed(self.undo):
+            undo()
+
+    def settle(self) -> None:
+        for root, reader in self.readers:
+            if reader.used > CAPACITY:
+                raise Uninterceptable(f"it reads more than {CAPACITY} random words of a numpy generator in one call")
+            self.source.returned(root, reader.used)
+
+
+def _point_at(generator: Generator, reader: Reader) -> Callable[[], None]:
+    """Let the generator read; returns what undoes it."""
+    original = bit_generator_of(generator)
+    state = generator.get_state(legacy=False) if isinstance(generator, np.random.RandomState) else None
+    generator.__init__(reader)  # type: ignore[misc]
+
+    def undo() -> None:
+        generator.__init__(original)  # type: ignore[misc]
+        if state is not None:
+            generator.set_state(state)  # type: ignore[union-attr]
+
+    return undo
