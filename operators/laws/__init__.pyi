@@ -1,6 +1,10 @@
+from .adapt import adapt as adapt
 from .budget import Budget as Budget
 from .check import check as check
+from .domain import Domain as Domain
 from .parametrize import parametrize_with_checks as parametrize_with_checks
+from .strategies import vectors as vectors
+from .subject import Subject as Subject
 from .verdict import Outcome as Outcome
 from .verdict import Report as Report
 from .verdict import Verdict as Verdict

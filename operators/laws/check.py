@@ -25,7 +25,8 @@ def check(
     """Judge a compressor by every law that applies to it.
 
     op : an Operator; an object with ``encode(x, [key=])`` and ``decode(message, [d=], [key=])``; or a function
-    ``x -> x_hat`` with its own randomness, which receives a 1-d float32 torch tensor (``array="numpy"``: an array).
+    ``x -> x_hat`` with its own randomness, which receives a 1-d float32 torch tensor (``array="numpy"``: an array);
+    or a subject made by ``adapt``, which brings its claim.
     claim : one of ``bounds.claims``, or a function of d; the default is ``op.claim``.  A claim without d is taken
     to hold at every d tried (among them 1, sizes above 64 and sizes that are no power of two).
     budget : what may be spent (``Budget.quick()``, ``Budget()``, ``Budget.deep()``).
@@ -39,9 +40,10 @@ def check(
     unknown = set(laws or ()) - known
     if unknown:
         raise ValueError(f"unknown law {sorted(unknown)[0]!r}; known: {', '.join(sorted(known))}")
-    subject = Subject(op, claim, array)
+    subject = op if isinstance(op, Subject) else Subject(op, claim, array)
     context = Context(budget, seed, parts=statistical_laws())
-    verdicts = tuple(law.run(subject, context) for law in laws_for(subject) if laws is None or law.name in laws)
+    with subject.session():
+        verdicts = tuple(law.run(subject, context) for law in laws_for(subject) if laws is None or law.name in laws)
     return Report(subject.name, seed, verdicts, reproduction(subject, claim, budget, seed, laws))
 
 

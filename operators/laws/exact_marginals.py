@@ -10,10 +10,11 @@ from bounds.claims import Unbiased
 
 from .eprocess import SLACK
 from .examples import REACHED, WITNESS, Example, at_the_ends, drawn, structured, witnesses
-from .function_examples import function_examples, in_time
+from .function_examples import MOST, function_examples, in_time
 from .hidden import Moments, exclude_hidden
 from .law import Context, Law, Undecided, Violation, second_moment
 from .marginals import Marginals, marginals
+from .shrink import ATTEMPTS
 from .subject import Subject
 from .tape import Controlled
 
@@ -61,14 +62,14 @@ class ExactMarginals(Law):
         try:
             self._compare(subject, example, exact, s2, max(RESOLUTION, run.resolution))
         except Violation:
-            level = context.level(4 * LARGEST_SIZE)
-            exclude_hidden(run, _relative(exact, example.x, s2), level, unbiased=isinstance(claim, Unbiased))
+            level, seconds = context.level(MOST + ATTEMPTS), 2 * context.budget.seconds
+            exclude_hidden(run, _relative(exact, example.x, s2), level, seconds, unbiased=isinstance(claim, Unbiased))
             raise
 
     def _compare(self, subject: Subject, example: Example, exact: Marginals, s2: float, resolution: float) -> None:
         claim, x = subject.claim(example.d), example.x.astype(np.float64)
         if isinstance(claim, Unbiased):
-            _mean(exact, x, s2, resolution)
+            _mean(exact, x, s2, resolution, subject.rounding)
         self._sharper(subject, example, exact)
         norm2, seen, doubt = float(x @ x), float(exact.square.sum()), float(exact.square_error.sum())
         least, most = np.sqrt(max(seen - doubt, 0) / norm2), np.sqrt((seen + doubt) / norm2)
@@ -102,8 +103,8 @@ def _relative(exact: Marginals, x: np.ndarray, s2: float) -> Moments:
     return Moments(bias, float(exact.square.sum()) / norm**2, float(largest @ largest), s2)
 
 
-def _mean(exact: Marginals, x: np.ndarray, s2: float, resolution: float) -> None:
-    allowed = exact.mean_error + SLACK * np.maximum(exact.largest, np.abs(x))
+def _mean(exact: Marginals, x: np.ndarray, s2: float, resolution: float, rounding: float) -> None:
+    allowed = exact.mean_error + (SLACK + rounding) * np.maximum(exact.largest, np.abs(x))
     allowed = allowed + resolution * (1 + np.sqrt(s2)) * np.linalg.norm(x)
     off = np.abs(exact.mean - x) - allowed
     i = int(np.argmax(off))

@@ -122,7 +122,7 @@ class Law(ABC):
         if reason is not None:
             return Verdict(self.name, Outcome.NOT_APPLICABLE, reason)
         decided, undecided = 0, ""
-        for example in self.examples(subject, context):
+        for example in subject.domain.of(self.examples(subject, context)):
             outcome, text = self.judge(subject, example, context)
             if outcome is Outcome.FAIL:
                 small = example

@@ -30,8 +30,9 @@ class LawOf:
         """Judge one operator.  Raises AssertionError with the verdict."""
         seed = secrets.randbits(32) if self.seed is None else self.seed
         context = Context(self.budget, seed, parts=statistical_laws())
-        subject = Subject(operator, self.claim)
-        verdict = self.law.run(subject, context)
+        subject = operator if isinstance(operator, Subject) else Subject(operator, self.claim)
+        with subject.session():
+            verdict = self.law.run(subject, context)
         if verdict.outcome is Outcome.FAIL:
             line = reproduction(subject, self.claim, self.budget, seed, [self.law.name])
             raise AssertionError(f"{str(verdict).strip()}\nreproduce: {line}")
@@ -47,7 +48,7 @@ def parametrize_with_checks(
 ) -> Any:
     """Decorate ``def test(operator, law): law(operator)`` to run every law that applies to every operator.
 
-    operators : instances.  claim, budget, seed : as in ``check``.
+    operators : instances, functions, or subjects made by ``adapt``.  claim, budget, seed : as in ``check``.
     expected_failures : maps an operator to {law: reason}; such a test must fail, and its reason is shown.
     Test ids read "QSGD(levels=4)-unbiasedness".
     """
@@ -56,7 +57,7 @@ def parametrize_with_checks(
     budget = Budget() if budget is None else budget
     parameters = []
     for operator in operators:
-        subject = Subject(operator, claim)
+        subject = operator if isinstance(operator, Subject) else Subject(operator, claim)
         expected = dict(expected_failures(operator)) if expected_failures else {}
         for law in laws_for(subject):
             if law.applies(subject) is not None:

@@ -80,7 +80,7 @@ class OperatorCollector(pytest.Collector):
 
         try:
             target = load(self.name)
-            subject = Subject(target)
+            subject = target if isinstance(target, Subject) else Subject(target)
         except (TypeError, ValueError) as error:
             raise pytest.UsageError(f"--operator {self.name}: {error}") from error
         for law in laws_for(subject):

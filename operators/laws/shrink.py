@@ -29,10 +29,12 @@ def shrink(law: Law, subject: Subject, example: Example, text: str, context: Con
     improved = True
     while improved:
         improved = False
-        for x in simpler(example.x):
+        for x in map(subject.domain.fit, simpler(example.x)):
             attempts += 1
             if attempts > ATTEMPTS or time.monotonic() > deadline:
                 return example, text
+            if x is None or x.size > example.d or np.array_equal(x, example.x):
+                continue
             candidate = Example(f"shrunk from {example.name.removeprefix('shrunk from ')}", x)
             outcome, found = law.judge(subject, candidate, context)
             if outcome is Outcome.FAIL and _finding(found) == _finding(text):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..feedback.feedback import Feedback
 from ..key import Key
 from ..message import Message
 from ..operator import Operator
+from .domain import EVERYTHING, Domain
 from .randomness.observe import Draws
 
 Array = Literal["torch", "numpy"]
@@ -30,14 +32,25 @@ class Subject:
     or a function ``x -> x_hat`` that brings its own randomness.
     A Feedback or an Aggregate is recognised too (``kind``) and judged by laws of its own.
     claim : overrides the target's own; a claim, or a function of d.  array : what a function receives.
+    domain : the vectors that it is meant for.  rounding : the relative error that its number type makes in each
+    coordinate, beyond that of binary32.
     Raises TypeError for anything else, ValueError for an unknown ``array``.
     """
 
-    def __init__(self, target: Any, claim: ClaimSource = None, array: Array = "torch") -> None:
+    def __init__(
+        self,
+        target: Any,
+        claim: ClaimSource = None,
+        array: Array = "torch",
+        *,
+        domain: Domain = EVERYTHING,
+        rounding: float = 0.0,
+    ) -> None:
         if array not in ("torch", "numpy"):
             raise ValueError(f'array must be "torch" or "numpy"; got {array!r}')
         self.target = target
         self.array = array
+        self.domain, self.rounding = domain, rounding
         self.kind = _kind(target)
         self.is_codec = (
             self.kind == "compressor"
@@ -84,6 +97,10 @@ class Subject:
     def has_messages(self) -> bool:
         """Whether encode returns a Message, so that bits can be counted."""
         return self.is_codec and (self.is_operator or isinstance(self.encode(PROBE, Key(0)), Message))
+
+    def session(self) -> AbstractContextManager[None]:
+        """What is kept up from call to call of a check, such as a process group."""
+        return getattr(self.target, "session", nullcontext)()
 
     # -- what it does ----------------------------------------------------------------------------------------
     def encode(self, x: Any, key: Key) -> Any:

@@ -13,7 +13,7 @@ from ..random import words_from
 from .law import Undecided
 from .randomness.intercept import Facts, intercepted
 from .randomness.source import Uninterceptable
-from .subject import Subject
+from .subject import Subject, to_numpy
 
 WORD = 1 << 32
 PAIRS = ((0, WORD - 1), (1 << 30, 5 << 29))
@@ -154,7 +154,8 @@ class Controlled:
         facts = Facts()
         try:
             with intercepted(tape, self.subject.draws.generators) as facts:
-                return self.subject.draw(self.x, key)
+                output = self.subject.raw(self.x, key)
+            return to_numpy(output).reshape(self.x.shape)
         except (LayoutChanged, Undecided):
             raise
         except Uninterceptable as reason:

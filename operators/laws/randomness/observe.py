@@ -38,10 +38,12 @@ class Draws:
     """What is known of a function's randomness.
 
     generators : those of numpy that it draws from, found by watching their state.
+    complete : whether many replays have shown that nothing else decides its output.
     """
 
     def __init__(self) -> None:
         self.generators: list[Generator] = []
+        self.complete = False
         self._searched = False
 
     def constant_roots(self, call: Callable[[Key], object]) -> frozenset[Hashable]:

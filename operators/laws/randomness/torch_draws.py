@@ -7,6 +7,7 @@ then its numbers are replaced by numbers made of the supplied words.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,15 @@ class TorchDraws(TorchDispatchMode):
         self.cursor = Cursor()
         self.resolution = 0.0
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: torch would import its compiler, which takes seconds."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operator of torch; replace its numbers if it is random."""
         kwargs = kwargs or {}
-        if torch.Tag.nondeterministic_seeded not in func.tags:
+        if not _is_random(func):
             return func(*args, **kwargs)
         given = [a.clone() if isinstance(a, torch.Tensor) else a for a in args]
         before = _generator(args, kwargs)
@@ -210,9 +216,20 @@ def _write(result: Any, values: Values, draw: Draw) -> None:
     result.copy_(torch.as_tensor(np.asarray(values)).reshape(result.shape))
 
 
+@cache
+def _is_random(func: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in func.tags
+
+
+@cache
+def _defaults(func: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The names of its arguments, and the values of those that have one."""
+    arguments = func._schema.arguments
+    return tuple(a.name for a in arguments), {a.name: a.default_value for a in arguments if a.has_default_value()}
+
+
 def _keywords(func: Any, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-    names = [argument.name for argument in func._schema.arguments]
-    defaults = {a.name: a.default_value for a in func._schema.arguments if a.has_default_value()}
+    names, defaults = _defaults(func)
     return {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
 
 

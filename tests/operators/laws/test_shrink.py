@@ -1,11 +1,13 @@
 """Shrinking: simpler vectors that fail in the same way."""
 
 import numpy as np
+import torch
 
 from operators.laws import Budget
 from operators.laws.examples import Example
 from operators.laws.law import Context, Law, Violation
 from operators.laws.shrink import shrink, simpler
+from operators.laws.subject import Subject
 
 
 class NoThree(Law):
@@ -24,7 +26,7 @@ def test_failing_vector_becomes_short_sparse_and_round():
     x = np.random.default_rng(0).uniform(-2, 2, 500).astype(np.float32)
     x[123] = 7.3210001
 
-    example, text = shrink(NoThree(), None, Example("start", x), "7.32 exceeds 3", Context(Budget(), 1))
+    example, text = shrink(NoThree(), Subject(torch.clone), Example("start", x), "7.32 exceeds 3", Context(Budget(), 1))
 
     assert example.d <= 4
     assert np.count_nonzero(example.x) == 1
@@ -35,7 +37,11 @@ def test_failing_vector_becomes_short_sparse_and_round():
 
 def test_another_kind_of_failure_is_not_taken_for_this_one():
     example, text = shrink(
-        NoThree(), None, Example("start", np.full(2, 4, np.float32)), "4 exceeds 3", Context(Budget(), 1)
+        NoThree(),
+        Subject(torch.clone),
+        Example("start", np.full(2, 4, np.float32)),
+        "4 exceeds 3",
+        Context(Budget(), 1),
     )
     assert example.d == 2
     assert "exceeds" in text

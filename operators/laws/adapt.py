@@ -1,0 +1,95 @@
+"""One line from anybody's compressor to a subject of ``check``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Literal
+
+import torch
+
+from .domain import Domain
+from .forms.form import Form
+from .forms.function import Function
+from .forms.hivemind import Hivemind
+from .forms.hook import Hook
+from .forms.jax_function import JaxFunction
+from .forms.pair import Pair
+from .subject import ClaimSource, Subject
+
+Library = Literal["torch", "numpy", "jax"]
+RANGES = {torch.float16: (2.0**-8, 2.0**8), torch.bfloat16: (2.0**-60, 2.0**60)}
+
+
+def adapt(
+    target: Any,
+    *,
+    claim: ClaimSource = None,
+    library: Library = "torch",
+    dtype: torch.dtype = torch.float32,
+    domain: Domain | None = None,
+    state: Any = None,
+) -> Subject:
+    """A subject for ``check`` and ``parametrize_with_checks`` of what is not an Operator.
+
+    target : one of
+
+    - a function ``x -> x_hat`` of a 1-d array of ``library``; of jax, it may take ``key=`` too;
+    - a communication hook of torch, ``hook(state, bucket) -> Future``, run in a process group of one;
+    - a pair ``(compress, decompress)`` of functions, or an object with methods of these names; compress may take the
+      name of the tensor, and return ``(tensors, ctx)``, both handed to decompress (as in GRACE);
+    - a codec with ``compress(tensor, ...)`` and ``extract(message)`` (as in hivemind).
+
+    claim : one of ``bounds.claims``, or a function of d; the default is ``target.claim``.
+    dtype : of the tensors that it receives; vectors are rounded to it, and its rounding is allowed.
+    domain : the vectors that it is meant for; by default those with 2^-126 <= max|x| <= 2^100, of float16
+    2^-8 <= max|x| <= 2^8, of bfloat16 2^-60 <= max|x| <= 2^60.
+    state : of a hook.
+    Raises TypeError for what has none of these forms, ValueError for an unknown library, or one without the dtype.
+    """
+    if library not in ("torch", "numpy", "jax"):
+        raise ValueError(f'library must be "torch", "numpy" or "jax"; got {library!r}')
+    if library != "torch" and dtype == torch.bfloat16:
+        raise ValueError(f'bfloat16 needs library="torch"; got {library!r}')
+    if domain is None:
+        smallest, largest = RANGES.get(dtype, (Domain.smallest, Domain.largest))
+        domain = Domain(smallest, largest, dtype=dtype)
+    form = _form(target, library, state)
+    form.dtype = dtype
+    if claim is None:
+        claim = getattr(target, "claim", None)
+    return Subject(form, claim, "torch" if library == "torch" else "numpy", domain=domain, rounding=_rounding(dtype))
+
+
+def _form(target: Any, library: Library, state: Any) -> Form:
+    if isinstance(target, tuple) and len(target) == 2 and all(map(callable, target)):
+        return Pair(*target, library=library)
+    if isinstance(target, type):
+        raise TypeError(f"expected an instance; got the class {target.__name__}: call it first")
+    if callable(getattr(target, "compress", None)) and callable(getattr(target, "extract", None)):
+        return Hivemind(target)
+    if callable(getattr(target, "compress", None)) and callable(getattr(target, "decompress", None)):
+        return Pair(target.compress, target.decompress, library=library, name=type(target).__name__)
+    if not callable(target):
+        raise TypeError(
+            f"expected a function, a hook(state, bucket), a pair (compress, decompress), or an object with compress "
+            f"and decompress or extract; got {target!r}"
+        )
+    if library == "jax":
+        return JaxFunction(target)
+    return Hook(target, state) if _is_hook(target) else Function(target, library)
+
+
+def _is_hook(target: Callable[..., Any]) -> bool:
+    """Whether two arguments must be given."""
+    try:
+        parameters = inspect.signature(target).parameters.values()
+    except ValueError:  # a built-in function
+        return False
+    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in places and p.default is inspect.Parameter.empty for p in parameters) == 2
+
+
+def _rounding(dtype: torch.dtype) -> float:
+    """The relative error of a few roundings to a 16-bit type; 0 for the others, whose rounding laws allow anyway."""
+    return 4 * torch.finfo(dtype).eps if dtype in RANGES else 0.0
