@@ -146,8 +146,8 @@ def plot_ranking(plan: Ranking, ax: Any) -> Any:
     """Bars of seconds, best on top."""
     ax = axes(ax)
     feasible = [choice for choice in plan.ranking if choice.feasible][::-1]
-    ax.barh([choice.operator for choice in feasible], [choice.seconds for choice in feasible])
-    ax.set(xlabel="seconds", title="; ".join(plan.assumptions[:1]))
+    ax.barh([choice.operator for choice in feasible], [getattr(choice, plan.by) for choice in feasible])
+    ax.set(xlabel=plan.by, title="; ".join(plan.assumptions[:1]))
     return ax
 
 

@@ -52,7 +52,10 @@ def plan(
     _check_arguments(target, time_s, eta, problem)
     known = None if setting is None else properties(setting) | _said(problem)
     if not 0 < runtime.step.mean_s < math.inf:
-        raise ValueError(f"plan needs a finite mean step time > 0; got {runtime.step.mean_s}")
+        raise ValueError(
+            f"plan needs a finite mean step time > 0; got {runtime.step.mean_s}: without it no tau is too large, "
+            "give the mean seconds of a step"
+        )
     options = [_option(c, runtime, problem, target, time_s, eta, allow_recalled, known) for c in candidates]
     feasible = sorted((o for o in options if o.feasible), key=lambda o: _criterion(o, target))
     if not feasible:

@@ -91,7 +91,7 @@ def plan(
     choices = [_choice(operator_of(one), dimension, cluster, problem, goal, codecs, given) for one in asked]
     means = "seconds are means: guarantees count rounds, a run may take longer or need fewer"
     assumed_all = (assumed, *_needs(choices), cluster.in_words(), means, f"d = {dimension}")
-    return Ranking(_ranked(choices, goal), assumed_all)
+    return Ranking(_ranked(choices, goal), assumed_all, "error" if goal["target"] is None else "seconds")
 
 
 def _needs(choices: Sequence[Choice]) -> tuple[str, ...]:
@@ -230,7 +230,7 @@ def _chosen(
 
 
 def _rounds_text(found: planner.Option, timed: bool) -> str:
-    return f"{'on average at least ' if timed else ''}{number_text(found.rounds)} rounds"
+    return f"{'on average at least ' if timed else ''}{number_text(found.rounds)} round{'s' * (found.rounds != 1)}"
 
 
 def _constant(claim: Claim) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ..records import plain
+
+DISTINCT = 1.005  # a smaller ratio would print as 1
 
 
 @dataclass(frozen=True)
@@ -56,11 +58,12 @@ class Ranking:
     """Every operator asked for, best first; what no theorem covers comes last.
 
     assumptions : under which the numbers hold, in words.
-    ranking : the choices in that order.
+    ranking : the choices in that order.  by : "seconds" (to a target) or "error" (after a time budget).
     """
 
     ranking: tuple[Choice, ...]
     assumptions: tuple[str, ...]
+    by: Literal["seconds", "error"] = "seconds"
 
     @property
     def best(self) -> Choice:
@@ -75,9 +78,17 @@ class Ranking:
         if not first.feasible:
             return "No operator is covered: " + "; ".join(f"{c.operator}: {c.reason}" for c in self.ranking)
         after = next((c for c in self.ranking[1:] if c.feasible), None)
-        lead = f", {after.relative_cost:.3g} times cheaper than {after.operator}" if after else ""
+        lead = f", {self._lead(after.relative_cost)} {after.operator}" if after else ""
         steps = f", averaging every {first.tau} steps at eta = {first.eta:.3g}" if first.eta is not None else ""
-        return f"Use {first.operator}{steps}: {first.seconds:.4g} s{lead} ({first.reason})"
+        return f"Use {first.operator}{steps}: {self.cost_text(first)}{lead} ({first.reason})"
+
+    def cost_text(self, choice: Choice) -> str:
+        """What the choice is ranked by, with its unit."""
+        return f"{choice.seconds:.6g} s" if self.by == "seconds" else f"error at most {choice.error:.4g}"
+
+    def _lead(self, relative: float) -> str:
+        better = "cheaper than" if self.by == "seconds" else "lower than with"
+        return f"{relative:.3g} times {better}" if relative >= DISTINCT else "with little or no lead over"
 
     def to_dict(self) -> dict[str, Any]:
         """The ranking as plain values."""
@@ -87,18 +98,18 @@ class Ranking:
     def __repr__(self) -> str:
         width = max(len(c.operator) for c in self.ranking)
         rows = (
-            f"  {c.operator:{width}}  " + (f"{c.seconds:.6g} s  {c.relative_cost:.3g}x" if c.feasible else c.reason)
+            f"  {c.operator:{width}}  " + (f"{self.cost_text(c)}  {c.relative_cost:.3g}x" if c.feasible else c.reason)
             for c in self.ranking
         )
         return "Ranking(\n" + "\n".join(rows) + "\n)"
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{html.escape(c.operator)}</td><td>{c.seconds:.6g}</td><td>{c.relative_cost:.3g}</td>"
+            f"<tr><td>{html.escape(c.operator)}</td><td>{html.escape(self.cost_text(c))}</td><td>{c.relative_cost:.3g}</td>"
             f"<td style='text-align:left'>{html.escape(c.reason)}</td></tr>"
             for c in self.ranking
         )
-        head = "<tr><th>operator</th><th>seconds</th><th>relative</th><th style='text-align:left'>reasons</th></tr>"
+        head = "<tr><th>operator</th><th>cost</th><th>relative</th><th style='text-align:left'>reasons</th></tr>"
         return f"<table>{head}{rows}</table><p>{html.escape('; '.join(self.assumptions))}</p>"
 
     def plot(self, *, ax: Any = None) -> Any:

@@ -90,11 +90,12 @@ def _or_none(value: int | None, remark: str) -> str:
 def ranking(plan: Ranking) -> Any:
     """The plan with its reasons."""
     round_s = ("compute", "encode", "send", "decode")
-    right = ("seconds", "relative", "tau", "rounds", *round_s)
+    right = (plan.by, "relative", "tau", "rounds", *round_s)
     table = _table("operator", *right, right=right)
     for choice in plan.ranking:
         parts = (choice.compute_s, choice.encode_s, choice.communicate_s, choice.decode_s)
-        totals = (f"{choice.seconds:.6g}", f"{choice.relative_cost:.3g}", str(choice.tau), number_text(choice.rounds))
+        cost = choice.seconds if plan.by == "seconds" else choice.error
+        totals = (f"{cost:.6g}", f"{choice.relative_cost:.3g}", str(choice.tau), number_text(choice.rounds))
         shown = (f"{part:.3g}" if part < inf else "" for part in parts)
         table.add_row(escape(choice.operator), *(totals if choice.feasible else ("not covered", "", "", "")), *shown)
     reasons = {choice.operator: choice.reason for choice in plan.ranking}

@@ -102,6 +102,9 @@ def test_a_time_budget_ranks_by_error():
     found = rd.plan(d=10**6, cluster=CLUSTER, operators=["identity", "qsgd:100"], time_s=600, **SMOOTH)
     errors = [choice.error for choice in found.ranking]
     assert errors == sorted(errors)
+    assert found.by == "error"
+    assert f"error at most {errors[0]:.4g}, {errors[1] / errors[0]:.3g} times lower than with" in found.explain()
+    assert "on average at least" in found.explain()
 
 
 def test_dense_messages_are_summed_and_others_gathered():
@@ -147,6 +150,13 @@ def test_what_a_plan_needs_comes_from_its_theorem_and_gates_it():
     assert rd.plan(**rest, setting=["every_convex", "every_smooth", "full_gradients"]).best.feasible
     with pytest.raises(ValueError, match="named properties; got 'convx'"):
         rd.plan(**rest, setting=["convx"])
+
+
+def test_an_exact_sparsifier_is_covered_and_equal_costs_are_no_lead():
+    cluster = rd.Cluster(workers=1)
+    found = rd.plan(d=1, cluster=cluster, operators=["topk:0.01", "identity"], target=0.1, codec="free")
+    assert [choice.feasible for choice in found.ranking] == [True, True]
+    assert "with little or no lead over" in found.explain()
 
 
 def test_nothing_feasible_is_a_ranking_too():
