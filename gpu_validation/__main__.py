@@ -7,10 +7,17 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # ranks share the cores; set before torch is imported
 
 import argparse
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
+
+from .outcome import CRASHED, FILES, STATUSES, USAGE, Terminated, UsageError, ending
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,7 +26,7 @@ if TYPE_CHECKING:
     from .run import Outcome
     from .study import Study, StudyOutcome
 
-USAGE, INTERRUPTED = 2, 130
+EXTRA = {"matplotlib": "matplotlib", "sklearn": "scikit-learn"}  # of ratedist[validate]: module -> package
 
 
 class _Parser(argparse.ArgumentParser):
@@ -33,8 +40,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="gpu-validation",
         description="Run distributed training with real processes and compare what is measured with the bounds.",
-        epilog="exit status: 0 nothing VIOLATED, 1 something is, 2 usage, 3 the run could not finish, "
-        "4 run again to go on, 130 Ctrl-C",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="exit status:\n" + "\n".join(f"  {code:3}  {words}" for code, words in STATUSES.items()),
     )
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     commands.add_parser("list", help="name the experiments")
@@ -64,16 +71,58 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"gpu-validation: --minutes must be above 0; got {options.minutes}\n")
         return USAGE
     try:
-        return _run(presets[options.preset], options.out, options.minutes)
-    except KeyboardInterrupt:
-        sys.stderr.write("gpu-validation: interrupted before anything was measured\n")
-        return INTERRUPTED
-    except ValueError as error:
-        sys.stderr.write(f"gpu-validation: {error}\n")
-        return USAGE
-    except OSError as error:
-        sys.stderr.write(f"gpu-validation: cannot write results to {options.out}: {error.strerror or error}\n")
-        return USAGE
+        with _sigterm_raises():
+            return _run(presets[options.preset], options.out, options.minutes)
+    except KeyboardInterrupt as interrupt:
+        status, words = ending(interrupt)
+        return _told(status, f"{words} before a report was written; what was measured is kept in {options.out}")
+    except UsageError as error:
+        return _told(USAGE, str(error))
+    except ModuleNotFoundError as error:
+        return _told(USAGE, f"{options.preset} needs the package {error.name}: install it")
+    except Exception as error:  # whatever it is, its exit status must not be that of a verdict
+        return _crashed(error, options.out)
+
+
+def _crashed(error: Exception, out: Path) -> int:
+    from .records import DamagedRecords
+
+    if isinstance(error, DamagedRecords):
+        return _told(FILES, str(error))
+    kept = f"what was measured before is kept in {out}"
+    if isinstance(error, OSError) and error.filename:
+        return _told(FILES, f"cannot read or write {error.filename}: {error.strerror}; {kept}")
+    traceback.print_exc()
+    return _told(CRASHED, f"crashed ({type(error).__name__}: {error}); {kept}; please report the lines above")
+
+
+def _told(status: int, words: str) -> int:
+    sys.stderr.write(f"gpu-validation: {words}\n")
+    return status
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    """Let SIGTERM end the run as Ctrl-C does, with a report."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def terminate(number: int, frame: object) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _require_extra() -> None:
+    """Before anything is measured: the report at the end needs what the extra brings.  Raises UsageError."""
+    missing = [package for module, package in EXTRA.items() if find_spec(module) is None]
+    if missing:
+        raise UsageError(f'a run needs {" and ".join(missing)}: pip install "ratedist[validate]"')
 
 
 def _run(preset: Preset | Study, out: Path, minutes: float | None) -> int:
@@ -85,7 +134,8 @@ def _run(preset: Preset | Study, out: Path, minutes: float | None) -> int:
     from .study import carry_out
 
     if isinstance(preset, Preset) and minutes is not None:
-        raise ValueError(f"the preset {preset.name} is not resumable and takes no --minutes: leave it out")
+        raise UsageError(f"the preset {preset.name} is not resumable and takes no --minutes: leave it out")
+    _require_extra()
     console = Console()
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True) as bar:
@@ -118,6 +168,8 @@ def _show(console: Console, outcome: Outcome | StudyOutcome) -> None:
     else:
         console.print(comparison_table(outcome.comparisons))
     console.print("  ".join(f"{count} {verdict}" for verdict, count in outcome.counts.items()), highlight=False)
+    if isinstance(outcome, Outcome) and outcome.note:
+        console.print(outcome.note, highlight=False, soft_wrap=True)
     console.print(f"report: {outcome.folder / 'report.html'}", highlight=False, soft_wrap=True)
     if outcome.exit_code != OK:
         Console(stderr=True).print(f"gpu-validation: {escape(outcome.message)}", highlight=False, soft_wrap=True)

@@ -118,6 +118,8 @@ class _Start:
 
 
 def _rank_main(rank: int, start: _Start) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides; it ends this process
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # what the parent does about it is not for its ranks
     port = start.ports[rank] if start.ports else LOOPBACK
     port.enter()
     die_with(start.parent)  # after entering: new credentials would cancel it

@@ -9,7 +9,8 @@ import math
 import os
 import platform
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -270,15 +271,19 @@ class JsonLines:
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # of what could not be written, which was told when it was tried
+                self._file.close()
 
     def write(self, record: Any) -> None:
-        """Append one record.  Raises ValueError outside of a with statement."""
+        """Append one record.  Raises ValueError outside of a with statement, OSError with the file's name."""
         if self._file is None:
             raise ValueError("open the file with a with statement before writing to it")
-        self._file.write(json.dumps(plain(record), allow_nan=False) + "\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        try:
+            self._file.write(json.dumps(plain(record), allow_nan=False) + "\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
 
 
 def plain(value: Any) -> Any:
@@ -294,16 +299,44 @@ def plain(value: Any) -> Any:
     return value
 
 
+class DamagedRecords(ValueError):  # noqa: N818  a name users are told to catch
+    """A line of a file of records is none."""
+
+
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of a file as dictionaries; a last line cut short by a crash is left out."""
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            if line.endswith("\n"):
-                yield json.loads(line)
+    """The records of a file as dictionaries; a last line cut short by a crash is left out.
+
+    Raises DamagedRecords, with file and line, for any other line that is none.
+    """
+    lines = path.read_bytes().splitlines(keepends=True)
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line)
+            if not isinstance(record, dict):
+                raise ValueError("it is no JSON object")
+        except ValueError as error:  # of JSON, or of the encoding
+            if number == len(lines):
+                return
+            raise DamagedRecords(
+                f"{path}, line {number}, is not a record ({error}): remove the line, and what it held is measured again"
+            ) from error
+        if line.endswith(b"\n"):
+            yield record
 
 
 def write_atomically(path: Path, text: str) -> None:
     """Replace a file so that a reader sees the old one or the new one, never a part."""
     temporary = path.with_suffix(path.suffix + ".tmp")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def write_comparisons(path: Path, comparisons: Iterable[Comparison]) -> None:
+    """One line a comparison, its looseness included; the file is there whole or not at all."""
+    rows = ({**plain(comparison), "looseness": comparison.looseness} for comparison in comparisons)
+    write_atomically(path, "".join(json.dumps(plain(row), allow_nan=False) + "\n" for row in rows))

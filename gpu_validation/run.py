@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import signal
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
@@ -18,10 +17,20 @@ from operators import Key
 from .cell import probe, train
 from .compare import compare
 from .launch import Place, RunFailed, backend_for, run_ranks
-from .outcome import COMPARISONS, FAILED, INTERRUPTED, MEASUREMENTS, OK, REPORT, VIOLATED
+from .outcome import COMPARISONS, FAILED, MEASUREMENTS, OK, REPORT, VIOLATED, ending
 from .presets.preset import SOURCES, Preset
-from .records import Comparison, Environment, JsonLines, Probe, Training, Verdict, write_atomically
+from .records import (
+    Comparison,
+    Environment,
+    JsonLines,
+    Probe,
+    Training,
+    Verdict,
+    write_atomically,
+    write_comparisons,
+)
 from .report import render
+from .results_folder import claimed, set_aside
 
 log = logging.getLogger("gpu_validation")
 
@@ -29,12 +38,12 @@ Progress = Callable[[str], None]
 
 
 class Outcome:
-    """How a run ended: exit code, the verdicts, what to tell the user, and where the files are."""
+    """How a run ended: exit code, the verdicts, what to tell the user (note: in any case), and where the files are."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.exit_code = OK
-        self.message = ""
+        self.message = self.note = ""
         self.comparisons: list[Comparison] = []
         self.records: list[Probe | Training] = []
 
@@ -50,12 +59,21 @@ def execute(preset: Preset, out: Path, *, progress: Progress = lambda _: None) -
 
     progress : called with a short description after every finished unit.
     Records are on the disk before the next unit starts; whatever ends the run early, they are judged and
-    reported.  Raises OSError if the folder cannot be written.
+    reported.  Records of an earlier run get another name.
+    Raises UsageError if another run holds the folder, OSError if a file cannot be written.
     """
     outcome = Outcome(out / preset.name)
-    outcome.folder.mkdir(parents=True, exist_ok=True)
+    with claimed(outcome.folder):
+        _execute(preset, outcome, progress)
+    return outcome
+
+
+def _execute(preset: Preset, outcome: Outcome, progress: Progress) -> None:
     environment = Environment.here(preset.name, preset.processes, backend_for(preset.processes))
     _warm_up(preset)
+    earlier = set_aside(outcome.folder / MEASUREMENTS)
+    if earlier is not None:
+        outcome.note = f"the records of an earlier run are kept in {earlier}"
     with JsonLines(outcome.folder / MEASUREMENTS) as file:
         file.write(environment)
         try:
@@ -67,10 +85,10 @@ def execute(preset: Preset, out: Path, *, progress: Progress = lambda _: None) -
                     progress(_title(record))
         except RunFailed as failure:
             outcome.exit_code, outcome.message = FAILED, str(failure)
-        except KeyboardInterrupt:
-            outcome.exit_code, outcome.message = INTERRUPTED, "interrupted; all processes were ended"
+        except KeyboardInterrupt as interrupt:
+            code, words = ending(interrupt)
+            outcome.exit_code, outcome.message = code, f"{words}; all processes were ended"
     _judge(preset, environment, outcome)
-    return outcome
 
 
 class _Work:
@@ -80,7 +98,6 @@ class _Work:
         self.preset = preset
 
     def __call__(self, place: Place, emit: Callable[[Any], None]) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides; it ends this process
         for operator in self.preset.operators:
             for source in SOURCES:
                 self._emit(emit, probe(place, self.preset, operator, source))
@@ -112,21 +129,15 @@ def _title(record: Probe | Training) -> str:
 
 def _judge(preset: Preset, environment: Environment, outcome: Outcome) -> None:
     outcome.comparisons = compare(outcome.records, false_alarm=preset.false_alarm)
-    with JsonLines(outcome.folder / COMPARISONS) as file:
-        for comparison in outcome.comparisons:
-            file.write({**_columns(comparison), "looseness": comparison.looseness})
+    write_comparisons(outcome.folder / COMPARISONS, outcome.comparisons)
     accused = [c for c in outcome.comparisons if c.verdict is Verdict.VIOLATED and c.decides]
     if outcome.exit_code == OK and accused:
         outcome.exit_code, outcome.message = VIOLATED, "; ".join(map(accusation, accused[:3]))
-    if outcome.exit_code in (FAILED, INTERRUPTED):
+    if outcome.exit_code not in (OK, VIOLATED):
         kept = f"{len(outcome.records)} of {preset.units} units were measured and kept in {outcome.folder}"
         outcome.message = f"{outcome.message}; {kept}"
     page = render(preset, environment, outcome.records, outcome.comparisons, outcome.message)
     write_atomically(outcome.folder / REPORT, page)
-
-
-def _columns(comparison: Comparison) -> dict[str, Any]:
-    return {name: getattr(comparison, name) for name in comparison.__dataclass_fields__}
 
 
 def accusation(c: Comparison) -> str:

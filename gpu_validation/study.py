@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from .launch import RunFailed, backend_for
-from .outcome import COMPARISONS, FAILED, INTERRUPTED, MEASUREMENTS, OK, REPORT, UNFINISHED, VIOLATED
+from .outcome import COMPARISONS, FAILED, MEASUREMENTS, OK, REPORT, UNFINISHED, VIOLATED, UsageError, ending
 from .page import figure_html, page
-from .records import Comparison, Environment, JsonLines, Verdict, plain, read_lines, write_atomically
+from .records import Comparison, Environment, JsonLines, Verdict, plain, read_lines, write_atomically, write_comparisons
+from .results_folder import claimed
 
 Record = dict[str, Any]
 
@@ -66,8 +67,8 @@ class Study(ABC):
         """What to draw from the records at hand."""
 
 
-class StaleResultsError(ValueError):
-    """The folder holds results of a study with other settings."""
+class StaleResultsError(UsageError):
+    """The folder holds results of a study with other settings, or of other code."""
 
 
 @dataclass
@@ -118,10 +119,15 @@ def carry_out(
 
     seconds : after so many no further unit is begun (but one always is); the next call goes on.
     progress : called with the name of every unit, also of those found.
-    Raises StaleResultsError, and OSError if the folder cannot be written.
+    Raises StaleResultsError, UsageError if another run holds the folder, DamagedRecords, and OSError if a file cannot
+    be written.
     """
     folder = out / study.name
-    folder.mkdir(parents=True, exist_ok=True)
+    with claimed(folder):
+        return _carried_out(study, folder, seconds, progress)
+
+
+def _carried_out(study: Study, folder: Path, seconds: float | None, progress: Callable[[str], None]) -> StudyOutcome:
     records = stored(folder, study)
     for record in records:
         progress(record["unit"])
@@ -131,8 +137,8 @@ def carry_out(
             progress(record["unit"])
     except RunFailed as failure:
         code, message = FAILED, str(failure)
-    except KeyboardInterrupt:
-        code, message = INTERRUPTED, "interrupted"
+    except KeyboardInterrupt as interrupt:
+        code, message = ending(interrupt)
     return _concluded(study, folder, records, code, message)
 
 
@@ -143,8 +149,9 @@ def _measured(study: Study, folder: Path, records: list[Record], seconds: float 
     if not missing:
         return
     started = time.monotonic()
+    environment = Environment.here(study.name, study.processes, backend_for(study.processes))
+    _require_same_code(folder / MEASUREMENTS, environment)
     with JsonLines(folder / MEASUREMENTS, mode="a") as file:
-        environment = Environment.here(study.name, study.processes, backend_for(study.processes))
         file.write({**plain(environment), "study": repr(study)})
         for unit in missing:
             begun = time.monotonic()
@@ -157,11 +164,23 @@ def _measured(study: Study, folder: Path, records: list[Record], seconds: float 
                 return
 
 
+def _require_same_code(path: Path, environment: Environment) -> None:
+    """Units of one study are measured by one version of the code and of its libraries.  Raises StaleResultsError."""
+    now = {"commit": environment.commit, **environment.versions}
+    for line in read_lines(path) if path.exists() else ():
+        if "study" in line:
+            before = {"commit": line["commit"], **line["versions"]}
+            other = [name for name in now if before.get(name) != now[name]]
+            if other:
+                raise StaleResultsError(
+                    f"{path} holds units measured with {other[0]} {before.get(other[0])}, and this is {other[0]} "
+                    f"{now[other[0]]}: choose another --out, remove the file, or go back to what measured them"
+                )
+
+
 def _concluded(study: Study, folder: Path, records: list[Record], code: int, message: str) -> StudyOutcome:
     comparisons = study.judge(records)
-    with JsonLines(folder / COMPARISONS) as file:
-        for comparison in comparisons:
-            file.write({**plain(comparison), "looseness": comparison.looseness})
+    write_comparisons(folder / COMPARISONS, comparisons)
     accused = [c for c in comparisons if c.verdict is Verdict.VIOLATED and c.decides]
     total = len(study.units())
     if code == OK and accused:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 import pytest
 
 from bounds.claims import Unbiased
+from gpu_validation.outcome import COMPARISONS, INTERRUPTED, MEASUREMENTS, OK, REPORT, VIOLATED
 from gpu_validation.presets import Cells, Preset
 from gpu_validation.presets.smoke import PRESET as SMOKE
-from gpu_validation.run import COMPARISONS, INTERRUPTED, MEASUREMENTS, OK, REPORT, VIOLATED, execute
+from gpu_validation.run import execute
 from gpu_validation.workloads import Quadratic
 from operators import Identity, RandomisedSparseDithering, specification
 
