@@ -201,6 +201,9 @@ def _solved_fixed_part(bound: Bound, unknown: str) -> Statement:
     falls = {Side.LOWER: "lower", Side.UPPER: "upper", Side.TIGHT: "tight"}
     rises = {Side.LOWER: "upper", Side.UPPER: "lower", Side.TIGHT: "tight"}
     side = (rises if unknown == "d" else falls)[bound.side]
+    if bound.setting.known_up_to:
+        side, quantity = "estimate", f"{LEVELS.get(unknown, 'dimension')} at which the formula has so many bits"
+        advice = "A formula that is no bound: judge it by theorems without such a gap"
     return replace(stated, quantity=quantity, unit="1", side=side, advice=advice, formula=formula)
 
 

@@ -30,7 +30,7 @@ def _fixed_part(bound: Bound) -> Statement:
     return Statement(
         quantity=bound.quantity,
         unit=bound.unit,
-        side=bound.side.value,
+        side="estimate" if bound.setting.known_up_to else bound.side.value,
         theorem=bound.name,
         reference=str(bound.reference),
         status=bound.status.value,

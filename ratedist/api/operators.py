@@ -55,7 +55,8 @@ class Entry:
 
     operator : an example specification.  fields : its parameters with their defaults.  claim : in words; kind :
     "unbiased", "contractive" or "none", with its constant (omega or alpha).
-    bits : of one message, at most on average; None if unknown.  limit : bits that its class needs at its constant.
+    bits : of one message, at most on average; None if unknown.  limit : bits that the longest message of
+    its class needs at its constant, and the mean over Gaussian vectors.
     randomness : "none", "private" or "shared".  summary : first line of its documentation.
     """
 
@@ -160,7 +161,7 @@ def claim_text(claim: Any) -> str:
 
 
 def class_limit(claim: Any, d: int) -> float | None:
-    """Bits that any operator with this claim needs; None without a claim, infinite without error."""
+    """Bits that the longest message with this claim needs; None without a claim, infinite without error."""
     if isinstance(claim, NoClaim):
         return None
     level = claim.omega if isinstance(claim, Unbiased) else claim.alpha
@@ -168,7 +169,7 @@ def class_limit(claim: Any, d: int) -> float | None:
 
 
 def limit_rate(nmse: float, *, unbiased: bool) -> float:
-    """Bits a coordinate below which no operator of the class has this relative squared error."""
+    """Bits a coordinate below which no operator of the class has this relative squared error in its longest message."""
     return max(0.0, (math.log1p(1 / nmse) if unbiased else -math.log(nmse)) / (2 * math.log(2)))
 
 

@@ -53,6 +53,16 @@ def test_every_limit_that_can_be_solved_speaks_by_its_side():
         assert ("No operator" in text) == (bound.side is Side.LOWER), name
 
 
+def test_a_formula_that_is_known_up_to_something_is_no_bound():
+    found = rd.certify("glasgow", L=1, R0=1, sigma2=1, m=2, tau=8, rounds=64)
+    assert found.statement.side == "estimate"
+    assert ": about 0.0644" in found.explain()
+    assert "known up to an absolute constant factor" in found.explain()
+    text = rd.solve(theorem="covering_midpoint_bits", d=100, bits=100, alpha=None).explain()
+    assert ": about 0." in text
+    assert "no bound" in text
+
+
 def test_the_limit_is_that_of_the_longest_message():
     """One-hot vectors take fewer bits than the limit of the class: it is no mean at a single x."""
     d, operator = 10**6, QSGD(levels=1, code="sparse")
