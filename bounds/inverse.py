@@ -19,7 +19,8 @@ def inverse(bound: Bound, unknown: str, value: float, **at: Any) -> float | int:
 
     bound : monotone in ``unknown`` at the given other parameters.  With a limit on bits (side LOWER) and
     unknown="alpha" this is the least distortion that ``value`` bits do not exclude; with unknown="d" the largest
-    dimension.  With what a construction sends (side UPPER) it is what that construction reaches.  An integer parameter gives an int inside the set, any other the last float found inside.
+    dimension.  With what a construction sends (side UPPER) it is what that construction reaches.
+    An integer parameter gives an int inside the set, any other the last float found inside.
     Raises ValueError if the bound is at most ``value`` everywhere or nowhere, TypeError for unknown names.
     """
     if unknown not in {symbol.name for symbol in bound.parameters}:

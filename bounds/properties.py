@@ -255,8 +255,8 @@ class Conclusion(enum.Enum):
     STEPS_TO_GRADIENT = "number of whole steps from which on the average of E|grad F|^2 over them is at most epsilon"
     STEPS_TO_DISTANCE = "number of whole steps from which on E|x - x*|^2 is at most epsilon times its start"
     STEPS_TO_LYAPUNOV = (
-        "number of whole steps from which on the method's Lyapunov function, not the distance, is at most epsilon times "
-        "its start"
+        "number of whole steps from which on the method's Lyapunov function, not the distance, "
+        "is at most epsilon times its start"
     )
     ERROR_MEMORY = "E|e|^2 of the error memory at any step"
     VOTE_ERROR = "probability that the vote on one coordinate is wrong"
