@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import lru_cache
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from .aggregate.aggregate import Aggregate
 from .feedback.feedback import Feedback
@@ -70,8 +71,40 @@ def parse(specification: str) -> Operator:
             field_name, text = names[0], part
         if field_name not in names:
             raise ValueError(f"{name} has no field {field_name!r}; fields: {', '.join(names) or 'none'}")
-        keywords[field_name] = _value(text)
+        value = _value(text)
+        kinds = _kinds(get_type_hints(cls)[field_name])
+        if not any(_is_kind(value, kind) for kind in kinds):
+            words = " or ".join(dict.fromkeys(_word(kind) for kind in kinds))
+            raise ValueError(f"{field_name} of {name} must be {words}; got {text!r}: give one")
+        keywords[field_name] = value
     return cls(**keywords)
+
+
+def _kinds(hint: Any) -> tuple[Any, ...]:
+    """The types that a field takes; of literals theirs."""
+    if get_origin(hint) is Literal:
+        return tuple(type(value) for value in get_args(hint))
+    if get_origin(hint) in (Union, UnionType):
+        return tuple(kind for part in get_args(hint) for kind in _kinds(part))
+    return (get_origin(hint) or hint,)
+
+
+def _is_kind(value: Any, kind: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(kind, type):
+        return value is kind or kind in (bool, Any) or not isinstance(kind, type)
+    return isinstance(value, (int, float) if kind is float else kind)
+
+
+def _word(kind: Any) -> str:
+    words = {
+        int: "a whole number",
+        float: "a number",
+        str: "a word",
+        bool: "true or false",
+        type(None): "none",
+        tuple: "a tuple",
+    }
+    return words.get(kind, "an operator in parentheses")
 
 
 def specification(operator: Operator) -> str:

@@ -160,19 +160,35 @@ def canonical(x: Any) -> np.ndarray:
 def canonical_tensor(x: Any) -> torch.Tensor:
     """``canonical`` as a tensor on the device of x; raises TypeError and ValueError alike."""
     if isinstance(x, torch.Tensor):
-        if not x.dtype.is_floating_point:
-            raise TypeError(f"x must be a float tensor; got {x.dtype}")
+        if refusal := _unsuited(x):
+            raise TypeError(refusal)
         tensor = x.detach().to(torch.float32).contiguous().reshape(-1)
     else:
         array = np.asarray(x)
         if array.dtype.kind != "f":
-            raise TypeError(f"x must be a float array; got {array.dtype}")
+            raise TypeError(f"x must be a float array; got {array.dtype}: convert it by x.astype(numpy.float32)")
         with np.errstate(over="ignore"):
             array = np.ascontiguousarray(array, dtype=np.float32).reshape(-1)
         tensor = torch.from_numpy(array if array.flags.writeable else array.copy())
     if tensor.numel() == 0:
-        raise ValueError("x must have at least one entry; got an empty vector")
+        raise ValueError("x must have at least one entry; got an empty vector: leave it out")
     if not math.isfinite(norms.largest(tensor, tensor.numel()).item()):
         at = int(torch.isfinite(tensor).int().argmin())
-        raise ValueError(f"x must be finite in binary32; got {tensor[at]} at index {at}")
+        raise ValueError(f"x must be finite in binary32; got {tensor[at]} at index {at}: mend or clip what made it")
     return tensor
+
+
+def _unsuited(x: torch.Tensor) -> str:
+    """Why no vector of numbers can be read from a tensor; empty if one can."""
+    if x.is_quantized:
+        return f"x must be a float tensor; got a quantised one ({x.dtype}): pass x.dequantize()"
+    if not x.dtype.is_floating_point:
+        remedy = "pass torch.view_as_real(x)" if x.dtype.is_complex else "convert it by x.float()"
+        return f"x must be a float tensor; got {x.dtype}: {remedy}"
+    if x.is_nested:
+        return "x must be one tensor; got a nested one: pass its parts, or torch.cat of them"
+    if x.layout is not torch.strided:
+        return f"x must be a dense tensor; got layout {x.layout}: pass x.to_dense()"
+    if x.is_meta:
+        return "x must have data; got a tensor on the device meta: materialise it first"
+    return ""

@@ -48,7 +48,8 @@ def bits_lower_bound(*, d: Any, omega: Any = None, alpha: Any = None) -> Any:
     Quantity(500 000 000 bits, certified in [499999999.99999994, 500000000.00000006], unbiased_bits)
     """
     if (omega is None) == (alpha is None):
-        raise ValueError(f"give exactly one of omega and alpha; got omega = {omega}, alpha = {alpha}: drop one")
+        got = "neither: add one" if omega is None else f"omega = {omega}, alpha = {alpha}: drop one"
+        raise ValueError(f"give exactly one of omega and alpha; got {got}")
     bound, name, value = (unbiased_bits, "omega", omega) if alpha is None else (contractive_bits, "alpha", alpha)
     given = {"d": read("d", d), name: read(name, value)}
     return evaluate_read(bound, given, _advice(name, given[name]))
@@ -211,11 +212,9 @@ def catalogue_bound(name: str) -> Bound:
     """A Bound by name.  Raises ValueError for an unknown one, with the nearest names."""
     known = all_bounds()
     if name not in known:
-        near = difflib.get_close_matches(str(name), known, 3, 0.4) or list(known)[:3]
-        raise ValueError(
-            f"theorem must be a name of the catalogue; got {name!r}: try {', '.join(near)} "
-            "(all of them: ratedist certify --list)"
-        )
+        near = difflib.get_close_matches(str(name), known, 3, 0.6)
+        remedy = f"try {' or '.join(near)}, or see" if near else "see"
+        raise ValueError(f"theorem must be a name of the catalogue; got {name!r}: {remedy} ratedist certify --list")
     return known[name]
 
 

@@ -35,7 +35,7 @@ def operator_of(given: str | Operator) -> Operator:
         )
     name = given.strip().partition(":")[0]
     if name not in all_operators():
-        near = difflib.get_close_matches(name, all_operators(), 3, 0.5) or ["identity", "qsgd", "tcdq"]
+        near = difflib.get_close_matches(name, all_operators(), 3, 0.6) or ["identity", "qsgd", "tcdq"]
         shown = name if len(name) <= 32 else name[:29] + "..."
         raise ValueError(
             f"unknown operator {shown!r}; it must be a name of the catalogue: try {', '.join(near)} "

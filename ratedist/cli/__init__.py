@@ -12,11 +12,20 @@ from collections.abc import Sequence
 
 from .parser import build
 
-OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+OK, FAILED, USAGE, CRASHED, INTERRUPTED = 0, 1, 2, 3, 130
+EXTRAS = {"fastapi": "serve", "uvicorn": "serve", "starlette": "serve", "pydantic": "serve", "h11": "serve"} | {
+    "matplotlib": "validate",
+    "sklearn": "validate",
+    "hypothesis": "laws",
+    "pytest": "laws",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status: 0 done, 1 a check failed or nothing is feasible, 2 usage."""
+    """Run the command line; returns the exit status.
+
+    0 done, 1 a check failed or nothing is feasible, 2 usage, 3 a fault of ratedist, 130 Ctrl-C.
+    """
     parser = build()
     options, rest = parser.parse_known_args(arguments)
     if rest and options.command != "certify":
@@ -32,12 +41,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif outcome.show is not None:
             _print(outcome.show)
         sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough, as in ratedist operators | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
     except (ValueError, OSError, ImportError) as error:
-        sys.stderr.write(f"ratedist {options.command}: {' '.join(str(error).split())}\n")
-        return USAGE
+        return _said(options.command, _sentence(error), USAGE)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except Exception as error:
+        fault = f"a fault of ratedist, not of the command ({type(error).__name__}: {error}): report it"
+        return _said(options.command, fault, CRASHED)
     return OK if outcome.ok else FAILED
+
+
+def _said(command: str, sentence: str, status: int) -> int:
+    sys.stderr.write(f"ratedist {command}: {' '.join(sentence.split())}\n")
+    return status
+
+
+def _sentence(error: Exception) -> str:
+    """What to say of bad input; of a missing library, which extra brings it."""
+    library = (getattr(error, "name", None) or "").partition(".")[0] if isinstance(error, ImportError) else ""
+    if library in EXTRAS:
+        return f'this command needs {library}, which is not installed: pip install "ratedist[{EXTRAS[library]}]"'
+    return str(error)
 
 
 def _print(show: object) -> None:

@@ -83,7 +83,7 @@ def _tau(options: argparse.Namespace, _: list[str]) -> Outcome:
 
     names = ("L", "sigma2", "eta", "gap", "time_s", "bits", "third_derivative")
     found = tau_star(cluster=cluster_of(options), **{name: getattr(options, name) for name in names})
-    return Outcome(found, tables.tau(found))
+    return Outcome(found, tables.tau(found), found.cap is not None)
 
 
 def _plan(options: argparse.Namespace, _: list[str]) -> Outcome:

@@ -82,7 +82,7 @@ def subject(text: str) -> Any:
         found: Any = importlib.import_module(module)
         for name in attribute.split("."):
             found = getattr(found, name)
-    except (ImportError, AttributeError) as failure:
+    except (ImportError, AttributeError, ValueError) as failure:
         raise ValueError(
             f"{text!r} must be an operator or package.module:object; {failure}: see ratedist operators"
         ) from None

@@ -55,7 +55,7 @@ def build() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="ratedist",
         description="How few bits, how few synchronisations, how far from the limit?",
-        epilog="exit status: 0 done, 1 a check failed or nothing is feasible, 2 usage, 130 Ctrl-C",
+        epilog="exit status: 0 done, 1 a check failed or nothing is feasible, 2 usage, 3 a fault, 130 Ctrl-C",
     )
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser, metavar="command")
     made = {name: _command(commands, name) for name in SUMMARIES}
