@@ -11,6 +11,8 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
+from ..special.log2_one_plus import Log2OnePlus
+from ..special.log2_ratio import Log2Ratio
 from ..symbols import d, epsilon, gap
 
 _REACHED = (d + 2) * epsilon / (d * gap)
@@ -19,7 +21,7 @@ total_bits_in_expectation = Bound(
     name="total_bits_in_expectation",
     quantity="bits received in a whole run that reduces F - inf F from gap to epsilon on average, on every quadratic",
     side=Side.LOWER,
-    value=-d / 2 * sp.log(_REACHED, 2),
+    value=d / 2 * (Log2Ratio(gap, epsilon) - Log2OnePlus(2 / d)),
     assuming=(sp.Lt(_REACHED, 1),),
     reference=Reference("ratedist", "total_bits for a mean accuracy, by the moment of a ball"),
     status=Status.PROVED,

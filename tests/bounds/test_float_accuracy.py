@@ -56,6 +56,7 @@ EXACT_EDGES = {  # the points that were wrong
         {"K": 3, "R0": 0, "eta": 0.3, "max_norm_floor": 1, "max_norm_growth": 20 / 3 * (1 - 2**-50), "mu": 1},
     ],
     "total_bits": [{"d": 1000, "gap": 1 + 2**-50, "epsilon": 1}],
+    "total_bits_in_expectation": [{"d": 407383222571, "epsilon": 0.13094062440776968, "gap": 0.13094062440854237}],
     "layer_bits": [{"d": 1000, "layer_variance": 1 + 2**-50, "water_level": 1}],
     "lower_total_bits": [{"d": 3, "m": 10, "epsilon": 0.3 * (1 - 2**-50)}],
     "sparse_dithering_random_coarse_bits": [{"d": 10**11, "omega": 6e11}],
