@@ -47,7 +47,9 @@ class InEta:
             for _ in range(NEWTON_STEPS):  # starts at or right of the root
                 rise = 2 * self.second * x**3 + self.first * x**2 - constant
                 step = rise / (6 * self.second * x**2 + 2 * self.first * x)
-                x = np.where(noisy, x - step, x)
+                before, x = x, np.where(noisy, x - step, x)
+                if np.array_equal(before, x):
+                    break
         return np.minimum(np.where(noisy, x, np.inf), self.eta_max)
 
     def best_for_target(self, target: float) -> np.ndarray:

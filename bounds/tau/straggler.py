@@ -16,7 +16,7 @@ from ..theorems.pasgd_runtime import pasgd_runtime
 from .arguments import exact_arguments
 from .derivation import Derivation, unique_minimiser
 from .integer import tau_cap
-from .least import least_integer
+from .least import ROUNDING, least_integer
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,12 @@ def tau_straggler(
     def value(n: int) -> float:
         return decrease * seconds(n) + increase * n
 
+    cheapest = math.sqrt(decrease * averaging_s / increase)  # of the averaging's share and the price of local steps
+
     def bound(a: int, b: int) -> float:
-        return decrease * seconds(b) + increase * a  # seconds never grow with tau
+        n = min(max(cheapest, a), b)
+        waiting_s = seconds(b) - averaging_s / b  # the slowest worker's mean never grows with tau
+        return (decrease * (waiting_s + averaging_s / n) + increase * n) * (1 - ROUNDING)
 
     def floor(n: int) -> float:
         return decrease * runtime.step.mean_s + increase * n

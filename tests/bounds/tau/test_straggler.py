@@ -78,3 +78,15 @@ def test_predictor_equation_is_derived():
     assert found.derivation().minimiser is None
     assert "e_m" in found.latex()
     assert solve(10, m=4, step=Pareto(1.0, 1.8)).predictor is None
+
+
+def test_slow_averagings_need_few_expected_maxima(monkeypatch):
+    asked = []
+    seconds = RuntimeModel.seconds_per_iteration
+    monkeypatch.setattr(
+        RuntimeModel, "seconds_per_iteration", lambda self, **at: asked.append(at["tau"]) or seconds(self, **at)
+    )
+    found = solve(1e3, m=16, delay_s=1e4)
+    assert len(set(asked)) < 80
+    values = {n: 1e3 * (Exponential(1.0).expected_max(m=16, tau=n) + 1e4 / n) + n for n in range(3155, 3186)}
+    assert min(values, key=values.get) == found.integer
