@@ -90,6 +90,7 @@ def test_tau_of_assumed_constants_is_an_interval_and_of_given_ones_a_number(brow
         assert "exactly" not in said
         assert "not certified" in said
         assert page.get_attribute("#L", "placeholder") == "1, assumed"
+        page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
         for name in ("L", "sigma2", "gap"):
             page.fill(f"#{name}", "1")
         page.wait_for_selector("body[data-state=busy]")
