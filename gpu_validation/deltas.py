@@ -91,11 +91,15 @@ def why_not(movement: torch.Tensor) -> int:
     return FAILED if finite.all() else NOT_FINITE + int(finite.int().argmin())
 
 
-def in_words(refusal: Refusal, averaging: str, name_of: Callable[[int], str]) -> str:
-    """The same sentence on every rank.  averaging : which one.  name_of : the name of an entry of the movement."""
+def in_words(refusal: Refusal, averaging: str, name_of: Callable[[int], str], failure: Exception | None) -> str:
+    """The same sentence on every rank, but for the words of this rank's own failure, if it has one.
+
+    averaging : which one.  name_of : the name of an entry of the movement.
+    """
     who = f"the movement of rank {refusal.rank} in {averaging},"
     if refusal.reason == FAILED:
-        return f"{who} could not be compressed; the error of that rank says why"
+        why = f": {type(failure).__name__}: {failure}" if failure else "; the error of that rank says why"
+        return f"{who} could not be compressed{why}"
     return (
         f"{who} is not finite in binary32: {name_of(refusal.reason - NOT_FINITE)}; look for an overflow in the loss, "
         "lower the learning rate, or clip the gradients"

@@ -249,7 +249,7 @@ class Rounds:
             if refusal.reason == CHANGED:
                 return self._join_again()
             at = f"averaging {turn}, after {self.rhythm.total_steps} local steps"
-            raise ValueError(in_words(refusal, at, self.workers[0].name_of)) from self._failure
+            raise ValueError(in_words(refusal, at, self.workers[0].name_of, self._failure)) from self._failure
         mean, decoded = self.receiver.mean(messages, members, turn, keep=self.transport.ranks)
         anchor = self.workers[0].anchor
         movement = torch.from_numpy(mean).to(anchor)
