@@ -6,8 +6,9 @@ from operators.laws import Budget, adapt, check
 
 from .wrong_functions import MEASURED, REPORTED
 
-DECISIVE = ["output-form", "zero", "sure-contraction", "exact-marginals", "enumeration"]
-BUDGET = Budget(sizes=(1, 2, 8, 9, 1000), drawn_sizes=(2, 8)).untimed()
+DECISIVE = ["sure-contraction", "exact-marginals", "enumeration", "output-form", "zero"]
+SHORT, LONG = (Budget(sizes=sizes, drawn_sizes=(2, 8)).untimed() for sizes in ((2, 9), (9, 1000)))
+LONG_ONLY = ("coordinate 700", "last coordinate of a long")
 
 
 def adapted(wrong):
@@ -18,9 +19,10 @@ def adapted(wrong):
 def test_wrong_function_is_accused_without_statistics(name):
     wrong = {**MEASURED, **REPORTED}[name]
 
-    report = check(adapted(wrong), budget=BUDGET, seed=31, laws=DECISIVE)
+    budget = LONG if name.startswith(LONG_ONLY) else SHORT
+    reports = (check(adapted(wrong), budget=budget, seed=31, laws=[law]) for law in DECISIVE)
 
-    assert report.failures, str(report)
+    assert any(report.failures for report in reports)
 
 
 def test_there_are_seventeen_kinds_and_ten_reports():

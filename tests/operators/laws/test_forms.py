@@ -1,0 +1,45 @@
+"""Every wrong operator that is wrong as a map is accused in every form, and not only as an Operator."""
+
+import pytest
+
+from operators.laws import Budget, check
+
+from .forms import FORMS
+from .mutants import MUTANTS
+
+BUDGET = Budget(sizes=(2, 9), drawn_sizes=(2, 8), drawn=2, draws=600, search=5).untimed()
+EXACT = ["sure-contraction", "exact-marginals", "enumeration", "output-form", "zero", "no-mutation"]
+STATISTICAL = ["distortion", "unbiasedness", "constant-reached", "adversarial-search"]
+REPRESENTATIVES = ("2 % shrink", "k/d for d/k", "sign scale max")
+
+# A function, a hook or a pair promises nothing about the length of messages, damaged ones, other types and strides,
+# invalid input, equivariance, purity or the meaning of keys: what breaks only such a promise is no wrong map.
+OF_THE_CONTRACT = {
+    "declared-size", "expected-size", "corruption", "round-trip", "payload-alone", "input-contract", "negative-zero",
+    "strides", "dtypes", "large-index", "private-randomness", "random-state", "determinism", "key-separation",
+    "independent-streams", "scale", "sign", "permutation", "extremes",
+}  # fmt: skip
+TRUE_BUT_LOOSE = {"max norm under the claim of the L2 norm"}  # only a declared witness makes the claim false
+WRONG_MAPS = [m for m in MUTANTS if m.law not in OF_THE_CONTRACT and m.what not in TRUE_BUT_LOOSE]
+
+
+def accused(subject):
+    """By the exact laws, one by one, or else by the statistical ones."""
+    return any(check(subject, seed=4, budget=BUDGET, laws=[law]).failures for law in [*EXACT, *STATISTICAL])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("what", REPRESENTATIVES)
+def test_representative_wrong_operator_is_accused_in_every_form(what, form):
+    assert accused(FORMS[form](next(m.wrong for m in MUTANTS if m.what == what)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("mutant", WRONG_MAPS, ids=lambda m: m.what)
+def test_wrong_operator_is_accused_in_every_form(mutant, form):
+    assert accused(FORMS[form](mutant.wrong))
+
+
+def test_most_mutants_are_wrong_maps():
+    assert len(WRONG_MAPS) >= 45
