@@ -252,11 +252,10 @@ class Conclusion(enum.Enum):
     GAP_OF_OUTPUT = "E F - inf F at what the method puts out"
     DISTANCE = "E|x - x*|^2 at the last step"
     LYAPUNOV = "mean of the method's Lyapunov function at the last step"
-    STEPS_TO_GRADIENT = "number of whole steps from which on the average of E|grad F|^2 over them is at most epsilon"
-    STEPS_TO_DISTANCE = "number of whole steps from which on E|x - x*|^2 is at most epsilon times its start"
+    STEPS_TO_GRADIENT = "steps until the average of E|grad F|^2 over the steps is at most epsilon"
+    STEPS_TO_DISTANCE = "steps until E|x - x*|^2 is at most epsilon times its start"
     STEPS_TO_LYAPUNOV = (
-        "number of whole steps from which on the method's Lyapunov function, not the distance, "
-        "is at most epsilon times its start"
+        "steps until the method's Lyapunov function, not the distance, is at most epsilon times its start"
     )
     ERROR_MEMORY = "E|e|^2 of the error memory at any step"
     VOTE_ERROR = "probability that the vote on one coordinate is wrong"

@@ -87,9 +87,23 @@ def test_infinities_are_kept(server):
     assert float(found["identity"]["limit"]) == math.inf
 
 
+def test_a_setting_gates_a_theorem(server):
+    given = {"theorem": "worst_case_bits", "at": {"d": 10, "alpha": "0.3"}, "setting": ["contractive"]}
+    status, body, _ = server.post("/v1/certify", given)
+    assert status == 422
+    assert "not covered: worst_case_bits needs: " in json.loads(body)["detail"][0]["msg"]
+    given["setting"] = ["strictly_contractive", "self_delimiting"]
+    status, body, _ = server.post("/v1/certify", given)
+    assert status == 200
+    assert len(json.loads(body)["needs"]) == 2
+    status, body, _ = server.post("/v1/solve", {"d": 10, "bits": 20, "setting": []})
+    assert status == 422
+
+
 def test_theorems_are_listed(server):
     status, body, _ = server.get("/v1/theorems")
     assert status == 200
+    assert all(row["needs"] and row["about"] for row in json.loads(body)["theorems"])
     found = {row["theorem"]: row["symbols"] for row in json.loads(body)["theorems"]}
     assert found["unbiased_bits"] == ["d", "omega"]
 
