@@ -1,7 +1,7 @@
 """Inline code of the front page and the documentation, sorted by what can be done with it.
 
 A call or an import is run.  ``...`` makes it a form: the names that it calls must exist.  ``name=value`` names a
-keyword of a public function, ``name()`` a method of a public class.  A line that begins with a program is a command.
+keyword of a public function, ``name()`` a public function or method.  A line that begins with a program is a command.
 What is left is a name or a formula.
 """
 
