@@ -19,7 +19,7 @@ NAMES = rf"(?:or )?{NAME}(?:(?:, | or | and ){NAME})*"
 ITEM = re.compile(rf"^{NAMES} : ")
 INNER_ITEM = re.compile(rf"(?:(?<=[.;])|(?<=[,)])(?=\s+or ))\s+(?={NAMES} : )")
 LISTED = re.compile(r"^(\s*)(\d+\.|\*|-)\s+(?=\S)")
-MARKUP = re.compile(r"\(?[\w#]+[.)](?:\s|$)|[-+•:./=]")  # at the beginning of a paragraph: a list, a field, a comment
+MARKUP = re.compile(r"\(?(?:\d+|[A-Za-z#]|[IVXLCDMivxlcdm]+)[.)](?:\s|$)|[-+•:./=]")  # a list, a field, a comment
 TITLE = re.compile(r"^\\\*([A-Z][^*\\]*)\\\*")
 CODE = re.compile(r"``.*?``", re.DOTALL)
 
@@ -113,7 +113,7 @@ def _rendered(block: list[str], package: str) -> list[str]:
     if first.startswith(" "):
         return [".. code-block:: text", "", *(f"   {line}" for line in block)]
     before, *items = INNER_ITEM.split(text)
-    return [_linked(escape(before), package), "", *_items(items, package)]
+    return [_linked(escape(before), package), *(["", *_items(items, package)] if items else [])]
 
 
 def _items(items: list[str], package: str) -> list[str]:
