@@ -116,7 +116,7 @@ def exact_shifts(eigenvalues, error):
 
 @given(seeds, st.integers(1, 3), st.floats(1e-2, 100), st.floats(1e-4, 0.9), st.booleans())
 @drawn
-def test_diana_from_exact_shifts_brings_the_distance_itself_down(seed, m, omega, epsilon, equal):
+def test_diana_distance_reaches_the_accuracy_from_exact_shifts(seed, m, omega, epsilon, equal):
     generator = np.random.default_rng(seed)
     eigenvalues = np.ones((m, 3)) if equal else 10 ** generator.uniform(-2, 0, (m, 3))
     kappa = eigenvalues.max() / eigenvalues.mean(0).min()

@@ -173,7 +173,7 @@ def test_nothing_feasible_is_a_ranking_too():
         ({"operators": ["warp"]}, "unknown operator 'warp'; it must be "),
         ({"operators": [3]}, "must be a specification"),
         ({"operators": ["topk"]}, "exactly one of fraction and k"),
-        ({"operators": ["qsgd:levels=x"]}, "wrong kind"),
+        ({"operators": ["qsgd:levels=x"]}, "levels of qsgd must be a whole number"),
         ({"target": None}, "target must satisfy 0 < target < 1"),
         ({"target": 1}, "target must satisfy 0 < target < 1"),
         ({"L": 1}, "missing: sigma2, gap"),
