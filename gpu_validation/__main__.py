@@ -161,13 +161,13 @@ def _show(console: Console, outcome: Outcome | StudyOutcome) -> None:
 
     from .outcome import OK
     from .run import Outcome
-    from .summary import comparison_table, summary_table
+    from .summary import comparison_table, evidence_line, summary_table
 
     if isinstance(outcome, Outcome):
         console.print(summary_table(outcome.records, outcome.comparisons))
     else:
         console.print(comparison_table(outcome.comparisons))
-    console.print("  ".join(f"{count} {verdict}" for verdict, count in outcome.counts.items()), highlight=False)
+    console.print(evidence_line(outcome.comparisons), highlight=False)
     if isinstance(outcome, Outcome) and outcome.note:
         console.print(outcome.note, highlight=False, soft_wrap=True)
     console.print(f"report: {outcome.folder / 'report.html'}", highlight=False, soft_wrap=True)

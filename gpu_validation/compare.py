@@ -1,7 +1,8 @@
 """Measured numbers against bounds: a pure function from records to verdicts.
 
-One false-alarm budget covers a whole run: it is split evenly over the comparisons that rest on samples, each
-judged by a two-sided Student-t interval at its share.  Exact comparisons allow only ROUNDING.
+One false-alarm budget covers a whole run: it is split evenly over the comparisons that rest on samples, and bounds
+the chance that one of them accuses a true claim, whatever the law of what is sampled.  An end of an interval that
+acquits misses with ACQUIT.  Exact comparisons allow only ROUNDING.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from bounds import AssumptionViolated, Bound, Status
 
 from .records import Comparison, Compression, Probe, Sample, Traffic, Training, Verdict
 from .theory import exact_law, limit_for, predicted_seconds, theorem_for
+from .verdicts.intervals import ACQUIT, Interval, interval_below, mean_interval, student_interval
+from .verdicts.verdict import MARGIN, exact_verdict, lower_verdict, tight_verdict, upper_verdict, wide
 
 ROUNDING = 1e-6  # relative to |x|^2: arithmetic and transmitted scales are binary32 (2^-24 each)
 TIMING_TOLERANCE = 0.10  # of the predicted seconds per iteration
-TIMING_LEVEL = 0.05  # of the interval on seconds, which decides nothing and takes no part in the budget
-
-Interval = tuple[float, float]
+UNJUDGED = 0.05  # level of intervals that decide nothing and take no part in the budget
 
 
 def compare(records: Iterable[Probe | Training], *, false_alarm: float) -> list[Comparison]:
@@ -33,45 +34,6 @@ def compare(records: Iterable[Probe | Training], *, false_alarm: float) -> list[
     return _Judge(level=false_alarm / max(1, counting.samples)).rows(records)
 
 
-def student_interval(sample: Sample, level: float) -> Interval:
-    """Two-sided interval for the mean; a point where all values are equal, infinite for a single one."""
-    from scipy.special import stdtrit
-
-    if sample.low == sample.high and sample.n > 1:
-        return sample.mean, sample.mean
-    if sample.n < 2:
-        return -math.inf, math.inf
-    half = float(stdtrit(sample.n - 1, 1 - level / 2)) * sample.sd / math.sqrt(sample.n)
-    return sample.mean - half, sample.mean + half
-
-
-def upper_verdict(interval: Interval, bound: float, slack: float = 0.0) -> Verdict:
-    """Does the quantity stay below the bound?"""
-    if interval[1] <= bound + slack:
-        return Verdict.HOLDS
-    return Verdict.VIOLATED if interval[0] > bound + slack else Verdict.INCONCLUSIVE
-
-
-def lower_verdict(interval: Interval, bound_at_ends: Interval) -> Verdict:
-    """Does the quantity stay above a bound that itself lies in an interval?"""
-    if interval[0] >= bound_at_ends[1]:
-        return Verdict.HOLDS
-    return Verdict.VIOLATED if interval[1] < bound_at_ends[0] else Verdict.INCONCLUSIVE
-
-
-def tight_verdict(interval: Interval, value: float, slack: float = 0.0) -> Verdict:
-    """Is the quantity equal to the value?  A sample never shows that it is, only that it is not."""
-    if interval[0] == interval[1] == value:
-        return Verdict.HOLDS
-    inside = interval[0] - slack <= value <= interval[1] + slack
-    return Verdict.NOT_CONTRADICTED if inside else Verdict.VIOLATED
-
-
-def exact_verdict(holds: bool) -> Verdict:
-    """Exact comparisons know only two answers."""
-    return Verdict.HOLDS if holds else Verdict.VIOLATED
-
-
 class _Judge:
     """Builds rows at one level and counts those that rest on a sample."""
 
@@ -79,9 +41,15 @@ class _Judge:
         self.level = level
         self.samples = 0
 
-    def interval(self, sample: Sample) -> Interval:
+    def below(self, sample: Sample, bound: float, ceiling: float | None = None) -> Interval:
+        """The interval that judges an upper bound on the mean of draws >= 0."""
         self.samples += 1
-        return student_interval(sample, self.level)
+        known = ceiling if ceiling is None or sample.high <= ceiling else None  # a broken worst case is none
+        return interval_below(sample, bound, self.level, floor=0.0, ceiling=known)
+
+    def shown(self, sample: Sample) -> Interval:
+        """A 95 % interval that decides nothing."""
+        return student_interval(sample, UNJUDGED)
 
     def rows(self, records: list[Probe | Training]) -> list[Comparison]:
         found: list[Comparison] = []
@@ -129,7 +97,7 @@ class _Judge:
                 **common,
             )
         if declared.expected_upper_bits is not None:
-            interval = self.interval(c.bits)
+            interval = self.below(c.bits, declared.expected_upper_bits, declared.worst_case_bits)
             yield Comparison(
                 quantity="codec bits, mean",
                 measured=c.bits.mean,
@@ -147,7 +115,7 @@ class _Judge:
             return Comparison(
                 quantity="distortion, mean",
                 measured=c.ratio.mean,
-                interval=self.interval(c.ratio),
+                interval=self.shown(c.ratio),
                 bound=None,
                 verdict=Verdict.OUT_OF_SCOPE,
                 reason=f"no claim: {declared.reason}",
@@ -162,7 +130,7 @@ class _Judge:
                 verdict=exact_verdict(c.ratio.high <= declared.constant + ROUNDING),
                 **common,
             )
-        interval = self.interval(c.ratio)
+        interval = self.below(c.ratio, declared.constant + ROUNDING)
         return Comparison(
             quantity="distortion, mean",
             measured=c.ratio.mean,
@@ -173,18 +141,20 @@ class _Judge:
         )
 
     def limit(self, c: Compression, where: dict[str, Any]) -> Comparison | None:
-        """Mean bits against the fewest that the measured distortion allows."""
+        """Mean bits against the fewest that the distortion allows.
+
+        Too few bits are an accusation only beside the largest distortion that the operator can have: the one that it
+        claims, for no number of messages bounds the mean of an error without a largest value.
+        """
         if c.source == "flat" or c.error_per_coordinate.high == 0 or c.ratio.high == 0:
             return None  # one fixed vector has no rate-distortion limit; neither has a lossless operator
         bound, name = limit_for(c.declared)
         gaussian = c.source == "gaussian"
         distortion = c.error_per_coordinate if gaussian else c.ratio
-        bits, spread = self.interval(c.bits), self.interval(distortion)
         common: dict[str, Any] = {
             **where,
             "quantity": "codec bits against the limit",
             "measured": c.bits.mean,
-            "interval": bits,
             "side": "lower",
             "n": c.bits.n,
             "unit": "bit",
@@ -192,13 +162,22 @@ class _Judge:
         }
         try:
             value = bound(d=c.d, **{name: distortion.mean})
-            loosest, sharpest = (bound(d=c.d, **{name: max(end, 1e-300)}) for end in reversed(spread))
         except AssumptionViolated as error:
-            return Comparison(bound=None, verdict=Verdict.OUT_OF_SCOPE, reason=str(error), **common)
+            shown = {**common, "interval": self.shown(c.bits)}
+            return Comparison(bound=None, verdict=Verdict.OUT_OF_SCOPE, reason=str(error), **shown)
         if not gaussian:
             reason = "the limit is for isotropic Gaussian input; a structured vector may lie below it"
-            return Comparison(bound=value, verdict=Verdict.OUT_OF_SCOPE, reason=reason, **common)
-        return _gated(bound, Comparison(bound=value, verdict=lower_verdict(bits, (loosest, sharpest)), **common))
+            shown = {**common, "interval": self.shown(c.bits)}
+            return Comparison(bound=value, verdict=Verdict.OUT_OF_SCOPE, reason=reason, **shown)
+        self.samples += 1
+        most = next((b for b in (c.declared.exact_bits, c.declared.worst_case_bits) if b is not None), math.inf)
+        most = most if c.bits.high <= most else math.inf  # a broken worst case is none
+        bits = mean_interval(c.bits, below=ACQUIT, above=self.level, floor=0.0, ceiling=most)
+        least, claimed = mean_interval(distortion, below=ACQUIT, above=self.level, floor=0.0)[0], c.declared.constant
+        sharpest = bound(d=c.d, **{name: max(least, 1e-300)})
+        loosest = bound(d=c.d, **{name: claimed}) if claimed is not None else 0.0
+        verdict = lower_verdict(bits, (loosest, sharpest))
+        return _gated(bound, Comparison(bound=value, verdict=verdict, interval=bits, **common))
 
     # -- bytes and time ----------------------------------------------------------------------------------
     def traffic(self, t: Traffic, where: dict[str, Any]) -> Iterable[Comparison]:
@@ -211,6 +190,7 @@ class _Judge:
             verdict=exact_verdict(t.payload_bytes == t.predicted_payload_bytes),
             unit="byte",
             theorem="all-gather of messages and 8-byte headers",
+            structural=True,
             **where,
         )
         common: dict[str, Any] = {**where, "unit": "byte", "theorem": t.interface_method, "side": "lower"}
@@ -237,25 +217,22 @@ class _Judge:
     def timing(self, record: Training, where: dict[str, Any]) -> Comparison:
         predicted = predicted_seconds(record.timing, record.tau, record.processes)
         per_step = Sample.of([s / record.tau for s in record.timing.round_s])
-        interval = student_interval(per_step, TIMING_LEVEL)
+        interval = student_interval(per_step, UNJUDGED)
         tolerance_s = TIMING_TOLERANCE * predicted
-        low, high = predicted - tolerance_s, predicted + tolerance_s
-        verdict, reason = Verdict.INCONCLUSIVE, ""
+        reason = ""
         if interval[1] - interval[0] > 2 * tolerance_s:
             reason = "the rounds scatter too much to tell"
-        elif interval[0] > high or interval[1] < low:
+        elif interval[0] > predicted + tolerance_s or interval[1] < predicted - tolerance_s:
             reason = "more than 10 % from the model; the noise of a shared machine has no bound"
-        elif low <= interval[0] and interval[1] <= high:
-            verdict = Verdict.HOLDS
-        else:
-            verdict, reason = Verdict.NOT_CONTRADICTED, "partly within 10 % of the model"
+        elif interval[0] < predicted - tolerance_s or interval[1] > predicted + tolerance_s:
+            reason = "only partly within 10 % of the model"
         return Comparison(
             quantity="seconds per iteration",
             measured=per_step.mean,
             interval=interval,
             bound=predicted,
             side="tight",
-            verdict=verdict,
+            verdict=Verdict.INCONCLUSIVE if reason else Verdict.HOLDS,
             reason=reason,
             unit="s",
             theorem="E max of mean Y + D / tau",
@@ -277,10 +254,8 @@ class _Judge:
         }
         if bound is None:
             reason = f"the theorem needs an unbiased operator; this one is {declared.kind}"
-            interval = self.interval(sample)
-            yield Comparison(
-                interval=interval, bound=None, side="upper", verdict=Verdict.OUT_OF_SCOPE, reason=reason, **common
-            )
+            shown = {**common, "interval": self.shown(sample), "side": "upper"}
+            yield Comparison(bound=None, verdict=Verdict.OUT_OF_SCOPE, reason=reason, **shown)
             return
         at = {name: record.parameters[name] for name in ("L", "sigma2", "gap", "eta")}
         at |= {"tau": record.tau, "m": record.processes, "K": record.steps, **extra}
@@ -292,24 +267,29 @@ class _Judge:
     def theorem(
         self, bound: Bound, at: dict[str, float], record: Training, sample: Sample, common: dict[str, Any]
     ) -> Comparison:
-        interval = self.interval(sample)
-        common = {**common, "interval": interval, "side": "upper", "theorem": bound.name}
+        common = {**common, "side": "upper", "theorem": bound.name}
+        shown = {**common, "interval": self.shown(sample), "verdict": Verdict.OUT_OF_SCOPE}
         try:
             value = bound(**at)
         except AssumptionViolated as error:
-            return Comparison(bound=None, verdict=Verdict.OUT_OF_SCOPE, reason=str(error), **common)
+            return Comparison(bound=None, reason=str(error), **shown)
         if not record.exact_constants:
-            return Comparison(bound=value, verdict=Verdict.OUT_OF_SCOPE, reason=record.inexact_reason, **common)
-        return _gated(bound, Comparison(bound=value, verdict=upper_verdict(interval, value), **common))
+            return Comparison(bound=value, reason=record.inexact_reason, **shown)
+        interval = self.below(sample, value)
+        verdict = upper_verdict(interval, value)
+        return _gated(bound, Comparison(bound=value, interval=interval, verdict=verdict, **common))
 
     def exact_dynamics(self, theorem: str, value: float, sample: Sample, common: dict[str, Any]) -> Comparison:
         """The exact value of the quadratics whose law is known."""
-        interval = self.interval(sample)
+        self.samples += 1
+        interval = mean_interval(sample, below=self.level / 2, above=self.level / 2, floor=0.0)
+        verdict = tight_verdict(interval, value, MARGIN * value)
         return Comparison(
             interval=interval,
             bound=value,
             side="tight",
-            verdict=tight_verdict(interval, value),
+            verdict=verdict,
+            reason=wide(MARGIN * value) if verdict is Verdict.INCONCLUSIVE else "",
             theorem=theorem,
             **common,
         )

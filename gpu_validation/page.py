@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from .records import Comparison, Verdict
+from .records import Comparison, Evidence, Verdict
 
 # Okabe and Ito 2008: eight colours that colour-blind readers can tell apart
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
@@ -23,8 +23,10 @@ COLUMNS: tuple[tuple[str, Callable[[Comparison], str]], ...] = (
     ("measured", lambda c: f"{c.measured:.6g}"),
     ("interval", lambda c: f"[{c.interval[0]:.6g}, {c.interval[1]:.6g}]"),
     ("bound", lambda c: "" if c.bound is None else f"{c.bound:.6g}"),
+    ("noticed at bound x", lambda c: noticed_text(c)),
     ("looseness", lambda c: "" if c.looseness is None or c.side == "tight" else f"{c.looseness:.3g}"),
     ("verdict", lambda c: str(c.verdict)),
+    ("evidence", lambda c: "" if c.evidence is None else str(c.evidence)),
     ("reason", lambda c: c.reason),
 )
 
@@ -33,9 +35,9 @@ body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:76rem;padding
 table{border-collapse:collapse;font-size:.8rem}td,th{border-bottom:1px solid #8884;padding:.2rem .5rem;text-align:left}
 .wide{overflow-x:auto}figure{background:#fff;margin:1rem 0;padding:.5rem;border-radius:.5rem}
 figure svg{max-width:100%;height:auto}figcaption{color:#333;font-size:.9rem}
-.HOLDS,.NOT_CONTRADICTED{color:#00694a}.VIOLATED{color:#b3261e;font-weight:700}.INCONCLUSIVE{color:#8a5a00}.OUT_OF_SCOPE{color:#666}
+.HOLDS{color:#00694a}.VIOLATED{color:#b3261e;font-weight:700}.INCONCLUSIVE{color:#8a5a00}.OUT_OF_SCOPE{color:#666}
 .stop{border-left:.3rem solid #b3261e;padding:.5rem 1rem}
-@media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#16181c}.HOLDS,.NOT_CONTRADICTED{color:#5fd3ad}.VIOLATED{color:#ff8a80}
+@media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#16181c}.HOLDS{color:#5fd3ad}.VIOLATED{color:#ff8a80}
 .INCONCLUSIVE{color:#f0b64d}.OUT_OF_SCOPE{color:#a0a0a0}}
 """
 
@@ -43,11 +45,11 @@ PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>{title}</title><style>{style}</style></head><body>
 <h1>{title}</h1><p>{description}</p>{stop}{counts}{figures}<h2>Comparisons</h2>
-<p>Intervals are two-sided Student-t at the run's false-alarm budget of {budget:g}, split over all sampled
-comparisons; a point where the comparison is exact. NOT_CONTRADICTED: the interval contains an exact value (or
-overlaps the 10 % around a predicted time), which a sample can refute but not show; the interval says how close
-they are. Looseness is bound / measured for upper bounds and measured / bound for lower ones. Rows on seconds
-never decide the exit code.</p>
+<p>The end of an interval that would accuse holds the run's false-alarm budget of {budget:g}, split over all sampled
+comparisons, whatever the law of the draws in their declared range; the other end misses with 5 %; a point where the
+comparison is exact. "Noticed at bound x" says by which factors the bound could be wrong before the row would read
+VIOLATED. Looseness is bound / measured for upper bounds and measured / bound for lower ones. Rows on seconds never
+decide the exit code.</p>
 <div class="wide">{table}</div><h2>Circumstances</h2><pre>{environment}</pre></body></html>
 """
 
@@ -86,9 +88,29 @@ def page(
 
 
 def _counts(comparisons: Sequence[Comparison]) -> str:
-    counted = Counter(str(c.verdict) for c in comparisons)
-    cells = "".join(f'<td class="{v}">{counted[v]} {v}</td>' for v in map(str, Verdict))
-    return f"<table><tr>{cells}</tr></table>"
+    """Verdicts across, what they are worth down."""
+    counted = Counter((c.evidence, c.verdict) for c in comparisons)
+    head = "<th></th>" + "".join(f'<th class="{v}">{v}</th>' for v in Verdict)
+    rows = "".join(
+        f"<tr><th>{'no verdict' if evidence is None else evidence}</th>"
+        + "".join(f'<td class="{v}">{counted[evidence, v] or ""}</td>' for v in Verdict)
+        + "</tr>"
+        for evidence in (*Evidence, None)
+    )
+    worth = (
+        "informative: a bound wrong by a factor of two would have been noticed; without power: it would not; "
+        "structural: both numbers come from the same code."
+    )
+    return f"<table><tr>{head}</tr>{rows}</table><p>{worth}</p>"
+
+
+def noticed_text(c: Comparison) -> str:
+    """By which factors the bound could be wrong before the row would be VIOLATED; empty where it has no verdict."""
+    if c.noticed is None or c.structural:
+        return ""
+    below, above = c.noticed
+    ends = [f"< {below:.3g}"] * (below > 0) + [f"> {above:.3g}"] * (above < float("inf"))
+    return " or ".join(ends) or "none"
 
 
 def _table(comparisons: Sequence[Comparison]) -> str:

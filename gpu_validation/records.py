@@ -11,7 +11,7 @@ import platform
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -23,24 +23,37 @@ from operators import Size
 
 
 class Verdict(enum.StrEnum):
-    """What a comparison says.  Only the first counts as HOLDS.
-
-    NOT_CONTRADICTED : a sample against an exact value that its interval contains; how close the two are is told by the
-    interval alone.
-    """
+    """What a comparison says.  The last two never count as HOLDS."""
 
     HOLDS = "HOLDS"
-    NOT_CONTRADICTED = "NOT_CONTRADICTED"
     VIOLATED = "VIOLATED"
     INCONCLUSIVE = "INCONCLUSIVE"
     OUT_OF_SCOPE = "OUT_OF_SCOPE"
 
 
+ATOMS = 64  # groups that a sample keeps of its draws
+
+Atom = tuple[float, float, int]
+
+
+class Evidence(enum.StrEnum):
+    """What a verdict is worth.
+
+    INFORMATIVE: a bound wrong by a factor of two would have been noticed.  POWERLESS: it would not.
+    STRUCTURAL: measured and bound come from the same code, so that they agree by construction.
+    """
+
+    INFORMATIVE = "informative"
+    STRUCTURAL = "structural"
+    POWERLESS = "without power"
+
+
 @dataclass(frozen=True)
 class Sample:
-    """n numbers summed up: mean, standard deviation (n - 1 below), extremes.
+    """n numbers summed up: mean, standard deviation (n - 1 below), extremes, and groups of equal or close values.
 
     sd : standard deviation.  low, high : extremes.
+    atoms : (smallest, largest, how many) of each group, ascending; what intervals are computed from.
     """
 
     n: int
@@ -48,13 +61,36 @@ class Sample:
     sd: float
     low: float
     high: float
+    atoms: tuple[Atom, ...] = ()
 
     @classmethod
     def of(cls, values: Any) -> Sample:
         """Sum up at least one number."""
         array = np.asarray(values, float)
         sd = float(array.std(ddof=1)) if array.size > 1 else 0.0
-        return cls(int(array.size), float(array.mean()), sd, float(array.min()), float(array.max()))
+        atoms = _grouped(np.sort(array, axis=None))
+        return cls(int(array.size), float(array.mean()), sd, float(array.min()), float(array.max()), atoms)
+
+    def clipped(self, ceiling: float) -> Sample:
+        """The sample with everything above ``ceiling`` counted as that; mean and sd are those of the groups' tops."""
+        if self.high <= ceiling:
+            return self
+        atoms = tuple((min(low, ceiling), min(high, ceiling), n) for low, high, n in self.atoms)
+        tops = np.repeat([high for _, high, _ in atoms], [n for _, _, n in atoms])
+        return replace(Sample.of(tops), low=min(self.low, ceiling), atoms=atoms)
+
+
+def _grouped(ascending: np.ndarray) -> tuple[Atom, ...]:
+    """Equal numbers as one group; more than ATOMS of them in cells of one width."""
+    values, counts = np.unique(ascending, return_counts=True)
+    if values.size > ATOMS and np.isfinite(values).all():
+        cells = np.minimum((ATOMS * ((values - values[0]) / (values[-1] - values[0]))).astype(int), ATOMS - 1)
+    else:
+        cells = np.arange(values.size)
+    firsts = np.flatnonzero(np.diff(cells, prepend=-1))
+    lasts = np.append(firsts[1:], values.size) - 1
+    totals = np.add.reduceat(counts, firsts)
+    return tuple((float(values[i]), float(values[j]), int(n)) for i, j, n in zip(firsts, lasts, totals, strict=True))
 
 
 @dataclass(frozen=True)
@@ -188,8 +224,11 @@ class Training:
 class Comparison:
     """One measured number against one bound.
 
-    interval : confidence interval of the measurement at the run's level, or the number twice if exact.
-    looseness : bound / measured (upper) or measured / bound (lower); decides : whether a VIOLATED counts.
+    interval : ends around the measurement, or the number twice if exact.  The end that would accuse (the lower one of
+    an upper bound, the upper one of a lower bound, both of an equality) misses with the run's level for this row, the
+    other one with 5 %.
+    looseness : bound / measured (upper) or measured / bound (lower).  decides : whether a VIOLATED counts.
+    structural : whether both numbers come from the same code.
     operator, workload, tau : what ran; quantity, unit : what was measured; n : how often; theorem : the bound's name;
     side : "upper", "lower" or "tight"; verdict, reason : the outcome, and why the row decides nothing, if so.
     """
@@ -208,6 +247,36 @@ class Comparison:
     n: int = 1
     decides: bool = True
     unit: str = ""
+    structural: bool = False
+
+    @property
+    def noticed(self) -> tuple[float, float] | None:
+        """(below, above): times a factor under the first or over the second, the bound would have been VIOLATED.
+
+        None where there is no verdict, or no factor changes the bound.  (0, inf): no factor would have been noticed.
+        """
+        if self.bound is None or not self.bound > 0 or self.verdict is Verdict.OUT_OF_SCOPE:
+            return None
+        below = max(0.0, self.interval[0] / self.bound) if self.side != "lower" else 0.0
+        above = max(0.0, self.interval[1] / self.bound) if self.side != "upper" else math.inf
+        return below, above
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """What the verdict is worth, None where there is none."""
+        if self.verdict is Verdict.OUT_OF_SCOPE:
+            return None
+        if self.structural:
+            return Evidence.STRUCTURAL
+        if self.noticed is None:  # a bound of 0, or a fact: whatever differs is noticed
+            return Evidence.INFORMATIVE if self.interval[0] == self.interval[1] else Evidence.POWERLESS
+        below, above = self.noticed
+        return Evidence.INFORMATIVE if below >= 0.5 or above <= 2 else Evidence.POWERLESS
+
+    def line(self) -> dict[str, Any]:
+        """The fields and what follows from them, as a file keeps them."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return fields | {"looseness": self.looseness, "noticed": self.noticed, "evidence": self.evidence}
 
     @property
     def looseness(self) -> float | None:
@@ -337,6 +406,6 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def write_comparisons(path: Path, comparisons: Iterable[Comparison]) -> None:
-    """One line a comparison, its looseness included; the file is there whole or not at all."""
-    rows = ({**plain(comparison), "looseness": comparison.looseness} for comparison in comparisons)
-    write_atomically(path, "".join(json.dumps(plain(row), allow_nan=False) + "\n" for row in rows))
+    """One line a comparison, with what follows from it; the file is there whole or not at all."""
+    lines = (json.dumps(plain(comparison.line()), allow_nan=False) for comparison in comparisons)
+    write_atomically(path, "".join(line + "\n" for line in lines))

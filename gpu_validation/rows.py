@@ -2,39 +2,74 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from .compare import exact_verdict, lower_verdict, student_interval, tight_verdict, upper_verdict
+from .compare import UNJUDGED
 from .records import Comparison, Sample, Verdict
-
-UNJUDGED = 0.05  # level of intervals that decide nothing and take no part in the budget
+from .verdicts.intervals import (
+    ACQUIT,
+    Interval,
+    interval_below,
+    mean_interval,
+    share_interval,
+    student_interval,
+    variance_interval,
+)
+from .verdicts.verdict import MARGIN, exact_verdict, lower_verdict, tight_verdict, upper_verdict, wide
 
 Side = Literal["upper", "lower", "tight"]
+SHARE_MARGIN = 0.02
+NO_RANGE = "no number of runs bounds the mean of differences without a declared range; shown with Student's 95 %"
 
 
-def share_interval(hits: int, trials: int, level: float) -> tuple[float, float]:
-    """Clopper and Pearson's two-sided interval for a probability, of independent trials."""
-    from scipy.special import betaincinv
+def share_row(
+    hits: int, trials: int, bound: float, side: Side, *, level: float, margin: float = SHARE_MARGIN, **about: Any
+) -> Comparison:
+    """Judge a probability, measured in independent trials.
 
-    low = 0.0 if hits == 0 else float(betaincinv(hits, trials - hits + 1, level / 2))
-    high = 1.0 if hits == trials else float(betaincinv(hits + 1, trials - hits, 1 - level / 2))
-    return low, high
+    level : chance of an accusation if the bound is true.  margin : of an equality, itself a share.
+    about : the other fields of ``Comparison``.
+    """
+    accusing, acquitting = share_interval(hits, trials, 2 * level), share_interval(hits, trials, 2 * ACQUIT)
+    if side == "tight":
+        interval = share_interval(hits, trials, level)
+    else:
+        interval = (accusing[0], acquitting[1]) if side == "upper" else (acquitting[0], accusing[1])
+    return _judged(hits / trials, interval, bound, side, trials, margin, about)
 
 
-def share_row(hits: int, trials: int, bound: float, side: Side, *, level: float, **about: Any) -> Comparison:
-    """A probability, measured in independent trials.  about : the other fields of ``Comparison``."""
-    interval = share_interval(hits, trials, level)
-    verdict = _verdict(interval, bound, side)
-    return _row(hits / trials, interval, bound, side, verdict, trials, about)
+def mean_row(
+    values: Sequence[float],
+    bound: float,
+    side: Side,
+    *,
+    level: float,
+    floor: float = 0.0,
+    ceiling: float | None = None,
+    variance: float | None = None,
+    margin: float | None = None,
+    **about: Any,
+) -> Comparison:
+    """Judge a mean of independent draws of which nothing is known but their range, or their variance.
 
-
-def mean_row(values: Sequence[float], bound: float, side: Side, *, level: float, **about: Any) -> Comparison:
-    """A mean of independent numbers, by Student's interval."""
-    sample = Sample.of(values)
-    interval = student_interval(sample, level)
-    return _row(sample.mean, interval, bound, side, _verdict(interval, bound, side), sample.n, about)
+    floor, ceiling : least and largest value that a draw can have; None if there is no largest.
+    variance : of one draw, at most; takes the place of the range.
+    margin : of an equality, in the unit of the values; a tenth of the bound by default.
+    level, about : as in ``share_row``.  Raises ValueError if a value is outside its declared range.
+    """
+    sample, top = Sample.of(values), math.inf if ceiling is None else ceiling
+    below, above = {"upper": (level, ACQUIT), "lower": (ACQUIT, level), "tight": (level / 2, level / 2)}[side]
+    if variance is not None:
+        interval = variance_interval(sample, variance, below=below, above=above)
+    elif side == "upper":
+        interval = interval_below(sample, bound, level, floor=floor, ceiling=ceiling)
+    else:
+        interval = mean_interval(sample, below=below, above=above, floor=floor, ceiling=top)
+    width = MARGIN * abs(bound) if margin is None else margin
+    return _judged(sample.mean, interval, bound, side, sample.n, width, about)
 
 
 def exact_row(measured: float, bound: float, holds: bool, **about: Any) -> Comparison:
@@ -54,12 +89,24 @@ def out_of_scope(row: Comparison, reason: str) -> Comparison:
     return replace(row, verdict=Verdict.OUT_OF_SCOPE, reason=reason)
 
 
-def _verdict(interval: tuple[float, float], bound: float, side: Side) -> Verdict:
+def _judged(
+    measured: float,
+    interval: Interval,
+    bound: float,
+    side: Side,
+    n: int,
+    margin: float,
+    about: dict[str, Any],
+) -> Comparison:
     if side == "upper":
-        return upper_verdict(interval, bound)
-    if side == "lower":
-        return lower_verdict(interval, (bound, bound))
-    return tight_verdict(interval, bound)
+        verdict = upper_verdict(interval, bound)
+    elif side == "lower":
+        verdict = lower_verdict(interval, (bound, bound))
+    else:
+        verdict = tight_verdict(interval, bound, margin)
+        if verdict is Verdict.INCONCLUSIVE:
+            about = {"reason": wide(margin), **about}
+    return _row(measured, interval, bound, side, verdict, n, about)
 
 
 def _row(

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from .records import Comparison, Probe, Training, Verdict
+from .records import Comparison, Evidence, Probe, Training, Verdict
 
 CAPTION = (
     "bits, error, gap: per coordinate of isotropic Gaussian input, codec bits, squared error and bits above the limit; "
-    "H, N, V, I, O: comparisons that are HOLDS, NOT_CONTRADICTED, VIOLATED, INCONCLUSIVE, OUT_OF_SCOPE"
+    "H, V, I, O: comparisons that are HOLDS, VIOLATED, INCONCLUSIVE, OUT_OF_SCOPE"
 )
 
 
@@ -39,6 +39,15 @@ def _gaussian(operator: str, records: Sequence[Probe | Training], mine: Sequence
     limits = [row for row in mine if row.workload == "gaussian" and row.quantity == "codec bits against the limit"]
     gap = f"{(limits[0].measured - limits[0].bound) / c.d:.3f}" if limits and limits[0].bound is not None else ""
     return f"{c.bits.mean / c.d:.3f}", f"{c.error_per_coordinate.mean:.4g}", gap
+
+
+def evidence_line(comparisons: Sequence[Comparison]) -> str:
+    """Every verdict's number, HOLDS split by what it is worth."""
+    held = Counter(c.evidence for c in comparisons if c.verdict is Verdict.HOLDS)
+    counted = Counter(c.verdict for c in comparisons)
+    split = ", ".join(f"{held[evidence]} {evidence}" for evidence in Evidence)
+    others = "  ".join(f"{counted[v]} {v}" for v in Verdict if v is not Verdict.HOLDS)
+    return f"HOLDS: {split}  {others}"
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Table:

@@ -15,7 +15,7 @@ from gpu_validation.study import Figure
 
 QUICK = "quick_comparisons.jsonl"
 CLAIMS = ("Unbiased claim", "StrictlyContractive claim", "Operator.bits")  # what operators say of themselves
-DECIDED = (Verdict.HOLDS, Verdict.NOT_CONTRADICTED, Verdict.VIOLATED, Verdict.INCONCLUSIVE)
+DECIDED = (Verdict.HOLDS, Verdict.VIOLATED, Verdict.INCONCLUSIVE)
 
 
 def factors() -> dict[str, list[tuple[str, float]]]:

@@ -13,7 +13,7 @@ from bounds.theorems.pasgd_variable import schedule_sums
 
 from ..pace import TOLERANCE
 from ..records import Comparison, Verdict
-from ..rows import mean_row, unjudged_row
+from ..rows import NO_RANGE, mean_row, unjudged_row
 from ..study import Record
 from ..time_to_loss import Median, median_of, smoothed, time_to_loss
 
@@ -246,4 +246,4 @@ def _variable_row(
             excess.append(left - bound(**common, **sums) * sums["sum_eta"])
         except AssumptionViolated as violated:
             return unjudged_row(weighted, str(violated), **{**about, "quantity": "sum of eta |grad F|^2"})
-    return mean_row(excess, 0.0, "upper", level=level, **about)
+    return unjudged_row(excess, NO_RANGE, **about)

@@ -18,12 +18,12 @@ from bounds.claims import Unbiased
 from bounds.total_communication import SMALLEST, total_bits
 from operators import QSGD, Operator, RandomisedSparseDithering, RandomK, all_operators, specification
 
-from ..compare import exact_verdict
 from ..descent import METHODS, Diana, descend, landmarks, methods_for
 from ..page import LINES, MARKS, PALETTE, canvas
 from ..records import Comparison
 from ..rows import exact_row, mean_row, out_of_scope, unjudged_row
 from ..study import Figure, Record, Study
+from ..verdicts.verdict import exact_verdict
 from ..workloads import Bundled, Iid, LogisticRegression, Ridge
 from ..workloads.linear import LinearModel
 

@@ -13,9 +13,8 @@ from bounds.claims import Contractive
 from bounds.theorems import pasgd_compressed_variable, pasgd_memory, pasgd_variable
 from operators import ErrorFeedback, Feedback
 
-from ..compare import student_interval, upper_verdict
-from ..records import Comparison, Sample
-from ..rows import mean_row, unjudged_row
+from ..records import Comparison
+from ..rows import NO_RANGE, mean_row, unjudged_row
 from ..study import Record
 from ..twins import twin_rows
 from ..workloads import LogisticRegression
@@ -33,18 +32,9 @@ def bound_row(record: Record, m: int, level: float) -> Comparison:
     if not all(map(math.isfinite, bounds)):
         words = "the learning-rate condition of the joint bound fails: eta L (1 + 2 omega tau/m) + ... > 1"
         return unjudged_row(values, words, **about)
-    interval = student_interval(Sample.of(np.array(values) - bounds), level)
-    bound = float(np.mean(bounds))
-    low, high = (bound + end for end in interval)
-    return Comparison(
-        measured=float(np.mean(values)),
-        interval=(low, high),
-        bound=bound,
-        side="upper",
-        verdict=upper_verdict((low, high), bound),
-        n=len(values),
-        **about,
-    )
+    if len(set(bounds)) == 1:
+        return mean_row(values, bounds[0], "upper", level=level, **about)
+    return unjudged_row(values, NO_RANGE, **about)
 
 
 def _memory_row(record: Record, m: int, level: float) -> Comparison:

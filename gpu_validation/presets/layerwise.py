@@ -16,7 +16,7 @@ from operators.scope import LayerWise
 
 from ..page import MARKS, PALETTE, canvas, plain_ticks
 from ..records import Comparison
-from ..rows import exact_row, mean_row, unjudged_row
+from ..rows import NO_RANGE, exact_row, unjudged_row
 from ..study import Figure, Record, Study
 from ..tensors import flat, load
 from ..virtual import VirtualWorkers
@@ -87,11 +87,10 @@ class LayerWiseStudy(Study):
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
         """What is proved about constants and single vectors; losses are for comparison."""
-        level = self.false_alarm / max(1, len(self.units()))
         rows: list[Comparison] = []
         for record in records:
             kind, rest = record["unit"].split(":", 1)
-            rows += _distortion_rows(record, rest, level) if kind == "distort" else _training_rows(record, rest)
+            rows += _distortion_rows(record, rest) if kind == "distort" else _training_rows(record, rest)
         return rows
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
@@ -144,7 +143,7 @@ def _constant(claim: Claim) -> float | None:
     return float(claim.alpha) if isinstance(claim, Contractive) else None
 
 
-def _distortion_rows(record: Record, rest: str, level: float) -> list[Comparison]:
+def _distortion_rows(record: Record, rest: str) -> list[Comparison]:
     network, step, name = rest.split(":", 2)
     about: dict[str, Any] = {"operator": name, "workload": f"{network}, step {step}", "theorem": "dutta2020"}
     layers, entire = (np.array(record["nmse"][scope]) for scope in ("layerwise", "entire"))
@@ -161,7 +160,7 @@ def _distortion_rows(record: Record, rest: str, level: float) -> list[Comparison
         if excess.size == 1:
             rows.append(exact_row(float(excess[0]), 0.0, bool(excess[0] <= ROUNDING), **about))
         else:
-            rows.append(mean_row(excess.tolist(), 0.0, "upper", level=level, **about))
+            rows.append(unjudged_row(excess.tolist(), NO_RANGE, **about))
     else:
         reason = "neither scope is proved to be better on every vector"
         quantity = "error of the layers less that of the entire model"

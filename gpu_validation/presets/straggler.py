@@ -14,6 +14,7 @@ from bounds.runtime import (
     Constant,
     Exponential,
     Gamma,
+    Law,
     LogNormal,
     Pareto,
     PersistentStragglers,
@@ -24,7 +25,6 @@ from bounds.runtime import (
 )
 from operators import Identity, Key
 
-from ..compare import tight_verdict
 from ..launch import Place, run_ranks
 from ..network import Network, Shape
 from ..pace import PacePlan, fenced_delay, iteration, measure_pace, pace_rows
@@ -33,6 +33,7 @@ from ..records import Comparison
 from ..rows import mean_row, out_of_scope
 from ..study import Figure, Record, Study
 from ..timing import slowest_seconds, step_seconds
+from ..verdicts.verdict import MARGIN, tight_verdict
 from ..workloads import LogisticRegression, Quadratic, SmallNetwork, Workload
 
 SILENCE_S = 60.0
@@ -142,7 +143,7 @@ class StragglerStudy(Study):
         """Order statistics of the drawn steps decide; seconds of the machine do not."""
         drawn = [r for r in records if r["unit"].startswith("drawn:")]
         level = self.false_alarm / sum(len(self.taus) for unit in self.units() if unit.startswith("drawn:"))
-        rows = [_drawn_row(record, at, level) for record in drawn for at in record["taus"]]
+        rows = [_drawn_row(record, at, level, self.rounds) for record in drawn for at in record["taus"]]
         return [*rows, *pace_rows(_paced(records))]
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
@@ -163,7 +164,15 @@ class StragglerStudy(Study):
 
 
 # -- judgements --------------------------------------------------------------------------------------------------
-def _drawn_row(record: Record, at: Record, level: float) -> Comparison:
+def _variance(law: StepTime, m: int, steps: int) -> float | None:
+    """Of the mean over rounds of the slowest worker's mean of tau steps, at most; None where it is not known.
+
+    steps : tau times the rounds.  The largest of independent numbers varies no more than all of them together.
+    """
+    return m * law.sd_s**2 / steps if isinstance(law, Law) and np.isfinite(law.sd_s) else None
+
+
+def _drawn_row(record: Record, at: Record, level: float, rounds: int) -> Comparison:
     case = record["unit"].split(":")[2]
     about: dict[str, Any] = {
         "operator": "",
@@ -173,14 +182,20 @@ def _drawn_row(record: Record, at: Record, level: float) -> Comparison:
         "tau": at["tau"],
         "unit": "s",
     }
-    row = mean_row(at["slowest_s"], at["predicted_s"], "tight", level=level, **about)
+    variance = _variance(laws()[case], record["m"], at["tau"] * rounds)
+    row = mean_row(at["slowest_s"], at["predicted_s"], "tight", level=level, variance=variance, **about)
     if case == "heavy":
         return out_of_scope(row, WITHOUT_VARIANCE)
     if case in APPROXIMATE:
         slack = APPROXIMATE[case] * at["predicted_s"]
-        verdict = tight_verdict(row.interval, at["predicted_s"], slack)
+        wider = (row.interval[0] - slack, row.interval[1] + slack)
         words = f"E max over m workers, within the stated {APPROXIMATE[case]:.1%}"
-        return replace(row, verdict=verdict, theorem=words)
+        return replace(
+            row,
+            interval=wider,
+            verdict=tight_verdict(wider, at["predicted_s"], MARGIN * at["predicted_s"]),
+            theorem=words,
+        )
     return row
 
 

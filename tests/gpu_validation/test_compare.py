@@ -1,21 +1,21 @@
 """Verdicts from records made by hand: each kind of row, on each side of its bound."""
 
 import dataclasses
-import math
 
 import pytest
 
 from bounds.limits import gaussian_unbiased_bits
 from bounds.theorems import pasgd_compressed, pasgd_iterations
-from gpu_validation.compare import compare, student_interval, tight_verdict
+from gpu_validation.compare import compare
 from gpu_validation.records import Compression, Curve, Declared, Probe, Sample, Timing, Traffic, Training, Verdict
 from gpu_validation.theory import exact_law
 
 BUDGET = 1e-4
 
 
-def sample(mean, *, n=100, sd=0.0):
-    return Sample(n=n, mean=mean, sd=sd, low=mean - 2 * sd, high=mean + 2 * sd)
+def sample(mean, *, n=400, sd=0.0):
+    """n numbers of that mean and deviation: half of them above, half below."""
+    return Sample.of([mean - sd, mean + sd] * (n // 2))
 
 
 def compression(*, kind="Unbiased", constant=1.0, source="gaussian", bits=600.0, ratio=0.5, sd=0.0, **declared):
@@ -37,15 +37,15 @@ def training(c, **change):
         tau=4,
         processes=4,
         steps=200,
-        seeds=tuple(range(8)),
+        seeds=tuple(range(200)),
         parameters={
             **{"eta": 0.05, "L": 1.0, "sigma2": 4.0, "gap": 1.24090645},
             **{"d": 10.0, "smallest": 0.01, "noise": 0.4},
         },
         exact_constants=True,
         inexact_reason="",
-        gradient_norm2=(0.12, 0.13, 0.125, 0.128, 0.131, 0.129, 0.127, 0.126),
-        final_loss=(0.04,) * 8,
+        gradient_norm2=(0.12, 0.13, 0.125, 0.128, 0.131, 0.129, 0.127, 0.126) * 25,
+        final_loss=(0.04,) * 200,
         compression=c,
         traffic=Traffic(1000, 500, 500, 900, "counter"),
         timing=Timing(round_s=(0.0402, 0.0401, 0.0399), step_s=(0.0095,) * 8, delay_s=sample(0.002, n=8)),
@@ -59,19 +59,9 @@ def rows(record):
             for row in compare([record], false_alarm=BUDGET)}  # fmt: skip
 
 
-def test_student_interval_against_a_table():
-    low, high = student_interval(Sample(n=5, mean=10.0, sd=2.0, low=8.0, high=12.0), level=0.05)
-
-    # t_{4, .975} = 2.776445 (standard table)
-    assert high - 10 == pytest.approx(2.776445 * 2 / math.sqrt(5), rel=1e-6)
-    assert low == pytest.approx(20 - high)
-    assert student_interval(sample(3.0, n=1), 0.05) == (-math.inf, math.inf)
-    assert student_interval(sample(3.0, n=9), 0.05) == (3.0, 3.0)
-
-
 @pytest.mark.parametrize(
     ("ratio", "sd", "verdict"),
-    [(0.8, 0.1, "HOLDS"), (1.4, 0.1, "VIOLATED"), (1.0, 0.1, "INCONCLUSIVE"), (1.0, 0.0, "HOLDS")],
+    [(0.8, 0.1, "HOLDS"), (1.4, 0.1, "VIOLATED"), (1.0, 0.1, "INCONCLUSIVE"), (1.0, 0.0, "INCONCLUSIVE")],
 )
 def test_mean_distortion_is_judged_by_its_interval(ratio, sd, verdict):
     row = rows(Probe("Op()", compression(ratio=ratio, sd=sd)))["distortion, mean"]
@@ -103,7 +93,7 @@ def test_fixed_length_codes_must_have_exactly_that_length(bits, verdict):
 
 def test_variable_length_codes_are_judged_by_mean_and_longest():
     good = rows(Probe("Op()", compression(bits=600)))
-    long = rows(Probe("Op()", compression(bits=890)))
+    long = rows(Probe("Op()", compression(bits=895)))
 
     assert good["codec bits, mean"].verdict == good["codec bits, longest message"].verdict == "HOLDS"
     assert long["codec bits, mean"].verdict == long["codec bits, longest message"].verdict == "VIOLATED"
@@ -111,7 +101,10 @@ def test_variable_length_codes_are_judged_by_mean_and_longest():
 
 def test_the_limit_gives_a_verdict_on_gaussian_input_only():
     limit = gaussian_unbiased_bits(d=100, omega=0.5)
-    above, below = (rows(Probe("Op()", compression(bits=b)))["codec bits against the limit"] for b in (600, 40))
+    above, below = (
+        rows(Probe("Op()", compression(bits=bits, worst_case_bits=most)))["codec bits against the limit"]
+        for bits, most in ((600, 900), (30, 60))
+    )
     structured = rows(Probe("Op()", compression(bits=40, source="round deltas of x")))["codec bits against the limit"]
 
     assert (above.verdict, below.verdict) == ("HOLDS", "VIOLATED")
@@ -138,22 +131,14 @@ def test_payload_must_be_equal_and_interface_not_below():
 
 def test_seconds_never_decide_and_are_never_violated():
     near = rows(training(compression()))["seconds per iteration"]
-    far = rows(training(compression(), timing=Timing((0.4, 0.4, 0.4), (0.0095,) * 8, sample(0.002))))[
+    far = rows(training(compression(), timing=Timing((0.4, 0.4001, 0.3999), (0.0095,) * 8, sample(0.002))))[
         "seconds per iteration"
     ]
 
     assert near.bound == pytest.approx(0.0095 + 0.002 / 4)
     noisy = Timing((0.01, 0.04, 0.07), (0.0095,) * 8, sample(0.002))
     scattered = rows(training(compression(), timing=noisy))["seconds per iteration"]
-    partly = Timing((0.0356, 0.036, 0.0364), (0.0095,) * 8, sample(0.002))
-    close = rows(training(compression(), timing=partly))["seconds per iteration"]
-    assert close.interval[0] < 0.9 * close.bound < close.interval[1]
-    assert [row.verdict for row in (near, close, far, scattered)] == [
-        "HOLDS",
-        "NOT_CONTRADICTED",
-        "INCONCLUSIVE",
-        "INCONCLUSIVE",
-    ]
+    assert (near.verdict, far.verdict, scattered.verdict) == ("HOLDS", "INCONCLUSIVE", "INCONCLUSIVE")
     assert "10 %" in far.reason
     assert "scatter" in scattered.reason
     assert {row.decides for row in (near, far, scattered)} == {False}
@@ -169,7 +154,8 @@ def test_the_identity_is_compared_with_theorem_1_and_with_the_exact_dynamics():
     at = {"eta": 0.05, "L": 1.0, "sigma2": 4.0, "gap": 1.24090645, "tau": 4, "m": 4, "K": 200}
     assert (theorem.bound, theorem.verdict) == (pasgd_iterations(**at), "HOLDS")
     assert exact_law(record) == ("exact dynamics with additive noise", pytest.approx(0.127287, abs=5e-7))
-    assert exact.verdict == "NOT_CONTRADICTED"
+    assert exact.verdict == "INCONCLUSIVE"  # a norm without a largest value has no upper end
+    assert exact.reason.startswith("not contradicted, not shown")
     off = rows(training(c, gradient_norm2=(0.5, 0.51, 0.52, 0.5, 0.49, 0.5, 0.5, 0.51)))
     assert off[key + "exact dynamics with additive noise"].verdict == "VIOLATED"
 
@@ -204,21 +190,4 @@ def test_the_false_alarm_budget_is_split_over_the_sampled_comparisons():
     alone = {r.quantity: r for r in compare([record], false_alarm=BUDGET)}
     among = {r.quantity: r for r in compare([record] * 50, false_alarm=BUDGET)}
 
-    assert among["distortion, mean"].interval[1] > alone["distortion, mean"].interval[1]
-
-
-@pytest.mark.parametrize(
-    ("interval", "verdict"),
-    [((0.52, 0.52), "HOLDS"), ((-13.5, 14.5), "NOT_CONTRADICTED"), ((0.53, 0.6), "VIOLATED"), ((0.5, 0.5), "VIOLATED")],
-)
-def test_a_sample_never_shows_that_it_equals_an_exact_value(interval, verdict):
-    assert tight_verdict(interval, 0.52) == verdict
-
-
-def test_three_runs_with_a_wide_interval_do_not_count_as_success():
-    c = compression(kind="StrictlyContractive", constant=0.0, ratio=0.0, exact_bits=320, bits=320)
-    found = rows(training(c, gradient_norm2=(0.1, 0.2, 0.08)))
-    row = found["squared gradient norm, average over steps|exact dynamics with additive noise"]
-
-    assert row.interval[0] < -1 < row.bound < 1 < row.interval[1]
-    assert row.verdict == "NOT_CONTRADICTED"
+    assert among["distortion, mean"].interval[0] < alone["distortion, mean"].interval[0]

@@ -18,7 +18,8 @@ from operators import Size
 
 
 def test_sample_by_hand():
-    assert Sample.of([1.0, 3.0]) == Sample(n=2, mean=2.0, sd=2**0.5, low=1.0, high=3.0)
+    atoms = ((1.0, 1.0, 1), (3.0, 3.0, 1))
+    assert Sample.of([1.0, 3.0]) == Sample(n=2, mean=2.0, sd=2**0.5, low=1.0, high=3.0, atoms=atoms)
     assert Sample.of([5.0]).sd == 0.0
 
 

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from gpu_validation.presets.smoke import PRESET
-from gpu_validation.records import Environment
+from gpu_validation.records import Environment, Evidence
 from gpu_validation.report import render
 from gpu_validation.run import execute
 from gpu_validation.summary import summary_table
@@ -41,8 +41,13 @@ def test_page_loads_nothing_and_shows_every_comparison(outcome):
     assert not re.search(r"url\((?!#)|@import", page)
     assert page.count("<tr class=") == len(outcome.comparisons)
     assert page.count("<figure>") == 2
-    for verdict, count in outcome.counts.items():
-        assert f"{count} {verdict}" in page
+    counts = page[page.index("<table>") : page.index("</table>")]
+    shown = [int(number) for number in re.findall(r">(\d+)</td>", counts)]
+    assert sum(shown) == len(outcome.comparisons)
+    for verdict in outcome.counts:
+        assert f">{verdict}</th>" in counts
+    for evidence in Evidence:
+        assert f"<th>{evidence}</th>" in counts
 
 
 def test_an_early_end_stands_at_the_top_and_is_escaped(outcome):

@@ -127,30 +127,28 @@ def test_seconds_agree_with_the_model_or_are_inconclusive():
 
 
 def proof(seed, gradient2):
-    values = [gradient2 * (1 + 1e-3 * seed)] * 40
+    values = [gradient2 * (1 + 1e-4 * seed)] * 40
     races = [race("tau = 1", [[1, 40]], gradient2=values), race("tau = 20", [[20, 2]], gradient2=values)]
     races.append(race("capped", [[5, 4], [2, 10]], gradient2=values))
     return {"unit": f"proof:{seed}", "m": 4, "races": races}
 
 
 def verdicts(gradient2):
-    rows = STUDY.judge([proof(seed, gradient2) for seed in STUDY.seeds])
+    rows = STUDY.judge([proof(seed, gradient2) for seed in range(40)])
     return {(row.operator, row.theorem): row.verdict for row in rows}
 
 
 def test_theorems_hold_where_their_assumptions_do():
     found = verdicts(0.2)
     holding = {("tau = 1", "pasgd_iterations"), ("tau = 1", "pasgd_convex"), ("tau = 20", "pasgd_convex")}
-    assert {key for key, verdict in found.items() if verdict is Verdict.HOLDS} == {
-        *holding,
-        ("capped", "pasgd_variable"),
-    }
+    assert {key for key, verdict in found.items() if verdict is Verdict.HOLDS} == holding
+    assert found["capped", "pasgd_variable"] is Verdict.OUT_OF_SCOPE  # differences have no declared range
     assert found["tau = 20", "pasgd_iterations"] is Verdict.OUT_OF_SCOPE
 
 
 def test_too_large_gradients_would_be_found():
     found = verdicts(20.0)
-    assert [verdict for verdict in found.values() if verdict is not Verdict.OUT_OF_SCOPE] == [Verdict.VIOLATED] * 4
+    assert [verdict for verdict in found.values() if verdict is not Verdict.OUT_OF_SCOPE] == [Verdict.VIOLATED] * 3
 
 
 def test_tuning_chooses_the_smallest_median_and_nothing_else():

@@ -9,7 +9,7 @@ from gpu_validation.presets.byzantine import PRESET, RULES, Byzantine
 from gpu_validation.records import Verdict
 from gpu_validation.study import carry_out
 
-SMALL = Byzantine(faulty=(0, 11), coordinates=2000, crowd=(3,), steps=10, seeds=(0, 1))
+SMALL = Byzantine(faulty=(0, 11), coordinates=20_000, crowd=(3,), steps=10, seeds=(0, 1))
 UNITS = ("vote:negate:11", "vote:collude:11", "wide:collude", "crowd:3", "election:5:1", "train:majority_vote:negate")
 
 
@@ -20,10 +20,10 @@ def records():
 
 def test_every_kind_of_row_is_judged(records):
     rows = SMALL.judge(records)
-    assert {str(r.verdict) for r in rows} == {"HOLDS", "NOT_CONTRADICTED", "OUT_OF_SCOPE"}
+    assert {str(r.verdict) for r in rows} == {"HOLDS", "INCONCLUSIVE", "OUT_OF_SCOPE"}
     exact = [r for r in rows if "exact law" in r.quantity]
     assert len(exact) == 3
-    assert all(r.verdict is Verdict.NOT_CONTRADICTED for r in exact)
+    assert {r.verdict for r in exact} == {Verdict.HOLDS, Verdict.INCONCLUSIVE}  # few trials show no equality
 
 
 def test_colluders_exceed_the_bound_for_independent_faults(records):

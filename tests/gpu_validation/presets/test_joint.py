@@ -30,9 +30,9 @@ SMALL = replace(PRESET, schedules=("1", "adacomm"), seeds=(0, 1), time_s=0.2, in
 
 
 def record(workload, kind, method, value, rounds=FIXED):
-    """Six seeds that scatter by a thousandth around a mean of |grad F|^2, with losses that fall evenly."""
+    """60 seeds that scatter by a thousandth around a mean of |grad F|^2, with losses that fall evenly."""
     runs = []
-    for seed in range(6):
+    for seed in range(60):
         runs.append(
             {
                 "seconds": [0.0, 1.0, 2.0, 3.0],
@@ -41,8 +41,8 @@ def record(workload, kind, method, value, rounds=FIXED):
                 "rounds": rounds,
                 "steps_done": sum(tau * count for tau, count in rounds),
                 "took_s": 3.0,
-                "gradient2": value * (1 + 1e-3 * (seed - 2.5)),
-                "local_gradient2": value * (1 + 1e-3 * (seed - 2.5)),
+                "gradient2": value * (1 + 1e-3 * (seed % 6 - 2.5)),
+                "local_gradient2": value * (1 + 1e-3 * (seed % 6 - 2.5)),
             }
         )
     return {"unit": f"virtual:{workload}:{kind}:{method}", "eta": WORKLOADS[workload].eta, "runs": runs}
@@ -57,8 +57,8 @@ def judged(*records):
 @pytest.mark.parametrize(("kind", "rounds"), [("8", FIXED), ("adacomm", FALLING)])
 def test_joint_bound_decides(workload, method, kind, rounds):
     bound = joint_bound(workload, method, rounds, 4)
-    (below,) = judged(record(workload, kind, method, 0.9 * bound, rounds))
-    (above,) = judged(record(workload, kind, method, 1.1 * bound, rounds))
+    (below,) = judged(record(workload, kind, method, 0.5 * bound, rounds))
+    (above,) = judged(record(workload, kind, method, 2 * bound, rounds))
     (near,) = judged(record(workload, kind, method, bound, rounds))
     assert (below.verdict, above.verdict, near.verdict) == (Verdict.HOLDS, Verdict.VIOLATED, Verdict.INCONCLUSIVE)
     assert below.decides
@@ -81,8 +81,8 @@ def test_runs_of_unequal_length_are_weighed_by_their_steps():
     one["runs"][3:] = other["runs"][3:]
     (row,) = judged(one)
     assert row.measured == pytest.approx(1.0, rel=1e-2)
-    noiseless = [joint_bound("quadratic", "tcdq", run["rounds"], 4) * run["steps_done"] for run in one["runs"]]
-    assert row.bound == pytest.approx(sum(noiseless) / sum(run["steps_done"] for run in one["runs"]))
+    assert row.verdict is Verdict.OUT_OF_SCOPE  # bounds that differ between runs: no declared range of the excess
+    assert "declared range" in row.reason
 
 
 def test_rounds_beyond_the_condition_are_out_of_scope_and_say_why():

@@ -18,11 +18,11 @@ ADVISED = {"theorem 2": 8, "theorem 2, capped": 8, "theorem 1'": 16, "plan": 8}
 TAUS = [1, 8, 16, 128]
 
 
-def swept(name, value, *, gap=lambda tau: 1.0):
-    """Six seeds that scatter by a thousandth around ``value(tau)``."""
+def swept(name, value, *, gap=lambda tau: 1.0, seeds=6):
+    """Seeds that scatter by a thousandth around ``value(tau)``."""
     records = []
-    for seed in range(6):
-        scale = 1 + 1e-3 * (seed - 2.5)
+    for seed in range(seeds):
+        scale = 1 + 1e-3 * (seed % 6 - 2.5)
         runs = [{"tau": t, "steps": 100, "gradient2": scale * value(t), "gap": scale * gap(t)} for t in TAUS]
         own = {"eta": 0.1, "tau": 2, "steps": 100, "gradient2": 2 * scale, "gap": scale}
         unit = f"grid:{name}:{seed}"
@@ -52,16 +52,16 @@ def real(difference, *, raced_s=1.0):
 
 def test_exact_values_are_not_contradicted_and_a_tenth_more_is_violated():
     problem = PROBLEMS["quadratic"]
-    right = rows_of(swept("quadratic", lambda tau: exact_value(problem, tau)), "exact dynamics")
-    wrong = rows_of(swept("quadratic", lambda tau: 1.1 * exact_value(problem, tau)), "exact dynamics")
+    right = rows_of(swept("quadratic", lambda tau: exact_value(problem, tau), seeds=300), "exact dynamics")
+    wrong = rows_of(swept("quadratic", lambda tau: 1.1 * exact_value(problem, tau), seeds=300), "exact dynamics")
     assert set(right) == set(TAUS)
-    assert {row.verdict for row in right.values()} == {Verdict.NOT_CONTRADICTED}
+    assert {row.verdict for row in right.values()} == {Verdict.INCONCLUSIVE}  # a norm has no largest value
     assert {row.verdict for row in wrong.values()} == {Verdict.VIOLATED}
 
 
 @pytest.mark.parametrize("name", ["quadratic", "logistic", "kink"])
 def test_convex_bound_judges_every_tau_and_theorem_1_only_within_its_condition(name):
-    low = PRESET.judge(swept(name, lambda _: 1e-6))
+    low = PRESET.judge(swept(name, lambda _: 1e-6, seeds=24))
     high = PRESET.judge(swept(name, lambda _: 1e6))
     for rows, verdict in ((low, Verdict.HOLDS), (high, Verdict.VIOLATED)):
         convex = {row.tau: row.verdict for row in rows if row.theorem == "pasgd_convex"}

@@ -55,9 +55,9 @@ def test_real_processes_follow_the_exact_law(tmp_path):
     outcome = execute(preset, tmp_path)
 
     rows = [c for c in outcome.comparisons if c.theorem == "exact dynamics with multiplicative noise"]
-    assert [(row.tau, row.verdict) for row in rows] == [(1, Verdict.NOT_CONTRADICTED), (8, Verdict.NOT_CONTRADICTED)]
-    # six seeds of 400 copies at a level of 1e-4 over the comparisons: wide, but a fifth of the value at most
-    assert all(row.interval[1] - row.interval[0] < 0.4 * row.bound for row in rows)
+    assert [(row.tau, row.verdict) for row in rows] == [(1, Verdict.INCONCLUSIVE), (8, Verdict.INCONCLUSIVE)]
+    # six seeds of 400 copies: near the value, which six draws without a largest one do not show
+    assert all(abs(row.measured / row.bound - 1) < 0.2 for row in rows)
 
 
 def test_a_theorem_with_uniform_variance_may_not_judge_it():

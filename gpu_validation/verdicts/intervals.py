@@ -1,0 +1,144 @@
+"""Confidence intervals for a mean that hold their level whatever the law, for values in a declared range.
+
+Let y >= floor be drawn with conditional means at most mu.  For 0 <= stake <= 1 put
+
+    f = 1 + stake ((y - floor) / (mu - floor) - 1) >= 0,     E f <= 1.
+
+So the product of f over the draws is a nonnegative supermartingale started at 1, and so is its mean over several
+stakes; by Markov's inequality it exceeds 1/level with probability at most ``level``.  Every mu at which it does is
+rejected; the product decreases in mu, so that what is left is an interval above a lower end (Hoeffding 1963 and
+Waudby-Smith and Ramdas 2024 bet in the same way).  The upper end is the lower end of ceiling - y.  Nothing is assumed
+of the law but its range: a lazy law that is equal n times out of n gets a wide interval, not a point.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..records import Sample
+
+Interval = tuple[float, float]
+
+ACQUIT = 0.05  # chance that an end which acquits misses; the end which accuses misses with the run's level
+CAP = 4  # times an upper bound: where no largest value is declared, larger ones count as this
+STAKES = np.concatenate([[1.0, 0.99, 0.95], np.geomspace(0.9, 1e-5, 30)])
+BISECTIONS = 50
+
+
+def mean_interval(sample: Sample, *, below: float, above: float, floor: float, ceiling: float = math.inf) -> Interval:
+    """Return ends of which each misses the mean with at most its probability.
+
+    sample : independent draws, or draws whose conditional means all lie in the interval that is asked for.
+    below, above : chance that the lower, the upper end misses, in (0, 1).
+    floor, ceiling : declared range of every single draw; an infinite one leaves its end open.
+    Raises ValueError if a draw lies outside the declared range.
+    """
+    if not (floor <= sample.low and sample.high <= ceiling):
+        raise ValueError(
+            f"the draws must lie in the declared range [{floor:g}, {ceiling:g}]; "
+            f"got [{sample.low:g}, {sample.high:g}]: declare the range of the law, not of a wish"
+        )
+    counts = np.array([count for _, _, count in sample.atoms], float)
+    lower, upper = -math.inf, math.inf
+    if math.isfinite(floor):
+        lower = floor + _lower_end(np.array([low - floor for low, _, _ in sample.atoms]), counts, below)
+    if math.isfinite(ceiling):
+        upper = ceiling - _lower_end(np.array([ceiling - high for _, high, _ in sample.atoms]), counts, above)
+    return lower, upper
+
+
+def variance_interval(sample: Sample, variance: float, *, below: float, above: float) -> Interval:
+    """Return ends for a mean whose draws have at most a declared ``variance``, whatever their range (Catoni 2012).
+
+    With psi(x) = log(1 + x + x^2/2) for x >= 0 and psi(-x) = -psi(x), E exp psi(rate (y - mu)) is at most
+    1 + rate^2 variance/2; Markov's inequality does the rest.  below, above : as in ``mean_interval``.
+    """
+    counts = np.array([count for _, _, count in sample.atoms], float)
+    lows, highs = (np.array([atom[i] for atom in sample.atoms]) for i in (0, 1))
+    lower = _catoni_end(lows, counts, variance, below)
+    return lower, -_catoni_end(-highs, counts, variance, above)
+
+
+def interval_below(sample: Sample, bound: float, level: float, *, floor: float, ceiling: float | None) -> Interval:
+    """Return the interval that judges "the mean is at most ``bound``": ``level`` below, ACQUIT above.
+
+    ceiling : the largest single draw; None if none is declared.  Then the upper end is that of the mean of
+    min(draw, CAP bound), which is all that draws can show: what is rarer than they reach may be as large as it likes.
+    """
+    lower = mean_interval(sample, below=level, above=ACQUIT, floor=floor)[0]
+    if ceiling is None:
+        ceiling = floor + CAP * max(bound - floor, 0.0)
+        sample = sample.clipped(ceiling)
+    return lower, mean_interval(sample, below=level, above=ACQUIT, floor=floor, ceiling=ceiling)[1]
+
+
+def student_interval(sample: Sample, level: float) -> Interval:
+    """Return Student's two-sided interval, for means that decide nothing: its level is exact for Gaussian draws only.
+
+    One draw, or draws that are all equal, give an infinite interval: they say nothing about the spread.
+    """
+    from scipy.special import stdtrit
+
+    if sample.n < 2 or sample.low == sample.high:
+        return -math.inf, math.inf
+    half = float(stdtrit(sample.n - 1, 1 - level / 2)) * sample.sd / math.sqrt(sample.n)
+    return sample.mean - half, sample.mean + half
+
+
+def share_interval(hits: int, trials: int, level: float) -> Interval:
+    """Return Clopper and Pearson's two-sided interval for a probability, of independent trials."""
+    from scipy.special import betaincinv
+
+    low = 0.0 if hits == 0 else float(betaincinv(hits, trials - hits + 1, level / 2))
+    high = 1.0 if hits == trials else float(betaincinv(hits + 1, trials - hits, 1 - level / 2))
+    return low, high
+
+
+def _lower_end(values: np.ndarray, counts: np.ndarray, level: float) -> float:
+    """Return the largest mean that draws >= 0 reject as an upper bound, or 0 if they reject none."""
+    inside, outside = 0.0, float(values @ counts / counts.sum())
+    for _ in range(BISECTIONS):
+        middle = (inside + outside) / 2
+        if middle in (inside, outside):
+            break
+        if _log_capital(values / middle, counts) >= -math.log(level):
+            inside = middle
+        else:
+            outside = middle
+    return inside
+
+
+def _catoni_end(values: np.ndarray, counts: np.ndarray, variance: float, level: float) -> float:
+    """Return the largest mean that the draws reject as an upper bound; minus infinity if they reject none."""
+    n, nats = counts.sum(), -math.log(level)
+    if variance == 0:
+        return float(values.min())
+    rate = math.sqrt(2 * nats / (n * variance))
+
+    def capital(mean: float) -> float:
+        x = rate * (values - mean)
+        influence = np.sign(x) * np.log1p(np.abs(x) + x**2 / 2)
+        return float(influence @ counts) - n * rate**2 * variance / 2 - nats
+
+    outside = float(values.max())
+    step = math.sqrt(2 * variance * nats / n) + outside - float(values.min())
+    inside = outside - step
+    while capital(inside) < 0:
+        step *= 2
+        inside = outside - step
+        if step > 1e9 * (math.sqrt(variance) + abs(outside)):
+            return -math.inf
+    for _ in range(BISECTIONS):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if capital(middle) >= 0 else (inside, middle)
+    return inside
+
+
+def _log_capital(ratios: np.ndarray, counts: np.ndarray) -> float:
+    """Return the logarithm of the mean over the stakes of the product of 1 + stake (ratio - 1)."""
+    with np.errstate(divide="ignore"):
+        logs = np.log1p(STAKES[:, None] * (ratios - 1)) @ counts
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).mean()))

@@ -1,0 +1,143 @@
+"""Intervals hold their level for every law in the declared range: checked by simulation and by a scalar oracle."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpu_validation.records import Sample
+from gpu_validation.verdicts.intervals import (
+    ACQUIT,
+    STAKES,
+    interval_below,
+    mean_interval,
+    share_interval,
+    student_interval,
+    variance_interval,
+)
+
+LEVEL = 0.05
+RUNS = 250
+LAWS = {  # name -> (mean, largest value, draws of shape)
+    "lazy, p = .95": (1.0, 1 / 0.95, lambda rng, shape: (rng.random(shape) < 0.95) / 0.95),
+    "lazy, p = .5": (1.0, 2.0, lambda rng, shape: (rng.random(shape) < 0.5) / 0.5),
+    "rare, p = .01": (1.0, 100.0, lambda rng, shape: (rng.random(shape) < 0.01) / 0.01),
+    "skewed, beta(.2, 2)": (1 / 11, 1.0, lambda rng, shape: rng.beta(0.2, 2.0, shape)),
+    "skewed, beta(2, .2)": (10 / 11, 1.0, lambda rng, shape: rng.beta(2.0, 0.2, shape)),
+    "narrow": (0.5, 1.0, lambda rng, shape: 0.5 + 0.01 * (rng.random(shape) - 0.5)),
+    "constant": (0.5, 1.0, lambda rng, shape: np.full(shape, 0.5)),
+}
+
+
+@pytest.mark.parametrize("n", [6, 16, 200])
+@pytest.mark.parametrize("law", LAWS)
+def test_each_end_misses_the_mean_no_more_often_than_its_level(law, n):
+    mean, top, draw = LAWS[law]
+    rng = np.random.default_rng([n, len(law)])
+    missed = np.zeros(2, int)
+    for row in draw(rng, (RUNS, n)):
+        low, high = mean_interval(Sample.of(row), below=LEVEL, above=LEVEL, floor=0.0, ceiling=top)
+        missed += low > mean, high < mean
+
+    # P(Binomial(250, .05) > 30) < 1e-5: an end of the stated level passes, Student's (44 % for lazy draws) does not
+    assert (missed <= 30).all(), missed
+
+
+@pytest.mark.parametrize("n", [6, 16, 200])
+@pytest.mark.parametrize("law", ["lognormal", "t5", "two-point"])
+def test_each_end_by_a_declared_variance_misses_no_more_often_than_its_level(law, n):
+    rng = np.random.default_rng([n, len(law)])
+    mean, variance, draws = {
+        "lognormal": (math.exp(0.5), (math.e - 1) * math.e, np.exp(rng.standard_normal((RUNS, n)))),
+        "t5": (0.0, 5 / 3, rng.standard_t(5, (RUNS, n))),
+        "two-point": (1.0, 99.0, 100.0 * (rng.random((RUNS, n)) < 0.01)),
+    }[law]
+    ends = np.array([variance_interval(Sample.of(row), variance, below=LEVEL, above=LEVEL) for row in draws])
+
+    assert (ends[:, 0] > mean).sum() <= 30
+    assert (ends[:, 1] < mean).sum() <= 30
+    if n == 200:  # as wide as a Gaussian's tail bound, up to a third
+        assert np.median(ends[:, 1] - ends[:, 0]) <= 1.33 * 2 * math.sqrt(2 * -math.log(LEVEL) * variance / n)
+
+
+def test_a_lazy_law_is_not_accused_where_student_s_interval_is_a_point_or_too_narrow():
+    rng = np.random.default_rng(5)
+    draws = (rng.random((400, 16)) < 0.95) / 0.95
+    student = [student_interval(Sample.of(row), 1e-6) for row in draws]
+    betting = [mean_interval(Sample.of(row), below=5e-7, above=5e-7, floor=0.0, ceiling=2.0) for row in draws]
+
+    assert sum(row.min() == row.max() for row in draws) > 120  # 16 equal draws: 44 % of the samples
+    assert all(
+        math.isinf(low) for low, _ in (i for i, row in zip(student, draws, strict=True) if row.min() == row.max())
+    )
+    assert all(low <= 1.0 <= high for low, high in betting)
+
+
+@given(st.lists(st.floats(0.0, 10.0), min_size=1, max_size=8))
+def test_the_lower_end_is_where_the_product_over_the_draws_reaches_the_level(values):
+    low, _ = mean_interval(Sample.of(values), below=0.2, above=0.2, floor=0.0)
+
+    def capital(mean):  # the definition, without groups or logarithms
+        return sum(math.prod(1 + stake * (y / mean - 1) for y in values) for stake in STAKES) / len(STAKES)
+
+    assert low <= sum(values) / len(values) * (1 + 1e-12)
+    if low > 1e-6:
+        assert capital(low * (1 - 1e-9)) >= 5 * (1 - 1e-6)
+        assert capital(low * 1.01) < 5
+
+
+@settings(max_examples=20)
+@given(st.lists(st.floats(0.0, 1.0), min_size=70, max_size=200, unique=True))
+def test_groups_of_close_values_only_widen_the_interval(values):
+    exact = Sample.of(values)
+    fine = Sample(exact.n, exact.mean, exact.sd, exact.low, exact.high, tuple((v, v, 1) for v in sorted(values)))
+    wide, narrow = (mean_interval(s, below=0.01, above=0.01, floor=0.0, ceiling=1.0) for s in (exact, fine))
+
+    assert len(exact.atoms) <= 64
+    assert sum(count for _, _, count in exact.atoms) == len(values)
+    assert wide[0] <= narrow[0] + 1e-12
+    assert wide[1] >= narrow[1] - 1e-12
+    assert narrow[0] - wide[0] <= 2 / 64
+
+
+def test_an_open_range_leaves_its_end_open():
+    sample = Sample.of([1.0, 2.0, 1.5])
+
+    assert mean_interval(sample, below=0.1, above=0.1, floor=0.0)[1] == math.inf
+    assert mean_interval(sample, below=0.1, above=0.1, floor=-math.inf, ceiling=3.0)[0] == -math.inf
+
+
+def test_a_draw_outside_the_declared_range_is_refused():
+    with pytest.raises(ValueError, match=r"must lie in the declared range \[0, 1\]; got \[0.5, 1.5\]"):
+        mean_interval(Sample.of([0.5, 1.5]), below=0.1, above=0.1, floor=0.0, ceiling=1.0)
+
+
+def test_without_a_largest_value_the_upper_end_is_that_of_the_mean_cut_at_four_times_the_bound():
+    values = [1.0] * 199 + [1e9]
+    low, high = interval_below(Sample.of(values), 2.0, 1e-6, floor=0.0, ceiling=None)
+
+    assert 0 < low < 2  # one huge draw of 200 does not accuse a mean of 2
+    assert high == mean_interval(Sample.of([1.0] * 199 + [8.0]), below=ACQUIT, above=ACQUIT, floor=0.0, ceiling=8.0)[1]
+
+
+def test_one_draw_or_equal_draws_tell_student_nothing():
+    for values in ([3.0], [3.0] * 9):
+        assert student_interval(Sample.of(values), 0.05) == (-math.inf, math.inf)
+
+
+def test_student_s_interval_against_a_table():
+    low, high = student_interval(Sample(n=5, mean=10.0, sd=2.0, low=8.0, high=12.0), level=0.05)
+
+    # t_{4, .975} = 2.776445 (standard table)
+    assert high - 10 == pytest.approx(2.776445 * 2 / math.sqrt(5), rel=1e-6)
+    assert low == pytest.approx(20 - high)
+
+
+@pytest.mark.parametrize("hits", [0, 1, 7, 20])
+def test_share_interval_is_that_of_clopper_and_pearson(hits):
+    from scipy.stats import binomtest
+
+    found = binomtest(hits, 20).proportion_ci(confidence_level=0.99, method="exact")
+    assert share_interval(hits, 20, 0.01) == pytest.approx((found.low, found.high), rel=1e-9, abs=1e-12)
