@@ -156,7 +156,7 @@ def test_the_identity_is_compared_with_theorem_1_and_with_the_exact_dynamics():
     assert exact_law(record) == ("exact dynamics with additive noise", pytest.approx(0.127287, abs=5e-7))
     assert exact.verdict == "INCONCLUSIVE"  # a norm without a largest value has no upper end
     assert exact.reason.startswith("not contradicted, not shown")
-    off = rows(training(c, gradient_norm2=(0.5, 0.51, 0.52, 0.5, 0.49, 0.5, 0.5, 0.51)))
+    off = rows(training(c, gradient_norm2=(0.5, 0.51, 0.52, 0.5, 0.49, 0.5, 0.5, 0.51) * 25))
     assert off[key + "exact dynamics with additive noise"].verdict == "VIOLATED"
 
 
