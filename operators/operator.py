@@ -50,11 +50,15 @@ class Operator(ABC):
     equivariant : with what the operator commutes under one key: "scale" (by powers of two), "sign",
     "permutation"; tried by the laws.  They also read two optional attributes: ``witness(d)``, a vector where the
     claimed constant is reached (or None), and ``ranks_agree = True``, if all ranks are meant to draw alike.
+    So that no operator's mean goes unjudged, one that does not claim ``Unbiased`` says what else pins its output down:
+    ``projects = True`` (<C(x), C(x) - x> = 0 on every draw), or ``mean_at(x)``, giving (E C(x), a bound on
+    E|C(x) - E C(x)|^2 / |x|^2).
     """
 
     name: ClassVar[str]
     randomness: ClassVar[Randomness]
     equivariant: ClassVar[frozenset[str]] = frozenset()
+    projects: ClassVar[bool] = False
 
     @abstractmethod
     def claim(self, d: int) -> Claim:

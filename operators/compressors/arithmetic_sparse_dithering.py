@@ -174,6 +174,7 @@ class ArithmeticSparseDithering(Operator):
 
     name = "arithmetic_sparse_dithering"
     randomness = "none"
+    projects = True
     equivariant = frozenset({"permutation", "scale", "sign"})
 
     def __post_init__(self) -> None:

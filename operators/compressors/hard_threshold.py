@@ -39,6 +39,7 @@ class HardThreshold(DeviceOperator):
 
     name = "hard_threshold"
     randomness = "none"
+    projects = True
     equivariant = frozenset({"permutation", "sign"})
 
     def __post_init__(self) -> None:

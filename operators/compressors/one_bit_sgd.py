@@ -70,6 +70,7 @@ class OneBitSGD(Operator):
 
     name = "one_bit_sgd"
     randomness = "none"
+    projects = True
     equivariant = frozenset({"scale", "sign"})
 
     def column(self, d: int) -> int:

@@ -29,6 +29,7 @@ class ScaledRandomK(Operator):
 
     name = "scaled_randomk"
     randomness = "shared"
+    projects = True
     equivariant = frozenset({"scale", "sign"})
 
     def __post_init__(self) -> None:

@@ -32,6 +32,7 @@ class ScaledSign(DeviceOperator):
 
     name = "scaled_sign"
     randomness = "none"
+    projects = True
     equivariant = frozenset({"permutation", "scale", "sign"})
 
     def claim(self, d: int) -> StrictlyContractive:

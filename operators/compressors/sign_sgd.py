@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
 import torch
 
 from bounds.claims import NoClaim
@@ -30,6 +31,10 @@ class SignSGD(DeviceOperator):
     def claim(self, d: int) -> NoClaim:
         """None."""
         return NoClaim("signs carry no scale: the error is not a share of |x|^2")
+
+    def mean_at(self, x: np.ndarray) -> tuple[np.ndarray, float]:
+        """The output itself."""
+        return np.where(np.asarray(x) < 0, -1.0, 1.0), 0.0
 
     def bits(self, d: int) -> Size:
         """One bit a coordinate."""

@@ -87,6 +87,7 @@ class SparseDithering(Operator):
 
     name = "sparse_dithering"
     randomness = "none"
+    projects = True
     equivariant = frozenset({"permutation", "scale", "sign"})
 
     def __post_init__(self) -> None:

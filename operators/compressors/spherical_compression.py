@@ -63,6 +63,7 @@ class SphericalCompression(Operator):
 
     name = "spherical_compression"
     randomness = "shared"
+    projects = True
     equivariant = frozenset({"scale"})
 
     def __post_init__(self) -> None:

@@ -133,6 +133,11 @@ class TCDQ(DeviceOperator):
             return Contractive(self.omega / (1 + self.omega), tight=True)
         return Unbiased(self.omega, tight=True)
 
+    def mean_at(self, x: np.ndarray) -> tuple[np.ndarray, float]:
+        """x, or x/(1 + omega) in the contractive form, with the variance omega, omega/(1 + omega)^2."""
+        factor = 1 / (1 + self.omega) if self.form == "contractive" else 1.0
+        return factor * np.asarray(x, np.float64), self.omega * factor**2
+
     def bits(self, d: int) -> Size:
         """Limits from the coder's tables; whole bytes."""
         plan = self._plan(d)

@@ -78,6 +78,15 @@ class TernGrad(DeviceOperator):
         scale = self.scale or wide.max()
         return Unbiased(max(0.0, float(scale * wide.sum() / (wide @ wide) - 1)), tight=True)
 
+    def mean_at(self, x: np.ndarray) -> tuple[np.ndarray, float]:
+        """The clipped vector, with its exact relative variance."""
+        wide = np.asarray(x, np.float64)
+        energy = float(wide @ wide)
+        limit = self.clip * math.sqrt(energy / wide.size) if self.clip is not None else math.inf
+        mean = np.clip(wide, -limit, limit)
+        scale = self.scale or float(np.abs(mean).max())
+        return mean, max(0.0, (scale * float(np.abs(mean).sum()) - float(mean @ mean)) / energy)
+
     def bits(self, d: int) -> Size:
         """The scale unless it is shared, and the ternary digits."""
         return Size.fixed((0 if self.scale else 8 * SCALE_BYTES) + trits.trit_bits(d))

@@ -56,6 +56,7 @@ class TopK(DeviceOperator):
 
     name = "topk"
     randomness = "none"
+    projects = True
     equivariant = frozenset({"permutation", "scale", "sign"})
 
     def __post_init__(self) -> None:

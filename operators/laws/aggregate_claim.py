@@ -9,16 +9,16 @@ import torch
 
 from bounds.claims import Contractive, StrictlyContractive, Unbiased
 
-from .eprocess import SLACK, ExcessBets, MeanBets, inflated
+from .eprocess import SLACK, DirectionBets, ExcessBets, inflated
 from .examples import Example, drawn
 from .groups import WORKERS, AggregateLaw, group, keys_of, workers_of
 from .law import Context, Undecided, Violation, fresh_key, second_moment
 from .subject import Subject
-from .unbiasedness import directions
 
 SIZES = (2, 9)
 BATCH = 50
-SHARE = 0.2  # of the draws of the other statistical laws; a draw here takes n + 1 messages
+RANDOM_DIRECTIONS = 2
+SHARE = 4  # rounds for every draw a vector of the other statistical laws
 
 
 class AggregateClaim(AggregateLaw):
@@ -50,7 +50,7 @@ class AggregateClaim(AggregateLaw):
         mean, energy = stack.mean(axis=0), float((stack**2).sum(axis=1).mean())
         rng = context.rng(f"{self.name} {example.name} {n} keys")
         s2 = second_moment(claim) or 0.0
-        bias = MeanBets(s2, directions(example.x, rng)) if isinstance(claim, Unbiased) else None
+        bias = DirectionBets(s2, _directions(example.x, rng)) if isinstance(claim, Unbiased) else None
         excess = ExcessBets(inflated(s2))
         level = context.level(2 * 4 * len(WORKERS) * len(SIZES))
         for _ in range(max(1, int(SHARE * context.budget.draws) // BATCH)):
@@ -68,3 +68,14 @@ class AggregateClaim(AggregateLaw):
                 bias.update(errors)
                 if bias.wealth.rejects(level):
                     raise Violation(f"the merge of {n} workers is a biased estimate of their mean")
+
+
+def _directions(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Unit vectors, shape (m, d): along x; coordinates of the largest, smallest and a zero entry; random ones."""
+    wide = x.astype(np.float64)
+    size = np.abs(wide)
+    at = {int(size.argmax()), int(np.where(size > 0, size, np.inf).argmin()), int(size.argmin())}
+    coordinates = np.eye(x.size)[sorted(at)] if x.size <= 4096 else np.empty((0, x.size))
+    random = rng.standard_normal((RANDOM_DIRECTIONS, x.size))
+    v = np.vstack([wide, coordinates, random])
+    return v / np.linalg.norm(v, axis=1, keepdims=True)

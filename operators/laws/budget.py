@@ -11,21 +11,30 @@ class Budget:
     """What one call of ``check`` may spend.
 
     false_alarm : bound on the probability that an honest subject is accused, over all laws and examples.
-    draws : random draws per example in the statistical laws; evaluations : of one exact enumeration.
-    seconds : after this time the statistical laws draw no more (their tests stay valid whenever they stop); as long
-    again for the trials of enumerations beyond the least number.
+    bias : the least bias along x, over |x|, that must be found with probability 99 %; a mean that was judged with less
+    power is INCONCLUSIVE.
+    draws : random draws a vector, on average, in the statistical laws; up to 5 times as many until ``bias`` is reached.
+    least_draws : of them in all that no clock cuts.
+    evaluations : of one exact enumeration.
+    seconds : after this time the statistical laws draw no more once the power is reached; most_seconds : nor without it
+    (their tests stay valid whenever they stop).
+    patience : seconds after which the other laws stop; what they have not tried by then makes them INCONCLUSIVE.
     sizes : dimensions of the exact laws; drawn_sizes : of the statistical ones.
     drawn : random vectors per size in the exact laws; large : dimension of the index law.
     search : steps of the adversarial search.
-    Raises ValueError unless 0 < false_alarm < 1 and the counts are positive.
+    Raises ValueError unless 0 < false_alarm < 1, bias > 0 and the counts are positive.
     """
 
     false_alarm: float = 1e-6
-    draws: int = 2000
+    bias: float = 0.05
+    draws: int = 100
+    least_draws: int = 400
     evaluations: int = 2048
     seconds: float = 1.5
+    most_seconds: float = 4.0
+    patience: float = 9.0
     sizes: tuple[int, ...] = (1, 2, 7, 8, 9, 64, 1000, 4097)
-    drawn_sizes: tuple[int, ...] = (1, 2, 7, 8, 65)
+    drawn_sizes: tuple[int, ...] = (1, 2, 7, 8, 64, 65)
     drawn: int = 6
     large: int = (1 << 16) + 3
     search: int = 60
@@ -33,19 +42,28 @@ class Budget:
     def __post_init__(self) -> None:
         if not 0 < self.false_alarm < 1:
             raise ValueError(f"false_alarm must satisfy 0 < false_alarm < 1; got {self.false_alarm}")
-        if min(self.draws, self.evaluations, self.drawn, self.search, *self.sizes, *self.drawn_sizes) < 1:
+        if not self.bias > 0:
+            raise ValueError(f"bias must satisfy bias > 0; got {self.bias}")
+        counts = self.draws, self.least_draws, self.evaluations, self.drawn, self.search
+        if min(*counts, *self.sizes, *self.drawn_sizes) < 1:
             raise ValueError(f"draws, evaluations, sizes and counts must be at least 1; got {self}")
 
     @classmethod
     def quick(cls) -> Budget:
         """About a second: a smoke test while writing an operator."""
-        return cls(draws=300, evaluations=512, seconds=0.5, sizes=(1, 2, 9, 65), drawn_sizes=(2, 8), drawn=2, search=15)
+        return cls(
+            bias=0.25, draws=60, least_draws=300, evaluations=512, seconds=0.5, most_seconds=0.8,
+            sizes=(1, 2, 9, 65), drawn_sizes=(2, 8), drawn=2, search=15,
+        )  # fmt: skip
 
     @classmethod
     def deep(cls) -> Budget:
-        """Minutes, by hand: more draws and an index beyond the integers of binary32."""
-        return cls(draws=60_000, evaluations=65_536, seconds=300.0, drawn=40, large=(1 << 24) + 1, search=1000)
+        """A minute and more, by hand: more draws and an index beyond the integers of binary32."""
+        return cls(
+            bias=0.01, draws=3000, least_draws=4000, evaluations=65_536, seconds=10.0, most_seconds=50.0,
+            patience=300.0, drawn=40, large=(1 << 24) + 1, search=1000,
+        )  # fmt: skip
 
     def untimed(self) -> Budget:
-        """The same without the limit in seconds: the result depends on the seed alone."""
-        return replace(self, seconds=inf)
+        """The same without any limit in seconds: the result depends on the seed alone."""
+        return replace(self, seconds=inf, most_seconds=inf, patience=inf)

@@ -21,6 +21,7 @@ def check(
     array: Array = "torch",
     seed: int | None = None,
     laws: Collection[str] | None = None,
+    accept_inconclusive: bool = False,
 ) -> Report:
     """Judge a compressor by every law that applies to it.
 
@@ -31,6 +32,7 @@ def check(
     to hold at every d tried (among them 1, sizes above 64 and sizes that are no power of two).
     budget : what may be spent (``Budget.quick()``, ``Budget()``, ``Budget.deep()``).
     seed : replays a report; without it every call draws afresh.  laws : names of the laws to run, all by default.
+    accept_inconclusive : ``ok`` also where a law could not judge, or judged with less power than ``budget.bias`` asks.
     Returns a Report whose ``ok`` is false with probability at most ``budget.false_alarm`` if the claim is true.
     Raises TypeError for what is no compressor, ValueError for an unknown law.
     """
@@ -41,10 +43,12 @@ def check(
     if unknown:
         raise ValueError(f"unknown law {sorted(unknown)[0]!r}; known: {', '.join(sorted(known))}")
     subject = op if isinstance(op, Subject) else Subject(op, claim, array)
-    context = Context(budget, seed, parts=statistical_laws())
+    chosen = tuple(law for law in laws_for(subject) if laws is None or law.name in laws)
+    context = Context(budget, seed, parts=statistical_laws(), laws=chosen)
+    subject.deadline = context.ends
     with subject.session():
-        verdicts = tuple(law.run(subject, context) for law in laws_for(subject) if laws is None or law.name in laws)
-    return Report(subject.name, seed, verdicts, reproduction(subject, claim, budget, seed, laws))
+        verdicts = tuple(law.run(subject, context) for law in chosen)
+    return Report(subject.name, seed, verdicts, reproduction(subject, claim, budget, seed, laws), accept_inconclusive)
 
 
 def reproduction(subject: Subject, claim: ClaimSource, budget: Budget, seed: int, laws: Collection[str] | None) -> str:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import numpy as np
 
-from .eprocess import ExcessBets, inflated
+from .budget import Budget
+from .eprocess import inflated
+from .evidence import Draws
 from .examples import Example
-from .law import Context, Law, Undecided, Violation, second_moment
+from .law import second_moment
+from .power import Power, excess
+from .size_bets import SizeBets
+from .statistical import ClaimBets, StatisticalLaw
 from .subject import Subject
-from .unbiasedness import count, statistical_examples
 
 
-class Distortion(Law):
+class Distortion(StatisticalLaw):
     """E|C(x) - x|^2 <= omega |x|^2, or alpha |x|^2."""
 
     name = "distortion"
-    statistical = True
 
     def applies(self, subject: Subject) -> str | None:
         """Needs any claim with a constant."""
@@ -23,24 +26,47 @@ class Distortion(Law):
             return "nothing is claimed"
         return super().applies(subject)
 
-    def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
-        """The vectors of the statistical laws."""
-        yield from statistical_examples(context)
+    def bets(self, subject: Subject, examples: list[Example], level: float, budget: Budget) -> ClaimBets | None:
+        """Bets that the error is larger than claimed, at every vector with a constant."""
+        constants = {j: second_moment(subject.claim(e.d)) for j, e in enumerate(examples)}
+        stated = {j: inflated(s2) for j, s2 in constants.items() if s2 is not None}
+        return SquaredErrors(SizeBets(list(stated.values()), [examples[j].d for j in stated]), stated, level)
 
-    def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Bet that the error is larger than claimed."""
-        s2 = second_moment(subject.claim(example.d))
-        if s2 is None:
-            raise Undecided("nothing is claimed at this d")
-        bets = ExcessBets(inflated(s2))
-        level = context.level(count(context))
-        total, n = 0.0, 0
-        for errors, _ in context.draws(subject, example):
-            squares = (errors**2).sum(axis=1)
-            bets.update(squares)
-            total, n = total + float(squares.sum()), n + len(squares)
-            if bets.wealth.rejects(level):
-                raise Violation(
-                    f"E|C(x) - x|^2 <= {s2:.6g} |x|^2 rejected at level {level:.1e} after {n} draws; "
-                    f"the mean so far is {total / n:.6g} |x|^2"
-                )
+
+class SquaredErrors(ClaimBets):
+    """Bets on |e|^2 at the vectors in ``stated``, whose claimed constants it holds."""
+
+    def __init__(self, sizes: SizeBets, stated: dict[int, float], level: float, factor: float = 1.0) -> None:
+        self.sizes, self.level, self.factor = sizes, level, factor
+        self.vectors = list(stated)
+        self.number = {j: i for i, j in enumerate(stated)}
+
+    def update(self, vector: int, draws: Draws) -> None:
+        """Bet on a batch where something is claimed."""
+        if vector in self.number:
+            self.sizes.update(self.number[vector], self.quantity(draws))
+
+    def quantity(self, draws: Draws) -> np.ndarray:
+        """What the bets are about."""
+        return self.factor * (draws.errors**2).sum(axis=1)
+
+    def rejected(self) -> bool:
+        """Whether the capital has reached 1/level."""
+        return self.sizes.ledger.rejects(self.level)
+
+    def richest(self) -> int | None:
+        """The vector on which the most was won."""
+        return self.vectors[self.sizes.ledger.richest()]
+
+    def finding(self) -> str:
+        """What was claimed and what was seen."""
+        at = self.sizes.ledger.richest()
+        return (
+            f"E|C(x) - x|^2 <= {self.sizes.means[at]:.6g} |x|^2 rejected at level {self.level:.1e} after "
+            f"{self.sizes.counts.sum()} draws; the mean at this vector is {self.sizes.ratio(at):.4g} of it, over all "
+            f"vectors {self.sizes.overall_ratio():.4g}"
+        )
+
+    def power(self) -> Power:
+        """What would have been found."""
+        return Power(excess=excess(self.sizes, self.level))

@@ -46,7 +46,7 @@ class Wealth:
         return self.peak >= -log(level)
 
 
-class MeanBets:
+class DirectionBets:
     """Tests E e = 0 under E|e|^2 <= second_moment, along fixed directions and one learnt from earlier batches.
 
     second_moment : s^2 >= 0.  directions : unit vectors, shape (m, d), float64.
@@ -56,9 +56,11 @@ class MeanBets:
         self.s2 = inflated(second_moment)
         self.directions = directions
         self.sum = np.zeros(directions.shape[1])
-        stakes = np.array([(q / self.s2, _largest_lambda(q / self.s2, q) * t) for q in _STAKES for t in _TILTS])
-        self.kappa = np.concatenate([stakes[:, 0], stakes[:, 0]])
-        self.tilt = np.concatenate([stakes[:, 1], -stakes[:, 1]])
+        share = np.repeat(_STAKES, len(_TILTS))
+        kappa = share / self.s2
+        tilt = largest_lambda(kappa, share) * np.tile(_TILTS, len(_STAKES))
+        self.kappa = np.concatenate([kappa, kappa])
+        self.tilt = np.concatenate([tilt, -tilt])
         self.wealth = Wealth((len(directions) + 1) * self.kappa.size)
 
     def update(self, errors: np.ndarray) -> None:
@@ -85,24 +87,11 @@ class ExcessBets:
         self.wealth.multiply(1 + self.kappa * (draws[:, None] - self.mean))
 
 
-class ShortfallBets:
-    """Tests E y >= mean for draws 0 <= y <= ceiling (a constant that is claimed to be reached)."""
-
-    def __init__(self, mean: float, ceiling: float) -> None:
-        self.mean, self.ceiling = mean, ceiling
-        self.kappa = np.array(_EXCESS_STAKES) / max(ceiling - mean, mean)
-        self.wealth = Wealth(self.kappa.size)
-
-    def update(self, draws: np.ndarray) -> None:
-        """Bet on a batch of draws: shape (n,), float64; a draw above the ceiling counts as the ceiling."""
-        self.wealth.multiply(1 + self.kappa * (self.mean - np.minimum(draws, self.ceiling)[:, None]))
-
-
 def inflated(second_moment: float) -> float:
     """The claimed second moment with binary32 rounding allowed: (s + slack)^2."""
     return float(np.sqrt(second_moment) + SLACK) ** 2
 
 
-def _largest_lambda(kappa: float, stake: float) -> float:
-    """The largest lambda with 1 - lambda slack - stake - lambda^2 / (4 kappa) >= 0."""
-    return float(2 * kappa * (np.sqrt(SLACK**2 + (1 - stake) / kappa) - SLACK))
+def largest_lambda(kappa: np.ndarray, stake: np.ndarray) -> np.ndarray:
+    """The largest lambda with 1 - lambda slack - stake - lambda^2 / (4 kappa) >= 0, stake = kappa s^2."""
+    return 2 * kappa * (np.sqrt(SLACK**2 + (1 - stake) / kappa) - SLACK)

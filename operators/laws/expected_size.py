@@ -2,42 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import isfinite
 
-from .eprocess import ExcessBets
+import numpy as np
+
+from .budget import Budget
+from .distortion import SquaredErrors
+from .evidence import Draws
 from .examples import Example
-from .law import Context, Law, Undecided, Violation
+from .law import Violation
+from .power import Power
+from .size_bets import SizeBets
+from .statistical import ClaimBets, StatisticalLaw
 from .subject import Subject
-from .unbiasedness import count, statistical_examples
 
 
-class ExpectedSize(Law):
+class ExpectedSize(StatisticalLaw):
     """``bits(d).expected_upper``: no vector's mean length exceeds it."""
 
     name = "expected-size"
-    statistical = True
     needs = "operator"
 
-    def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
-        """The vectors of the statistical laws, whose messages are there already."""
-        yield from statistical_examples(context)
+    def silence(self) -> str:
+        """Nothing is left to bet on where the length is exact."""
+        return "the length is exact, or no mean length is declared"
 
-    def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Bet that messages are longer than declared."""
-        size = subject.target.bits(example.d)
-        upper = size.expected_upper
-        if size.exact is not None or upper is None:
-            raise Undecided("the length is exact, or no mean length is declared")
-        if not (isfinite(upper) and upper > 0):
-            raise Violation(f"expected_upper must be finite and positive; got {upper}")
-        bets = ExcessBets(upper)
-        total, n = 0.0, 0
-        for _, bits in context.draws(subject, example):
-            bets.update(bits)
-            total, n = total + float(bits.sum()), n + len(bits)
-            if bets.wealth.rejects(context.level(count(context))):
-                raise Violation(
-                    f"the mean length is declared as at most {upper:.6g} bits; rejected after {n} messages "
-                    f"with mean {total / n:.6g}"
-                )
+    def bets(self, subject: Subject, examples: list[Example], level: float, budget: Budget) -> ClaimBets | None:
+        """Bets that messages are longer than declared."""
+        stated: dict[int, float] = {}
+        for j, example in enumerate(examples):
+            size = subject.target.bits(example.d)
+            upper = size.expected_upper
+            if size.exact is None and upper is not None:
+                if not (isfinite(upper) and upper > 0):
+                    raise Violation(f"expected_upper must be finite and positive; got {upper}")
+                stated[j] = upper
+        if not stated:
+            return None
+        return _Lengths(SizeBets(list(stated.values()), [examples[j].d for j in stated]), stated, level)
+
+
+class _Lengths(SquaredErrors):
+    """Bets on the lengths of messages."""
+
+    def quantity(self, draws: Draws) -> np.ndarray:
+        """What the bets are about."""
+        return draws.bits
+
+    def finding(self) -> str:
+        """What was claimed and what was seen."""
+        at = self.sizes.ledger.richest()
+        return (
+            f"the mean length is declared as at most {self.sizes.means[at]:.6g} bits; rejected at level "
+            f"{self.level:.1e} after {self.sizes.counts.sum()} messages with a mean of {self.sizes.ratio(at):.4g} of it"
+        )
+
+    def power(self) -> Power:
+        """What would have been found."""
+        return Power()

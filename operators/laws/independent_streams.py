@@ -10,13 +10,13 @@ import numpy as np
 from bounds.claims import Unbiased
 
 from ..key import Key
-from .eprocess import MeanBets
+from .eprocess import DirectionBets
 from .examples import Example, drawn
 from .law import Context, Law, Violation, fresh_key
 from .subject import Subject
 
 EXAMPLES = 2
-SHARE = 0.15  # pairs a field, of the draws that the other statistical laws make an example
+SHARE = 2  # pairs a field, for every draw a vector of the other statistical laws
 BATCH = 50
 
 
@@ -51,7 +51,7 @@ class IndependentStreams(Law):
         omega = subject.claim(example.d).omega  # type: ignore[union-attr]
         for field in fields:
             rng = context.rng(f"{self.name} {example.name} {field}")
-            bets = MeanBets(omega**2, np.ones((1, 1)))
+            bets = DirectionBets(omega**2, np.ones((1, 1)))
             draws = 0
             while draws < SHARE * context.budget.draws:
                 bets.update(np.array([[_product(subject, example.x, fresh_key(rng), field)] for _ in range(BATCH)]))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -14,12 +15,12 @@ from bounds.claims import Contractive, Unbiased
 from ..key import Key
 from .budget import Budget
 from .examples import Example, drawn, structured
-from .sampling import Sample
 from .shrink import shrink
-from .subject import Subject
+from .subject import OutOfTime, Subject
 from .verdict import Outcome, Verdict
 
-VECTORS = 9  # that the statistical laws try at each of their sizes
+if TYPE_CHECKING:
+    from .statistical import Study
 
 
 class Violation(AssertionError):  # noqa: N818  it is the finding, not an error of the kit
@@ -31,13 +32,18 @@ class Undecided(Exception):  # noqa: N818
 
 
 class Context:
-    """What the laws of one check share: budget, seed, clock and the random draws already made."""
+    """What the laws of one check share: budget, seed, clock and the random draws already made.
 
-    def __init__(self, budget: Budget, seed: int, *, parts: int = 1) -> None:
+    parts : statistical laws among which the false-alarm budget is split.  laws : those of this check.
+    """
+
+    def __init__(self, budget: Budget, seed: int, *, parts: int = 1, laws: tuple[Law, ...] = ()) -> None:
         self.budget = budget
         self.seed = seed
-        self.parts = parts  # statistical laws among which the false-alarm budget is split
-        self._samples: dict[bytes, Sample] = {}
+        self.parts = parts
+        self.laws = laws
+        self.study: Study | None = None
+        self.ends = monotonic() + budget.patience
 
     def rng(self, label: str) -> np.random.Generator:
         """A generator that depends on the seed and the label alone."""
@@ -48,24 +54,8 @@ class Context:
         return fresh_key(self.rng(label))
 
     def level(self, examples: int) -> float:
-        """The false-alarm probability that one example of one statistical law may spend."""
+        """The false-alarm probability of a statistical law, shared among so many tests that each pay for themselves."""
         return self.budget.false_alarm / (self.parts * examples)
-
-    def sample(self, subject: Subject, example: Example) -> Sample:
-        """The draws of a subject at an example, shared by all laws of the check."""
-        address = example.x.tobytes()
-        if address not in self._samples:
-            rng = self.rng(f"sample {zlib.crc32(address)} {example.d}")
-            self._samples[address] = Sample(subject, example.x, lambda: fresh_key(rng))
-        return self._samples[address]
-
-    def draws(self, subject: Subject, example: Example) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(errors, bits) in batches until the draws, or an example's share of the seconds, are used up.
-
-        Stopping by the clock is harmless: the tests that read this are valid at any time.
-        """
-        share_s = self.budget.seconds / (VECTORS * len(self.budget.drawn_sizes))
-        yield from self.sample(subject, example).batches(self.budget.draws, share_s)
 
 
 def fresh_key(rng: np.random.Generator) -> Key:
@@ -122,8 +112,12 @@ class Law(ABC):
         if reason is not None:
             return Verdict(self.name, Outcome.NOT_APPLICABLE, reason)
         decided, undecided = 0, ""
-        for example in subject.domain.of(self.examples(subject, context)):
+        for tried, example in enumerate(subject.domain.of(self.examples(subject, context))):
+            if monotonic() > context.ends:
+                return Verdict(self.name, Outcome.INCONCLUSIVE, f"too slow: the time was over after {tried} vectors")
             outcome, text = self.judge(subject, example, context)
+            if outcome is Outcome.INCONCLUSIVE:
+                return Verdict(self.name, outcome, text)
             if outcome is Outcome.FAIL:
                 small = example
                 if self.shrinks:
@@ -137,8 +131,8 @@ class Law(ABC):
             return Verdict(self.name, Outcome.FAIL, f"raised {type(error).__name__}: {error}")
         if remark:
             return Verdict(self.name, Outcome.NOTE, remark)
-        if undecided and not decided:
-            return Verdict(self.name, Outcome.NOT_APPLICABLE, undecided)
+        if not decided:
+            return Verdict(self.name, Outcome.NOT_APPLICABLE, undecided or "there is no vector to try it on")
         return Verdict(self.name, Outcome.PASS)
 
     def remark(self, subject: Subject, context: Context) -> str:
@@ -146,11 +140,13 @@ class Law(ABC):
         return ""
 
     def judge(self, subject: Subject, example: Example, context: Context) -> tuple[Outcome, str]:
-        """PASS, FAIL or NOT_APPLICABLE at one example, with the reason; a subject that raises fails."""
+        """PASS, FAIL, INCONCLUSIVE or NOT_APPLICABLE at one example, with the reason; a subject that raises fails."""
         try:
             self.holds(subject, example, context)
         except Violation as found:
             return Outcome.FAIL, str(found)
+        except OutOfTime:
+            return Outcome.INCONCLUSIVE, f"too slow: the time was over at {example.name}"
         except Undecided as reason:
             return Outcome.NOT_APPLICABLE, str(reason)
         except Exception as error:  # whatever the subject raises is a finding

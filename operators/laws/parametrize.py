@@ -19,7 +19,7 @@ ExpectedFailures = Callable[[Any], Mapping[str, str]]
 
 @dataclass(frozen=True)
 class LawOf:
-    """A law as a test calls it: ``law(operator)`` raises AssertionError with the verdict if it fails."""
+    """A law as a test calls it: ``law(operator)`` raises AssertionError with the verdict unless it passes."""
 
     law: Law
     claim: ClaimSource
@@ -29,11 +29,12 @@ class LawOf:
     def __call__(self, operator: Any) -> None:
         """Judge one operator.  Raises AssertionError with the verdict."""
         seed = secrets.randbits(32) if self.seed is None else self.seed
-        context = Context(self.budget, seed, parts=statistical_laws())
+        context = Context(self.budget, seed, parts=statistical_laws(), laws=(self.law,))
         subject = operator if isinstance(operator, Subject) else Subject(operator, self.claim)
+        subject.deadline = context.ends
         with subject.session():
             verdict = self.law.run(subject, context)
-        if verdict.outcome is Outcome.FAIL:
+        if verdict.outcome in (Outcome.FAIL, Outcome.INCONCLUSIVE):
             line = reproduction(subject, self.claim, self.budget, seed, [self.law.name])
             raise AssertionError(f"{str(verdict).strip()}\nreproduce: {line}")
 

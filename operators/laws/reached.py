@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
-
-from .eprocess import ShortfallBets
-from .examples import REACHED, WITNESS, Example, witnesses
-from .law import Context, Law, Undecided, Violation, second_moment
+from .budget import Budget
+from .distortion import SquaredErrors
+from .examples import REACHED, WITNESS, Example
+from .law import Context, second_moment
+from .power import Power
+from .size_bets import SizeBets
+from .statistical import ClaimBets, StatisticalLaw, Study, evidence_of
 from .subject import Subject
-from .unbiasedness import count, statistical_examples
+from .verdict import Outcome, Verdict
 
 LOOSE = 0.5
+_ROUNDING = 1e-4  # binary32 rounding of a small error
 
 
-class Reached(Law):
+class Reached(StatisticalLaw):
     """tight=True: E|C(x) - x|^2 is not below the claim, for every x; ``witness(d)``: not below 95 % of it there.
 
     Assumes that no draw's squared error exceeds 16 + 4 d times the claim: without some bound on single draws no
@@ -23,7 +24,6 @@ class Reached(Law):
     """
 
     name = "constant-reached"
-    statistical = True
 
     def applies(self, subject: Subject) -> str | None:
         """Needs a claim with a positive constant."""
@@ -31,40 +31,56 @@ class Reached(Law):
             return "no positive constant is claimed"
         return super().applies(subject)
 
-    def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
-        """The witnesses that the subject declares, then the vectors of the statistical laws."""
-        yield from witnesses(subject.target, context.budget.drawn_sizes)
-        yield from statistical_examples(context)
+    def silence(self) -> str:
+        """Most claims are upper bounds only."""
+        return "the claim is not said to be tight, and the subject declares no witness"
 
-    def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Bet that the error is smaller than claimed, where it is claimed to be reached."""
-        claim = subject.claim(example.d)
-        s2 = second_moment(claim)
-        if not s2:
-            raise Undecided("no positive constant is claimed at this d")
-        tight = claim.tight  # type: ignore[union-attr]
-        if not tight and not example.name.startswith(WITNESS):
-            raise Undecided("the claim is not said to be tight, and the subject declares no witness")
-        examples = count(context) + len(context.budget.drawn_sizes)
-        bets = ShortfallBets((1.0 if tight else REACHED) * s2, (16 + 4 * example.d) * s2)
-        level = context.level(examples)
-        total, n = 0.0, 0
-        for errors, _ in context.draws(subject, example):
-            squares = (errors**2).sum(axis=1)
-            bets.update(squares * (1 + 1e-4))  # binary32 rounding of a small error
-            total, n = total + float(squares.sum()), n + len(squares)
-            if bets.wealth.rejects(level):
-                raise Violation(
-                    f"E|C(x) - x|^2 = {s2:.6g} |x|^2 is said to be reached; rejected at level {level:.1e} after "
-                    f"{n} draws with mean {total / n:.6g} |x|^2"
-                )
+    def bets(self, subject: Subject, examples: list[Example], level: float, budget: Budget) -> ClaimBets | None:
+        """Bets that the error is smaller than claimed, where the constant is claimed to be reached."""
+        stated: dict[int, float] = {}
+        for j, example in enumerate(examples):
+            claim = subject.claim(example.d)
+            s2 = second_moment(claim)
+            if s2 and (claim.tight or example.name.startswith(WITNESS)):  # type: ignore[union-attr]
+                stated[j] = s2 * (1.0 if claim.tight else REACHED)  # type: ignore[union-attr]
+        if not stated:
+            return None
+        sizes = [examples[j].d for j in stated]
+        ceilings = [(16 + 4 * d) * s2 for d, s2 in zip(sizes, stated.values(), strict=True)]
+        return _Shortfall(SizeBets(list(stated.values()), sizes, ceilings), stated, level, 1 + _ROUNDING)
 
-    def remark(self, subject: Subject, context: Context) -> str:
-        """The largest share of the claim seen at any example, if it is small."""
-        best = 0.0
-        for example in self.examples(subject, context):
-            s2 = second_moment(subject.claim(example.d))
-            if s2:
-                errors = np.vstack([e for e, _ in context.draws(subject, example)])
-                best = max(best, float((errors**2).sum(axis=1).mean()) / s2)
-        return f"the claim is loose here: the largest mean error seen is {best:.2f} of it" if best < LOOSE else ""
+    def run(self, subject: Subject, context: Context) -> Verdict:
+        """As the other statistical laws; a remark where nothing was found and the claim is loose."""
+        verdict = super().run(subject, context)
+        reason = self.applies(subject)
+        if verdict.outcome is Outcome.FAIL or reason is not None:
+            return verdict
+        best = _largest_share(evidence_of(subject, context))
+        if best is None or best >= LOOSE:
+            return verdict
+        text = f"the claim is loose here: the largest mean error seen is {best:.2f} of it"
+        return Verdict(self.name, Outcome.NOTE, text)
+
+
+def _largest_share(study: Study) -> float | None:
+    """The largest mean of |e|^2 at any vector over its claim, if the law of the error has judged."""
+    bets = study.bets.get("distortion")
+    if not isinstance(bets, SquaredErrors):
+        return None
+    return max(bets.sizes.ratio(j) for j in range(len(bets.vectors)) if bets.sizes.counts[j])
+
+
+class _Shortfall(SquaredErrors):
+    """Bets that the squared errors are smaller than claimed."""
+
+    def finding(self) -> str:
+        """What was claimed and what was seen."""
+        at = self.sizes.ledger.richest()
+        return (
+            f"E|C(x) - x|^2 = {self.sizes.means[at]:.6g} |x|^2 is said to be reached; rejected at level "
+            f"{self.level:.1e} after {self.sizes.counts.sum()} draws; the mean at this vector is {self.sizes.ratio(at):.4g} of it"
+        )
+
+    def power(self) -> Power:
+        """What would have been found."""
+        return Power()

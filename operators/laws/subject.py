@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from math import inf
+from time import monotonic
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +25,10 @@ from .randomness.observe import Draws
 Array = Literal["torch", "numpy"]
 ClaimSource = Claim | Callable[[int], Claim] | None
 PROBE = np.array([1.0, -0.5], np.float32)
+
+
+class OutOfTime(Exception):  # noqa: N818
+    """The check's time is over while a law is still at a vector."""
 
 
 class Subject:
@@ -63,6 +69,7 @@ class Subject:
             raise TypeError(f"expected an instance; got the class {target.__name__}: call it first")
         self._claim = claim
         self.draws = Draws()  # what is known of the generators that a function uses
+        self.deadline = inf  # by time.monotonic: after it the subject is not called any more
         self.is_operator = isinstance(target, Operator)
         self._encode_takes = _keywords(target.encode) if self.is_codec else frozenset()
         self._decode_takes = _keywords(target.decode) if self.is_codec else frozenset()
@@ -104,7 +111,9 @@ class Subject:
 
     # -- what it does ----------------------------------------------------------------------------------------
     def encode(self, x: Any, key: Key) -> Any:
-        """The message of a vector."""
+        """The message of a vector.  Raises OutOfTime after the deadline."""
+        if monotonic() > self.deadline:
+            raise OutOfTime
         if not self.is_operator and isinstance(x, np.ndarray):
             x = self._given(x)
         return self.target.encode(x, **({"key": key} if self.takes_key else {}))
@@ -115,7 +124,9 @@ class Subject:
         return self.target.decode(message, **{k: v for k, v in offered.items() if k in self._decode_takes})
 
     def raw(self, x: np.ndarray, key: Key) -> Any:
-        """The output as the user would see it."""
+        """The output as the user would see it.  Raises OutOfTime after the deadline."""
+        if monotonic() > self.deadline:
+            raise OutOfTime
         if self.is_codec:
             return self.decode(self.encode(x, key), x.size, key)
         return self.target(self._given(x))

