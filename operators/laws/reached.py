@@ -78,7 +78,8 @@ class _Shortfall(SquaredErrors):
         at = self.sizes.ledger.richest()
         return (
             f"E|C(x) - x|^2 = {self.sizes.means[at]:.6g} |x|^2 is said to be reached; rejected at level "
-            f"{self.level:.1e} after {self.sizes.counts.sum()} draws; the mean at this vector is {self.sizes.ratio(at):.4g} of it"
+            f"{self.level:.1e} after {self.sizes.counts.sum()} draws; the mean at this vector is "
+            f"{self.sizes.ratio(at):.4g} of it"
         )
 
     def power(self) -> Power:

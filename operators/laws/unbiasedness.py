@@ -93,7 +93,8 @@ class _Mean(ClaimBets):
         here = float(np.linalg.norm(moments.error)) / max(1, moments.n)
         return (
             f"E C(x) = x rejected at level {self.level:.1e} after {sum(m.n for m in self.mean.moments)} draws; the "
-            f"mean error so far is {self.mean.mean_error():+.3g} |x| along x over all vectors, {here:.3g} |x| at this one"
+            f"mean error so far is {self.mean.mean_error():+.3g} |x| along x over all vectors, {here:.3g} |x| "
+            "at this one"
         )
 
     def power(self) -> Power:
