@@ -23,6 +23,7 @@ from .feedback_mass import FeedbackMass
 from .feedback_purity import FeedbackPurity
 from .independent_streams import IndependentStreams
 from .input_contract import InputContract
+from .key_collisions import KeyCollisions
 from .key_separation import KeySeparation
 from .large_index import LargeIndex
 from .law import Law
@@ -68,6 +69,7 @@ LAWS: tuple[Law, ...] = (
     # keys and state
     Determinism(),
     KeySeparation(),
+    KeyCollisions(),
     PrivateRandomness(),
     RandomState(),
     # the input

@@ -383,5 +383,12 @@ mutant("an absolute epsilon in the scale", MeanSign(), "scale",
 mutant("signed values floored, said to be odd", Dithering(), "sign", write=_floor_of_signed)
 mutant("the first entry weighs more", TwoMeans(), "permutation", write=_first_entry_heavy)
 mutant("the vector handed over in a side channel", MeanSign(), "payload-alone", write=_stashing, read=_from_stash)
-mutant("kept entries 2 % short, said to be a projection", TopK(k=2), "projection",
+mutant("kept entries 2 % short, said to be a projection", TopK(k=1), "projection",
        decode=lambda self, message, *, d, key=None: 0.98 * TopK.decode(self, message, d=d, key=key))  # fmt: skip
+for what, changed in {
+    "step taken modulo 1000": lambda key: replace(key, step=key.step % 1000),
+    "rank added to the seed": lambda key: Key(key.seed + (key.rank or 0), step=key.step, layer=key.layer),
+    "seed cut to 32 bits": lambda key: replace(key, seed=key.seed % (1 << 32)),
+}.items():
+    mutant(what, Dithering(), "key-collisions",
+           uniform=lambda self, key, d, changed=changed: uniform(changed(key), d))  # fmt: skip

@@ -18,7 +18,7 @@ from .honest_selection import Largest
 from .mutants import MUTANTS
 
 QUICK = Budget.quick().untimed()
-DRAWING = Budget(draws=200, sizes=(1, 9, 65), drawn_sizes=(1, 8, 64), bias=0.3).untimed()
+DRAWING = Budget(draws=800, sizes=(1, 9, 65), drawn_sizes=(1, 8, 64), bias=0.3).untimed()
 SMALL = replace(
     Budget(draws=60, evaluations=128, sizes=(1, 2, 9), drawn_sizes=(2,), drawn=1, search=5, large=300), bias=0.3
 ).untimed()

@@ -10,7 +10,7 @@ from operators.laws.suite import LAWS
 from .mutants import MUTANTS
 from .wrapper_mutants import WRAPPER_MUTANTS
 
-BUDGET = Budget(sizes=(1, 2, 9, 64), drawn_sizes=(2, 8, 65), drawn=2, draws=300, evaluations=2048, bias=0.3).untimed()
+BUDGET = Budget(sizes=(1, 2, 9, 64), drawn_sizes=(2, 8, 65), drawn=2, draws=1000, evaluations=2048, bias=0.3).untimed()
 SMALL = Budget(sizes=(1, 2, 9), drawn_sizes=(2, 8), drawn=1, draws=60, evaluations=512, search=10, bias=0.5).untimed()
 
 
