@@ -4,6 +4,10 @@ Derivation.  Treat every interval of T_0 seconds as a restart from loss F_l; The
 tau_l = sqrt(2 (F_l - F_inf) D/(eta_l^3 L^2 sigma2 T_0)).  Divided by the same at l = 0, the unknown constants cancel:
 tau_l = tau_0 sqrt((F_l - F_inf)/(F_0 - F_inf)) (eta_0/eta_l)^(3/2).  The paper uses the exponent 1/2 instead, taking
 eta L as constant because L is local, and halves tau (gamma) when the loss no longer falls.
+
+Decay.  With a decayed learning rate the paper (recalled) first lets tau come down to 1: at a tau > 1 the error that
+remains is not that of the learning rate alone, and a decay would raise tau again before it has fallen.  Whoever decays
+asks ``ready_to_decay``, and waits until it says yes.
 """
 
 from __future__ import annotations
@@ -90,6 +94,15 @@ class AdaComm(Schedule):
         tau = self._proposed(progress, math.log(state.first_eta) - math.log(observation.eta))
         tau = self._clamp(self._saturate(state, tau, observation.eta), observation.eta)
         return AdaCommState(tau, interval, state.first_loss, state.first_eta, observation.eta), tau
+
+    @staticmethod
+    def ready_to_decay(state: AdaCommState) -> bool:
+        """Whether tau has come down to 1, so that a decay of the learning rate that is due may be done.
+
+        state : in use, such as ``PeriodicAveraging.schedule_state``; the same on every rank, hence the answer.
+        No before the first decision.  Without gamma tau may stall above 1, and the answer stays no.
+        """
+        return state.tau == 1
 
     def _proposed(self, progress: float, log_eta_ratio: float) -> int:
         """ceil(tau_0 sqrt(progress) (eta_0/eta)^p), at most LONGEST; by logarithms, for a power may overflow."""

@@ -45,6 +45,46 @@ def test_without_saturation_rule_tau_stalls_and_with_it_falls_to_one():
     assert decide(AdaComm(20, 10.0, gamma=0.5), losses) == [20, 10, 5, 3, 2, 1, 1]
 
 
+def decayed_when_ready(rule, losses, *, due):
+    """(interval of the decay, taus): a decay by ten that is due at an interval is done once the rule is ready."""
+    state, eta, done, taus = rule.init(), 0.1, None, []
+    for k, loss in enumerate(losses):
+        if done is None and k >= due and rule.ready_to_decay(state):
+            eta, done = eta / 10, k
+        state, tau = rule(state, Observation(k * rule.interval_s, k, eta, loss))
+        taus.append(tau)
+    return done, taus
+
+
+def test_a_decay_that_is_due_waits_until_tau_has_come_down_to_one():
+    flat = [1.0] * 12
+    halves = [20]
+    while halves[-1] > 1:  # the scalar oracle: ceil(tau/2) down to 1
+        halves.append(-(-halves[-1] // 2))
+    assert halves == [20, 10, 5, 3, 2, 1]
+    for due in (0, 1, 5):
+        done, taus = decayed_when_ready(AdaComm(20, 10.0, gamma=0.5, eta_exponent=0.5), flat, due=due)
+        assert done == len(halves)
+        assert taus[: len(halves)] == halves
+        assert taus[done] == 64  # the coupling: 20 sqrt(10), from there down again
+    assert decayed_when_ready(AdaComm(20, 10.0, gamma=0.5), flat, due=8) == (8, [*halves, 1, 1, *halves[:4]])
+    assert decayed_when_ready(AdaComm(1, 10.0), flat, due=0)[0] == 1
+
+
+def test_before_the_first_decision_or_at_a_stalled_tau_no_decay_is_ready():
+    rule = AdaComm(20, 10.0)
+    assert not rule.ready_to_decay(rule.init())
+    assert decayed_when_ready(rule, [4.0] + [1.0] * 11, due=0) == (None, [20] + [10] * 11)
+
+
+def test_readiness_survives_a_checkpoint():
+    rule = AdaComm(2, 10.0, gamma=0.5)
+    state = rule.init()
+    for k in range(2):
+        state, _ = rule(state, Observation(10.0 * k, k, 0.1, 1.0))
+    assert rule.ready_to_decay(rule.restore(state.to_dict()))
+
+
 def test_saturation_near_one_still_shrinks():
     assert decide(AdaComm(5, 10.0, gamma=0.9), [1.0] * 6) == [5, 4, 3, 2, 1, 1]
 
