@@ -52,7 +52,7 @@ class Budget:
     def quick(cls) -> Budget:
         """About a second: a smoke test while writing an operator."""
         return cls(
-            bias=0.25, draws=60, least_draws=300, evaluations=512, seconds=0.5, most_seconds=0.8,
+            bias=0.25, draws=60, least_draws=300, evaluations=512, seconds=0.5, most_seconds=4.0,
             sizes=(1, 2, 9, 65), drawn_sizes=(2, 8), drawn=2, search=15,
         )  # fmt: skip
 
