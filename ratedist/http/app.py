@@ -101,14 +101,14 @@ def create_app(*, pool: Pool | None = None, hosts: Iterable[str] = ()) -> FastAP
 
 def _add_reads(app: FastAPI, workers: Pool) -> None:
     @app.get("/v1/operators", response_model=models.Record, responses=REFUSALS, operation_id="operators")
-    async def operators(d: Annotated[str, Query(max_length=32)] = "1e6") -> Response:
+    async def operators(http: Request, d: Annotated[str, Query(max_length=32)] = "1e6") -> Response:
         """The catalogue of compressors at dimension d."""
-        return Json(await workers.call("operators", {"d": d}))
+        return Json(await workers.call("operators", {"d": d}, http.is_disconnected))
 
     @app.get("/v1/theorems", response_model=models.Record, responses=REFUSALS, operation_id="theorems")
-    async def theorems() -> Response:
+    async def theorems(http: Request) -> Response:
         """Every theorem that certify takes, with its symbols."""
-        return Json(await workers.call("theorems", {}))
+        return Json(await workers.call("theorems", {}, http.is_disconnected))
 
     @app.get("/healthz", response_model=models.Record, operation_id="healthz")
     async def healthz() -> Response:
@@ -121,10 +121,11 @@ def _add_reads(app: FastAPI, workers: Pool) -> None:
 
 
 def _endpoint(name: str, model: type[models._Request], workers: Pool) -> Callable[..., Awaitable[Response]]:
-    async def endpoint(request: Any) -> Response:
+    async def endpoint(request: Any, http: Request) -> Response:
         given = request.given()
-        found = answer(name, given) if is_closed_form(name, given) else await workers.call(name, given)
-        return Json(found)
+        if is_closed_form(name, given):
+            return Json(answer(name, given))
+        return Json(await workers.call(name, given, http.is_disconnected))
 
     endpoint.__annotations__["request"] = model
     return endpoint

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from .worker import LIMIT_S, Overload, Worker
+from .worker import LIMIT_S, START_LIMIT_S, Overload, Worker
 
 MOST_WAITING = 256
-MOST_WAIT_S = 30.0
+MOST_WAIT_S = START_LIMIT_S  # as long as the processes may take to start; who leaves earlier is not computed for
+LEFT = 499  # the status that nginx gives to requests whose client has left; nobody receives it
 
 
 def processes_here() -> int:
@@ -49,14 +50,23 @@ class Pool:
         for worker in self._workers:
             worker.stop()
 
-    async def call(self, name: str, given: dict[str, Any]) -> dict[str, Any]:
+    async def call(
+        self, name: str, given: dict[str, Any], has_left: Callable[[], Awaitable[bool]] | None = None
+    ) -> dict[str, Any]:
         """The answer of the next idle worker.  Raises what ``Worker.ask`` does, and Overload if the queue is too long.
 
-        A request that is abandoned keeps its worker until that has finished.
+        has_left : whether nobody waits for the answer any more; then Overload is raised instead of computing it.
+        A request that is abandoned later keeps its worker until that has finished.
         """
         worker = await self._next()
         loop = asyncio.get_running_loop()
-        asked = self._threads.submit(worker.ask, name, given)
+        try:
+            if has_left is not None and await has_left():
+                raise Overload(LEFT, "the client has left: ask again")
+            asked = self._threads.submit(worker.ask, name, given)
+        except BaseException:
+            self._idle.put_nowait(worker)
+            raise
         asked.add_done_callback(lambda _: loop.call_soon_threadsafe(self._idle.put_nowait, worker))
         return await asyncio.wrap_future(asked)
 

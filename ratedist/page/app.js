@@ -155,7 +155,6 @@ function rows(choice) {
 }
 
 async function update() {
-  pending?.abort();
   const own = new AbortController();
   pending = own;
   const values = read();
@@ -187,6 +186,7 @@ async function guarded(id, show, values, signal) {
 
 function changed() {
   clearTimeout(timer);
+  pending?.abort(); // its answers are none to what is asked now
   document.body.dataset.state = "busy";
   timer = setTimeout(update, PAUSE_MS);
 }

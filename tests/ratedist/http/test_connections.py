@@ -145,3 +145,45 @@ def test_a_fault_is_answered_with_500_and_the_truth(module):
     assert "fault of ratedist, not of the request (TypeError" in found[0][1]
     assert "more than 2 GiB of memory" in found[1][1]
     assert "was killed" in found[2][1]
+
+
+def test_a_request_whose_client_has_left_is_not_computed():
+    asked, may_end = [], threading.Event()
+
+    class Slow(Worker):
+        def start(self):
+            pass
+
+        def ask(self, name, given):
+            asked.append(given["d"])
+            assert may_end.wait(120)
+            return {"value": 1}
+
+    def send(place, d):
+        body = json.dumps({"d": d, "omega": [1, 2]}).encode()
+        head = f"POST /v1/bits HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {len(body)}\r\n"
+        one = socket.create_connection(place, timeout=120)
+        one.sendall(head.encode() + b"content-type: application/json\r\n\r\n" + body)
+        return one
+
+    def server_has_read_on():
+        with socket.create_connection(place, timeout=120) as one:
+            one.sendall(WHOLE.replace(b"/ ", b"/healthz ").replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
+            assert received(one).startswith(b"HTTP/1.1 200 OK")
+
+    with serving(create_app(pool=Pool(1, worker=Slow))) as place, contextlib.ExitStack() as stack:
+        stack.callback(may_end.set)
+        first = stack.enter_context(send(place, 10))
+        while not asked:
+            time.sleep(0.01)
+        left = [send(place, d) for d in range(20, 25)]
+        server_has_read_on()
+        for one in left:
+            one.close()
+        server_has_read_on()
+        last = stack.enter_context(send(place, 30))
+        server_has_read_on()
+        may_end.set()
+        assert received(first).startswith(b"HTTP/1.1 200 OK")
+        assert received(last).startswith(b"HTTP/1.1 200 OK")
+    assert asked == [10, 30]
