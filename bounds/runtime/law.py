@@ -119,6 +119,10 @@ def _expected_max(law: Law, m: int, tau: int) -> float:
     total = law.sum_law(tau)
     if total is not None:
         return float(total.single_max(m)) / tau
+    if law.sd_s == np.inf:
+        from .nested_lattices import expected_max_of_heavy_sum
+
+        return expected_max_of_heavy_sum(law, tau, m) / tau
     from .convolution import expected_max_of_sum
 
     return float(expected_max_of_sum(law, tau, m)) / tau

@@ -16,9 +16,9 @@ from .law import Law
 class Pareto(Law):
     """P(Y > t) = (minimum/t)^exponent for t >= minimum; minimum > 0 in seconds, exponent > 0.
 
-    All means are infinite for exponent <= 1; for 1 < exponent <= 2 the variance is infinite, a Monte-Carlo
-    estimate of the maximum has no error bar, and the FFT value is good to about 1e-6 for few steps only: at exponent
-    1.5 and tau = 1000 it is off by 1.4e-3 (``rounds_by`` does not rest on it).  Averaging tau steps
+    All means are infinite for exponent <= 1; for 1 < exponent <= 2 the variance is infinite and a Monte-Carlo
+    estimate of the maximum has no error bar; the value of ``nested_lattices`` is within 1e-6 up to 1000 steps (under
+    ``PersistentStragglers`` one lattice serves, up to 1.4e-3 off at exponent 1.5 and tau = 1000).  Averaging tau steps
     shrinks the excess over the mean only like tau^-(1 - 1/exponent) then, not like tau^-1/2.
     Raises ValueError outside these ranges.
     """

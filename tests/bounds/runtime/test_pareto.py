@@ -49,6 +49,47 @@ def test_heavy_tails_average_slowly():
     assert excess[0] / excess[1] == pytest.approx(8 ** (1 - 1 / 1.5), rel=0.1)
 
 
+def larger_of_two_sums(exponent, tau):
+    """E max of two sums of tau steps, over tau: E S + E|S - S'|/2, the latter from |phi|^(2 tau) alone."""
+    a = mpmath.mpf(exponent)
+
+    def density(x):  # of the integral of (1 - |phi(u)|^(2 tau))/u^2 in x = log u
+        u = mpmath.exp(x)
+        return (1 - abs(a * mpmath.expint(a + 1, -1j * u)) ** (2 * tau)) / u
+
+    with mpmath.workdps(30):
+        body = mpmath.quad(density, [-22, -16, -12, -9, -7, -5, -3, -1, 0, 1, 2, 4, 6], maxdegree=4)
+        small, large = density(mpmath.mpf(-22)) / (a - 1), mpmath.exp(-6)  # density ~ u^(a - 1); phi = 0
+        return float(a / (a - 1) + (small + body + large) / (mpmath.pi * tau))
+
+
+@pytest.mark.slow
+def test_the_larger_of_two_sums_agrees_with_the_characteristic_function():
+    assert larger_of_two_sums(1.5, 1000) == pytest.approx(3.2380636561, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("exponent", "tau", "exact"),  # by larger_of_two_sums
+    [
+        (1.2, 10, 9.2965779028),
+        (1.2, 100, 8.3469041318),
+        (1.2, 1000, 7.6205244879),
+        (1.5, 10, 3.9183961671),
+        (1.5, 100, 3.4843071766),
+        (1.5, 1000, 3.2380636561),
+        (1.9, 1000, 2.1767780940),
+        (2.0, 100, 2.1398258182),
+        (2.1, 100, 2.0278377718),
+    ],
+)
+def test_many_steps_of_infinite_variance_are_good_to_a_millionth(exponent, tau, exact):
+    assert Pareto(1.0, exponent).expected_max(m=2, tau=tau) == pytest.approx(exact, rel=1e-6)
+
+
+def test_sixteen_workers_with_a_thousand_steps_agree_with_a_fourfold_finer_lattice():
+    assert Pareto(1.0, 1.5).expected_max(m=16, tau=1000) == pytest.approx(4.6583758, rel=1e-6)
+
+
 def test_infinite_mean_is_said():
     assert Pareto(1.0, 1.0).expected_max(m=4, tau=10) == math.inf
     assert Pareto(1.0, 0.8).expected_max_above(3.0, m=4) == math.inf
