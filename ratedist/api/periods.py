@@ -154,7 +154,7 @@ def _tau_statement(
         theorem="tau_star",
         reference="wang2018, Theorem 2, arXiv:1810.08313",
         status="proved",
-        about="the minimiser of pasgd_runtime, a bound, not of the error itself",
+        about="minimiser of pasgd_runtime, a bound, not of the error itself",
         needs=pasgd_runtime.setting.hypotheses(),
         assumptions=(
             "counting only rounds ended by time_s adds about one round in N to the bound (rd.error_bound), and the "

@@ -118,12 +118,14 @@ async function showPlan(v, signal) {
   const codec = { encode_s_per_coordinate: v.encode_s, decode_s_per_coordinate: v.decode_s };
   const coding = v.codec === "given" ? codec : v.codec;
   const request = { d: v.d, cluster: cluster(v), operators: asked, target: v.target, codec: coding };
+  const unknown = v.problem === "smooth" ? ["L", "sigma2", "gap"].filter((name) => !v[name]) : [];
   const smooth = Object.fromEntries(["L", "sigma2", "gap"].map((name) => [name, v[name] || ASSUMED]));
   const constants = v.problem === "smooth" ? smooth : { condition: v.condition };
   part("plan", ".formula").hidden = v.problem === "smooth";
   const found = await ask("plan", { ...request, ...constants }, signal);
   part("plan", ".value").textContent = found.explanation.replace(/ \(.*\)$/, "");
-  part("plan", ".assumptions").replaceChildren(...found.assumptions.map((line) => cell("li", line)));
+  const assumed = unknown.length ? [`${unknown.join(", ")} = ${ASSUMED}: assumed, not known; measure them`] : [];
+  part("plan", ".assumptions").replaceChildren(...[...assumed, ...found.assumptions].map((line) => cell("li", line)));
   part("plan", "tbody").replaceChildren(...found.ranking.flatMap(rows));
 }
 

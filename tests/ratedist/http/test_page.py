@@ -106,6 +106,7 @@ def test_tau_of_assumed_constants_is_an_interval_and_of_given_ones_a_number(brow
         said = page.inner_text("#tau .explanation")
         assert "about 23 steps" in said
         assert "exactly" not in said
+        assert "the the" not in said
         assert "not certified" in said
         assert page.get_attribute("#L", "placeholder") == "1, assumed"
         page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
@@ -149,6 +150,17 @@ def test_the_plan_ranks_every_operator_with_its_reason(browser, server):
         assert page.locator("#plan thead th").all_inner_texts()[-4:] == ["compute", "encode", "send", "decode"]
 
 
+def test_the_plan_says_which_constants_are_assumed(browser, server):
+    asked = "/#operators=identity&problem=smooth&sigma2=2"
+    with opened(browser, server, asked) as page:
+        assert page.inner_text("#plan .assumptions li >> nth=0") == "L, gap = 1: assumed, not known; measure them"
+        page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+        for name in ("L", "gap"):
+            page.fill(f"#{name}", "1")
+        settled(page)
+        assert "assumed" not in page.inner_text("#plan .assumptions")
+
+
 def test_the_plan_is_told_what_coding_costs(browser, server):
     asked = "/#operators=identity,+tcdq:omega=0.1"
     with opened(browser, server, asked) as page:
@@ -175,6 +187,8 @@ def test_every_control_has_a_name_and_nothing_overflows(browser, server, size):
         box = page.locator("#plan table").bounding_box()
         assert box["x"] + box["width"] <= SIZES[size]["width"]
         assert page.locator("math").count() >= 4
+        widths = "(all) => all.map((e) => [e.scrollWidth, e.clientWidth]).filter(([whole, shown]) => whole > shown)"
+        assert page.locator(".formula").evaluate_all(widths) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
