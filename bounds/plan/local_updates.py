@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ..bound import AssumptionViolated, Bound
 from ..claims import Claim, Contractive, NoClaim, Unbiased
 from ..interval import Interval
@@ -25,6 +27,8 @@ BY_THE_CLOCK = {  # theorem in rounds -> the same at a random number of rounds
     pasgd_compressed.name: pasgd_compressed_wall_clock,
     qsparse.name: qsparse_wall_clock,
 }
+PARTS = 64  # of an interval of tau, bounded one by one
+EDGE = 1e-12  # relative: a number of rounds that is whole but for this counts as whole
 ENDLESS = 2**200  # rounds; a target that so many do not reach lies on the floor that rounding had put below it
 
 
@@ -62,7 +66,7 @@ class Search:
         mean_s = self.runtime.step.mean_s
         tau = least_integer(
             self._cost,
-            bound=lambda a, b: self._floor(a, self._seconds(b)),
+            bound=self._least_between,
             floor=lambda n: max(self._floor(n, mean_s), n * mean_s if self.target is not None else 0.0),
         )
         option = self._at(tau)
@@ -80,6 +84,32 @@ class Search:
             return math.inf
         cost = option.seconds if self.target is not None else option.error
         return math.inf if math.isnan(cost) else cost
+
+    def _least_between(self, a: int, b: int) -> float:
+        """At most the cost at every tau strictly between a and b.
+
+        The slowest worker's mean never grows with tau, so that the one at b serves for all of them.  They are cut into
+        at most PARTS parts, each with the price of its first tau and as many steps a round as its last.
+        """
+        first = np.arange(a + 1, b, math.ceil((b - a) / PARTS))
+        if not first.size:
+            return math.inf
+        last = np.append(first[1:] - 1, b - 1)
+        averaging_s = self.runtime.seconds_per_averaging(bits=self.candidate.bits)
+        compute_s = self._seconds(b) - averaging_s / b
+        seconds, round_s = compute_s + averaging_s / last, compute_s * first + averaging_s
+        form = in_eta(self.theorem, **self.at, tau=first)
+        if self.target is not None:
+            rate = form.best_for_target(self.target) if self.eta is None else self.eta
+            steps = form.steps_for(rate, self.target)
+            least = np.maximum(steps * seconds, np.ceil(steps / last * (1 - EDGE)) * round_s)
+        else:
+            time_s = float(self.time_s or 0)
+            steps = np.minimum(time_s / seconds, np.floor(time_s / round_s * (1 + EDGE)) * last)
+            rate = form.best_for_steps(steps) if self.eta is None else self.eta
+            least = form.value(rate, steps)
+        possible = (np.nan_to_num(form.eta_max * (1 + 1e-9), nan=np.inf) >= rate) if self.eta is not None else True
+        return float(np.where(possible, np.nan_to_num(least, nan=0.0, posinf=np.inf), np.inf).min())
 
     def _floor(self, tau: int, seconds: float) -> float:
         """The cost with the price of this tau, ``seconds`` a local step, and no rounding to whole rounds."""
@@ -104,7 +134,7 @@ class Search:
             steps = float(form.steps_for(rate, self.target))
             if not math.isfinite(steps):
                 return None
-            rounds = max(math.ceil(steps / tau * (1 - 1e-12)), 1)
+            rounds = max(math.ceil(steps / tau * (1 - EDGE)), 1)
         else:
             rounds = _whole(float(self.time_s or 0), round_s)
             if rounds < 1:

@@ -20,24 +20,24 @@ def least_integer(
 ) -> int:
     """The integer n >= 1 (and <= cap) at which value(n) is least, up to rounding; the smallest one found at a tie.
 
-    bound(a, b) : at most value(n) for every n in [a, b].  floor(n) : at most value(k) for every k >= n, growing with n
-    beyond every value unless there is a cap.  Infinite values mark what is not feasible.
+    bound(a, b) : at most value(n) for every n strictly between a and b.  floor(n) : at most value(k) for every k >= n,
+    growing with n beyond every value unless there is a cap.  Infinite values mark what is not feasible.
     """
     value = cache(value)
     grid = [1]
     while (cap is None or grid[-1] < cap) and floor(grid[-1] + 1) < min(map(value, grid)):
         grid.append(2 * grid[-1] if cap is None else min(2 * grid[-1], cap))
     best = min(grid, key=value)
-    queue = [(bound(a, b), a, b) for a, b in itertools.pairwise(grid)]
+    queue = [(bound(a, b), a, b) for a, b in itertools.pairwise(grid) if b - a > 1]
     heapq.heapify(queue)
     while queue:
         lowest, a, b = heapq.heappop(queue)
         if lowest >= value(best) * (1 - ROUNDING) or math.isinf(lowest):
             break
-        if b - a > 1:
-            middle = (a + b) // 2
-            if value(middle) < value(best):
-                best = middle
-            for left, right in ((a, middle), (middle, b)):
+        middle = (a + b) // 2
+        if value(middle) < value(best):
+            best = middle
+        for left, right in ((a, middle), (middle, b)):
+            if right - left > 1:
                 heapq.heappush(queue, (bound(left, right), left, right))
     return best

@@ -7,6 +7,7 @@ import pytest
 from bounds import Property, all_bounds
 from bounds.claims import Contractive, NoClaim, StrictlyContractive, Unbiased
 from bounds.plan import Candidate, Conditioned, Infeasible, Smooth, plan
+from bounds.plan.local_updates import Search
 from bounds.runtime import Constant, Exponential, ParameterServer, Ring, RuntimeModel
 from bounds.tau import compressed_optimum
 from bounds.theorems.pasgd_compressed import pasgd_compressed
@@ -305,3 +306,28 @@ def test_a_setting_must_imply_what_the_theorem_needs_of_problem_and_gradients(pr
         assert one.words in str(refused.value)
     with pytest.raises(ValueError, match="named properties; got 'banana'"):
         plan([candidate], **arguments, setting=["banana"])
+
+
+@pytest.mark.parametrize("goal", [{"time_s": 1e6}, {"target": 0.01}, {"time_s": 1e6, "eta": 1e-3}, {"time_s": 5e4}])
+def test_few_periods_are_looked_at_and_none_is_better(goal, monkeypatch):
+    runtime, omega = RuntimeModel(Exponential(0.08), delay_s=6000.0, m=16), 0.125
+    seconds, asked = RuntimeModel.seconds_per_iteration, []
+
+    def counted(self, **at):
+        asked.append(at["tau"])
+        return seconds(self, **at)
+
+    monkeypatch.setattr(RuntimeModel, "seconds_per_iteration", counted)
+    best = plan([Candidate("mild", Unbiased(omega), 1.0)], runtime=runtime, problem=PROBLEM, **goal).best
+    assert len(asked) < 250  # of some 3000 before
+    wanted = {"gap": 1.0, "L": 1.0, "sigma2": 1.0, "m": 16, "omega": omega}
+    search = Search(
+        Candidate("mild", Unbiased(omega), 1.0),
+        pasgd_compressed,
+        wanted,
+        runtime,
+        *(goal.get(name) for name in ("target", "time_s", "eta")),
+    )
+    near = range(max(1, best.tau - 40), best.tau + 40)
+    costs = [search._cost(tau) for tau in (*near, *range(1, 4000, 53))]
+    assert search._cost(best.tau) <= min(costs) * (1 + 1e-12)
