@@ -25,7 +25,7 @@ import numpy as np, sympy as sp, torch, operators.laws, ratedist, ratedist as rd
 from torch.distributed import init_process_group
 from torch.nn.parallel import DistributedDataParallel
 from bounds.claims import *
-from bounds.schedules import Fixed, Observation
+from bounds.schedules import AdaComm, Fixed, Observation
 from bounds.symbols import *
 from gpu_validation.averaging import *
 from gpu_validation.checkpoint import *
@@ -46,7 +46,8 @@ schedule, state, observation = Fixed(8), None, Observation(time_s=0.0, step=0, e
 model = DistributedDataParallel(torch.nn.Linear(3, 2))
 loss = model(torch.ones(3)).sum()
 hook = register(DistributedDataParallel(torch.nn.Linear(3, 2)), operator)
-averaging = PeriodicAveraging(model, torch.optim.SGD(model.parameters(), lr=0.1), schedule=8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+averaging = PeriodicAveraging(model, optimizer, schedule=AdaComm(tau_0=8, interval_s=2.0))
 my_compressor = lambda x: x
 """
 ELSEWHERE = {
