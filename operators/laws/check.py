@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection
+from time import monotonic
 from typing import Any
 
 from .budget import Budget
-from .law import Context
+from .law import Context, Law
 from .subject import Array, ClaimSource, Subject
 from .suite import LAWS, laws_for, statistical_laws
-from .verdict import Report
+from .verdict import Outcome, Report, Verdict
 
 
 def check(
@@ -47,8 +48,16 @@ def check(
     context = Context(budget, seed, parts=statistical_laws(), laws=chosen)
     subject.deadline = context.ends
     with subject.session():
-        verdicts = tuple(law.run(subject, context) for law in chosen)
+        verdicts = tuple(_verdict(law, subject, context) for law in chosen)
     return Report(subject.name, seed, verdicts, reproduction(subject, claim, budget, seed, laws), accept_inconclusive)
+
+
+def _verdict(law: Law, subject: Subject, context: Context) -> Verdict:
+    """One law's verdict, with a clock of its own."""
+    context.began = monotonic()
+    verdict = law.run(subject, context)
+    context.accused |= verdict.outcome is Outcome.FAIL
+    return verdict
 
 
 def reproduction(subject: Subject, claim: ClaimSource, budget: Budget, seed: int, laws: Collection[str] | None) -> str:

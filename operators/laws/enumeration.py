@@ -22,10 +22,9 @@ import numpy as np
 
 from bounds.claims import Unbiased
 
-from .budget import Budget
 from .examples import Example, drawn, structured
 from .function_examples import in_time
-from .law import Context, Law, Undecided, Violation, second_moment
+from .law import Context, Inconclusive, Law, Undecided, Violation, second_moment
 from .partitions import Classes, partitions
 from .subject import Subject
 from .tape import Controlled
@@ -36,7 +35,7 @@ FIRST_TRIALS = 12  # before the outcomes are listed
 LEAST_TRIALS = 512  # made at every example, however long they take
 TRIALS_OF_A_FUNCTION = 64, 512  # least and most: it may be slow; fewer leave more doubt
 CHECK = 64  # trials of a function after which it is asked whether more would convict
-SUSPICION = 40
+SUSPICION, SUSPICION_SHARE = 40, 2.0
 FUNCTION_SIZES = (3, 5, 2, 4)
 ROUNDING = 1e-6
 
@@ -62,7 +61,7 @@ class Enumeration(Law):
         rng = context.rng(self.name)
         if not subject.is_operator:
             vectors = (e for d in FUNCTION_SIZES for e in drawn(d, 1, rng))
-            yield from in_time(vectors, context.budget.seconds)
+            yield from in_time(vectors, 0.0 if context.accused else context.budget.seconds)
             return
         for d in SIZES:
             yield from (e for e in structured(d) if e.name.startswith(("pair (1, 1/2", "alternating", "one-hot, last")))
@@ -80,7 +79,7 @@ class Enumeration(Law):
             raise Undecided("it reads no random word at this vector")
         logarithm = log(1 / context.level(4 * len(SIZES) * PARTITIONS))
         claimed = Claimed(x, s2, isinstance(claim, Unbiased), logarithm, run.resolution)
-        claimed.compare(*_outcomes(run, context.budget, claimed, rng))
+        claimed.compare(*_outcomes(run, context, claimed, rng))
 
 
 @dataclass(frozen=True)
@@ -119,13 +118,13 @@ class Claimed:
         return False
 
 
-def _outcomes(run: Controlled, budget: Budget, claimed: Claimed, rng: np.random.Generator) -> tuple[np.ndarray, int]:
+def _outcomes(run: Controlled, context: Context, claimed: Claimed, rng: np.random.Generator) -> tuple[np.ndarray, int]:
     """The output of every class of the first partition that survives its trials, shape (outcomes, d); their number."""
-    for classes in partitions(run, budget.evaluations):
+    for classes in partitions(run, context.budget.evaluations):
         if not all(_same(run, classes, rng) for _ in range(FIRST_TRIALS)):
             continue
         outputs = np.stack([run(words) for words in classes.words])
-        trials = _trials(run, classes, outputs, budget, claimed, rng)
+        trials = _trials(run, classes, outputs, context, claimed, rng)
         if trials:
             return outputs, trials
     raise Undecided("no finite set of outcomes was found")
@@ -135,26 +134,28 @@ def _trials(
     run: Controlled,
     classes: Classes,
     outputs: np.ndarray,
-    budget: Budget,
+    context: Context,
     claimed: Claimed,
     rng: np.random.Generator,
 ) -> int:
     """How often the output depended on the class alone: 0 if not always.
 
-    ``budget.evaluations`` times or until the time is over; for a function SUSPICION times as often and as long
-    where the outcomes contradict the claim but for the doubt that is left.
+    ``budget.evaluations`` times or until the time is over; for a function SUSPICION times as often, and until the
+    law has run for SUSPICION_SHARE of ``budget.seconds``, where the outcomes contradict the claim but for the doubt
+    that is left.  Raises Inconclusive where that time is over.
     """
-    started, made, longer = monotonic(), 0, 1
-    share_s = budget.seconds / (4 * len(SIZES))
-    least, most = (LEAST_TRIALS, budget.evaluations) if run.subject.is_operator else TRIALS_OF_A_FUNCTION
+    ends, made, longer = monotonic() + context.budget.seconds / (4 * len(SIZES)), 0, 1
+    least, most = (LEAST_TRIALS, context.budget.evaluations) if run.subject.is_operator else TRIALS_OF_A_FUNCTION
     while made < longer * most:
-        if made >= least and monotonic() > started + longer * share_s:
+        if made >= least and longer > 1 and not context.spare(SUSPICION_SHARE):
+            raise Inconclusive(f"its outcomes contradict the claim, but it is too slow to confirm them: {made} trials")
+        if made >= least and longer == 1 and monotonic() > ends:
             break
         if not _as_listed(run, classes, outputs, rng):
             return 0
         made += 1
         if made % CHECK == 0 and run.intercepted:
-            longer = SUSPICION if claimed.suspects(outputs, made) else 1
+            longer = SUSPICION if not context.accused and claimed.suspects(outputs, made) else 1
     return made
 
 

@@ -62,7 +62,7 @@ class ExactMarginals(Law):
         try:
             self._compare(subject, example, exact, s2, max(RESOLUTION, run.resolution))
         except Violation:
-            level, seconds = context.level(MOST + ATTEMPTS), 2 * context.budget.seconds
+            level, seconds = context.level(MOST + ATTEMPTS), 1.5 * context.budget.seconds
             exclude_hidden(run, _relative(exact, example.x, s2), level, seconds, unbiased=isinstance(claim, Unbiased))
             raise
 

@@ -19,11 +19,12 @@ from time import monotonic, process_time
 
 import numpy as np
 
-from .law import Undecided
+from .law import Inconclusive, Undecided
 from .tape import HIDDEN, Controlled
 
 RARE = 200
 BATCH = 16
+LEAST_REPLAYS = 64  # however long they take
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def exclude_hidden(run: Controlled, moments: Moments, level: float, seconds: flo
     """Replay random words until the finding stands.
 
     seconds : of processor time, or half as much again on the clock: the function may sleep, the machine be busy.
-    Raises Undecided if a replay differs, or if the function is too slow for the replays.
+    Raises Undecided if a replay differs, Inconclusive if the function is too slow for the replays.
     """
     if not run.intercepted or run.subject.draws.complete:
         return
@@ -54,8 +55,8 @@ def exclude_hidden(run: Controlled, moments: Moments, level: float, seconds: flo
     clock, processor = monotonic(), process_time()
     made = 0
     while made < most and not (made and moments.stands(min(1.0, doubt / made), unbiased=unbiased)):
-        if max(process_time() - processor, (monotonic() - clock) / 1.5) > seconds:
-            raise Undecided(
+        if made >= LEAST_REPLAYS and max(process_time() - processor, (monotonic() - clock) / 1.5) > seconds:
+            raise Inconclusive(
                 f"its exact mean or error is off, but it is too slow to exclude hidden randomness: {made} replays "
                 f"in {seconds:g} s"
             )

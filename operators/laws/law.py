@@ -31,10 +31,15 @@ class Undecided(Exception):  # noqa: N818
     """The law cannot judge this example; the message says why."""
 
 
+class Inconclusive(Exception):  # noqa: N818
+    """The law suspects a violation here and cannot confirm it in the time; the message says why."""
+
+
 class Context:
     """What the laws of one check share: budget, seed, clock and the random draws already made.
 
     parts : statistical laws among which the false-alarm budget is split.  laws : those of this check.
+    began : when the present law began, by time.monotonic.  accused : whether a law has failed already.
     """
 
     def __init__(self, budget: Budget, seed: int, *, parts: int = 1, laws: tuple[Law, ...] = ()) -> None:
@@ -43,7 +48,13 @@ class Context:
         self.parts = parts
         self.laws = laws
         self.study: Study | None = None
-        self.ends = monotonic() + budget.patience
+        self.began = monotonic()
+        self.ends = self.began + budget.patience
+        self.accused = False
+
+    def spare(self, share: float = 1.0) -> bool:
+        """Whether the present law has run for less than this share of ``budget.seconds``."""
+        return monotonic() < self.began + share * self.budget.seconds
 
     def rng(self, label: str) -> np.random.Generator:
         """A generator that depends on the seed and the label alone."""
@@ -104,7 +115,7 @@ class Law(ABC):
 
     @abstractmethod
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Raises Violation if it does not hold, Undecided if it cannot judge."""
+        """Raises Violation if it does not hold, Undecided if it cannot judge, Inconclusive if it suspects only."""
 
     def run(self, subject: Subject, context: Context) -> Verdict:
         """Try every example; on a violation, shrink it."""
@@ -145,6 +156,8 @@ class Law(ABC):
             self.holds(subject, example, context)
         except Violation as found:
             return Outcome.FAIL, str(found)
+        except Inconclusive as reason:
+            return Outcome.INCONCLUSIVE, str(reason)
         except OutOfTime:
             return Outcome.INCONCLUSIVE, f"too slow: the time was over at {example.name}"
         except Undecided as reason:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 80
 SECONDS = 1.5
+LATER_SECONDS = 0.5  # where an earlier law has shown a simple vector already
 
 
 def shrink(law: Law, subject: Subject, example: Example, text: str, context: Context) -> tuple[Example, str]:
@@ -24,14 +25,25 @@ def shrink(law: Law, subject: Subject, example: Example, text: str, context: Con
 
     Shorter first, then more zeros, then rounder values.  Each attempt of a statistical law uses fresh draws.
     """
-    deadline = time.monotonic() + SECONDS
+    seconds = min(LATER_SECONDS if context.accused else SECONDS, context.budget.seconds)
+    allowed, deadline = subject.deadline, monotonic() + seconds
+    subject.deadline = min(allowed, deadline)  # an attempt may take many draws
+    try:
+        return _simplest(law, subject, example, text, context, deadline)
+    finally:
+        subject.deadline = allowed
+
+
+def _simplest(
+    law: Law, subject: Subject, example: Example, text: str, context: Context, deadline: float
+) -> tuple[Example, str]:
     attempts = 0
     improved = True
     while improved:
         improved = False
         for x in map(subject.domain.fit, simpler(example.x)):
             attempts += 1
-            if attempts > ATTEMPTS or time.monotonic() > deadline:
+            if attempts > ATTEMPTS or monotonic() > deadline:
                 return example, text
             if x is None or x.size > example.d or np.array_equal(x, example.x):
                 continue

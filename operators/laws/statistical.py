@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from math import inf
 
 from .budget import Budget
@@ -123,7 +124,7 @@ class Study:
             source = Source(subject, lambda: fresh_key(rng))
             subject.deadline = inf  # the least draws are made however long they take
             try:
-                self.made = collect(source, self.examples, list(self.bets.values()), context.budget)
+                self.made = collect(source, self.examples, list(self.bets.values()), _budget(context))
             except Exception as error:  # whatever the subject raises is a finding
                 self.raised = f"raised {type(error).__name__}: {error}"
             finally:
@@ -137,6 +138,12 @@ class Study:
             return
         if bets is not None:
             self.bets[law.name] = bets
+
+
+def _budget(context: Context) -> Budget:
+    """Where a law has failed already, nobody waits for more power."""
+    budget = context.budget
+    return replace(budget, most_seconds=budget.seconds) if context.accused else budget
 
 
 def evidence_of(subject: Subject, context: Context) -> Study:

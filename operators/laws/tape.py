@@ -13,7 +13,7 @@ from ..random import words_from
 from .law import Undecided
 from .randomness.intercept import Facts, intercepted
 from .randomness.source import Uninterceptable
-from .subject import Subject, to_numpy
+from .subject import OutOfTime, Subject, to_numpy
 
 WORD = 1 << 32
 PAIRS = ((0, WORD - 1), (1 << 30, 5 << 29))
@@ -156,7 +156,7 @@ class Controlled:
             with intercepted(tape, self.subject.draws.generators) as facts:
                 output = self.subject.raw(self.x, key)
             return to_numpy(output).reshape(self.x.shape)
-        except (LayoutChanged, Undecided):
+        except (LayoutChanged, Undecided, OutOfTime):
             raise
         except Uninterceptable as reason:
             raise Undecided(str(reason)) from None

@@ -29,7 +29,7 @@ def listed(op, x, evaluations, share_s):
     rng = np.random.default_rng(5)
     budget = Budget(evaluations=evaluations, seconds=4 * len(SIZES) * share_s)
     claimed = Claimed(x, 1e9, False, 20.0, 0.0)
-    return _outcomes(Controlled(Subject(op), x, rng), budget, claimed, rng)
+    return _outcomes(Controlled(Subject(op), x, rng), Context(budget, 0), claimed, rng)
 
 
 def masks(values):
