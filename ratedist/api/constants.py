@@ -28,12 +28,13 @@ def read_constants(
     None stands for an assumed value of 1, taken as known up to a factor of 10.  An ``Estimate``, or a text such as
     "1.2:0.8:2" (value, low, high and, if wished, the level .95), is an estimated one.  The texts hold their values.
     """
-    uncertain = {name: found for name, value in given.items() if (found := _uncertain(name, value)) is not None}
+    uncertain = {name: found for name, value in given.items() if (found := uncertain_of(name, value)) is not None}
     known = {name: read(name, repr(uncertain[name].value) if name in uncertain else given[name]) for name in given}
     return known, uncertain
 
 
-def _uncertain(name: str, value: Any) -> Estimate | None:
+def uncertain_of(name: str, value: Any) -> Estimate | None:
+    """The estimate that a constant is given as; None if it is known."""
     if value is None:
         return assumed(ASSUMED)
     if isinstance(value, Estimate):

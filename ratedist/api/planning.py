@@ -17,6 +17,7 @@ from ..numbers import real, refusal, whole
 from ..records import number_text
 from .cluster import Cluster, checked_cluster
 from .codec import Codec, checked_codecs, codec_of
+from .constants import in_words, read_constants, uncertain_of
 from .operators import claim_text, operator_of
 from .ranking import Choice, Ranking
 from .travel import DENSE_BITS, Travel, travel
@@ -51,6 +52,7 @@ def plan(
     With L, sigma2 and gap (non-convex, averaging of local updates): reach E|grad F|^2 <= target soonest, or the least
     error within time_s; tau and the learning rate (unless eta fixes it) are chosen for each.  Biased operators need G
     too, the root of a bound on E|g|^2 of every worker's gradient.
+    L, sigma2 and gap may be estimates, as in ``error_bound``: planned at their values, with a status that says so.
     Without them: rounds of DIANA (strongly convex, condition number ``condition``, 100 unless given) with full
     gradients until E|x - x*|^2 <= target |x_0 - x*|^2, target < 1; its first round averages uncompressed gradients.
     codec : seconds of encoding and decoding.  By default each operator is timed on this machine (``measure_codec``);
@@ -89,9 +91,20 @@ def plan(
     if (goal["target"] is None) == (goal["time_s"] is None):
         raise ValueError(f"give either target or time_s; got target = {target}, time_s = {time_s}: drop or add one")
     choices = [_choice(operator_of(one), dimension, cluster, problem, goal, codecs, given) for one in asked]
+    if any(uncertain_of(name, value) for name, value in known.items() if value is not None):
+        choices = [_of_uncertain(choice) for choice in choices]
     means = "seconds are means: guarantees count rounds, a run may take longer or need fewer"
     assumed_all = (assumed, *_needs(choices), cluster.in_words(), means, f"d = {dimension}")
     return Ranking(_ranked(choices, goal), assumed_all, "error" if goal["target"] is None else "seconds")
+
+
+def _of_uncertain(choice: Choice) -> Choice:
+    """The same, computed at the values of estimates: no theorem speaks for those."""
+    if not choice.feasible:
+        return choice
+    status = f"{choice.status} for true constants, not for assumed or estimated ones"
+    first, *rest = choice.reasons
+    return replace(choice, status=status, reasons=(first.replace(f"({choice.status})", f"({status})", 1), *rest))
 
 
 def _needs(choices: Sequence[Choice]) -> tuple[str, ...]:
@@ -118,8 +131,10 @@ def _problem(known: dict[str, Any], **rest: Any) -> tuple[planner.Smooth | plann
             f"condition goes without L, sigma2 and gap; got condition = {rest['condition']}: drop one or the others"
         )
     root = None if rest["G"] is None else real("G", rest["G"])
-    smooth = planner.Smooth(**{name: real(name, value) for name, value in known.items()}, G=root)
-    return smooth, ", ".join(f"{name} = {value:g}" for name, value in _constants(smooth).items())
+    texts, uncertain = read_constants(known)
+    smooth = planner.Smooth(**{name: real(name, value) for name, value in texts.items()}, G=root)
+    words = ", ".join(f"{name} = {value:g}" for name, value in _constants(smooth).items())
+    return smooth, "; ".join((words, *in_words(uncertain)))
 
 
 def _constants(problem: planner.Smooth) -> dict[str, float]:

@@ -5,7 +5,8 @@ import math
 import pytest
 
 import ratedist as rd
-from bounds import all_bounds
+from bounds import Interval, all_bounds
+from bounds.estimate import Estimate
 from bounds.theorems import diana_distance
 from operators import parse
 from ratedist.api.cluster import TOPOLOGIES
@@ -96,6 +97,18 @@ def test_with_constants_tau_and_eta_are_chosen_and_the_error_is_certified():
         assert choice.status == "proved"
     biased = rd.plan(d=10**6, cluster=CLUSTER, operators="topk:0.5", target=0.5, G=1.5, **SMOOTH)
     assert biased.best.theorem == "qsparse"
+
+
+def test_estimates_are_planned_at_their_values_and_no_theorem_is_said_to_speak_for_them():
+    rest = {"d": 100, "cluster": CLUSTER, "operators": ["identity", "signsgd"], "target": 0.1, "codec": "free"}
+    known = rd.plan(**rest, **SMOOTH)
+    found = rd.plan(**rest, **SMOOTH | {"L": "1:0.5:2", "gap": Estimate(1.0, Interval(0.5, 2), 0.9)})
+    assert (found.best.seconds, found.best.tau) == (known.best.seconds, known.best.tau)
+    assert found.best.status == "proved for true constants, not for assumed or estimated ones"
+    assert found.best.status in found.best.reason
+    assert "L = 1 is estimated, 0.5 to 2 at level 0.95" in found.assumptions[0]
+    assert "gap = 1 is estimated, 0.5 to 2 at level 0.9" in found.assumptions[0]
+    assert known.best.status == "proved"
 
 
 def test_a_time_budget_ranks_by_error():
