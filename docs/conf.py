@@ -29,6 +29,17 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_static", "benchmarks", "data", "studies", "figures"]
 nitpicky = True
+nitpick_ignore = [  # types of annotations and base classes that are no public names
+    ("py:class", name)
+    for name in (
+        "gpu_validation.joining.Joining",
+        "gpu_validation.outcome.UsageError",
+        "hypothesis.strategies.SearchStrategy",
+        "operators.gather.Refusal",
+        "operators.laws.examples.Example",
+        "operators.laws.power.Power",
+    )
+]
 
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

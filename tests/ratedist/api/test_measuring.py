@@ -74,7 +74,7 @@ def test_gap_is_reproducible_and_takes_tensors_and_instances():
     [
         (lambda: rd.gap("identity", X), "makes no error"),
         (lambda: rd.gap("qsgd:4", np.zeros(3)), "zeros only"),
-        (lambda: rd.gap("qsgd:4", [1.0, math.nan]), "finite in binary32; got nan at index 1: give"),
+        (lambda: rd.gap("qsgd:4", [1.0, math.nan]), "finite in binary32; got nan at index 1: mend or clip"),
         (lambda: rd.gap("qsgd:4", "abc"), "float array"),
         (lambda: rd.gap("warp", X), "unknown operator 'warp'"),
         (lambda: rd.gap("qsgd:4", X, draws=0), "1 <= draws"),
