@@ -25,6 +25,7 @@ NOT_ACCUSED = {
     "exponents clamped at 2^-30": "unbiased functions are not tried at the lower end of the claims' range",
     "subnormal range reached too early": "unbiased functions are not tried at the lower end of the claims' range",
 }
+NO_FAULT = {("the input overwritten", "hook"): "a hook may write to its bucket"}
 WRONG_MAPS = [m for m in MUTANTS if m.law not in OF_THE_CONTRACT and m.what not in NOT_ACCUSED]
 
 
@@ -40,8 +41,15 @@ def test_representative_wrong_operator_is_accused_in_every_form(what, form):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("mutant", WRONG_MAPS, ids=lambda m: m.what)
+@pytest.mark.parametrize(
+    ("mutant", "form"),
+    [
+        pytest.param(m, form, id=f"{m.what}-{form}")
+        for m in WRONG_MAPS
+        for form in FORMS
+        if (m.what, form) not in NO_FAULT
+    ],
+)
 def test_wrong_operator_is_accused_in_every_form(mutant, form):
     assert accused(FORMS[form](mutant.wrong))
 
