@@ -375,7 +375,7 @@ class DamagedRecords(ValueError):  # noqa: N818  a name users are told to catch
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The records of a file as dictionaries; a last line cut short by a crash is left out.
 
-    Raises DamagedRecords, with file and line, for any other line that is none.
+    Raises DamagedRecords, a ValueError with file and line, for any other line that is none.
     """
     lines = path.read_bytes().splitlines(keepends=True)
     for number, line in enumerate(lines, start=1):
@@ -394,7 +394,10 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace a file so that a reader sees the old one or the new one, never a part."""
+    """Replace a file so that a reader sees the old one or the new one, never a part.
+
+    Raises OSError, with the file's name, where it cannot be written; the old one stays.
+    """
     temporary = path.with_suffix(path.suffix + ".tmp")
     try:
         temporary.write_text(text, encoding="utf-8")
