@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bounds import plan as planner
 from bounds.claims import Claim, Unbiased
+from bounds.estimate import Estimate
 from bounds.properties import Property
 from bounds.runtime import RuntimeModel
 from bounds.setting import properties
@@ -17,7 +18,7 @@ from ..numbers import real, refusal, whole
 from ..records import number_text
 from .cluster import Cluster, checked_cluster
 from .codec import Codec, checked_codecs, codec_of
-from .constants import in_words, read_constants, uncertain_of
+from .constants import in_words, read_constants
 from .operators import claim_text, operator_of
 from .ranking import Choice, Ranking
 from .travel import DENSE_BITS, Travel, travel
@@ -52,7 +53,8 @@ def plan(
     With L, sigma2 and gap (non-convex, averaging of local updates): reach E|grad F|^2 <= target soonest, or the least
     error within time_s; tau and the learning rate (unless eta fixes it) are chosen for each.  Biased operators need G
     too, the root of a bound on E|g|^2 of every worker's gradient.
-    L, sigma2 and gap may be estimates, as in ``error_bound``: planned at their values, with a status that says so.
+    L, sigma2 and gap may be estimates, as in ``error_bound``: planned at their values, with the cost at their ends and
+    a status that says so.
     Without them: rounds of DIANA (strongly convex, condition number ``condition``, 100 unless given) with full
     gradients until E|x - x*|^2 <= target |x_0 - x*|^2, target < 1; its first round averages uncompressed gradients.
     codec : seconds of encoding and decoding.  By default each operator is timed on this machine (``measure_codec``);
@@ -90,21 +92,56 @@ def plan(
     goal = {name: None if value is None else real(name, value) for name, value in asked_for.items()}
     if (goal["target"] is None) == (goal["time_s"] is None):
         raise ValueError(f"give either target or time_s; got target = {target}, time_s = {time_s}: drop or add one")
-    choices = [_choice(operator_of(one), dimension, cluster, problem, goal, codecs, given) for one in asked]
-    if any(uncertain_of(name, value) for name, value in known.items() if value is not None):
-        choices = [_of_uncertain(choice) for choice in choices]
+    operators_asked = [operator_of(one) for one in asked]
+    by: Literal["seconds", "error"] = "error" if goal["target"] is None else "seconds"
+
+    def choices_for(problem: planner.Smooth | planner.Conditioned) -> list[Choice]:
+        return [_choice(operator, dimension, cluster, problem, goal, codecs, given) for operator in operators_asked]
+
+    choices = choices_for(problem)
+    uncertain = read_constants(known)[1] if isinstance(problem, planner.Smooth) else {}
+    if isinstance(problem, planner.Smooth) and uncertain:
+        costs = []
+        for end in (_at_ends(problem, uncertain, "lo"), _at_ends(problem, uncertain, "hi")):
+            at_end = [] if end is None else choices_for(end)
+            costs.append([getattr(c, by) for c in at_end] or [0.0] * len(choices))
+        names = ", ".join(uncertain)
+        choices = [_of_uncertain(choice, cost, by, names) for choice, *cost in zip(choices, *costs, strict=True)]
     means = "seconds are means: guarantees count rounds, a run may take longer or need fewer"
     assumed_all = (assumed, *_needs(choices), cluster.in_words(), means, f"d = {dimension}")
-    return Ranking(_ranked(choices, goal), assumed_all, "error" if goal["target"] is None else "seconds")
+    return Ranking(_ranked(choices, goal), assumed_all, by)
 
 
-def _of_uncertain(choice: Choice) -> Choice:
-    """The same, computed at the values of estimates: no theorem speaks for those."""
+def _at_ends(
+    problem: planner.Smooth, uncertain: Mapping[str, Estimate], end: Literal["lo", "hi"]
+) -> planner.Smooth | None:
+    """The problem at one end of every estimate; None if L or gap is not positive there, so that nothing is to be done.
+
+    Every theorem of the planner grows with L, sigma2 and gap, and so does the least over tau and eta.
+    """
+    at = {name: float(getattr(found.interval, end)) for name, found in uncertain.items()}
+    if min(at.get("L", 1.0), at.get("gap", 1.0)) <= 0:
+        return None
+    return replace(problem, **at | ({"sigma2": max(0.0, at["sigma2"])} if "sigma2" in at else {}))
+
+
+def _of_uncertain(choice: Choice, between: Sequence[float], by: str, names: str) -> Choice:
+    """The same, computed at the values of estimates: no theorem speaks for those.
+
+    between : the cost at their ends, in what it is counted by.  names : of what is estimated.
+    """
     if not choice.feasible:
         return choice
     status = f"{choice.status} for true constants, not for assumed or estimated ones"
     first, *rest = choice.reasons
-    return replace(choice, status=status, reasons=(first.replace(f"({choice.status})", f"({status})", 1), *rest))
+    low, high = between
+    span = f"{by} from {low:.4g} to {high:.4g} over {names}, not known exactly"
+    return replace(
+        choice,
+        status=status,
+        cost_between=(low, high),
+        reasons=(first.replace(f"({choice.status})", f"({status})", 1), span, *rest),
+    )
 
 
 def _needs(choices: Sequence[Choice]) -> tuple[str, ...]:

@@ -22,6 +22,8 @@ class Choice:
     relative_cost : seconds (or error, for a time budget) over the best choice's.
     compute_s, encode_s, communicate_s, decode_s : mean seconds of one round, one after the other.  start_s : seconds
     of the uncompressed averaging that stands in the first round for the last three; None if there is none.
+    cost_between : seconds (or error, for a time budget) over what estimates of L, sigma2 and gap leave open, each end
+    with the tau and eta that are best there; None where all are known.
     """
 
     operator: str
@@ -42,6 +44,7 @@ class Choice:
     communicate_s: float = math.inf
     decode_s: float = math.inf
     start_s: float | None = None
+    cost_between: tuple[float, float] | None = None
 
     @property
     def reason(self) -> str:

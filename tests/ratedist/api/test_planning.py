@@ -109,6 +109,27 @@ def test_estimates_are_planned_at_their_values_and_no_theorem_is_said_to_speak_f
     assert "L = 1 is estimated, 0.5 to 2 at level 0.95" in found.assumptions[0]
     assert "gap = 1 is estimated, 0.5 to 2 at level 0.9" in found.assumptions[0]
     assert known.best.status == "proved"
+    assert known.best.cost_between is None
+
+
+@pytest.mark.parametrize("goal", [{"target": 0.1}, {"time_s": 1e5}])
+def test_the_cost_of_estimates_lies_between_those_at_their_ends(goal):
+    rest = {"d": 100, "cluster": CLUSTER, "operators": ["identity"], "codec": "free", **goal}
+    found = rd.plan(**rest, L="1:0.5:2", sigma2=1, gap=Estimate(1.0, Interval(0.5, 2), 0.9))
+    ends = [rd.plan(**rest, L=end, sigma2=1, gap=end).best for end in (0.5, 2)]
+    costs = tuple(end.seconds if found.by == "seconds" else end.error for end in ends)
+    assert found.best.cost_between == costs
+    assert costs[0] < (found.best.seconds if found.by == "seconds" else found.best.error) < costs[1]
+    words = f"{found.by} from {costs[0]:.4g} to {costs[1]:.4g} over L, gap, not known exactly"
+    assert words in found.explain()
+
+
+def test_an_estimate_that_reaches_zero_leaves_a_cost_from_zero():
+    rest = {"d": 100, "cluster": CLUSTER, "operators": ["identity"], "codec": "free", "target": 0.1}
+    sigma2, gap = Estimate(1.0, Interval(-1, 2), 0.9), Estimate(1.0, Interval(0, 2), 0.9)
+    found = rd.plan(**rest, L=1, sigma2=sigma2, gap=gap)
+    assert found.best.cost_between[0] == 0
+    assert found.best.seconds < found.best.cost_between[1] < float("inf")
 
 
 def test_a_time_budget_ranks_by_error():
