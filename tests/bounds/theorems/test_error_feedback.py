@@ -103,6 +103,36 @@ def test_qsparse_lies_above_the_exact_value(seed, m, tau, rounds, share, alpha):
     assert value * ROUNDING >= exact
 
 
+@given(
+    seeds,
+    st.integers(1, 3),
+    st.integers(1, 6),
+    st.tuples(st.integers(1, 10), st.integers(1, 10)),
+    st.floats(0, 1),
+    shares,
+    alphas,
+)
+@drawn
+def test_qsparse_wall_clock_lies_above_the_exact_value(seed, m, tau, counts, chance, share, alpha):
+    """Either of two numbers of rounds, independent of the gradients: what is bounded is the mean over both."""
+    problem = random_quadratic(seed)
+    eta = share / (2 * problem.L)
+    runs = [run_with_memory(problem, eta=eta, m=m, tau=tau, alpha=alpha, rounds=rounds) for rounds in counts]
+    inverse = chance / counts[0] + (1 - chance) / counts[1]
+    value = theorems.qsparse_wall_clock(
+        gap=problem.gap,
+        eta=eta,
+        inverse_rounds=min(inverse, 1.0),
+        L=problem.L,
+        G=math.sqrt(max(largest for _, largest, _ in runs)),
+        alpha=alpha,
+        m=m,
+        tau=tau,
+        sigma2=problem.sigma2,
+    )
+    assert value * ROUNDING >= chance * runs[0][0] + (1 - chance) * runs[1][0]
+
+
 @given(seeds, st.integers(1, 3), st.integers(1, 6), st.integers(1, 10), st.floats(1e-3, 0.999), alphas)
 @drawn
 def test_pasgd_memory_lies_above_the_exact_value(seed, m, tau, rounds, share, alpha):
