@@ -50,7 +50,7 @@ comparisons, whatever the law of the draws in their declared range; the other en
 comparison is exact. "Noticed at bound x" says by which factors the bound could be wrong before the row would read
 VIOLATED. Looseness is bound / measured for upper bounds and measured / bound for lower ones. Rows on seconds never
 decide the exit code.</p>
-<div class="wide">{table}</div><h2>Circumstances</h2><pre>{environment}</pre></body></html>
+<div class="wide">{table}</div>{settings}<h2>Circumstances</h2><pre>{environment}</pre></body></html>
 """
 
 
@@ -83,6 +83,7 @@ def page(
         figures="".join(figures),
         budget=experiment.false_alarm,
         table=_table(comparisons),
+        settings=_settings(comparisons),
         environment=html.escape(circumstances),
     )
 
@@ -111,6 +112,16 @@ def noticed_text(c: Comparison) -> str:
     below, above = c.noticed
     ends = [f"< {below:.3g}"] * (below > 0) + [f"> {above:.3g}"] * (above < float("inf"))
     return " or ".join(ends) or "none"
+
+
+def _settings(comparisons: Sequence[Comparison]) -> str:
+    """What every theorem of the table is about and needs."""
+    from bounds import all_bounds
+
+    known = all_bounds()
+    used = [known[name] for name in dict.fromkeys(c.theorem for c in comparisons) if name in known]
+    items = "".join(f"<dt>{bound.name}</dt><dd>{html.escape(bound.setting.text())}</dd>" for bound in used)
+    return f"<h2>What the theorems need</h2><dl>{items}</dl>" if items else ""
 
 
 def _table(comparisons: Sequence[Comparison]) -> str:

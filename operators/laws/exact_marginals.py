@@ -71,7 +71,9 @@ class ExactMarginals(Law):
         if isinstance(claim, Unbiased):
             _mean(exact, x, s2, resolution, subject.rounding)
         self._sharper(subject, example, exact)
-        norm2, seen, doubt = float(x @ x), float(exact.square.sum()), float(exact.square_error.sum())
+        largest = exact.largest + np.abs(x)  # a probability may be off by one step of the uniform numbers
+        doubt = float(exact.square_error.sum() + resolution * (largest @ largest))
+        norm2, seen = float(x @ x), float(exact.square.sum())
         least, most = np.sqrt(max(seen - doubt, 0) / norm2), np.sqrt((seen + doubt) / norm2)
         if least > np.sqrt(s2) + 2 * SLACK:
             raise Violation(f"E|C(x) - x|^2 = {seen / norm2:.8g} |x|^2 exactly; claimed at most {s2:.8g}")

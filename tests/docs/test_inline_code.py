@@ -44,7 +44,7 @@ omega, alpha, reason, name, path, group = 1.0, 0.3, "it promises nothing", "digi
 operator, key = QSGD(levels=16), Key(seed=0)
 schedule, state, observation = Fixed(8), None, Observation(time_s=0.0, step=0, eta=0.1)
 model = DistributedDataParallel(torch.nn.Linear(3, 2))
-loss = model(torch.ones(3)).sum()
+loss = model(torch.ones(3)).square().sum()
 hook = register(DistributedDataParallel(torch.nn.Linear(3, 2)), operator)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 averaging = PeriodicAveraging(model, optimizer, schedule=AdaComm(tau_0=8, interval_s=2.0))

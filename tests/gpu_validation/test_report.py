@@ -1,10 +1,12 @@
 """The page stands alone: nothing is loaded from anywhere, and everything measured is on it."""
 
 import re
+from html import unescape
 from html.parser import HTMLParser
 
 import pytest
 
+from bounds import all_bounds
 from gpu_validation.presets.smoke import PRESET
 from gpu_validation.records import Environment, Evidence
 from gpu_validation.report import render
@@ -48,6 +50,15 @@ def test_page_loads_nothing_and_shows_every_comparison(outcome):
         assert f">{verdict}</th>" in counts
     for evidence in Evidence:
         assert f"<th>{evidence}</th>" in counts
+
+
+def test_page_says_what_the_theorems_of_its_rows_need(outcome):
+    page = unescape((outcome.folder / "report.html").read_text())
+    named = {c.theorem for c in outcome.comparisons} & set(all_bounds())
+
+    assert {"pasgd_iterations", "gaussian_bits"} <= named
+    for name in named:
+        assert f"<dt>{name}</dt><dd>{all_bounds()[name].setting.text()}</dd>" in page
 
 
 def test_an_early_end_stands_at_the_top_and_is_escaped(outcome):

@@ -4,12 +4,16 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
+from bounds.claims import Unbiased
 from operators import Composition, Key, NaturalCompression, TernGrad
+from operators.laws import check
 from operators.laws.law import Undecided
 from operators.laws.marginals import marginals
 from operators.laws.subject import Subject
 from operators.laws.tape import Controlled, separate
+from operators.laws.verdict import Outcome
 from operators.random import bits32, words_from
 
 from .honest import Dithering, Natural
@@ -115,3 +119,19 @@ def test_a_second_word_that_seldom_matters_is_found():
         for seed in range(20):
             with pytest.raises(Undecided):
                 separate(controlled(op, np.array(x, np.float32), seed))
+
+
+def test_a_probability_off_by_one_step_of_the_uniform_numbers_is_no_fault():
+    """``torch.rand`` is 0 with probability 2^-24, and then the sign is 0: nobody can draw it better."""
+
+    def stochastic_sign(x):
+        scale = x.abs().max()
+        return scale * torch.sign(x / scale + 2 * torch.rand(x.shape) - 1)
+
+    def forgetful(x):
+        return x * (torch.rand(x.shape) > 1e-4) / (1 - 1e-4)
+
+    honest = check(stochastic_sign, claim=lambda d: Unbiased(d - 1.0), laws=["exact-marginals"], seed=1)
+    wrong = check(forgetful, claim=Unbiased(0.0), laws=["exact-marginals"], seed=1)
+    assert honest["exact-marginals"].outcome is Outcome.PASS
+    assert wrong["exact-marginals"].outcome is Outcome.FAIL
