@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -99,17 +99,26 @@ def plan(
         return [_choice(operator, dimension, cluster, problem, goal, codecs, given) for operator in operators_asked]
 
     choices = choices_for(problem)
-    uncertain = read_constants(known)[1] if isinstance(problem, planner.Smooth) else {}
-    if isinstance(problem, planner.Smooth) and uncertain:
-        costs = []
-        for end in (_at_ends(problem, uncertain, "lo"), _at_ends(problem, uncertain, "hi")):
-            at_end = [] if end is None else choices_for(end)
-            costs.append([getattr(c, by) for c in at_end] or [0.0] * len(choices))
-        names = ", ".join(uncertain)
-        choices = [_of_uncertain(choice, cost, by, names) for choice, *cost in zip(choices, *costs, strict=True)]
+    if isinstance(problem, planner.Smooth) and (uncertain := read_constants(known)[1]):
+        choices = _of_estimates(choices, choices_for, problem, uncertain, by)
     means = "seconds are means: guarantees count rounds, a run may take longer or need fewer"
     assumed_all = (assumed, *_needs(choices), cluster.in_words(), means, f"d = {dimension}")
     return Ranking(_ranked(choices, goal), assumed_all, by)
+
+
+def _of_estimates(
+    choices: Sequence[Choice],
+    choices_for: Callable[[planner.Smooth], list[Choice]],
+    problem: planner.Smooth,
+    uncertain: Mapping[str, Estimate],
+    by: Literal["seconds", "error"],
+) -> list[Choice]:
+    """The choices at the values of estimates, with their cost at the ends of all intervals."""
+    costs = []
+    for end in (_at_ends(problem, uncertain, "lo"), _at_ends(problem, uncertain, "hi")):
+        costs.append([0.0] * len(choices) if end is None else [getattr(choice, by) for choice in choices_for(end)])
+    names = ", ".join(uncertain)
+    return [_of_uncertain(choice, cost, by, names) for choice, *cost in zip(choices, *costs, strict=True)]
 
 
 def _at_ends(
