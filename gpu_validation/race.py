@@ -5,7 +5,8 @@
     record["seconds"], record["losses"]
 
 The clock runs over local steps, filled up by sleeping to a drawn duration, and over averagings on a shaped network.
-Losses are taken afterwards, from the averaged models that were kept, so that looking costs no time.
+Losses are taken afterwards, from the averaged models that were kept.  A race with a ``runtime`` goes by that model's
+simulated clock instead: real processes, and nothing that a loaded machine could change.
 """
 
 from __future__ import annotations
@@ -16,27 +17,27 @@ import mmap
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from bounds.runtime import StepTime
+from bounds.runtime import RuntimeModel, StepTime
 from bounds.runtime.law import Law
 from bounds.schedules import Schedule
 from operators import Feedback, Key, Operator
 from operators.random import bits32
 
 from .averaging import PeriodicAveraging
-from .clock import WallClock
-from .deltas import Round
-from .exchange import fence, gather_arrays
+from .clock import Clock, SimulatedClock, WallClock
+from .curves import Kept, Record, gradients, looked_at
+from .exchange import Exchange, fence, gather_arrays
 from .launch import Place, run_ranks
 from .network import Network, Shape
 from .riding import Riding
-from .tensors import flat, floating_tensors, load
+from .tensors import flat, floating_tensors
 from .timing import PaddedSteps
 from .timing.scheduling import Scheduling
 from .timing.stragglers import SEED_WORDS, step_seconds
@@ -44,14 +45,13 @@ from .workloads import Workload
 
 GRADIENT, MESSAGE, STEPS, DELAYS, FENCED = 0, 1, 3, 4, 5  # folds of a race's key
 SPARE_STEPS = 1000  # drawn beyond twice the expected number
+POLL_S = 2e-5
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
     "momentum": partial(torch.optim.SGD, momentum=0.9),
     "adam": torch.optim.Adam,
 }
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,8 @@ class Race:
     delay : law of a sleep after every averaging, the same on all ranks; adds to what the network takes.
     points : how often, at most, loss and accuracy are taken, evenly in time.  trace : also record |grad F|^2 at the
     mean of the workers' models before every step.  fenced : averagings timed by themselves before the start.
+    runtime : the model of m workers whose simulated clock, the same on all ranks, takes the place of the wall clock;
+    nothing is slept then, and nothing fenced.
     Raises ValueError without an end, for decays out of order, or another optimizer.
     """
 
@@ -82,6 +84,7 @@ class Race:
     points: int = 60
     trace: bool = False
     fenced: int = 6
+    runtime: RuntimeModel | None = None
 
     def __post_init__(self) -> None:
         if self.budget_s is None and self.steps is None:
@@ -116,6 +119,8 @@ def run_races(
     """
     for race in races:
         race.workload.require_workers(m)
+        if race.runtime is not None and race.runtime.workers() != m:
+            raise ValueError(f"the runtime model is one of {race.runtime.workers()} workers; the race has m = {m}")
         race.workload.objective(race.workload.model())  # loads the data before the processes fork
     with nullcontext() if shape is None else Network.of(shape, m) as network, closing(mmap.mmap(-1, 8)) as shared:
 
@@ -133,42 +138,29 @@ def run_races(
 
 
 class _Finish:
-    """Which round is the last: rank 0 writes it before it joins in that round's averaging, all read it afterwards.
-
-    The averaging orders the two, so that all ranks stop after the same round without a message of their own.
-    """
+    """Whether the round that has just ended is the last: rank 0 says so, by its clock, and the others wait for it."""
 
     def __init__(self, shared: mmap.mmap) -> None:
-        self._last = np.frombuffer(shared, np.int64)
+        self._word = np.frombuffer(shared, np.int64)
 
     def clear(self) -> None:
-        self._last[0] = -1
+        self._word[0] = -1
 
-    def after(self, turn: int) -> None:
-        self._last[0] = turn
+    def decide(self, turn: int, over: bool) -> None:
+        self._word[0] = 2 * turn + over
 
-    def reached(self, turn: int) -> bool:
-        return bool(self._last[0] == turn)
-
-
-@dataclass
-class _Kept:
-    """What one rank collects while the clock runs."""
-
-    seconds: list[float]
-    models: list[torch.Tensor]
-    rounds: list[Round]
-    trace: list[torch.Tensor]
-    rule: Record = field(default_factory=dict)
-    probes: int = 0
+    def heard(self, turn: int) -> bool:
+        while self._word[0] < 2 * turn:
+            time.sleep(POLL_S)
+        return bool(self._word[0] % 2)
 
 
 def _run(place: Place, race: Race, finish: _Finish) -> Record:
     key = Key(race.seed)
-    fenced = _fenced(place, race, key.fold(FENCED))
+    fenced = [] if race.runtime else _fenced(place, race, key.fold(FENCED))
     if place.rank == 0:
         finish.clear()
-    padding = PaddedSteps(0.0, _durations(race, key, place.rank))
+    padding = PaddedSteps(0.0) if race.runtime else PaddedSteps(0.0, _durations(race, key, place.rank))
     kept = _timed(place, race, key, padding, finish)
     computed = torch.tensor([float(np.mean(padding.durations)), float(padding.overruns)], dtype=torch.float64)
     mean_step_s, overruns = torch.stack(gather_arrays(computed)).mean(dim=0).tolist()
@@ -179,14 +171,14 @@ def _run(place: Place, race: Race, finish: _Finish) -> Record:
         "m": place.size,
         "step_law": repr(race.step),
         "eta": race.workload.eta,
-        **_looked_at(place, race, kept),
+        **looked_at(place, race.workload, kept, race.points),
         "rounds": [[tau, len(list(same))] for tau, same in itertools.groupby(r.tau for r in kept.rounds)],
         "steps_done": sum(r.tau for r in kept.rounds),
         "took_s": kept.seconds[-1],
         "fenced_s": fenced,
         "mean_step_s": mean_step_s,
         "overruns": round(overruns * place.size),
-        "gradient2": _gradients(place, race, kept.trace),
+        "gradient2": gradients(place, race.workload, kept.trace),
         "rule": kept.rule,
         "probes": kept.probes,
         "method": place.port.method,
@@ -205,7 +197,7 @@ def _start(
 ) -> tuple[PeriodicAveraging, torch.nn.Module, torch.optim.Optimizer]:
     model = race.workload.model().to(place.device)
     optimizer = OPTIMIZERS[race.optimizer](model.parameters(), lr=race.workload.eta)
-    exchange = Riding()
+    exchange = Exchange() if race.runtime else Riding()  # what rides along sees the clock before the averaging
     averaging = PeriodicAveraging(
         model,
         optimizer,
@@ -215,14 +207,15 @@ def _start(
         key=key.fold(MESSAGE),
         steps=race.steps,
     )
-    exchange.observe(averaging)
+    if isinstance(exchange, Riding):
+        exchange.observe(averaging)
     return averaging, model, optimizer
 
 
 def _sleeps(race: Race, key: Key) -> Callable[[], None]:
     """The sleep after an averaging; equal keys give all ranks the same ones."""
     rng = np.random.default_rng(bits32(key.fold(DELAYS), SEED_WORDS))
-    if race.delay is None:
+    if race.delay is None or race.runtime is not None:
         return lambda: None
     law = race.delay
     return lambda: time.sleep(float(law.sample(rng, ())))
@@ -258,13 +251,13 @@ def _local_step(race: Race, model: torch.nn.Module, optimizer: torch.optim.Optim
     return loss
 
 
-def _timed(place: Place, race: Race, key: Key, padding: PaddedSteps, finish: _Finish) -> _Kept:
+def _timed(place: Place, race: Race, key: Key, padding: PaddedSteps, finish: _Finish) -> Kept:
     averaging, model, optimizer = _start(place, race, race.schedule, key)
     pause, watched = _sleeps(race, key), floating_tensors(model)
-    kept = _Kept([0.0], [flat(watched)], [], [])
+    kept = Kept([0.0], [flat(watched)], [], [])
     fence()
-    clock = averaging.clock = WallClock()
-    probing = PaddedSteps(race.step.mean_s)
+    clock = averaging.clock = _clock(race, place.size, key)
+    probing = PaddedSteps(0.0 if race.runtime else race.step.mean_s)
     while True:
         k = averaging.total_steps
         step_key = Key(race.seed, step=k, rank=place.rank).fold(GRADIENT)
@@ -283,8 +276,6 @@ def _timed(place: Place, race: Race, key: Key, padding: PaddedSteps, finish: _Fi
         loss = _local_step(race, model, optimizer, step_key)
         padding.end()
         turn = averaging.rhythm.rounds
-        if place.rank == 0 and _over(race, clock.seconds(), k + 1):
-            finish.after(turn)
         account = averaging.step(loss, again)
         if account is None:
             continue
@@ -292,54 +283,17 @@ def _timed(place: Place, race: Race, key: Key, padding: PaddedSteps, finish: _Fi
         kept.seconds.append(clock.seconds())
         kept.models.append(flat(watched))
         kept.rounds.append(account)
-        if finish.reached(turn):
+        if place.rank == 0:
+            finish.decide(turn, over(race, kept.seconds[-1], k + 1))
+        if finish.heard(turn):
             kept.rule, kept.probes = averaging.schedule_state.to_dict(), len(probing.durations)
             return kept
 
 
-def _over(race: Race, seconds: float, steps: int) -> bool:
-    in_time = race.budget_s is None or seconds < race.budget_s
-    return not (in_time and (race.steps is None or steps < race.steps))
+def _clock(race: Race, m: int, key: Key) -> Clock:
+    return SimulatedClock(race.runtime, m=m, key=key.fold(STEPS)) if race.runtime else WallClock()
 
 
-# -- afterwards ----------------------------------------------------------------------------------------------
-def _looked_at(place: Place, race: Race, kept: _Kept) -> Record:
-    """Loss and accuracy at some of the kept models, shared out over the ranks."""
-    seconds = gather_arrays(torch.tensor(kept.seconds, dtype=torch.float64))[0].tolist()  # by rank 0's clock
-    chosen = _evenly(seconds, race.points)
-    model, rows = race.workload.model().to(place.device), torch.zeros(len(chosen), 2, dtype=torch.float64)
-    for i in range(place.rank, len(chosen), place.size):
-        load(kept.models[chosen[i]], floating_tensors(model))
-        accuracy = race.workload.accuracy(model)
-        with torch.no_grad():
-            loss = float(race.workload.objective(model))
-        rows[i] = torch.tensor([loss, math.nan if accuracy is None else accuracy], dtype=torch.float64)
-    losses, accuracies = torch.stack(gather_arrays(rows)).sum(dim=0).T.tolist()
-    steps = np.cumsum([0, *(r.tau for r in kept.rounds)])
-    bits = np.cumsum([0, *(sum(r.bits) for r in kept.rounds)])
-    return {
-        "seconds": [seconds[i] for i in chosen],
-        "step": [int(steps[i]) for i in chosen],
-        "taus": [kept.rounds[max(i - 1, 0)].tau for i in chosen],
-        "bits": [int(bits[i]) for i in chosen],
-        "losses": losses,
-        "accuracies": [None if math.isnan(a) else a for a in accuracies],
-    }
-
-
-def _evenly(seconds: Sequence[float], points: int) -> list[int]:
-    """Indices of at most ``points`` + 1 averagings, the first and the last included, evenly in time."""
-    wanted = np.linspace(seconds[0], seconds[-1], points + 1)
-    return sorted(set(np.searchsorted(seconds, wanted).tolist()))
-
-
-def _gradients(place: Place, race: Race, trace: Sequence[torch.Tensor]) -> list[float]:
-    """|grad F|^2 at the mean of the workers' models before every step, shared out over the ranks."""
-    if not trace:
-        return []
-    mean = torch.stack(gather_arrays(torch.stack(list(trace)))).mean(dim=0)
-    model, values = race.workload.model().to(place.device), torch.zeros(len(mean), dtype=torch.float64)
-    for k in range(place.rank, len(mean), place.size):
-        load(mean[k], list(model.parameters()))
-        values[k] = race.workload.evaluate(model)[1]
-    return torch.stack(gather_arrays(values)).sum(dim=0).tolist()
+def over(race: Race, seconds: float, steps: int) -> bool:
+    """Whether a race ends with the round that has come to this."""
+    return (race.budget_s is not None and seconds >= race.budget_s) or (race.steps is not None and steps >= race.steps)

@@ -3,14 +3,13 @@
     race = Race(Quadratic(), schedule=8, step=Constant(4e-3), seed=0, steps=400)
     record = rehearse(race, RuntimeModel(step=race.step, delay_s=16e-3, m=4))
 
-The losses are those of ``run_races`` bit for bit where the schedule does not look at the clock; the seconds are the
-runtime model's.
+The losses are those of ``run_races`` bit for bit where the schedule does not look at the clock, or where the race goes
+by the same model's clock (``Race.runtime``); the seconds are the runtime model's.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,8 +20,9 @@ from bounds.runtime import RuntimeModel
 from operators import Key
 
 from .clock import SimulatedClock
+from .curves import at_points, evenly, look
 from .deltas import Round
-from .race import GRADIENT, MESSAGE, STEPS, Race
+from .race import GRADIENT, MESSAGE, OPTIMIZERS, STEPS, Race, over
 from .tensors import flat, floating_tensors, load
 from .virtual import VirtualWorkers
 
@@ -34,19 +34,20 @@ def rehearse(race: Race, runtime: RuntimeModel, *, locally: bool = False) -> Rec
 
     runtime : of ``m`` workers, with the law of their steps; the race's own laws are not looked at.
     locally : also record the mean over workers of |grad F|^2 at their own models before every step.
-    The record holds ``seconds``, ``step``, ``losses`` and ``bits`` at some averagings, the start included, ``rounds``,
-    ``steps_done``, ``took_s``, and, if traced, ``gradient2``: |grad F|^2 at the workers' mean before every step.
+    The record holds ``seconds``, ``step``, ``losses``, ``accuracies``, ``taus`` and ``bits`` at some averagings, the
+    start included, ``rounds``, ``steps_done``, ``took_s``, and, if traced, ``gradient2``: |grad F|^2 at the workers'
+    mean before every step.
     """
     m, key = runtime.workers(), Key(race.seed)
     race.workload.require_workers(m)
     models = [race.workload.model() for _ in range(m)]
-    optimizers = [torch.optim.SGD(model.parameters(), lr=race.workload.eta) for model in models]
+    optimizers = [OPTIMIZERS[race.optimizer](model.parameters(), lr=race.workload.eta) for model in models]
     clock = SimulatedClock(runtime, m=m, key=key.fold(STEPS))
     settings: dict[str, Any] = {"schedule": race.schedule, "operator": race.operator, "steps": race.steps}
     workers = VirtualWorkers(models, optimizers, key=key.fold(MESSAGE), clock=clock, **settings)
     watched, rounds = floating_tensors(models[0]), list[list[Round]]()
     seconds, kept, gradients, local = [0.0], [flat(watched)], list[float](), list[float]()
-    while not _over(race, clock.seconds(), workers.rhythm.total_steps):
+    while not over(race, clock.seconds(), workers.rhythm.total_steps):
         accounts = None
         while accounts is None:
             if race.trace:
@@ -72,10 +73,6 @@ def rehearse(race: Race, runtime: RuntimeModel, *, locally: bool = False) -> Rec
     }
 
 
-def _over(race: Race, seconds: float, steps: int) -> bool:
-    return seconds >= (race.budget_s or math.inf) or steps >= (race.steps or math.inf)
-
-
 def _local_steps(
     race: Race, models: Sequence[torch.nn.Module], optimizers: Sequence[torch.optim.Optimizer], k: int
 ) -> list[torch.Tensor]:
@@ -97,23 +94,9 @@ def _at_the_mean(race: Race, models: Sequence[torch.nn.Module]) -> float:
     return race.workload.evaluate(model)[1]
 
 
-def _loss(race: Race, watched: torch.Tensor) -> float:
-    """F, computed as for real processes: by ``evaluate`` its last bit may differ."""
-    model = race.workload.model()
-    load(watched, floating_tensors(model))
-    with torch.no_grad():
-        return float(race.workload.objective(model))
-
-
 def _looked_at(race: Race, seconds: Sequence[float], kept: Sequence[torch.Tensor], rounds: Sequence[Round]) -> Record:
-    """Losses at some averagings, evenly in time."""
-    wanted = np.linspace(0.0, seconds[-1], race.points + 1)
-    chosen = sorted({min(int(i), len(seconds) - 1) for i in np.searchsorted(seconds, wanted)})
-    steps = np.cumsum([0, *(r.tau for r in rounds)])
-    bits = np.cumsum([0, *(sum(r.bits) for r in rounds)])
-    return {
-        "seconds": [seconds[i] for i in chosen],
-        "step": [int(steps[i]) for i in chosen],
-        "bits": [int(bits[i]) for i in chosen],
-        "losses": [_loss(race, kept[i]) for i in chosen],
-    }
+    """Losses and accuracies at some averagings, evenly in time."""
+    chosen, model = evenly(seconds, race.points), race.workload.model()
+    looks = [look(race.workload, model, kept[i]) for i in chosen]
+    losses, accuracies = [loss for loss, _ in looks], [accuracy for _, accuracy in looks]
+    return {**at_points(seconds, rounds, chosen), "losses": losses, "accuracies": accuracies}

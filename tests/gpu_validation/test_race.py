@@ -28,6 +28,7 @@ def records():
         Race(LogisticRegression(), 3, Constant(0.0), 3, steps=6, trace=True, operator=TopK(k=5)),
         Race(Quadratic(), 5, Constant(1e-3), 3, steps=10, delay=Constant(0.02), decay=((3, 0.5), (7, 0.25))),
         Race(SmallNetwork(eta=0.01), "auto", Constant(2e-3), 3, steps=150, optimizer="adam"),
+        Race(Quadratic(), 1, Constant(1e-4), 3, budget_s=0.15, delay=Constant(0.06), points=1000, fenced=0),
     ]
     return run_races(races, m=M, shape=None, scheduling="normal")
 
@@ -85,6 +86,12 @@ def test_a_trace_holds_the_gradient_before_every_step(records):
     assert record["gradient2"][0] == pytest.approx(workload.evaluate(workload.model())[1])
     assert record["bits"][-1] > 0
     assert all(accuracy is None for accuracy in record["accuracies"])  # nothing is held out
+
+
+def test_a_race_ends_with_the_first_round_that_ends_after_its_budget(records):
+    *_, before, end = records[6]["seconds"]
+
+    assert before < 0.15 <= end
 
 
 def test_a_delay_is_slept_after_every_averaging(records):

@@ -1,13 +1,15 @@
 """A rehearsed race is the real one without its seconds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from bounds.runtime import Constant, Ring, RuntimeModel
+from bounds.runtime import Constant, Exponential, Ring, RuntimeModel, ShiftedExponential
 from bounds.schedules import AdaComm
 from gpu_validation.race import Race, run_races
 from gpu_validation.rehearsal import rehearse
-from gpu_validation.workloads import Quadratic
+from gpu_validation.workloads import Quadratic, SmallNetwork
 from operators import QSGD
 
 pytestmark = pytest.mark.timeout(120)
@@ -27,6 +29,48 @@ def test_rehearsed_losses_are_those_of_real_processes_bit_for_bit():
         assert k not in shared or (loss, sent) == (losses[k], bits[k])
     assert real["rounds"] == twin["rounds"] == [[3, 4]]
     assert real["gradient2"] == twin["gradient2"]
+
+
+JITTERY = RuntimeModel(step=ShiftedExponential(2.0, 1.0), delay_s=Exponential(3.0), m=2)
+CURVE = ("seconds", "step", "taus", "bits", "losses", "accuracies", "rounds", "steps_done", "took_s")
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    """Races of real processes that go by a simulated clock, and their rehearsals."""
+    rule = AdaComm(tau_0=6, interval_s=20.0, gamma=0.5)
+    races = [
+        Race(SmallNetwork(), 3, Constant(0.0), 1, steps=12, optimizer="momentum", runtime=JITTERY),
+        Race(SmallNetwork(eta=0.01), 3, Constant(0.0), 1, steps=12, optimizer="adam", runtime=JITTERY),
+        Race(SmallNetwork(), rule, Constant(0.0), 1, budget_s=100.0, optimizer="momentum", runtime=JITTERY),
+        Race(Quadratic(), 4, Constant(0.0), 1, budget_s=12.0, runtime=RUNTIME),
+    ]
+    return list(zip(run_races(races, m=2, shape=None, scheduling="normal"), races, strict=True))
+
+
+@pytest.mark.parametrize("which", [0, 1, 2, 3], ids=["momentum", "adam", "adaptive", "budget"])
+def test_real_processes_by_the_same_clock_are_rehearsed_bit_for_bit(pairs, which):
+    real, race = pairs[which]
+    twin = rehearse(race, race.runtime)
+
+    assert {name: real[name] for name in CURVE} == {name: twin[name] for name in CURVE}
+    assert real["losses"][-1] != real["losses"][0]
+
+
+def test_optimizers_differ_from_plain_descent(pairs):
+    plain = rehearse(replace(pairs[0][1], optimizer="sgd"), JITTERY)
+
+    assert plain["losses"] != pairs[0][0]["losses"]
+
+
+def test_an_adaptive_race_changes_tau_by_the_simulated_clock(pairs):
+    assert len(pairs[2][0]["rounds"]) > 1
+
+
+def test_a_runtime_model_of_another_number_of_workers_is_refused():
+    race = Race(Quadratic(), 1, Constant(0.0), 0, steps=1, runtime=RUNTIME)
+    with pytest.raises(ValueError, match="is one of 2 workers; the race has m = 3"):
+        run_races([race], m=3, shape=None)
 
 
 def test_seconds_are_those_of_the_runtime_model():

@@ -1,0 +1,89 @@
+"""Losses along a race, taken afterwards from the averaged models that were kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from .deltas import Round
+from .exchange import gather_arrays
+from .launch import Place
+from .tensors import floating_tensors, load
+from .workloads import Workload
+
+Record = dict[str, Any]
+
+
+@dataclass
+class Kept:
+    """What one rank collects while the clock runs.
+
+    seconds, models : of the start and of every averaging.  rounds : their accounts.  trace : parameters before every
+    step, if traced.  rule, probes : what the schedule knows at the end, and how often it probed.
+    """
+
+    seconds: list[float]
+    models: list[torch.Tensor]
+    rounds: list[Round]
+    trace: list[torch.Tensor]
+    rule: Record = field(default_factory=dict)
+    probes: int = 0
+
+
+def evenly(seconds: Sequence[float], points: int) -> list[int]:
+    """Indices of at most ``points`` + 1 averagings, the first and the last included, evenly in time."""
+    wanted = np.linspace(seconds[0], seconds[-1], points + 1)
+    return sorted(set(np.searchsorted(seconds, wanted).tolist()))
+
+
+def at_points(seconds: Sequence[float], rounds: Sequence[Round], chosen: Sequence[int]) -> Record:
+    """``seconds``, ``step``, ``taus`` (of the round that ended) and ``bits`` (of all messages so far) at the points."""
+    steps = np.cumsum([0, *(r.tau for r in rounds)])
+    bits = np.cumsum([0, *(sum(r.bits) for r in rounds)])
+    return {
+        "seconds": [seconds[i] for i in chosen],
+        "step": [int(steps[i]) for i in chosen],
+        "taus": [rounds[max(i - 1, 0)].tau for i in chosen],
+        "bits": [int(bits[i]) for i in chosen],
+    }
+
+
+def look(workload: Workload, model: torch.nn.Module, watched: torch.Tensor) -> tuple[float, float | None]:
+    """(F, held-out accuracy) of a kept model.  model : one to load it into."""
+    load(watched, floating_tensors(model))
+    accuracy = workload.accuracy(model)
+    with torch.no_grad():
+        return float(workload.objective(model)), accuracy
+
+
+def looked_at(place: Place, workload: Workload, kept: Kept, points: int) -> Record:
+    """Loss and accuracy at some of the kept models, shared out over the ranks."""
+    seconds = gather_arrays(torch.tensor(kept.seconds, dtype=torch.float64))[0].tolist()  # by rank 0's clock
+    chosen = evenly(seconds, points)
+    model, rows = workload.model().to(place.device), torch.zeros(len(chosen), 2, dtype=torch.float64)
+    for i in range(place.rank, len(chosen), place.size):
+        loss, accuracy = look(workload, model, kept.models[chosen[i]])
+        rows[i] = torch.tensor([loss, math.nan if accuracy is None else accuracy], dtype=torch.float64)
+    losses, accuracies = torch.stack(gather_arrays(rows)).sum(dim=0).T.tolist()
+    return {
+        **at_points(seconds, kept.rounds, chosen),
+        "losses": losses,
+        "accuracies": [None if math.isnan(a) else a for a in accuracies],
+    }
+
+
+def gradients(place: Place, workload: Workload, trace: Sequence[torch.Tensor]) -> list[float]:
+    """|grad F|^2 at the mean of the workers' models before every step, shared out over the ranks."""
+    if not trace:
+        return []
+    mean = torch.stack(gather_arrays(torch.stack(list(trace)))).mean(dim=0)
+    model, values = workload.model().to(place.device), torch.zeros(len(mean), dtype=torch.float64)
+    for k in range(place.rank, len(mean), place.size):
+        load(mean[k], list(model.parameters()))
+        values[k] = workload.evaluate(model)[1]
+    return torch.stack(gather_arrays(values)).sum(dim=0).tolist()
