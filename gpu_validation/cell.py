@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 
@@ -14,8 +15,10 @@ from operators.operator import canonical
 from operators.random import normal
 
 from .averaging import PeriodicAveraging, Round
+from .envelope import averaging_messages, fence_messages
 from .exchange import Exchange, fence, gather_arrays
 from .launch import GLOO, Place
+from .network.streams import StreamCount
 from .presets.preset import Cells, Preset
 from .records import Compression, Curve, Declared, Probe, Sample, Timing, Traffic, Training
 from .tensors import flat, floating_tensors, load
@@ -65,6 +68,7 @@ class _Run:
     anchors: list[torch.Tensor] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     step_s: list[float] = field(default_factory=list)
+    stream_bytes: int | None = None
 
 
 def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training | None:
@@ -86,6 +90,7 @@ def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training 
     after = _counter(place)
     payload = int(sum(int(part) for part in gather_arrays(torch.tensor([exchange.payload_bytes]))))
     interface = interface_bytes(place, counter, after)
+    streams = _everyone([run.stream_bytes for run in runs])
 
     d = sum(p.numel() for p in workload.model().parameters())
     own = np.array([[r.bits[place.rank], r.error2, r.norm2] for run in runs for r in run.rounds])
@@ -118,6 +123,10 @@ def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training 
             predicted_payload_bytes=exchange.predicted_bytes,
             interface_bytes=interface,
             interface_method=place.port.method,
+            stream_bytes=streams,
+            messages=sum(
+                len(run.rounds) * averaging_messages(place.size) + 2 * fence_messages(place.size) for run in runs
+            ),
         ),
         timing=Timing(
             round_s=tuple(np.diff([0.0, *first.seconds]).tolist()),
@@ -136,6 +145,18 @@ def _counter(place: Place) -> int | None:
     """Bytes that the interface has sent, where the backend's traffic crosses that interface."""
     count = place.port.count() if place.backend == GLOO else None
     return None if count is None else count.sent_bytes
+
+
+def _everyone(own: Sequence[int | None]) -> int | None:
+    """The sum of what all ranks have counted; None if one of them could not."""
+    total = -1 if None in own else sum(number for number in own if number is not None)
+    parts = [int(part) for part in gather_arrays(torch.tensor([total]))]
+    return None if min(parts) < 0 else sum(parts)
+
+
+def sent_between(before: StreamCount | None, after: StreamCount | None) -> StreamCount | None:
+    """What this rank's connections carried in between."""
+    return None if before is None or after is None else after - before
 
 
 def interface_bytes(place: Place, before: int | None, after: int | None) -> int | None:
@@ -159,6 +180,7 @@ def _one_seed(
     )
     padding, run = PaddedSteps(step_s), _Run()
     fence()
+    before = place.streams.count() if place.backend == GLOO else None
     began = time.perf_counter()
     for k in range(cells.steps):
         run.trace.append(flat(floating_tensors(model)))
@@ -173,6 +195,9 @@ def _one_seed(
             run.rounds.append(account)
             run.anchors.append(flat(floating_tensors(model)))
             run.seconds.append(time.perf_counter() - began)
+    fence()
+    sent = sent_between(before, place.streams.count())
+    run.stream_bytes = None if sent is None else sent.sent_bytes
     run.step_s = padding.durations
     return run
 

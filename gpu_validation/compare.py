@@ -13,6 +13,7 @@ from typing import Any
 
 from bounds import AssumptionViolated, Bound, Status
 
+from .envelope import in_streams
 from .records import Comparison, Compression, Probe, Sample, Traffic, Training, Verdict
 from .theory import exact_law, limit_for, predicted_seconds, theorem_for
 from .verdicts.intervals import ACQUIT, Interval, interval_below, mean_interval, student_interval
@@ -192,6 +193,9 @@ class _Judge:
             theorem="all-gather of messages and 8-byte headers",
             structural=True,
             **where,
+        )
+        yield in_streams(
+            t.payload_bytes, t.stream_bytes, t.messages, quantity="payload within the bytes of TCP streams", **where
         )
         common: dict[str, Any] = {**where, "unit": "byte", "theorem": t.interface_method, "side": "lower"}
         if t.interface_bytes is None:

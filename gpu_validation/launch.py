@@ -15,7 +15,7 @@ import queue
 import signal
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -23,6 +23,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 from .network import LOOPBACK, Network, Port
+from .network.streams import Streams
 from .orphans import die_with
 from .timing.scheduling import Scheduling, schedule
 
@@ -41,7 +42,7 @@ class Place:
     """Where a rank runs: its number, the number of ranks, its device and the backend that joins them.
 
     port : the interface that it talks through.  scheduling : how the kernel schedules it, in words.
-    rank, size : its number and how many there are.
+    rank, size : its number and how many there are.  streams : its connections to the other ranks.
     """
 
     rank: int
@@ -50,6 +51,7 @@ class Place:
     backend: str
     port: Port = LOOPBACK
     scheduling: str = "normal"
+    streams: Streams = field(default_factory=Streams)
 
 
 GLOO, NCCL = "gloo", "cpu:gloo,cuda:nccl"  # with NCCL, tensors on the CPU still travel by gloo
@@ -130,7 +132,7 @@ def _rank_main(rank: int, start: _Start) -> None:
         os.environ["GLOO_SOCKET_IFNAME"] = port.interface
     else:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", port.interface)
-    place = Place(rank, start.size, device, backend, port, schedule(start.scheduling))
+    place = Place(rank, start.size, device, backend, port, schedule(start.scheduling), Streams.from_now())
     store = dist.FileStore(f"/proc/self/fd/{start.store}", start.size)
     timeout = datetime.timedelta(seconds=GROUP_TIMEOUT_S)
     dist.init_process_group(backend, store=store, rank=rank, world_size=start.size, timeout=timeout)

@@ -141,6 +141,8 @@ class Traffic:
     codec_bits : sum of the messages' lengths, each counted once.
     payload_bytes : handed to the transport, headers and receivers counted; predicted_payload_bytes likewise.
     interface_bytes : the device's own counter over the same period, by ``interface_method``.
+    stream_bytes : put into TCP connections while the payload was handed over, without its headers; None where the
+    system does not tell, or another transport carries the payload.  messages : the most that it can have been cut into.
     """
 
     codec_bits: int
@@ -148,6 +150,8 @@ class Traffic:
     predicted_payload_bytes: int
     interface_bytes: int | None
     interface_method: str
+    stream_bytes: int | None = None
+    messages: int = 0
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import torch
 
 from operators import Key, Operator, all_operators
 
+from ..envelope import ETHERNET_BYTES, HEADERS_BYTES
 from ..launch import Place, run_ranks
 from ..network import Network, Shape
 from ..page import MARKS, PALETTE, canvas
@@ -22,7 +23,6 @@ from ..wire import WirePlan, fitted_line, measure_wire, wire_rows
 
 SILENCE_S = 120.0
 SHAPE = Shape(rate_bit_per_s=1e8, delay_s=1e-3)
-HEADERS_BYTES = 20 + 32  # of IP, and of TCP with time stamps, in every packet
 
 
 def every_operator() -> tuple[Operator, ...]:
@@ -57,7 +57,7 @@ class WireStudy(Study):
         """Make the network, start the ranks in it, and keep rank 0's records."""
         size, name = unit.split(":")
         m, chosen = int(size), tuple(topology for topology in TOPOLOGIES if topology.name == name)
-        frame = self.shape.mtu - HEADERS_BYTES
+        frame = self.shape.mtu - (HEADERS_BYTES - ETHERNET_BYTES)  # the MTU counts without Ethernet's
         plan = WirePlan(self.operators, self.d, self.lengths_bytes, self.exchanges, frame, chosen)
         for operator in self.operators:  # compile before the processes fork
             operator.encode(torch.linspace(-1, 1, 64), key=Key(0))
@@ -80,7 +80,7 @@ class WireStudy(Study):
             }
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
-        """Payload bytes exactly; interface bytes above them, and against their line, which decides nothing."""
+        """Payload bytes exactly, and within what streams and interfaces may carry by their formats."""
         return list(wire_rows(_exchanges(records)))
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
@@ -91,7 +91,7 @@ class WireStudy(Study):
         caption = (
             "Measured: bytes that all interfaces together sent in one exchange over payload bytes; marks are the "
             f"operators' messages. Lines: the fits a + b payload to bare messages, within a frame and above; their "
-            f"form is theory (headers come by the frame), a and b are fitted. {counted[0]['method']}."
+            f"form is theory (headers come by the frame), a and b are fitted and judge nothing. {counted[0]['method']}."
         )
         return [Figure(lambda: _draw(counted), caption)]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from operators import Message
 
+from ..envelope import averaging_messages
 from ..exchange import Exchange
 from .topology import Topology, framed_bytes
 
@@ -26,3 +27,7 @@ class Direct(Topology):
     def payload_bytes(self, bits: Sequence[int], rank: int) -> int:
         """(m - 1) times the own framed message."""
         return (len(bits) - 1) * framed_bytes(bits[rank])
+
+    def messages(self, size: int) -> int:
+        """As gloo sends them: every header in two halves around a ring, every body to everybody."""
+        return averaging_messages(size)

@@ -45,3 +45,7 @@ class Hub(Topology):
         if rank:
             return framed_bytes(bits[rank])
         return (len(bits) - 1) * (HEADER_BYTES * len(bits) + sum((b + 7) // 8 for b in bits))
+
+    def messages(self, size: int) -> int:
+        """Header and body from every other rank, table and bodies to it."""
+        return 4 * (size - 1)

@@ -34,6 +34,10 @@ class Ring(Topology):
         """Every message but the one of the next rank."""
         return sum(framed_bytes(b) for other, b in enumerate(bits) if other != (rank + 1) % len(bits))
 
+    def messages(self, size: int) -> int:
+        """A header and a body from every rank in every step."""
+        return 2 * size * (size - 1)
+
 
 def _swap(message: Message, *, to: int, source: int) -> Message:
     """Send one message while another one comes in."""

@@ -30,6 +30,10 @@ class Topology(ABC):
     def payload_bytes(self, bits: Sequence[int], rank: int) -> int:
         """What a rank hands to the transport, from the lengths of the messages of all ranks alone."""
 
+    @abstractmethod
+    def messages(self, size: int) -> int:
+        """The most messages, of all ranks together, that one exchange hands to the transport."""
+
     def total_payload_bytes(self, bits: Sequence[int]) -> int:
         """What all ranks together hand to the transport."""
         return sum(self.payload_bytes(bits, rank) for rank in range(len(bits)))
