@@ -71,7 +71,8 @@ class Curve:
         """Distortion against bits with the limit; returns the matplotlib axes."""
         from .drawing import plot_curve
 
-        return plot_curve(self, ax)
+        points = [(p.operator, p.bits, p.shrunk_nmse, p.limit) for p in self.points if p.limit is not None]
+        return plot_curve([(name, bits, nmse, float(limit.hi)) for name, bits, nmse, limit in points], self.source, ax)
 
 
 def measured_curve(

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from .api.ranking import Ranking
-    from .curve import Curve
 
 PREFERRED = ("omega", "alpha", "tau", "time_s", "eta", "bits", "d")
 POINTS = 100
@@ -85,15 +81,13 @@ def _plot_gap(result: Any, along: str | None, ax: Any) -> Any:
     """The limit of the class along the error, and the operator above it by the gap."""
     if along not in (None, "nmse"):
         raise _not_along(["nmse"], along)
-    from .api.operators import limit_rate
-
     at = result.statement.at
     error = at["limit_nmse"]
     unbiased = result.theorem == "unbiased_bits"
     grid = error * np.geomspace(1 / SPAN, SPAN, POINTS)
     grid = grid if unbiased else grid[grid < 1]
     ax = axes(ax)
-    ax.semilogx(grid, [limit_rate(nmse, unbiased=unbiased) for nmse in grid], label="limit")
+    ax.semilogx(grid, [result.statement.function(nmse) for nmse in grid], label="limit")
     ax.plot([error] * 2, [at["bits"] - float(result), at["bits"]], ":", label="gap")
     ax.plot([error], [at["bits"]], "o", label=at["operator"])
     title = f"{at['operator']}: {float(result):.3g} bits from the limit"
@@ -107,58 +101,33 @@ def _values(result: Any, scalars: dict[str, float], name: str) -> tuple[np.ndarr
     grid = scalars[name] * np.geomspace(1 / SPAN, SPAN, POINTS)
     if name in ("tau", "d"):
         grid = np.unique(np.maximum(np.round(grid), 1))
-    function = _function(result)
     values = []
     for x in grid:
         try:
-            values.append(float(function({**scalars, name: float(x)})))
+            values.append(float(result.statement.function(**{**scalars, name: float(x)})))
         except ValueError:
             values.append(np.nan)
     return grid, np.array(values)
 
 
-def _function(result: Any) -> Any:
-    from bounds import all_bounds
-
-    from .api.periods import tau_star
-    from .api.training import error_bound, runtime
-
-    at, bound = result.statement.at, all_bounds().get(result.theorem)
-    cluster = at.get("cluster")
-    if result.theorem == "runtime_model":
-        return lambda point: runtime(cluster, **point)
-    if cluster is not None:
-        call = tau_star if result.theorem == "tau_star" else error_bound
-        return lambda point: call(cluster=cluster, **point)
-    if bound is None or {s.name for s in bound.parameters} != set(at):
-        from .api.bits import solve
-
-        return lambda point: solve(theorem=result.theorem, **point, **_unknown(point, bound))
-    return lambda point: bound(**point)
-
-
-def _unknown(point: dict[str, float], bound: Any) -> dict[str, None]:
-    names = {s.name for s in bound.parameters} | {"bits"}
-    return dict.fromkeys(names - set(point))
-
-
-def plot_ranking(plan: Ranking, ax: Any) -> Any:
-    """Bars of seconds, best on top."""
+def plot_ranking(costs: Mapping[str, float], *, unit: str, title: str, ax: Any) -> Any:
+    """Bars of what each operator costs, the first on top."""
     ax = axes(ax)
-    feasible = [choice for choice in plan.ranking if choice.feasible][::-1]
-    ax.barh([choice.operator for choice in feasible], [getattr(choice, plan.by) for choice in feasible])
-    ax.set(xlabel=plan.by, title="; ".join(plan.assumptions[:1]))
+    ax.barh(list(costs)[::-1], list(costs.values())[::-1])
+    ax.set(xlabel=unit, title=title)
     return ax
 
 
-def plot_curve(curve: Curve, ax: Any) -> Any:
-    """Distortion against bits, with the limit of the source."""
+def plot_curve(points: Sequence[tuple[str, float, float, float]], source: str, ax: Any) -> Any:
+    """Distortion against bits, with the limit of the source.
+
+    points : operator, its bits a coordinate, its NMSE, and the limit in bits a coordinate at that NMSE.
+    """
     ax = axes(ax)
-    known = [point for point in curve.points if point.limit is not None]
-    for point in known:
-        ax.semilogy([point.bits], [point.shrunk_nmse], "o", label=point.operator)
-    limit = sorted((float(point.limit.hi), point.shrunk_nmse) for point in known if point.limit is not None)
+    for operator, bits, nmse, _ in points:
+        ax.semilogy([bits], [nmse], "o", label=operator)
+    limit = sorted((at_least, nmse) for _, _, nmse, at_least in points)
     ax.semilogy(*zip(*limit, strict=True), "k:", label="limit") if limit else None
-    ax.set(xlabel="bits a coordinate", ylabel="nmse", title=curve.source)
+    ax.set(xlabel="bits a coordinate", ylabel="nmse", title=source)
     ax.legend(fontsize=7)
     return ax

@@ -25,6 +25,7 @@ class Statement:
     from and how far it can be trusted.  about : the quantity that the theorem bounds, in its standard words.
     needs : what must hold beside ``assumptions``, the rules for numbers; both in words.  advice : what to do with the
     number.  formula : in LaTeX.  at : the arguments as they were read.
+    function : the number as a function of those of ``at`` that are numbers; pictures are drawn with it.
     """
 
     quantity: str
@@ -39,6 +40,7 @@ class Statement:
     advice: str = ""
     formula: str = ""
     at: Mapping[str, Any] = field(default_factory=dict)
+    function: Callable[..., Any] | None = field(default=None, repr=False, compare=False, metadata={"plain": False})
 
 
 def scope(statement: Statement) -> str:
@@ -280,7 +282,8 @@ def plain(record: Any) -> Any:
     if isinstance(record, tuple | list):
         return [plain(value) for value in record]
     if hasattr(record, "__dataclass_fields__"):
-        return {name: plain(getattr(record, name)) for name in record.__dataclass_fields__}
+        shown = (name for name, f in record.__dataclass_fields__.items() if f.metadata.get("plain", True))
+        return {name: plain(getattr(record, name)) for name in shown}
     if isinstance(record, np.ndarray):
         return record.tolist()
     return record

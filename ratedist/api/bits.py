@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -179,7 +179,8 @@ def _closed_form(bound: Bound, unknown: str) -> sp.Expr:
 
 
 def _solved(bound: Bound, unknown: str, known: Mapping[str, Any]) -> Statement:
-    return replace(_solved_fixed_part(bound, unknown), at=dict(known))
+    function = partial(solve, theorem=bound.name, **{unknown: None})
+    return replace(_solved_fixed_part(bound, unknown), at=dict(known), function=function)
 
 
 LEVELS = {"omega": "variance constant omega", "alpha": "contraction constant alpha"}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from bounds import AssumptionViolated, Bound, Interval, NotCertifiable, Property, symbols
+from bounds import AssumptionViolated, Bound, Interval, NotCertifiable, Property, all_bounds, symbols
 
 from ..numbers import broadcast_shape, read
 from ..records import Quantities, Quantity, Statement
@@ -21,7 +21,12 @@ REMEDY_OUTSIDE = "the theorem says nothing there; change one of them"
 
 def statement_of(bound: Bound, at: Mapping[str, Any], advice: str = "") -> Statement:
     """What a Bound says, without its number."""
-    return replace(_fixed_part(bound), advice=advice, at=dict(at))
+    return replace(_fixed_part(bound), advice=advice, at=dict(at), function=partial(value_at, bound.name))
+
+
+def value_at(theorem: str, **point: float) -> Any:
+    """The float64 value of a Bound of the catalogue."""
+    return all_bounds()[theorem](**point)
 
 
 @lru_cache(maxsize=256)

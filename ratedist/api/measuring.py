@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,6 +148,7 @@ def gap(op: str | Operator, x: Any, *, draws: int = DRAWS, seed: int = 0) -> Qua
         formula=r"\frac bd - \frac12\log_2(1 + 1/\mathrm{NMSE})"
         if unbiased
         else r"\frac bd + \frac12\log_2\mathrm{NMSE}",
+        function=partial(limit_rate, unbiased=unbiased),
         at={"operator": found.operator, "bits": found.bits, "nmse": found.nmse, "limit_nmse": found.limit_nmse},
     )
     return Quantity(found.gap, statement=statement, interval=Interval(*found.gap_range), certified=False)

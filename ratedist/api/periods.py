@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -165,6 +166,7 @@ def _tau_statement(
         advice=advice,
         formula=latex(),
         at={**given, "cluster": cluster},
+        function=partial(tau_star, cluster=cluster),
     )
 
 

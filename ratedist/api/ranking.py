@@ -119,4 +119,5 @@ class Ranking:
         """Bars of seconds, best first; returns the matplotlib axes."""
         from ..drawing import plot_ranking
 
-        return plot_ranking(self, ax)
+        costs = {choice.operator: float(getattr(choice, self.by)) for choice in self.ranking if choice.feasible}
+        return plot_ranking(costs, unit=self.by, title="; ".join(self.assumptions[:1]), ax=ax)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,9 +47,9 @@ def runtime(cluster: Cluster, *, tau: Any, bits: Any = 0, exchange: Exchange = "
         value, interval = cluster.step_seconds_value(int(Fraction(at["tau"])), bits_each, exchange)
         synchronous = cluster.step_seconds(1, bits_each, exchange).midpoint
         advice = _saving(value, synchronous, cluster.step().mean_s)
-        return Quantity(value, statement=_runtime_statement(cluster, at, advice), interval=interval)
+        return Quantity(value, statement=_runtime_statement(cluster, at, exchange, advice), interval=interval)
 
-    return _spread(given, one, _runtime_statement(cluster, given, ""))
+    return _spread(given, one, _runtime_statement(cluster, given, exchange, ""))
 
 
 def _saving(value: float, synchronous: float, mean: float) -> str:
@@ -60,7 +61,7 @@ def _saving(value: float, synchronous: float, mean: float) -> str:
     )
 
 
-def _runtime_statement(cluster: Cluster, at: dict[str, Any], advice: str) -> Statement:
+def _runtime_statement(cluster: Cluster, at: dict[str, Any], exchange: Exchange, advice: str) -> Statement:
     return Statement(
         quantity="mean seconds of one local step, its share of the averaging included",
         unit="s",
@@ -72,6 +73,7 @@ def _runtime_statement(cluster: Cluster, at: dict[str, Any], advice: str) -> Sta
         advice=advice,
         formula=r"c(\tau) = E\max_{i\le m}\frac1\tau\sum_{k\le\tau} Y_{i,k} + \frac D\tau",
         at={**at, "cluster": cluster},
+        function=partial(runtime, cluster, exchange=exchange),
     )
 
 
@@ -153,7 +155,12 @@ def _error_statement(
     """What the bound says about this cluster, and which constants are uncertain."""
     statement = statement_of(bound, given, "Compare tau with rd.tau_star, which minimises this bound in the long run")
     rounds = f"rounds end as on {cluster.in_words()}"
-    statement = replace(statement, assumptions=(*statement.assumptions, rounds), at={**given, "cluster": cluster})
+    statement = replace(
+        statement,
+        assumptions=(*statement.assumptions, rounds),
+        at={**given, "cluster": cluster},
+        function=partial(error_bound, cluster=cluster),
+    )
     return uncertain_statement(statement, uncertain)
 
 

@@ -1,5 +1,7 @@
 """Every result draws itself; the point lies on the curve."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -67,3 +69,19 @@ def test_rankings_and_curves_draw_themselves():
 def test_an_unknown_argument_is_refused():
     with pytest.raises(ValueError, match="along must be one of"):
         rd.bits_lower_bound(d=1000, omega=1).plot(along="x")
+
+
+def test_the_curve_is_that_of_the_exchange_asked_for():
+    cluster = rd.Cluster(workers=4, bandwidth_bit_per_s=1e6, latency_s=0.1, compute="constant")
+    gathered = rd.runtime(cluster, tau=4, bits=1e6, exchange="gather")
+    (grid, values), (x, y) = (line.get_data() for line in gathered.plot(along="bits").lines)
+    assert np.interp(np.log(x[0]), np.log(grid), values) == pytest.approx(y[0], rel=0.05)
+
+
+def test_a_quantity_keeps_its_function_in_a_pickle():
+    for made in (rd.bits_lower_bound(d=1000, omega=1), rd.solve(d=1000, bits=1000, alpha=None)):
+        read = pickle.loads(pickle.dumps(made))
+        assert read.statement.function(**{n: float(v) for n, v in read.statement.at.items()}) == pytest.approx(
+            float(made)
+        )
+        assert "function" not in made.to_dict()
