@@ -56,6 +56,46 @@ def test_bounds_never_name_torch_or_numba():
         assert not tops & {"torch", "numba"}, path.relative_to(ROOT)
 
 
+def imports_inside(package):
+    """Module -> the modules of the same package that it imports anywhere, inside functions too."""
+    files = {module_name(path): path for path in sources(package)}
+    graph = {}
+    for name, path in files.items():
+        home = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+        targets = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            base = home[: len(home) - node.level + 1] if node.level else []
+            base = ".".join(base + (node.module.split(".") if node.module else []))
+            targets |= {f"{base}.{a.name}" if f"{base}.{a.name}" in files else base for a in node.names}
+        graph[name] = (targets & set(files)) - {name}
+    return graph
+
+
+def module_name(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def cycle_in(graph):
+    """The files that remain when those that import nothing that remains are taken away, again and again."""
+    left = dict(graph)
+    while free := [name for name, targets in left.items() if not targets & set(left)]:
+        for name in free:
+            del left[name]
+    return sorted(left)
+
+
+@pytest.mark.parametrize("package", ["bounds", "ratedist"])
+def test_no_file_imports_itself_in_a_circle(package):
+    assert cycle_in(imports_inside(package)) == []
+
+
+def test_a_circle_would_be_seen():
+    assert cycle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize("package", ["ratedist", "bounds"])
 def test_light_packages_import_light(package):
     heavy = ("torch", "numba", "scipy.stats", "matplotlib", "sklearn")

@@ -12,7 +12,7 @@ from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
 from ..special.fused_difference import FusedDifference
-from ..special.sphere_rate import SphereRate
+from ..special.sphere_rate_function import SphereRate
 from ..symbols import d, m, mse
 
 mean_estimation_bits = Bound(

@@ -12,7 +12,7 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
-from ..special.sphere_rate import sphere_rate_of
+from ..special.sphere_rate_function import sphere_rate_of
 from ..symbols import alpha, d
 
 sphere_bits = Bound(

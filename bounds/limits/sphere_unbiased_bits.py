@@ -11,7 +11,7 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
-from ..special.sphere_rate import SphereRate
+from ..special.sphere_rate_function import SphereRate
 from ..symbols import d, omega
 
 sphere_unbiased_bits = Bound(

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .law import Law
+from .distribution import Distribution
 from .quadrature import expected_max_of, gauss_legendre, spread
 
 RESOLUTION = 256  # cells in the width of a single step's law, while the sum needs no more than MOST_CELLS
@@ -33,7 +33,7 @@ CELL_NODES = 3
 class LatticeSum:
     """The sum of tau steps on a lattice: P(S > offset + k width) for k = 0, 1, ..., n - 1."""
 
-    law: Law
+    law: Distribution
     tau: int
     width_s: float
     tail: np.ndarray
@@ -76,13 +76,13 @@ class LatticeSum:
         return np.where(t < self.end_s - self.width_s, inside, np.minimum(self.tau * self.law.sf(single), 1.0))
 
 
-def expected_max_of_sum(law: Law, tau: int, m: int) -> float:
+def expected_max_of_sum(law: Distribution, tau: int, m: int) -> float:
     """E max of m independent sums of tau steps, in seconds; the law has a finite mean."""
     fine, coarse = (total.expected_max(m) for total in lattice_pair(law, tau))
     return (4 * fine - coarse) / 3
 
 
-def lattice_pair(law: Law, tau: int) -> tuple[LatticeSum, LatticeSum]:
+def lattice_pair(law: Distribution, tau: int) -> tuple[LatticeSum, LatticeSum]:
     """The sum on two lattices, the second twice as wide: (4 first - second)/3 is the extrapolated value.
 
     The width does not depend on tau as long as the sum fits, so that the transform of a step is computed once.
@@ -98,14 +98,14 @@ def lattice_pair(law: Law, tau: int) -> tuple[LatticeSum, LatticeSum]:
     return lattice_sum(law, tau, width_s, cells), lattice_sum(law, tau, 2 * width_s, cells // 2)
 
 
-def _core(law: Law) -> float:
+def _core(law: Distribution) -> float:
     """The width of the middle half of a law, in seconds, or its whole spread if that is smaller or the half empty."""
     middle = law.quantile(0.25) - law.quantile(0.75)
     return min(spread(law), middle) if middle > 0 else spread(law)
 
 
 @lru_cache(maxsize=16)
-def lattice_sum(law: Law, tau: int, width_s: float, cells: int) -> LatticeSum:
+def lattice_sum(law: Distribution, tau: int, width_s: float, cells: int) -> LatticeSum:
     """The lattice law of the sum of tau independent steps."""
     from scipy.fft import irfft
 
@@ -117,7 +117,7 @@ def lattice_sum(law: Law, tau: int, width_s: float, cells: int) -> LatticeSum:
 
 
 @lru_cache(maxsize=8)
-def _spectrum(law: Law, width_s: float, cells: int) -> tuple[np.ndarray, float]:
+def _spectrum(law: Distribution, width_s: float, cells: int) -> tuple[np.ndarray, float]:
     """The zero-padded transform of one step's masses, and their sum."""
     from scipy.fft import rfft
 
@@ -135,7 +135,7 @@ def integer_power(base: np.ndarray, exponent: int) -> np.ndarray:
     return result
 
 
-def _reach(law: Law, tau: int) -> float:
+def _reach(law: Distribution, tau: int) -> float:
     """How far above its minimum the lattice follows the sum, in seconds."""
     mean = law.mean_s - law.lower_s
     bulk = tau * mean + BULK_SDS * np.sqrt(tau) * spread(law)
@@ -143,7 +143,7 @@ def _reach(law: Law, tau: int) -> float:
     return min(reach, tau * (law.upper_s - law.lower_s))
 
 
-def split_tail(law: Law, width_s: float, cells: int) -> np.ndarray:
+def split_tail(law: Distribution, width_s: float, cells: int) -> np.ndarray:
     """The lattice masses of a law from averages of its tail over the cells, shape (cells,)."""
     nodes, weights = gauss_legendre(CELL_NODES)
     left = law.lower_s + width_s * np.arange(cells)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from .convolution import integer_power, split_tail
-from .law import Law
+from .distribution import Distribution
 from .quadrature import expected_max_of
 
 BULK_CELLS, CELLS = 2**17, 2**15  # of the first lattice and of the others
@@ -23,7 +23,7 @@ FOLDED = 1e-8  # what a damped transform of four times as many cells folds back,
 BELOW_ONE = 1 - 2.0**-53
 
 
-def expected_max_of_heavy_sum(law: Law, tau: int, m: int) -> float:
+def expected_max_of_heavy_sum(law: Distribution, tau: int, m: int) -> float:
     """E max of m independent sums of tau steps, in seconds; the law has a finite mean and unbounded support."""
     mean = tau * (law.mean_s - law.lower_s)
     begin, end, cells = 0, mean + BULK_SCALES * (law.quantile(min(0.25, 1 / tau)) - law.lower_s), BULK_CELLS
@@ -39,7 +39,7 @@ def expected_max_of_heavy_sum(law: Law, tau: int, m: int) -> float:
     return tau * law.lower_s + total + expected_max_of(law, tau * m, alone) - alone
 
 
-def _integral(law: Law, tau: int, m: int, width_s: float, begin: int, cells: int) -> float:
+def _integral(law: Distribution, tau: int, m: int, width_s: float, begin: int, cells: int) -> float:
     """The integral of P(max of m sums > t) over the cells from ``begin`` on, t above tau lower_s."""
     from scipy.fft import irfft, rfft
 

@@ -6,19 +6,19 @@ from functools import lru_cache
 
 import numpy as np
 
-from .law import Law
+from .distribution import Distribution
 
 NODES = 40  # Gauss-Legendre nodes a panel
 NEGLIGIBLE = 1e-19  # tail probability from which 1 - F^m = m (1 - F) to rounding
 BELOW_ONE = 1 - 2.0**-53
 
 
-def expected_max_of(law: Law, m: int, floor_s: float = 0.0) -> float:
+def expected_max_of(law: Distribution, m: int, floor_s: float = 0.0) -> float:
     """E max(Y_1, ..., Y_m, floor_s) for m independent draws of a law with finite mean, in seconds."""
     return expected_max_scaled(law, np.ones(1), np.full(1, m), floor_s)
 
 
-def expected_max_scaled(law: Law, scales: np.ndarray, counts: np.ndarray, floor_s: float = 0.0) -> float:
+def expected_max_scaled(law: Distribution, scales: np.ndarray, counts: np.ndarray, floor_s: float = 0.0) -> float:
     """E of the largest of floor_s and counts[i] independent copies of scales[i] Y, over all i, in seconds.
 
     scales > 0, counts >= 1, both shape (g,).  Gauss-Legendre panels that halve towards the left end of the
@@ -39,7 +39,7 @@ def expected_max_scaled(law: Law, scales: np.ndarray, counts: np.ndarray, floor_
     return start + bulk + float(beyond)
 
 
-def _panels(law: Law, scale: float, start: float) -> np.ndarray:
+def _panels(law: Distribution, scale: float, start: float) -> np.ndarray:
     """Edges from ``start`` to where the tail of scale * Y is negligible."""
     end = max(scale * min(law.quantile(NEGLIGIBLE), law.upper_s), start)
     bulk = scale * (law.mean_s + spread(law) * np.arange(-10, 21))
@@ -48,7 +48,7 @@ def _panels(law: Law, scale: float, start: float) -> np.ndarray:
     return edges[(edges >= start) & (edges <= end)]
 
 
-def spread(law: Law) -> float:
+def spread(law: Distribution) -> float:
     """The width of the bulk: the standard deviation, or a central quantile range if that is infinite."""
     return law.sd_s if np.isfinite(law.sd_s) else law.quantile(0.1) - law.quantile(0.9)
 

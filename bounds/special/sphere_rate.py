@@ -19,13 +19,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import sympy as sp
-
-from ..enclosure import enclose, exact
-from ..interval import Interval
-from ..symbols import alpha as alpha_symbol
-from ..symbols import d as d_symbol
-from .function import SpecialFunction
 
 CHUNK = 1 << 13  # points worked on at a time, so that the temporaries stay in the cache
 DEBYE_FROM = 24  # from this order the terms below leave a remainder under 1e-14
@@ -45,7 +38,7 @@ def sphere_rate(alpha: Any, d: Any, complement: Any = None) -> Any:
     Relative accuracy 1e-13.  Raises ValueError at the first point outside.
     """
     alpha, complement, d = _checked(alpha, complement, d)
-    rate = _rate(alpha, complement, d)
+    rate = unchecked_sphere_rate(alpha, complement, d)
     return float(rate) if rate.ndim == 0 else rate
 
 
@@ -67,38 +60,6 @@ def concentration(alpha: Any, d: Any, complement: Any = None) -> Any:
     return float(kappa) if kappa.ndim == 0 else kappa
 
 
-def enclose_sphere_rate(alpha: Any, d: Any) -> Interval:
-    """An interval that provably contains R_S at exact arguments (int, Fraction, decimal string, float).
-
-    Raises ValueError outside 0 < alpha < 1, d >= 2.
-    """
-    point = {alpha_symbol: exact(alpha), d_symbol: exact(d)}
-    if not (0 < point[alpha_symbol] < 1 and point[d_symbol] >= 2):
-        raise ValueError(f"the sphere rate needs 0 < alpha < 1 and d >= 2; got alpha = {alpha}, d = {d}")
-    return enclose(SphereRate(alpha_symbol, 1 - alpha_symbol, d_symbol), point)
-
-
-class SphereRate(SpecialFunction):
-    """R_S in bits as a function of (alpha, 1 - alpha, d).
-
-    Both alpha and its complement are arguments, because near 1 neither determines the other in float64.
-    """
-
-    latex_template = r"R_S\left({0}, {2}\right)"
-
-    @staticmethod
-    def kernel(alpha: Any, complement: Any, d: Any) -> Any:
-        """R_S in bits."""
-        return _rate(*np.broadcast_arrays(*(np.asarray(v, float) for v in (alpha, complement, d))))
-
-    @staticmethod
-    def ball(alpha: Any, complement: Any, d: Any) -> Any:
-        """R_S in bits as a ball."""
-        from .sphere_rate_ball import sphere_rate_ball
-
-        return sphere_rate_ball(alpha, complement, d)
-
-
 def _checked(alpha: Any, complement: Any, d: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     alpha, d = np.asarray(alpha, float), np.asarray(d, float)
     complement = 1 - alpha if complement is None else np.asarray(complement, float)
@@ -112,7 +73,8 @@ def _checked(alpha: Any, complement: Any, d: Any) -> tuple[np.ndarray, np.ndarra
     return alpha, complement, d
 
 
-def _rate(alpha: np.ndarray, complement: np.ndarray, d: np.ndarray) -> np.ndarray:
+def unchecked_sphere_rate(alpha: np.ndarray, complement: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """R_S in bits for arrays of one shape, inside the ranges of ``sphere_rate``."""
     shape = alpha.shape
     alpha, complement, d = alpha.ravel(), complement.ravel(), d.ravel()
     rate = np.empty(alpha.size)
@@ -235,8 +197,3 @@ def _product(left: list[Fraction], right: list[Fraction]) -> list[Fraction]:
         for j, b in enumerate(right):
             result[i + j] += a * b
     return result
-
-
-def sphere_rate_of(alpha: sp.Expr, d: sp.Expr) -> sp.Expr:
-    """The sympy term R_S(alpha, d)."""
-    return SphereRate(alpha, sp.together(1 - alpha), d)

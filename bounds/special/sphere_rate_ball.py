@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from .sphere_rate import TINY_ALPHA, concentration
+
 LARGE_D = 4096
 BRACKET = 2.0**-36  # relative half-width of the interval that must hold the maximiser
 
@@ -28,8 +30,6 @@ BRACKET = 2.0**-36  # relative half-width of the interval that must hold the max
 def sphere_rate_ball(alpha: Any, complement: Any, d: Any) -> Any:
     """R_S in bits as a ball; not a number where it cannot be certified (alpha < 1e-60, d not exact)."""
     from flint import arb, ctx
-
-    from .sphere_rate import TINY_ALPHA, concentration
 
     near, near_complement = float(alpha.mid()), float(complement.mid())
     if not (near > TINY_ALPHA and near_complement > 0 and d.is_exact()):
