@@ -48,7 +48,7 @@ def at_points(seconds: Sequence[float], rounds: Sequence[Round], chosen: Sequenc
     return {
         "seconds": [seconds[i] for i in chosen],
         "step": [int(steps[i]) for i in chosen],
-        "taus": [rounds[max(i - 1, 0)].tau for i in chosen],
+        "taus": [rounds[max(i - 1, 0)].tau if rounds else 0 for i in chosen],
         "bits": [int(bits[i]) for i in chosen],
     }
 

@@ -57,6 +57,23 @@ def time_to_loss(seconds: Sequence[float], losses: Sequence[float], target: floa
     return float(corners[i - 1] + share * (corners[i] - corners[i - 1]))
 
 
+def arrival(seconds: Sequence[float], losses: Sequence[float], target: float, *, share: float = 1 / 8) -> float:
+    """When the mean loss over the last ``share`` of the time so far first comes down to ``target``; infinite if never.
+
+    A run that does the same in a k-th of the time arrives k times sooner, exactly: a window of fixed length would let
+    early targets look alike.  Straight between the points, the first of which is the start.
+    """
+    times = np.asarray(seconds, float)
+    if losses[0] <= target:
+        return 0.0
+    means = [losses[0], *(float(smoothed(seconds, losses, t, window_s=share * t)) for t in times[1:])]
+    i = next((i for i, mean in enumerate(means) if mean <= target), 0)
+    if not i:
+        return math.inf
+    part = (means[i - 1] - target) / (means[i - 1] - means[i])
+    return float(times[i - 1] + part * (times[i] - times[i - 1]))
+
+
 @dataclass(frozen=True)
 class Median:
     """A sample's median, and order statistics that enclose the law's median at the stated level, whatever the law."""

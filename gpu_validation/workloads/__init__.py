@@ -11,20 +11,23 @@ ridge          ridge regression on a table                    L, mu, F* exact; s
 logistic       logistic or softmax regression on a table      L, mu, F* exact; sigma2 bounded for all x
 network        one hidden layer, digits                       estimated at the start
 lenet          two convolutions, digits                       estimated at the start
+characters     language model, Markov text of known entropy   estimated at the start
 resnet20       CIFAR's form, .27 million parameters           estimated at the start
 vgg16          CIFAR's form, 14.7 million parameters          estimated at the start
 resnet50       CIFAR's form, 23.5 million parameters          estimated at the start
 ============== ============================================== ==========================================
 
-Problems on data take a ``source`` (``Bundled``, ``Libsvm``, ``Cifar``, ``SyntheticImages``) and a ``split`` over
-workers (``Iid``, ``Dirichlet``; None lets every worker draw from the whole set).
+Problems on data take a ``source`` (``Bundled``, ``Libsvm``, ``Cifar``, ``SyntheticImages``, ``MarkovText``) and a
+``split`` over workers (``Iid``, ``Dirichlet``; None lets every worker draw from the whole set).
 """
 
+from .characters import Characters as Characters
 from .data import Bundled as Bundled
 from .data import Cifar as Cifar
 from .data import Dirichlet as Dirichlet
 from .data import Iid as Iid
 from .data import Libsvm as Libsvm
+from .data import MarkovText as MarkovText
 from .data import SyntheticImages as SyntheticImages
 from .heterogeneous import HeterogeneousQuadratics as HeterogeneousQuadratics
 from .kink import Kink as Kink

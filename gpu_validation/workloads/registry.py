@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .characters import Characters
 from .heterogeneous import HeterogeneousQuadratics
 from .kink import Kink
 from .lenet import LeNet
@@ -26,6 +27,7 @@ _KINDS: tuple[type[Workload], ...] = (
     LogisticRegression,
     SmallNetwork,
     LeNet,
+    Characters,
     ResNet20,
     Vgg16,
     ResNet50,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from gpu_validation.time_to_loss import median_of, smoothed, time_to_loss
+from gpu_validation.time_to_loss import arrival, median_of, smoothed, time_to_loss
 
 STEPS = ([0.0, 1.0, 2.0, 4.0], [8.0, 4.0, 2.0, 1.0])  # 8 until 1 s, 4 until 2 s, 2 until 4 s, 1 from then on
 
@@ -67,3 +67,17 @@ def test_the_stated_coverage_is_that_of_many_samples():
     level = median_of(range(9)).level
     assert level > 0.95
     assert abs(hits / 2000 - level) < 5 * math.sqrt(level * (1 - level) / 2000)
+
+
+def test_arrival_scales_with_time_exactly():
+    seconds, losses = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [4.0, 3.0, 2.5, 2.0, 1.5, 1.25, 1.0]
+    whole = arrival(seconds, losses, 1.8)
+
+    assert arrival([t / 8 for t in seconds], losses, 1.8) == whole / 8
+    assert 3.0 < whole < 6.0
+    assert arrival(seconds, losses, 4.0) == 0.0
+    assert arrival(seconds, losses, 0.5) == math.inf
+
+
+def test_one_lucky_look_is_no_arrival():
+    assert arrival([0.0, 8.0, 9.0, 9.1, 10.0], [4.0, 3.0, 0.5, 3.0, 3.0], 1.0) == math.inf

@@ -6,6 +6,7 @@ from .dataset import Dataset as Dataset
 from .dataset import Source as Source
 from .dataset import load as load
 from .libsvm import Libsvm as Libsvm
+from .markov_text import MarkovText as MarkovText
 from .split import Dirichlet as Dirichlet
 from .split import Iid as Iid
 from .split import Split as Split

@@ -18,7 +18,7 @@ from ..workload import Description
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """inputs : (n, *shape), float64 or uint8.  targets : (n,), int64 labels or float64 values."""
+    """inputs : (n, *shape), float64 or uint8.  targets : (n,), int64 labels or float64 values; (n, window) for text."""
 
     inputs: torch.Tensor
     targets: torch.Tensor

@@ -1,0 +1,39 @@
+"""A character-level language model on Markov text, whose least possible loss is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from .data import MarkovText
+from .network import Network
+from .networks.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class Characters(Network):
+    """Mean cross-entropy of the next letter, in nats; windows of a text with the known floor ``source.floor()``.
+
+    width : of the transformer's vectors.  The accuracy is the share of held-out letters that are predicted.
+    """
+
+    source: MarkovText = MarkovText()  # noqa: RUF009  frozen
+    batch: int | None = 4
+    eta: float = 0.5
+    width: int = 12
+
+    name = "characters"
+
+    def network(self) -> torch.nn.Module:
+        """One block."""
+        return Transformer(letters=self.source.letters, window=self.source.window, width=self.width)
+
+    def losses(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """-log p of the true letters, the mean over a window."""
+        return super().losses(outputs, targets).mean(dim=1)
+
+    def accuracy(self, model: torch.nn.Module) -> float | None:
+        """Share of the letters of the held-out windows that the model finds."""
+        right = super().accuracy(model)
+        return None if right is None else right / self.source.window
