@@ -22,8 +22,8 @@ validate: setup
 	$(BIN)/gpu-validation run quick --out results
 
 studies: setup
-	for name in $(TIMED); do $(BIN)/gpu-validation run $$name || exit $$?; done
-	printf '%s\n' $(UNTIMED) | OMP_NUM_THREADS=1 xargs -n 1 -P 2 $(BIN)/gpu-validation run
+	for name in $(TIMED); do $(BIN)/gpu-validation run $$name --seed 0 || exit $$?; done
+	printf '%s\n' $(UNTIMED) | OMP_NUM_THREADS=1 xargs -P 2 -I{} $(BIN)/gpu-validation run {} --seed 0
 
 lint: setup
 	$(BIN)/ruff check .

@@ -51,6 +51,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--minutes", type=float, default=None, help="begin no unit after so long; the next run goes on where it stopped"
     )
+    run.add_argument(
+        "--seed",
+        type=int,
+        default=None,
+        help="of everything random, 0 as in the committed records; a new one is drawn and printed unless told",
+    )
     return parser
 
 
@@ -71,8 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"gpu-validation: --minutes must be above 0; got {options.minutes}\n")
         return USAGE
     try:
+        preset = _seeded(presets[options.preset], options.out, options.seed)
         with _sigterm_raises():
-            return _run(presets[options.preset], options.out, options.minutes)
+            return _run(preset, options.out, options.minutes)
     except KeyboardInterrupt as interrupt:
         status, words = ending(interrupt)
         return _told(status, f"{words} before a report was written; what was measured is kept in {options.out}")
@@ -82,6 +89,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _told(USAGE, f"{options.preset} needs the package {error.name}: install it")
     except Exception as error:  # whatever it is, its exit status must not be that of a verdict
         return _crashed(error, options.out)
+
+
+def _seeded(preset: Preset | Study, out: Path, told: int | None) -> Preset | Study:
+    """With the seed that was told, that of the results to go on with, or a new one.  Raises UsageError."""
+    from .presets import Preset
+    from .seeds import draw
+    from .study import stored_seed
+
+    seed = told
+    if seed is None:
+        kept = None if isinstance(preset, Preset) else stored_seed(out / preset.name)
+        seed = draw() if kept is None else kept
+    try:
+        return preset.seeded(seed)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from error
 
 
 def _crashed(error: Exception, out: Path) -> int:
@@ -131,12 +154,14 @@ def _run(preset: Preset | Study, out: Path, minutes: float | None) -> int:
 
     from .presets import Preset
     from .run import execute
+    from .seeds import replay
     from .study import carry_out
 
     if isinstance(preset, Preset) and minutes is not None:
         raise UsageError(f"the preset {preset.name} is not resumable and takes no --minutes: leave it out")
     _require_extra()
     console = Console()
+    console.print(f"seed {preset.seed}; again: {replay(preset.name, preset.seed)}", highlight=False, soft_wrap=True)
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True) as bar:
         total = preset.units if isinstance(preset, Preset) else len(preset.units())

@@ -34,7 +34,7 @@ def probe(place: Place, preset: Preset, operator: Operator, source: str) -> Prob
     d = preset.probe_d
     rows = np.empty((preset.probe_messages, 3))
     for i in range(preset.probe_messages):
-        key = Key(0, step=i, rank=place.rank)
+        key = Key(preset.seed, step=i, rank=place.rank)
         x = canonical(normal(key.fold(SOURCE), d) if source == "gaussian" else np.ones(d))
         message = operator.encode(x, key=key.fold(MESSAGE))
         error = operator.decode(message, d=d, key=key.fold(MESSAGE)).numpy().astype(np.float64) - x

@@ -22,6 +22,7 @@ from .averaging import PeriodicAveraging
 from .exchange import fence, gather_arrays
 from .launch import Place
 from .records import Comparison, Verdict
+from .seeds import derived
 from .timing import (
     PaddedSteps,
     delay_from_rounds,
@@ -45,6 +46,7 @@ class PacePlan:
 
     law : of a local step's duration, whatever it computes.  steps : a multiple of tau.
     repeats : timed runs.  delays : averagings timed by themselves before each of them.
+    seed : of the run.
     """
 
     workload: Workload
@@ -54,6 +56,7 @@ class PacePlan:
     steps: int = 64
     repeats: int = 5
     delays: int = 6
+    seed: int = 0
 
 
 def measure_pace(place: Place, plan: PacePlan) -> Record:
@@ -61,7 +64,7 @@ def measure_pace(place: Place, plan: PacePlan) -> Record:
     delays: list[float] = []
     seconds, rounds, steps, overruns = [], [], [], 0
     for repeat in range(plan.repeats):
-        key = Key(repeat)
+        key = Key(derived(plan.seed, repeat))
         delays += _delays(place, plan, key)
         drawn = step_seconds(plan.law, key=key.fold(STEPS), worker=place.rank, steps=plan.steps)
         padding = PaddedSteps(0.0, drawn.tolist())

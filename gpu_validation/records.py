@@ -295,7 +295,7 @@ class Environment:
     """Under what circumstances the numbers were taken.
 
     preset : the experiment.  commit : of the checkout, marked if dirty.  device, processes, backend : where it ran.
-    versions : package -> version.  kind : of the record.
+    versions : package -> version.  kind : of the record.  seed : of the run.
     """
 
     preset: str
@@ -305,14 +305,15 @@ class Environment:
     backend: str
     versions: dict[str, str]
     kind: str = "environment"
+    seed: int = 0
 
     @classmethod
-    def here(cls, preset: str, processes: int, backend: str) -> Environment:
+    def here(cls, preset: str, processes: int, backend: str, seed: int = 0) -> Environment:
         """Describe this machine and this checkout."""
         names = ("ratedist", "torch", "numpy", "numba", "sympy")
         versions = {"python": platform.python_version(), **{name: version(name) for name in names}}
         device = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
-        return cls(preset, _commit(), device, processes, backend, versions)
+        return cls(preset, _commit(), device, processes, backend, versions, seed=seed)
 
 
 def _commit() -> str:

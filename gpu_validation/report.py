@@ -11,6 +11,7 @@ import numpy as np
 from .page import LINES, MARKS, PALETTE, canvas, figure_html, page
 from .presets.preset import Preset
 from .records import Comparison, Environment, Probe, Training
+from .seeds import replay
 
 
 def render(
@@ -21,7 +22,9 @@ def render(
     message: str,
 ) -> str:
     """The page of a grid of cells.  message : why the run ended early, or which claim fell; empty if all is well."""
-    return page(preset, _figures(records), comparisons, message, repr(environment))
+    return page(
+        preset, _figures(records), comparisons, message, f"{environment!r}\nagain: {replay(preset.name, preset.seed)}"
+    )
 
 
 def _figures(records: Sequence[Probe | Training]) -> list[str]:

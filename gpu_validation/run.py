@@ -69,7 +69,7 @@ def execute(preset: Preset, out: Path, *, progress: Progress = lambda _: None) -
 
 
 def _execute(preset: Preset, outcome: Outcome, progress: Progress) -> None:
-    environment = Environment.here(preset.name, preset.processes, backend_for(preset.processes))
+    environment = Environment.here(preset.name, preset.processes, backend_for(preset.processes), preset.seed)
     _warm_up(preset)
     earlier = set_aside(outcome.folder / MEASUREMENTS)
     if earlier is not None:

@@ -6,7 +6,7 @@ import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from .outcome import COMPARISONS, FAILED, MEASUREMENTS, OK, REPORT, UNFINISHED, 
 from .page import figure_html, page
 from .records import Comparison, Environment, JsonLines, Verdict, plain, read_lines, write_atomically, write_comparisons
 from .results_folder import claimed
+from .seeds import RECORDED, derived, replay, require
 
 Record = dict[str, Any]
 
@@ -30,18 +31,28 @@ class Figure:
     caption: str
 
 
+@dataclass(frozen=True)
 class Study(ABC):
     """A named experiment; subclasses are frozen, final dataclasses that hold everything fixed before it runs.
 
     minutes : stated duration of the whole on two cores.  processes : real ones, 1 if everything happens in one.
     false_alarm : chance that the whole run accuses a true claim.
+    seed : of the run; under the recorded one every stream has the seed that the study names.
     """
+
+    seed: int = field(default=RECORDED, repr=False, kw_only=True)
 
     name: ClassVar[str]
     description: ClassVar[str]
     minutes: ClassVar[float]
     processes: ClassVar[int] = 1
     false_alarm: ClassVar[float] = 1e-4
+
+    def seeded(self, seed: int) -> Study:
+        """The same study with other random numbers throughout.  Raises ValueError unless 0 <= seed < 2^32."""
+        named = {name: getattr(self, name) for name in ("seeds", "tuning") if hasattr(self, name)}
+        drawn = {name: tuple(derived(seed, own) for own in seeds) for name, seeds in named.items()}
+        return replace(self, seed=require(seed), **drawn)
 
     @abstractmethod
     def units(self) -> Sequence[str]:
@@ -99,6 +110,11 @@ def stored(folder: Path, study: Study) -> list[Record]:
     if not path.exists():
         return []
     lines = list(read_lines(path))
+    seed = next((line.get("seed", RECORDED) for line in lines if "study" in line), study.seed)
+    if seed != study.seed:
+        raise StaleResultsError(
+            f"{path} holds results of seed {seed}, and this is seed {study.seed}: choose another --out, or give no seed"
+        )
     other = next((line["study"] for line in lines if "study" in line and line["study"] != repr(study)), None)
     if other is not None:
         raise StaleResultsError(
@@ -106,6 +122,14 @@ def stored(folder: Path, study: Study) -> list[Record]:
         )
     write_atomically(path, "".join(_line(line) for line in lines))
     return [line for line in lines if "unit" in line]
+
+
+def stored_seed(folder: Path) -> int | None:
+    """The seed of the results in a study's folder; None if there are none."""
+    path = folder / MEASUREMENTS
+    heads = (line for line in read_lines(path) if "study" in line) if path.exists() else iter(())
+    head = next(heads, None)
+    return None if head is None else int(head.get("seed", RECORDED))
 
 
 def _line(record: Record) -> str:
@@ -149,7 +173,7 @@ def _measured(study: Study, folder: Path, records: list[Record], seconds: float 
     if not missing:
         return
     started = time.monotonic()
-    environment = Environment.here(study.name, study.processes, backend_for(study.processes))
+    environment = Environment.here(study.name, study.processes, backend_for(study.processes), study.seed)
     _require_same_code(folder / MEASUREMENTS, environment)
     with JsonLines(folder / MEASUREMENTS, mode="a") as file:
         file.write({**plain(environment), "study": repr(study)})
@@ -193,6 +217,7 @@ def _concluded(study: Study, folder: Path, records: list[Record], code: int, mes
     if len(records) < total:
         message = f"{message}; {len(records)} of {total} units are measured and kept in {folder}: run again to go on"
     drawn = [figure_html(figure.draw(), figure.caption) for figure in study.figures(records)] if records else []
-    circumstances = "\n".join(repr(line) for line in read_lines(folder / MEASUREMENTS) if "study" in line)
+    heads = [repr(line) for line in read_lines(folder / MEASUREMENTS) if "study" in line]
+    circumstances = "\n".join([*heads, f"again: {replay(study.name, study.seed)}"])
     write_atomically(folder / REPORT, page(study, drawn, comparisons, message, circumstances))
     return StudyOutcome(folder, code, message, records, comparisons)

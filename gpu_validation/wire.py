@@ -42,6 +42,7 @@ class WirePlan:
 
     frame_bytes : of payload in one frame, 1448 at an MTU of 1500.  repeats : how often each is exchanged, SHORT_FACTOR
     times as often within one frame; the counters are read around all of them.  topologies : by which it is sent.
+    seed : of the operators' vectors and messages.
     Raises ValueError unless three different lengths are within a frame and three above it: a line needs as many.
     """
 
@@ -51,6 +52,7 @@ class WirePlan:
     repeats: int
     frame_bytes: int = FRAME_BYTES
     topologies: tuple[Topology, ...] = TOPOLOGIES
+    seed: int = 0
 
     def __post_init__(self) -> None:
         short = sum(length <= self.frame_bytes for length in set(self.lengths_bytes))
@@ -69,7 +71,7 @@ def measure_wire(place: Place, plan: WirePlan) -> list[Record]:
             message = Message(torch.zeros(length, dtype=torch.uint8), 8 * length)
             records.append({"kind": "line", **_exchanged(place, topology, message, plan)})
         for operator in plan.operators:
-            key = Key(0, rank=place.rank)
+            key = Key(plan.seed, rank=place.rank)
             message = operator.encode(torch.from_numpy(normal(key.fold(SOURCE), plan.d)), key=key.fold(MESSAGE))
             measured = _exchanged(place, topology, message, plan)
             records.append({"kind": "operator", "operator": specification(operator), **measured})

@@ -18,10 +18,10 @@ from .rescale import Rescale
 NOISE, ATTACK, SEND = 0, 1, 2  # folds of a worker's key
 
 
-def votes(workers: int, faulty: int, snr: float, coordinates: int, attack: Attack) -> Record:
+def votes(workers: int, faulty: int, snr: float, coordinates: int, attack: Attack, seed: int = 0) -> Record:
     """Count the wrong coordinates of one vote on the gradient S in every coordinate; signs really packed."""
     rule, truth = MajorityVote("negative"), np.full(coordinates, snr, np.float32)  # a tie is wrong
-    keys = [Key(0, rank=i) for i in range(workers)]
+    keys = [Key(seed, rank=i) for i in range(workers)]
     messages = []
     for i, key in enumerate(keys):
         x = (truth + normal(key.fold(NOISE), coordinates)).astype(np.float32)
@@ -34,10 +34,10 @@ def votes(workers: int, faulty: int, snr: float, coordinates: int, attack: Attac
     return {"workers": workers, "faulty": faulty, "snr": snr, "wrong": wrong, "trials": coordinates, "bits": bits}
 
 
-def crowd(workers: int, snr: float, coordinates: int) -> Record:
+def crowd(workers: int, snr: float, coordinates: int, seed: int = 0) -> Record:
     """The same noise twice: how often the vote of signs, and the sign of the exact mean, is wrong."""
-    voted = votes(workers, 0, snr, coordinates, Rescale())
-    mean = sum(snr + normal(Key(0, rank=i).fold(NOISE), coordinates) for i in range(workers))
+    voted = votes(workers, 0, snr, coordinates, Rescale(), seed)
+    mean = sum(snr + normal(Key(seed, rank=i).fold(NOISE), coordinates) for i in range(workers))
     return {**voted, "mean_wrong": int((np.asarray(mean) < 0).sum())}
 
 

@@ -14,7 +14,7 @@ import itertools
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -91,15 +91,11 @@ class AdaCommCifar(Study):
     points: int = 40
     window: float = 1 / 10
     device: str = "cpu"
-    folder: Path | None = None
+    folder: Path | None = field(default=None, repr=False)  # it may move
 
     name = "adacomm-cifar"
     description = "AdaComm on CIFAR's form: VGG-16 and ResNet-50 on a GPU (an hour a seed), ResNet-20 on the CPU"
     minutes = 15
-
-    def __repr__(self) -> str:
-        """Everything but the folder, which may move."""
-        return f"AdaCommCifar({', '.join(f'{k}={v!r}' for k, v in vars(self).items() if k != 'folder')})"
 
     def units(self) -> Sequence[str]:
         """run:NETWORK:RATE:SEED:SCHEDULE:PIECE."""

@@ -65,12 +65,12 @@ class Byzantine(Study):
         """By the kind of unit."""
         kind, *what = unit.split(":")
         if kind == "vote":
-            return votes(self.workers, int(what[1]), self.snr, self.coordinates, ATTACKS[what[0]])
+            return votes(self.workers, int(what[1]), self.snr, self.coordinates, ATTACKS[what[0]], self.seed)
         if kind == "wide":
             workers, faulty, snr = self.wide
-            return votes(workers, faulty, snr, self.coordinates // 10, ATTACKS[what[0]])
+            return votes(workers, faulty, snr, self.coordinates // 10, ATTACKS[what[0]], self.seed)
         if kind == "crowd":
-            return crowd(int(what[0]), self.snr, self.coordinates)
+            return crowd(int(what[0]), self.snr, self.coordinates, self.seed)
         if kind == "election":
             return election(int(what[0]), int(what[1]))
         return self._train(RULES[what[0]], ATTACKS.get(what[1]))

@@ -55,7 +55,7 @@ class GlobalTopKStudy(Study):
             runs = [self._train(rest, seed) for seed in self.seeds]
             return {"loss": [run[-1] for run in runs], "curve": runs[0]}
         rule, workers = rest.split(":")
-        return tree(rule, int(workers), self.d, self.fraction, self.rounds)
+        return tree(rule, int(workers), self.d, self.fraction, self.rounds, self.seed)
 
     def _train(self, method: str, seed: int) -> list[float]:
         """Losses every tenth step of synchronous training; what is sent is eta times the gradient."""
@@ -112,14 +112,14 @@ class GlobalTopKStudy(Study):
         return [Figure(lambda: _draw(trees, runs), caption)]
 
 
-def tree(rule: str, workers: int, d: int, fraction: float, rounds: int) -> Record:
+def tree(rule: str, workers: int, d: int, fraction: float, rounds: int, seed: int = 0) -> Record:
     """Rounds with memory on heavy-tailed vectors: bits, what is lost, and the error relative to the sum's energy."""
     merger = GlobalTopK(fraction=fraction, rule="published" if rule == "published" else "conserving")
     residuals = [torch.zeros(d) for _ in range(workers)]
     arrived, wanted = np.zeros(d), np.zeros(d)
     ratios, single = [], 0.0
     for step in range(rounds):
-        keys = [Key(0, step=step, rank=i) for i in range(workers)]
+        keys = [Key(seed, step=step, rank=i) for i in range(workers)]
         x = [torch.from_numpy(_heavy(key, d)) for key in keys]
         before = np.sum([r.numpy() + v.numpy() for r, v in zip(residuals, x, strict=True)], axis=0, dtype=np.float64)
         residuals, result = merger.exchange(residuals, x, keys=[k.fold(SEND) for k in keys])

@@ -17,6 +17,7 @@ from operators.scope import LayerWise
 from ..page import MARKS, PALETTE, canvas, plain_ticks
 from ..records import Comparison
 from ..rows import NO_RANGE, exact_row, unjudged_row
+from ..seeds import derived
 from ..study import Figure, Record, Study
 from ..tensors import flat, load
 from ..virtual import VirtualWorkers
@@ -33,6 +34,7 @@ OPERATORS: dict[str, Operator] = {
 }
 NEVER_WORSE = ("scaled_sign", "terngrad", "qsgd:1")  # layer by layer, on every vector, in the mean over the draws
 DISTORT, TRAIN = 0, 1  # folds
+COURSE = 5  # seed of the run whose gradients are looked at
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,8 @@ class LayerWiseStudy(Study):
             operator = OPERATORS[what[1]]
             return {"loss": [self._final(operator, what[0] == "layerwise", seed) for seed in self.seeds]}
         step, name = what[1].split(":", 1)
-        gradient, lengths = gradients(what[0], self.at)[self.at.index(int(step))]
-        return distortion(OPERATORS[name], gradient, lengths, self.draws)
+        gradient, lengths = gradients(what[0], self.at, derived(self.seed, COURSE))[self.at.index(int(step))]
+        return distortion(OPERATORS[name], gradient, lengths, self.draws, self.seed)
 
     def _final(self, operator: Operator, layers: bool, seed: int) -> float:
         workload = NETWORKS["network"]
@@ -104,20 +106,20 @@ class LayerWiseStudy(Study):
 
 
 @lru_cache(maxsize=4)
-def gradients(name: str, at: tuple[int, ...]) -> list[tuple[np.ndarray, tuple[int, ...]]]:
+def gradients(name: str, at: tuple[int, ...], seed: int = COURSE) -> list[tuple[np.ndarray, tuple[int, ...]]]:
     """(mini-batch gradient, lengths of the layers) of a network after each number of plain SGD steps."""
     workload = NETWORKS[name]
     model = workload.model()
     parameters, found = list(model.parameters()), []
     for step in range(max(at) + 1):
-        own = torch.autograd.grad(workload.loss(model, key=Key(5, step=step, rank=0)), parameters)
+        own = torch.autograd.grad(workload.loss(model, key=Key(seed, step=step, rank=0)), parameters)
         if step in at:
             found.append((flat(own).numpy(), tuple(p.numel() for p in parameters)))
         load(flat(parameters) - workload.eta * flat(own), parameters)
     return found
 
 
-def distortion(operator: Operator, x: np.ndarray, lengths: tuple[int, ...], draws: int) -> Record:
+def distortion(operator: Operator, x: np.ndarray, lengths: tuple[int, ...], draws: int, seed: int = 0) -> Record:
     """NMSE of every draw and mean bits a coordinate of both scopes, and the constants that they claim."""
     layers = LayerWise(operator, lengths)
     entire = operator
@@ -128,7 +130,7 @@ def distortion(operator: Operator, x: np.ndarray, lengths: tuple[int, ...], draw
     nmse: dict[str, list[float]] = {}
     bits: dict[str, float] = {}
     for name, scoped in (("layerwise", layers), ("entire", entire)):
-        keys = [Key(0, step=i).fold(DISTORT) for i in range(draws if operator.randomness != "none" else 1)]
+        keys = [Key(seed, step=i).fold(DISTORT) for i in range(draws if operator.randomness != "none" else 1)]
         messages = [scoped.encode(x, key=key) for key in keys]
         decoded = [scoped.decode(m, d=x.size, key=key).numpy() for m, key in zip(messages, keys, strict=True)]
         nmse[name] = [float(np.square(y.astype(np.float64) - x).sum()) / norm2 for y in decoded]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from operators import Operator
 
+from ..seeds import RECORDED, derived, require
 from ..workloads import Workload
 
 
@@ -37,7 +38,7 @@ class Preset:
 
     probe_d, probe_messages : dimension and number of the synthetic vectors, per rank.
     false_alarm : chance that the whole run accuses a true claim.  silence_s : hang detection.
-    minutes : stated duration on two cores.
+    minutes : stated duration on two cores.  seed : of the run; under the recorded one every stream has its own number.
     name, description : as ``gpu-validation list`` shows them.  operators, cells : what is combined.
     processes : ranks, one operating system process each.
     """
@@ -52,6 +53,12 @@ class Preset:
     false_alarm: float = 1e-4
     silence_s: float = 60.0
     minutes: float = 3.0
+    seed: int = RECORDED
+
+    def seeded(self, seed: int) -> Preset:
+        """The same experiment with other random numbers throughout.  Raises ValueError unless 0 <= seed < 2^32."""
+        cells = tuple(replace(c, seeds=tuple(derived(seed, own) for own in c.seeds)) for c in self.cells)
+        return replace(self, seed=require(seed), cells=cells)
 
     @property
     def units(self) -> int:

@@ -31,6 +31,7 @@ from ..pace import PacePlan, fenced_delay, iteration, measure_pace, pace_rows
 from ..page import LINES, MARKS, PALETTE, canvas, plain_ticks
 from ..records import Comparison
 from ..rows import mean_row, out_of_scope
+from ..seeds import derived
 from ..study import Figure, Record, Study
 from ..timing import slowest_seconds, step_seconds
 from ..verdicts.verdict import MARGIN, tight_verdict
@@ -115,7 +116,8 @@ class StragglerStudy(Study):
         workload, law = cases()[case]
         if kind == "drawn":
             return {"m": m, "law": repr(law), "taus": [self._drawn(law, m, tau) for tau in self.taus]}
-        plans = [PacePlan(workload, Identity(), law, tau, self.steps, self.repeats, self.delays) for tau in self.taus]
+        settings = (self.steps, self.repeats, self.delays, self.seed)
+        plans = [PacePlan(workload, Identity(), law, tau, *settings) for tau in self.taus]
         workload.objective(workload.model())  # loads the data before the processes fork
 
         def work(place: Place, emit: Any) -> None:
@@ -132,7 +134,7 @@ class StragglerStudy(Study):
     def _drawn(self, law: StepTime, m: int, tau: int) -> Record:
         """The slowest worker's mean of tau drawn steps, averaged in batches of rounds."""
         steps = self.batches * self.rounds * tau
-        drawn = np.stack([step_seconds(law, key=Key(tau), worker=i, steps=steps) for i in range(m)])
+        drawn = np.stack([step_seconds(law, key=Key(derived(self.seed, tau)), worker=i, steps=steps) for i in range(m)])
         return {
             "tau": tau,
             "slowest_s": (batch_means(slowest_seconds(drawn, tau), self.rounds) / tau).tolist(),

@@ -58,7 +58,7 @@ class WireStudy(Study):
         size, name = unit.split(":")
         m, chosen = int(size), tuple(topology for topology in TOPOLOGIES if topology.name == name)
         frame = self.shape.mtu - (HEADERS_BYTES - ETHERNET_BYTES)  # the MTU counts without Ethernet's
-        plan = WirePlan(self.operators, self.d, self.lengths_bytes, self.exchanges, frame, chosen)
+        plan = WirePlan(self.operators, self.d, self.lengths_bytes, self.exchanges, frame, chosen, self.seed)
         for operator in self.operators:  # compile before the processes fork
             operator.encode(torch.linspace(-1, 1, 64), key=Key(0))
 

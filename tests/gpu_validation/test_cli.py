@@ -84,7 +84,7 @@ def test_list_names_the_experiments():
 
 
 def test_smoke_run_prints_a_table_and_the_four_counts(tmp_path):
-    result = run("run", "smoke", "--out", str(tmp_path))
+    result = run("run", "smoke", "--seed", "0", "--out", str(tmp_path))
 
     assert result.returncode == 0, result.stderr
     for words in ("qsgd", "HOLDS", "0 VIOLATED", "INCONCLUSIVE", "OUT_OF_SCOPE", "report.html"):
