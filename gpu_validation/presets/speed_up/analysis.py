@@ -1,0 +1,241 @@
+"""What follows from the records: which trial is chosen for which target, and how much sooner each method arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...pace import near
+from ...records import Comparison, Verdict
+from ...rows import exact_row
+from ...study import Record
+from ...time_to_loss import Median, median_of
+from ..adacomm_rows import predicted_seconds
+from .problems import DECAYED, FIXED, STEP, SYNCHRONOUS, Course, methods, trials
+
+if TYPE_CHECKING:
+    from .study import SpeedUp
+
+NO_BOUND = "no bound covers a ratio of times; D/Y = 4 is imposed"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The outcome of tuning, for every target.
+
+    trials : of a method, by target.  seconds : median time of that trial on the tuning seeds, infinite if it did not
+    arrive.  strongest : the fixed tau that is soonest, tau = 1 included.  reached : how many targets synchronous SGD
+    reaches.
+    """
+
+    trials: dict[str, list[int]]
+    seconds: dict[str, list[float]]
+    strongest: list[str]
+    reached: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One course with m workers.  tuned, reported : records of its units so far."""
+
+    name: str
+    m: int
+    course: Course
+    methods: Sequence[str]
+    tuned: list[Record]
+    reported: list[Record]
+
+    @property
+    def key(self) -> str:
+        """As in the units' names."""
+        return f"{self.name}:{self.m}"
+
+    @property
+    def title(self) -> str:
+        """In words."""
+        return f"{self.name}, m = {self.m}"
+
+
+def cells(study: SpeedUp, records: Sequence[Record]) -> list[Cell]:
+    """Those that have been tuned at all."""
+    found = []
+    for name, m, decayed in study.cells:
+        tuned = [r for r in records if r["unit"].startswith(f"tune:{name}:{m}:")]
+        reported = [r for r in records if r["unit"].startswith(f"report:{name}:{m}:")]
+        if tuned:
+            found.append(Cell(name, m, study.course(name), methods(decayed), tuned, reported))
+    return found
+
+
+def times(records: Sequence[Record], method: str, trial: int, target: int) -> list[float]:
+    """Seconds to a target, one for each record that has the run; infinite where it did not arrive."""
+    races = [r for unit in records for r in unit["races"] if (r["method"], r["trial"]) == (method, trial)]
+    found = [r["times"][target] for r in races]
+    return [float("inf") if t is None else t for t in found]
+
+
+def choose(cell: Cell) -> Choice:
+    """For every method and target the trial of the smallest median time, of the lowest last loss where none arrives."""
+    picked: dict[str, list[int]] = {method: [] for method in cell.methods}
+    seconds: dict[str, list[float]] = {method: [] for method in cell.methods}
+    for method in cell.methods:
+        tried = sorted({r["trial"] for r in cell.tuned[0]["races"] if r["method"] == method})
+        last = {i: _last(cell.tuned, method, i) for i in tried}
+        for target in range(len(cell.course.targets)):
+            medians = {i: median_of(times(cell.tuned, method, i, target)).value for i in tried}
+            best = min(tried, key=lambda i: (medians[i], last[i]))
+            picked[method].append(best)
+            seconds[method].append(medians[best])
+    fixed = [name for name in cell.methods if name in FIXED]
+    indices = range(len(cell.course.targets))
+    strongest = [min((seconds[name][target], name) for name in fixed)[1] for target in indices]
+    reached = sum(bool(np.isfinite(t)) for t in seconds[SYNCHRONOUS])
+    return Choice(picked, seconds, strongest, reached)
+
+
+def _last(records: Sequence[Record], method: str, trial: int) -> float:
+    return fmean(
+        float("inf") if r["diverged"] else r["last"]
+        for unit in records
+        for r in unit["races"]
+        if (r["method"], r["trial"]) == (method, trial)
+    )
+
+
+def baseline(method: str) -> str:
+    """What a method is compared with: synchronous SGD, at a decayed rate where its own decays."""
+    return DECAYED[0] if method in DECAYED else SYNCHRONOUS
+
+
+def arrivals(cell: Cell, choice: Choice, method: str, target: int) -> np.ndarray:
+    """Seconds to a target of the reported seeds, at the rate and parameters chosen for this method and target."""
+    return np.array(times(cell.reported, method, choice.trials[method][target], target))
+
+
+def sooner(cell: Cell, choice: Choice, method: str, target: int) -> Median:
+    """Paired ratios over the seeds: 0 where the method did not arrive; the budget, where the baseline did not."""
+    slow = np.minimum(arrivals(cell, choice, baseline(method), target), cell.course.budget_s)
+    return median_of((slow / arrivals(cell, choice, method, target)).tolist())
+
+
+def against(cell: Cell, choice: Choice, method: str, target: int) -> Median:
+    """How many times sooner than the strongest fixed tau."""
+    slow = np.minimum(arrivals(cell, choice, choice.strongest[target], target), cell.course.budget_s)
+    return median_of((slow / arrivals(cell, choice, method, target)).tolist())
+
+
+def at_one_rate(cell: Cell, method: str, target: int) -> list[tuple[float, float]]:
+    """(rate, times sooner than synchronous SGD at that same rate), of the tuning seeds, where both arrive."""
+    found = []
+    tried = trials(cell.course, 1 + max(r["trial"] for r in cell.tuned[0]["races"]))
+    for i, trial in enumerate(tried):
+        slow, fast = (np.array(times(cell.tuned, name, i, target)) for name in (SYNCHRONOUS, method))
+        if np.isfinite([*slow, *fast]).all():
+            found.append((trial.rate, float(np.median(slow / fast))))
+    return sorted(found)
+
+
+# -- rows ------------------------------------------------------------------------------------------------------------
+def rows(study: SpeedUp, records: Sequence[Record]) -> list[Comparison]:
+    """Ratios of every cell, then what real processes say."""
+    found: list[Comparison] = []
+    for cell in cells(study, records):
+        choice = choose(cell)
+        if cell.reported:
+            found += _ratio_rows(cell, choice)
+        found += _common_rate_rows(cell, choice)
+    found += [_same_row(r) for r in records if r["unit"].startswith("same:")]
+    return [*found, *_seconds_rows([r for r in records if r["unit"].startswith("seconds:")])]
+
+
+def _ratio_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
+    for target in range(choice.reached):
+        loss, strongest = cell.course.targets[target], choice.strongest[target]
+        yield _row("strongest fixed", cell, f"times sooner to loss {loss:g}", sooner(cell, choice, strongest, target),
+                   f"{strongest}, chosen on the tuning seeds")  # fmt: skip
+        for method in cell.methods:
+            if method == baseline(method):
+                continue
+            rate = trials(cell.course, choice.trials[method][target] + 1)[-1].rate
+            about = f"rate {rate:.3g}"
+            yield _row(method, cell, f"times sooner to loss {loss:g}", sooner(cell, choice, method, target), about)
+            if method in ("basic", "gamma"):
+                quantity = f"times sooner to loss {loss:g} than the strongest fixed tau"
+                yield _row(method, cell, quantity, against(cell, choice, method, target), strongest)
+
+
+def _common_rate_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
+    for method in ("tau = 20", "gamma"):
+        for rate, ratio in at_one_rate(cell, method, 1):
+            quantity = f"times sooner to loss {cell.course.transient:g}, both at rate {rate:.3g}"
+            found = Median(ratio, (ratio, ratio), 0.0, len(cell.tuned))
+            yield _row(method, cell, quantity, found, "tuning seeds; the baseline is not tuned")
+
+
+def _row(method: str, cell: Cell, quantity: str, found: Median, about: str) -> Comparison:
+    return Comparison(
+        operator=method,
+        workload=cell.title,
+        quantity=quantity,
+        measured=found.value,
+        interval=found.interval,
+        bound=None,
+        side="lower",
+        verdict=Verdict.OUT_OF_SCOPE,
+        reason=f"{NO_BOUND}; {about}; median of {found.n} seeds, order statistics at level {found.level:.3g}",
+        n=found.n,
+        decides=False,
+    )
+
+
+def _same_row(record: Record) -> Comparison:
+    _, name, m = record["unit"].split(":")
+    return exact_row(
+        record["equal"],
+        record["numbers"],
+        record["equal"] == record["numbers"],
+        operator="real processes",
+        workload=f"{name}, m = {m}",
+        quantity="numbers of a run that equal its rehearsal's, bit for bit",
+        theorem="the rehearsal",
+    )
+
+
+def _seconds_rows(records: Sequence[Record]) -> Iterator[Comparison]:
+    """Real seconds per iteration against the runtime model: decides nothing, for a shared machine has no bound."""
+    for i, race in enumerate(records[0]["races"] if records else ()):
+        races = [unit["races"][i] for unit in records]
+        measured = [r["took_s"] / r["steps_done"] for r in races]
+        bound = float(np.median([predicted_seconds(r, STEP, records[0]["m"]) for r in races]))
+        value = float(np.median(measured))
+        verdict, reason = near(value, bound)
+        about: dict[str, Any] = {"operator": race["method"], "workload": f"real seconds, m = {records[0]['m']}"}
+        yield Comparison(
+            quantity="seconds per iteration, median over the seeds",
+            measured=value,
+            interval=(min(measured), max(measured)),
+            bound=bound,
+            side="tight",
+            verdict=verdict,
+            reason=reason,
+            theorem=f"E max of mean Y + D / tau; {race['scheduling']}",
+            n=len(races),
+            decides=False,
+            unit="s",
+            **about,
+        )
+        ratios = [_paired(unit["races"][0], unit["races"][i]) for unit in records]
+        if i and all(ratios):
+            found = median_of([r for r in ratios if r])
+            yield Comparison(
+                quantity="times sooner in real seconds", measured=found.value, interval=found.interval, bound=None,
+                side="lower", verdict=Verdict.OUT_OF_SCOPE, reason=NO_BOUND, n=found.n, decides=False, **about,
+            )  # fmt: skip
+
+
+def _paired(slow: Record, fast: Record) -> float:
+    return slow["times"][1] / fast["times"][1] if slow["times"][1] and fast["times"][1] else 0.0
