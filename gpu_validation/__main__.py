@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from .attaching import add_arguments, attach
 from .outcome import CRASHED, FILES, STATUSES, USAGE, Terminated, UsageError, ending
 
 if TYPE_CHECKING:
@@ -57,12 +58,15 @@ def _parser() -> argparse.ArgumentParser:
         default=None,
         help="of everything random, 0 as in the committed records; a new one is drawn and printed unless told",
     )
+    add_arguments(commands.add_parser("attach", help="show the report of a run of your own, while it runs or after"))
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     options = _parser().parse_args(arguments)
+    if options.command == "attach":
+        return _attach(options)
     from .presets import all_presets
 
     presets = all_presets()
@@ -105,6 +109,15 @@ def _seeded(preset: Preset | Study, out: Path, told: int | None) -> Preset | Stu
         return preset.seeded(seed)
     except ValueError as error:
         raise UsageError(f"--{error}") from error
+
+
+def _attach(options: argparse.Namespace) -> int:
+    try:
+        return attach(options)
+    except UsageError as error:
+        return _told(USAGE, str(error))
+    except OSError as error:
+        return _told(FILES, f"cannot read or write {error.filename}: {error.strerror}")
 
 
 def _crashed(error: Exception, out: Path) -> int:

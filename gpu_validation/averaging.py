@@ -16,9 +16,13 @@ them, bit for bit, because every rank folds the same vectors in rank order.
 
 from __future__ import annotations
 
+import os
+import secrets
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Literal
 
 import torch
@@ -27,13 +31,16 @@ import torch.distributed as dist
 from bounds.schedules import Schedule, State
 from operators import Feedback, Key, Operator
 
+from . import in_step, notes
 from .clock import Clock, WallClock
 from .deltas import Round as Round
-from .exchange import Exchange
+from .exchange import PLACE_BITS, Exchange
 from .mixing import Mixing
 from .probe import Closure
 from .rounds import Rounds
+from .sensing import NUMBERS
 from .settings import OptimizerState, Settings
+from .telemetry import Header, Journal, Known, Recorder, RunReport, report_of
 from .worker import Worker
 
 DAY_S = 86_400.0
@@ -64,8 +71,11 @@ class PeriodicAveraging(Rounds):
     momentum restarts from zero, as AdaComm prescribes).
     block_momentum : beta of u <- beta u + G, x <- anchor - eta u, where G is the mean sum of gradients of a round.
     steps : of the whole run, if known.  clock : what the schedule and the record of events go by.
+    telemetry : True keeps what ``report`` needs in bounded memory; a folder also gets it as JSON lines, at most one a
+    second and rank, which ``gpu-validation attach`` shows from another process.  Nothing is sent for it: the run is
+    the same, bit for bit and byte for byte.
     Raises ValueError for a model without parameters, a tau < 1, a missing optimizer, a mode that does not fit the
-    group or the other settings, or ranks that are configured differently.
+    group or the other settings, ranks that are configured differently, or a folder that cannot be written to.
     """
 
     def __init__(
@@ -83,6 +93,7 @@ class PeriodicAveraging(Rounds):
         block_momentum: float = 0.0,
         steps: int | None = None,
         clock: Clock | None = None,
+        telemetry: bool | str | os.PathLike[str] = False,
     ) -> None:
         if exchange is not None and process_group is not None:
             raise ValueError("give process_group or exchange, not both: the exchange has its own group")
@@ -90,7 +101,29 @@ class PeriodicAveraging(Rounds):
         settings.check_optimizer(optimizer)
         self._worker = Worker(model, optimizer)
         self.exchange = exchange or Exchange(group=process_group)
+        journal = None if isinstance(telemetry, bool) else Journal(telemetry, self.exchange.rank)
         super().__init__([self._worker], self.exchange, settings, clock or WallClock())
+        run = torch.tensor([secrets.randbits(62)])
+        self.exchange.broadcast([[run]])  # on every rank, whether it keeps telemetry or not
+        if telemetry is not False:
+            self.telemetry = self._recorder(int(run), journal)
+            weakref.finalize(self, self.telemetry.close)
+
+    def _recorder(self, run: int, journal: Journal | None) -> Recorder:
+        size = self.exchange.size
+        numbers = 0 if self.sensing is None else NUMBERS
+        describe = partial(
+            Header.of,
+            self.settings,
+            self._worker,
+            run=run,
+            rank=self.exchange.rank,
+            size=size,
+            whole=self.whole,
+            tail=in_step.VALUES + notes.values(numbers, size=size),
+            front=PLACE_BITS + notes.bits(numbers),
+        )
+        return Recorder(describe, self._worker, self.exchange, self.mixing, journal)
 
     def step(self, loss: torch.Tensor | float | None = None, closure: Closure | None = None) -> Round | None:
         """Count one local step; average after every tau-th.  Returns the round's account, or None.
@@ -104,6 +137,7 @@ class PeriodicAveraging(Rounds):
         Raises ValueError, on every rank, if one's movement or loss is not finite where an operator or the schedule
         needs it, and without a closure that is needed.
         """
+        self.telemetry.hear(loss)
         accounts = self.count([loss], [closure])
         return accounts[0] if accounts else None
 
@@ -131,7 +165,21 @@ class PeriodicAveraging(Rounds):
                 f"the pause after {self.total_steps} local steps did not end, because another rank has ended or "
                 f"is more than timeout_s = {timeout_s:g} s late ({error})"
             ) from error
-        self.clock.leave_out(time.monotonic() - began)
+        away_s = time.monotonic() - began
+        self.clock.leave_out(away_s)
+        self.telemetry.leave_out(away_s)
+
+    def report(self, *, known: Known | None = None) -> RunReport:
+        """What the run tells about itself so far, judged; this rank alone calls it, or all do, at any time.
+
+        With a folder all ranks that write to the same one are heard, else this rank alone.
+        known : constants of the problem, for what a better tau would gain.
+        Raises ValueError without telemetry.
+        """
+        if not isinstance(self.telemetry, Recorder):
+            raise ValueError("a report needs telemetry: give PeriodicAveraging(..., telemetry=True) or a folder")
+        own = self.telemetry.account()
+        return report_of(self.telemetry.with_others(own), known=known)
 
     @property
     def model(self) -> torch.nn.Module:

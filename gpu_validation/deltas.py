@@ -14,6 +14,10 @@ from operators.gather import Refusal
 
 CHANGED, FAILED, NOT_FINITE = 0, 1, 2  # why a rank has no message; the entry is added to the last
 
+Error = tuple[float, float, float]  # error2, norm2 and error_along of a Round
+WHOLE: Error = (0.0, float("nan"), 0.0)
+SILENT: Error = (0.0, 0.0, 0.0)
+
 
 @dataclass(frozen=True)
 class Round:
@@ -22,6 +26,7 @@ class Round:
     index : rounds before this one.  tau : its local steps.  bits : lengths of all ranks' messages in rank order.
     error2, norm2 : squared error of the rank's own decoded delta and squared norm of the delta; 0 and nan where
     whole models were sent, 0 and 0 where the rank had nothing to send.
+    error_along : inner product of that error with the delta; whatever error2 is where there is none.
     """
 
     index: int
@@ -29,6 +34,7 @@ class Round:
     bits: tuple[int, ...]
     error2: float
     norm2: float
+    error_along: float
 
 
 class Sender:
@@ -79,10 +85,11 @@ class Receiver:
         return self.operator.decode(message, d=self.d, key=key).numpy()
 
 
-def squared_error(decoded: np.ndarray, delta: np.ndarray) -> tuple[float, float]:
-    """(squared error, squared norm), accumulated in float64."""
-    error = decoded.astype(np.float64) - delta
-    return float(error @ error), float(np.square(delta, dtype=np.float64).sum())
+def decoding_error(decoded: np.ndarray, delta: np.ndarray) -> Error:
+    """Squared error, squared norm of the delta, inner product of error and delta; accumulated in float64."""
+    exact = delta.astype(np.float64)
+    error = decoded - exact
+    return float(error @ error), float(exact @ exact), float(error @ exact)
 
 
 def why_not(movement: torch.Tensor) -> int:

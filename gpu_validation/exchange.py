@@ -29,6 +29,7 @@ class Exchange:
     device : where messages are put for the transport; by default the GPU under NCCL, else the CPU.
     group : a process group of torch.distributed; by default the one of all ranks.
     ``payload_bytes`` counts what this rank has handed to the transport, once for each receiver;
+    ``received_bytes`` what the others have handed over for it;
     ``predicted_bytes`` is what all ranks together should have handed over, from the lengths alone.  The set-up
     (``agree`` and ``broadcast``) is not counted.
     """
@@ -38,7 +39,7 @@ class Exchange:
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         self.ranks: Sequence[int] = (self.rank,)
         self.device = torch.device(device) if device is not None else _device_of(group)
-        self.payload_bytes = self.predicted_bytes = 0
+        self.payload_bytes = self.received_bytes = self.predicted_bytes = 0
         self._waiting: dict[float, dist.ProcessGroup] = {}
         self._rooms: dict[tuple[str, torch.dtype, torch.device], torch.Tensor] = {}
 
@@ -52,6 +53,7 @@ class Exchange:
         gather.send()
         messages = gather.wait()
         self.payload_bytes += gather.payload_bytes
+        self.received_bytes += gather.received_bytes
         self.predicted_bytes += predicted_payload_bytes(gather.lengths, self.size)
         return messages
 
@@ -85,6 +87,7 @@ class Exchange:
 
     def _numbers(self, row: Sequence[float], dtype: torch.dtype) -> list[list]:
         self.payload_bytes += (self.size - 1) * 8 * len(row)
+        self.received_bytes += (self.size - 1) * 8 * len(row)
         self.predicted_bytes += self.size * (self.size - 1) * 8 * len(row)
         return self._gather_row(row, dtype)
 
@@ -175,6 +178,7 @@ class Exchange:
             if request is not None:
                 request.wait()
         self.payload_bytes += sum(vector.nbytes for vector in sends.values())
+        self.received_bytes += sum(vector.nbytes for vector in receives.values())
 
     # -- set-up ------------------------------------------------------------------------------------------
     def agree(self, numbers: Sequence[int]) -> list[int]:
@@ -204,11 +208,11 @@ class Exchange:
     @contextmanager
     def uncounted(self) -> Iterator[None]:
         """For set-up that goes the way of averagings: bytes handed over within are not counted."""
-        counts = self.payload_bytes, self.predicted_bytes
+        counts = self.payload_bytes, self.received_bytes, self.predicted_bytes
         try:
             yield
         finally:
-            self.payload_bytes, self.predicted_bytes = counts
+            self.payload_bytes, self.received_bytes, self.predicted_bytes = counts
 
     def _global(self, rank: int) -> int:
         return rank if self.group is None else dist.get_global_rank(self.group, rank)

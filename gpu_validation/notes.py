@@ -31,6 +31,11 @@ def values(numbers: int, *, size: int) -> int:
     return WORD.itemsize * numbers * size
 
 
+def bits(numbers: int) -> int:
+    """How many bits a row of so many numbers takes before a message."""
+    return 8 * WORD.itemsize * numbers
+
+
 # -- with models ---------------------------------------------------------------------------------------------
 def spread(row: Row, *, rank: int, size: int) -> torch.Tensor:
     """The row's bytes at this rank's place among zeros, to be averaged; shape (4 size len(row),), float32."""

@@ -16,7 +16,7 @@ from operators.gather import Refusal
 
 from . import in_step, notes
 from .clock import Clock
-from .deltas import CHANGED, Receiver, Round, Sender, in_words, squared_error, why_not
+from .deltas import CHANGED, SILENT, WHOLE, Error, Receiver, Round, Sender, decoding_error, in_words, why_not
 from .joining import Joining
 from .mixing import Full, Mixing
 from .probe import Closure
@@ -24,6 +24,7 @@ from .rhythm import Rhythm
 from .sensing import NEEDED, NUMBERS, Sensing
 from .settings import Settings
 from .structure import require_averageable
+from .telemetry import Observer
 from .tensors import flat, floating_state, load
 from .worker import Worker
 
@@ -42,6 +43,7 @@ class Rounds:
         self.mixing.check(transport.size)
         self._require_equal_ranks()
         self.sensing = Sensing(workers, self.rhythm) if settings.measures else None
+        self.telemetry = Observer()
         self._rows: list[list[float]] = []
         self._failure: Exception | None = None
         transport.broadcast([[*w.model.parameters(), *w.model.buffers()] for w in workers])
@@ -80,11 +82,12 @@ class Rounds:
             if self.sensing is not None:
                 worker.make_room(notes.values(NUMBERS, size=size))
 
-    def _join_again(self) -> tuple[tuple[int, ...], list[tuple[float, float]]]:
+    def _join_again(self) -> tuple[tuple[int, ...], list[Error]]:
         """All models have other parameters than before: average them whole, old and new, and begin anew.
 
         Frozen by now or not, whatever ranks may differ in becomes the exact mean; what operators remember is dropped.
         """
+        self.telemetry.change()
         self._require_equal_ranks()
         for worker in self.workers:
             require_averageable(worker.model)
@@ -98,7 +101,7 @@ class Rounds:
         if self.sensing is not None and not self.whole:
             self._rows = self.transport.numbers(self.sensing.rows(self.clock))
         self._begin_together()
-        return (size,) * self.transport.size, [(0.0, float("nan"))] * len(self.workers)
+        return (size,) * self.transport.size, [WHOLE] * len(self.workers)
 
     def _warm_up(self) -> None:
         """One averaging of what is equal everywhere: the first one that is timed finds memory and compiled code."""
@@ -148,6 +151,7 @@ class Rounds:
         members = self.mixing.members(turn, self.transport.size)
         followed = [worker.follow() for worker in self.workers]
         changed = not all(followed)
+        self.telemetry.arrive(turn)
         if self.sensing is not None:
             self.sensing.arrive(self.clock, self.transport.ranks)
         with self._explaining():
@@ -164,7 +168,9 @@ class Rounds:
             worker.losses = []
         if self.sensing is not None:
             self.sensing.leave(self.clock, self.transport.ranks, members)
-        return [Round(turn, steps, bits, error2, norm2) for error2, norm2 in errors]
+        accounts = [Round(turn, steps, bits, *error) for error in errors]
+        self.telemetry.depart(accounts[0], self.rhythm.total_steps, self.rhythm.rule)
+        return accounts
 
     @property
     def participants(self) -> Sequence[int]:
@@ -181,9 +187,7 @@ class Rounds:
             worker.begin(mean)
 
     # -- one averaging -----------------------------------------------------------------------------------
-    def _average_models(
-        self, turn: int, members: Sequence[int], changed: bool
-    ) -> tuple[tuple[int, ...], list[tuple[float, float]]]:
+    def _average_models(self, turn: int, members: Sequence[int], changed: bool) -> tuple[tuple[int, ...], list[Error]]:
         """Whole models, in the parameters' dtype, with the count of steps behind them: one collective.
 
         changed : the models have other parameters; zeros are sent in their place, to learn whether all have.
@@ -191,6 +195,7 @@ class Rounds:
         d = self.receiver.d
         if self.mixing.common and not changed:
             owns = [w.outgoing(place) for w, place in self._tailed()]
+            self.telemetry.keep(owns[0][:d])
         else:  # the models are needed once more
             owns = [w.nothing(place) if changed else flat([*w.parameters, place]) for w, place in self._tailed(changed)]
         blended = self.mixing.blend(self.transport, owns, turn)
@@ -203,6 +208,7 @@ class Rounds:
             return self._join_again()
         if self.mixing.common:
             first, mean = self.workers[0], blended[0][:d]
+            self.telemetry.meet(mean)
             self._begin(
                 self._with_momentum(mean - first.start) if self.settings.block_momentum else first.unrounded(mean)
             )
@@ -214,7 +220,7 @@ class Rounds:
                 worker.begin(worker.unrounded(mixed))
         size = 8 * owns[0].element_size() * d
         bits = tuple(size if rank in members else 0 for rank in range(self.transport.size))
-        return bits, [(0.0, float("nan"))] * len(self.workers)
+        return bits, [WHOLE] * len(self.workers)
 
     def _places(self, changed: bool = False) -> list[torch.Tensor]:
         """What goes behind each worker's model: the count of its steps, and what it has measured."""
@@ -225,9 +231,7 @@ class Rounds:
             tails = [torch.cat([place, notes.spread(row, rank=r, size=self.transport.size)]) for r, row in rows]
         return [tail.to(worker.device, worker.dtype) for worker, tail in zip(self.workers, tails, strict=True)]
 
-    def _average_deltas(
-        self, turn: int, members: Sequence[int], changed: bool
-    ) -> tuple[tuple[int, ...], list[tuple[float, float]]]:
+    def _average_deltas(self, turn: int, members: Sequence[int], changed: bool) -> tuple[tuple[int, ...], list[Error]]:
         """Compressed movements of the members, decoded and folded alike by all ranks.
 
         changed : the models have other parameters; that is said in place of a message.
@@ -253,9 +257,11 @@ class Rounds:
         mean, decoded = self.receiver.mean(messages, members, turn, keep=self.transport.ranks)
         anchor = self.workers[0].anchor
         movement = torch.from_numpy(mean).to(anchor)
+        if here[0][0] in deltas:
+            self.telemetry.meet_movements(movement, deltas[here[0][0]], decoded[here[0][0]], len(members))
         self._begin(self._with_momentum(movement) if self.settings.block_momentum else anchor + movement)
         bits = tuple(messages[rank].bits if rank in members else 0 for rank in range(self.transport.size))
-        return bits, [squared_error(decoded[rank], deltas[rank]) if rank in members else (0.0, 0.0) for rank, _ in here]
+        return bits, [decoding_error(decoded[rank], deltas[rank]) if rank in members else SILENT for rank, _ in here]
 
     def _gathered(self, own: Sequence[Message | int | None], members: Sequence[int]) -> dict[int, Message]:
         """All ranks' messages; what the members have measured travels before theirs."""

@@ -38,7 +38,8 @@ class Gather:
     message : this rank's, or the reason (an integer >= 0) why it has none.
     group : process group; None for the default one.
     device : where the back end needs its tensors ("cpu" for gloo, this rank's GPU for NCCL).
-    ``payload_bytes`` is what this rank has handed to the transport: headers and bodies, once for each receiver.
+    ``payload_bytes`` is what this rank has handed to the transport: headers and bodies, once for each receiver;
+    ``received_bytes`` what came for it from the others.
     ``lengths`` are the bits of all ranks' messages in rank order, known once sent.
     """
 
@@ -51,7 +52,7 @@ class Gather:
         header = torch.tensor([number], dtype=torch.int64, device=self._device)
         self._headers = [torch.empty_like(header) for _ in range(self.size)]
         self._work = dist.all_gather(self._headers, header, group=group, async_op=True)
-        self.payload_bytes = (self.size - 1) * HEADER_BYTES
+        self.payload_bytes = self.received_bytes = (self.size - 1) * HEADER_BYTES
         self.lengths: tuple[int, ...] = ()
 
     def send(self) -> None:
@@ -76,6 +77,7 @@ class Gather:
             self._received, outgoing, self._sizes, counts, group=self._group, async_op=True
         )
         self.payload_bytes += outgoing.numel()
+        self.received_bytes += self._received.numel()
 
     def wait(self) -> list[Message]:
         """The messages of all ranks in rank order; the own one is returned as it is."""

@@ -24,6 +24,8 @@ Interval = tuple[float, float]
 ACQUIT = 0.05  # chance that an end which acquits misses; the end which accuses misses with the run's level
 CAP = 4  # times an upper bound: where no largest value is declared, larger ones count as this
 STAKES = np.concatenate([[1.0, 0.99, 0.95], np.geomspace(0.9, 1e-5, 30)])
+RATES = np.geomspace(1e-4, 3, 40)  # times one over the standard deviation
+FURTHEST = 1e9  # spreads from the draws, beyond which a mean is taken for unbounded
 BISECTIONS = 50
 
 
@@ -59,6 +61,17 @@ def variance_interval(sample: Sample, variance: float, *, below: float, above: f
     lows, highs = (np.array([atom[i] for atom in sample.atoms]) for i in (0, 1))
     lower = _catoni_end(lows, counts, variance, below)
     return lower, -_catoni_end(-highs, counts, variance, above)
+
+
+def anytime_interval(sample: Sample, variance: float, *, below: float, above: float) -> Interval:
+    """Return ends for a mean whose draws have at most a declared ``variance``, also if one stops when one likes.
+
+    The capital of ``variance_interval`` at one fixed rate is a nonnegative supermartingale, and so is its mean over
+    several rates, which do not depend on the number of draws (Ville's inequality).  below, above : as there.
+    """
+    counts = np.array([count for _, _, count in sample.atoms], float)
+    lows, highs = (np.array([atom[i] for atom in sample.atoms]) for i in (0, 1))
+    return _anytime_end(lows, counts, variance, below), -_anytime_end(-highs, counts, variance, above)
 
 
 def interval_below(sample: Sample, bound: float, level: float, *, floor: float, ceiling: float | None) -> Interval:
@@ -133,6 +146,30 @@ def _catoni_end(values: np.ndarray, counts: np.ndarray, variance: float, level: 
     for _ in range(BISECTIONS):
         middle = (inside + outside) / 2
         inside, outside = (middle, outside) if capital(middle) >= 0 else (inside, middle)
+    return inside
+
+
+def _anytime_end(values: np.ndarray, counts: np.ndarray, variance: float, level: float) -> float:
+    """Return the largest mean that the draws reject as theirs from above; minus infinity if they reject none."""
+    rates = RATES / math.sqrt(variance)
+    n, spread = counts.sum(), math.sqrt(variance) + float(values.max() - values.min())
+
+    def rejected(mean: float) -> bool:
+        x = rates[:, None] * (values - mean)
+        logs = (np.sign(x) * np.log1p(np.abs(x) + x**2 / 2)) @ counts - n * RATES**2 / 2
+        top = float(logs.max())
+        return top + math.log(float(np.exp(logs - top).mean())) >= -math.log(level)
+
+    outside, step = float(values.max()), spread
+    inside = outside - step
+    while not rejected(inside):
+        step *= 2
+        inside = outside - step
+        if step > FURTHEST * (spread + abs(outside)):
+            return -math.inf
+    for _ in range(BISECTIONS):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if rejected(middle) else (inside, middle)
     return inside
 
 

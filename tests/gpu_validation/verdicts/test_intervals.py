@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from gpu_validation.records import Sample
 from gpu_validation.verdicts.intervals import (
     ACQUIT,
+    RATES,
     STAKES,
+    anytime_interval,
     interval_below,
     mean_interval,
     share_interval,
@@ -141,3 +143,34 @@ def test_share_interval_is_that_of_clopper_and_pearson(hits):
 
     found = binomtest(hits, 20).proportion_ci(confidence_level=0.99, method="exact")
     assert share_interval(hits, 20, 0.01) == pytest.approx((found.low, found.high), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("law", ["two points", "gaussian"])
+def test_anytime_interval_covers_at_every_moment_of_a_run(law):
+    """400 runs of 200 draws, looked at after each: at most 1 % may ever reject their mean."""
+    rng = np.random.default_rng(5)
+    runs, n, level = 400, 200, 0.01
+    rare = np.where(rng.random((runs, n)) < 0.02, 7.0, -1 / 7)  # mean 0, variance 1
+    draws = rare if law == "two points" else rng.normal(size=(runs, n))
+    for sign in (1, -1):
+        capital = np.zeros((runs, n))
+        for rate in RATES:
+            x = rate * sign * draws
+            logs = np.cumsum(np.sign(x) * np.log1p(np.abs(x) + x**2 / 2) - rate**2 / 2, axis=1)
+            capital += np.exp(logs) / len(RATES)
+        left = (capital.max(axis=1) >= 1 / level).sum()
+        assert left <= 13, f"{left} of {runs} runs: P(Poisson(4) > 13) = 8e-5"
+        for own, last in zip(sign * draws[:20], capital[:20, -1], strict=True):
+            low, _ = anytime_interval(Sample.of(own), 1.0, below=1 / last, above=0.5) if last > 1 else (0.0, 0.0)
+            assert low == pytest.approx(0, abs=0.3), "the mean that is just rejected, up to the groups"
+
+
+def test_anytime_interval_shrinks_around_the_mean_and_scales():
+    draws = np.random.default_rng(1).normal(2.0, 1.0, size=2000)
+    low, high = anytime_interval(Sample.of(draws), 1.0, below=1e-5, above=1e-5)
+    assert 1.8 < low < 2.0 < high < 2.2
+    wide = anytime_interval(Sample.of(10 * draws), 100.0, below=1e-5, above=1e-5)
+    assert wide == pytest.approx((10 * low, 10 * high), rel=1e-6)
+    few = anytime_interval(Sample.of([1.0]), 1.0, below=1e-5, above=1e-5)
+    assert few[0] < -1
+    assert few[1] > 3

@@ -1,0 +1,88 @@
+"""Watching a run from another process: what its folder says, once or until one has seen enough."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from ..page import page
+from ..records import write_atomically
+from .account import Account
+from .journal import read_folder
+from .periods import Known
+from .report import FALSE_ALARM, RunReport, report_of
+
+REFRESH_S = 2.0
+
+
+@dataclass(frozen=True)
+class View:
+    """A run as its folder shows it at one moment.
+
+    report : from what was read.  gone : ranks of this machine whose process has ended without saying so.
+    """
+
+    report: RunReport
+    gone: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return str(self.report) + (f"\n\n{self.death}" if self.death else "")
+
+    @property
+    def death(self) -> str:
+        """One sentence about processes that have died, empty if none has."""
+        if not self.gone:
+            return ""
+        who = ", ".join(map(str, self.gone))
+        return f"The process of rank {who} has ended before the end of the run; the report covers what it had written."
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come from any rank that is heard."""
+        return self.report.progress.ended + len(self.gone) == len(self.report.ranks)
+
+
+def view(folder: str | os.PathLike[str], *, known: Known | None = None) -> View:
+    """Read a folder and judge what it says.  Raises UsageError where nothing can be read."""
+    accounts = read_folder(folder)
+    return View(report_of(accounts, known=known, now=time.time()), _gone(accounts))
+
+
+def _gone(accounts: Sequence[Account]) -> tuple[int, ...]:
+    here = socket.gethostname()
+    unfinished = [a.header for a in accounts if a.header.host == here and not a.state.ended]
+    return tuple(h.rank for h in unfinished if not Path(f"/proc/{h.pid}").exists())
+
+
+def watch(seen: Callable[[], View], show: Callable[[View], None], *, once: bool) -> View:
+    """Show the run now and, unless ``once``, every two seconds until it is over or Ctrl-C; returns the last view."""
+    last = seen()
+    show(last)
+    with suppress(KeyboardInterrupt):
+        while not once and not last.over:
+            time.sleep(REFRESH_S)
+            last = seen()
+            show(last)
+    return last
+
+
+@dataclass(frozen=True)
+class _Title:
+    name: str
+    description: str
+    false_alarm: float = FALSE_ALARM
+
+
+def write_page(seen: View, folder: Path, path: Path) -> None:
+    """The report as one HTML page; verdicts as in the other reports.  Raises OSError where it cannot be written."""
+    title = _Title(f"run in {folder.name}", f"{seen.report.size} ranks, {seen.report.progress.steps} steps so far")
+    text = page(
+        title, [f"<pre>{escape(str(seen.report))}</pre>"], seen.report.comparisons, seen.death, seen.report.schedule
+    )
+    write_atomically(path, text)

@@ -1,0 +1,158 @@
+"""What a run's own numbers say about the promises behind it: rows with verdicts and their power."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ..compare import ROUNDING, compare
+from ..records import Comparison, Compression, Probe, Verdict
+from ..verdicts.intervals import anytime_interval
+from ..verdicts.verdict import MARGIN, exact_verdict, tight_verdict, wide
+from .account import Account, Header
+from .samples import KeptRound, pooled
+from .traffic import of_messages, of_vectors
+
+ON = "movements of this run"
+ALONE = "only one rank has been heard: give all ranks one folder, or bring their files together"
+UNSENT = "the bytes of this mode of averaging are not foretold"
+
+
+def judged(accounts: Sequence[Account], *, false_alarm: float) -> list[Comparison]:
+    """Every comparison that the accounts allow.
+
+    false_alarm : chance that any of them accuses a true claim, however often and whenever one looks.
+    """
+    return [
+        *_compression(accounts, false_alarm / 2),
+        *_direction(accounts, false_alarm / 2),
+        *_bytes(accounts),
+        *_agreement(accounts),
+    ]
+
+
+def _about(header: Header, **fields: Any) -> dict[str, Any]:
+    return {"operator": header.operator or "whole models", "workload": ON, **fields}
+
+
+def _exact(measured: float, bound: float, holds: bool, **about: Any) -> Comparison:
+    """A number without chance in it."""
+    ends = measured, measured
+    return Comparison(measured=measured, interval=ends, bound=bound, verdict=exact_verdict(holds), **about)
+
+
+# -- the compressor ----------------------------------------------------------------------------------------
+def _compression(accounts: Sequence[Account], level: float) -> list[Comparison]:
+    header, states = accounts[0].header, [account.state for account in accounts]
+    bits, ratio, coordinate = (pooled(getattr(s, name) for s in states) for name in ("bits", "ratio", "coordinate"))
+    if header.declared is None or bits is None or ratio is None or coordinate is None:
+        return []
+    compression = Compression(ON, header.d, header.declared, bits, ratio, coordinate)
+    return compare([Probe(header.operator, compression)], false_alarm=level)
+
+
+def _direction(accounts: Sequence[Account], level: float) -> list[Comparison]:
+    """What a squared error alone cannot show: an output that is shrunk has a smaller one."""
+    header = accounts[0].header
+    along = pooled(account.state.along for account in accounts)
+    if header.declared is None or along is None:
+        return []
+    rows = []
+    if header.projects:
+        worst = max(account.state.oblique for account in accounts)
+        about = _about(header, quantity="|<C(x), C(x) - x>|/|x|^2, largest", theorem="Operator.projects", side="tight")
+        rows.append(_exact(worst, 0.0, worst <= ROUNDING, **about))
+    if header.declared.kind != "Unbiased" or header.declared.constant is None:
+        return rows
+    about = _about(header, quantity="<C(x), x>/|x|^2, mean", theorem="Unbiased claim", side="tight", n=along.n)
+    omega = header.declared.constant
+    if omega == 0:
+        worst = max(abs(along.low - 1), abs(along.high - 1))
+        return [*rows, _exact(1 + worst, 1.0, worst <= ROUNDING, **about)]
+    interval = anytime_interval(along, omega, below=level / 2, above=level / 2)
+    verdict = tight_verdict(interval, 1.0, MARGIN)
+    reason = wide(MARGIN) if verdict is Verdict.INCONCLUSIVE else ""
+    return [
+        *rows,
+        Comparison(measured=along.mean, interval=interval, bound=1.0, verdict=verdict, reason=reason, **about),
+    ]
+
+
+# -- bytes -------------------------------------------------------------------------------------------------
+def _bytes(accounts: Sequence[Account]) -> list[Comparison]:
+    header = accounts[0].header
+    if header.extra_bytes is None:
+        nothing: dict[str, Any] = {
+            "measured": math.nan,
+            "interval": (-math.inf, math.inf),
+            "bound": None,
+            "side": "tight",
+        }
+        about = _about(header, quantity="bytes", unit="byte", verdict=Verdict.OUT_OF_SCOPE, reason=UNSENT)
+        return [Comparison(**nothing, **about)]
+    rows = []
+    for way in ("sent", "received"):
+        counted = sum(getattr(account.state, f"{way}_bytes") for account in accounts)
+        expected = sum(getattr(account.state, f"expected_{way}_bytes") for account in accounts)
+        about = _about(header, unit="byte", n=sum(account.state.foretold for account in accounts))
+        words = "bytes from all pairs, by the messages' lengths"
+        about |= {"quantity": f"bytes {way}, whole run"}
+        exact = {"theorem": words, "structural": True, "side": "tight"}
+        rows.append(_exact(counted, expected, counted == expected, **exact, **about))
+        rows += _promised(accounts, way, counted, about)
+    return rows
+
+
+def _promised(accounts: Sequence[Account], way: str, counted: int, about: dict[str, Any]) -> list[Comparison]:
+    """The same against what the operator says its messages need, which knows nothing of those sent."""
+    header = accounts[0].header
+    declared = header.declared
+    if declared is None or header.members < header.size:
+        return []
+    bits = declared.exact_bits if declared.exact_bits is not None else declared.worst_case_bits
+    if bits is None or not math.isfinite(bits):
+        return []
+    about = {**about, "quantity": f"bytes {way}, by the operator's size"}
+    total = sum(account.state.foretold * _by_length(account.header, math.floor(bits))[way] for account in accounts)
+    if declared.exact_bits is not None:
+        return [_exact(counted, total, counted == total, side="tight", theorem="Operator.bits", **about)]
+    return [_exact(counted, total, counted <= total, side="upper", theorem="Operator.bits", **about)]
+
+
+def _by_length(h: Header, bits: int) -> dict[str, int]:
+    """Bytes of one averaging if every message has so many bits."""
+    everyone = range(h.size)
+    sent, received = of_messages([bits] * h.size, rank=h.rank, members=everyone, front=h.front)
+    more = of_vectors(h.buffers, value_bytes=8, mean_bytes=8, rank=h.rank, size=h.size, members=everyone)
+    extra = (h.size - 1) * (h.extra_bytes or 0)
+    return {"sent": sent + more[0] + extra, "received": received + more[1] + extra}
+
+
+# -- agreement ---------------------------------------------------------------------------------------------
+def _agreement(accounts: Sequence[Account]) -> list[Comparison]:
+    header = accounts[0].header
+    if header.size == 1:
+        return []
+    together = shared_rounds(accounts)
+    rows = [_alike(header, "local steps, rounds that differ", [[one.steps for one in r] for r in together])]
+    if header.common:
+        sums = [[one.checksum for one in r] for r in together if min(one.checksum for one in r) >= 0]
+        rows.append(_alike(header, "averaged models, rounds that differ", sums))
+    return rows
+
+
+def _alike(header: Header, quantity: str, values: Sequence[Sequence[int]]) -> Comparison:
+    different = sum(len(set(one)) > 1 for one in values)
+    about = _about(header, quantity=quantity, theorem="ranks agree after an averaging", n=len(values), side="tight")
+    if values and len(values[0]) > 1:
+        return _exact(different, 0.0, different == 0, **about)
+    nothing: dict[str, Any] = {"measured": math.nan, "interval": (-math.inf, math.inf), "bound": 0.0}
+    return Comparison(verdict=Verdict.OUT_OF_SCOPE, reason=ALONE, **nothing, **about)
+
+
+def shared_rounds(accounts: Sequence[Account]) -> list[list[KeptRound]]:
+    """The rounds that all these ranks have kept, each as a list in rank order."""
+    tables = [{one.index: one for one in account.rounds} for account in accounts]
+    common = set(tables[0]).intersection(*tables[1:]) if tables else set()
+    return [[table[index] for table in tables] for index in sorted(common)]

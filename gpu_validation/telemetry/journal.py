@@ -1,0 +1,163 @@
+"""The file in which a rank tells of its run while it runs: JSON lines, read by another process at any time."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..outcome import UsageError
+from .account import VERSION, Account, Header, State
+from .samples import KeptRound
+
+log = logging.getLogger("gpu_validation")
+
+LONG_BYTES = 4 << 20  # a file that has grown so long begins anew with what it amounts to
+PREFIX = "rank-"
+
+
+class Journal:
+    """Appends lines to ``folder / rank-R.jsonl``, each by one write; a later start of the run goes on behind.
+
+    What cannot be written (a full disk) is told once in the log, and the run goes on without a file.
+    Raises ValueError where the folder cannot be made or written to.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], rank: int) -> None:
+        self.path = Path(folder) / f"{PREFIX}{rank}.jsonl"
+        self._header: Header | None = None
+        self._descriptor: int | None = None
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._open()
+        except OSError as error:
+            raise ValueError(
+                f"telemetry cannot be written to {self.path}: {error.strerror}: name a folder that can be written to"
+            ) from error
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is time to begin anew."""
+        return self._descriptor is not None and os.fstat(self._descriptor).st_size > LONG_BYTES
+
+    def begin(self, header: Header) -> None:
+        """The lines of one start of the run follow."""
+        self._header = header
+        self._append([header.line()])
+
+    def write(self, fresh: Sequence[KeptRound], state: State) -> None:
+        """Rounds that the file lacks, and where the run stands."""
+        self._append([_rounds_line(fresh), state.line()] if fresh else [state.line()])
+
+    def begin_anew(self, rounds: Sequence[KeptRound], state: State) -> None:
+        """Replace the file by a short one that says the same, so that a reader sees the one or the other."""
+        assert self._header is not None
+        short = self.path.with_suffix(".tmp")
+        lines = [self._header.line(), _rounds_line(rounds), state.line()]
+        try:
+            short.write_bytes(_text(lines))
+            os.replace(short, self.path)
+            self.close()
+            self._open()
+        except OSError as error:
+            self._give_up(error)
+
+    def close(self) -> None:
+        """No line follows."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _open(self) -> None:
+        self._descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        if os.fstat(self._descriptor).st_size:
+            os.write(self._descriptor, b"\n")  # ends a line that a crash has cut short
+
+    def _append(self, lines: Sequence[dict[str, Any]]) -> None:
+        if self._descriptor is None:
+            return
+        try:
+            os.write(self._descriptor, _text(lines))
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        log.warning("telemetry is no longer written to %s: %s; the run goes on", self.path, error.strerror)
+        with suppress(OSError):
+            self.close()
+        self._descriptor = None
+
+
+def _text(lines: Sequence[dict[str, Any]]) -> bytes:
+    return "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines).encode()
+
+
+def _rounds_line(rounds: Sequence[KeptRound]) -> dict[str, Any]:
+    return {"kind": "rounds", "rows": [one.row() for one in rounds]}
+
+
+# -- reading ---------------------------------------------------------------------------------------------
+def read_folder(folder: str | os.PathLike[str]) -> list[Account]:
+    """What all ranks of the last start have written, in rank order; files of earlier starts are left out.
+
+    Raises UsageError where there is nothing that can be read, or another version of this program has written it.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        raise UsageError(f"{place} is no folder: name the one given to PeriodicAveraging(..., telemetry=...)")
+    files = sorted(place.glob(f"{PREFIX}*.jsonl"))
+    accounts = [account for account in map(_read, files) if account is not None]
+    if not accounts:
+        what = "its files hold no whole line yet" if files else f"it has no file {PREFIX}0.jsonl"
+        raise UsageError(f"no telemetry in {place}: {what}; wait for the run to start, or name another folder")
+    newest = max(accounts, key=lambda account: account.header.started).header.run
+    return sorted((a for a in accounts if a.header.run == newest), key=lambda account: account.header.rank)
+
+
+def _read(path: Path) -> Account | None:
+    """The last start of a run in a file, None where no line of one is whole."""
+    header: Header | None = None
+    state: State | None = None
+    rounds: dict[int, KeptRound] = {}
+    try:
+        for line in _lines(path):
+            if line.get("kind") == "header":
+                header, state, rounds = _header(line, path), None, {}
+            elif line.get("kind") == "rounds":
+                rounds |= {one.index: one for one in map(KeptRound.of, line["rows"])}
+            elif line.get("kind") == "state":
+                state = State.from_line(line)
+    except (KeyError, TypeError) as error:
+        raise UsageError(f"{path} is not telemetry of this program ({error!r}): remove the file") from error
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}: choose another folder") from error
+    if header is None or state is None:
+        return None
+    kept = [one for index, one in sorted(rounds.items()) if index % state.stride == 0]
+    return Account(header, state, tuple(kept))
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    """The whole lines; one that a crash has cut short is none."""
+    found = []
+    for text in path.read_bytes().split(b"\n"):
+        try:
+            line = json.loads(text)
+        except ValueError:  # of JSON, or of the encoding
+            continue
+        if isinstance(line, dict):
+            found.append(line)
+    return found
+
+
+def _header(line: dict[str, Any], path: Path) -> Header:
+    if line.get("version") != VERSION:
+        raise UsageError(
+            f"{path} was written by version {line.get('version')} of the telemetry, and this program reads version "
+            f"{VERSION}: attach with the ratedist that runs the script"
+        )
+    return Header.from_line(line)

@@ -1,0 +1,146 @@
+"""What other periods would gain: from what was measured, and saying what is assumed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from bounds import AssumptionViolated
+from bounds.schedules.gradient_retention import LARGEST, best_integer
+from bounds.tau import tau_star
+from bounds.theorems import pasgd_compressed_runtime, pasgd_runtime
+
+from .account import Header
+
+
+@dataclass(frozen=True)
+class Known:
+    """Constants of the problem, None where nobody knows them.
+
+    L : smoothness.  sigma2 : variance of one worker's mini-batch gradient.  gap : F at the start minus inf F.
+    time_s : of the whole run; by default as long as it has run.  Raises ValueError unless they are positive.
+    """
+
+    L: float | None = None
+    sigma2: float | None = None
+    gap: float | None = None
+    time_s: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"{name} must be finite and > 0; got {name} = {value}: leave out what is not known")
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What was measured; nan where nothing was.
+
+    tau : of the last rounds.  step_s, delay_s : medians of a local step and of an averaging that waits for nobody.
+    decline : share of the gradient lost in a local step.  away2_a_step : mean |model - mean|^2 at the end of a round,
+    over its steps.
+    loss : of the first kept round.  eta : of the last.  seconds : of the run.
+    """
+
+    tau: int
+    step_s: float
+    delay_s: float
+    decline: float | None
+    away2_a_step: float
+    loss: float
+    eta: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One answer to the question for a better period.
+
+    rule : where it comes from.  tau : the best, None for "as long as the loss permits".
+    factor : what is gained there, >= 1.  of : what it multiplies.  assuming : what has not been measured.
+    """
+
+    rule: str
+    tau: int | None
+    factor: float
+    of: str
+    assuming: tuple[str, ...]
+
+
+def advise(header: Header, now: Situation, known: Known) -> list[Advice]:
+    """What each rule says that has the numbers it needs."""
+    if not (now.step_s > 0 and now.delay_s >= 0 and now.tau >= 1):
+        return []
+    found = [_time_alone(now)]
+    if now.decline is not None:
+        found.append(_by_retention(now, now.decline))
+    theorem = _by_theorem(header, now, known)
+    return found if theorem is None else [*found, theorem]
+
+
+def _time_alone(now: Situation) -> Advice:
+    factor = 1 + now.delay_s / now.step_s / now.tau
+    return Advice("time alone", None, factor, "local steps a second, at most", ("nothing is lost by longer rounds",))
+
+
+def _by_retention(now: Situation, decline: float) -> Advice:
+    """As ``schedule="auto"`` would choose."""
+    n = now.delay_s / now.step_s
+    best = best_integer(delay_ratio=n, decline=decline)
+
+    def rate(tau: int) -> float:
+        return float(np.maximum(1 - decline * np.arange(min(tau, LARGEST)), 0).sum()) / (tau + n)
+
+    factor = rate(best) / rate(now.tau) if rate(now.tau) > 0 else math.inf
+    assuming = (f"a local step loses {decline:.3g} of the gradient, as measured by the schedule's probes",)
+    return Advice("gradient retention", best, max(1.0, factor), "progress a second", assuming)
+
+
+def _by_theorem(header: Header, now: Situation, known: Known) -> Advice | None:
+    """Theorem 2 of Wang and Joshi, with estimates where nothing is known."""
+    assuming: list[str] = []
+    if not now.eta > 0:
+        return None
+    sigma2 = known.sigma2
+    if sigma2 is None:
+        if not (header.plain_sgd and now.away2_a_step > 0 and header.size > 1):
+            return None
+        sigma2 = now.away2_a_step / (now.eta**2 * (1 - 1 / header.size))
+        assuming.append(f"sigma2 = {sigma2:.3g} from the drift, as if all of it were noise of plain SGD")
+    gap = known.gap
+    if gap is None:
+        if not 0 < now.loss < math.inf:
+            return None
+        gap = now.loss
+        assuming.append(f"gap = {gap:.3g}, the first loss, as if inf F were 0")
+    L = known.L
+    if L is None:
+        L = _largest_load(now.tau) / now.eta
+        assuming.append(f"L = {L:.3g}, the largest at which the theorem covers eta and tau: a smaller one allows more")
+    time_s = known.time_s or now.seconds
+    if known.time_s is None:
+        assuming.append(f"T = {time_s:.3g} s, as long as it has run")
+    chosen = tau_star(gap=gap, delay_s=now.delay_s, eta=now.eta, L=L, sigma2=sigma2, time_s=time_s)
+    best = chosen.integer
+    if best is None:
+        return None
+    omega = header.declared.constant if header.declared and header.declared.kind == "Unbiased" else None
+    at = {"gap": gap, "eta": now.eta, "L": L, "sigma2": sigma2, "m": header.size, "time_s": time_s}
+    at |= {"step_s": now.step_s, "delay_s": now.delay_s}
+    bound = pasgd_runtime if omega is None else pasgd_compressed_runtime
+    at |= {} if omega is None else {"omega": omega}
+    try:
+        factor = bound(tau=now.tau, **at) / bound(tau=best, **at)
+    except AssumptionViolated:
+        factor = math.nan
+        assuming.append("the bound does not cover this learning rate with both periods, so no gain is stated")
+    return Advice("tau_star", best, factor, "the bound on the squared gradient norm, worst case", tuple(assuming))
+
+
+def _largest_load(tau: int) -> float:
+    """The largest u = eta L with u + u^2 tau (tau - 1) <= 1."""
+    c = tau * (tau - 1)
+    return 2 / (1 + math.sqrt(1 + 4 * c))

@@ -1,0 +1,271 @@
+"""The watcher of one rank: it takes times and sums, adds no collective and changes no number of the run."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..deltas import Round
+from ..exchange import Exchange
+from ..mixing import Mixing
+from ..worker import Worker
+from .account import Account, Header, State
+from .journal import Journal, read_folder
+from .observer import Observer
+from .samples import KeptRound, Stream, Thinned
+from .traffic import of_messages, of_vectors
+
+EVERY_S = 1.0  # between two lines of a file
+NEARLY_ALL, EVERY_ROUND = 16, 16  # models are looked at in the first so many rounds, then in every so manieth one
+
+
+class Recorder(Observer):
+    """Keeps an account of this rank's run in bounded memory, and in a file if there is a journal.
+
+    describe : how the run is set up now.  worker, exchange, mixing : of the averaging.  journal : None for memory
+    alone.  When the model gets other parameters, the account begins anew.
+    """
+
+    def __init__(
+        self,
+        describe: Callable[[], Header],
+        worker: Worker,
+        exchange: Exchange,
+        mixing: Mixing,
+        journal: Journal | None,
+    ) -> None:
+        self._describe, self._worker, self._exchange, self._mixing = describe, worker, exchange, mixing
+        self._journal = journal
+        self._begin()
+
+    def _begin(self) -> None:
+        self.header = self._describe()
+        self._kept = Thinned()
+        self._bits, self._ratio, self._coordinate, self._along = Stream(), Stream(), Stream(), Stream()
+        self._rounds = self._steps = self._tau = self._foretold = 0
+        self._sent = self._received = self._expected_sent = self._expected_received = 0
+        self._computing_s = self._averaging_s = self._telemetry_s = 0.0
+        self._oblique = 0.0
+        self._decline: float | None = None
+        self._loss: torch.Tensor | float | None = None
+        self._began = self._left = self._arrived = time.perf_counter()
+        self._inside_s = self._compute_s = 0.0
+        self._before = (0, 0)
+        self._own: torch.Tensor | None = None
+        self._away2 = self._paired = math.nan
+        self._changed = self._looking = self._ended = False
+        self._due = self._began
+        if self._journal is not None:
+            self._journal.begin(self.header)
+            self._journal.write([], self.state())
+
+    # -- what the engine tells ---------------------------------------------------------------------------
+    def hear(self, loss: torch.Tensor | float | None) -> None:
+        """Keep the last one; its value is read with a round that is kept, so that no device is waited for."""
+        self._loss = loss.detach() if isinstance(loss, torch.Tensor) else loss
+
+    def arrive(self, index: int) -> None:
+        """Stop timing local steps, start timing the averaging."""
+        if self._worker.device.type == "cuda":
+            torch.cuda.synchronize(self._worker.device)  # the averaging would wait for it anyway
+        self._arrived = time.perf_counter()
+        self._compute_s = self._arrived - self._left
+        self._inside_s = 0.0
+        self._before = self._exchange.payload_bytes, self._exchange.received_bytes
+        self._looking = index < NEARLY_ALL or index % EVERY_ROUND == 0
+        self._own, self._changed, self._away2, self._paired = None, False, math.nan, math.nan
+
+    def keep(self, model: torch.Tensor) -> None:
+        """Copy it in the rounds that are looked at."""
+        if self._looking:
+            self._own = self._timed(model.clone)
+
+    def meet(self, mean: torch.Tensor) -> None:
+        """Measure how far this rank is from the mean."""
+        if self._own is not None:
+            own, self._own = self._own, None
+            self._away2 = self._timed(lambda: _square(own.to(mean.dtype) - mean))
+
+    def meet_movements(self, mean: torch.Tensor, own: np.ndarray, decoded: np.ndarray, members: int) -> None:
+        """The same, and the mean inner product of this rank's movement with what the others' decode to."""
+        if self._looking:
+            movement, sent = torch.from_numpy(own), torch.from_numpy(decoded)
+            self._own = movement.to(mean)
+            self.meet(mean)
+            if members > 1:
+                self._paired = self._timed(lambda: _paired(movement, sent, mean.cpu(), members))
+
+    def change(self) -> None:
+        """The account begins anew after this averaging."""
+        self._changed = True
+
+    def depart(self, done: Round, steps: int, rule: Any) -> None:
+        """Take the averaging's time, sum up what it did, and write now and then."""
+        if self._changed:
+            self._begin()
+            return
+        now = time.perf_counter()
+        averaging_s = now - self._arrived - self._inside_s
+        self._computing_s += self._compute_s
+        self._averaging_s += averaging_s
+        first, self._rounds = self._rounds == 0, self._rounds + 1
+        self._steps, self._tau = steps, done.tau
+        ratio = self._messages(done)
+        self._bytes(done)
+        if self._kept.wants(done.index):
+            compute_s = math.nan if first else self._compute_s  # nobody knows what the first round waited for
+            self._kept.add(self._kept_round(done, steps, compute_s, averaging_s, ratio))
+        decline = getattr(rule, "decline", None)
+        self._decline = float(decline) if decline is not None and getattr(rule, "fresh", 0) > 0 else None
+        if self._journal is not None and now >= self._due:
+            self._write()
+        self._left = time.perf_counter()
+        self._telemetry_s += self._inside_s + self._left - now
+
+    def leave_out(self, seconds: float) -> None:
+        """They count neither as local steps nor as time of the run."""
+        self._left += seconds
+        self._began += seconds
+
+    def close(self) -> None:
+        """Write the last line."""
+        self._ended = True
+        if self._journal is not None:
+            self._write()
+            self._journal.close()
+
+    # -- what it knows -----------------------------------------------------------------------------------
+    def account(self) -> Account:
+        """All that this rank knows now; what the file lacks is written to it."""
+        if self._journal is not None:
+            self._write()
+        kept = tuple(one for one in self._kept.rounds)
+        return Account(self.header, self.state(), kept)
+
+    def with_others(self, own: Account) -> list[Account]:
+        """This rank's account and those that other ranks have written to the same folder, in rank order."""
+        if self._journal is None:
+            return [own]
+        found = {account.header.rank: account for account in read_folder(self._journal.path.parent)}
+        return [account for _, account in sorted({**found, self.header.rank: own}.items())]
+
+    def state(self) -> State:
+        """Where the run stands."""
+        return State(
+            time=time.time(),
+            seconds=time.perf_counter() - self._began,
+            steps=self._steps,
+            rounds=self._rounds,
+            tau=self._tau,
+            computing_s=self._computing_s,
+            averaging_s=self._averaging_s,
+            telemetry_s=self._telemetry_s,
+            sent_bytes=self._sent,
+            received_bytes=self._received,
+            expected_sent_bytes=self._expected_sent,
+            expected_received_bytes=self._expected_received,
+            foretold=self._foretold,
+            bits=self._bits.sample(),
+            ratio=self._ratio.sample(),
+            coordinate=self._coordinate.sample(),
+            along=self._along.sample(),
+            oblique=self._oblique,
+            decline=self._decline,
+            stride=self._kept.stride,
+            ended=self._ended,
+        )
+
+    # -- one round ---------------------------------------------------------------------------------------
+    def _messages(self, done: Round) -> float:
+        """Take in this rank's message; returns its relative squared error, nan where there is none."""
+        if self.header.whole or self.header.rank not in self._members(done):
+            return math.nan
+        self._bits.add(done.bits[self.header.rank])
+        if not done.norm2 > 0:
+            return math.nan  # nothing has moved, so that no error is relative to it
+        ratio, along = done.error2 / done.norm2, 1 + done.error_along / done.norm2
+        self._ratio.add(ratio)
+        self._coordinate.add(done.error2 / self.header.d)
+        self._along.add(along)
+        self._oblique = max(self._oblique, abs(ratio + along - 1))
+        return ratio
+
+    def _members(self, done: Round) -> Any:
+        return self._mixing.members(done.index, self.header.size)
+
+    def _bytes(self, done: Round) -> None:
+        """Compare with what was to be expected, where that can be foretold."""
+        h = self.header
+        if h.extra_bytes is None:
+            return
+        members = self._members(done)
+        place: dict[str, Any] = {"rank": h.rank, "members": members}
+        if h.whole:
+            n = h.d + h.tail
+            model = of_vectors(n, value_bytes=h.value_bytes, mean_bytes=h.mean_bytes, size=h.size, **place)
+        else:
+            model = of_messages(done.bits, front=h.front, **place)
+        buffers = of_vectors(h.buffers, value_bytes=8, mean_bytes=8, size=h.size, **place)
+        extra = (h.size - 1) * h.extra_bytes
+        self._foretold += 1
+        self._sent += self._exchange.payload_bytes - self._before[0]
+        self._received += self._exchange.received_bytes - self._before[1]
+        self._expected_sent += model[0] + buffers[0] + extra
+        self._expected_received += model[1] + buffers[1] + extra
+
+    def _kept_round(self, done: Round, steps: int, compute_s: float, averaging_s: float, ratio: float) -> KeptRound:
+        model = self._worker.outgoing() if self._looking else None
+        optimizer = self._worker.optimizer
+        return KeptRound(
+            index=done.index,
+            steps=steps,
+            tau=done.tau,
+            compute_s=compute_s,
+            averaging_s=averaging_s,
+            bits=done.bits[self.header.rank],
+            ratio=ratio,
+            away2=self._away2,
+            model2=math.nan if model is None else _square(model),
+            paired=self._paired,
+            norm2=done.norm2,
+            loss=math.nan if self._loss is None else float(self._loss),
+            eta=math.nan if optimizer is None else float(optimizer.param_groups[0]["lr"]),
+            checksum=-1 if model is None else checksum(model),
+        )
+
+    def _timed(self, work: Callable[[], Any]) -> Any:
+        began = time.perf_counter()
+        result = work()
+        self._inside_s += time.perf_counter() - began
+        return result
+
+    def _write(self) -> None:
+        assert self._journal is not None
+        self._journal.write(self._kept.take_fresh(), self.state())
+        if self._journal.is_long:
+            self._journal.begin_anew(self._kept.rounds, self.state())
+        self._due = time.perf_counter() + EVERY_S
+
+
+def _square(vector: torch.Tensor) -> float:
+    """|v|^2; its entries are squared in their own precision and summed pairwise."""
+    return float(torch.linalg.vector_norm(vector.detach())) ** 2
+
+
+def _paired(own: torch.Tensor, decoded: torch.Tensor, mean: torch.Tensor, members: int) -> float:
+    """<x, mean of the others' decoded vectors>, which averages to <x, mean of theirs> if decoding is unbiased."""
+    return (members * float(own @ mean.to(own.dtype)) - float(own @ decoded)) / (members - 1)
+
+
+_WORDS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def checksum(vector: torch.Tensor) -> int:
+    """A number below 2^62 that equal vectors share, and others hardly ever: the sum of their bits as integers."""
+    words = vector.detach().contiguous().view(_WORDS[vector.element_size()])
+    return int(words.sum(dtype=torch.int64)) & (1 << 62) - 1

@@ -1,0 +1,153 @@
+"""Numbers of a run without end in bounded memory: samples that are joined, and rounds that are thinned out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..records import ATOMS, Atom, Sample
+
+BUFFER = 256  # numbers kept before they are summed up
+KEPT_ROUNDS = 512  # at most twice as many as at least
+
+
+def joined(a: Sample, b: Sample) -> Sample:
+    """The sample of the draws of both: exact moments, and at most ATOMS groups.
+
+    A group's ends are the extremes of its draws, so that what is computed from groups stays on the safe side.
+    """
+    n = a.n + b.n
+    squares = (a.n - 1) * a.sd**2 + (b.n - 1) * b.sd**2 + (b.mean - a.mean) ** 2 * a.n * b.n / n
+    mean = a.mean + (b.mean - a.mean) * b.n / n
+    sd = math.sqrt(squares / (n - 1))
+    return Sample(n, mean, sd, min(a.low, b.low), max(a.high, b.high), _grouped([*a.atoms, *b.atoms]))
+
+
+def pooled(samples: Iterable[Sample | None]) -> Sample | None:
+    """The sample of all ranks' draws, None if there is none."""
+    total: Sample | None = None
+    for sample in samples:
+        if sample is not None:
+            total = sample if total is None else joined(total, sample)
+    return total
+
+
+def _grouped(atoms: Sequence[Atom]) -> tuple[Atom, ...]:
+    """Equal groups as one; more than ATOMS of them in cells of the least width 2^k that is enough.
+
+    Cells of different k are nested, so that a group does not grow each time it is put into another cell.
+    """
+    if len({(low, high) for low, high, _ in atoms}) <= ATOMS:
+        return _united(atoms, lambda low, high: (low, high))
+    lows = np.array([low for low, _, _ in atoms])
+    width = 2.0 ** math.ceil(math.log2(max(float(np.ptp(lows)), 1e-300) / ATOMS))
+    while np.unique(np.floor(lows / width)).size > ATOMS:
+        width *= 2
+    return _united(atoms, lambda low, _: (math.floor(low / width), 0.0))
+
+
+def _united(atoms: Sequence[Atom], place: Callable[[float, float], tuple[float, float]]) -> tuple[Atom, ...]:
+    groups: dict[tuple[float, float], Atom] = {}
+    for low, high, count in sorted(atoms):
+        first, last, before = groups.get(place(low, high), (low, high, 0))
+        groups[place(low, high)] = min(first, low), max(last, high), before + count
+    return tuple(groups.values())
+
+
+class Stream:
+    """A sample that grows; numbers that are not finite are counted apart."""
+
+    def __init__(self) -> None:
+        self._sample: Sample | None = None
+        self._buffer: list[float] = []
+        self.odd = 0
+
+    def add(self, value: float) -> None:
+        """One number more."""
+        self._buffer.append(value)
+        if len(self._buffer) >= BUFFER:
+            self._sum_up()
+
+    def sample(self) -> Sample | None:
+        """Of all finite numbers so far, None if there is none."""
+        self._sum_up()
+        return self._sample
+
+    def _sum_up(self) -> None:
+        values = np.asarray(self._buffer, float)
+        self._buffer = []
+        finite = values[np.isfinite(values)]
+        self.odd += values.size - finite.size
+        if finite.size:
+            self._sample = pooled([self._sample, Sample.of(finite)])
+
+
+@dataclass(frozen=True)
+class KeptRound:
+    """What one rank saw of one round.  A number that nobody knows is nan.
+
+    index, steps, tau : the round's number, local steps of the run up to its end, and those of the round.
+    compute_s, averaging_s : of its local steps, of its averaging, telemetry itself not counted.
+    bits : of this rank's message.  ratio : |C(x) - x|^2/|x|^2 of its movement x.
+    away2 : |own model - the one that all get|^2 before the averaging.  model2 : |averaged model|^2.
+    paired : <x, mean of what the other ranks' movements decode to>.  norm2 : |x|^2.
+    loss, eta : of the last local step.  checksum : of the averaged model's bits, -1 if it was not taken.
+    """
+
+    index: int
+    steps: int
+    tau: int
+    compute_s: float
+    averaging_s: float
+    bits: int
+    ratio: float
+    away2: float = math.nan
+    model2: float = math.nan
+    paired: float = math.nan
+    norm2: float = math.nan
+    loss: float = math.nan
+    eta: float = math.nan
+    checksum: int = -1
+
+    def row(self) -> list[float | int | None]:
+        """As JSON values; what is not finite becomes null."""
+        values = [getattr(self, name) for name in self.__dataclass_fields__]
+        return [None if isinstance(value, float) and not math.isfinite(value) else value for value in values]
+
+    @classmethod
+    def of(cls, row: Sequence[float | int | None]) -> KeptRound:
+        """Back from ``row``.  Raises TypeError for another number of values."""
+        return cls(*(math.nan if value is None else value for value in row))  # type: ignore[arg-type]
+
+
+@dataclass
+class Thinned:
+    """Every stride-th round; the stride doubles when there are too many, so that all ranks keep the same ones.
+
+    rounds : those kept, ascending.  fresh : of them, those that have not been asked for.
+    """
+
+    stride: int = 1
+    rounds: list[KeptRound] = field(default_factory=list)
+    fresh: list[KeptRound] = field(default_factory=list)
+
+    def wants(self, index: int) -> bool:
+        """Whether a round of this number is kept."""
+        return index % self.stride == 0
+
+    def add(self, kept: KeptRound) -> None:
+        """One round more; drop every second one if there are too many."""
+        self.rounds.append(kept)
+        self.fresh.append(kept)
+        if len(self.rounds) > KEPT_ROUNDS:
+            self.stride *= 2
+            self.rounds = [one for one in self.rounds if self.wants(one.index)]
+            self.fresh = [one for one in self.fresh if self.wants(one.index)]
+
+    def take_fresh(self) -> list[KeptRound]:
+        """Those added since the last call."""
+        fresh, self.fresh = self.fresh, []
+        return fresh

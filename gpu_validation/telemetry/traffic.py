@@ -1,0 +1,34 @@
+"""Bytes that an averaging hands over and takes in, foretold from lengths alone and apart from the code that moves them.
+
+Between all pairs of m ranks: a message of b bits goes with a header of 8 bytes to m - 1 others.  A vector of n numbers
+goes whole to the others where m = 2 or all fit in a MiB; else every rank gets one shard of each member's vector and
+sends its shard of the mean to all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+HEADER_BYTES, PLACE_BITS, WHOLE_BYTES = 8, 32, 1 << 20
+
+Bytes = tuple[int, int]  # handed over, taken in
+
+
+def of_messages(bits: Sequence[int], *, rank: int, members: Sequence[int], front: int) -> Bytes:
+    """One all-gather.  bits : of every rank's message.  front : bits before a member's message."""
+    taking = set(members)
+    lengths = [HEADER_BYTES + -(-(b + (front if r in taking else PLACE_BITS)) // 8) for r, b in enumerate(bits)]
+    return (len(bits) - 1) * lengths[rank], sum(lengths) - lengths[rank]
+
+
+def of_vectors(n: int, *, value_bytes: int, mean_bytes: int, rank: int, size: int, members: Sequence[int]) -> Bytes:
+    """One mean of vectors of n numbers, each of ``value_bytes``, its own in ``mean_bytes``."""
+    if n == 0 or size == 1:
+        return 0, 0
+    if len(members) == size and (size == 2 or size * n * value_bytes <= WHOLE_BYTES):
+        return (size - 1) * n * value_bytes, (size - 1) * n * value_bytes
+    longest = -(-n // size)
+    shard = min(n, (rank + 1) * longest) - min(n, rank * longest)
+    sent = (n - shard) * value_bytes * (rank in members) + (size - 1) * shard * mean_bytes
+    received = shard * value_bytes * (len(members) - (rank in members)) + (n - shard) * mean_bytes
+    return sent, received
