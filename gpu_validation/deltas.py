@@ -26,7 +26,7 @@ class Round:
     index : rounds before this one.  tau : its local steps.  bits : lengths of all ranks' messages in rank order.
     error2, norm2 : squared error of the rank's own decoded delta and squared norm of the delta; 0 and nan where
     whole models were sent, 0 and 0 where the rank had nothing to send.
-    error_along : inner product of that error with the delta; whatever error2 is where there is none.
+    error_along : inner product of that error with the delta; 0 where there is none.
     """
 
     index: int
@@ -34,7 +34,7 @@ class Round:
     bits: tuple[int, ...]
     error2: float
     norm2: float
-    error_along: float
+    error_along: float = 0.0
 
 
 class Sender:
