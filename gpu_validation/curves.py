@@ -55,10 +55,14 @@ def at_points(seconds: Sequence[float], rounds: Sequence[Round], chosen: Sequenc
 
 def look(workload: Workload, model: torch.nn.Module, watched: torch.Tensor) -> tuple[float, float | None]:
     """(F, held-out accuracy) of a kept model.  model : one to load it into."""
+    return objective(workload, model, watched), workload.accuracy(model)
+
+
+def objective(workload: Workload, model: torch.nn.Module, watched: torch.Tensor) -> float:
+    """F of a kept model, which is loaded."""
     load(watched, floating_tensors(model))
-    accuracy = workload.accuracy(model)
     with torch.no_grad():
-        return float(workload.objective(model)), accuracy
+        return float(workload.objective(model))
 
 
 def looked_at(place: Place, workload: Workload, kept: Kept, points: int) -> Record:

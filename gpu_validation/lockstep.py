@@ -20,7 +20,7 @@ from bounds.runtime import RuntimeModel
 from operators import Key
 
 from .clock import SimulatedClock
-from .curves import Record, at_points, evenly, look
+from .curves import Record, at_points, evenly, look, objective
 from .deltas import Round
 from .race import GRADIENT, STEPS, Race, over
 from .rhythm import Rhythm
@@ -39,8 +39,9 @@ def rehearse_together(
 ) -> list[Record]:
     """Run races on virtual workers, step by step together; one record each, as of ``rehearse``.
 
-    looks : increasing seconds at which losses are taken, each at the first averaging at or after it; evenly over the
-    whole race if left out.  until : of the seconds and losses of the looks so far; a race ends where it says yes.
+    looks : increasing seconds at which losses are taken, each at the first averaging at or after it, with the accuracy
+    at the end alone; evenly over the whole race if left out.  until : of the seconds and losses of the looks so far; a
+    race ends where it says yes.
     A race whose loss is no longer finite ends there, and its record says ``diverged``.
     Raises ValueError for races of different workloads, an operator, a trace, or an optimizer other than SGD with or
     without momentum, and for models with buffers.
@@ -134,7 +135,7 @@ class _Lane:
             self.ended = self.ended or self.diverged or self.until([self.seconds[i] for i in self.seen], losses)
 
     def _look(self) -> None:
-        self.seen[len(self.seconds) - 1] = look(self.race.workload, self.model, self.kept[-1])
+        self.seen[len(self.seconds) - 1] = objective(self.race.workload, self.model, self.kept[-1]), None
 
     def _decide(self, eta: float) -> None:
         everyone = range(len(self.vectors))
@@ -146,6 +147,8 @@ class _Lane:
         if self.looks is None:
             chosen = evenly(self.seconds, self.race.points)
             self.seen = {i: look(self.race.workload, self.model, self.kept[i]) for i in chosen}
+        elif not self.diverged:
+            self.seen[len(self.seconds) - 1] = look(self.race.workload, self.model, self.kept[-1])
         seen = {i: found for i, found in self.seen.items() if math.isfinite(found[0])}
         return {
             "workload": self.race.workload.name,

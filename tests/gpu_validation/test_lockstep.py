@@ -39,6 +39,8 @@ def test_losses_are_looked_at_when_asked():
     seconds = rehearse(RACES[1], RUNTIME)["seconds"]
 
     assert record["seconds"] == [0.0, next(t for t in seconds if t >= 30.0), seconds[-1]]
+    assert record["accuracies"][:-1] == [None, None]
+    assert record["accuracies"][-1] == rehearse(RACES[1], RUNTIME)["accuracies"][-1]
 
 
 def test_a_race_ends_where_it_is_told_to():

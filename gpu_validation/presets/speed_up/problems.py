@@ -47,17 +47,17 @@ class Course:
 
 DIGITS = Course(
     SmallNetwork(batch=4, decay=1e-2),
-    targets=(1.8, 1.4, 1.1, 0.9, 0.8, 0.72, 0.68, 0.65, 0.635),
+    targets=(1.8, 1.4, 1.1, 0.9, 0.8, 0.72, 0.68, 0.65),
     floor=0.587,
-    budget_s=20.0,
+    budget_s=16.0,
     rates=(0.02, 1.6),
 )
 SHARDS = replace(DIGITS, workload=replace(cast(Any, DIGITS.workload), split=Dirichlet(4, alpha=0.1)))
 TEXT = Course(
     Characters(),
-    targets=(1.6, 1.45, 1.35, 1.25, 1.18, 1.14, 1.12),
+    targets=(1.6, 1.45, 1.35, 1.25, 1.18, 1.14),
     floor=1.081,
-    budget_s=32.0,
+    budget_s=28.0,
     rates=(0.05, 1.6),
 )
 
