@@ -15,6 +15,7 @@ from bounds.runtime import Constant
 from ...lockstep import rehearse_together
 from ...race import Race, run_races
 from ...records import Comparison
+from ...seeds import derived
 from ...study import Figure, Record, Study
 from ...time_to_loss import arrival
 from .analysis import Choice, cells, choose, rows
@@ -56,6 +57,12 @@ class SpeedUp(Study):
     description = "time to a loss, every schedule tuned alike: fixed tau and AdaComm, m = 2, 4, 8, digits and text"
     minutes = 18
     processes = 4
+
+    def seeded(self, seed: int) -> SpeedUp:
+        """Also with other seeds of the timed runs."""
+        found = super().seeded(seed)
+        assert isinstance(found, SpeedUp)
+        return replace(found, timed=tuple(derived(seed, own) for own in self.timed))
 
     def course(self, name: str) -> Course:
         """By its name."""
