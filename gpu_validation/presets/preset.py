@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import count, islice
 
 from operators import Operator
 
@@ -32,8 +33,9 @@ class Cells:
 
     @property
     def virtual_seeds(self) -> tuple[int, ...]:
-        """Those after the largest of the real ones."""
-        return tuple(max(self.seeds) + 1 + i for i in range(self.virtual))
+        """Other ones than the real ones, which follow from the first of them."""
+        candidates = (self.seeds[0] + i for i in count(1))
+        return tuple(islice((seed for seed in candidates if seed not in self.seeds), self.virtual))
 
     def __post_init__(self) -> None:
         for tau in self.taus:
