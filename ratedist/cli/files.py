@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -71,21 +68,14 @@ def subject(text: str) -> Any:
 
     The module is looked for in the current folder too.  Raises ValueError for what cannot be found.
     """
-    from operators import all_operators
+    from operators import all_operators, outside
 
-    module, colon, attribute = text.partition(":")
-    if module in all_operators() or not colon:
+    module, colon, _ = text.partition(":")
+    if module in all_operators() or module in outside.announced(outside.OPERATORS) or not colon:
         return text
-    folder = os.getcwd()
-    sys.path.insert(0, folder)
     try:
-        found: Any = importlib.import_module(module)
-        for name in attribute.split("."):
-            found = getattr(found, name)
+        return outside.imported(text)
     except (ImportError, AttributeError, ValueError) as failure:
         raise ValueError(
             f"{text!r} must be an operator or package.module:object; {failure}: see ratedist operators"
         ) from None
-    finally:
-        sys.path.remove(folder)
-    return found

@@ -106,10 +106,12 @@ def ranking(plan: Ranking) -> Any:
 def catalogue(found: Catalogue) -> Any:
     """The compressors at one dimension."""
     right = ("bits", "limit")
-    table = _table("operator", "claim", *right, "randomness", right=right)
+    outside = ("from",) if any(entry.origin != "ratedist" for entry in found.entries) else ()
+    table = _table("operator", "claim", *right, "randomness", *outside, right=right)
     for entry in found.entries:
         bits, limit = ("" if v is None else f"{v / found.d:.4g}" for v in (entry.bits, entry.limit))
-        table.add_row(escape(entry.operator), escape(entry.claim), bits, limit, entry.randomness)
+        origin = (escape(entry.origin),) if outside else ()
+        table.add_row(escape(entry.operator), escape(entry.claim), bits, limit, entry.randomness, *origin)
     return Group(
         table, f"bits and limit: a coordinate at d = {number_text(found.d)}; limit: of the class at its constant"
     )
