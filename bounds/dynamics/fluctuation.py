@@ -61,8 +61,8 @@ def spread(
     kinds, counts = np.unique(np.stack([problem.eigenvalues, problem.start, problem.noise]), axis=1, return_counts=True)
     total = np.zeros(4)
     for (curvature, start, noise), count in zip(kinds.T, counts, strict=True):
-        one = _Coordinate(eta * curvature, eta**2 * noise, noise_growth, kurtosis, m, tuple(taus))
-        total += count * one.moments(start, K, curvature**power * weights)
+        coordinate = _Coordinate(eta * curvature, eta**2 * noise, noise_growth, kurtosis, m, tuple(taus))
+        total += count * coordinate.moments(start, K, curvature**power * weights)
     mean, variance, last_mean, last_variance = map(float, total)
     return Spread(mean, max(0.0, variance), last_mean, max(0.0, last_variance))  # 0 but for rounding
 

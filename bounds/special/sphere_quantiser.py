@@ -38,8 +38,8 @@ def mean_magnitude(d: int) -> float:
 def cell_moments(d: int, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(mass, first, second): P, E|v| and E v^2 on edges_i <= |v| < edges_(i+1); edges >= 0 increasing, float64."""
     if d == 1:
-        one = ((edges[:-1] <= 1) & (edges[1:] > 1)).astype(np.float64)
-        return one, one, one
+        inside = ((edges[:-1] <= 1) & (edges[1:] > 1)).astype(np.float64)
+        return inside, inside, inside
     from scipy.special import betainc
 
     share = np.minimum(edges * edges / d, 1.0)

@@ -153,7 +153,7 @@ def _entry(operator: Operator, d: int) -> Entry:
         claim, size = operator.claim(d), operator.bits(d)
     except ValueError as failure:
         claim, size = NoClaim(str(failure)), Size()
-    known = next((b for b in (size.exact, size.expected_upper, size.worst_case) if b is not None), None)
+    stated = next((b for b in (size.exact, size.expected_upper, size.worst_case) if b is not None), None)
     parameters = ", ".join(f"{f.name}={getattr(operator, f.name)}" for f in fields(operator))  # type: ignore[arg-type]
     summary = (type(operator).__doc__ or "").partition("\n")[0]
     return Entry(
@@ -162,7 +162,7 @@ def _entry(operator: Operator, d: int) -> Entry:
         claim=claim_text(claim),
         kind="none" if isinstance(claim, NoClaim) else "unbiased" if isinstance(claim, Unbiased) else "contractive",
         constant=None if isinstance(claim, NoClaim) else claim.omega if isinstance(claim, Unbiased) else claim.alpha,
-        bits=known,
+        bits=stated,
         limit=class_limit(claim, d),
         randomness=operator.randomness,
         summary=summary,

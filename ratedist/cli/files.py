@@ -27,10 +27,10 @@ def gradient(path: str) -> np.ndarray:
 
 def _numpy(file: Path) -> np.ndarray:
     try:
-        found = np.load(file, allow_pickle=False)
+        array = np.load(file, allow_pickle=False)
     except (ValueError, OSError, EOFError) as failure:
         raise ValueError(f"{file} must be a .npy array without objects; {failure}: save it with numpy.save") from None
-    return np.asarray(found).ravel()
+    return np.asarray(array).ravel()
 
 
 def _torch(file: Path) -> np.ndarray:
@@ -39,13 +39,13 @@ def _torch(file: Path) -> np.ndarray:
     import torch
 
     try:
-        found = torch.load(file, weights_only=True, map_location="cpu")
+        content = torch.load(file, weights_only=True, map_location="cpu")
     except (pickle.UnpicklingError, RuntimeError, OSError, EOFError, ValueError) as failure:
         reason = str(failure).partition(".")[0]
         raise ValueError(f"{file} must hold tensors only; {reason}: save tensors with torch.save") from None
-    tensors = list(_tensors(found))
+    tensors = list(_tensors(content))
     if not tensors:
-        raise ValueError(f"{file} must hold tensors; got {type(found).__name__}: save the gradients with torch.save")
+        raise ValueError(f"{file} must hold tensors; got {type(content).__name__}: save the gradients with torch.save")
     return torch.cat([t.detach().to(torch.float32).flatten() for t in tensors]).numpy()
 
 
