@@ -96,7 +96,7 @@ def test_a_circle_would_be_seen():
     assert cycle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["a", "b", "c"]
 
 
-VAGUE = set(["at", "found", "heard", "here", "known", "made", "mine", "one", "own", "said", "seen", "told", "wanted"])
+VAGUE = {"at", "found", "heard", "here", "known", "made", "mine", "one", "own", "said", "seen", "told", "wanted"}
 
 
 @pytest.mark.parametrize("package", ["bounds", "ratedist"])
