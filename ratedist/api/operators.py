@@ -123,18 +123,18 @@ def operators(*, d: Any = 10**6) -> Catalogue:
     from operators import all_operators, outside
 
     dimension = _dimension(d)
-    own = [_entry(cls.examples()[0], dimension) for cls in all_operators().values()]
+    catalogued = [_entry(cls.examples()[0], dimension) for cls in all_operators().values()]
     offered = outside.announced(outside.OPERATORS).values()
-    return Catalogue(dimension, (*own, *(_entry_from_outside(one, dimension) for one in offered)))
+    return Catalogue(dimension, (*catalogued, *(_entry_from_outside(offer, dimension) for offer in offered)))
 
 
 def _entry_from_outside(offer: Announced, d: int) -> Entry:
     """What an installed package announces; if it cannot be had, the entry says why."""
     try:
-        found = operator_of(offer.name)
+        operator = operator_of(offer.name)
     except ValueError as failure:
         return Entry(offer.name, "", f"none: {failure}", "none", None, None, None, "", "", offer.origin)
-    return replace(_entry(type(found).examples()[0], d), origin=offer.origin)
+    return replace(_entry(type(operator).examples()[0], d), origin=offer.origin)
 
 
 def _dimension(d: Any) -> int:
