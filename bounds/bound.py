@@ -146,8 +146,8 @@ class Bound:
     @cached_property
     def parameters(self) -> tuple[sp.Symbol, ...]:
         """The symbols of value and assumptions, sorted by name; their names are the keywords of a call."""
-        found = set(self.value.free_symbols).union(*(relation.free_symbols for relation in self.assuming))
-        return tuple(sorted(found, key=lambda symbol: symbol.name))
+        free_symbols = set(self.value.free_symbols).union(*(relation.free_symbols for relation in self.assuming))
+        return tuple(sorted(free_symbols, key=lambda symbol: symbol.name))
 
     # -- fast value --------------------------------------------------------------------------------------
     def __call__(self, **at: Any) -> Any:
@@ -195,10 +195,10 @@ class Bound:
         i = int(np.argmin(values))
         nodes = np.concatenate(([lower], grid, [upper]))
         ends = [self._feasible_end(at, free, nodes[i + 1], nodes[i + 1 + step]) for step in (-1, 1)]
-        found = minimize_scalar(
+        minimum = minimize_scalar(
             lambda v: sign * self(**at, **{free: v}), bounds=ends, method="bounded", options={"xatol": 1e-12}
         )
-        where = min((float(found.x), float(grid[i]), *ends), key=lambda v: sign * self(**at, **{free: v}))
+        where = min((float(minimum.x), float(grid[i]), *ends), key=lambda v: sign * self(**at, **{free: v}))
         return Best(self(**at, **{free: where}), {free: where})
 
     def _feasible_end(self, at: Mapping[str, Any], free: str, inside: float, outside: float) -> float:
@@ -245,16 +245,16 @@ class Bound:
         """The values with every nan (0 times what overflows float64) replaced by the certified value's midpoint."""
         result, *arrays = (np.array(array) for array in np.broadcast_arrays(result, *arrays))
         for index in map(tuple, np.argwhere(np.isnan(result))):
-            at = {symbol: Fraction(array[index]) for symbol, array in zip(self.parameters, arrays, strict=True)}
-            result[index] = enclose(self.value, at).midpoint
+            point = {symbol: Fraction(array[index]) for symbol, array in zip(self.parameters, arrays, strict=True)}
+            result[index] = enclose(self.value, point).midpoint
         return result
 
     def _check_names(self, at: Mapping[str, Any]) -> None:
-        wanted, given = {symbol.name for symbol in self.parameters}, set(at)
-        if wanted != given:
-            missing, unknown = sorted(wanted - given), sorted(given - wanted)
+        expected, given = {symbol.name for symbol in self.parameters}, set(at)
+        if expected != given:
+            missing, unknown = sorted(expected - given), sorted(given - expected)
             raise TypeError(
-                f"{self.name} takes {', '.join(sorted(wanted))}"
+                f"{self.name} takes {', '.join(sorted(expected))}"
                 + (f"; missing: {', '.join(missing)}" if missing else "")
                 + (f"; unknown: {', '.join(unknown)}" if unknown else "")
             )
@@ -286,9 +286,9 @@ class Bound:
                 continue
             shape = np.broadcast_shapes(*(array.shape for array in arrays))
             index = tuple(int(i) for i in np.argwhere(~np.broadcast_to(inside, shape))[0])
-            at = {s.name: np.broadcast_to(a, shape)[index] for s, a in zip(self.parameters, arrays, strict=True)}
+            point = {s.name: np.broadcast_to(a, shape)[index] for s, a in zip(self.parameters, arrays, strict=True)}
             raise AssumptionViolated(
-                f"{self.name} needs {rule}; got {_numbers(at)}" + (f" at index {index}" if index else "")
+                f"{self.name} needs {rule}; got {_numbers(point)}" + (f" at index {index}" if index else "")
             )
 
     def _fast(self, expression: sp.Expr) -> Callable[..., Any]:

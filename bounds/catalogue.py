@@ -13,12 +13,12 @@ PACKAGES = ("bounds.limits", "bounds.theorems")
 @lru_cache(maxsize=1)
 def all_bounds() -> dict[str, Bound]:
     """Name -> Bound, sorted by name.  Raises ValueError if two bounds share a name."""
-    found: dict[str, Bound] = {}
+    bounds_by_name: dict[str, Bound] = {}
     for package in PACKAGES:
         for attribute, value in vars(import_module(package)).items():
             if not isinstance(value, Bound):
                 continue
-            if value.name != attribute or value.name in found:
+            if value.name != attribute or value.name in bounds_by_name:
                 raise ValueError(f"bound {value.name!r} is exported as {attribute!r}; names must be unique and equal")
-            found[value.name] = value
-    return dict(sorted(found.items()))
+            bounds_by_name[value.name] = value
+    return dict(sorted(bounds_by_name.items()))

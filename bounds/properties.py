@@ -79,6 +79,20 @@ class Property(enum.Enum):
     WIENER_QUANTISER = "operator", "a dithered scalar quantiser, scaled to least error, with an ideal entropy coder"
     WIENER_LATTICE = "operator", "a dithered lattice quantiser, scaled to least error, with an ideal entropy coder"
     UNIFORM_QUANTISER = "operator", "a uniform scalar quantiser, decoded to means, with an ideal entropy coder"
+    UNBIASED_INNER_PRODUCTS = (
+        "operator",
+        "message, shared key and query give an unbiased estimate of the inner product of the query and the vector",
+    )
+    UNIFORM_EDEN = "operator", "the operator is EDEN with its constant unbiased scale, under a uniform rotation"
+    ROTATED_LLOYD_MAX = (
+        "operator",
+        "the operator is EDEN with either unbiased scale, under a uniform rotation",
+    )
+    TURBOQUANT_MSE = "operator", "the operator is TurboQuant for squared error, under a uniform rotation"
+    TURBOQUANT_PROD = (
+        "operator",
+        "the operator is TurboQuant for inner products, uniform rotation, Gaussian sign matrix",
+    )
     RANDOM_BLOCK_CODE = "operator", "the codewords are floor(2^bits) points of the best sphere code"
 
     # what is encoded
@@ -187,6 +201,8 @@ IMPLIED: tuple[tuple[frozenset[Property], frozenset[Property]], ...] = tuple(
         ({P.RANDOM_SPARSE_DITHERING}, {P.UNBIASED, P.SELF_DELIMITING}),
         ({P.COARSE_SPARSE_DITHERING}, {P.UNBIASED, P.SELF_DELIMITING}),
         ({P.WHOLE_RANDOM_SPARSE_DITHERING}, {P.UNBIASED, P.SELF_DELIMITING}),
+        ({P.UNIFORM_EDEN}, {P.UNBIASED_INNER_PRODUCTS, P.SELF_DELIMITING}),
+        ({P.TURBOQUANT_PROD}, {P.UNBIASED_INNER_PRODUCTS, P.SELF_DELIMITING}),
         # sources
         ({P.GAUSSIAN_SOURCE}, {P.LAYERED_GAUSSIAN_SOURCE, P.FINITE_VARIANCE_SOURCE}),
         *(
@@ -229,6 +245,9 @@ class Conclusion(enum.Enum):
     SPHERE_MEAN_DIRECTION = "mean length of a message over a uniformly random direction x, the norm not counted"
     SUPPORT_LENGTH = "length of a fixed-length name of the support, or the mean over all supports"
     CLIENT_MEAN_MESSAGE = "mean length of one client's message, averaged over the clients"
+    # one inner product
+    QUERY_ERROR = "d E(<q, Q(x)> - <q, x>)^2 / (|q|^2 |x|^2) averaged over the directions of q, the largest over x"
+    WORST_QUERY_ERROR = "d E(<q, Q(x)> - <q, x>)^2 / (|q|^2 |x|^2), the largest over q and x"
     # long blocks
     LAYER_INFORMATION = "bits of a layer with error water_level a coordinate: no code is below, long blocks attain them"
     INFORMATION_RATE = "information rate R(D): bits a coordinate that long blocks cannot beat"
@@ -277,6 +296,7 @@ NEVER_ABOVE: dict[Conclusion, tuple[Conclusion, ...]] = {  # direct; a quantity 
     C.GAUSSIAN_MEAN_MESSAGE: (C.MEAN_MESSAGE,),
     C.MEAN_MESSAGE: (C.LONGEST_MESSAGE,),
     C.INFORMATION_RATE: (C.CODE_RATE,),
+    C.QUERY_ERROR: (C.WORST_QUERY_ERROR,),
     C.GAP_OF_OUTPUT: (C.GAP_OF_AVERAGE,),  # put out the average
     C.GAP_OF_AVERAGE: (C.GAP,),  # Jensen; every bound on it needs a convex F
 }

@@ -34,15 +34,15 @@ class Setting:
     def missing(self, given: Iterable[Property | str]) -> tuple[Property, ...]:
         """What is needed but not implied by the given properties, in the order of their definition."""
         lacking = self.needs - implied(properties(given))
-        return tuple(one for one in Property if one in lacking)
+        return tuple(item for item in Property if item in lacking)
 
     def ordered(self) -> tuple[Property, ...]:
         """Every need, in the order of their definition."""
-        return tuple(one for one in Property if one in self.needs)
+        return tuple(item for item in Property if item in self.needs)
 
     def hypotheses(self) -> tuple[str, ...]:
         """The words of every need, in that order."""
-        return tuple(one.words for one in self.ordered())
+        return tuple(item.words for item in self.ordered())
 
     def about(self) -> str:
         """The bounded quantity in words, and how far it is known."""
@@ -54,38 +54,38 @@ class Setting:
 
     def meets(self, other: Setting) -> bool:
         """Whether some situation is certainly in both settings: in each kind of property one contains the other."""
-        mine, theirs = implied(self.needs), implied(other.needs)
+        ours, theirs = implied(self.needs), implied(other.needs)
         return all(
-            _of_kind(other.needs, kind) <= mine or _of_kind(self.needs, kind) <= theirs
-            for kind in {one.kind for one in self.needs | other.needs}
+            _of_kind(other.needs, kind) <= ours or _of_kind(self.needs, kind) <= theirs
+            for kind in {item.kind for item in self.needs | other.needs}
         )
 
 
 def properties(given: Iterable[Property | str]) -> frozenset[Property]:
     """Properties by themselves or by name, such as ``"strongly_convex"``.  Raises ValueError for an unknown name."""
-    return frozenset(one if isinstance(one, Property) else _named(one) for one in given)
+    return frozenset(item if isinstance(item, Property) else _named(item) for item in given)
 
 
 def _named(name: str) -> Property:
     from difflib import get_close_matches
 
-    known = {one.name.lower(): one for one in Property}
-    if name not in known:
-        near = get_close_matches(str(name), known, 3, 0.4) or list(known)[:3]
+    by_name = {item.name.lower(): item for item in Property}
+    if name not in by_name:
+        near = get_close_matches(str(name), by_name, 3, 0.4) or list(by_name)[:3]
         raise ValueError(f"a setting is made of named properties; got {name!r}: try {', '.join(near)}")
-    return known[name]
+    return by_name[name]
 
 
 @lru_cache(maxsize=1024)
 def implied(given: frozenset[Property]) -> frozenset[Property]:
     """The given properties and all that follow from them."""
-    found, before = given, frozenset[Property]()
-    while found != before:
-        before = found
+    closure, before = given, frozenset[Property]()
+    while closure != before:
+        before = closure
         for premises, conclusions in IMPLIED:
-            if premises <= found:
-                found |= conclusions
-    return found
+            if premises <= closure:
+                closure |= conclusions
+    return closure
 
 
 @lru_cache(maxsize=1024)
@@ -95,4 +95,4 @@ def never_above(small: Conclusion, large: Conclusion) -> bool:
 
 
 def _of_kind(needs: Collection[Property], kind: str) -> set[Property]:
-    return {one for one in needs if one.kind == kind}
+    return {item for item in needs if item.kind == kind}

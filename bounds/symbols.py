@@ -107,6 +107,13 @@ alpha = _row("alpha", r"\alpha", "contraction constant: E|C(x)-x|^2 <= alpha |x|
 omega = _row("omega", r"\omega", "variance constant of an unbiased operator", "1")
 nu = _row("nu", r"\nu", "distortion parameter of deterministic Sparse Dithering", "1", FRACTION)
 bits = _row("bits", "b", "length of one message", "bit", NONNEGATIVE)
+bits_per_coordinate = _row(
+    "bits_per_coordinate",
+    r"\bar b",
+    "bits of one coordinate's code, norms not counted",
+    "bit",
+    Domain(1, 8, open_below=False, open_above=False, integer=True),
+)
 
 # Local-update SGD
 L = _row("L", "L", "smoothness constant of F", "1")

@@ -62,8 +62,8 @@ def level_of(bound: Bound, claim: Claim) -> float:
     """
     if isinstance(claim, NoClaim):
         raise ValueError(f"{bound.name} needs a claim; the operator makes none: {claim.reason}")
-    wanted = _level_name(bound)
-    if wanted == "omega":
+    level = _level_name(bound)
+    if level == "omega":
         if not isinstance(claim, Unbiased):
             raise ValueError(
                 f"{bound.name} needs an unbiased operator; this one contracts with alpha = {claim.alpha:.6g}: use a "
@@ -162,8 +162,8 @@ def best_level(
     grid = np.geomspace(lower, upper, GRID_POINTS)
     i = int(np.argmin(at(grid).bits))
     bracket = (np.log(grid[max(i - 1, 0)]), np.log(grid[min(i + 1, GRID_POINTS - 1)]))
-    found = minimize_scalar(lambda log: at(np.exp(log)).bits, bounds=bracket, method="bounded")
-    return min(at(float(np.exp(found.x))), at(float(grid[i])), key=lambda total: total.bits)
+    minimum = minimize_scalar(lambda log: at(np.exp(log)).bits, bounds=bracket, method="bounded")
+    return min(at(float(np.exp(minimum.x))), at(float(grid[i])), key=lambda total: total.bits)
 
 
 def best_levels(

@@ -47,7 +47,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     commands.add_parser("list", help="name the experiments")
     run = commands.add_parser("run", help="carry out one experiment")
-    run.add_argument("preset", help="its name, as shown by list")
+    which = run.add_mutually_exclusive_group(required=True)
+    which.add_argument("preset", nargs="?", help="its name, as shown by list, or module:PRESET of your own")
+    which.add_argument("--preset", dest="named", metavar="PRESET", help="the same")
     run.add_argument("--out", type=Path, default=Path("results"), help="folder for the results (default: results)")
     run.add_argument(
         "--minutes", type=float, default=None, help="begin no unit after so long; the next run goes on where it stopped"
@@ -67,21 +69,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.command == "attach":
         return _attach(options)
-    from .presets import all_presets
-
-    presets = all_presets()
     if options.command == "list":
-        for preset in presets.values():
-            sys.stdout.write(f"{preset.name:15} {preset.minutes:4g} min  {preset.description}\n")
-        return 0
-    if options.preset not in presets:
-        sys.stderr.write(f"gpu-validation: no preset {options.preset!r}; known: {', '.join(presets)}\n")
-        return USAGE
+        return _list()
     if options.minutes is not None and not options.minutes > 0:
         sys.stderr.write(f"gpu-validation: --minutes must be above 0; got {options.minutes}\n")
         return USAGE
+    from .presets.outside import preset_named
+
+    name = options.preset or options.named
     try:
-        preset = _seeded(presets[options.preset], options.out, options.seed)
+        preset = _seeded(preset_named(name), options.out, options.seed)
         with _sigterm_raises():
             return _run(preset, options.out, options.minutes)
     except KeyboardInterrupt as interrupt:
@@ -90,9 +87,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as error:
         return _told(USAGE, str(error))
     except ModuleNotFoundError as error:
-        return _told(USAGE, f"{options.preset} needs the package {error.name}: install it")
+        return _told(USAGE, f"{name} needs the package {error.name}: install it")
     except Exception as error:  # whatever it is, its exit status must not be that of a verdict
         return _crashed(error, options.out)
+
+
+def _list() -> int:
+    from .presets import all_presets
+    from .presets.outside import offered_lines
+
+    for preset in all_presets().values():
+        sys.stdout.write(f"{preset.name:15} {preset.minutes:4g} min  {preset.description}\n")
+    for line in offered_lines():
+        sys.stdout.write(f"{line}\n")
+    return 0
 
 
 def _seeded(preset: Preset | Study, out: Path, told: int | None) -> Preset | Study:

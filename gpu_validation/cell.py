@@ -15,17 +15,20 @@ from operators.operator import canonical
 from operators.random import normal
 
 from .averaging import PeriodicAveraging, Round
+from .ensemble import GRADIENT, MESSAGE
 from .envelope import averaging_messages, fence_messages
 from .exchange import Exchange, fence, gather_arrays
 from .launch import GLOO, Place
 from .network.streams import StreamCount
+from .norms import RealRun, evaluated, model_at, norms_of_all, norms_of_real
 from .presets.preset import Cells, Preset
 from .records import Compression, Curve, Declared, Probe, Sample, Timing, Traffic, Training
 from .tensors import flat, floating_tensors, load
+from .theory import covered
 from .timing import PaddedSteps
 from .workloads import Constants, Workload
 
-GRADIENT, MESSAGE, SOURCE = 0, 1, 2  # folds of a run's key
+SOURCE = 2  # fold of a run's key, beside those of the ensemble
 CALIBRATION_ROUNDS = 16
 
 
@@ -82,10 +85,7 @@ def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training 
     exchange.payload_bytes = exchange.predicted_bytes = 0
     fence()
     counter = _counter(place)
-    runs = [
-        _one_seed(place, cells, operator, tau, exchange, seed, cells.step_s if i == 0 else 0.0)
-        for i, seed in enumerate(cells.seeds)
-    ]
+    runs = [_one_seed(place, cells, operator, tau, exchange, seed) for seed in cells.seeds]
     fence()
     after = _counter(place)
     payload = int(sum(int(part) for part in gather_arrays(torch.tensor([exchange.payload_bytes]))))
@@ -96,8 +96,14 @@ def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training 
     own = np.array([[r.bits[place.rank], r.error2, r.norm2] for run in runs for r in run.rounds])
     rows = np.concatenate([part.numpy() for part in gather_arrays(torch.from_numpy(own))])
     steps_s = torch.cat(gather_arrays(torch.tensor(runs[0].step_s, dtype=torch.float64)))
-    means = [torch.stack(gather_arrays(torch.stack(run.trace).double())).mean(dim=0) for run in runs]
     _require_equal_anchors(runs)
+    compression = _compression(operator, f"round deltas of {workload.name}", d, rows)
+    virtual = bool(cells.virtual) and covered(compression.declared)
+    kept = [RealRun(torch.stack(run.trace), run.anchors[-1]) for run in runs]
+    if virtual:
+        norms = norms_of_all(place, cells, operator, tau, kept)
+    else:
+        norms = norms_of_real(workload, kept, root=place.rank == 0)
     if place.rank:
         return None
 
@@ -108,15 +114,16 @@ def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training 
         tau=tau,
         processes=place.size,
         steps=cells.steps,
-        seeds=cells.seeds,
+        seeds=(*cells.seeds, *(cells.virtual_seeds if virtual else ())),
         parameters=_parameters(workload),
         exact_constants=_constants(workload).exact,
         inexact_reason=_constants(workload).reason,
-        gradient_norm2=tuple(float(np.mean([_at(workload, x)[1] for x in mean])) for mean in means),
-        final_loss=tuple(_at(workload, run.anchors[-1])[0] for run in runs),
-        accuracy=tuple(workload.accuracy(_model_at(workload, run.anchors[-1])) for run in runs),
+        **vars(norms),
+        accuracy=tuple(workload.accuracy(model_at(workload, run.anchors[-1])) for run in runs),
         data=asdict(workload.description()),
-        compression=_compression(operator, f"round deltas of {workload.name}", d, rows),
+        compression=compression,
+        virtual=cells.virtual if virtual else 0,
+        problem=asdict(workload) if workload.description().synthetic else {},  # type: ignore[call-overload]
         traffic=Traffic(
             codec_bits=sum(sum(r.bits) for run in runs for r in run.rounds),
             payload_bytes=payload,
@@ -132,11 +139,12 @@ def train(place: Place, cells: Cells, operator: Operator, tau: int) -> Training 
             round_s=tuple(np.diff([0.0, *first.seconds]).tolist()),
             step_s=tuple(steps_s.tolist()),
             delay_s=Sample.of(delays),
+            wanted_step_s=cells.step_s,
         ),
         curve=Curve(
             seconds=tuple(first.seconds),
             codec_bits=tuple(int(b) for b in np.cumsum([sum(r.bits) for r in first.rounds])),
-            loss=tuple(_at(workload, anchor)[0] for anchor in first.anchors),
+            loss=tuple(evaluated(workload, anchor)[0] for anchor in first.anchors),
         ),
     )
 
@@ -168,17 +176,15 @@ def interface_bytes(place: Place, before: int | None, after: int | None) -> int 
     return own if place.port.shared else sum(parts)
 
 
-def _one_seed(
-    place: Place, cells: Cells, operator: Operator, tau: int, exchange: Exchange, seed: int, step_s: float
-) -> _Run:
-    workload = cells.workload
+def _one_seed(place: Place, cells: Cells, operator: Operator, tau: int, exchange: Exchange, seed: int) -> _Run:
+    workload, timed = cells.workload, seed == cells.seeds[0]
     model = workload.model()
     optimizer = torch.optim.SGD(model.parameters(), lr=workload.eta)
     key = Key(seed)
     averaging = PeriodicAveraging(
         model, optimizer, schedule=tau, operator=operator, exchange=exchange, key=key.fold(MESSAGE)
     )
-    padding, run = PaddedSteps(step_s), _Run()
+    padding, run = PaddedSteps(cells.step_s if timed else 0.0), _Run()
     fence()
     before = place.streams.count() if place.backend == GLOO else None
     began = time.perf_counter()
@@ -190,6 +196,8 @@ def _one_seed(
         loss.backward()
         optimizer.step()
         padding.end()
+        if timed and (k + 1) % tau == 0:
+            time.sleep(cells.delay_s)
         account = averaging.step()
         if account is not None:
             run.rounds.append(account)
@@ -217,20 +225,10 @@ def _calibrate(place: Place, cells: Cells, operator: Operator, exchange: Exchang
         padding.end()  # as in the run: an averaging follows a sleep
         fence()
         began = time.perf_counter()
+        time.sleep(cells.delay_s)
         averaging.average()
         delays.append(time.perf_counter() - began)
     return delays[1:]  # the first one warms up
-
-
-def _at(workload: Workload, x: torch.Tensor) -> tuple[float, float]:
-    """(F, |grad F|^2) at a vector of parameters and floating-point buffers."""
-    return workload.evaluate(_model_at(workload, x))
-
-
-def _model_at(workload: Workload, x: torch.Tensor) -> torch.nn.Module:
-    model = workload.model()
-    load(x, floating_tensors(model))
-    return model
 
 
 @lru_cache

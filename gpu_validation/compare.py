@@ -11,17 +11,18 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from bounds import AssumptionViolated, Bound, Status
+from bounds import AssumptionViolated
 
 from .envelope import in_streams
-from .records import Comparison, Compression, Probe, Sample, Traffic, Training, Verdict
-from .theory import exact_law, limit_for, predicted_seconds, theorem_for
-from .verdicts.intervals import ACQUIT, Interval, interval_below, mean_interval, student_interval
-from .verdicts.verdict import MARGIN, exact_verdict, lower_verdict, tight_verdict, upper_verdict, wide
+from .judge import Judge, gated
+from .losses import loss_rows
+from .records import Comparison, Compression, Probe, Traffic, Training, Verdict
+from .seconds import seconds_rows
+from .theory import limit_for
+from .verdicts.intervals import ACQUIT, mean_interval
+from .verdicts.verdict import exact_verdict, lower_verdict, upper_verdict
 
 ROUNDING = 1e-6  # relative to |x|^2: arithmetic and transmitted scales are binary32 (2^-24 each)
-TIMING_TOLERANCE = 0.10  # of the predicted seconds per iteration
-UNJUDGED = 0.05  # level of intervals that decide nothing and take no part in the budget
 
 
 def compare(records: Iterable[Probe | Training], *, false_alarm: float) -> list[Comparison]:
@@ -30,30 +31,17 @@ def compare(records: Iterable[Probe | Training], *, false_alarm: float) -> list[
     false_alarm : chance, over the whole list, that a true claim is VIOLATED by bad luck.
     """
     records = list(records)
-    counting = _Judge(level=0.5)
+    counting = _Rows(level=0.5)
     counting.rows(records)
-    return _Judge(level=false_alarm / max(1, counting.samples)).rows(records)
+    return _Rows(level=false_alarm / max(1, counting.samples)).rows(records)
 
 
-class _Judge:
-    """Builds rows at one level and counts those that rest on a sample."""
-
-    def __init__(self, level: float) -> None:
-        self.level = level
-        self.samples = 0
-
-    def below(self, sample: Sample, bound: float, ceiling: float | None = None) -> Interval:
-        """The interval that judges an upper bound on the mean of draws >= 0."""
-        self.samples += 1
-        known = ceiling if ceiling is None or sample.high <= ceiling else None  # a broken worst case is none
-        return interval_below(sample, bound, self.level, floor=0.0, ceiling=known)
-
-    def shown(self, sample: Sample) -> Interval:
-        """A 95 % interval that decides nothing."""
-        return student_interval(sample, UNJUDGED)
+class _Rows(Judge):
+    """The rows of all records."""
 
     def rows(self, records: list[Probe | Training]) -> list[Comparison]:
         found: list[Comparison] = []
+        runs = [record for record in records if isinstance(record, Training)]
         for record in records:
             where: dict[str, Any] = {"operator": record.operator}
             if isinstance(record, Training):
@@ -63,8 +51,8 @@ class _Judge:
             found += self.compression(record.compression, where)
             if isinstance(record, Training):
                 found += self.traffic(record.traffic, where)
-                found.append(self.timing(record, where))
-                found += self.convergence(record, where)
+                found += seconds_rows(record, runs, where)
+                found += loss_rows(self, record, runs, where)
         return found
 
     # -- messages ----------------------------------------------------------------------------------------
@@ -178,9 +166,9 @@ class _Judge:
         sharpest = bound(d=c.d, **{name: max(least, 1e-300)})
         loosest = bound(d=c.d, **{name: claimed}) if claimed is not None else 0.0
         verdict = lower_verdict(bits, (loosest, sharpest))
-        return _gated(bound, Comparison(bound=value, verdict=verdict, interval=bits, **common))
+        return gated(bound, Comparison(bound=value, verdict=verdict, interval=bits, **common))
 
-    # -- bytes and time ----------------------------------------------------------------------------------
+    # -- bytes ----------------------------------------------------------------------------------
     def traffic(self, t: Traffic, where: dict[str, Any]) -> Iterable[Comparison]:
         yield Comparison(
             quantity="payload bytes, whole cell",
@@ -217,91 +205,3 @@ class _Judge:
             verdict=exact_verdict(t.interface_bytes >= t.payload_bytes),
             **common,
         )
-
-    def timing(self, record: Training, where: dict[str, Any]) -> Comparison:
-        predicted = predicted_seconds(record.timing, record.tau, record.processes)
-        per_step = Sample.of([s / record.tau for s in record.timing.round_s])
-        interval = student_interval(per_step, UNJUDGED)
-        tolerance_s = TIMING_TOLERANCE * predicted
-        reason = ""
-        if interval[1] - interval[0] > 2 * tolerance_s:
-            reason = "the rounds scatter too much to tell"
-        elif interval[0] > predicted + tolerance_s or interval[1] < predicted - tolerance_s:
-            reason = "more than 10 % from the model; the noise of a shared machine has no bound"
-        elif interval[0] < predicted - tolerance_s or interval[1] > predicted + tolerance_s:
-            reason = "only partly within 10 % of the model"
-        return Comparison(
-            quantity="seconds per iteration",
-            measured=per_step.mean,
-            interval=interval,
-            bound=predicted,
-            side="tight",
-            verdict=Verdict.INCONCLUSIVE if reason else Verdict.HOLDS,
-            reason=reason,
-            unit="s",
-            theorem="E max of mean Y + D / tau",
-            n=per_step.n,
-            decides=False,
-            **where,
-        )
-
-    # -- losses ------------------------------------------------------------------------------------------
-    def convergence(self, record: Training, where: dict[str, Any]) -> Iterable[Comparison]:
-        declared = record.compression.declared
-        sample = Sample.of(record.gradient_norm2)
-        bound, extra = theorem_for(declared)
-        common: dict[str, Any] = {
-            **where,
-            "quantity": "squared gradient norm, average over steps",
-            "measured": sample.mean,
-            "n": sample.n,
-        }
-        if bound is None:
-            reason = f"the theorem needs an unbiased operator; this one is {declared.kind}"
-            shown = {**common, "interval": self.shown(sample), "side": "upper"}
-            yield Comparison(bound=None, verdict=Verdict.OUT_OF_SCOPE, reason=reason, **shown)
-            return
-        at = {name: record.parameters[name] for name in ("L", "sigma2", "gap", "eta")}
-        at |= {"tau": record.tau, "m": record.processes, "K": record.steps, **extra}
-        yield self.theorem(bound, at, record, sample, common)
-        law = exact_law(record)
-        if law is not None:
-            yield self.exact_dynamics(*law, sample, common)
-
-    def theorem(
-        self, bound: Bound, at: dict[str, float], record: Training, sample: Sample, common: dict[str, Any]
-    ) -> Comparison:
-        common = {**common, "side": "upper", "theorem": bound.name}
-        shown = {**common, "interval": self.shown(sample), "verdict": Verdict.OUT_OF_SCOPE}
-        try:
-            value = bound(**at)
-        except AssumptionViolated as error:
-            return Comparison(bound=None, reason=str(error), **shown)
-        if not record.exact_constants:
-            return Comparison(bound=value, reason=record.inexact_reason, **shown)
-        interval = self.below(sample, value)
-        verdict = upper_verdict(interval, value)
-        return _gated(bound, Comparison(bound=value, interval=interval, verdict=verdict, **common))
-
-    def exact_dynamics(self, theorem: str, value: float, sample: Sample, common: dict[str, Any]) -> Comparison:
-        """The exact value of the quadratics whose law is known."""
-        self.samples += 1
-        interval = mean_interval(sample, below=self.level / 2, above=self.level / 2, floor=0.0)
-        verdict = tight_verdict(interval, value, MARGIN * value)
-        return Comparison(
-            interval=interval,
-            bound=value,
-            side="tight",
-            verdict=verdict,
-            reason=wide(MARGIN * value) if verdict is Verdict.INCONCLUSIVE else "",
-            theorem=theorem,
-            **common,
-        )
-
-
-def _gated(bound: Bound, row: Comparison) -> Comparison:
-    """A recalled bound gives no verdict."""
-    if bound.status is not Status.RECALLED:
-        return row
-    values = {name: getattr(row, name) for name in row.__dataclass_fields__}
-    return Comparison(**{**values, "verdict": Verdict.OUT_OF_SCOPE, "reason": f"{bound.name} is recalled, not checked"})

@@ -159,12 +159,14 @@ class Timing:
     """Seconds per local step, measured and predicted.
 
     round_s : duration of every round on rank 0.  step_s : of every local step of every rank, padding included.
-    delay_s : of one averaging, timed behind a fence, so that no wait for stragglers is in it.
+    delay_s : of one averaging, timed behind a fence, so that no wait for stragglers is in it; an imposed delay is.
+    wanted_step_s : to which local steps were padded; 0 if they were not.
     """
 
     round_s: tuple[float, ...]
     step_s: tuple[float, ...]
     delay_s: Sample
+    wanted_step_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -196,8 +198,13 @@ class Training:
     """One cell: an operator and a tau on one workload, over several seeds.
 
     gradient_norm2 : per seed, the average over all steps of |grad F|^2 at the averaged model.
+    virtual : how many seeds, the last ones, were run by virtual workers; the others by real processes.
+    local_gradient_norm2 : per seed, the same at the workers' own models, averaged over them; empty if not taken.
+    apart : largest difference between real processes and virtual workers over all steps of the real seeds, None if
+    there were no virtual ones; compared : numbers in which they could differ.
+    problem : the workload's fields, where it is a formula.
     parameters : numbers of the theorems and of the workload.
-    accuracy : per seed, held-out accuracy of the final averaged model, None where nothing is held out.
+    accuracy : per real seed, held-out accuracy of the final averaged model, None where nothing is held out.
     data : the workload's ``Description``, which says whether the data are synthetic.
     steps, processes : local steps of each rank, ranks.  exact_constants : whether the theorem may judge, else
     inexact_reason says why not.  final_loss : per seed.  compression, traffic, timing, curve : what was measured.
@@ -221,6 +228,11 @@ class Training:
     curve: Curve
     accuracy: tuple[float | None, ...] = ()
     data: dict[str, Any] = field(default_factory=dict)
+    virtual: int = 0
+    local_gradient_norm2: tuple[float, ...] = ()
+    apart: float | None = None
+    compared: int = 0
+    problem: dict[str, Any] = field(default_factory=dict)
     kind: str = "training"
 
 

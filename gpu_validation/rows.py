@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from .compare import UNJUDGED
+from .judge import UNJUDGED
 from .records import Comparison, Sample, Verdict
 from .verdicts.intervals import (
     ACQUIT,

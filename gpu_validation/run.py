@@ -102,7 +102,7 @@ class _Work:
             for source in SOURCES:
                 self._emit(emit, probe(place, self.preset, operator, source))
         for cells in self.preset.cells:
-            for operator in self.preset.operators:
+            for operator in self.preset.trained(cells):
                 for tau in cells.taus:
                     self._emit(emit, train(place, cells, operator, tau))
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
 from bounds import Bound
+from bounds.dynamics import Quadratic, additive, heterogeneous, multiplicative
+from bounds.dynamics.fluctuation import Spread, at_mean, at_workers, spread
 
 from .records import Declared, Timing, Training
 
@@ -16,15 +24,35 @@ def limit_for(declared: Declared) -> tuple[Bound, str]:
     return limits.gaussian_bits, "alpha"
 
 
-def theorem_for(declared: Declared) -> tuple[Bound | None, dict[str, float]]:
-    """The convergence theorem that covers an operator with its own constants, or None."""
+def covered(declared: Declared) -> bool:
+    """Whether a convergence theorem covers an operator with its own constants."""
+    return declared.constant == 0 or (declared.kind == "Unbiased" and declared.constant is not None)
+
+
+def theorem_for(record: Training) -> tuple[Bound | None, dict[str, float]]:
+    """The convergence theorem that covers a cell, and the arguments that it needs beside those of Theorem 1."""
     from bounds import theorems
 
-    if declared.constant == 0:
-        return theorems.pasgd_iterations, {}
-    if declared.kind == "Unbiased" and declared.constant is not None:
+    declared = record.compression.declared
+    if not covered(declared):
+        return None, {}
+    assert declared.constant is not None  # covered
+    if declared.constant > 0:
         return theorems.pasgd_compressed, {"omega": declared.constant}
-    return None, {}
+    if record.workload == MULTIPLICATIVE:
+        return theorems.pasgd_multiplicative, {"noise_growth": record.parameters["noise_growth"]}
+    return theorems.pasgd_iterations, {}
+
+
+def left_over(bound: Bound, **at: float) -> float:
+    """How much of the workers' own squared gradients the value of a theorem bounds beside that at their mean.
+
+    The derivations of ``pasgd_iterations`` and of its two siblings end by leaving it out: one less the left side of
+    their condition.
+    """
+    (condition,) = bound.assuming
+    values = {symbol: at[symbol.name] for symbol in condition.free_symbols}
+    return 1 - float(condition.lhs.subs(values))
 
 
 def predicted_seconds(timing: Timing, tau: int, processes: int) -> float:
@@ -35,26 +63,117 @@ def predicted_seconds(timing: Timing, tau: int, processes: int) -> float:
     return float(model.seconds_per_iteration(tau=tau))
 
 
-def exact_law(record: Training) -> tuple[str, float] | None:
-    """The name and the value of the closed form of the averaged squared gradient norm.
+@dataclass(frozen=True)
+class Law:
+    """What a number of every seed is drawn from, where that is known.
 
-    None where there is none: for other workloads than the diagonal quadratics, and for lossy operators.
+    quantity : in words.  values : one number a seed.  mean, variance : of one of them; no variance where nothing is
+    random.  margin : up to which share of the mean a sample must be equal to it.
     """
-    from bounds.dynamics import additive, multiplicative
 
-    from .workloads import MultiplicativeQuadratic, Quadratic
+    theorem: str
+    quantity: str
+    values: tuple[float, ...]
+    mean: float
+    variance: float
+    margin: float
 
+
+AT_MEAN = "squared gradient norm, average over steps"
+AT_WORKERS = "squared gradient norm at the workers, average over steps"
+LOSS = "loss at the end"
+ADDITIVE, MULTIPLICATIVE, DIFFERENT = "quadratic", "multiplicative", "heterogeneous"  # workloads of known law
+NARROW, MIDDLE, WIDE = 0.1, 0.3, 0.5  # margins: of averages, of ends, of differences
+
+
+def exact_laws(record: Training) -> list[Law]:
+    """Those of a lossless operator on the quadratics; none for others."""
     if record.compression.declared.constant != 0:
+        return []
+    if record.workload == DIFFERENT and record.problem:
+        return [_without_noise(record)]
+    if record.workload not in (ADDITIVE, MULTIPLICATIVE):
+        return []
+    m, here, K = record.processes, [record.tau], record.steps
+    p, at = record.parameters, {"eta": record.parameters["eta"], "m": record.processes}
+    problem = _quadratic(*_numbers(record))
+    end = _spread(record, here, 0.5 * at_mean(m), power=1)
+    middle, local = _spread(record, here, at_mean(m)), _spread(record, here, at_workers(m))
+    if record.workload == ADDITIVE:
+        theorem = "exact dynamics with additive noise"
+        mean = float(additive.mean_squared_gradient(problem, K=K, **at))
+        means = mean, mean + float(additive.mean_gradient_discrepancy(problem, tau=record.tau, **at))
+        last = float(additive.suboptimality(problem, k=K, **at))
+    else:
+        theorem = "exact dynamics with multiplicative noise"
+        rounds = {"tau": record.tau, "rounds": K // record.tau, "noise_growth": p["noise_growth"]}
+        means = float(multiplicative.mean_squared_gradient(problem, **at, **rounds)), local.mean
+        last = end.last_mean
+    laws = [Law(theorem, AT_MEAN, record.gradient_norm2, means[0], middle.variance, NARROW)]
+    if record.local_gradient_norm2 and record.tau > 1:  # at tau = 1 the workers are at their mean
+        laws.append(Law(theorem, AT_WORKERS, record.local_gradient_norm2, means[1], local.variance, NARROW))
+    return [*laws, Law(theorem, LOSS, record.final_loss, last, end.last_variance, MIDDLE)]
+
+
+def paired_laws(record: Training, base: Training) -> list[Law]:
+    """What more local steps cost against fewer, seed by seed with the same noise; where that is nothing, no law."""
+    if record.compression.declared.constant != 0 or record.workload not in (ADDITIVE, MULTIPLICATIVE):
+        return []
+    m, periods, none = record.processes, [record.tau, base.tau], np.zeros((record.processes,) * 2)
+    laws = []
+    for quantity, field, weights in (
+        (AT_MEAN, "gradient_norm2", at_mean(m)),
+        (AT_WORKERS, "local_gradient_norm2", at_workers(m)),
+    ):
+        own, other = getattr(record, field), getattr(base, field)
+        spread = _spread(record, periods, np.block([[weights, none], [none, -weights]]))
+        if own and len(own) == len(other) and spread.mean > 1e-6 * float(np.mean(other)):
+            values = tuple(a - b for a, b in zip(own, other, strict=True))
+            words = f"{quantity}: paired difference to tau = {base.tau}"
+            laws.append(Law("exact dynamics, same noise", words, values, spread.mean, spread.variance, WIDE))
+    return laws
+
+
+def combined_variance(record: Training, weight: float) -> float | None:
+    """Variance of |grad F|^2 at the mean plus so much of that at the workers, averaged over steps; None if unknown."""
+    if record.compression.declared.constant != 0 or record.workload not in (ADDITIVE, MULTIPLICATIVE):
         return None
-    p, m, K = record.parameters, record.processes, record.steps
-    if record.workload not in (Quadratic.name, MultiplicativeQuadratic.name):
-        return None
-    copies = int(p.get("copies", 1))
-    problem = Quadratic(d=int(p["d"]), smallest=p["smallest"], noise=p["noise"], copies=copies).problem
-    if record.workload == Quadratic.name:
-        value = additive.mean_squared_gradient(problem, eta=p["eta"], m=m, K=K)
-        return "exact dynamics with additive noise", float(value)
-    value = multiplicative.mean_squared_gradient(
-        problem, eta=p["eta"], m=m, tau=record.tau, rounds=K // record.tau, noise_growth=p["noise_growth"]
-    )
-    return "exact dynamics with multiplicative noise", float(value)
+    m = record.processes
+    return _spread(record, [record.tau], at_mean(m) + weight * at_workers(m)).variance
+
+
+def _numbers(record: Training) -> tuple[int, float, float, int]:
+    p = record.parameters
+    return int(p["d"]), p["smallest"], p["noise"], int(p.get("copies", 1))
+
+
+def _quadratic(d: int, smallest: float, noise: float, copies: int) -> Quadratic:
+    from .workloads import Quadratic as Workload
+
+    return Workload(d=d, smallest=smallest, noise=noise, copies=copies).problem
+
+
+def _spread(record: Training, taus: list[int], weights: np.ndarray, power: int = 2) -> Spread:
+    p, table = record.parameters, tuple(map(tuple, weights.tolist()))
+    run = record.processes, record.steps, power, *taus
+    return _spread_of(_numbers(record), (p["eta"], p.get("noise_growth", 0.0)), run, table)
+
+
+@lru_cache(maxsize=256)
+def _spread_of(
+    numbers: tuple[int, float, float, int],
+    rates: tuple[float, float],
+    run: tuple[int, ...],
+    weights: tuple[tuple[float, ...], ...],
+) -> Spread:
+    m, K, power, *taus = run
+    eta, growth = rates
+    at = {"eta": eta, "noise_growth": growth}
+    return spread(_quadratic(*numbers), m=m, taus=taus, K=K, weights=np.array(weights), power=power, **at)
+
+
+def _without_noise(record: Training) -> Law:
+    H, c = (np.array(record.problem[name], float) for name in ("hessians", "centres"))
+    at: dict[str, Any] = {"eta": record.parameters["eta"], "tau": record.tau, "K": record.steps}
+    mean = heterogeneous.mean_squared_gradient(H, c, np.zeros(c.shape[1]), **at)
+    return Law("exact dynamics of different data", AT_MEAN, record.gradient_norm2, mean, 0.0, NARROW)

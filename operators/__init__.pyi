@@ -29,6 +29,7 @@ from .compressors.natural_dithering import NaturalDithering as NaturalDithering
 from .compressors.one_bit_sgd import OneBitSGD as OneBitSGD
 from .compressors.qsgd import QSGD as QSGD
 from .compressors.quic_fl import QUICFL as QUICFL
+from .compressors.rabitq import RaBitQ as RaBitQ
 from .compressors.random_k import RandomK as RandomK
 from .compressors.randomised_sparse_dithering import RandomisedSparseDithering as RandomisedSparseDithering
 from .compressors.rotated_k_level import RotatedKLevel as RotatedKLevel
@@ -40,6 +41,7 @@ from .compressors.spherical_compression import SphericalCompression as Spherical
 from .compressors.tcdq import TCDQ as TCDQ
 from .compressors.terngrad import TernGrad as TernGrad
 from .compressors.top_k import TopK as TopK
+from .compressors.turboquant import TurboQuant as TurboQuant
 from .compressors.unbiased_spherical_compression import UnbiasedSphericalCompression as UnbiasedSphericalCompression
 from .compressors.vqsgd import VQSGD as VQSGD
 from .feedback.deep_gradient_compression import DeepGradientCompression as DeepGradientCompression

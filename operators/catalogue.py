@@ -1,15 +1,17 @@
 """Every operator by name, and the one parser of specifications such as "qsgd:4" and "topk:fraction=0.01".
 
 An operator made of others has theirs in parentheses: "induced:biased=(topk:0.01),unbiased=(qsgd:4)".
+One from outside is named by its module, "mine:Coin" or "mine:Coin:probability=0.5", or as its package announces it.
 """
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import Field, fields, is_dataclass
 from functools import lru_cache
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from . import outside
 from .aggregate.aggregate import Aggregate
 from .feedback.feedback import Feedback
 from .operator import Operator
@@ -53,14 +55,46 @@ def all_aggregates() -> dict[str, type[Aggregate]]:
 def parse(specification: str) -> Operator:
     """Build an operator from "name", "name:value" (its first field) or "name:field=value,field=value".
 
-    A value in parentheses is an operator.  Raises ValueError for an unknown name, field or value, naming what is
-    known, and for parentheses that do not match or are nested more than 8 deep.
+    A value in parentheses is an operator.  "module:Class" imports one, from the current folder too, and
+    "module:INSTANCE" takes what is there; an installed package may announce a name by an entry point of the group
+    ``ratedist.operators``.  Raises ValueError for an unknown name, field or value, naming what is known, and for
+    parentheses that do not match or are nested more than 8 deep.
     """
-    name, _, arguments = specification.strip().partition(":")
+    found, arguments = _found(specification.strip())
+    if isinstance(found, Operator):
+        if arguments:
+            raise ValueError(f"{specification!r} is a ready operator and takes no fields: leave out {arguments!r}")
+        return found
+    return _built(found, specification, arguments)
+
+
+def _found(text: str) -> tuple[type[Operator] | Operator, str]:
+    """The class that a specification names, or a ready operator, and the text of the fields."""
+    name, _, arguments = text.partition(":")
     known = all_operators()
-    if name not in known:
-        raise ValueError(f"unknown operator {name!r}; known: {', '.join(known)}")
-    cls = known[name]
+    if name in known:
+        return known[name], arguments
+    offered = outside.announced(outside.OPERATORS)
+    if name in offered:
+        return _checked(offered[name].load(), name), arguments
+    reference = outside.split(text)
+    if reference is None:
+        raise ValueError(f"unknown operator {name!r}; known: {', '.join([*known, *offered])}, or module:Class")
+    return _checked(outside.load(reference[0], "operator"), reference[0]), reference[1]
+
+
+def _checked(found: Any, name: str) -> type[Operator] | Operator:
+    fits = isinstance(found, Operator) or (isinstance(found, type) and issubclass(found, Operator))
+    complete = fits and hasattr(found, "__dataclass_fields__")
+    if not complete:
+        raise ValueError(
+            f"{name} must be a frozen dataclass derived from operators.Operator, or an instance of one; got {found!r}"
+        )
+    return found
+
+
+def _built(cls: type[Operator], specification: str, arguments: str) -> Operator:
+    name = cls.name
     names = [f.name for f in fields(cls) if f.init]  # type: ignore[arg-type]
     keywords: dict[str, Any] = {}
     for position, part in enumerate(_split(arguments)):
@@ -108,13 +142,24 @@ def _word(kind: Any) -> str:
 
 
 def specification(operator: Operator) -> str:
-    """The text from which ``parse`` builds this operator again: name, first field, other fields not at default."""
+    """The text from which ``parse`` builds this operator again: name, first field, other fields not at default.
+
+    An operator from outside that no package announces is named by its module.
+    """
     stated: list[str] = []
-    for field in (f for f in fields(operator) if f.init):  # type: ignore[arg-type]
+    named: tuple[Field[Any], ...] = fields(operator) if is_dataclass(operator) else ()
+    for field in (f for f in named if f.init):
         value = getattr(operator, field.name)
         if value != field.default or (not stated and value is not None):
             stated.append(f"{field.name}={_text(value)}")
-    return operator.name + (":" + ",".join(stated) if stated else "")
+    return _name(type(operator)) + (":" + ",".join(stated) if stated else "")
+
+
+def _name(cls: type[Operator]) -> str:
+    top = cls.__module__.partition(".")[0]
+    if top == __package__ or cls.name in outside.announced(outside.OPERATORS):
+        return cls.name
+    return f"{cls.__module__}:{cls.__qualname__}"
 
 
 def _split(arguments: str) -> list[str]:

@@ -52,7 +52,7 @@ class Operator(ABC):
     claimed constant is reached (or None), and ``ranks_agree = True``, if all ranks are meant to draw alike.
     So that no operator's mean goes unjudged, one that does not claim ``Unbiased`` says what else pins its output down:
     ``projects = True`` (<C(x), C(x) - x> = 0 on every draw), or ``mean_at(x)``, giving (E C(x), a bound on
-    E|C(x) - E C(x)|^2 / |x|^2).
+    E|C(x) - E C(x)|^2 / |x|^2), or None at an x where it is unknown.
     """
 
     name: ClassVar[str]

@@ -24,6 +24,7 @@ from .random import bits32, normal
 from .scale import largest
 
 HAAR_LIMIT = 64  # above, d^2 operations take too long and four Hadamard rotations are close enough
+QUANTISER_LIMIT = 256  # of vector quantisers: keys and embeddings are short, and exactness is worth the time
 ROUNDS = 4
 MODERATE = 2.0**40  # sums of this many times d entries fit binary32, and so do their thousandths
 _LARGEST = float(np.finfo(np.float32).max)
@@ -54,18 +55,19 @@ def _reflect(v, gauss, forth):  # type: ignore[no-untyped-def]  # pragma: no cov
 class Rotation:
     """An orthogonal matrix of R^d, the same whenever it is built from the same key.
 
-    rounds : of Hadamard transforms, used above ``HAAR_LIMIT`` coordinates (d <= 64 is Haar-distributed).
-    Works in float64 up to ``HAAR_LIMIT`` and in binary32 above, where sums of up to d entries must fit.
+    rounds : of Hadamard transforms, used above ``haar_limit`` coordinates; up to it the matrix is Haar-distributed.
+    Works in float64 up to ``haar_limit`` and in binary32 above, where sums of up to d entries must fit.
     """
 
     d: int
     key: Key
     rounds: int = ROUNDS
+    haar_limit: int = HAAR_LIMIT
 
     @property
     def uniform(self) -> bool:
         """Whether the rotation is Haar-distributed."""
-        return self.d <= HAAR_LIMIT
+        return self.d <= self.haar_limit
 
     def forth(self, x: np.ndarray) -> np.ndarray:
         """The rotated vector.  x : float32, shape (d,), contiguous; so is the result, a new array."""

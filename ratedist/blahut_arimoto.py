@@ -126,8 +126,8 @@ def _newton(state: _State) -> _State:
     stiff = 1e3 * abs(factor[0, 0])  # holds the sum of the weights at 1
     matrix = np.vstack((factor[:, :-1], np.full(state.weights.size, stiff)))
     target = np.append(factor[:, -1], stiff)
-    wanted = nnls(matrix, target, maxiter=30 * state.weights.size)[0]
-    direction = wanted / wanted.sum() - state.weights
+    target_weights = nnls(matrix, target, maxiter=30 * state.weights.size)[0]
+    direction = target_weights / target_weights.sum() - state.weights
     start = float(p @ np.log(mixture))
     size = 1.0
     while size > 1e-6:
@@ -255,10 +255,10 @@ class _Test:
         right = np.where(wide, cells.upper, cells.centroid)
         parts = [np.empty(0)]
         for start in range(0, y.size, BLOCK):
-            at = y[start : start + BLOCK, None]
-            i = np.flatnonzero(always | ((left < at.max() + r) & (right > at.min() - r)))
-            exponent = -b * (cells.centroid[i] - at) ** 2 + bend[i] * (at - self.mean[i]) ** 2
-            gap = np.maximum(np.maximum(cells.lower[i] - at, at - cells.upper[i]), 0.0)
+            points = y[start : start + BLOCK, None]
+            i = np.flatnonzero(always | ((left < points.max() + r) & (right > points.min() - r)))
+            exponent = -b * (cells.centroid[i] - points) ** 2 + bend[i] * (points - self.mean[i]) ** 2
+            gap = np.maximum(np.maximum(cells.lower[i] - points, points - cells.upper[i]), 0.0)
             exponent = np.where(wide[i], -b * gap**2, exponent)
             parts.append(np.exp(np.minimum(log_mass[i] + exponent, CLIP)).sum(axis=1) + rest)
         return np.concatenate(parts)

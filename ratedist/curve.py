@@ -99,10 +99,10 @@ def _sorted(points: list[CurvePoint]) -> tuple[CurvePoint, ...]:
 
 
 def _point(operator: str | Operator, law: Source, x: np.ndarray, draws: int, seed: int) -> CurvePoint:
-    found = measure(operator, x, draws=draws, seed=seed)
-    error = found.limit_nmse
-    shrunk = error / (1 + error) if found.limit_of.startswith("unbiased") else error
+    measured = measure(operator, x, draws=draws, seed=seed)
+    error = measured.limit_nmse
+    shrunk = error / (1 + error) if measured.limit_of.startswith("unbiased") else error
     if not 0 < shrunk < 1:
-        return CurvePoint(found.operator, found.bits, found.nmse, shrunk, None, None)
+        return CurvePoint(measured.operator, measured.bits, measured.nmse, shrunk, None, None)
     limit = rate_distortion(law, shrunk)
-    return CurvePoint(found.operator, found.bits, found.nmse, shrunk, limit, found.bits - float(limit.hi))
+    return CurvePoint(measured.operator, measured.bits, measured.nmse, shrunk, limit, measured.bits - float(limit.hi))

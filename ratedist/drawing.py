@@ -27,13 +27,13 @@ def axes(ax: Any) -> Any:
 
 def plot_along(result: Any, along: str | None, ax: Any) -> Any:
     """The theorem's value along one argument; a measured gap is drawn between the operator and its limit."""
-    at = result.statement.at
-    if {"operator", "bits", "nmse"} <= set(at):
+    arguments = result.statement.at
+    if {"operator", "bits", "nmse"} <= set(arguments):
         return _plot_gap(result, along, ax)
-    arrays = {name: np.asarray(v, float) for name, v in at.items() if isinstance(v, np.ndarray)}
+    arrays = {name: np.asarray(v, float) for name, v in arguments.items() if isinstance(v, np.ndarray)}
     if arrays:
         return _plot_array(result, arrays, along, ax)
-    scalars = {name: float(Fraction(v)) for name, v in at.items() if isinstance(v, str) and _is_number(v)}
+    scalars = {name: float(Fraction(v)) for name, v in arguments.items() if isinstance(v, str) and _is_number(v)}
     name = along or next((n for n in (*PREFERRED, *scalars) if n in scalars), None)
     if name is None or name not in scalars:
         raise _not_along(scalars, along)
@@ -81,16 +81,16 @@ def _plot_gap(result: Any, along: str | None, ax: Any) -> Any:
     """The limit of the class along the error, and the operator above it by the gap."""
     if along not in (None, "nmse"):
         raise _not_along(["nmse"], along)
-    at = result.statement.at
-    error = at["limit_nmse"]
+    arguments = result.statement.at
+    error = arguments["limit_nmse"]
     unbiased = result.theorem == "unbiased_bits"
     grid = error * np.geomspace(1 / SPAN, SPAN, POINTS)
     grid = grid if unbiased else grid[grid < 1]
     ax = axes(ax)
     ax.semilogx(grid, [result.statement.function(nmse) for nmse in grid], label="limit")
-    ax.plot([error] * 2, [at["bits"] - float(result), at["bits"]], ":", label="gap")
-    ax.plot([error], [at["bits"]], "o", label=at["operator"])
-    title = f"{at['operator']}: {float(result):.3g} bits from the limit"
+    ax.plot([error] * 2, [arguments["bits"] - float(result), arguments["bits"]], ":", label="gap")
+    ax.plot([error], [arguments["bits"]], "o", label=arguments["operator"])
+    title = f"{arguments['operator']}: {float(result):.3g} bits from the limit"
     ax.set(xlabel="nmse", ylabel="bits a coordinate", title=title)
     ax.legend(fontsize=7)
     return ax

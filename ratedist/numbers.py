@@ -119,8 +119,8 @@ def _exact(value: Any) -> tuple[str, Fraction] | None:
         return None
     text = repr(float(value)) if isinstance(value, float) else str(value).strip()
     limit = 2 * LARGEST_EXPONENT if isinstance(value, int | Fraction) else MOST_CHARACTERS
-    found = _NUMBER.fullmatch(text) if len(text) <= limit else None
-    if found is None or abs(int(found["exponent"] or 0)) > LARGEST_EXPONENT:
+    match = _NUMBER.fullmatch(text) if len(text) <= limit else None
+    if match is None or abs(int(match["exponent"] or 0)) > LARGEST_EXPONENT:
         return None
     exact = Fraction(text)
     return (text, exact) if abs(exact) <= _LARGEST else None

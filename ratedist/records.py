@@ -214,9 +214,9 @@ class Quantities(_Stated, NDArrayOperatorsMixin):
         if self._ends is None:
             lo, hi = np.empty(self.shape), np.empty(self.shape)
             for index in np.ndindex(self.shape):
-                one = self._each(index)
+                element = self._each(index)
                 value = float(self.values[index])
-                lo[index], hi[index] = min(one.lo, value), max(one.hi, value)
+                lo[index], hi[index] = min(element.lo, value), max(element.hi, value)
             self._ends = lo, hi
         return self._ends
 
@@ -234,9 +234,9 @@ class Quantities(_Stated, NDArrayOperatorsMixin):
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
-        found = self.values[index]
-        if np.ndim(found):
-            return found
+        selected = self.values[index]
+        if np.ndim(selected):
+            return selected
         spread = np.arange(self.values.size).reshape(self.shape)[index]
         return self._each(tuple(int(i) for i in np.unravel_index(int(spread), self.shape)))
 

@@ -96,6 +96,23 @@ def test_a_circle_would_be_seen():
     assert cycle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["a", "b", "c"]
 
 
+VAGUE = {"at", "found", "heard", "here", "known", "made", "mine", "one", "own", "said", "seen", "told", "wanted"}
+
+
+@pytest.mark.parametrize("package", ["bounds", "ratedist"])
+def test_locals_say_what_they_are(package):
+    """A name that could stand for anything is asked of no reader."""
+    names = [
+        f"{path.relative_to(ROOT)}: {function.name}: {node.id}"
+        for path in sources(package)
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in VAGUE
+    ]
+    assert names == []
+
+
 @pytest.mark.parametrize("package", ["ratedist", "bounds"])
 def test_light_packages_import_light(package):
     heavy = ("torch", "numba", "scipy.stats", "matplotlib", "sklearn")

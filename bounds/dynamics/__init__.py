@@ -1,11 +1,13 @@
 """Models whose error is known exactly: what a convergence bound has to stay above.
 
 One model a module: ``additive`` (model A), ``multiplicative`` (B), ``heterogeneous`` (C), ``third_order``,
-``compressed``, ``linear`` (any linear method); ``looseness`` divides a bound by the exact value.
+``compressed``, ``linear`` (any linear method); ``fluctuation`` says how far single runs of A and B scatter;
+``looseness`` divides a bound by the exact value.
 """
 
 from . import additive as additive
 from . import compressed as compressed
+from . import fluctuation as fluctuation
 from . import heterogeneous as heterogeneous
 from . import linear as linear
 from . import multiplicative as multiplicative

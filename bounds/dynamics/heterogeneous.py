@@ -49,3 +49,16 @@ def leading_order_gradient(hessians: Any, centres: Any, *, eta: float, tau: int)
     H, c = np.asarray(hessians, float), np.asarray(centres, float)
     local = np.einsum("ijk,ik->ij", H, minimiser(H, c) - c)
     return eta * (tau - 1) / 2 * np.einsum("ijk,ik->j", H, local) / len(H)
+
+
+def mean_squared_gradient(hessians: Any, centres: Any, start: Any, *, eta: float, tau: int, K: int) -> float:
+    """The average of |grad F|^2 at the mean of the workers before each of K local steps, from a common start (d,)."""
+    H, c = np.asarray(hessians, float), np.asarray(centres, float)
+    x = np.broadcast_to(np.asarray(start, float), c.shape)
+    sums = 0.0
+    for k in range(K):
+        sums += float(np.square(gradient(H, c, x.mean(axis=0))).sum())
+        x = x - eta * np.einsum("ijk,ik->ij", H, x - c)
+        if (k + 1) % tau == 0:
+            x = np.broadcast_to(x.mean(axis=0), c.shape)
+    return sums / K

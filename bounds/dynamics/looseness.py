@@ -26,8 +26,8 @@ def arguments(bound: Bound, problem: Quadratic, **at: Any) -> dict[str, Any]:
         "gap": problem.gap,
         "R0": problem.R0,
     }
-    wanted = {symbol.name for symbol in bound.parameters}
-    return {name: value for name, value in {**constants, **at}.items() if name in wanted}
+    names = {symbol.name for symbol in bound.parameters}
+    return {name: value for name, value in {**constants, **at}.items() if name in names}
 
 
 def looseness(bound: Bound, exact: Any, problem: Quadratic, **at: Any) -> Any:

@@ -27,24 +27,24 @@ from .quadratic import Quadratic
 def squared_gradient(problem: Quadratic, *, eta: Any, m: Any, tau: Any, rounds: Any, noise_growth: Any) -> Any:
     """E|grad F(xbar)|^2 at the end of the given number of rounds."""
     (count,) = columns(rounds)
-    one = _Round.of(problem, eta, m, tau, noise_growth)
-    moment = power(one.rho_excess, count) * problem.start**2 + one.increment * geometric_sum(one.rho_excess, count)
+    step = _Round.of(problem, eta, m, tau, noise_growth)
+    moment = power(step.rho_excess, count) * problem.start**2 + step.increment * geometric_sum(step.rho_excess, count)
     return total(problem.eigenvalues**2 * moment)
 
 
 def mean_squared_gradient(problem: Quadratic, *, eta: Any, m: Any, tau: Any, rounds: Any, noise_growth: Any) -> Any:
     """Mean over all local steps of the first rounds, the start included, of E|grad F(xbar)|^2."""
     count, tau_ = columns(rounds, tau)
-    one = _Round.of(problem, eta, m, tau, noise_growth)
-    at_averagings = repeated(one.rho_excess, one.increment, problem.start**2, count)
-    return total(problem.eigenvalues**2 * (one.inner_factor * at_averagings / count + one.inner_increment) / tau_)
+    step = _Round.of(problem, eta, m, tau, noise_growth)
+    at_averagings = repeated(step.rho_excess, step.increment, problem.start**2, count)
+    return total(problem.eigenvalues**2 * (step.inner_factor * at_averagings / count + step.inner_increment) / tau_)
 
 
 def stationary_squared_gradient(problem: Quadratic, *, eta: Any, m: Any, tau: Any, noise_growth: Any) -> Any:
     """lim E|grad F(xbar)|^2 at the averagings; inf if some coordinate is unstable (rho >= 1)."""
-    one = _Round.of(problem, eta, m, tau, noise_growth)
+    step = _Round.of(problem, eta, m, tau, noise_growth)
     with np.errstate(divide="ignore", invalid="ignore"):
-        moment = np.where(one.rho_excess < 0, one.increment / -one.rho_excess, np.inf)
+        moment = np.where(step.rho_excess < 0, step.increment / -step.rho_excess, np.inf)
         return total(np.where(problem.eigenvalues > 0, problem.eigenvalues**2 * moment, 0))
 
 

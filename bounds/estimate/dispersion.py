@@ -51,15 +51,15 @@ def variance_from_dispersion(
     if m < 2 or tau < 1 or not eta > 0:
         raise ValueError(f"needs m >= 2, tau >= 1 and eta > 0; got m = {m}, tau = {tau}, eta = {eta}")
     scale = (m - 1) * eta**2 * momentum_spread(momentum, tau)
-    found = mean_estimate(values / scale, level, lower=0.0)
+    estimate = mean_estimate(values / scale, level, lower=0.0)
     if tau == 1:
-        return found
+        return estimate
     if eta_L is None:
-        return replace(found, bias="low: local steps contract the spread; keep eta tau small or give eta_L")
+        return replace(estimate, bias="low: local steps contract the spread; keep eta tau small or give eta_L")
     if momentum > 0:
         raise ValueError("the deflation is known without momentum only; leave eta_L out")
-    widened = Interval(found.interval.lo, found.interval.hi / deflation(eta_L, tau))
-    return Estimate(found.value, widened, level, "low by at most the deflation that the interval includes")
+    widened = Interval(estimate.interval.lo, estimate.interval.hi / deflation(eta_L, tau))
+    return Estimate(estimate.value, widened, level, "low by at most the deflation that the interval includes")
 
 
 def momentum_spread(momentum: float, tau: int) -> float:

@@ -18,7 +18,7 @@ def gap_from_losses(losses: Sequence[float] | np.ndarray, *, loss_inf: float = 0
     Bias: high by inf F - loss_inf, which keeps the bounds valid; 0 is inf F only if the model interpolates.
     Raises ValueError for no loss or one that is not finite, or if their mean lies below loss_inf.
     """
-    found = mean_estimate(np.asarray(losses, np.float64) - loss_inf, level, lower=0.0)
-    if found.value < 0:
-        raise ValueError(f"the mean loss lies below loss_inf = {loss_inf} by {-found.value}: lower loss_inf")
-    return replace(found, bias="high by inf F - loss_inf, with which the bounds stay valid")
+    estimate = mean_estimate(np.asarray(losses, np.float64) - loss_inf, level, lower=0.0)
+    if estimate.value < 0:
+        raise ValueError(f"the mean loss lies below loss_inf = {loss_inf} by {-estimate.value}: lower loss_inf")
+    return replace(estimate, bias="high by inf F - loss_inf, with which the bounds stay valid")

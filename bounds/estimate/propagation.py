@@ -38,8 +38,8 @@ def through(
 
     def end(low: bool) -> dict[str, float]:
         return {
-            name: float(found.interval.lo if (name in rising) == low else found.interval.hi)
-            for name, found in estimates.items()
+            name: float(estimate.interval.lo if (name in rising) == low else estimate.interval.hi)
+            for name, estimate in estimates.items()
         }
 
     def at(corner: dict[str, float], otherwise: float) -> Interval:
@@ -50,8 +50,8 @@ def through(
         except ValueError:
             return Interval(otherwise, otherwise)
 
-    middle = function({name: found.value for name, found in estimates.items()})
+    middle = function({name: estimate.value for name, estimate in estimates.items()})
     interval = Interval(min(at(end(True), lowest).lo, middle.lo), max(at(end(False), highest).hi, middle.hi))
-    level = max(0.0, 1 - sum(1 - found.level for found in estimates.values()))
-    biases = (f"{name}: {found.bias}" for name, found in estimates.items() if found.bias)
+    level = max(0.0, 1 - sum(1 - estimate.level for estimate in estimates.values()))
+    biases = (f"{name}: {estimate.bias}" for name, estimate in estimates.items() if estimate.bias)
     return Estimate(float(middle.hi), interval, level, "; ".join(biases))

@@ -8,6 +8,8 @@ from .covering_bits import covering_bits as covering_bits
 from .covering_midpoint_bits import covering_midpoint_bits as covering_midpoint_bits
 from .dithered_gaussian_rate import dithered_gaussian_rate as dithered_gaussian_rate
 from .dithered_rate import dithered_rate as dithered_rate
+from .eden_inner_product import eden_inner_product as eden_inner_product
+from .eden_inner_product_limit import eden_inner_product_limit as eden_inner_product_limit
 from .gaussian_bits import gaussian_bits as gaussian_bits
 from .gaussian_block_converse import gaussian_block_converse as gaussian_block_converse
 from .gaussian_block_miss import gaussian_block_miss as gaussian_block_miss
@@ -16,6 +18,7 @@ from .gaussian_mixture_rate import gaussian_mixture_rate as gaussian_mixture_rat
 from .gaussian_rate import gaussian_rate as gaussian_rate
 from .gaussian_unbiased_bits import gaussian_unbiased_bits as gaussian_unbiased_bits
 from .generalised_gaussian_rate import generalised_gaussian_rate as generalised_gaussian_rate
+from .inner_product_limit import inner_product_limit as inner_product_limit
 from .laplace_rate import laplace_rate as laplace_rate
 from .lattice_gap import lattice_gap as lattice_gap
 from .layer_bits import layer_bits as layer_bits
@@ -45,6 +48,10 @@ from .student_rate import student_rate as student_rate
 from .topk_index_bits import topk_index_bits as topk_index_bits
 from .total_bits import total_bits as total_bits
 from .total_bits_in_expectation import total_bits_in_expectation as total_bits_in_expectation
+from .turboquant_inner_product import turboquant_inner_product as turboquant_inner_product
+from .turboquant_inner_product_limit import turboquant_inner_product_limit as turboquant_inner_product_limit
+from .turboquant_inner_product_worst import turboquant_inner_product_worst as turboquant_inner_product_worst
+from .turboquant_mse import turboquant_mse as turboquant_mse
 from .unbiased_bits import unbiased_bits as unbiased_bits
 from .uniform_scalar_gap import uniform_scalar_gap as uniform_scalar_gap
 from .water_filling import WaterFilling as WaterFilling

@@ -50,13 +50,13 @@ def plan(
     Raises Infeasible if no candidate is feasible, ValueError for wrong arguments.
     """
     _check_arguments(target, time_s, eta, problem)
-    known = None if setting is None else properties(setting) | _said(problem)
+    hypotheses = None if setting is None else properties(setting) | _said(problem)
     if not 0 < runtime.step.mean_s < math.inf:
         raise ValueError(
             f"plan needs a finite mean step time > 0; got {runtime.step.mean_s}: without it no tau is too large, "
             "give the mean seconds of a step"
         )
-    options = [_option(c, runtime, problem, target, time_s, eta, allow_recalled, known) for c in candidates]
+    options = [_option(c, runtime, problem, target, time_s, eta, allow_recalled, hypotheses) for c in candidates]
     feasible = sorted((o for o in options if o.feasible), key=lambda o: _criterion(o, target))
     if not feasible:
         raise Infeasible({o.name: o.reason for o in options} or {"candidates": "none was given"})
@@ -70,8 +70,8 @@ def _said(problem: Smooth | Conditioned) -> frozenset[Property]:
     """What the constants of a problem say."""
     if isinstance(problem, Conditioned):
         return frozenset({Property.SMOOTH, Property.STRONGLY_CONVEX})
-    said = {Property.SMOOTH, Property.BOUNDED_BELOW, Property.BOUNDED_VARIANCE}
-    return frozenset(said if problem.G is None else said | {Property.SECOND_MOMENT})
+    stated = {Property.SMOOTH, Property.BOUNDED_BELOW, Property.BOUNDED_VARIANCE}
+    return frozenset(stated if problem.G is None else stated | {Property.SECOND_MOMENT})
 
 
 def _criterion(option: Option, target: float | None) -> tuple[float, ...]:
@@ -111,10 +111,10 @@ def _option(
     try:
         if isinstance(problem, Conditioned):
             return conditioned_option(candidate, runtime, problem, float(target or 0), allow_recalled, known)
-        theorem, at = theorem_for(candidate.claim, problem, runtime.workers())
+        theorem, constants = theorem_for(candidate.claim, problem, runtime.workers())
         refuse_recalled(theorem, allow_recalled)
         refuse_unmet(theorem, known)
-        search = Search(candidate, theorem, at, runtime, target, time_s, eta)
+        search = Search(candidate, theorem, constants, runtime, target, time_s, eta)
         with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
             return search.certified(search.best())
     except (Refused, AssumptionViolated) as failure:

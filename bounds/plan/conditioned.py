@@ -64,6 +64,6 @@ def _dense(runtime: RuntimeModel, problem: Conditioned) -> tuple[float, float]:
 
 def conditioned_methods() -> list[str]:
     """Rates in the condition number and omega alone."""
-    wanted = {"kappa", "m", "omega", "epsilon"}
-    found = total_communication.methods().items()
-    return [name for name, bound in found if {symbol.name for symbol in bound.parameters} == wanted]
+    arguments = {"kappa", "m", "omega", "epsilon"}
+    methods = total_communication.methods().items()
+    return [name for name, bound in methods if {symbol.name for symbol in bound.parameters} == arguments]

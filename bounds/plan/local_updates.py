@@ -34,17 +34,17 @@ ENDLESS = 2**200  # rounds; a target that so many do not reach lies on the floor
 
 def theorem_for(claim: Claim, problem: Smooth, m: int) -> tuple[Bound, dict[str, float]]:
     """The Bound for a claim and the values of its symbols but eta, K and tau."""
-    at: dict[str, float] = {"gap": problem.gap, "L": problem.L, "sigma2": problem.sigma2, "m": m}
+    values: dict[str, float] = {"gap": problem.gap, "L": problem.L, "sigma2": problem.sigma2, "m": m}
     if isinstance(claim, NoClaim):
         raise Refused(f"no claim, hence no theorem: {claim.reason}")
     if isinstance(claim, Unbiased):
-        return (pasgd_compressed, at | {"omega": claim.omega}) if claim.omega > 0 else (pasgd_iterations, at)
+        return (pasgd_compressed, values | {"omega": claim.omega}) if claim.omega > 0 else (pasgd_iterations, values)
     assert isinstance(claim, Contractive)
     if claim.alpha == 0:
-        return pasgd_iterations, at
+        return pasgd_iterations, values
     if problem.G is None:
         raise Refused("a biased compressor needs qsparse, which assumes E|g|^2 <= G^2 for every gradient; give G")
-    return qsparse, at | {"alpha": claim.alpha, "G": problem.G}
+    return qsparse, values | {"alpha": claim.alpha, "G": problem.G}
 
 
 @dataclass(frozen=True)
@@ -171,8 +171,8 @@ class Search:
 
     def _enclosed(self, rate: float, tau: int, steps: int) -> Interval:
         """The enclosure of the theorem's value, every float read as the decimal it prints."""
-        at = {name: str(value) for name, value in self.at.items()}
-        return self.theorem.enclose(**at, eta=str(rate), tau=tau, K=steps)
+        constants = {name: str(value) for name, value in self.at.items()}
+        return self.theorem.enclose(**constants, eta=str(rate), tau=tau, K=steps)
 
     def certified(self, option: Option) -> Option:
         """The option with the certified error, and as many more rounds as the target then needs.
@@ -200,11 +200,11 @@ class Search:
         inverse = float(ended.inverse.hi)
         form = in_eta(self.theorem, **self.at, tau=tau)
         rate = float(form.best_for_steps(tau / inverse)) if self.eta is None else self.eta
-        at = {name: str(value) for name, value in self.at.items()}
-        error = float(theorem.enclose(**at, eta=str(rate), tau=tau, inverse_rounds=inverse).hi)
+        constants = {name: str(value) for name, value in self.at.items()}
+        error = float(theorem.enclose(**constants, eta=str(rate), tau=tau, inverse_rounds=inverse).hi)
         rounds = min(option.rounds, max(math.floor(float(ended.expected.lo)), 1))
-        made = self._made(rate, tau, rounds, option.seconds / option.rounds, error)
-        return replace(made, theorem=theorem.name, status=theorem.status)
+        timed = self._made(rate, tau, rounds, option.seconds / option.rounds, error)
+        return replace(timed, theorem=theorem.name, status=theorem.status)
 
     def _why(self) -> str:
         """Which assumption fails at tau = 1."""

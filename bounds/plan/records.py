@@ -129,6 +129,6 @@ def refuse_unmet(theorem: Bound, setting: Iterable[Property | str] | None) -> No
     """
     if setting is None:
         return
-    lacking = [one.words for one in theorem.setting.missing(setting) if one.kind in ("problem", "noise")]
+    lacking = [item.words for item in theorem.setting.missing(setting) if item.kind in ("problem", "noise")]
     if lacking:
         raise Refused(f"not covered: {theorem.name} needs: {'; '.join(lacking)}: add what holds to setting")

@@ -121,8 +121,8 @@ def _enclosed(law: _RoundLaw, time_s: float, what: Literal["expected", "inverse"
 @lru_cache(maxsize=32)
 def _table(law: _RoundLaw, width_s: float, what: Literal["expected", "inverse"]) -> renewal.Ends:
     """The ends at every lattice point; all times of a run share it."""
-    found = renewal.expected_on_lattice if what == "expected" else renewal.inverse_on_lattice
-    return found(law.tail(2 * width_s * renewal.CELLS), width_s)
+    tabulate = renewal.expected_on_lattice if what == "expected" else renewal.inverse_on_lattice
+    return tabulate(law.tail(2 * width_s * renewal.CELLS), width_s)
 
 
 @lru_cache(maxsize=256)

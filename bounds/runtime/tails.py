@@ -94,9 +94,9 @@ def _both(first: Tail, second: Tail, reach_s: float) -> Tail:
     width_s = reach_s / CELLS
     spectra = []
     for side in ("above", "below"):
-        one, damping = _spectrum(rounded_up(getattr(first, side), first.lower_s, width_s, CELLS))
-        two, _ = _spectrum(rounded_up(getattr(second, side), second.lower_s, width_s, CELLS))
-        spectra.append(one * two)
+        first_spectrum, damping = _spectrum(rounded_up(getattr(first, side), first.lower_s, width_s, CELLS))
+        second_spectrum, _ = _spectrum(rounded_up(getattr(second, side), second.lower_s, width_s, CELLS))
+        spectra.append(first_spectrum * second_spectrum)
     above, below = (_lattice_tail(s, damping, 2, first.lower_s + second.lower_s, width_s) for s in spectra)
     return Tail(above.lower_s, above.above, below.below)
 

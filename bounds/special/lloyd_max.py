@@ -62,9 +62,11 @@ def lloyd_max_thresholds(bits: int) -> np.ndarray:
 
 
 def lloyd_max_distortion(bits: int) -> float:
-    """Mean square error of the quantiser on the standard normal law."""
+    """Mean square error of the quantiser on the standard normal law; 1 for 0 bits, the one level 0."""
     from scipy.special import ndtr
 
+    if bits == 0:
+        return 1.0
     levels = np.array(_positive_levels(_checked(bits)))
     edges = np.concatenate(([0.0], (levels[1:] + levels[:-1]) / 2, [np.inf]))
     density = np.exp(-edges * edges / 2) / math.sqrt(2 * math.pi)
@@ -83,7 +85,7 @@ def _checked(bits: int) -> int:
 
 
 class LloydMaxDistortion(SpecialFunction):
-    """Mean square error of the 2^b level Lloyd-Max quantiser on the standard normal law, b = 1..8."""
+    """Mean square error of the 2^b level Lloyd-Max quantiser on the standard normal law, b = 0..8."""
 
     latex_template = r"D_{{\mathrm{{LM}}}}\left({0}\right)"
 
@@ -95,9 +97,9 @@ class LloydMaxDistortion(SpecialFunction):
     @staticmethod
     def ball(bits: Any) -> Any:
         """As a ball."""
-        from flint import ctx
+        from flint import arb, ctx
 
-        return _distortion_ball(_checked(int(float(bits))), ctx.prec)
+        return _distortion_ball(_checked(int(float(bits))), ctx.prec) if bits != 0 else arb(1)
 
 
 @lru_cache(maxsize=64)

@@ -14,16 +14,16 @@ def exact_arguments(rule: str, **values: Any) -> dict[str, Fraction]:
 
     Raises ValueError with the rule of the first value outside its domain, TypeError for what is no number.
     """
-    at = {}
+    arguments = {}
     for name, value in values.items():
         domain = TABLE[name].domain
         try:
-            at[name] = exact(value)
+            arguments[name] = exact(value)
         except ValueError:  # nan, infinite, or a string that is no number
             raise ValueError(f"{rule} needs {domain.text(name)}; got {name} = {value}") from None
-        if not domain.contains(at[name]):
+        if not domain.contains(arguments[name]):
             raise ValueError(f"{rule} needs {domain.text(name)}; got {name} = {value}")
-    return at
+    return arguments
 
 
 def float_arguments(rule: str, **values: Any) -> dict[str, float]:

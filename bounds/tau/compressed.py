@@ -74,7 +74,7 @@ def compressed_optimum(
     u*/tau* = eta L m/2: above 1, compress more than you skip.  Arguments otherwise as in ``tau_star``; sigma2 > 0.
     Raises ValueError outside the ranges.
     """
-    at = float_arguments(
+    given = float_arguments(
         "compressed_optimum",
         gap=gap,
         eta=eta,
@@ -86,17 +86,17 @@ def compressed_optimum(
         message_s=message_s,
         latency_s=latency_s,
     )
-    if at["sigma2"] == 0:
+    if given["sigma2"] == 0:
         raise ValueError("compressed_optimum needs sigma2 > 0; without noise only the learning rate limits tau")
-    price = _Price(at)
+    price = _Price(given)
     best = price.best_tau()
     value, load = _numeric()
 
     def bound(x: float) -> float:
-        return value(at | {"tau": x, "amplification": price.best_u(x)})
+        return value(given | {"tau": x, "amplification": price.best_u(x)})
 
     whole = min(max(math.floor(best), 1), math.ceil(best), key=bound)
-    covered = load(at | {"tau": best, "amplification": price.best_u(best)}) <= 1 + ROUNDING_SLACK
+    covered = load(given | {"tau": best, "amplification": price.best_u(best)}) <= 1 + ROUNDING_SLACK
     return CompressedOptimum(best, price.best_u(best), bound(best), covered, whole, price.best_u(whole))
 
 

@@ -167,7 +167,7 @@ def _vanishing_combination(exponents: sp.Matrix) -> tuple[sp.Rational, ...] | No
 
 def _stationary(expanded: sp.Expr, xs: list[sp.Symbol]) -> dict[sp.Symbol, sp.Expr]:
     gradient = [expanded.diff(x) for x in xs]
-    found = sp.solve(gradient, xs, dict=True)
-    if len(found) != 1 or any(sp.simplify(g.subs(found[0])) != 0 for g in gradient):
-        raise ProofFailed(f"expected one stationary point; found {found}")
-    return found[0]
+    solutions = sp.solve(gradient, xs, dict=True)
+    if len(solutions) != 1 or any(sp.simplify(g.subs(solutions[0])) != 0 for g in gradient):
+        raise ProofFailed(f"expected one stationary point; found {solutions}")
+    return solutions[0]

@@ -103,20 +103,20 @@ def _in_powers(expression: sp.Expr, factor: sp.Expr) -> dict[int, sp.Expr]:
 
     A coefficient stays as it was written: expanding (1 - alpha)^2 would cancel to nothing near alpha = 1.
     """
-    found: dict[int, sp.Expr] = {}
+    coefficients: dict[int, sp.Expr] = {}
     terms = list(sp.Add.make_args(expression))
     while terms:
         term = terms.pop() * factor
         coefficient, power = term.as_independent(eta)
         base, exponent = power.as_base_exp() if power != 1 else (eta, sp.S.Zero)
         if base == eta and exponent.is_Integer:
-            found[int(exponent)] = found.get(int(exponent), sp.S.Zero) + coefficient
+            coefficients[int(exponent)] = coefficients.get(int(exponent), sp.S.Zero) + coefficient
             continue
         expanded = sp.Add.make_args(sp.expand(term / factor))
         if len(expanded) == 1:
             return {-1: term}  # no power of eta: the caller refuses it
         terms.extend(expanded)
-    return found
+    return coefficients
 
 
 def _compiled(part: sp.Expr) -> tuple[tuple[str, ...], Callable[..., Any]]:

@@ -55,8 +55,8 @@ def joint_optimum(
     For each tau the best eta is the positive root of a cubic, clipped where Theorem 1's condition ends.  The best tau
     is found exactly, by branch and bound.  Raises ValueError outside the ranges.
     """
-    at = float_arguments("joint_optimum", gap=gap, L=L, sigma2=sigma2, time_s=time_s)
-    if at["gap"] == 0:
+    given = float_arguments("joint_optimum", gap=gap, L=L, sigma2=sigma2, time_s=time_s)
+    if given["gap"] == 0:
         raise ValueError("joint_optimum needs gap > 0; at gap = 0 the start is already optimal")
     m, mean_s = runtime.workers(), runtime.step.mean_s
     if not 0 < mean_s < math.inf:
@@ -64,8 +64,8 @@ def joint_optimum(
 
     def best(period: int, seconds: float) -> tuple[float, float]:
         """(bound, learning rate) with the price of this tau and this many seconds a step."""
-        form = in_eta(pasgd_iterations, gap=at["gap"], L=at["L"], sigma2=at["sigma2"], m=m, tau=period)
-        steps = at["time_s"] / seconds
+        form = in_eta(pasgd_iterations, gap=given["gap"], L=given["L"], sigma2=given["sigma2"], m=m, tau=period)
+        steps = given["time_s"] / seconds
         rate = float(form.best_for_steps(steps))
         return float(form.value(rate, steps)), rate
 

@@ -54,12 +54,12 @@ def tau_straggler(
     ``tau_star``.  Exact: branch and bound over all integers, using that E max of means never grows with tau.
     Raises ValueError outside the ranges or if the mean step time is infinite.
     """
-    at = exact_arguments("tau_straggler", gap=gap, eta=eta, L=L, sigma2=sigma2, time_s=time_s)
+    given = exact_arguments("tau_straggler", gap=gap, eta=eta, L=L, sigma2=sigma2, time_s=time_s)
     if runtime.step.mean_s == math.inf:
         raise ValueError("tau_straggler needs a finite mean step time; every tau takes infinitely long")
-    decrease = float(2 * at["gap"] / (at["eta"] * at["time_s"]))
-    increase = float(at["eta"] ** 2 * at["L"] ** 2 * at["sigma2"])
-    cap = tau_cap(eta_L=at["eta"] * at["L"])
+    decrease = float(2 * given["gap"] / (given["eta"] * given["time_s"]))
+    increase = float(given["eta"] ** 2 * given["L"] ** 2 * given["sigma2"])
+    cap = tau_cap(eta_L=given["eta"] * given["L"])
     averaging_s = runtime.seconds_per_averaging(bits=bits)
 
     @cache

@@ -44,14 +44,14 @@ def tau_convex(*, gap: Any, delay_s: Any, eta: Any, L: Any, sigma2: Any, time_s:
 
     Arguments as in ``tau_star``; m is the number of workers.  Raises ValueError outside the ranges or if eta L > 1.
     """
-    at = exact_arguments("tau_convex", gap=gap, delay_s=delay_s, eta=eta, L=L, sigma2=sigma2, time_s=time_s, m=m)
-    if at["eta"] * at["L"] > SLACK:
-        raise ValueError(f"tau_convex needs eta L <= 1; got eta L = {float(at['eta'] * at['L'])}: lower eta")
-    if at["gap"] * at["delay_s"] == 0:
+    given = exact_arguments("tau_convex", gap=gap, delay_s=delay_s, eta=eta, L=L, sigma2=sigma2, time_s=time_s, m=m)
+    if given["eta"] * given["L"] > SLACK:
+        raise ValueError(f"tau_convex needs eta L <= 1; got eta L = {float(given['eta'] * given['L'])}: lower eta")
+    if given["gap"] * given["delay_s"] == 0:
         return TauConvex(0.0, 1)
-    if at["sigma2"] == 0 or at["m"] == 1:
+    if given["sigma2"] == 0 or given["m"] == 1:
         return TauConvex(math.inf, None)
-    square = _square()(**at)
+    square = _square()(**given)
     return TauConvex(root(square, 2), best_integer(square))
 
 

@@ -52,7 +52,7 @@ def tau_smooth(*, gap: Any, delay_s: Any, eta: Any, sigma2: Any, time_s: Any, th
     The other arguments as in ``tau_star``.  Report the range from tau_star to tau_smooth, not one number: kinks
     attain the former, smooth problems the latter.  Raises ValueError outside the ranges.
     """
-    at = exact_arguments(
+    given = exact_arguments(
         "tau_smooth",
         gap=gap,
         delay_s=delay_s,
@@ -61,11 +61,11 @@ def tau_smooth(*, gap: Any, delay_s: Any, eta: Any, sigma2: Any, time_s: Any, th
         time_s=time_s,
         third_derivative=third_derivative,
     )
-    if at["gap"] * at["delay_s"] == 0:
+    if given["gap"] * given["delay_s"] == 0:
         return TauSmooth(0.0, 1)
-    if at["sigma2"] == 0:
+    if given["sigma2"] == 0:
         return TauSmooth(math.inf, None)
-    cube = _cube()(**at)
+    cube = _cube()(**given)
     return TauSmooth(root(cube, 3), best_integer_cubic(cube))
 
 

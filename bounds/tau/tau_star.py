@@ -51,13 +51,13 @@ def tau_star(*, gap: Any, delay_s: Any, eta: Any, L: Any, sigma2: Any, time_s: A
     sigma2 : variance of one worker's mini-batch gradient, >= 0.  Numbers, Fractions or decimal strings; floats
     count at their binary value.  Raises ValueError outside these ranges.
     """
-    at = exact_arguments("tau_star", gap=gap, delay_s=delay_s, eta=eta, L=L, sigma2=sigma2, time_s=time_s)
-    cap = tau_cap(eta_L=at["eta"] * at["L"])
-    if at["gap"] * at["delay_s"] == 0:
+    given = exact_arguments("tau_star", gap=gap, delay_s=delay_s, eta=eta, L=L, sigma2=sigma2, time_s=time_s)
+    cap = tau_cap(eta_L=given["eta"] * given["L"])
+    if given["gap"] * given["delay_s"] == 0:
         return TauStar(0.0, 1, cap, None if cap is None else 1)
-    if at["sigma2"] == 0:
+    if given["sigma2"] == 0:
         return TauStar(math.inf, None, cap, cap)
-    square = _square()(**at)
+    square = _square()(**given)
     integer = best_integer(square)
     return TauStar(root(square, 2), integer, cap, None if cap is None else min(integer, cap))
 

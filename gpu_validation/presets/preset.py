@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import count, islice
 
 from operators import Operator
 
@@ -14,9 +15,10 @@ from ..workloads import Workload
 class Cells:
     """The training cells of one workload: every operator at every tau.
 
-    steps : local steps K of a run, a multiple of every tau.  seeds : one run each; the first is timed with
-    local steps padded to ``step_s`` seconds.
-    taus : local steps between averagings, one cell each.
+    steps : local steps K of a run, a multiple of every tau.  seeds : one run of real processes each; the first is
+    timed with local steps padded to ``step_s`` seconds and averagings made ``delay_s`` longer.
+    virtual : further seeds, run by virtual workers where a theorem covers the operator; models without buffers.
+    taus : local steps between averagings, one cell each.  operators : in place of the preset's.
     Raises ValueError if a tau does not divide the steps.
     """
 
@@ -25,6 +27,15 @@ class Cells:
     steps: int
     seeds: tuple[int, ...]
     step_s: float
+    delay_s: float = 0.0
+    virtual: int = 0
+    operators: tuple[Operator, ...] | None = None
+
+    @property
+    def virtual_seeds(self) -> tuple[int, ...]:
+        """Other ones than the real ones, which follow from the first of them."""
+        candidates = (self.seeds[0] + i for i in count(1))
+        return tuple(islice((seed for seed in candidates if seed not in self.seeds), self.virtual))
 
     def __post_init__(self) -> None:
         for tau in self.taus:
@@ -60,10 +71,14 @@ class Preset:
         cells = tuple(replace(c, seeds=tuple(derived(seed, own) for own in c.seeds)) for c in self.cells)
         return replace(self, seed=require(seed), cells=cells)
 
+    def trained(self, cells: Cells) -> tuple[Operator, ...]:
+        """The operators of some cells."""
+        return self.operators if cells.operators is None else cells.operators
+
     @property
     def units(self) -> int:
         """Number of records a complete run produces."""
-        return len(self.operators) * (len(SOURCES) + sum(len(c.taus) for c in self.cells))
+        return len(self.operators) * len(SOURCES) + sum(len(self.trained(c)) * len(c.taus) for c in self.cells)
 
 
 SOURCES = ("gaussian", "flat")  # synthetic inputs of the probes: isotropic Gaussian, all entries equal

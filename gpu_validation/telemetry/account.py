@@ -186,10 +186,7 @@ def _named(operator: Operator | Feedback | None) -> str:
         return ""
     if isinstance(operator, Feedback):
         return f"{operator.name}({_named(operator.operator)})"
-    try:
-        return specification(operator)
-    except TypeError:  # no dataclass
-        return type(operator).__name__
+    return specification(operator)
 
 
 def _declared(operator: Operator | Feedback, d: int) -> Declared:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from operators import outside
+
 from .characters import Characters
 from .heterogeneous import HeterogeneousQuadratics
 from .kink import Kink
@@ -43,9 +45,23 @@ def workload(name: str, **fields: Any) -> Workload:
     """The workload of a name, with its fields changed where given.
 
     ``workload("resnet20", source=Cifar("cifar-10-binary.tar.gz"), split=Dirichlet(4, alpha=0.3))``
+    One from outside has the name "module:Class", or the one by which an installed package announces it in the group
+    ``ratedist.workloads``.
     Raises ValueError for an unknown name or what the class raises, TypeError for a field it does not have.
     """
     kinds = all_workloads()
-    if name not in kinds:
-        raise ValueError(f"no workload {name!r}; choose one of {', '.join(kinds)}")
-    return kinds[name](**fields)
+    return (kinds[name] if name in kinds else _from_outside(name))(**fields)
+
+
+def _from_outside(name: str) -> type[Workload]:
+    offered, reference = outside.announced(outside.WORKLOADS), outside.split(name)
+    if name in offered:
+        found = offered[name].load()
+    elif reference is not None and not reference[1]:
+        found = outside.load(reference[0], "workload")
+    else:
+        known = ", ".join([*all_workloads(), *offered])
+        raise ValueError(f"no workload {name!r}; choose one of {known}, or module:Class")
+    if not (isinstance(found, type) and issubclass(found, Workload)):
+        raise ValueError(f"{name} must be a subclass of gpu_validation.workloads.Workload; got {found!r}: derive it")
+    return found

@@ -14,8 +14,9 @@ from functools import lru_cache
 import numba
 import numpy as np
 
+from bounds.special.sphere_quantiser import cell_moments
+
 from ..sizing import least
-from ..sphere import cell_moments
 from .centroids import Grid, grid_of
 
 EXACT = 1 / 512

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, Self, get_args
 
 import numpy as np
 
 from bounds.claims import Contractive, NoClaim, StrictlyContractive, Unbiased
-from bounds.special.lloyd_max import MAX_BITS, lloyd_max_levels, lloyd_max_thresholds
+from bounds.special.lloyd_max import MAX_BITS
+from bounds.special.sphere_quantiser import lloyd_max_moments
 
 from ..codes.centroids import lloyd_max_grid, pack_nearest, pack_positive, unpack_levels
 from ..key import Key
@@ -18,18 +18,10 @@ from ..message import CorruptMessage
 from ..operator import Operator, Size
 from ..rotation import HAAR_LIMIT, Rotation, enlarged, moderate
 from ..scale import energy, nearest, negligible
-from ..sphere import level_moments
 
 Scale = Literal["unbiased", "mse"]
 SCALE_BYTES = 4
 ROUNDING = 1e-4  # more than the rotations' rounding
-
-
-@lru_cache(maxsize=256)
-def moments(bits: int, d: int) -> tuple[float, float]:
-    """(E v Q(v), E Q(v)^2) of the Lloyd-Max quantiser on the sphere of radius sqrt(d)."""
-    half = 2 ** (bits - 1)
-    return level_moments(d, lloyd_max_levels(bits)[half:], lloyd_max_thresholds(bits)[half:])
 
 
 def pack_levels(z: np.ndarray, norm: float, bits: int, out: np.ndarray) -> tuple[float, float]:
@@ -88,7 +80,7 @@ class EDEN(Operator):
             return NoClaim(
                 f"Hadamard rotations of d = {d} > {HAAR_LIMIT} coordinates are not uniform: some x stay biased"
             )
-        along, square = moments(b, d)
+        along, square = lloyd_max_moments(b, d)
         if self.scale == "unbiased":
             return Unbiased(max(0.0, square / along**2 - 1), tight=True)
         if b == 1:
@@ -114,7 +106,7 @@ class EDEN(Operator):
             if self.scale == "mse":
                 f = along / square
             elif d <= HAAR_LIMIT:
-                f = norm / (math.sqrt(d) * moments(b, d)[0])
+                f = norm / (math.sqrt(d) * lloyd_max_moments(b, d)[0])
             else:
                 f = norm * norm / along
             nearest(f * math.sqrt(square) / factor * (1 + ROUNDING))  # the decoded norm, so that it fits binary32

@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 
 from bounds.claims import Unbiased
+from bounds.special.sphere_quantiser import cell_moments
 
 from ..bitstream import BitReader, copy_bits, pack, padded
 from ..codes.fixed_width import pack_fixed, unpack_fixed
@@ -27,7 +28,6 @@ from ..operator import Operator, Size
 from ..random import bits32
 from ..rotation import HAAR_LIMIT, Rotation, enlarged, moderate
 from ..scale import energy, nearest, negligible, upward
-from ..sphere import cell_moments
 
 NORM_BYTES = 4
 ROTATION, ROUNDING = 0, 1  # folds of the key

@@ -2,6 +2,7 @@ from .adapt import adapt as adapt
 from .budget import Budget as Budget
 from .check import check as check
 from .domain import Domain as Domain
+from .inner_product import check_inner_product as check_inner_product
 from .parametrize import parametrize_with_checks as parametrize_with_checks
 from .strategies import vectors as vectors
 from .subject import Subject as Subject

@@ -24,8 +24,8 @@ class MeanClaim:
 class HasMean(Protocol):
     """A biased operator that says what its mean is: ``mean_at(x)``, with a bound on the error around it."""
 
-    def mean_at(self, x: np.ndarray) -> tuple[np.ndarray, float]:
-        """(E C(x), a bound on E|C(x) - E C(x)|^2 / |x|^2) at a float32 vector: float64, shape (d,)."""
+    def mean_at(self, x: np.ndarray) -> tuple[np.ndarray, float] | None:
+        """(E C(x), a bound on E|C(x) - E C(x)|^2 / |x|^2) at a float32 vector: float64, shape (d,); None if unknown."""
 
 
 def mean_claim(subject: Subject, x: np.ndarray) -> MeanClaim | None:
@@ -34,6 +34,7 @@ def mean_claim(subject: Subject, x: np.ndarray) -> MeanClaim | None:
     if isinstance(claim, Unbiased):
         return MeanClaim(x.astype(np.float64), float(claim.omega))
     if isinstance(subject.target, HasMean):
-        mean, second_moment = subject.target.mean_at(x)
-        return MeanClaim(np.asarray(mean, np.float64), float(second_moment))
+        stated = subject.target.mean_at(x)
+        if stated is not None:
+            return MeanClaim(np.asarray(stated[0], np.float64), float(stated[1]))
     return None

@@ -6,9 +6,6 @@ pytest until the option is used.
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -59,12 +56,10 @@ def load(specification: str) -> Any:
     module, colon, attribute = specification.partition(":")
     if not (module and colon and attribute):
         raise pytest.UsageError(f"--operator takes package.module:object; got {specification!r}")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    from ..outside import imported
+
     try:
-        found: Any = importlib.import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
+        found = imported(specification)
     except (ImportError, AttributeError) as error:
         raise pytest.UsageError(f"--operator {specification}: {error}") from error
     return found() if isinstance(found, type) else found

@@ -103,13 +103,13 @@ def solve(
     bound = _limit(theorem, letter)
     require_setting(bound, setting, Property.UNBIASED if letter == "omega" else Property.CONTRACTIVE)
     (unknown,) = missing
-    known = {name: read(name, value) for name, value in given.items() if name != unknown}
+    given_values = {name: read(name, value) for name, value in given.items() if name != unknown}
     if unknown == "bits":
-        return evaluate_read(bound, known)
-    shape = broadcast_shape(known)
-    if shape or any(isinstance(value, np.ndarray) for value in known.values()):
-        return _solve_array(bound, unknown, known, shape)
-    return _solve_one(bound, unknown, {name: str(value) for name, value in known.items()})
+        return evaluate_read(bound, given_values)
+    shape = broadcast_shape(given_values)
+    if shape or any(isinstance(value, np.ndarray) for value in given_values.values()):
+        return _solve_array(bound, unknown, given_values, shape)
+    return _solve_one(bound, unknown, {name: str(value) for name, value in given_values.items()})
 
 
 def _limit(theorem: str | None, letter: str) -> Bound:
@@ -124,15 +124,15 @@ def _limit(theorem: str | None, letter: str) -> Bound:
 
 
 def _solve_array(bound: Bound, unknown: str, known: dict[str, Any], shape: tuple[int, ...]) -> Quantities:
-    found = {}
+    by_index = {}
     for index in np.ndindex(shape):
         point = {
             name: v if isinstance(v, str) else repr(float(np.broadcast_to(v, shape)[index]))
             for name, v in known.items()
         }
-        found[index] = _solve_one(bound, unknown, point)
-    values = np.array([float(result) for result in found.values()]).reshape(shape)
-    return Quantities(values, statement=_solved(bound, unknown, known), each=found.__getitem__)
+        by_index[index] = _solve_one(bound, unknown, point)
+    values = np.array([float(result) for result in by_index.values()]).reshape(shape)
+    return Quantities(values, statement=_solved(bound, unknown, known), each=by_index.__getitem__)
 
 
 def _solve_one(bound: Bound, unknown: str, known: dict[str, str]) -> Quantity:
@@ -174,8 +174,8 @@ def _closed_form(bound: Bound, unknown: str) -> sp.Expr:
     """The bound's own formula solved for one symbol, by sympy."""
     x = sp.Symbol(unknown, positive=True)
     target = symbols.TABLE["bits"].symbol
-    (found,) = sp.solve(bound.value.rewrite(sp.log).subs(symbols.TABLE[unknown].symbol, x) - target, x)
-    return sp.expand_log(found, force=True)
+    (solution,) = sp.solve(bound.value.rewrite(sp.log).subs(symbols.TABLE[unknown].symbol, x) - target, x)
+    return sp.expand_log(solution, force=True)
 
 
 def _solved(bound: Bound, unknown: str, known: Mapping[str, Any]) -> Statement:
@@ -211,12 +211,12 @@ def _solved_fixed_part(bound: Bound, unknown: str) -> Statement:
 
 def catalogue_bound(name: str) -> Bound:
     """A Bound by name.  Raises ValueError for an unknown one, with the nearest names."""
-    known = all_bounds()
-    if name not in known:
-        near = difflib.get_close_matches(str(name), known, 3, 0.6)
+    by_name = all_bounds()
+    if name not in by_name:
+        near = difflib.get_close_matches(str(name), by_name, 3, 0.6)
         remedy = f"try {' or '.join(near)}, or see" if near else "see"
         raise ValueError(f"theorem must be a name of the catalogue; got {name!r}: {remedy} ratedist certify --list")
-    return known[name]
+    return by_name[name]
 
 
 def certify(theorem: str, *, setting: Iterable[str] | None = None, **at: Any) -> Any:
@@ -232,10 +232,10 @@ def certify(theorem: str, *, setting: Iterable[str] | None = None, **at: Any) ->
     Quantity(8.68482797e+11 bits, certified in [868482797103.2346, 868482797103.2347], worst_case_bits)
     """
     bound = catalogue_bound(theorem)
-    wanted = {symbol.name for symbol in bound.parameters}
-    if wanted != set(at):
-        missing, unknown = sorted(wanted - set(at)), sorted(set(at) - wanted)
+    expected = {symbol.name for symbol in bound.parameters}
+    if expected != set(at):
+        missing, unknown = sorted(expected - set(at)), sorted(set(at) - expected)
         parts = [f"missing: {', '.join(missing)}"] * bool(missing) + [f"unknown: {', '.join(unknown)}"] * bool(unknown)
-        raise ValueError(f"{theorem} takes {', '.join(sorted(wanted))}; {'; '.join(parts)}: give exactly these")
+        raise ValueError(f"{theorem} takes {', '.join(sorted(expected))}; {'; '.join(parts)}: give exactly these")
     require_setting(bound, setting)
     return evaluate(bound, at)

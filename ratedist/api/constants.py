@@ -28,9 +28,9 @@ def read_constants(
     None stands for an assumed value of 1, taken as known up to a factor of 10.  An ``Estimate``, or a text such as
     "1.2:0.8:2" (value, low, high and, if wished, the level .95), is an estimated one.  The texts hold their values.
     """
-    uncertain = {name: found for name, value in given.items() if (found := uncertain_of(name, value)) is not None}
-    known = {name: read(name, repr(uncertain[name].value) if name in uncertain else given[name]) for name in given}
-    return known, uncertain
+    uncertain = {name: estimate for name, value in given.items() if (estimate := uncertain_of(name, value)) is not None}
+    values = {name: read(name, repr(uncertain[name].value) if name in uncertain else given[name]) for name in given}
+    return values, uncertain
 
 
 def uncertain_of(name: str, value: Any) -> Estimate | None:
@@ -70,7 +70,7 @@ def between(interval: Interval, uncertain: Mapping[str, Estimate]) -> str:
 
 def in_words(uncertain: Mapping[str, Estimate]) -> tuple[str, ...]:
     """One line for the assumptions of a result, for each uncertain constant."""
-    return tuple(_sentence(name, found) for name, found in uncertain.items())
+    return tuple(_sentence(name, estimate) for name, estimate in uncertain.items())
 
 
 def _sentence(name: str, found: Estimate) -> str:

@@ -56,7 +56,7 @@ def require_setting(bound: Bound, setting: Iterable[str] | None, *implied: Prope
         return
     given = [setting] if isinstance(setting, str) else list(setting)
     if lacking := bound.setting.missing([*given, *implied]):
-        words = "; ".join(f"{one.words} ({one.name.lower()})" for one in lacking)
+        words = "; ".join(f"{hypothesis.words} ({hypothesis.name.lower()})" for hypothesis in lacking)
         raise ValueError(f"not covered: {bound.name} needs: {words}: add what holds to setting")
 
 
@@ -90,9 +90,9 @@ def evaluate_read(bound: Bound, given: Mapping[str, str | np.ndarray], advice: s
             name: v if isinstance(v, str) else repr(float(np.broadcast_to(v, shape)[index]))
             for name, v in given.items()
         }
-        one = evaluate_read(bound, point, advice)
-        assert isinstance(one, Quantity)
-        return one
+        element = evaluate_read(bound, point, advice)
+        assert isinstance(element, Quantity)
+        return element
 
     return Quantities(values, statement=statement_of(bound, given, advice), each=each)
 

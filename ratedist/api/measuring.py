@@ -86,11 +86,11 @@ def measure(operator: str | Operator, x: Any, *, draws: int = DRAWS, seed: int =
         scale = sum(along) / sum(square)
     judged = nmse if scale == 1 else [1 - 2 * scale * a + scale**2 * s for a, s in zip(along, square, strict=True)]
     gaps = [b - limit_rate(e, unbiased=unbiased) for b, e in zip(bits, judged, strict=True) if e > 0]
-    at = float(np.mean(judged))
-    limit = limit_rate(at, unbiased=unbiased)
+    limit_nmse = float(np.mean(judged))
+    limit = limit_rate(limit_nmse, unbiased=unbiased)
     ends = min(gaps), max(gaps)
-    words = _limit_words(claim, at, scale)
-    return Measured(name, claim_text(claim), rate, distortion, limit, rate - limit, ends, words, at, scale)
+    words = _limit_words(claim, limit_nmse, scale)
+    return Measured(name, claim_text(claim), rate, distortion, limit, rate - limit, ends, words, limit_nmse, scale)
 
 
 def _limit_words(claim: Claim, at: float, scale: float) -> str:
@@ -127,15 +127,15 @@ def gap(op: str | Operator, x: Any, *, draws: int = DRAWS, seed: int = 0) -> Qua
     >>> 0.05 < rd.gap("tcdq:omega=1", x) < rd.gap("qsgd:4", x) < 0.2
     True
     """
-    found = measure(op, x, draws=draws, seed=seed)
-    if found.gap is None or found.gap_range is None:
+    result = measure(op, x, draws=draws, seed=seed)
+    if result.gap is None or result.gap_range is None:
         raise ValueError(
-            f"{found.operator} makes no error on x, so it has no gap: compare its {found.bits:g} bits a coordinate"
+            f"{result.operator} makes no error on x, so it has no gap: compare its {result.bits:g} bits a coordinate"
         )
-    unbiased = found.limit_of.startswith("unbiased")
+    unbiased = result.limit_of.startswith("unbiased")
     theorem = unbiased_bits if unbiased else contractive_bits
     statement = Statement(
-        quantity=f"bits a coordinate of {found.operator} above the limit: {found.limit_of}",
+        quantity=f"bits a coordinate of {result.operator} above the limit: {result.limit_of}",
         unit="bit",
         side="estimate",
         theorem=theorem.name,
@@ -144,14 +144,19 @@ def gap(op: str | Operator, x: Any, *, draws: int = DRAWS, seed: int = 0) -> Qua
         about=theorem.setting.about(),
         needs=theorem.setting.hypotheses(),
         assumptions=(f"mean of {draws} messages of this x",),
-        advice=_gap_advice(found),
+        advice=_gap_advice(result),
         formula=r"\frac bd - \frac12\log_2(1 + 1/\mathrm{NMSE})"
         if unbiased
         else r"\frac bd + \frac12\log_2\mathrm{NMSE}",
         function=partial(limit_rate, unbiased=unbiased),
-        at={"operator": found.operator, "bits": found.bits, "nmse": found.nmse, "limit_nmse": found.limit_nmse},
+        at={
+            "operator": result.operator,
+            "bits": result.bits,
+            "nmse": result.nmse,
+            "limit_nmse": result.limit_nmse,
+        },
     )
-    return Quantity(found.gap, statement=statement, interval=Interval(*found.gap_range), certified=False)
+    return Quantity(result.gap, statement=statement, interval=Interval(*result.gap_range), certified=False)
 
 
 def _gap_advice(found: Measured) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import html
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bounds.claims import NoClaim, Unbiased
@@ -15,6 +15,7 @@ from ..numbers import refusal, whole
 if TYPE_CHECKING:
     from operators import Operator
     from operators.laws import Report
+    from operators.outside import Announced
 
 MOST_COORDINATES = 10**12
 
@@ -22,10 +23,12 @@ MOST_COORDINATES = 10**12
 def operator_of(given: str | Operator) -> Operator:
     """An operator from its specification, or itself.  Raises ValueError for an unknown name, field or value.
 
+    "mine:Coin" imports it from the module mine, in the current folder too; see ``operators.parse``.
+
     >>> operator_of("qsgd:4")
     QSGD(levels=4, norm='l2', bucket=None, code='sparse')
     """
-    from operators import Operator, all_operators, parse
+    from operators import Operator, all_operators, outside, parse
 
     if isinstance(given, Operator):
         return given
@@ -34,7 +37,8 @@ def operator_of(given: str | Operator) -> Operator:
             f'an operator must be a specification such as "qsgd:4" or an Operator; got {given!r}: name one'
         )
     name = given.strip().partition(":")[0]
-    if name not in all_operators():
+    from_outside = name in outside.announced(outside.OPERATORS) or outside.split(given) is not None
+    if name not in all_operators() and not from_outside:
         near = difflib.get_close_matches(name, all_operators(), 3, 0.6) or ["identity", "qsgd", "tcdq"]
         shown = name if len(name) <= 32 else name[:29] + "..."
         raise ValueError(
@@ -58,6 +62,7 @@ class Entry:
     bits : of one message, at most on average; None if unknown.  limit : bits that the longest message of
     its class needs at its constant, and the mean over Gaussian vectors.
     randomness : "none", "private" or "shared".  summary : first line of its documentation.
+    origin : the package that it comes from, with its version; "ratedist" for its own.
     """
 
     operator: str
@@ -69,6 +74,7 @@ class Entry:
     limit: float | None
     randomness: str
     summary: str
+    origin: str = "ratedist"
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values."""
@@ -91,7 +97,8 @@ class Catalogue:
 
     def __repr__(self) -> str:
         width = max(len(e.operator) for e in self.entries)
-        return "\n".join(f"{e.operator:{width}}  {e.claim:24}  {e.summary}" for e in self.entries)
+        shown = ((e, e.summary if e.origin == "ratedist" else f"{e.summary} ({e.origin})") for e in self.entries)
+        return "\n".join(f"{e.operator:{width}}  {e.claim:24}  {words}" for e, words in shown)
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -113,10 +120,21 @@ def operators(*, d: Any = 10**6) -> Catalogue:
     >>> {entry.operator: entry.claim for entry in rd.operators().entries}["tcdq:omega=1.0"]
     'unbiased, omega = 1'
     """
-    from operators import all_operators
+    from operators import all_operators, outside
 
     dimension = _dimension(d)
-    return Catalogue(dimension, tuple(_entry(cls.examples()[0], dimension) for cls in all_operators().values()))
+    catalogued = [_entry(cls.examples()[0], dimension) for cls in all_operators().values()]
+    offered = outside.announced(outside.OPERATORS).values()
+    return Catalogue(dimension, (*catalogued, *(_entry_from_outside(offer, dimension) for offer in offered)))
+
+
+def _entry_from_outside(offer: Announced, d: int) -> Entry:
+    """What an installed package announces; if it cannot be had, the entry says why."""
+    try:
+        operator = operator_of(offer.name)
+    except ValueError as failure:
+        return Entry(offer.name, "", f"none: {failure}", "none", None, None, None, "", "", offer.origin)
+    return replace(_entry(type(operator).examples()[0], d), origin=offer.origin)
 
 
 def _dimension(d: Any) -> int:
@@ -135,7 +153,7 @@ def _entry(operator: Operator, d: int) -> Entry:
         claim, size = operator.claim(d), operator.bits(d)
     except ValueError as failure:
         claim, size = NoClaim(str(failure)), Size()
-    known = next((b for b in (size.exact, size.expected_upper, size.worst_case) if b is not None), None)
+    stated = next((b for b in (size.exact, size.expected_upper, size.worst_case) if b is not None), None)
     parameters = ", ".join(f"{f.name}={getattr(operator, f.name)}" for f in fields(operator))  # type: ignore[arg-type]
     summary = (type(operator).__doc__ or "").partition("\n")[0]
     return Entry(
@@ -144,7 +162,7 @@ def _entry(operator: Operator, d: int) -> Entry:
         claim=claim_text(claim),
         kind="none" if isinstance(claim, NoClaim) else "unbiased" if isinstance(claim, Unbiased) else "contractive",
         constant=None if isinstance(claim, NoClaim) else claim.omega if isinstance(claim, Unbiased) else claim.alpha,
-        bits=known,
+        bits=stated,
         limit=class_limit(claim, d),
         randomness=operator.randomness,
         summary=summary,

@@ -90,8 +90,8 @@ def tau_star(
     given = {name: _scalar(name, value) for name, value in (constants | names).items()}
     delay_s = cluster.model().seconds_per_averaging(bits=real("bits", given["bits"]))
     problem = {name: given[name] for name in ("gap", "eta", "time_s", "L", "sigma2")}
-    found = _published(problem, delay_s)
-    assert found.integer is not None
+    best = _published(problem, delay_s)
+    assert best.integer is not None
     numbers = {name: float(Fraction(text)) for name, text in problem.items()}
     sharp = tau_straggler(runtime=cluster.model(), bits=real("bits", given["bits"]), **numbers).capped
     smooth = None
@@ -99,38 +99,38 @@ def tau_star(
         third = _scalar("third_derivative", third_derivative)
         rest = {name: given[name] for name in ("gap", "eta", "time_s", "sigma2")}
         smooth = tau_smooth(**rest, delay_s=delay_s, third_derivative=third).integer
-    statement = _tau_statement(cluster, given, delay_s, found.cap, found.capped, sharp)
-    interval = Interval(found.integer, found.integer)
+    statement = _tau_statement(cluster, given, delay_s, best.cap, best.capped, sharp)
+    interval = Interval(best.integer, best.integer)
     if uncertain:
         interval = _tau_interval(problem, delay_s, uncertain)
         advice = f"{between(interval, uncertain)}: measure them.  With the values taken: {statement.advice}"
         statement = replace(uncertain_statement(statement, uncertain), advice=advice)
-    result = TauResult(found.integer, statement=statement, interval=interval, certified=not uncertain)
+    result = TauResult(best.integer, statement=statement, interval=interval, certified=not uncertain)
     assert isinstance(result, TauResult)
     result.__dict__.update(
-        tau=found.integer, tau_real=found.real, cap=found.cap, safe=found.capped, sharp=sharp, smooth=smooth
+        tau=best.integer, tau_real=best.real, cap=best.cap, safe=best.capped, sharp=sharp, smooth=smooth
     )
     return result
 
 
 def _published(problem: dict[str, str], delay_s: float) -> TauStar:
     """Theorem 2.  Raises ValueError without noise."""
-    found = published_tau_star(**problem, delay_s=delay_s)
-    if found.integer is None:
+    best = published_tau_star(**problem, delay_s=delay_s)
+    if best.integer is None:
         raise ValueError(
             f"sigma2 must be > 0 for a best tau; got sigma2 = {problem['sigma2']}: without noise take the largest tau "
-            f"that the learning rate allows, {found.cap}"
+            f"that the learning rate allows, {best.cap}"
         )
-    return found
+    return best
 
 
 def _tau_interval(problem: dict[str, str], delay_s: float, uncertain: dict[str, Estimate]) -> Interval:
     """Of the integer tau* over the intervals of the constants: it grows with gap and falls with L and sigma2."""
 
     def at(corner: Mapping[str, float]) -> Interval:
-        found = _published(problem | {name: repr(value) for name, value in corner.items()}, delay_s).integer
-        assert found is not None
-        return Interval(found, found)
+        integer = _published(problem | {name: repr(value) for name, value in corner.items()}, delay_s).integer
+        assert integer is not None
+        return Interval(integer, integer)
 
     return through(at, uncertain, rising=("gap",), lowest=1.0).interval
 

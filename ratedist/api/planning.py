@@ -80,10 +80,10 @@ def plan(
             f"operators must name 1 to {MOST_OPERATORS} compressors; got {len(asked)}: "
             'give for example ["tcdq:omega=1", "identity"]'
         )
-    known = {"L": L, "sigma2": sigma2, "gap": gap}
+    constants = {"L": L, "sigma2": sigma2, "gap": gap}
     codecs = checked_codecs(codec)
     given = None if setting is None else properties([setting] if isinstance(setting, str) else setting)
-    problem, assumed = _problem(known, G=G, target=target, time_s=time_s, eta=eta, condition=condition)
+    problem, assumed = _problem(constants, G=G, target=target, time_s=time_s, eta=eta, condition=condition)
     if isinstance(problem, planner.Conditioned):
         dense_bits = DENSE_BITS * dimension
         dense_s = cluster.averaging_s(dense_bits).midpoint
@@ -92,14 +92,14 @@ def plan(
     goal = {name: None if value is None else real(name, value) for name, value in asked_for.items()}
     if (goal["target"] is None) == (goal["time_s"] is None):
         raise ValueError(f"give either target or time_s; got target = {target}, time_s = {time_s}: drop or add one")
-    operators_asked = [operator_of(one) for one in asked]
+    operators_asked = [operator_of(specification) for specification in asked]
     by: Literal["seconds", "error"] = "error" if goal["target"] is None else "seconds"
 
     def choices_for(problem: planner.Smooth | planner.Conditioned) -> list[Choice]:
         return [_choice(operator, dimension, cluster, problem, goal, codecs, given) for operator in operators_asked]
 
     choices = choices_for(problem)
-    if isinstance(problem, planner.Smooth) and (uncertain := read_constants(known)[1]):
+    if isinstance(problem, planner.Smooth) and (uncertain := read_constants(constants)[1]):
         choices = _of_estimates(choices, choices_for, problem, uncertain, by)
     means = "seconds are means: guarantees count rounds, a run may take longer or need fewer"
     assumed_all = (assumed, *_needs(choices), cluster.in_words(), means, f"d = {dimension}")
@@ -128,10 +128,10 @@ def _at_ends(
 
     Every theorem of the planner grows with L, sigma2 and gap, and so does the least over tau and eta.
     """
-    at = {name: float(getattr(found.interval, end)) for name, found in uncertain.items()}
-    if min(at.get("L", 1.0), at.get("gap", 1.0)) <= 0:
+    ends = {name: float(getattr(estimate.interval, end)) for name, estimate in uncertain.items()}
+    if min(ends.get("L", 1.0), ends.get("gap", 1.0)) <= 0:
         return None
-    return replace(problem, **at | ({"sigma2": max(0.0, at["sigma2"])} if "sigma2" in at else {}))
+    return replace(problem, **ends | ({"sigma2": max(0.0, ends["sigma2"])} if "sigma2" in ends else {}))
 
 
 def _of_uncertain(choice: Choice, between: Sequence[float], by: str, names: str) -> Choice:
@@ -184,8 +184,8 @@ def _problem(known: dict[str, Any], **rest: Any) -> tuple[planner.Smooth | plann
 
 
 def _constants(problem: planner.Smooth) -> dict[str, float]:
-    known = {"L": problem.L, "sigma2": problem.sigma2, "gap": problem.gap}
-    return known if problem.G is None else {**known, "G": problem.G}
+    constants = {"L": problem.L, "sigma2": problem.sigma2, "gap": problem.gap}
+    return constants if problem.G is None else {**constants, "G": problem.G}
 
 
 def _conditioned(condition: Any, target: Any, time_s: Any, eta: Any) -> planner.Conditioned:
@@ -224,7 +224,7 @@ def _choice(
         return Choice(name, False, (str(failure),), message_bits=bits)
     seconds = _averaging(way, codec, d, cluster)
     try:
-        found = planner.plan(
+        plan_found = planner.plan(
             [planner.Candidate(name, way.claim, bits)],
             runtime=RuntimeModel(cluster.step(), delay_s=sum(seconds.values()), m=cluster.workers),
             problem=problem,
@@ -236,7 +236,7 @@ def _choice(
     except planner.Infeasible as failure:
         reasons = (failure.reasons[name], f"an averaging {_averaging_text(seconds)}", _message_text(way, d))
         return Choice(name, False, reasons, message_bits=bits, **seconds)
-    return _chosen(found, way, codec, d, cluster, seconds, problem, timed=goal["time_s"] is not None)
+    return _chosen(plan_found, way, codec, d, cluster, seconds, problem, timed=goal["time_s"] is not None)
 
 
 def _averaging(way: Travel, codec: Codec | None, d: int, cluster: Cluster) -> dict[str, Any]:

@@ -86,14 +86,14 @@ def _spread(given: dict[str, Any], one: Callable[[dict[str, str]], Quantity], st
     if size > MOST_POINTS:
         raise ValueError(f"at most {MOST_POINTS} points a call; got {size}: split it into several calls")
 
-    found = {
+    by_index = {
         index: one(
             {n: v if isinstance(v, str) else repr(float(np.broadcast_to(v, shape)[index])) for n, v in given.items()}
         )
         for index in np.ndindex(shape)
     }
-    values = np.array([float(result) for result in found.values()]).reshape(shape)
-    return Quantities(values, statement=statement, each=found.__getitem__)
+    values = np.array([float(result) for result in by_index.values()]).reshape(shape)
+    return Quantities(values, statement=statement, each=by_index.__getitem__)
 
 
 def error_bound(
@@ -134,17 +134,17 @@ def error_bound(
     statement = _error_statement(bound, cluster, given, uncertain)
 
     def one(at: dict[str, str]) -> Quantity:
-        here = replace(statement, at=at | {"cluster": cluster})
+        stated = replace(statement, at=at | {"cluster": cluster})
         interval = _error_interval(bound, cluster, at)
         if not uncertain:
-            return Quantity(float(interval.hi), statement=here, interval=interval)
-        found = through(
+            return Quantity(float(interval.hi), statement=stated, interval=interval)
+        propagated = through(
             lambda corner: _error_interval(bound, cluster, at | {name: repr(v) for name, v in corner.items()}),
             uncertain,
             rising=uncertain,
         )
-        here = replace(here, advice=f"{between(found.interval, uncertain)}.  {here.advice}")
-        return Quantity(found.value, statement=here, interval=found.interval, certified=False)
+        stated = replace(stated, advice=f"{between(propagated.interval, uncertain)}.  {stated.advice}")
+        return Quantity(propagated.value, statement=stated, interval=propagated.interval, certified=False)
 
     return _spread(given, one, statement)
 

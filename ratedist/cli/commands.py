@@ -46,8 +46,8 @@ def cluster_of(options: argparse.Namespace) -> Any:
 def _bits(options: argparse.Namespace, _: list[str]) -> Outcome:
     from ..api.bits import bits_lower_bound
 
-    found = bits_lower_bound(d=_values(options.d), omega=_values(options.omega), alpha=_values(options.alpha))
-    return Outcome(found, tables.quantity(found))
+    result = bits_lower_bound(d=_values(options.d), omega=_values(options.omega), alpha=_values(options.alpha))
+    return Outcome(result, tables.quantity(result))
 
 
 def _solve(options: argparse.Namespace, _: list[str]) -> Outcome:
@@ -56,17 +56,17 @@ def _solve(options: argparse.Namespace, _: list[str]) -> Outcome:
     first = {name: _sought(getattr(options, name)) for name in ("d", "bits")}
     first = {name: None if value is ABSENT else value for name, value in first.items()}
     level = {name: _sought(getattr(options, name)) for name in ("omega", "alpha")}
-    found = solve(**first, **level, theorem=options.theorem, setting=options.setting)
-    return Outcome(found, tables.quantity(found))
+    result = solve(**first, **level, theorem=options.theorem, setting=options.setting)
+    return Outcome(result, tables.quantity(result))
 
 
 def _runtime(options: argparse.Namespace, _: list[str]) -> Outcome:
     from ..api.training import runtime
 
-    found = runtime(
+    result = runtime(
         cluster_of(options), tau=_values(options.tau), bits=_values(options.bits), exchange=options.exchange
     )
-    return Outcome(found, tables.quantity(found))
+    return Outcome(result, tables.quantity(result))
 
 
 def _error(options: argparse.Namespace, _: list[str]) -> Outcome:
@@ -74,16 +74,16 @@ def _error(options: argparse.Namespace, _: list[str]) -> Outcome:
 
     names = ("L", "sigma2", "eta", "gap", "tau", "time_s", "bits", "omega")
     given = {name: _values(getattr(options, name)) for name in names}
-    found = error_bound(cluster=cluster_of(options), **given)
-    return Outcome(found, tables.quantity(found))
+    result = error_bound(cluster=cluster_of(options), **given)
+    return Outcome(result, tables.quantity(result))
 
 
 def _tau(options: argparse.Namespace, _: list[str]) -> Outcome:
     from ..api.periods import tau_star
 
     names = ("L", "sigma2", "eta", "gap", "time_s", "bits", "third_derivative")
-    found = tau_star(cluster=cluster_of(options), **{name: getattr(options, name) for name in names})
-    return Outcome(found, tables.tau(found), found.cap is not None)
+    result = tau_star(cluster=cluster_of(options), **{name: getattr(options, name) for name in names})
+    return Outcome(result, tables.tau(result), result.cap is not None)
 
 
 def _plan(options: argparse.Namespace, _: list[str]) -> Outcome:
@@ -91,8 +91,8 @@ def _plan(options: argparse.Namespace, _: list[str]) -> Outcome:
 
     names = ("d", "operators", "target", "time_s", "L", "sigma2", "gap", "G", "eta", "condition")
     given = {name: getattr(options, name) for name in names}
-    found = plan(cluster=cluster_of(options), **given, codec=_codec(options.codec), setting=options.setting)
-    return Outcome(found, tables.ranking(found), found.ranking[0].feasible)
+    result = plan(cluster=cluster_of(options), **given, codec=_codec(options.codec), setting=options.setting)
+    return Outcome(result, tables.ranking(result), result.ranking[0].feasible)
 
 
 def _codec(given: list[str] | None) -> Any:
@@ -114,23 +114,23 @@ def _codec(given: list[str] | None) -> Any:
 def _operators(options: argparse.Namespace, _: list[str]) -> Outcome:
     from ..api.operators import operators
 
-    found = operators(d=options.d)
-    return Outcome(found, tables.catalogue(found))
+    result = operators(d=options.d)
+    return Outcome(result, tables.catalogue(result))
 
 
 def _check(options: argparse.Namespace, _: list[str]) -> Outcome:
     from ..api.operators import check
     from .files import subject
 
-    found = check(subject(options.subject), claim=_claim(options), budget=options.budget, seed=options.seed)
+    report = check(subject(options.subject), claim=_claim(options), budget=options.budget, seed=options.seed)
     record = {
-        "subject": found.subject,
-        "ok": found.ok,
-        "seed": found.seed,
-        "reproduce": found.reproduce,
-        "verdicts": [{"law": v.law, "outcome": v.outcome.value, "text": v.text} for v in found.verdicts],
+        "subject": report.subject,
+        "ok": report.ok,
+        "seed": report.seed,
+        "reproduce": report.reproduce,
+        "verdicts": [{"law": v.law, "outcome": v.outcome.value, "text": v.text} for v in report.verdicts],
     }
-    return Outcome(record, tables.report(found), found.ok)
+    return Outcome(record, tables.report(report), report.ok)
 
 
 def _claim(options: argparse.Namespace) -> Any:
@@ -156,7 +156,7 @@ def _certify(options: argparse.Namespace, rest: list[str]) -> Outcome:
                 "status": b.status.value,
                 "says": b.quantity,
                 "about": b.setting.about(),
-                "needs": [one.name.lower() for one in b.setting.ordered()],
+                "needs": [hypothesis.name.lower() for hypothesis in b.setting.ordered()],
             }
             for name, b in all_bounds().items()
         ]
@@ -165,27 +165,27 @@ def _certify(options: argparse.Namespace, rest: list[str]) -> Outcome:
         raise ValueError(
             "certify needs a theorem; got none: name one, as in ratedist certify worst_case_bits, or --list"
         )
-    found = certify(options.theorem, setting=options.setting, **_pairs(rest))
-    return Outcome(found, tables.quantity(found))
+    result = certify(options.theorem, setting=options.setting, **_pairs(rest))
+    return Outcome(result, tables.quantity(result))
 
 
 def _pairs(rest: list[str]) -> dict[str, Any]:
     """Options that carry the names of a theorem's symbols, each with one value or several."""
-    at: dict[str, list[str]] = {}
+    pairs: dict[str, list[str]] = {}
     name = None
     for word in rest:
         if word.startswith("--"):
             name, equals, value = word[2:].partition("=")
             name = name.replace("-", "_")
-            at[name] = [value] if equals else []
+            pairs[name] = [value] if equals else []
         elif name is None:
             raise ValueError(f"symbols are given as options; got {word!r}: write for example --alpha {word}")
         else:
-            at[name].append(word)
-    for name, values in at.items():
+            pairs[name].append(word)
+    for name, values in pairs.items():
         if not values:
             raise ValueError(f"--{name} needs a value; got none: write --{name} 0.1")
-    return {name: _values(values) for name, values in at.items()}
+    return {name: _values(values) for name, values in pairs.items()}
 
 
 def _measure(options: argparse.Namespace, _: list[str]) -> Outcome:
@@ -196,9 +196,9 @@ def _measure(options: argparse.Namespace, _: list[str]) -> Outcome:
 
     x = finite_vector(gradient(options.file))
     asked = options.operators or [cls.examples()[0] for cls in all_operators().values()]
-    found = [measure(operator, x, draws=options.draws, seed=options.seed) for operator in asked]
-    record = {"file": options.file, "d": x.size, "draws": options.draws, "operators": found}
-    return Outcome(record, tables.measured(found, x.size))
+    rows = [measure(operator, x, draws=options.draws, seed=options.seed) for operator in asked]
+    record = {"file": options.file, "d": x.size, "draws": options.draws, "operators": rows}
+    return Outcome(record, tables.measured(rows, x.size))
 
 
 def _serve(options: argparse.Namespace, _: list[str]) -> Outcome:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -30,10 +27,10 @@ def gradient(path: str) -> np.ndarray:
 
 def _numpy(file: Path) -> np.ndarray:
     try:
-        found = np.load(file, allow_pickle=False)
+        array = np.load(file, allow_pickle=False)
     except (ValueError, OSError, EOFError) as failure:
         raise ValueError(f"{file} must be a .npy array without objects; {failure}: save it with numpy.save") from None
-    return np.asarray(found).ravel()
+    return np.asarray(array).ravel()
 
 
 def _torch(file: Path) -> np.ndarray:
@@ -42,13 +39,13 @@ def _torch(file: Path) -> np.ndarray:
     import torch
 
     try:
-        found = torch.load(file, weights_only=True, map_location="cpu")
+        content = torch.load(file, weights_only=True, map_location="cpu")
     except (pickle.UnpicklingError, RuntimeError, OSError, EOFError, ValueError) as failure:
         reason = str(failure).partition(".")[0]
         raise ValueError(f"{file} must hold tensors only; {reason}: save tensors with torch.save") from None
-    tensors = list(_tensors(found))
+    tensors = list(_tensors(content))
     if not tensors:
-        raise ValueError(f"{file} must hold tensors; got {type(found).__name__}: save the gradients with torch.save")
+        raise ValueError(f"{file} must hold tensors; got {type(content).__name__}: save the gradients with torch.save")
     return torch.cat([t.detach().to(torch.float32).flatten() for t in tensors]).numpy()
 
 
@@ -71,21 +68,14 @@ def subject(text: str) -> Any:
 
     The module is looked for in the current folder too.  Raises ValueError for what cannot be found.
     """
-    from operators import all_operators
+    from operators import all_operators, outside
 
-    module, colon, attribute = text.partition(":")
-    if module in all_operators() or not colon:
+    module, colon, _ = text.partition(":")
+    if module in all_operators() or module in outside.announced(outside.OPERATORS) or not colon:
         return text
-    folder = os.getcwd()
-    sys.path.insert(0, folder)
     try:
-        found: Any = importlib.import_module(module)
-        for name in attribute.split("."):
-            found = getattr(found, name)
+        return outside.imported(text)
     except (ImportError, AttributeError, ValueError) as failure:
         raise ValueError(
             f"{text!r} must be an operator or package.module:object; {failure}: see ratedist operators"
         ) from None
-    finally:
-        sys.path.remove(folder)
-    return found

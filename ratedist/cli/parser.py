@@ -58,46 +58,46 @@ def build() -> argparse.ArgumentParser:
         epilog="exit status: 0 done, 1 a check failed or nothing is feasible, 2 usage, 3 a fault, 130 Ctrl-C",
     )
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser, metavar="command")
-    made = {name: _command(commands, name) for name in SUMMARIES}
-    _numbers(made["bits"], "d", required=True)
-    _numbers(made["bits"], "omega", "alpha")
+    parsers = {name: _command(commands, name) for name in SUMMARIES}
+    _numbers(parsers["bits"], "d", required=True)
+    _numbers(parsers["bits"], "omega", "alpha")
     for name in ("d", "bits", "omega", "alpha"):
-        made["solve"].add_argument(f"--{name}", nargs="*", metavar="X", help=f"{name}; without a value it is sought")
-    made["solve"].add_argument("--theorem", help="another limit, such as worst_case_bits")
+        parsers["solve"].add_argument(f"--{name}", nargs="*", metavar="X", help=f"{name}; without a value it is sought")
+    parsers["solve"].add_argument("--theorem", help="another limit, such as worst_case_bits")
     for name in ("solve", "certify"):
-        made[name].add_argument("--setting", nargs="+", metavar="NAME", help="what holds: refuse what needs more")
+        parsers[name].add_argument("--setting", nargs="+", metavar="NAME", help="what holds: refuse what needs more")
     for name in ("runtime", "error", "tau", "plan"):
-        _cluster(made[name])
-    _numbers(made["runtime"], "tau", required=True)
-    _numbers(made["runtime"], "bits", default=["0"])
-    made["runtime"].add_argument("--exchange", default="sum", help="sum (default) or gather")
-    _numbers(made["error"], "eta", "tau", "time_s", required=True)
+        _cluster(parsers[name])
+    _numbers(parsers["runtime"], "tau", required=True)
+    _numbers(parsers["runtime"], "bits", default=["0"])
+    parsers["runtime"].add_argument("--exchange", default="sum", help="sum (default) or gather")
+    _numbers(parsers["error"], "eta", "tau", "time_s", required=True)
     for name in ("L", "sigma2", "gap"):
-        made["error"].add_argument(*_flags(name), nargs="+", metavar="X", help=CONSTANT)
-        made["tau"].add_argument(*_flags(name), metavar="X", help=CONSTANT)
-    _numbers(made["error"], "bits", "omega", default=["0"])
+        parsers["error"].add_argument(*_flags(name), nargs="+", metavar="X", help=CONSTANT)
+        parsers["tau"].add_argument(*_flags(name), metavar="X", help=CONSTANT)
+    _numbers(parsers["error"], "bits", "omega", default=["0"])
     for name in ("eta", "time_s"):
-        made["tau"].add_argument(*_flags(name), required=True, metavar="X")
-    made["tau"].add_argument("--bits", default="0", metavar="X", help="of one message (default: latency alone)")
-    made["tau"].add_argument(*_flags("third_derivative"), metavar="X", help="of the loss, along the noise")
-    made["plan"].add_argument("--d", required=True, metavar="X")
-    made["plan"].add_argument("--operators", nargs="+", required=True, metavar="SPEC")
+        parsers["tau"].add_argument(*_flags(name), required=True, metavar="X")
+    parsers["tau"].add_argument("--bits", default="0", metavar="X", help="of one message (default: latency alone)")
+    parsers["tau"].add_argument(*_flags("third_derivative"), metavar="X", help="of the loss, along the noise")
+    parsers["plan"].add_argument("--d", required=True, metavar="X")
+    parsers["plan"].add_argument("--operators", nargs="+", required=True, metavar="SPEC")
     for name in ("target", "time_s", "L", "sigma2", "gap", "G", "eta", "condition"):
-        made["plan"].add_argument(*_flags(name), metavar="X")
-    made["plan"].add_argument("--setting", nargs="+", metavar="NAME", help="what holds: refuse what needs more")
-    made["plan"].add_argument(
+        parsers["plan"].add_argument(*_flags(name), metavar="X")
+    parsers["plan"].add_argument("--setting", nargs="+", metavar="NAME", help="what holds: refuse what needs more")
+    parsers["plan"].add_argument(
         "--codec",
         nargs="+",
         metavar="C",
         help="seconds a coordinate to encode and to decode: ENCODE,DECODE for all operators, SPEC=ENCODE,DECODE for "
         "one, free, or measured on this machine (default)",
     )
-    made["operators"].add_argument("--d", default="1e6", metavar="X", help="dimension (default: 1e6)")
-    _check(made["check"])
-    made["certify"].add_argument("theorem", nargs="?", help="a name of the catalogue")
-    made["certify"].add_argument("--list", action="store_true", help="name every theorem and its symbols")
-    _measure(made["measure"])
-    _serve(made["serve"])
+    parsers["operators"].add_argument("--d", default="1e6", metavar="X", help="dimension (default: 1e6)")
+    _check(parsers["check"])
+    parsers["certify"].add_argument("theorem", nargs="?", help="a name of the catalogue")
+    parsers["certify"].add_argument("--list", action="store_true", help="name every theorem and its symbols")
+    _measure(parsers["measure"])
+    _serve(parsers["serve"])
     return parser
 
 

@@ -56,9 +56,9 @@ def quantity(result: Any) -> Any:
     if isinstance(result, Quantities):
         names = [name for name, value in s.at.items() if name != "cluster" and not isinstance(value, str)]
         table = _table(*names, f"value [{s.unit}]", "from", "to", right=(*names, f"value [{s.unit}]", "from", "to"))
-        for one in result:
-            numbers = (float(one), one.lo, one.hi)
-            table.add_row(*(one.statement.at[name] for name in names), *(repr(value) for value in numbers))
+        for element in result:
+            numbers = (float(element), element.lo, element.hi)
+            table.add_row(*(element.statement.at[name] for name in names), *(repr(value) for value in numbers))
         return Group(escape(s.quantity), table, _facts(_source(result)))
     shown = f"{SIDES[s.side]} {number_text(float(result))} {unit_text(s.unit, float(result))}".strip()
     rows = {"value": shown, "certified" if result.certified else "interval": f"[{result.lo!r}, {result.hi!r}]"}
@@ -106,10 +106,12 @@ def ranking(plan: Ranking) -> Any:
 def catalogue(found: Catalogue) -> Any:
     """The compressors at one dimension."""
     right = ("bits", "limit")
-    table = _table("operator", "claim", *right, "randomness", right=right)
+    outside = ("from",) if any(entry.origin != "ratedist" for entry in found.entries) else ()
+    table = _table("operator", "claim", *right, "randomness", *outside, right=right)
     for entry in found.entries:
         bits, limit = ("" if v is None else f"{v / found.d:.4g}" for v in (entry.bits, entry.limit))
-        table.add_row(escape(entry.operator), escape(entry.claim), bits, limit, entry.randomness)
+        origin = (escape(entry.origin),) if outside else ()
+        table.add_row(escape(entry.operator), escape(entry.claim), bits, limit, entry.randomness, *origin)
     return Group(
         table, f"bits and limit: a coordinate at d = {number_text(found.d)}; limit: of the class at its constant"
     )
@@ -134,7 +136,7 @@ def measured(found: Sequence[Measured], d: int) -> Any:
     table = _table("operator", *right, "claim", "limit of", right=right)
     for row in sorted(found, key=lambda m: float("inf") if m.gap is None else m.gap):
         limit, gap = ("" if v is None else f"{v:.4f}" for v in (row.limit, row.gap))
-        said = escape(row.claim), escape(row.limit_of)
-        table.add_row(escape(row.operator), f"{row.bits:.4f}", f"{row.nmse:.4g}", limit, gap, *said)
+        texts = escape(row.claim), escape(row.limit_of)
+        table.add_row(escape(row.operator), f"{row.bits:.4f}", f"{row.nmse:.4g}", limit, gap, *texts)
     note = f"a coordinate, d = {number_text(d)}; limit: of the class and error in the last column; gap: bits - limit"
     return Group(table, note)

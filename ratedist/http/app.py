@@ -89,8 +89,8 @@ def create_app(*, pool: Pool | None = None, hosts: Iterable[str] = ()) -> FastAP
     app.add_exception_handler(Fault, _faulty)
     app.add_exception_handler(Exception, _faulty)
 
-    for name, (model, made, summary) in POSTS.items():
-        app.post(f"/v1/{name}", response_model=made, responses=REFUSALS, summary=summary, operation_id=name)(
+    for name, (model, answer_model, summary) in POSTS.items():
+        app.post(f"/v1/{name}", response_model=answer_model, responses=REFUSALS, summary=summary, operation_id=name)(
             _endpoint(name, model, workers)
         )
 
@@ -163,19 +163,19 @@ async def _invalid(_: Request, error: Exception) -> Response:
     """Every failing field in one sentence: name, rule, value, remedy."""
     assert isinstance(error, RequestValidationError)
     fields: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for found in error.errors():
-        depth = 3 if found["loc"][1:2] == ("cluster",) else 2
-        fields.setdefault(tuple(found["loc"][:depth]), []).append(found)
+    for problem in error.errors():
+        depth = 3 if problem["loc"][1:2] == ("cluster",) else 2
+        fields.setdefault(tuple(problem["loc"][:depth]), []).append(problem)
     details = [
-        {"loc": [str(part)[:64] for part in place], "msg": _sentence(place, found), "type": found[0]["type"]}
-        for place, found in list(fields.items())[:MOST_PROBLEMS]
+        {"loc": [str(part)[:64] for part in place], "msg": _sentence(place, errors), "type": errors[0]["type"]}
+        for place, errors in list(fields.items())[:MOST_PROBLEMS]
     ]
     return Json({"detail": details}, status_code=422)
 
 
-def _sentence(place: tuple[Any, ...], found: list[dict[str, Any]]) -> str:
+def _sentence(place: tuple[Any, ...], errors: list[dict[str, Any]]) -> str:
     """One field's failures; a field of several kinds fails once for each."""
-    kinds, first = {one["type"] for one in found}, found[0]
+    kinds, first = {error["type"] for error in errors}, errors[0]
     if isinstance(first.get("input"), bytes):
         return "the body must be a JSON object; got bytes: send it with content-type: application/json"
     if "json_invalid" in kinds:
@@ -183,9 +183,9 @@ def _sentence(place: tuple[Any, ...], found: list[dict[str, Any]]) -> str:
     name = ".".join(str(part)[:64] for part in place[1:]) or "the body"
     if "missing" in kinds:
         return f"{name} must be given; got nothing: see /openapi.json for what is taken"
-    chosen = next((one for one in found if one["type"] in ("too_long", "too_short", "string_too_long")), first)
+    chosen = next((error for error in errors if error["type"] in ("too_long", "too_short", "string_too_long")), first)
     rule = chosen["msg"][:1].lower() + chosen["msg"][1:]
-    if len(found) > 1 and chosen is first:
+    if len(errors) > 1 and chosen is first:
         rule = "it must be a number, a decimal text, or a list of numbers where several are taken"
     got = repr(chosen.get("input"))[:64]
     return f"{name} is not taken: {rule}; got {got}: see /openapi.json for what is"

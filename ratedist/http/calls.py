@@ -79,7 +79,7 @@ def _theorems(given: dict[str, Any]) -> Any:
                 "side": bound.side.value,
                 "quantity": bound.quantity,
                 "about": bound.setting.about(),
-                "needs": {one.name.lower(): one.words for one in bound.setting.ordered()},
+                "needs": {hypothesis.name.lower(): hypothesis.words for hypothesis in bound.setting.ordered()},
                 "formula": bound.latex(),
             }
             for name, bound in all_bounds().items()
@@ -96,9 +96,9 @@ def _gap(given: dict[str, Any]) -> Any:
 def _check(given: dict[str, Any]) -> Any:
     from ..api.operators import check
 
-    found = check(given["op"], budget="quick", seed=given.get("seed"))
-    verdicts = [{"law": v.law, "outcome": v.outcome.value, "text": v.text} for v in found.verdicts]
-    return {"subject": found.subject, "ok": found.ok, "seed": found.seed, "verdicts": verdicts}
+    report = check(given["op"], budget="quick", seed=given.get("seed"))
+    verdicts = [{"law": v.law, "outcome": v.outcome.value, "text": v.text} for v in report.verdicts]
+    return {"subject": report.subject, "ok": report.ok, "seed": report.seed, "verdicts": verdicts}
 
 
 CALLS: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -117,12 +117,15 @@ CALLS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 def answer(name: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The JSON of one call.  Raises ValueError with one sentence for bad input."""
+    """The JSON of one call, in which no name makes anything be imported.  Raises ValueError for bad input."""
+    from operators.outside import without_imports
+
     try:
-        found: dict[str, Any] = to_json(CALLS[name](given))
+        with without_imports():
+            result: dict[str, Any] = to_json(CALLS[name](given))
     except ArithmeticError as failure:
         raise ValueError(f"the numbers are too extreme to compute with ({failure}): choose milder ones") from None
-    return found
+    return result
 
 
 def is_closed_form(name: str, given: dict[str, Any]) -> bool:

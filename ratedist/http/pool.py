@@ -34,8 +34,8 @@ class Pool:
         self._threads = ThreadPoolExecutor(len(self._workers), "ratedist-worker")
         self._idle: asyncio.Queue[Worker] = asyncio.Queue()
         self._waiting = 0
-        for one in self._workers:
-            self._idle.put_nowait(one)
+        for idle_worker in self._workers:
+            self._idle.put_nowait(idle_worker)
 
     def start(self) -> None:
         """Start all processes."""

@@ -95,17 +95,17 @@ class Worker:
             self._connection.send((name, given))
             if not self._connection.poll(self.wall_s):
                 raise Overload(503, f"nothing was found within {self.wall_s:g} s: try again later, or ask for less")
-            kind, found = self._connection.recv()
+            kind, answer = self._connection.recv()
         except (EOFError, OSError):
             raise self._ended() from None
         except Overload:
             self.stop()
             raise
         if kind == "answer":
-            return dict(found)
+            return dict(answer)
         if kind == "memory":
-            raise Overload(422, found)
-        raise (ValueError if kind == "refused" else Fault)(found)
+            raise Overload(422, answer)
+        raise (ValueError if kind == "refused" else Fault)(answer)
 
     def _ended(self) -> Exception:
         """Why the process is gone, by its exit status."""
@@ -135,9 +135,9 @@ def _loop(connection: Connection, calls: str, limit_s: float) -> None:
         while True:
             name, given = connection.recv()
             _limit_time(limit_s)
-            found = _outcome(module.answer, name, given)
+            outcome = _outcome(module.answer, name, given)
             _limit_time(0)
-            connection.send_bytes(found)
+            connection.send_bytes(outcome)
 
 
 def _outcome(answer: Any, name: str, given: dict[str, Any]) -> bytes:
@@ -155,8 +155,8 @@ def _outcome(answer: Any, name: str, given: dict[str, Any]) -> bytes:
 def fault_sentence(error: BaseException) -> str:
     """What is said of an exception that nobody expected."""
     text = " ".join(str(error).split())[:MOST_CHARACTERS]
-    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return f"computing failed by a fault of ratedist, not of the request ({said}): report it with this request"
+    fault = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return f"computing failed by a fault of ratedist, not of the request ({fault}): report it with this request"
 
 
 def _limit_time(seconds: float) -> None:

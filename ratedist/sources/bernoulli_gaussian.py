@@ -84,7 +84,7 @@ class BernoulliGaussian(Source):
             )
         parts = [_dense(Gaussian(), edges, scale) for scale in (small, large)]
         share = self.small_share
-        mass, first, second = (share * one + (1 - share) * two for one, two in zip(*parts, strict=True))
+        mass, first, second = (share * a + (1 - share) * b for a, b in zip(*parts, strict=True))
         keep = mass > 0
         mass, first, second = mass[keep], first[keep], second[keep]
         lower, upper = np.append(-np.inf, edges)[keep], np.append(edges, np.inf)[keep]

@@ -38,6 +38,8 @@ MEANS = {
     P.WHOLE_SPARSE_DITHERING: lambda at: {"nu": at["alpha"]},
     P.CODED_SPARSE_DITHERING: lambda at: {"nu": at["alpha"], "tilt": at["tilt"] * at["alpha"]},
     P.TENTH_SPARSE_DITHERING: lambda at: {"alpha": np.full_like(at["alpha"], 0.1)},
+    P.UNIFORM_EDEN: lambda at: {"bits": at["bits_per_coordinate"] * at["d"] + 32},
+    P.TURBOQUANT_PROD: lambda at: {"bits": at["bits_per_coordinate"] * at["d"] + 64},
     P.FULL_GRADIENTS: lambda at: {"sigma2": np.zeros_like(at["sigma2"])},
     P.LOCAL_SGD: lambda at: {"K": at["tau"] * at["rounds"]},
 }
@@ -103,6 +105,8 @@ def sample(name: str, rng: np.random.Generator, n: int) -> np.ndarray:
         return np.pi / 2 * 10.0 ** rng.uniform(-5, 0, n)
     if name in ("d", "kept", "m", "rounds", "levels"):
         return count(rng, n, 9 if name in ("d", "kept") else 6)
+    if name == "bits_per_coordinate":
+        return rng.integers(1, 9, n).astype(float)
     if name == "tau":
         return count(rng, n, 6)
     if (domain.lower, domain.upper) == (0, 1):

@@ -55,6 +55,7 @@ DRAWS: dict[str, Draw] = {
     "omega": log_spread(-15, 12),
     "eta": log_spread(-15, 1),
     "bits": log_spread(-9, 13),
+    "bits_per_coordinate": lambda rng, n: rng.integers(1, 9, n).astype(float),
     "zeta": from_zero(fraction),
     "block_momentum_factor": from_zero(fraction),
     "sync_probability": fraction,

@@ -8,6 +8,7 @@ from bounds.dynamics import multiplicative
 from gpu_validation.presets import Cells, Preset
 from gpu_validation.records import Verdict
 from gpu_validation.run import execute
+from gpu_validation.theory import AT_MEAN, LOSS
 from gpu_validation.workloads import MultiplicativeQuadratic
 from operators import Identity, Key
 
@@ -55,9 +56,10 @@ def test_real_processes_follow_the_exact_law(tmp_path):
     outcome = execute(preset, tmp_path)
 
     rows = [c for c in outcome.comparisons if c.theorem == "exact dynamics with multiplicative noise"]
-    assert [(row.tau, row.verdict) for row in rows] == [(1, Verdict.INCONCLUSIVE), (8, Verdict.INCONCLUSIVE)]
-    # six seeds of 400 copies: near the value, which six draws without a largest one do not show
-    assert all(abs(row.measured / row.bound - 1) < 0.2 for row in rows)
+    assert [(row.tau, row.quantity) for row in rows] == [(tau, words) for tau in (1, 8) for words in (AT_MEAN, LOSS)]
+    # six seeds of 400 copies: the last loss is known to 18 % of its value, averages to 15 %, not to the tenth asked for
+    assert [row.verdict for row in rows] == [Verdict.INCONCLUSIVE, Verdict.HOLDS] * 2
+    assert all(abs(row.measured / row.bound - 1) < 0.05 for row in rows)
 
 
 def test_a_theorem_with_uniform_variance_may_not_judge_it():

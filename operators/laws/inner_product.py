@@ -1,0 +1,254 @@
+"""Is a vector quantiser what it claims to be, for inner products: unbiased, with no larger error, above the limit?"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from typing import Any
+
+import numpy as np
+
+from bounds.special.inverse_power_of_two import InversePowerOfTwoLessOne
+from bounds.special.sphere_quantiser import lloyd_max_sphere_distortion
+
+from .adapt import Library
+from .budget import Budget
+from .eprocess import inflated
+from .evidence import Draws, collect
+from .examples import Example
+from .law import Violation
+from .ledger import Ledger, log_growth
+from .mean_bets import MeanBets
+from .power import Power, bias_along_x, excess
+from .queries import Bank, Quantiser, QuerySource, bank, vectors_of
+from .size_bets import STAKES, SizeBets
+from .statistical import ClaimBets
+from .verdict import Outcome, Report, Verdict
+
+OVERHEAD_BITS = 64  # of norms, beside the bits of the coordinates: two in binary32
+NORMS = (2.0**-10, 2.0**17)  # the larger one is beyond what 16 bits hold
+_AGAIN = 3  # calls that must not all agree
+_ROUNDING = 1e-4
+
+
+def check_inner_product(
+    quantise: Any,
+    d: int,
+    bits: float,
+    *,
+    omega_ip: float | None = None,
+    seeded: bool = False,
+    library: Library = "torch",
+    norms: tuple[float, ...] = NORMS,
+    budget: Budget | None = None,
+    seed: int | None = None,
+    accept_inconclusive: bool = False,
+) -> Report:
+    """Judge estimates of inner products: E estimate = <q, x>, E(estimate - <q, x>)^2 <= omega_ip |q|^2 |x|^2/d.
+
+    Both for every q and x, from what a vector quantiser keeps of x.
+
+    quantise : a function ``x -> decoded x`` (the estimate is its inner product with q); a pair
+    ``(encode, estimate)``, called as ``estimate(q, encode(x))``; or an Operator.
+    d : dimension of x and q.  bits : of each coordinate's code; norms of up to 64 bits in all are free.
+    omega_ip : the claimed constant; the default is that of TurboQuant for inner products at this d, pi/2 times the
+    distortion of bits - 1 bits (``bounds.limits.turboquant_inner_product_worst``).
+    seeded : whether ``quantise`` is a function of an int that returns one of the above.  The mean is one over
+    random rotations: where the rotation is drawn once and kept, pass the function that draws it.
+    library : "torch" or "numpy", what the functions receive, float32.
+    norms : of x, tried beside 1.  budget, seed, accept_inconclusive : as for ``check``.
+    The queries are x itself, a vector orthogonal to it, coordinates and Gaussian vectors, at structured and random x.
+    Returns a Report whose ``ok`` is false with probability at most ``budget.false_alarm`` if the claim is true.
+    Raises TypeError for what has none of these forms, ValueError for a wrong d, bits, omega_ip or library.
+    """
+    budget = Budget() if budget is None else budget
+    seed = secrets.randbits(32) if seed is None else seed
+    claimed = _claimed(d, bits, omega_ip)
+    quantiser, rng = Quantiser(quantise, library, seeded), np.random.default_rng([seed, d])
+    examples = vectors_of(d, norms, rng)
+    banks = {example.name: bank(example.x, rng) for example in examples}
+    source = QuerySource(quantiser, banks, rng)
+    verdicts = (_above_the_limit(d, bits, claimed), *_judged(source, examples, claimed, budget))
+    given = f"omega_ip={claimed:.9g}, seeded={seeded}, library={library!r}, norms={norms!r}, seed={seed}"
+    reproduce = f"operators.laws.check_inner_product({quantiser.name}, {d}, {bits:g}, {given})"
+    return Report(f"{quantiser.name}, d = {d}, {bits:g} bits", seed, verdicts, reproduce, accept_inconclusive)
+
+
+def _claimed(d: int, bits: float, omega_ip: float | None) -> float:
+    if d != int(d) or d < 1:
+        raise ValueError(f"d must be an integer with d >= 1; got d = {d}")
+    if not 0 < bits < math.inf:
+        raise ValueError(f"bits must satisfy bits > 0; got bits = {bits}")
+    if omega_ip is not None:
+        if not 0 <= omega_ip < math.inf:
+            raise ValueError(f"omega_ip must be finite and >= 0; got omega_ip = {omega_ip}")
+        return float(omega_ip)
+    if bits not in range(1, 9):
+        raise ValueError(f"TurboQuant has 1 to 8 bits; got bits = {bits}: pass omega_ip, the constant that is claimed")
+    return math.pi / 2 * lloyd_max_sphere_distortion(int(bits) - 1, d)
+
+
+def _above_the_limit(d: int, bits: float, claimed: float) -> Verdict:
+    """Whether the claim is possible at all."""
+    least = float(InversePowerOfTwoLessOne.kernel(2 * (bits + OVERHEAD_BITS / d)))  # ``inner_product_limit``
+    if claimed >= least:
+        return Verdict("limit", Outcome.PASS)
+    text = (
+        f"omega_ip = {claimed:.4g} at {bits:g} bits a coordinate and {OVERHEAD_BITS} bits of norms: no unbiased "
+        f"estimate is below {least:.4g}; count the bits again, or the constant"
+    )
+    return Verdict("limit", Outcome.FAIL, text)
+
+
+def _judged(source: QuerySource, examples: list[Example], claimed: float, budget: Budget) -> tuple[Verdict, ...]:
+    """What the edge cases and the draws say."""
+    try:
+        _zero(source, examples[0])
+        repeats = None if source.quantiser.fresh else _repeats(source, examples)
+        banks = [source.banks[example.name] for example in examples]
+        mean = Bias(banks, claimed, budget.false_alarm / 2, budget.bias)
+        error = QueryErrors(banks, claimed, budget.false_alarm / 2)
+        if repeats is None:
+            made = collect(source, examples, [mean, error], budget)
+    except Exception as found:  # whatever the subject raises is a finding
+        text = str(found) if isinstance(found, Violation) else f"raised {type(found).__name__}: {found}"
+        return (Verdict("estimates", Outcome.FAIL, text),)
+    edges = Verdict("estimates", Outcome.PASS)
+    if repeats is not None:
+        return edges, Verdict("unbiasedness", Outcome.INCONCLUSIVE, repeats)
+    return edges, _verdict("unbiasedness", mean, examples, made), _verdict("error", error, examples, made)
+
+
+def _verdict(law: str, bets: Bias | QueryErrors, examples: list[Example], made: int) -> Verdict:
+    if bets.rejected():
+        at = examples[bets.richest()]
+        return Verdict(law, Outcome.FAIL, bets.finding(), at.name, at.x)
+    power = bets.power()
+    text = f"{made} draws; {bets.remark()}{power}"
+    if isinstance(bets, Bias) and not bets.enough():
+        return Verdict(law, Outcome.INCONCLUSIVE, f"{text}; asked for: {bets.asked:g} |x| along x", power=power)
+    return Verdict(law, Outcome.PASS, text, power=power)
+
+
+def _zero(source: QuerySource, example: Example) -> None:
+    """Nothing is left of the zero vector."""
+    queries = source.banks[example.name].queries
+    values = source.quantiser.estimates(np.zeros_like(example.x), queries, source.rng)
+    if np.abs(values).max() > _ROUNDING:
+        raise Violation(f"an estimate of <q, 0> is {values[np.abs(values).argmax()]:.4g}")
+
+
+def _repeats(source: QuerySource, examples: list[Example]) -> str | None:
+    """Why the mean cannot be judged: an error that is the same at every call."""
+    for example in examples:
+        errors = source.draw(example, _AGAIN).errors
+        if np.ptp(errors, axis=0).max() <= _ROUNDING < np.abs(errors).max() and example.d > 1:
+            return (
+                f"at {example.name} every call gives the same estimates, with an error: its randomness is not drawn "
+                "afresh; pass seeded=True and the function that makes the quantiser from a seed"
+            )
+    return None
+
+
+class Bias(ClaimBets):
+    """Bets on the mean error at every vector: along x, where errors are proportional to <q, x>, and at every query.
+
+    The errors of the m queries are taken as one vector of m coordinates, over the length of their cosines: a shrinking
+    of x by a share b is then a bias of b along the direction of the cosines, and their second moment is at most
+    m omega_ip/d over that length squared.
+    """
+
+    def __init__(self, banks: list[Bank], claimed: float, level: float, asked: float) -> None:
+        self.banks, self.level, self.asked = banks, level, asked
+        self.lengths = [float(np.linalg.norm(b.cosines)) for b in banks]
+        pairs = list(zip(banks, self.lengths, strict=True))
+        moments = [len(b.names) * claimed / b.queries.shape[1] / length**2 for b, length in pairs]
+        self.mean = MeanBets([b.cosines / length for b, length in pairs], moments)
+
+    def update(self, vector: int, draws: Draws) -> None:
+        """Bet on a batch."""
+        self.mean.update(vector, draws.errors / self.lengths[vector])
+
+    def rejected(self) -> bool:
+        """Whether the capital has reached 1/level."""
+        return self.mean.ledger.rejects(self.level)
+
+    def enough(self) -> bool:
+        """Whether the bias asked for would be found."""
+        return bias_along_x(self.mean, self.level) <= self.asked
+
+    def richest(self) -> int:
+        """The vector on which the most was won."""
+        return self.mean.ledger.richest()
+
+    def promising(self) -> int | None:
+        """Where that bias would show soonest."""
+        return self.mean.promising(self.asked)
+
+    def finding(self) -> str:
+        """What was claimed and what was seen."""
+        at = self.richest()
+        moments = self.mean.moments[at]
+        here = moments.error / max(1, moments.n) * self.lengths[at]
+        worst = int(np.abs(here).argmax())
+        return (
+            f"E estimate = <q, x> rejected at level {self.level:.1e}; over all vectors x shrinks by "
+            f"{-self.mean.mean_error():+.3g}, and at this one the mean error is {here[worst]:+.3g} |q| |x| for "
+            f"q = {self.banks[at].names[worst]}"
+        )
+
+    def remark(self) -> str:
+        """Nothing more."""
+        return ""
+
+    def power(self) -> Power:
+        """What would have been found."""
+        return Power(along_x=bias_along_x(self.mean, self.level))
+
+
+class QueryErrors(ClaimBets):
+    """Bets that d (estimate - <q, x>)^2/(|q| |x|)^2 is larger than claimed: for each query, and on average over them.
+
+    The average leaves out q = x, where many quantisers have no error.
+    """
+
+    def __init__(self, banks: list[Bank], claimed: float, level: float) -> None:
+        self.banks, self.level, self.d = banks, level, banks[0].queries.shape[1]
+        self.claimed = self.d * inflated(claimed / self.d)
+        self.average = SizeBets([self.claimed] * len(banks), [2] * len(banks))  # all of them count together
+        self.single = Ledger((1,), [(STAKES.size,) * len(b.names) for b in banks])
+
+    def update(self, vector: int, draws: Draws) -> None:
+        """Bet on a batch; the queries of one draw are not independent, so each has capital of its own."""
+        y = self.d * draws.errors**2
+        self.average.update(vector, (y[:, 1:] if self.d > 1 else y).mean(axis=1))
+        for query in range(y.shape[1]):
+            growth = log_growth(1 + STAKES * (y[:, query, None] / self.claimed - 1))
+            self.single.pay_own(vector, query, growth)
+        self.single.close(vector)
+
+    def rejected(self) -> bool:
+        """Whether either capital has reached its level."""
+        return self.average.ledger.rejects(self.level / 2) or self.single.rejects(self.level / 2)
+
+    def richest(self) -> int:
+        """The vector on which the most was won."""
+        return (self.average.ledger if self.average.ledger.rejects(self.level / 2) else self.single).richest()
+
+    def finding(self) -> str:
+        """What was claimed and what was seen."""
+        at = self.richest()
+        query = int(np.argmax([group.max() for group in self.single.own[at]]))
+        return (
+            f"d E(estimate - <q, x>)^2 <= {self.claimed:.4g} |q|^2 |x|^2 rejected at level {self.level:.1e}; the mean "
+            f"is {self.average.ratio(at):.4g} of it over the queries at this vector, "
+            f"{self.average.overall_ratio():.4g} over all, and most is won at q = {self.banks[at].names[query]}"
+        )
+
+    def remark(self) -> str:
+        """How large the error is."""
+        return f"the mean error over the queries tried is {self.average.overall_ratio():.3g} of the claimed; "
+
+    def power(self) -> Power:
+        """What would have been found."""
+        return Power(excess=excess(self.average, self.level / 2))

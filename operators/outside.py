@@ -1,0 +1,104 @@
+"""Things that come from outside this tree: named as "module:attribute", or announced by an installed package.
+
+A package announces them by entry points of the groups ``ratedist.operators``, ``ratedist.workloads`` and
+``ratedist.presets``.  What is named by its module is looked for in the current folder first.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+OPERATORS, WORKLOADS, PRESETS = "ratedist.operators", "ratedist.workloads", "ratedist.presets"
+
+_REFERENCE = re.compile(
+    r"(?P<module>[^\W\d]\w*(\.[^\W\d]\w*)*):(?P<attribute>[^\W\d]\w*(\.[^\W\d]\w*)*)(:(?P<rest>.*))?"
+)
+_trusted: ContextVar[bool] = ContextVar("trusted", default=True)
+
+
+@contextmanager
+def without_imports() -> Iterator[None]:
+    """Within, no name makes anything be imported: for names that come from a network."""
+    token = _trusted.set(False)
+    try:
+        yield
+    finally:
+        _trusted.reset(token)
+
+
+def split(text: str) -> tuple[str, str] | None:
+    """("module:attribute", what follows a further colon), None for a text that is no such name, or is not trusted."""
+    found = _REFERENCE.fullmatch(text.strip())
+    if found is None or not _trusted.get():
+        return None
+    return f"{found['module']}:{found['attribute']}", found["rest"] or ""
+
+
+def imported(reference: str) -> Any:
+    """The object that "package.module:object" names; the current folder is searched first, and stays on the path.
+
+    Raises what the import raises, AttributeError for an object that the module does not have.
+    """
+    module, _, attribute = reference.partition(":")
+    if (folder := os.getcwd()) not in sys.path:
+        sys.path.insert(0, folder)
+    found: Any = importlib.import_module(module)
+    for name in attribute.split("."):
+        found = getattr(found, name)
+    return found
+
+
+def load(reference: str, what: str) -> Any:
+    """``imported``, with one sentence as ValueError for whatever goes wrong.  what : "operator", "preset"."""
+    module, _, attribute = reference.partition(":")
+    try:
+        return imported(reference)
+    except ModuleNotFoundError as error:
+        if error.name and f"{module}.".startswith(f"{error.name}."):
+            raise ValueError(
+                f"no module {module} for the {what} {reference!r}, and no {what} has this name: a module must be "
+                f"installed or lie in {os.getcwd()}"
+            ) from error
+        raise ValueError(f"the {what} {reference!r} needs the module {error.name}: install it") from error
+    except AttributeError as error:
+        raise ValueError(f"{module} has no {attribute} for the {what} {reference!r} ({error}): define it") from error
+    except Exception as error:  # whatever a module does when it is imported
+        raise ValueError(
+            f"{module} cannot be imported for the {what} {reference!r} ({type(error).__name__}: {error}): mend it"
+        ) from error
+
+
+@dataclass(frozen=True)
+class Announced:
+    """What an installed package offers.  name : of the thing.  origin : the package and its version."""
+
+    name: str
+    origin: str
+    entry: EntryPoint
+
+    def load(self) -> Any:
+        """The thing itself.  Raises ValueError, with one sentence, where it cannot be had."""
+        try:
+            return self.entry.load()
+        except Exception as error:  # whatever a package does when it is imported
+            raise ValueError(
+                f"{self.name} of {self.origin} cannot be loaded ({type(error).__name__}: {error}): mend or uninstall it"
+            ) from error
+
+
+def announced(group: str) -> dict[str, Announced]:
+    """Name -> what installed packages offer, sorted by name; of several of one name the first."""
+    found: dict[str, Announced] = {}
+    for entry in entry_points(group=group):
+        origin = "?" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+        found.setdefault(entry.name, Announced(entry.name, origin, entry))
+    return dict(sorted(found.items()))
