@@ -15,7 +15,7 @@ from ...rows import exact_row
 from ...study import Record
 from ...time_to_loss import Median, median_of
 from ..adacomm_rows import predicted_seconds
-from .problems import DECAYED, FIXED, STEP, SYNCHRONOUS, Course, methods, trials
+from .problems import STEP, SYNCHRONOUS, UNCHANGING, Course, methods, trials
 
 if TYPE_CHECKING:
     from .study import SpeedUp
@@ -61,7 +61,7 @@ class Cell:
 
 
 def cells(study: SpeedUp, records: Sequence[Record]) -> list[Cell]:
-    """Those that have been tuned at all."""
+    """Those that have been tuned at all; methods[0] is synchronous SGD."""
     found = []
     for name, m, decayed in study.cells:
         tuned = [r for r in records if r["unit"].startswith(f"tune:{name}:{m}:")]
@@ -90,10 +90,10 @@ def choose(cell: Cell) -> Choice:
             best = min(tried, key=lambda i: (medians[i], last[i]))
             picked[method].append(best)
             seconds[method].append(medians[best])
-    fixed = [name for name in cell.methods if name in FIXED]
+    fixed = [name for name in cell.methods if name in UNCHANGING]
     indices = range(len(cell.course.targets))
     strongest = [min((seconds[name][target], name) for name in fixed)[1] for target in indices]
-    reached = sum(bool(np.isfinite(t)) for t in seconds[SYNCHRONOUS])
+    reached = sum(bool(np.isfinite(t)) for t in seconds[cell.methods[0]])
     return Choice(picked, seconds, strongest, reached)
 
 
@@ -106,11 +106,6 @@ def _last(records: Sequence[Record], method: str, trial: int) -> float:
     )
 
 
-def baseline(method: str) -> str:
-    """What a method is compared with: synchronous SGD, at a decayed rate where its own decays."""
-    return DECAYED[0] if method in DECAYED else SYNCHRONOUS
-
-
 def arrivals(cell: Cell, choice: Choice, method: str, target: int) -> np.ndarray:
     """Seconds to a target of the reported seeds, at the rate and parameters chosen for this method and target."""
     return np.array(times(cell.reported, method, choice.trials[method][target], target))
@@ -118,7 +113,7 @@ def arrivals(cell: Cell, choice: Choice, method: str, target: int) -> np.ndarray
 
 def sooner(cell: Cell, choice: Choice, method: str, target: int) -> Median:
     """Paired ratios over the seeds: 0 where the method did not arrive; the budget, where the baseline did not."""
-    slow = np.minimum(arrivals(cell, choice, baseline(method), target), cell.course.budget_s)
+    slow = np.minimum(arrivals(cell, choice, cell.methods[0], target), cell.course.budget_s)
     return median_of((slow / arrivals(cell, choice, method, target)).tolist())
 
 
@@ -157,19 +152,17 @@ def _ratio_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
         loss, strongest = cell.course.targets[target], choice.strongest[target]
         yield _row("strongest fixed", cell, f"times sooner to loss {loss:g}", sooner(cell, choice, strongest, target),
                    f"{strongest}, chosen on the tuning seeds")  # fmt: skip
-        for method in cell.methods:
-            if method == baseline(method):
-                continue
+        for method in cell.methods[1:]:
             rate = trials(cell.course, choice.trials[method][target] + 1)[-1].rate
             about = f"rate {rate:.3g}"
             yield _row(method, cell, f"times sooner to loss {loss:g}", sooner(cell, choice, method, target), about)
-            if method in ("basic", "gamma"):
+            if method not in UNCHANGING:
                 quantity = f"times sooner to loss {loss:g} than the strongest fixed tau"
                 yield _row(method, cell, quantity, against(cell, choice, method, target), strongest)
 
 
 def _common_rate_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
-    for method in ("tau = 20", "gamma"):
+    for method in [name for name in cell.methods if name in ("tau = 20", "gamma")]:
         for rate, ratio in at_one_rate(cell, method, 1):
             quantity = f"times sooner to loss {cell.course.transient:g}, both at rate {rate:.3g}"
             found = Median(ratio, (ratio, ratio), 0.0, len(cell.tuned))

@@ -10,8 +10,8 @@ import numpy as np
 
 from ...page import LINES, MARKS, PALETTE, canvas, plain_ticks
 from ...study import Figure, Record
-from .analysis import Cell, Choice, at_one_rate, baseline, cells, choose, sooner
-from .problems import DECAYED, FIXED, SYNCHRONOUS, trials
+from .analysis import Cell, Choice, at_one_rate, cells, choose, sooner
+from .problems import FIXED, SYNCHRONOUS, trials
 
 if TYPE_CHECKING:
     from .study import SpeedUp
@@ -38,10 +38,7 @@ def figures(study: SpeedUp, records: Sequence[Record]) -> list[Figure]:
             "the loss lies above its floor; medians of paired ratios, bars: exact order-statistic intervals. Tau is "
             f"fixed at the strongest value for each target in the grey line. {how}"
         )
-        drawn.append(Figure(partial(_draw_speed_ups, ready, False), caption))
-        if any(set(DECAYED) & set(cell.methods) for cell, _ in ready):
-            decayed = f"Measured: the same where the rate falls tenfold at a tuned step, for both sides. {how}"
-            drawn.append(Figure(partial(_draw_speed_ups, ready, True), decayed))
+        drawn.append(Figure(partial(_draw_speed_ups, ready), caption))
         caption = (
             "Measured: loss of the averaged model against simulated seconds, each method as tuned for the last target "
             f"that synchronous SGD reaches; median over the seeds. {how}"
@@ -64,18 +61,14 @@ def _style(method: str, cell: Cell) -> dict[str, Any]:
     return {"color": PALETTE[i % len(PALETTE)], "linestyle": LINES[i % len(LINES)], "marker": MARKS[i % len(MARKS)]}
 
 
-def _draw_speed_ups(ready: Tuned, decayed: bool) -> Any:
-    shown = [(cell, choice) for cell, choice in ready if not decayed or set(DECAYED) & set(cell.methods)]
-    figure, axes = canvas(1, len(shown), height=3.4)
-    for ax, (cell, choice) in zip(axes[0], shown, strict=True):
+def _draw_speed_ups(ready: Tuned) -> Any:
+    figure, axes = canvas(1, len(ready), height=3.4)
+    for ax, (cell, choice) in zip(axes[0], ready, strict=True):
         reached = range(choice.reached)
         excess = np.array([cell.course.targets[i] - cell.course.floor for i in reached])
-        if not decayed:
-            strongest = [sooner(cell, choice, choice.strongest[i], i).value for i in reached]
-            ax.plot(excess, strongest, color="#999999", linewidth=5, alpha=0.5, label="strongest fixed")
-        for method in cell.methods:
-            if (method in DECAYED) is not decayed or method == baseline(method):
-                continue
+        strongest = [sooner(cell, choice, choice.strongest[i], i).value for i in reached]
+        ax.plot(excess, strongest, color="#999999", linewidth=5, alpha=0.5, label="strongest fixed")
+        for method in cell.methods[1:]:
             found = [sooner(cell, choice, method, i) for i in reached]
             middle = np.array([ratio.value for ratio in found])
             low, high = np.array([ratio.interval for ratio in found]).reshape(-1, 2).T
@@ -86,8 +79,8 @@ def _draw_speed_ups(ready: Tuned, decayed: bool) -> Any:
         ax.invert_xaxis()
         plain_ticks(ax.xaxis)
         ax.grid(alpha=0.3)
+        ax.legend(fontsize=6)
     axes[0, 0].set_ylabel("times sooner")
-    axes[0, 0].legend(fontsize=6)
     return figure
 
 
@@ -95,7 +88,7 @@ def _draw_curves(ready: Tuned) -> Any:
     figure, axes = canvas(1, len(ready), height=3.2)
     for ax, (cell, choice) in zip(axes[0], ready, strict=True):
         last, grid = max(choice.reached - 1, 0), np.linspace(0, cell.course.budget_s, 300)
-        for method in [name for name in cell.methods if name not in DECAYED]:
+        for method in cell.methods:
             picked = choice.trials[method][last]
             races = [r for u in cell.reported for r in u["races"] if (r["method"], r["trial"]) == (method, picked)]
             curves = [np.interp(grid, r["seconds"], r["losses"], right=np.nan) for r in races]
@@ -111,6 +104,7 @@ def _draw_curves(ready: Tuned) -> Any:
 
 
 def _draw_rates(tuned: Tuned) -> Any:
+    tuned = [(cell, choice) for cell, choice in tuned if SYNCHRONOUS in cell.methods]
     figure, axes = canvas(1, len(tuned), height=3.0)
     for ax, (cell, choice) in zip(axes[0], tuned, strict=True):
         for method in (*[name for name in FIXED if name != SYNCHRONOUS], "gamma"):

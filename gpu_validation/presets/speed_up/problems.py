@@ -21,6 +21,7 @@ SYNCHRONOUS = "tau = 1"
 FIXED = {SYNCHRONOUS: 1, "tau = 5": 5, "tau = 20": 20, "tau = 100": 100}
 CONSTANT = (*FIXED, "basic", "gamma")
 DECAYED = ("tau = 1, decayed", "tau = 20, decayed", "published", "derived")
+UNCHANGING = (*FIXED, *DECAYED[:2])
 EXPONENTS = {"published": 0.5, "derived": 1.5}
 
 
@@ -122,5 +123,5 @@ def runtime(m: int) -> RuntimeModel:
 
 
 def methods(decayed: bool) -> Sequence[str]:
-    """Of a cell."""
-    return (*CONSTANT, *DECAYED) if decayed else CONSTANT
+    """Of a cell, the baseline first."""
+    return DECAYED if decayed else CONSTANT

@@ -9,7 +9,7 @@ import torch
 
 from gpu_validation.presets.speed_up import PRESET, SpeedUp
 from gpu_validation.presets.speed_up.analysis import at_one_rate, cells, choose, sooner
-from gpu_validation.presets.speed_up.problems import CONSTANT, DIGITS, SHARDS, TEXT, race, trials
+from gpu_validation.presets.speed_up.problems import CONSTANT, DECAYED, DIGITS, SHARDS, TEXT, race, trials
 from gpu_validation.records import Verdict
 from gpu_validation.workloads import SmallNetwork
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(120)
 
 TINY = SpeedUp(
     courses=(("digits", replace(DIGITS, targets=(2.38, 2.3, 0.1), budget_s=0.6, rates=(0.1, 0.4))),),
-    cells=(("digits", 2, True),),
+    cells=(("digits", 2, False),),
     points=2,
     tuning=(0,),
     seeds=(10, 11),
@@ -28,7 +28,7 @@ TINY = SpeedUp(
 
 
 def test_everything_is_fixed_beforehand_and_seeds_are_apart():
-    assert [(name, m) for name, m, _ in PRESET.cells][:3] == [("digits", 4), ("digits", 2), ("digits", 8)]
+    assert [(name, m) for name, m, _ in PRESET.cells][:3] == [("digits", 2), ("digits", 4), ("digits", 8)]
     assert not set(PRESET.tuning) & set(PRESET.seeds)
     assert len(PRESET.seeds) >= 10
     units = PRESET.units()
@@ -46,6 +46,15 @@ def test_every_method_is_tried_as_often_and_at_the_same_rates():
     assert len(set(rates["gamma"])) == 10
     assert trials(DIGITS, 4) == found[:4]
     assert {trial.tau_0 for trial in found} <= set(range(5, 201))
+
+
+def test_rates_fall_where_the_rule_looks_at_them_and_nowhere_else():
+    (trial,) = trials(DIGITS, 1)
+    course = dict(PRESET.courses)["decayed"]
+
+    assert [bool(race(course, method, trial, 0).decay) for method in (*CONSTANT, *DECAYED)] == [False] * 6 + [True] * 4
+    rules = {method: race(course, method, trial, 0).schedule for method in ("published", "derived")}
+    assert [(rule.eta_exponent, rule.gamma, rule.cap) for rule in rules.values()] == [(0.5, 0.5, 100), (1.5, 0.5, 100)]
 
 
 def test_floors_are_those_of_the_problems():
@@ -133,7 +142,7 @@ def test_real_processes_repeat_the_rehearsal(records):
 def test_the_tiny_study_is_whole(records):
     assert len(records) == len(TINY.units()) == 4
     tuned, first = records[0]["races"], records[1]["races"]
-    assert len(tuned) == 2 * 10  # points, methods
+    assert len(tuned) == 2 * 6  # points, methods
     assert all(len(r["times"]) == 3 and r["times"][2] is None for r in tuned)
     assert all(np.isfinite(r["losses"]).all() for r in first)
     rows = TINY.judge(records)
