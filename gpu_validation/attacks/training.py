@@ -14,16 +14,14 @@ from ..workloads import Bundled, LogisticRegression
 from .attack import Attack
 from .votes import ATTACK, NOISE, SEND
 
+LENGTH = {"majority_vote": 2e-3, "mean": 0.5, "coordinate_median": 0.5, "trimmed_mean": 0.5}  # learning rates
 HORIZON = 10.0  # a loss above it is recorded as it
 
 
 def train(
-    rule: Aggregate, attack: Attack | None, workers: int, faulty: int, steps: int, seed: int, *, eta: float
+    rule: Aggregate, attack: Attack | None, workers: int, faulty: int, steps: int, seed: int
 ) -> tuple[float, float, list[float]]:
-    """(final loss, held-out accuracy, losses every tenth step) of synchronous training with one merge a step.
-
-    eta : learning rate; a vote's merged signs have entries of 1, a mean's are as long as a gradient's.
-    """
+    """(final loss, held-out accuracy, losses every tenth step) of synchronous training with one merge a step."""
     workload = LogisticRegression(source=Bundled("digits", held_out=0.2))
     model = workload.model()
     parameters, curve = list(model.parameters()), []
@@ -38,7 +36,7 @@ def train(
             for i in range(faulty):
                 own[i] = attack.corrupt(own[i], truth=truth, key=keys[i].fold(ATTACK))
         merged = rule.round([torch.from_numpy(x) for x in own], keys=[k.fold(SEND) for k in keys])
-        load(flat(parameters) - eta * merged, parameters)
+        load(flat(parameters) - LENGTH[rule.name] * merged, parameters)
         if step % 10 == 9:
             curve.append(_capped(float(workload.objective(model).detach())))
     return curve[-1], workload.accuracy(model) or 0.0, curve

@@ -1,7 +1,6 @@
 """The byzantine study: exact laws hold, colluders break the published one, elections follow their criterion."""
 
 import pytest
-import torch
 
 from gpu_validation.attacks import Negate, Rescale
 from gpu_validation.attacks.training import train
@@ -9,9 +8,8 @@ from gpu_validation.attacks.votes import votes
 from gpu_validation.presets.byzantine import PRESET, RULES, Byzantine
 from gpu_validation.records import Verdict
 from gpu_validation.study import carry_out
-from operators import Key
 
-SMALL = Byzantine(faulty=(0, 11), coordinates=20_000, crowd=(3,), steps=10, factors=(0.01, 1.0), seeds=(0, 1))
+SMALL = Byzantine(faulty=(0, 11), coordinates=20_000, crowd=(3,), steps=10, seeds=(0, 1))
 UNITS = ("vote:negate:11", "vote:collude:11", "wide:collude", "crowd:3", "election:5:1", "train:majority_vote:negate")
 
 
@@ -45,29 +43,11 @@ def test_bits_of_a_vote_are_one_a_coordinate_and_worker():
 
 
 def test_vote_ignores_lengths_and_the_mean_does_not():
-    honest, _, _ = train(RULES["majority_vote"], None, 9, 4, 20, seed=0, eta=2e-3)
-    rescaled, _, _ = train(RULES["majority_vote"], Rescale(), 9, 4, 20, seed=0, eta=2e-3)
-    ruined, _, _ = train(RULES["mean"], Rescale(), 9, 4, 20, seed=0, eta=0.5)
+    honest, _, _ = train(RULES["majority_vote"], None, 9, 4, 20, seed=0)
+    rescaled, _, _ = train(RULES["majority_vote"], Rescale(), 9, 4, 20, seed=0)
+    ruined, _, _ = train(RULES["mean"], Rescale(), 9, 4, 20, seed=0)
     assert rescaled == honest
     assert ruined > 3 * honest
-
-
-def test_every_rule_runs_at_the_best_of_as_many_rates(records):
-    (row,) = [r for r in records if r["unit"].startswith("train:")]
-    assert len(row["tuned"]) == 2
-    assert row["tuned"][1] < row["tuned"][0]  # a hundredth of the rate learns next to nothing in ten steps
-    assert (row["eta"], row["at_the_edge"]) == (2e-3, True)
-    assert not set(PRESET.tuning) & set(PRESET.seeds)
-
-
-def test_trimmed_mean_of_the_study_is_neither_the_median_nor_the_mean():
-    values = [torch.tensor([float(i * i)]) for i in range(27)]
-    keys = [Key(0, rank=i) for i in range(27)]
-    found = {
-        name: float(RULES[name].round(values, keys=keys)) for name in ("mean", "coordinate_median", "trimmed_mean")
-    }
-    assert found["coordinate_median"] == 13.0**2
-    assert found["trimmed_mean"] == pytest.approx((12**2 + 13**2 + 14**2) / 3)
 
 
 def test_units_are_named_once_and_the_report_draws_what_is_there(tmp_path):
