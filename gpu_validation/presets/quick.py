@@ -24,7 +24,7 @@ PRESET = Preset(
     cells=(
         # equal eigenvalues: there Theorem 1 is tight at tau = 1; so much noise that its other terms count as well
         Cells(
-            Quadratic(d=80, smallest=1.0, noise=50.0),
+            Quadratic(d=80, smallest=1.0, noise=25.0),
             taus=(1, 4, 8),
             steps=32,
             seeds=(0, 1),
