@@ -62,10 +62,11 @@ class Published:
 
 def by_path(package: str, path: str) -> ModuleType:
     """A module of an installed distribution, without the imports of the packages around it."""
-    spec = importlib.util.spec_from_file_location(Path(path).stem, str(distribution(package).locate_file(path)))
+    name = path.removesuffix(".py").replace("/", "_")
+    spec = importlib.util.spec_from_file_location(name, str(distribution(package).locate_file(path)))
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
