@@ -44,7 +44,7 @@ figure svg{max-width:100%;height:auto}figcaption{color:#333;font-size:.9rem}
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>{title}</title><style>{style}</style></head><body>
-<h1>{title}</h1><p>{description}</p>{stop}{counts}{figures}<h2>Comparisons</h2>
+<h1>{title}</h1><p>{description}</p>{stop}{counts}{power}{figures}<h2>Comparisons</h2>
 <p>The end of an interval that would accuse holds the run's false-alarm budget of {budget:g}, split over all sampled
 comparisons, whatever the law of the draws in their declared range; the other end misses with 5 %; a point where the
 comparison is exact. "Noticed at bound x" says by which factors the bound could be wrong before the row would read
@@ -80,6 +80,7 @@ def page(
         description=html.escape(experiment.description),
         stop=f'<p class="stop">{html.escape(message)}</p>' if message else "",
         counts=_counts(comparisons),
+        power=_power(comparisons),
         figures="".join(figures),
         budget=experiment.false_alarm,
         table=_table(comparisons),
@@ -105,11 +106,46 @@ def _counts(comparisons: Sequence[Comparison]) -> str:
     return f"<table><tr>{head}</tr>{rows}</table><p>{worth}</p>"
 
 
+def _power(comparisons: Sequence[Comparison]) -> str:
+    """Every claim that an informative row is about: how many there are, and what the sharpest would have noticed."""
+    claims: dict[tuple[str, str], list[Comparison]] = {}
+    for c in comparisons:
+        if c.evidence is Evidence.INFORMATIVE:
+            claims.setdefault((c.theorem, c.quantity.partition(":")[0]), []).append(c)
+    if not claims:
+        return ""
+    judged = Counter((c.theorem, c.quantity.partition(":")[0]) for c in comparisons if c.evidence is not None)
+    lines = []
+    for claim, rows in claims.items():
+        verdicts = Counter(row.verdict for row in rows)
+        cells = [
+            *(html.escape(words) for words in claim),
+            f"{len(rows)} of {judged[claim]}",
+            html.escape(_sharpest(rows)),
+            ", ".join(f'<span class="{v}">{verdicts[v]} {v}</span>' for v in Verdict if verdicts[v]),
+        ]
+        lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    names = ("claim", "quantity", "informative rows", "the sharpest notices a bound x", "what they say")
+    head = "".join(f"<th>{name}</th>" for name in names)
+    return (
+        f'<h2>What would have been noticed</h2><div class="wide"><table><tr>{head}</tr>{"".join(lines)}</table></div>'
+    )
+
+
+def _sharpest(rows: Sequence[Comparison]) -> str:
+    """The largest factor below 1 and the smallest above it that some row would have noticed."""
+    known = [row.noticed for row in rows if row.noticed is not None]
+    if not known:
+        return "any other number"
+    return _factors(max(min(below, 1) for below, _ in known), min(max(above, 1) for _, above in known))
+
+
 def noticed_text(c: Comparison) -> str:
     """By which factors the bound could be wrong before the row would be VIOLATED; empty where it has no verdict."""
-    if c.noticed is None or c.structural:
-        return ""
-    below, above = c.noticed
+    return "" if c.noticed is None or c.structural else _factors(*c.noticed)
+
+
+def _factors(below: float, above: float) -> str:
     ends = [f"< {below:.3g}"] * (below > 0) + [f"> {above:.3g}"] * (above < float("inf"))
     return " or ".join(ends) or "none"
 

@@ -13,7 +13,9 @@ Derivation.  Write G_k = (1/m) sum_i |grad F(x_k^i)|^2 and V_k = (1/m) sum_i |x_
     martingale, orthogonal over steps and workers) and gradients (Cauchy-Schwarz):
         EV_r <= 2 eta^2 r ((1 - 1/m) sigma2 + sum_{s<r} EG_s).
     Sum over r < tau (or over the shorter last round): avg EV <= eta^2 (tau-1) sigma2 + eta^2 tau (tau-1) avg EG.
-(c) Insert (b) in (a): G cancels when eta L + eta^2 L^2 tau (tau-1) <= 1.
+(c) Insert (b) in (a): G cancels when eta L + eta^2 L^2 tau (tau-1) <= 1.  Where this is less than 1, what it lacks
+    times avg EG may stay on the left: the same value bounds that sum, and equals it on quadratics whose eigenvalues
+    are all L, at tau = 1 and after many steps.
 Step (b) shows that the last term may carry the factor 1 - 1/m (see ``pasgd_multiplicative`` at beta = 0).
 """
 

@@ -2,7 +2,14 @@
 
 from operators import QSGD, Identity, RandomisedSparseDithering, ScaledSign, SparseDithering, TopK
 
-from ..workloads import HeterogeneousQuadratics, LogisticRegression, MultiplicativeQuadratic, Quadratic, SmallNetwork
+from ..workloads import (
+    HeterogeneousQuadratics,
+    Kink,
+    LogisticRegression,
+    MultiplicativeQuadratic,
+    Quadratic,
+    SmallNetwork,
+)
 from .preset import Cells, Preset
 
 DIFFERENT = HeterogeneousQuadratics(
@@ -24,7 +31,7 @@ PRESET = Preset(
     cells=(
         # equal eigenvalues: there Theorem 1 is tight at tau = 1; so much noise that its other terms count as well
         Cells(
-            Quadratic(d=80, smallest=1.0, noise=50.0),
+            Quadratic(d=80, smallest=1.0, noise=25.0),
             taus=(1, 4, 8),
             steps=32,
             seeds=(0, 1),
@@ -37,6 +44,16 @@ PRESET = Preset(
             MultiplicativeQuadratic(d=80, smallest=1.0, eta=0.25),
             taus=(1, 4, 8),
             steps=64,
+            seeds=(0,),
+            step_s=2e-3,
+            virtual=63,
+            operators=(Identity(),),
+        ),
+        # a kink, where local steps push the mean away from the minimum
+        Cells(
+            Kink(d=40, slope=0.3, noise=10.0),
+            taus=(1, 4, 8),
+            steps=32,
             seeds=(0,),
             step_s=2e-3,
             virtual=63,

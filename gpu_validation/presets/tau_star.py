@@ -15,7 +15,7 @@ from ..records import Comparison
 from ..rehearsal import rehearse
 from ..study import Figure, Record, Study
 from ..twins import compared
-from .tau_star_best import best_rows, measure_around
+from .tau_star_best import BLOCKS, best_rows, measure_around
 from .tau_star_figures import draw_regrets, draw_values
 from .tau_star_rows import JUDGED, real_rows, regret_rows, theorem_rows
 from .tau_star_theory import DELAY_S, PROBLEMS, STEP_S, Problem, advice, planned
@@ -28,7 +28,7 @@ class TauStarStudy(Study):
     """Every tau of a grid, and every advised one, for a budget of seconds on virtual workers and a simulated clock.
 
     The values are means over the local steps of |grad F|^2 at the mean model, which the theorems bound, and F - inf F
-    at the end.  blocks : of seeds on the problem where tau* is the best tau in truth.  confirmed : problems run again
+    at the end.  confirmed : problems run again
     by real processes, with ``real_taus`` and the advised tau, for ``real_s`` seconds on a network of the stated shape;
     the losses must agree with virtual workers bit for bit.
     """
@@ -40,17 +40,16 @@ class TauStarStudy(Study):
     real_taus: tuple[int, ...] = (1, 64)
     real_s: float = 4.0
     shape: Shape = SHAPE
-    blocks: int = 4
 
     name = "tau-star"
     description = "measured best tau against Theorem 2, 1', the third-order law and the plan, with regrets"
-    minutes = 5
+    minutes = 6
     processes = 4
 
     def units(self) -> Sequence[str]:
         """grid:PROBLEM:SEED and best:equal:BLOCK on virtual workers, real:PROBLEM:TAU on processes."""
         return [
-            *(f"best:equal:{block}" for block in range(self.blocks)),
+            *(f"best:equal:{block}" for block in range(BLOCKS)),
             *(f"grid:{name}:{seed}" for name in self.problems for seed in self._seeds(name)),
             *(f"real:{name}:{tau}" for name in self.confirmed for tau in self._real(name)),
         ]

@@ -27,7 +27,7 @@ from .tau_star_theory import DELAY_S, Problem
 
 BEST = Problem(Quadratic(d=80, smallest=1.0, noise=62.5, eta=0.02), m=16)
 AROUND = (1, 2, 4, 8, 16)  # so that half and double of a claim that is wrong by two are there as well
-SEEDS = 8  # of one unit
+SEEDS, BLOCKS = 8, 4  # of one unit, and how many units there are
 
 
 def claimed() -> int:

@@ -41,8 +41,7 @@ class TurboQuant(Operator):
     prod : b - 1 bits a coordinate as above; of the remainder r its length, and the signs of S r, S with d^2 independent
         standard normal entries.  Decoded is sqrt(pi/2)/d |r| S^T sign(S r) more.  Unbiased, omega = (pi/2 - 1/d)
         times the alpha of b - 1 bits (1 for none); d E<q, C(x) - x>^2 <= pi/2 times it for every query, |q| = |x| = 1.
-    d > 256 : Hadamard rotations in place of both matrices, and nothing is promised: at x = (1, 1/2, 0, ...) one
-        round of them always rounds 1/2 away.
+    d > 256 : four Hadamard rotations in place of either matrix.  They are not uniform and nothing is promised.
 
     mse: b d + 32 bits.  prod: b d + 64, and d + 32 at b = 1, where the remainder is x (Zandieh et al. 2025).
     Raises ValueError unless 1 <= b <= 8 and form is known, or if a decoded norm would exceed binary32.

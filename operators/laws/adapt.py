@@ -34,7 +34,7 @@ def adapt(
 
     target : one of
 
-    - a function ``x -> x_hat`` of a 1-d array of ``library``; of jax, it may take ``key=`` too;
+    - a function ``x -> x_hat`` of a 1-d array of ``library``; of jax, it may take a key (``key``, ``rng`` or second);
     - a communication hook of torch, ``hook(state, bucket) -> Future``, run in a process group of one;
     - a pair ``(compress, decompress)`` of functions, or an object with methods of these names; compress may take the
       name of the tensor, and return ``(tensors, ctx)``, both handed to decompress (as in GRACE);

@@ -62,8 +62,7 @@ def _verdict(law: Law, subject: Subject, context: Context) -> Verdict:
 
 def reproduction(subject: Subject, claim: ClaimSource, budget: Budget, seed: int, laws: Collection[str] | None) -> str:
     """One line of Python that repeats a check draw by draw (where no time limit was met)."""
-    named = {Budget(): "", Budget.quick(): "budget=Budget.quick()", Budget.deep(): "budget=Budget.deep()"}
-    arguments = [subject.name, f"seed={seed}", named.get(budget, f"budget={budget!r}")]
+    arguments = [subject.name, f"seed={seed}", _spelled(budget)]
     if claim is not None:
         arguments.append(f"claim={claim!r}" if not callable(claim) else "claim=...")
     if subject.array != "torch":
@@ -71,3 +70,11 @@ def reproduction(subject: Subject, claim: ClaimSource, budget: Budget, seed: int
     if laws is not None:
         arguments.append(f"laws={sorted(laws)!r}")
     return f"operators.laws.check({', '.join(filter(None, arguments))})"
+
+
+def _spelled(budget: Budget) -> str:
+    """The budget as an argument, empty for the default one."""
+    profiles = {"Budget()": Budget(), "Budget.quick()": Budget.quick(), "Budget.deep()": Budget.deep()}
+    named = {profile: name for name, profile in profiles.items()}
+    named |= {profile.untimed(): f"{name}.untimed()" for name, profile in profiles.items()}
+    return "" if budget == Budget() else f"budget={named.get(budget, repr(budget))}"

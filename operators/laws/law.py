@@ -139,7 +139,7 @@ class Law(ABC):
         try:
             remark = self.remark(subject, context)
         except Exception as error:  # as in judge
-            return Verdict(self.name, Outcome.FAIL, f"raised {type(error).__name__}: {error}")
+            return Verdict(self.name, Outcome.FAIL, raised(error))
         if remark:
             return Verdict(self.name, Outcome.NOTE, remark)
         if not decided:
@@ -163,8 +163,13 @@ class Law(ABC):
         except Undecided as reason:
             return Outcome.NOT_APPLICABLE, str(reason)
         except Exception as error:  # whatever the subject raises is a finding
-            return Outcome.FAIL, f"raised {type(error).__name__}: {error}"
+            return Outcome.FAIL, raised(error)
         return Outcome.PASS, ""
+
+
+def raised(error: Exception) -> str:
+    """What a subject raised: the kind and the first line of the message, which may go on with a traceback."""
+    return f"raised {type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
 
 
 def second_moment(claim: object) -> float | None:

@@ -11,7 +11,7 @@ from math import inf
 from .budget import Budget
 from .evidence import Bets, Source, collect
 from .examples import Example, drawn, structured, witnesses
-from .law import Context, Law, Undecided, Violation, fresh_key
+from .law import Context, Law, Undecided, Violation, fresh_key, raised
 from .power import Power
 from .shrink import shrink
 from .subject import Subject
@@ -126,7 +126,7 @@ class Study:
             try:
                 self.made = collect(source, self.examples, list(self.bets.values()), _budget(context))
             except Exception as error:  # whatever the subject raises is a finding
-                self.raised = f"raised {type(error).__name__}: {error}"
+                self.raised = raised(error)
             finally:
                 subject.deadline = context.ends
 

@@ -12,7 +12,7 @@ def test_presets_are_found_by_name_and_quick_covers_what_it_promises():
         *("identity", "topk", "qsgd", "scaled_sign", "sparse_dithering", "randomised_sparse_dithering")
     ]
     assert [c.workload.name for c in quick.cells] == [
-        *("quadratic", "multiplicative", "heterogeneous", "logistic", "network")
+        *("quadratic", "multiplicative", "kink", "heterogeneous", "logistic", "network")
     ]
     assert quick.processes == 4
     assert all(c.taus[0] == 1 and len(c.taus) == 3 for c in quick.cells)

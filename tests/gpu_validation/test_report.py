@@ -52,6 +52,19 @@ def test_page_loads_nothing_and_shows_every_comparison(outcome):
         assert f"<th>{evidence}</th>" in counts
 
 
+def test_first_screen_names_every_claim_that_an_informative_row_is_about(outcome):
+    page = unescape((outcome.folder / "report.html").read_text())
+    first = page[page.index("What would have been noticed") : page.index("<figure>")]
+    informative = [c for c in outcome.comparisons if c.evidence is Evidence.INFORMATIVE]
+
+    assert informative
+    for c in informative:
+        assert f"<td>{c.theorem}</td><td>{c.quantity.partition(':')[0]}</td>" in first
+    counted = re.findall(r"<td>(\d+) of (\d+)</td>", first)
+    assert sum(int(number) for number, _ in counted) == len(informative)
+    assert all(int(number) <= int(judged) for number, judged in counted)
+
+
 def test_page_says_what_the_theorems_of_its_rows_need(outcome):
     page = unescape((outcome.folder / "report.html").read_text())
     named = {c.theorem for c in outcome.comparisons} & set(all_bounds())

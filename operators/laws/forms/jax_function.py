@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from .form import Form, name_of
+from .form import Form, name_of, required
 
 
 class JaxFunction(Form):
-    """A function x -> x_hat, or (x, key) -> x_hat with a fresh key in every call.
+    """A function x -> x_hat, or one that takes a fresh key in every call: as ``key=``, ``rng=`` or its second argument.
 
     Its keys are not intercepted: the statistical laws judge it.  Raises ModuleNotFoundError without jax.
     """
@@ -22,10 +22,12 @@ class JaxFunction(Form):
         self.function = function
         self.jax = importlib.import_module("jax")
         self.__name__ = name_of(function)
-        self._keyed = "key" in inspect.signature(function).parameters
+        names = list(inspect.signature(function).parameters)
+        second = required(function)[1:2]
+        self._key = next((name for name in ("key", "rng") if name in names), second[0] if second else None)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Call it with a fresh key."""
         seed = int(np.random.default_rng().integers(1 << 31))
-        keyword = {"key": self.jax.random.PRNGKey(seed)} if self._keyed else {}
+        keyword = {} if self._key is None else {self._key: self.jax.random.PRNGKey(seed)}
         return np.asarray(self.function(self.jax.numpy.asarray(self.given(x)), **keyword))

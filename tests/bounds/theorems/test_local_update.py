@@ -418,3 +418,18 @@ def test_pasgd_compressed_variable_lies_above_the_exact_moments():
     sums = compressed_schedule_sums([eta] * len(taus), taus, L=problem.L, omega=omega, m=m)
     at = {"gap": problem.gap, "sigma2": problem.sigma2, "m": m, "L": problem.L, "omega": omega}
     assert total / sums["sum_eta"] <= theorems.pasgd_compressed_variable(**at, **sums)
+
+
+@pytest.mark.parametrize(("tau", "m"), [(1, 1), (1, 4), (4, 4), (8, 4), (8, 16)])
+def test_theorem_1_also_bounds_what_it_leaves_over_of_the_gradients_at_the_workers(tau, m):
+    """Equal eigenvalues: an equality at tau = 1, less than twice too large at tau = 8 with four workers."""
+    problem = Quadratic(np.ones(3), np.ones(3), np.full(3, 40.0))
+    eta, K = 0.05, 800_000
+    mean = additive.mean_squared_gradient(problem, eta=eta, m=m, K=K)
+    local = mean + additive.mean_gradient_discrepancy(problem, eta=eta, m=m, tau=tau)
+    left = 1 - eta - eta**2 * tau * (tau - 1)
+    at = {"L": 1.0, "eta": eta, "sigma2": problem.sigma2, "gap": problem.gap, "tau": tau, "m": m, "K": K}
+    ratio = theorems.pasgd_iterations(**at) / (mean + left * local)
+
+    assert ratio >= 1 - 1e-9
+    assert ratio == pytest.approx(1, abs=1e-4) if tau == 1 else ratio < (2 if m == 4 else 3.5)

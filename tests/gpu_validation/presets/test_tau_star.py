@@ -7,6 +7,7 @@ import pytest
 
 from bounds.dynamics import heterogeneous, third_order
 from gpu_validation.page import figure_html
+from gpu_validation.presets import tau_star_best
 from gpu_validation.presets.tau_star import PRESET
 from gpu_validation.presets.tau_star_rows import PLANNED, best_tau, regrets
 from gpu_validation.presets.tau_star_theory import PROBLEMS, advice, exact_value, planned, third_derivative
@@ -170,3 +171,17 @@ def test_real_processes_repeat_virtual_workers():
     record = {"unit": "real:quadratic:8", **small.measure("real:quadratic:8")}
     assert small.judge([record])[0].verdict is Verdict.HOLDS
     assert record["gradient2"] == record["twin_gradient2"]
+
+
+def test_seeds_around_tau_star_are_measured_at_every_tau(monkeypatch):
+    monkeypatch.setattr(tau_star_best, "BEST", replace(tau_star_best.BEST, m=4, time_s=0.2))
+    monkeypatch.setattr(tau_star_best, "SEEDS", 2)
+    record = PRESET.measure("best:equal:3")
+
+    assert record["claimed"] > 4  # a shorter run pays for fewer averagings
+    assert {tau: len(values) for tau, values in record["values"].items()} == dict.fromkeys(
+        ["1", "2", "4", "8", "16"], 2
+    )
+    for tau, values in record["values"].items():
+        away = abs(np.mean(values) - tau_star_best.exact_value_at_workers(int(tau)))
+        assert away < 6 * record["variances"][tau] ** 0.5

@@ -229,6 +229,28 @@ def jax(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", module)
 
 
+def quantised(x, key):
+    return 2 * x * (np.random.RandomState(key[1]).rand(x.size) < 0.5)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        quantised,
+        lambda x, rng: quantised(x, rng),
+        lambda x, seed_of_mine: quantised(x, seed_of_mine),
+        lambda x, levels=3, rng=None: quantised(x, rng),
+    ],
+    ids=["key", "rng", "second", "rng, optional"],
+)
+def test_function_of_jax_may_call_its_key_as_it_likes(jax, function):
+    subject = adapt(function, library="jax", claim=CLAIM)
+
+    outputs = {subject.target(np.ones(64, np.float32)).tobytes() for _ in range(4)}
+
+    assert len(outputs) == 4
+
+
 def test_function_of_jax_receives_a_fresh_key_and_is_left_to_statistics(jax):
     keys = set()
 

@@ -36,6 +36,31 @@ def test_honest_reference_operator_is_not_accused(op):
     assert report.ok, str(report)
 
 
+@pytest.mark.parametrize(
+    ("budget", "spelled"),
+    [
+        (Budget(), ""),
+        (Budget().untimed(), "budget=Budget().untimed(), "),
+        (Budget.quick().untimed(), "budget=Budget.quick().untimed(), "),
+        (Budget.deep(), "budget=Budget.deep(), "),
+    ],
+)
+def test_line_that_repeats_a_check_calls_a_known_budget_by_its_name(budget, spelled):
+    report = check(half_or_nothing, claim=Unbiased(omega=1.0), budget=budget, seed=3, laws=["no-mutation"])
+
+    assert f"seed=3, {spelled}claim=" in report.reproduce
+
+
+def of_long_words(x):
+    raise RuntimeError("the callback failed\n\nAt:\n  somewhere.py(187): hook")
+
+
+def test_message_of_a_subject_is_quoted_by_its_first_line():
+    report = check(of_long_words, claim=Unbiased(omega=1.0), budget=SMALL, seed=21)
+
+    assert {verdict.text for verdict in report.failures} == {"raised RuntimeError: the callback failed"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("op", HONEST, ids=repr)
 def test_honest_reference_operator_is_not_accused_with_the_standard_budget(op):

@@ -59,6 +59,8 @@ def test_honest_quantisers_pass_with_the_power_that_is_asked_for(quantise, d, bi
         (published.NormOfOne, D, 2, None, {"unbiasedness"}),
         (published.MeanSquare, D, 2, rabitq_constant(D, 2), {"unbiasedness"}),
         (published.with_bits(published.MeanSquare, 1), D, 1, rabitq_constant(D), {"unbiasedness"}),
+        (published.Renormalised, D, 2, rabitq_constant(D, 2), {"unbiasedness"}),
+        (published.InertSigns, D, 1, rabitq_constant(D), {"unbiasedness", "error"}),
         (published.StructuredEDEN, 128, 1, rabitq_constant(128), {"unbiasedness", "error"}),
         (published.PowerOfTwo, 48, 2, None, {"unbiasedness"}),
         (published.Padded, 48, 2, None, {"estimates"}),

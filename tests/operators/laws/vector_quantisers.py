@@ -28,6 +28,12 @@ def hadamard(d, rng):
     return matrix
 
 
+def hadamard_signs(d):
+    """Of the Hadamard matrix, d a power of two: -1 to the number of common ones of row and column."""
+    i = np.arange(d)
+    return 1.0 - 2.0 * (np.bitwise_count(i[:, None] & i) % 2)
+
+
 def levels_of(v, bits):
     """The nearest Lloyd-Max levels."""
     if bits == 0:
@@ -70,14 +76,14 @@ class TurboQuant:
 
 
 class DeadSigns(TurboQuant):
-    """All sign bits are +1: a comparison on the wrong dtype, a mask that is never written."""
+    """All sign bits are +1, so that the second stage does nothing (as in quantumaikr/quant.cpp#14)."""
 
     def signs(self, projected):
         return np.ones_like(projected)
 
 
 class NoResidualNorm(TurboQuant):
-    """The residual's norm is 0: the second stage adds nothing."""
+    """The residual's norm is 0, or was never stored (as in curiosity-ai/hnsw-sharp#26)."""
 
     def length(self, r):
         return 0.0
@@ -134,7 +140,7 @@ class HalfNorm(TurboQuant):
 
 
 class PowerOfTwo(TurboQuant):
-    """Works on the largest power of two of coordinates and leaves the others zero."""
+    """Whole blocks only: what is left after them is dropped (as in TheTom/llama-cpp-turboquant#4)."""
 
     def __call__(self, x):
         p = 1 << (x.size.bit_length() - 1)
@@ -179,6 +185,25 @@ class MeanSquare:
 
     def scale(self, v, q):
         return 1.0
+
+
+class Renormalised(MeanSquare):
+    """Levels scaled to the norm of x: lengths are right, inner products are not (as in workglow-dev/libs#781)."""
+
+    def scale(self, v, q):
+        return math.sqrt(v @ v / (q @ q))
+
+
+class InertSigns(MeanSquare):
+    """Random signs after the Hadamard matrix instead of before: they change nothing (Scottcjn/turboquant-elyan#10)."""
+
+    bits = 1
+
+    def rotation(self, d):
+        return self.rng.choice([-1.0, 1.0], d)[:, None] * np.abs(hadamard(d, self.rng)) * hadamard_signs(d)
+
+    def scale(self, v, q):
+        return v @ v / (v @ q)
 
 
 class EDEN(MeanSquare):

@@ -1,0 +1,1 @@
+"""Published implementations, a file for each project."""
