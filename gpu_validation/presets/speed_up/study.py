@@ -61,7 +61,7 @@ class SpeedUp(Study):
 
     name = "speed-up"
     description = "time to a loss, every schedule tuned alike: fixed tau and AdaComm, m = 2, 4, 8, digits and text"
-    minutes = 18
+    minutes = 15
     processes = 4
 
     def seeded(self, seed: int) -> SpeedUp:
