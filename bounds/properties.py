@@ -88,6 +88,7 @@ class Property(enum.Enum):
         "operator",
         "the operator is EDEN with either unbiased scale, under a uniform rotation",
     )
+    ONE_BIT_RABITQ = "operator", "the operator is RaBitQ with one bit a coordinate, under a uniform rotation"
     TURBOQUANT_MSE = "operator", "the operator is TurboQuant for squared error, under a uniform rotation"
     TURBOQUANT_PROD = (
         "operator",
@@ -202,6 +203,7 @@ IMPLIED: tuple[tuple[frozenset[Property], frozenset[Property]], ...] = tuple(
         ({P.COARSE_SPARSE_DITHERING}, {P.UNBIASED, P.SELF_DELIMITING}),
         ({P.WHOLE_RANDOM_SPARSE_DITHERING}, {P.UNBIASED, P.SELF_DELIMITING}),
         ({P.UNIFORM_EDEN}, {P.UNBIASED_INNER_PRODUCTS, P.SELF_DELIMITING}),
+        ({P.ONE_BIT_RABITQ}, {P.UNBIASED_INNER_PRODUCTS, P.SELF_DELIMITING}),
         ({P.TURBOQUANT_PROD}, {P.UNBIASED_INNER_PRODUCTS, P.SELF_DELIMITING}),
         # sources
         ({P.GAUSSIAN_SOURCE}, {P.LAYERED_GAUSSIAN_SOURCE, P.FINITE_VARIANCE_SOURCE}),

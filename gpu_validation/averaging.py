@@ -122,6 +122,7 @@ class PeriodicAveraging(Rounds):
             whole=self.whole,
             tail=in_step.VALUES + notes.values(numbers, size=size),
             front=PLACE_BITS + notes.bits(numbers),
+            plain_exchange=type(self.exchange) is Exchange,
         )
         return Recorder(describe, self._worker, self.exchange, self.mixing, journal)
 

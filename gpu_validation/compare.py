@@ -166,7 +166,8 @@ class _Rows(Judge):
         sharpest = bound(d=c.d, **{name: max(least, 1e-300)})
         loosest = bound(d=c.d, **{name: claimed}) if claimed is not None else 0.0
         verdict = lower_verdict(bits, (loosest, sharpest))
-        return gated(bound, Comparison(bound=value, verdict=verdict, interval=bits, **common))
+        row = Comparison(bound=value, verdict=verdict, interval=bits, accuses_at=loosest, **common)
+        return gated(bound, row)
 
     # -- bytes ----------------------------------------------------------------------------------
     def traffic(self, t: Traffic, where: dict[str, Any]) -> Iterable[Comparison]:

@@ -16,7 +16,7 @@ from .verdicts.verdict import exact_verdict
 
 DETERMINED = 1e-5  # relative: what is left of messages in binary32 where nothing is random
 LOSS_MARGIN = 0.10  # of the uncompressed run's loss, by which a run that distorts little may end above it
-ACCURACY_MARGIN = 0.03  # of accuracy that it may lose
+ACCURACY_MARGIN = 0.05  # of accuracy that it may lose
 DIVERGED = 1.5  # times the uncompressed loss after one round: no other run may end above it
 LITTLE = 0.1  # a share of the squared norm that a biased operator may lose and still belong to those
 BOTH = "squared gradient norm and what the theorem leaves of it at the workers, average over steps"

@@ -244,6 +244,7 @@ class Comparison:
     an upper bound, the upper one of a lower bound, both of an equality) misses with the run's level for this row, the
     other one with 5 %.
     looseness : bound / measured (upper) or measured / bound (lower).  decides : whether a VIOLATED counts.
+    accuses_at : the value of a lower bound at the end of its own interval that can accuse; None if it is ``bound``.
     structural : whether both numbers come from the same code.
     operator, workload, tau : what ran; quantity, unit : what was measured; n : how often; theorem : the bound's name;
     side : "upper", "lower" or "tight"; verdict, reason : the outcome, and why the row decides nothing, if so.
@@ -264,6 +265,7 @@ class Comparison:
     decides: bool = True
     unit: str = ""
     structural: bool = False
+    accuses_at: float | None = None
 
     @property
     def noticed(self) -> tuple[float, float] | None:
@@ -273,8 +275,11 @@ class Comparison:
         """
         if self.bound is None or not self.bound > 0 or self.verdict is Verdict.OUT_OF_SCOPE:
             return None
-        below = max(0.0, self.interval[0] / self.bound) if self.side != "lower" else 0.0
-        above = max(0.0, self.interval[1] / self.bound) if self.side != "upper" else math.inf
+        bound = self.bound if self.accuses_at is None else self.accuses_at
+        if not bound > 0:
+            return 0.0, math.inf
+        below = max(0.0, self.interval[0] / bound) if self.side != "lower" else 0.0
+        above = max(0.0, self.interval[1] / bound) if self.side != "upper" else math.inf
         return below, above
 
     @property

@@ -77,7 +77,7 @@ def _execute(preset: Preset, outcome: Outcome, progress: Progress) -> None:
     with JsonLines(outcome.folder / MEASUREMENTS) as file:
         file.write(environment)
         try:
-            ranks = run_ranks(_Work(preset), processes=preset.processes, silence_s=preset.silence_s)
+            ranks = run_ranks(Work(preset), processes=preset.processes, silence_s=preset.silence_s)
             with closing(ranks):
                 for record in ranks:
                     file.write(record)
@@ -91,13 +91,14 @@ def _execute(preset: Preset, outcome: Outcome, progress: Progress) -> None:
     _judge(preset, environment, outcome)
 
 
-class _Work:
+class Work:
     """What every rank does: all probes, then all cells, in the same order."""
 
     def __init__(self, preset: Preset) -> None:
         self.preset = preset
 
     def __call__(self, place: Place, emit: Callable[[Any], None]) -> None:
+        """Emit every record from rank 0."""
         for operator in self.preset.operators:
             for source in SOURCES:
                 self._emit(emit, probe(place, self.preset, operator, source))

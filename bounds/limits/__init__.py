@@ -24,6 +24,8 @@ from .lattice_gap import lattice_gap as lattice_gap
 from .layer_bits import layer_bits as layer_bits
 from .mean_estimation import mean_estimation as mean_estimation
 from .mean_estimation_bits import mean_estimation_bits as mean_estimation_bits
+from .rabitq_inner_product import rabitq_inner_product as rabitq_inner_product
+from .rabitq_inner_product_worst import rabitq_inner_product_worst as rabitq_inner_product_worst
 from .shared_unbiased_bits import shared_unbiased_bits as shared_unbiased_bits
 from .sparse_dithering_bits import sparse_dithering_bits as sparse_dithering_bits
 from .sparse_dithering_coded_bits import sparse_dithering_coded_bits as sparse_dithering_coded_bits

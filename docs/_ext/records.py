@@ -224,3 +224,30 @@ def rate_table(source: str) -> str:
 def _gaps(found: Iterable[Record], name: str, kind: str) -> list[str]:
     gaps = {row["rate"]: row["gap"] for row in found if (row["operator"], row["class"]) == (name, kind)}
     return [f"{gaps[rate]:.3f}" if rate in gaps else "not reached" for rate in RATES]
+
+
+MUTATIONS = "mutations.jsonl"
+
+
+def mutation_table(caught: bool) -> str:
+    """What is wrong on purpose and noticed, or not; with the least factor of the same number that is noticed."""
+    found = [row for row in rows_of(MUTATIONS, "caught_by") if bool(row["caught_by"]) is caught]
+    if caught:
+        head = ["wrong on purpose", "put into", "noticed from", "rows that are VIOLATED"]
+        rows = [[row["name"], row["where"], _least(row), "; ".join(row["caught_by"])] for row in found]
+    else:
+        head = ["wrong on purpose", "put into", "noticed from", "why it is not noticed"]
+        rows = [[row["name"], row["where"], _least(row), row["reason"]] for row in found]
+    return with_provenance(MUTATIONS, table(head, [[escape(cell) for cell in row] for row in rows]))
+
+
+def mutation_score() -> str:
+    """The share that is noticed, in words."""
+    found = rows_of(MUTATIONS, "caught_by")
+    caught = [row for row in found if row["caught_by"]]
+    return f"{len(caught)} of {len(found)}, {sum(row['decides'] for row in caught)} of them by rows that decide"
+
+
+def _least(row: Record) -> str:
+    """The factor, if the wrong thing is one."""
+    return "" if row["least"] is None else f"x {row['least']:.3g}"

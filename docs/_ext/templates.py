@@ -38,6 +38,8 @@ FUNCTIONS = {
             "http_table",
             "rate_table",
             "operators_table",
+            "mutation_table",
+            "mutation_score",
         ),
         api: ("module_section",),
     }.items()

@@ -63,9 +63,22 @@ class Header:
 
     @classmethod
     def of(
-        cls, settings: Settings, worker: Worker, *, run: int, rank: int, size: int, whole: bool, tail: int, front: int
+        cls,
+        settings: Settings,
+        worker: Worker,
+        *,
+        run: int,
+        rank: int,
+        size: int,
+        whole: bool,
+        tail: int,
+        front: int,
+        plain_exchange: bool,
     ) -> Self:
-        """Describe a run.  The other arguments are those of the engine."""
+        """Describe a run.
+
+        plain_exchange : whether bytes go as ``Exchange`` sends them.  The other arguments are those of the engine.
+        """
         operator, mode = settings.operator, settings.mode
         d = worker.anchor.numel()
         inner = operator.operator if isinstance(operator, Feedback) else operator
@@ -91,7 +104,7 @@ class Header:
             buffers=sum(b.numel() for b in worker.buffers),
             tail=tail,
             front=front,
-            extra_bytes=_extra_bytes(settings, mode, adapts),
+            extra_bytes=_extra_bytes(settings, mode, adapts) if plain_exchange else None,
             plain_sgd=_plain_sgd(optimizer),
             host=socket.gethostname(),
             pid=os.getpid(),

@@ -30,7 +30,7 @@ RECENT = 9  # rounds that say how things stand now
 
 @dataclass(frozen=True)
 class Measure:
-    """A number with a 95 % interval.  n : from how many."""
+    """A number with a 95 % interval.  value : itself.  n : from how many."""
 
     value: float
     interval: tuple[float, float]
@@ -78,7 +78,10 @@ class Compressor:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Mean bytes of one averaging of one rank, counted and expected from lengths; nan where none is foretold."""
+    """Mean bytes of one averaging of one rank.
+
+    sent_bytes, received_bytes : counted.  expected_sent_bytes, expected_received_bytes : from the messages' lengths.
+    """
 
     sent_bytes: float
     received_bytes: float
@@ -123,8 +126,10 @@ class Drift:
 class RunReport:
     """What a run tells about itself; ``str`` gives the text, ``to_dict`` and ``to_json`` the numbers.
 
-    ranks : those heard, of ``size``.  The parts are None where nothing was measured yet.
+    ranks : those heard, of ``size``.  d : parameters.  operator, schedule, mixing : in words.
+    progress, compressor, traffic, timing, drift : the parts, None where nothing was measured yet.
     retention : share of the gradient that is left at the end of a round, None unless the schedule measures it.
+    advice : what other periods would gain.  comparisons : the rows with verdicts.  version : of the record.
     """
 
     ranks: tuple[int, ...]

@@ -22,6 +22,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from bounds.special.inverse_square_of_l1 import inverse_square_of_l1
 from bounds.special.sphere_quantiser import level_moments
 
 MAX_BITS = 8
@@ -41,21 +42,6 @@ def nearest_direction(v: np.ndarray, bits: int) -> np.ndarray:
         taken = grows[: int(np.argmax(along * along / square))]
         steps = np.bincount(at[taken // (half - 1)], minlength=v.size)
     return np.where(v < 0, half - 1 - steps, half + steps).astype(np.uint32)
-
-
-@lru_cache(maxsize=256)
-def inverse_square_of_l1(d: int) -> float:
-    """E|u|_1^-2, u uniform on the unit sphere of R^d.
-
-    For a Gaussian g = |g| u, E|g|^-2 = 1/(d - 2) and E|g|_1^-2 = integral of t (E e^(-t|g_1|))^d over t > 0.
-    """
-    if d <= 2:
-        return 1.0 if d == 1 else 2 / math.pi
-    from scipy.integrate import quad
-    from scipy.special import erfcx
-
-    found = quad(lambda t: t * erfcx(t / math.sqrt(2)) ** d, 0, np.inf, epsabs=0, epsrel=1e-12, limit=200)[0]
-    return float((d - 2) * found)
 
 
 @lru_cache(maxsize=256)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 
-from .examples import Example
+from .domain import EVERYTHING
+from .examples import Example, at_the_ends
 from .law import Context, Law, Violation
 from .subject import Subject, to_numpy
 
@@ -14,6 +17,13 @@ class OutputForm(Law):
     """A float vector of the input's shape, finite, in the library it was given."""
 
     name = "output-form"
+
+    def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
+        """All the usual vectors, and the ends of a declared domain."""
+        yield from super().examples(subject, context)
+        if subject.domain != EVERYTHING:
+            for d in context.budget.sizes:
+                yield from at_the_ends(d)
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Look at one raw output."""

@@ -39,6 +39,7 @@ MEANS = {
     P.CODED_SPARSE_DITHERING: lambda at: {"nu": at["alpha"], "tilt": at["tilt"] * at["alpha"]},
     P.TENTH_SPARSE_DITHERING: lambda at: {"alpha": np.full_like(at["alpha"], 0.1)},
     P.UNIFORM_EDEN: lambda at: {"bits": at["bits_per_coordinate"] * at["d"] + 32},
+    P.ONE_BIT_RABITQ: lambda at: {"bits": at["d"] + 32},
     P.TURBOQUANT_PROD: lambda at: {"bits": at["bits_per_coordinate"] * at["d"] + 64},
     P.FULL_GRADIENTS: lambda at: {"sigma2": np.zeros_like(at["sigma2"])},
     P.LOCAL_SGD: lambda at: {"K": at["tau"] * at["rounds"]},

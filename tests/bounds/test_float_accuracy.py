@@ -18,6 +18,8 @@ SLOW = {
     "covering_bits",
     "gaussian_block_converse",
     "mean_estimation_bits",
+    "rabitq_inner_product",
+    "rabitq_inner_product_worst",
     "shared_unbiased_bits",
     "sphere_bits",
     "sphere_unbiased_bits",

@@ -47,8 +47,26 @@ model = DistributedDataParallel(torch.nn.Linear(3, 2))
 loss = model(torch.ones(3)).square().sum()
 hook = register(DistributedDataParallel(torch.nn.Linear(3, 2)), operator)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-averaging = PeriodicAveraging(model, optimizer, schedule=AdaComm(tau_0=8, interval_s=2.0))
+rule = AdaComm(tau_0=8, interval_s=2.0)
+averaging = PeriodicAveraging(model, optimizer, schedule=rule, operator=operator, telemetry=True)
+for _ in range(3):
+    next(model.parameters()).data += 1
+    averaging.step(loss)
+    averaging.average()
+report = averaging.report()
 my_compressor = lambda x: x
+"""
+MINE = """
+from dataclasses import dataclass
+from gpu_validation.workloads import Quadratic
+from operators import ScaledSign
+
+@dataclass(frozen=True)
+class Coin(ScaledSign):
+    bias: float = 0.5
+
+class Gentle(Quadratic):
+    name = "gentle"
 """
 ELSEWHERE = {
     'init_process_group("nccl")': "needs a GPU for each rank",
@@ -67,6 +85,7 @@ def space(tmp_path, monkeypatch):
     """The names of PREAMBLE, in a group of one rank and a folder of its own."""
     monkeypatch.chdir(tmp_path)
     torch.save(torch.ones(3), "state.pt")
+    (tmp_path / "mine.py").write_text(MINE)
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     found: dict = {"__name__": "page"}
     try:
@@ -132,7 +151,11 @@ def test_commands_run_or_are_understood(piece, tmp_path, monkeypatch):
         if words[1:]:
             run_calculator(words, tmp_path)
     elif program == "gpu-validation":
-        assert words[0] in ("list", "run")
+        assert words[0] in ("list", "run", "attach")
+        if words[0] == "attach":
+            from gpu_validation.__main__ import _parser
+
+            assert str(_parser().parse_args(words).folder) == "runs/a"
         if words[0] == "run" and words[1] != "NAME":
             assert_preset_exists(words[1])
     elif program == "make":

@@ -6,10 +6,11 @@ import math
 import numpy as np
 import pytest
 
+from bounds import limits
 from bounds.claims import NoClaim, Unbiased
 from bounds.special.lloyd_max import lloyd_max_distortion
 from operators import DRIVE, CorruptMessage, Key, RaBitQ
-from operators.codes.sphere_grid import inverse_square_of_l1, mean_square_tangent, nearest_direction
+from operators.codes.sphere_grid import mean_square_tangent, nearest_direction
 
 from .conftest import named_vectors
 from .rotations import haar_matrix
@@ -80,15 +81,6 @@ def test_error_of_any_vector_is_unbiased_and_within_the_claim(bits, d):
         assert (np.abs(errors.mean(axis=0)) < 5 * errors.std(axis=0) / math.sqrt(n) + 1e-6).all()
 
 
-@pytest.mark.parametrize(("d", "value"), [(1, 1.0), (2, 2 / math.pi), (3, None), (16, None)])
-def test_inverse_square_of_the_l1_norm_equals_its_average(d, value):
-    if value is not None:
-        assert inverse_square_of_l1(d) == value
-    g = np.random.default_rng(d).standard_normal((40_000, d))
-    found = (g * g).sum(axis=1) / np.abs(g).sum(axis=1) ** 2
-    assert abs(found.mean() - inverse_square_of_l1(d)) < 4 * found.std() / math.sqrt(len(g)) + 1e-12
-
-
 @pytest.mark.parametrize("bits", [2, 4])
 @pytest.mark.parametrize("d", [4, 20, 256])
 def test_bound_of_several_bits_lies_above_the_average_of_the_best_points(bits, d):
@@ -111,6 +103,11 @@ def test_one_bit_is_drive_with_the_scale_of_its_paper(key):
     assert RaBitQ().claim(256).omega == pytest.approx(math.pi / 2 - 1, rel=0.005)
     x = np.random.default_rng(0).standard_normal(300).astype(np.float32)
     assert RaBitQ()(x, key=key) == pytest.approx(DRIVE()(x, key=key), abs=1e-5)  # the same Hadamard rotation
+
+
+@pytest.mark.parametrize("d", [2, 64, 256])
+def test_one_bit_claims_the_bound(d):
+    assert RaBitQ().claim(d).omega == pytest.approx(limits.rabitq_inner_product(d=d), rel=1e-13)
 
 
 def test_above_256_coordinates_nothing_is_claimed():

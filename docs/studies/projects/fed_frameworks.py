@@ -263,7 +263,7 @@ PUBLISHED = (
         ),
         computed=_ternary,
         finding="the magnitude is averaged over all d entries instead of the k kept, so it is k/d times the right one; "
-        "zero entries that are kept become 10^-7, the zero vector too",
+        "zero entries that are kept are raised by 10^-7, so that zero does not decode to zero",
     ),
     Published(
         name="NVIDIA FLARE AdaQuantizer",

@@ -161,6 +161,22 @@ def test_declared_domain_keeps_vectors_out_that_a_compressor_is_not_meant_for():
     assert report["sure-contraction"].outcome is Outcome.PASS
 
 
+def without_levels(x):
+    """As an adaptive quantiser that has no level left for a small range: 0/0."""
+    levels = torch.floor(1000 * x.abs().max())
+    return torch.round(x * levels) / levels
+
+
+def test_output_at_the_ends_of_a_declared_domain_is_finite():
+    laws = ["output-form"]
+    assert check(adapt(without_levels, domain=Domain(1.0, 2.0**10, zero=False)), budget=QUICK, seed=6, laws=laws).ok
+
+    report = check(adapt(without_levels, domain=Domain(2.0**-20, 2.0**10, zero=False)), budget=QUICK, seed=6, laws=laws)
+
+    assert "not finite" in report["output-form"].text
+    assert np.abs(report["output-form"].x).max() < 1e-3
+
+
 def test_failure_is_shrunk_within_the_domain_and_replayed():
     domain = Domain(multiple_of=4, zero=False)
     report = check(

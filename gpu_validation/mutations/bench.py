@@ -1,0 +1,174 @@
+"""The small run into which wrong things are put: cells of ``quick`` on two virtual workers, judged as a run is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from operators import QSGD, Identity, Key, Operator, RandomisedSparseDithering, ScaledSign, TopK, specification
+from operators.gather import predicted_payload_bytes
+from operators.operator import canonical
+from operators.random import normal
+
+from ..compare import compare
+from ..ensemble import Rows, run_seeds
+from ..envelope import PIECES, PREAMBLE_BYTES, averaging_messages
+from ..presets.quick import PRESET
+from ..records import Comparison, Compression, Curve, Declared, Probe, Sample, Timing, Traffic, Training
+from ..tensors import floating_tensors, load
+from ..workloads import LogisticRegression, Workload
+from ..workloads.data import Bundled
+
+MESSAGES, PROBE_D, FEW_STEPS = 200, 1000, 8
+STEP_S, DELAY_S = 2e-3, 8e-3
+SOURCE, MESSAGE = 0, 1  # folds
+POSITION_BITS = 32  # of a message of a round: how far its sender is
+SOURCES = ("gaussian", "flat")
+LOSSLESS, LOSSY = Identity(), QSGD(levels=16)
+PROBED: tuple[Operator, ...] = (LOSSLESS, LOSSY, RandomisedSparseDithering(omega=1.0), ScaledSign(), TopK(fraction=0.1))
+
+Record = Probe | Training
+Change = Callable[[Training], Training]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One operator at one period on one workload, run with several seeds."""
+
+    workload: Workload
+    operator: Operator
+    tau: int
+    steps: int
+    seeds: int
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A run of m workers.
+
+    known : of known law, ``seeds`` runs of a cell of ``steps``; taus : of the lossless operator, the first one also of
+    the lossy one.  labelled : real data with held-out labels, one run of a cell.
+    """
+
+    known: Workload = PRESET.cells[0].workload
+    steps: int = PRESET.cells[0].steps
+    taus: tuple[int, int, int] = (1, 4, 8)
+    m: int = 2
+    seeds: int = 64
+    labelled: Workload = field(default_factory=lambda: LogisticRegression(source=Bundled("wine", held_out=0.2)))
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """What an honest run leaves."""
+        probes = [probed(operator, source) for operator in PROBED for source in SOURCES]
+        cells = [*(self.cell(LOSSLESS, tau) for tau in self.taus), self.cell(LOSSY, self.taus[0])]
+        cells += [Cell(self.labelled, operator, 1, FEW_STEPS, 1) for operator in (LOSSLESS, LOSSY)]
+        return [*probes, *map(self.trained, cells)]
+
+    def cell(self, operator: Operator, tau: int) -> Cell:
+        """On the workload of known law."""
+        return Cell(self.known, operator, tau, self.steps, self.seeds)
+
+    @property
+    def middle(self) -> Training:
+        """The lossless cell at the middle tau."""
+        return next(r for r in self.records if isinstance(r, Training) and r.tau == self.taus[1])
+
+    def judge(self, records: Iterable[Record]) -> list[Comparison]:
+        """As at the end of a run."""
+        return compare(records, false_alarm=PRESET.false_alarm)
+
+    def with_trainings(self, change: Change) -> list[Comparison]:
+        """The rows when every training record is another one."""
+        return self.judge(change(r) if isinstance(r, Training) else r for r in self.records)
+
+    def with_compressions(self, change: Callable[[Compression], Compression]) -> list[Comparison]:
+        """The rows when all messages are others."""
+        return self.judge(replace(r, compression=change(r.compression)) for r in self.records)
+
+    def in_place_of_the_middle(self, record: Training) -> list[Comparison]:
+        """The rows when one lossless cell has run otherwise."""
+        return self.judge(record if r is self.middle else r for r in self.records)
+
+    def with_probe(self, operator: Operator) -> list[Comparison]:
+        """The rows of one more operator on synthetic vectors."""
+        return self.judge([*self.records, *(probed(operator, source) for source in SOURCES)])
+
+    def trained(self, cell: Cell, *, done: int | None = None) -> Training:
+        """The record of a cell.  done : its true period, where it differs from the one in the record."""
+        w, operator, tau, chosen = cell.workload, cell.operator, cell.tau, tuple(range(cell.seeds))
+        run = run_seeds(w, operator, tau=done or tau, steps=cell.steps, seeds=chosen, m=self.m)
+        rows, d, constants = Rows(w), run.points.shape[-1], w.constants()
+        averages = [
+            rows.evaluate(points.reshape(-1, d))[1].reshape(cell.seeds, -1).mean(dim=1)
+            for points in (run.points.mean(dim=2), run.points)
+        ]
+        first = run.points[:1, min(tau, cell.steps - 1)].mean(dim=1)
+        compression = messages(operator, f"round deltas of {w.name}", d)
+        formula = w.description().synthetic
+        numbers = {k: float(v) for k, v in asdict(w).items() if isinstance(v, int | float)}  # type: ignore[call-overload]
+        named = {"eta": w.eta, "L": constants.L, "sigma2": constants.sigma2, "gap": constants.gap}
+        model = w.model()
+        load(run.last[0], floating_tensors(model))
+        return Training(
+            workload=w.name,
+            operator=specification(operator),
+            tau=tau,
+            processes=self.m,
+            steps=cell.steps,
+            seeds=chosen,
+            parameters={**numbers, **named},
+            exact_constants=constants.exact,
+            inexact_reason=constants.reason,
+            gradient_norm2=tuple(averages[0].tolist()),
+            local_gradient_norm2=tuple(averages[1].tolist()) if formula else (),
+            final_loss=tuple(rows.evaluate(run.last)[0].tolist()),
+            compression=compression,
+            traffic=self._traffic(compression, cell.steps // tau),
+            timing=self._timing(tau, cell.steps // tau),
+            curve=Curve((tau * STEP_S + DELAY_S,), (round(compression.bits.mean),), (float(rows.evaluate(first)[0]),)),
+            accuracy=(w.accuracy(model),),
+            virtual=cell.seeds,
+            problem=asdict(w) if formula else {},  # type: ignore[call-overload]
+            data=asdict(w.description()),
+        )
+
+    def _traffic(self, compression: Compression, rounds: int) -> Traffic:
+        """Of messages of mean length, as the transport would carry them."""
+        bits = round(compression.bits.mean)
+        payload = rounds * predicted_payload_bytes([POSITION_BITS + bits] * self.m, self.m)
+        pieces = rounds * averaging_messages(self.m)
+        streams = payload + PIECES * PREAMBLE_BYTES * pieces
+        return Traffic(rounds * self.m * bits, payload, payload, streams, "as the formats say", streams, pieces)
+
+    def _timing(self, tau: int, rounds: int) -> Timing:
+        """Of a quiet machine: rounds that scatter by a thousandth."""
+        scatter = 1 + 1e-3 * (np.arange(rounds) % 3 - 1)
+        return Timing(
+            round_s=tuple(((tau * STEP_S + DELAY_S) * scatter).tolist()),
+            step_s=(STEP_S,) * (rounds * tau),
+            delay_s=Sample.of([DELAY_S * (1 + 1e-3 * (i % 3 - 1)) for i in range(6)]),
+            wanted_step_s=STEP_S,
+        )
+
+
+def probed(operator: Operator, source: str) -> Probe:
+    """The record of an operator on synthetic vectors."""
+    return Probe(specification(operator), messages(operator, source, PROBE_D))
+
+
+def messages(operator: Operator, source: str, d: int) -> Compression:
+    """Bits and errors of messages, with what the operator declares."""
+    found: list[Sequence[float]] = []
+    for i in range(MESSAGES):
+        key = Key(0, step=i)
+        x = canonical(np.ones(d) if source == "flat" else normal(key.fold(SOURCE), d))
+        message = operator.encode(x, key=key.fold(MESSAGE))
+        error = operator.decode(message, d=d, key=key.fold(MESSAGE)).numpy().astype(np.float64) - x
+        found.append((message.bits, float(error @ error), float(np.square(x, dtype=np.float64).sum())))
+    bits, error2, norm2 = np.array(found).T
+    declared = Declared.of(operator.claim(d), operator.bits(d))
+    return Compression(source, d, declared, Sample.of(bits), Sample.of(error2 / norm2), Sample.of(error2 / d))

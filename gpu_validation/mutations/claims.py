@@ -1,0 +1,216 @@
+"""Wrong records and wrong claims: numbers of an honest run, changed before they are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from operators.gather import HEADER_BYTES
+
+from ..records import Comparison, Compression, Traffic, Training
+from . import scaled
+from .bench import Bench
+from .mutation import Mutation
+
+PAYLOAD = "payload bytes, whole cell"
+SHARP = "the interval of so many draws is wider than that"
+
+
+def _traffic(change: Callable[[Training], Traffic]) -> Callable[[Bench], list[Comparison]]:
+    return lambda bench: bench.with_trainings(lambda r: replace(r, traffic=change(r)))
+
+
+def _rounds(record: Training) -> int:
+    return record.steps // record.tau
+
+
+def _one_byte_more(record: Training) -> Traffic:
+    return replace(record.traffic, payload_bytes=record.traffic.payload_bytes + 1)
+
+
+def _without_headers(record: Training) -> Traffic:
+    headers = _rounds(record) * HEADER_BYTES * record.processes * (record.processes - 1)
+    return replace(record.traffic, payload_bytes=record.traffic.payload_bytes - headers)
+
+
+def _as_all_reduce(record: Training) -> Traffic:
+    vectors = 2 * (record.processes - 1) * 4 * record.compression.d
+    return replace(record.traffic, predicted_payload_bytes=_rounds(record) * vectors)
+
+
+def _once_for_all_receivers(record: Training) -> Traffic:
+    return replace(record.traffic, payload_bytes=record.traffic.payload_bytes // 2)
+
+
+def _bodies_four_times(record: Training) -> Traffic:
+    assert record.traffic.stream_bytes is not None  # the bench counts them
+    bodies = record.traffic.payload_bytes - _rounds(record) * HEADER_BYTES * record.processes * (record.processes - 1)
+    return replace(record.traffic, stream_bytes=record.traffic.stream_bytes + 3 * bodies)
+
+
+def _interface_halved(record: Training) -> Traffic:
+    return replace(record.traffic, interface_bytes=record.traffic.payload_bytes // 2)
+
+
+TRAFFIC = (
+    Mutation("payload + 1 byte", "record", _traffic(_one_byte_more)),
+    Mutation("payload counted without headers", "record", _traffic(_without_headers)),
+    Mutation("all-gather charged as an all-reduce of whole vectors", "claim", _traffic(_as_all_reduce)),
+    Mutation("payload counted once for two receivers", "record", _traffic(_once_for_all_receivers)),
+    Mutation("every body sent four times, counted once", "record", _traffic(_bodies_four_times)),
+    Mutation("interface counts half of the payload", "record", _traffic(_interface_halved)),
+)
+
+
+# -- messages ----------------------------------------------------------------------------------------------------
+def _declared(**factors: float) -> Callable[[Bench], list[Comparison]]:
+    def change(c: Compression) -> Compression:
+        own = {k: getattr(c.declared, k) for k in factors}
+        return replace(c, declared=replace(c.declared, **{k: v and v * factors[k] for k, v in own.items()}))
+
+    return lambda bench: bench.with_compressions(change)
+
+
+def _lengths(factor: float) -> Callable[[Bench], list[Comparison]]:
+    return _declared(exact_bits=factor, expected_upper_bits=factor, worst_case_bits=factor)
+
+
+def _constant(kind: str, factor: float) -> Callable[[Bench], list[Comparison]]:
+    def change(c: Compression) -> Compression:
+        own = c.declared
+        if own.kind != kind:
+            return c
+        return replace(c, declared=replace(own, constant=own.constant and own.constant * factor))
+
+    return lambda bench: bench.with_compressions(change)
+
+
+def _eight_bits_off(c: Compression) -> Compression:
+    exact = c.declared.exact_bits
+    return replace(c, declared=replace(c.declared, exact_bits=exact and exact + 8))
+
+
+MESSAGES = (
+    Mutation("declared length x .95", "claim", _lengths(0.95), 0.95, "codec bits, every message"),
+    Mutation("declared length + 8 bits", "claim", lambda b: b.with_compressions(_eight_bits_off)),
+    Mutation(
+        *("declared mean length x .95", "claim", _declared(expected_upper_bits=0.95), 0.95, "codec bits, mean"),
+        survives=SHARP,
+    ),
+    Mutation("declared mean length x .8", "claim", _declared(expected_upper_bits=0.8), 0.8, "codec bits, mean"),
+    Mutation(
+        "declared worst case x .95", "claim", _declared(worst_case_bits=0.95), 0.95, "codec bits, longest message"
+    ),
+    Mutation("declared worst case x .5", "claim", _declared(worst_case_bits=0.5), 0.5, "codec bits, longest message"),
+    Mutation("omega x .95", "claim", _constant("Unbiased", 0.95), 0.95, "Unbiased claim", survives=SHARP),
+    Mutation("omega x .9", "claim", _constant("Unbiased", 0.9), 0.9, "Unbiased claim"),
+    Mutation("omega x .5", "claim", _constant("Unbiased", 0.5), 0.5, "Unbiased claim"),
+    Mutation("alpha x .99", "claim", _constant("StrictlyContractive", 0.99), 0.99, "StrictlyContractive claim"),
+    Mutation("alpha x .9", "claim", _constant("StrictlyContractive", 0.9), 0.9, "StrictlyContractive claim"),
+)
+
+
+# -- runs --------------------------------------------------------------------------------------------------------
+def _norms(factor: float) -> Callable[[Bench], list[Comparison]]:
+    def change(record: Training) -> Training:
+        mean, local = (scaled.numbers(v, factor) for v in (record.gradient_norm2, record.local_gradient_norm2))
+        return replace(record, gradient_norm2=mean, local_gradient_norm2=local)
+
+    return lambda bench: bench.with_trainings(change)
+
+
+def _losses(value: float) -> Callable[[Bench], list[Comparison]]:
+    return lambda bench: bench.with_trainings(lambda r: replace(r, final_loss=(value,) * len(r.final_loss)))
+
+
+def _final_losses(factor: float) -> Callable[[Bench], list[Comparison]]:
+    return lambda b: b.with_trainings(lambda r: replace(r, final_loss=scaled.numbers(r.final_loss, factor)))
+
+
+def _accuracy(factor: float) -> Callable[[Bench], list[Comparison]]:
+    def change(record: Training) -> Training:
+        return replace(record, accuracy=tuple(a and a * factor for a in record.accuracy))
+
+    return lambda bench: bench.with_trainings(change)
+
+
+def _compressed_accuracy(factor: float) -> Callable[[Bench], list[Comparison]]:
+    def change(record: Training) -> Training:
+        lossless = record.compression.declared.constant == 0
+        return record if lossless else replace(record, accuracy=tuple(a and a * factor for a in record.accuracy))
+
+    return lambda bench: bench.with_trainings(change)
+
+
+def _parameter(name: str, factor: float) -> Callable[[Bench], list[Comparison]]:
+    def change(record: Training) -> Training:
+        changed = {name: factor * record.parameters[name]} if name in record.parameters else {}
+        return replace(record, parameters=record.parameters | changed)
+
+    return lambda bench: bench.with_trainings(change)
+
+
+def _steps(more: int) -> Callable[[Bench], list[Comparison]]:
+    return lambda bench: bench.with_trainings(lambda r: replace(r, steps=r.steps + more))
+
+
+def _one_seed_for_all(record: Training) -> Training:
+    mean, local = (own[:1] * len(own) for own in (record.gradient_norm2, record.local_gradient_norm2))
+    return replace(record, gradient_norm2=mean, local_gradient_norm2=local)
+
+
+def _processes(more: int) -> Callable[[Bench], list[Comparison]]:
+    return lambda bench: bench.with_trainings(lambda r: replace(r, processes=r.processes + more))
+
+
+NORM = "squared gradient norm"
+AVERAGE = "an average over the steps hardly depends on how many there are, once the noise has taken over"
+TERM = "it is one term of three in the bound, which is that loose here"
+RUNS = (
+    Mutation("every gradient norm x 2", "record", _norms(2), 2, NORM, measured=True),
+    Mutation("every gradient norm x 1.1", "record", _norms(1.1), 1.1, NORM, measured=True),
+    Mutation("every gradient norm x .9", "record", _norms(0.9), 0.9, NORM, measured=True),
+    Mutation("every gradient norm x 1.02", "record", _norms(1.02), 1.02, NORM, measured=True, survives=SHARP),
+    Mutation("losses of 1e9", "record", _losses(1e9)),
+    Mutation("losses at the end x .8", "record", _final_losses(0.8), 0.8, "loss at the end", measured=True),
+    Mutation("accuracies of 0", "record", _accuracy(0.0)),
+    Mutation("accuracy of compressed runs x .9", "record", _compressed_accuracy(0.9)),
+    Mutation("gap F(x0) - F* x .5 in the theorems", "claim", _parameter("gap", 0.5), survives=TERM),
+    Mutation("sigma^2 x .5 in the theorems", "claim", _parameter("sigma2", 0.5)),
+    Mutation("noise x .9 in the exact laws", "claim", _parameter("noise", 0.9)),
+    Mutation("learning rate x 1.1 in the record", "record", _parameter("eta", 1.1)),
+    Mutation("learning rate x .9 in the record", "record", _parameter("eta", 0.9)),
+    Mutation("one round of eight steps too many in the step counter", "record", _steps(8), survives=AVERAGE),
+    Mutation("one round of eight steps missing in the step counter", "record", _steps(-8), survives=AVERAGE),
+    Mutation("one worker more in the record", "record", _processes(1)),
+    Mutation("one seed counted as all", "record", lambda bench: bench.with_trainings(_one_seed_for_all)),
+)
+
+
+# -- seconds -----------------------------------------------------------------------------------------------------
+SECONDS = "seconds per iteration"
+QUIET = "seconds accuse only beyond a factor of 1.5 on a quiet machine, and never decide"
+
+
+def _rounds_s(factor: float) -> Callable[[Bench], list[Comparison]]:
+    def change(record: Training) -> Training:
+        return replace(record, timing=replace(record.timing, round_s=scaled.numbers(record.timing.round_s, factor)))
+
+    return lambda bench: bench.with_trainings(change)
+
+
+def _delay_s(factor: float) -> Callable[[Bench], list[Comparison]]:
+    def change(record: Training) -> Training:
+        delay = scaled.sample(record.timing.delay_s, factor)
+        return replace(record, timing=replace(record.timing, delay_s=delay))
+
+    return lambda bench: bench.with_trainings(change)
+
+
+TIMES = (
+    Mutation("seconds per iteration x 1.1", "record", _rounds_s(1.1), 1.1, survives=QUIET),
+    Mutation("seconds per iteration x 2", "record", _rounds_s(2)),
+    Mutation("delay D x .5", "record", _delay_s(0.5)),
+    Mutation("delay D x 1.2", "record", _delay_s(1.2), survives=QUIET),
+)
+CLAIMS = (*TRAFFIC, *MESSAGES, *RUNS, *TIMES)

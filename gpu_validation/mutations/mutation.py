@@ -1,0 +1,76 @@
+"""One wrong thing, where it is put in, and which rows of a run read VIOLATED because of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ..records import Comparison, Verdict
+from .bench import Bench
+
+Where = Literal["record", "claim", "theory", "operator", "run", "study", "transport"]
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A wrong claim, bound, record, operator or run.
+
+    name : what is wrong, and by how much.  where : into what it is put.  rows : the rows of a run with it.
+    factor : by which a number is wrong, None where it is no factor.  of : part of the quantity or theorem of the rows
+    that could notice it; the number is their bound, or what they measure if ``measured``.
+    survives : why no row notices it; empty if one must.  costly : takes more than a few seconds.
+    """
+
+    name: str
+    where: Where
+    rows: Callable[[Bench], Iterable[Comparison]]
+    factor: float | None = None
+    of: str = ""
+    measured: bool = False
+    survives: str = ""
+    costly: bool = False
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What became of one mutation.
+
+    caught_by : quantities of the rows that are VIOLATED.  decides : whether one of them decides the exit status.
+    least : the smallest factor of the same number, on the same side of 1, that some row would have noticed; None
+    where no factor is known.  reason : why it survives.
+    """
+
+    name: str
+    where: Where
+    caught_by: tuple[str, ...]
+    decides: bool
+    least: float | None
+    reason: str
+
+
+def find(mutation: Mutation, bench: Bench, honest: Sequence[Comparison]) -> Finding:
+    """Put it in and judge.  honest : the rows without it."""
+    caught = [row for row in mutation.rows(bench) if row.verdict is Verdict.VIOLATED]
+    return Finding(
+        name=mutation.name,
+        where=mutation.where,
+        caught_by=tuple(sorted({row.quantity for row in caught})),
+        decides=any(row.decides for row in caught),
+        least=least_noticed(mutation, honest),
+        reason=mutation.survives,
+    )
+
+
+def least_noticed(mutation: Mutation, honest: Sequence[Comparison]) -> float | None:
+    """The factor closest to 1 that the honest rows would have noticed of the number that is wrong."""
+    if mutation.factor is None or not mutation.of:
+        return None
+    ends = [row.noticed for row in honest if mutation.of in f"{row.quantity} {row.theorem}" and row.noticed]
+    if not ends:
+        return None
+    below, above = max(low for low, _ in ends), min(high for _, high in ends)
+    if mutation.measured:
+        below, above = 1 / above if above else math.inf, 1 / below if below else math.inf
+    return below if mutation.factor < 1 else above
