@@ -20,6 +20,7 @@ from .observer import Observer
 from .samples import KeptRound, Stream, Thinned
 from .traffic import of_messages, of_vectors
 
+LEAST, LARGEST = 2.0**-126, 2.0**100  # of max|x|, between which claims hold
 EVERY_S = 1.0  # between two lines of a file
 NEARLY_ALL, EVERY_ROUND = 16, 16  # models are looked at in the first so many rounds, then in every so manieth one
 
@@ -186,8 +187,8 @@ class Recorder(Observer):
         if self.header.whole or self.header.rank not in self._members(done):
             return math.nan
         self._bits.add(done.bits[self.header.rank])
-        if not done.norm2 > 0:
-            return math.nan  # nothing has moved, so that no error is relative to it
+        if not self.header.d * LEAST**2 <= done.norm2 <= LARGEST**2:
+            return math.nan  # nothing has moved, or claims do not reach so far
         ratio, along = done.error2 / done.norm2, 1 + done.error_along / done.norm2
         self._ratio.add(ratio)
         self._coordinate.add(done.error2 / self.header.d)
