@@ -39,23 +39,21 @@ class Power:
     excess: float | None = None
 
     def __str__(self) -> str:
-        said = []
-        if self.along_x is not None:
-            said.append(f"a bias along x below {_said(self.along_x)} |x|")
-        if self.coordinate is not None:
-            said.append(f"one in a single coordinate of a single vector below {_said(self.coordinate)} |x|")
-        if self.excess is not None:
-            said.append(f"an error above the constant by less than {_said(100 * self.excess)} %")
-        return " or ".join(said) + " would not have been seen" if said else ""
+        faults = (
+            ("a bias along x", self.along_x, "below {:.2g} |x|", 1),
+            ("a bias in a single coordinate of a single vector", self.coordinate, "below {:.2g} |x|", 1),
+            ("an error above the constant", self.excess, "by less than {:.2g} %", 100),
+        )
+        judged = [(what, least, size.format(least * unit)) for what, least, size, unit in faults if least is not None]
+        seen = " or ".join(f"{what} {size}" for what, least, size in judged if least < inf)
+        never = " or ".join(what for what, least, _ in judged if least == inf)
+        said = [f"{seen} would not have been seen"] * bool(seen)
+        return "; ".join(said + [f"{never} might have been missed whatever its size"] * bool(never))
 
     def joined(self, other: Power) -> Power:
         """The better of both in every respect."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return Power(*(min((v for v in pair if v is not None), default=None) for pair in pairs))
-
-
-def _said(value: float) -> str:
-    return "any size" if value == inf else f"{value:.2g}"
 
 
 def bias_along_x(bets: MeanBets, level: float) -> float:
