@@ -100,8 +100,14 @@ def bias_of_a_coordinate(bets: MeanBets, level: float) -> float:
 
     From the first two moments of the payoffs, so to a few per cent.
     """
-    worst = 0.0
-    for v, s2, moments in zip(bets.v, bets.s2, bets.moments, strict=True):
+    worst = max(coordinate_powers(bets, level).values(), default=0.0)
+    return worst if worst <= _MOST else inf
+
+
+def coordinate_powers(bets: MeanBets, level: float) -> dict[int, float]:
+    """For every vector whose coordinates are bet on, the least bias of one of them that would have been found."""
+    found: dict[int, float] = {}
+    for vector, (v, s2, moments) in enumerate(zip(bets.v, bets.s2, bets.moments, strict=True)):
         if not bets._by_coordinate(v):
             continue
         share = (1 - TOGETHER) / len(bets.v) / 3 / (2 * AT_A_COORDINATE.size * v.size)
@@ -112,8 +118,8 @@ def bias_of_a_coordinate(bets: MeanBets, level: float) -> float:
         cost = kappa * (s2 - moments.mean_square(s2)) + tilt * SLACK + noise / 2
         with np.errstate(divide="ignore", invalid="ignore"):
             needed = (threshold + QUANTILE * np.sqrt(n * noise)) / (n * tilt) + cost / tilt
-        worst = max(worst, float(np.min(needed[tilt > 0], initial=inf)))
-    return worst if worst <= _MOST else inf
+        found[vector] = float(np.min(needed[tilt > 0], initial=inf))
+    return found
 
 
 def excess(bets: SizeBets, level: float) -> float:
