@@ -54,6 +54,7 @@ class MeanBets:
         self._excess = 0.0  # sums over all draws of |e|^2 / s^2 - 1, and of its square
         self._excess2 = 0.0
         self._draws = 0
+        self._promises: dict[int, float] = {}  # of the vectors at which nothing was drawn since
 
     @staticmethod
     def _by_coordinate(v: np.ndarray) -> bool:
@@ -72,6 +73,7 @@ class MeanBets:
                 self._coordinates(vector, errors[at:], squares[at:], s2)
             self.ledger.close(vector)
         moments.add(errors, along, squares)
+        self._promises.pop(vector, None)
         ratio = squares / self.s2[vector] - 1
         self._draws += len(errors)
         self._excess += float(ratio.sum())
@@ -135,7 +137,10 @@ class MeanBets:
 
     def promising(self, bias: float) -> int:
         """The vector, of those that are bet on together, where a bias along x would be found with the fewest draws."""
-        return int(np.argmax([self._promise(vector, bias) for vector in range(len(self.v))]))
+        for vector in range(len(self.v)):
+            if vector not in self._promises:
+                self._promises[vector] = self._promise(vector, bias)
+        return max(self._promises, key=lambda vector: (self._promises[vector], -vector))
 
     def _promise(self, vector: int, bias: float) -> float:
         """Log-growth a draw for the worse sign, believing what has been seen (an error is soon corrected)."""

@@ -66,9 +66,12 @@ def test_recorded_study_keeps_what_was_stated_in_every_case(study):
 
 def test_study_goes_on_where_it_stopped(study, tmp_path, monkeypatch, capsys):
     out = tmp_path / "power.jsonl"
-    monkeypatch.setattr(study, "record", lambda case, honest: dict(
-        zip(("budget", "compressor", "fault"), case, strict=True)) | {"honest": honest, "stated": 0.1, "runs": 5, "accused": 5}
-    )  # fmt: skip
+
+    def record(case, honest):
+        key = dict(zip(("budget", "compressor", "fault"), case, strict=True))
+        return {**key, "honest": honest, "stated": 0.1, "runs": 5, "accused": 5}
+
+    monkeypatch.setattr(study, "record", record)
     for honest in (1, 2):
         monkeypatch.setattr("sys.argv", ["study", "--honest", str(honest), "--out", str(out)])
         study.main()
