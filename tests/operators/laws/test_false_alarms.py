@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from scipy.stats import binom
 
 ROOT = Path(__file__).parents[3]
 RECORD = ROOT / "docs" / "data" / "false_alarms.json"
+CAPITALS = ROOT / "docs" / "data" / "capitals.json"
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +91,41 @@ def test_study_goes_on_where_it_stopped(study, tmp_path, monkeypatch, capsys):
 
     assert [json.loads(line)["run"] for line in out.read_text().splitlines()] == [0, 1, 2, 3, 4]
     assert json.loads(capsys.readouterr().out.split("}\n{")[-1].join(["{", ""]))["runs"] == 5
+
+
+@pytest.fixture(scope="module")
+def capitals():
+    spec = importlib.util.spec_from_file_location("capitals", ROOT / "docs" / "studies" / "capitals.py")
+    module = importlib.util.module_from_spec(spec)
+    path = list(sys.path)
+    spec.loader.exec_module(module)
+    yield module
+    sys.path[:] = path
+    del sys.modules["power"]
+
+
+def test_bets_of_honest_compressors_seldom_win(capitals):
+    """n = 60 checks."""
+    laws = capitals.summary([capitals.block(0, size=10, seed=9)])["laws"]
+
+    assert laws["unbiasedness"]["checks"] == 60
+    for law in laws.values():
+        assert all(c["seen"] <= c["allowed_at_99.9_percent"] for name, c in law.items() if name != "checks")
+
+
+def test_bets_that_win_twice_too_often_are_noticed(capitals):
+    """A capital of 10 in 200 of 1000 checks."""
+    record = {"counts": {law: [1000, 500, 200, 0, 0, 0] for law in capitals.LAWS}, "commit": "c"}
+
+    seen = capitals.summary([record])["laws"]["distortion"][">= 10"]
+
+    assert seen["seen"] > seen["allowed_at_99.9_percent"]
+
+
+def test_recorded_capitals_are_no_larger_than_those_of_valid_laws(capitals):
+    record = json.loads(CAPITALS.read_text())
+
+    for law in capitals.LAWS:
+        assert record["laws"][law]["checks"] >= 8500
+        for name, seen in record["laws"][law].items():
+            assert name == "checks" or seen["seen"] <= seen["allowed_at_99.9_percent"]
