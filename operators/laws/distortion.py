@@ -56,6 +56,10 @@ class SquaredErrors(ClaimBets):
         """The capital of these bets."""
         return self.sizes.ledger
 
+    def rejected(self) -> bool:
+        """Whether the capital has reached 1/level."""
+        return self.ledger.rejects(self.level)
+
     def richest(self) -> int | None:
         """The vector on which the most was won."""
         return self.vectors[self.sizes.ledger.richest()]

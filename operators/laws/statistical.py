@@ -12,7 +12,6 @@ from .budget import Budget
 from .evidence import Bets, Source, collect
 from .examples import Example, drawn, structured, witnesses
 from .law import Context, Law, Undecided, Violation, fresh_key, raised
-from .ledger import Ledger
 from .power import Power
 from .shrink import shrink
 from .subject import Subject
@@ -28,14 +27,9 @@ class ClaimBets(Bets):
 
     level: float
 
-    @property
     @abstractmethod
-    def ledger(self) -> Ledger:
-        """The capital: of a true claim it ever exceeds 1/a with probability at most a."""
-
     def rejected(self) -> bool:
         """Whether the claim is refuted at the level."""
-        return self.ledger.rejects(self.level)
 
     @abstractmethod
     def finding(self) -> str:

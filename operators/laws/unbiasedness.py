@@ -91,6 +91,10 @@ class _Mean(ClaimBets):
         """The capital of these bets."""
         return self.mean.ledger
 
+    def rejected(self) -> bool:
+        """Whether the capital has reached 1/level."""
+        return self.ledger.rejects(self.level)
+
     def enough(self) -> bool:
         """Whether the bias asked for would be found."""
         return bias_along_x(self.mean, self.level) <= self.bias
