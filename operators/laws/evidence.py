@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FIRST, BATCH = 8, 60
 EXTRA = 5  # times the usual draws are made where the power is not reached
-_AGAIN = 1.15  # the power is computed whenever the draws have grown by this factor
+_AGAIN = 1.25  # the power is computed whenever the draws have grown by this factor
 
 
 @dataclass(frozen=True)
