@@ -5,5 +5,5 @@ from .journal import read_folder as read_folder
 from .observer import Observer as Observer
 from .periods import Known as Known
 from .recorder import Recorder as Recorder
-from .report import RunReport as RunReport
 from .report import report_of as report_of
+from .run_report import RunReport as RunReport

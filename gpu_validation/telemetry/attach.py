@@ -16,7 +16,8 @@ from ..records import write_atomically
 from .account import Account
 from .journal import read_folder
 from .periods import Known
-from .report import FALSE_ALARM, RunReport, report_of
+from .report import FALSE_ALARM, report_of
+from .run_report import RunReport
 
 REFRESH_S = 2.0
 

@@ -10,7 +10,7 @@ from ..page import noticed_text
 from ..records import Comparison
 from ..summary import evidence_line
 from .periods import Advice
-from .report import Measure, RunReport
+from .run_report import Measure, RunReport
 
 WIDTH, INDENT = 110, 14
 UNITS = ((1, "s"), (1e-3, "ms"), (1e-6, "us"))

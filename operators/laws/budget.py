@@ -31,7 +31,7 @@ class Budget:
     least_draws: int = 400
     evaluations: int = 2048
     seconds: float = 1.5
-    most_seconds: float = 4.0
+    most_seconds: float = 4.5
     patience: float = 30.0
     sizes: tuple[int, ...] = (1, 2, 7, 8, 9, 64, 1000, 4097)
     drawn_sizes: tuple[int, ...] = (1, 2, 7, 8, 64, 65)

@@ -9,6 +9,7 @@ from .eprocess import inflated
 from .evidence import Draws
 from .examples import Example
 from .law import second_moment
+from .ledger import Ledger
 from .power import Power, excess
 from .size_bets import SizeBets
 from .statistical import ClaimBets, StatisticalLaw
@@ -50,9 +51,14 @@ class SquaredErrors(ClaimBets):
         """What the bets are about."""
         return self.factor * (draws.errors**2).sum(axis=1)
 
+    @property
+    def ledger(self) -> Ledger:
+        """The capital of these bets."""
+        return self.sizes.ledger
+
     def rejected(self) -> bool:
         """Whether the capital has reached 1/level."""
-        return self.sizes.ledger.rejects(self.level)
+        return self.ledger.rejects(self.level)
 
     def richest(self) -> int | None:
         """The vector on which the most was won."""

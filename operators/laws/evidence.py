@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FIRST, BATCH = 8, 60
 EXTRA = 5  # times the usual draws are made where the power is not reached
-_AGAIN = 1.4  # the power is computed whenever the draws have grown by this factor
+_AGAIN = 1.25  # the power is computed whenever the draws have grown by this factor
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def collect(source: Source, examples: list[Example], bets: list[Bets], budget: B
     least = min(budget.least_draws, usual)
     first = max(1, min(FIRST, least // len(examples)))
     started, made, again, most = monotonic(), 0, 0.0, EXTRA * usual
-    for vector in _order(len(examples), bets):
+    for vector in _order(len(examples), bets, usual):
         spent_s = monotonic() - started
         if any(b.over() for b in bets):
             most = min(most, max(least, 2 * made))  # something is wrong: the other laws get as many draws again
@@ -106,13 +106,18 @@ def collect(source: Source, examples: list[Example], bets: list[Bets], budget: B
     return made
 
 
-def _order(n: int, bets: list[Bets]) -> Iterator[int]:
-    """Every vector once; then in turn where a fault would show soonest, the next one, and where most is won."""
+def _order(n: int, bets: list[Bets], usual: int) -> Iterator[int]:
+    """Every vector once; then in turn where a fault would show soonest, the next one, and where most is won.
+
+    Beyond the usual draws only the power is missing, and the next one is left out.
+    """
     yield from range(n)
-    turn = 0
+    turn, made = 0, 0
     while True:
         soonest = [b.promising() for b in bets]
         open_bets = [b for b in bets if not b.over()] or bets
-        chosen = [*soonest, turn % n, *soonest, open_bets[turn % len(open_bets)].richest(), *soonest]
-        yield from (vector for vector in chosen if vector is not None)
-        turn += 1
+        richest = open_bets[turn % len(open_bets)].richest()
+        following = soonest if made >= usual else [turn % n]
+        chosen = [v for v in (*soonest, *following, *soonest, richest, *soonest) if v is not None]
+        yield from chosen
+        turn, made = turn + 1, made + BATCH * len(chosen)

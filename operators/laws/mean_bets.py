@@ -21,6 +21,7 @@ AT_A_COORDINATE = np.array([0.6, 0.2, 0.06])
 MOST_COORDINATES = 128
 LOOKED_AT = 2  # first draws at a vector, on which nothing is bet
 _LEARNT_FROM = 8
+EXACT = 1e-9  # below it a claimed second moment means that nothing is lost
 _BELIEF = 0.2  # draws that the worst case counts for where vectors are compared
 
 
@@ -45,6 +46,7 @@ class MeanBets:
         self.v = directions
         self.s2 = [inflated(s2) for s2 in second_moments]
         self.moments = [Moments(v.size) for v in directions]
+        self.common = _common(directions, self.s2)
         sides = 2 * SUPPOSED.size
         groups = [(sides, 1, *([2 * AT_A_COORDINATE.size * v.size] if self._by_coordinate(v) else [])) for v in self.v]
         self.ledger = Ledger((sides, 1), groups)
@@ -52,6 +54,7 @@ class MeanBets:
         self._excess = 0.0  # sums over all draws of |e|^2 / s^2 - 1, and of its square
         self._excess2 = 0.0
         self._draws = 0
+        self._promises: dict[int, float] = {}  # of the vectors at which nothing was drawn since
 
     @staticmethod
     def _by_coordinate(v: np.ndarray) -> bool:
@@ -70,6 +73,7 @@ class MeanBets:
                 self._coordinates(vector, errors[at:], squares[at:], s2)
             self.ledger.close(vector)
         moments.add(errors, along, squares)
+        self._promises.pop(vector, None)
         ratio = squares / self.s2[vector] - 1
         self._draws += len(errors)
         self._excess += float(ratio.sum())
@@ -96,7 +100,7 @@ class MeanBets:
         tilt, kappa = self._stakes_along_x(vector, s2)
         growth = log_growth(1 - np.abs(tilt) * SLACK + kappa * (squares[:, None] - s2) + along[:, None] * tilt)
         self.ledger.pay_own(vector, 0, growth)
-        if self.v[vector].size > 1:
+        if self.common[vector]:
             self.ledger.pay_together(0, growth)
             self.batches.append(Batch(along, squares, s2, tilt, kappa))
 
@@ -132,13 +136,26 @@ class MeanBets:
         self.ledger.pay_own(vector, 2, np.hstack([log_growth(rest + side), log_growth(rest - side)]).ravel())
 
     def promising(self, bias: float) -> int:
-        """The vector of two or more coordinates where a bias along x would be found with the fewest draws."""
-        return int(np.argmax([self._promise(vector, bias) for vector in range(len(self.v))]))
+        """The vector, of those that are bet on together, where a bias along x would be found with the fewest draws."""
+        for vector in range(len(self.v)):
+            if vector not in self._promises:
+                self._promises[vector] = self._promise(vector, bias)
+        return max(self._promises, key=lambda vector: (self._promises[vector], -vector))
 
     def _promise(self, vector: int, bias: float) -> float:
         """Log-growth a draw for the worse sign, believing what has been seen (an error is soon corrected)."""
         s2, moments = self.s2[vector], replace(self.moments[vector], prior=_BELIEF)
-        if moments.d == 1:
+        if not self.common[vector]:
             return -1.0
         supposed, variance, covariance = np.array([bias]), moments.variance_along(s2), moments.covariance()
         return min(float(stakes(supposed, s2, moments, variance, side * covariance)[2][0]) for side in (1, -1))
+
+
+def _common(directions: list[np.ndarray], second_moments: list[float]) -> list[bool]:
+    """Where a bias along x common to all vectors is bet on: two coordinates and more, and an error, if any has one.
+
+    A claim may be exact at a few sizes; that nothing is lost there says little of the others.
+    """
+    long = [v.size > 1 for v in directions]
+    lossy = [wide and s2 > EXACT for wide, s2 in zip(long, second_moments, strict=True)]
+    return lossy if any(lossy) else long

@@ -39,23 +39,21 @@ class Power:
     excess: float | None = None
 
     def __str__(self) -> str:
-        said = []
-        if self.along_x is not None:
-            said.append(f"a bias along x below {_said(self.along_x)} |x|")
-        if self.coordinate is not None:
-            said.append(f"one in a single coordinate of a single vector below {_said(self.coordinate)} |x|")
-        if self.excess is not None:
-            said.append(f"an error above the constant by less than {_said(100 * self.excess)} %")
-        return " or ".join(said) + " would not have been seen" if said else ""
+        faults = (
+            ("a bias along x", self.along_x, "below {:.2g} |x|", 1),
+            ("a bias in a single coordinate of a single vector", self.coordinate, "below {:.2g} |x|", 1),
+            ("an error above the constant", self.excess, "by less than {:.2g} %", 100),
+        )
+        judged = [(what, least, size.format(least * unit)) for what, least, size, unit in faults if least is not None]
+        seen = " or ".join(f"{what} {size}" for what, least, size in judged if least < inf)
+        never = " or ".join(what for what, least, _ in judged if least == inf)
+        said = [f"{seen} would not have been seen"] * bool(seen)
+        return "; ".join(said + [f"{never} might have been missed whatever its size"] * bool(never))
 
     def joined(self, other: Power) -> Power:
         """The better of both in every respect."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return Power(*(min((v for v in pair if v is not None), default=None) for pair in pairs))
-
-
-def _said(value: float) -> str:
-    return "any size" if value == inf else f"{value:.2g}"
 
 
 def bias_along_x(bets: MeanBets, level: float) -> float:
@@ -102,8 +100,14 @@ def bias_of_a_coordinate(bets: MeanBets, level: float) -> float:
 
     From the first two moments of the payoffs, so to a few per cent.
     """
-    worst = 0.0
-    for v, s2, moments in zip(bets.v, bets.s2, bets.moments, strict=True):
+    worst = max(coordinate_powers(bets, level).values(), default=0.0)
+    return worst if worst <= _MOST else inf
+
+
+def coordinate_powers(bets: MeanBets, level: float) -> dict[int, float]:
+    """For every vector whose coordinates are bet on, the least bias of one of them that would have been found."""
+    found: dict[int, float] = {}
+    for vector, (v, s2, moments) in enumerate(zip(bets.v, bets.s2, bets.moments, strict=True)):
         if not bets._by_coordinate(v):
             continue
         share = (1 - TOGETHER) / len(bets.v) / 3 / (2 * AT_A_COORDINATE.size * v.size)
@@ -114,8 +118,8 @@ def bias_of_a_coordinate(bets: MeanBets, level: float) -> float:
         cost = kappa * (s2 - moments.mean_square(s2)) + tilt * SLACK + noise / 2
         with np.errstate(divide="ignore", invalid="ignore"):
             needed = (threshold + QUANTILE * np.sqrt(n * noise)) / (n * tilt) + cost / tilt
-        worst = max(worst, float(np.min(needed[tilt > 0], initial=inf)))
-    return worst if worst <= _MOST else inf
+        found[vector] = float(np.min(needed[tilt > 0], initial=inf))
+    return found
 
 
 def excess(bets: SizeBets, level: float) -> float:

@@ -7,6 +7,7 @@ any estimate of how it would grow; here the first two moments of the payoff.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -81,9 +82,7 @@ def stakes(
 
     variance : of <e, v> along the supposed bias; covariance : of <e, v> and |e|^2.
     """
-    share = np.repeat(_SHARES, _TILTS.size)
-    kappa = share / s2
-    tilt = np.tile(_TILTS, _SHARES.size) * largest_lambda(kappa, share)
+    kappa, tilt = _grid(s2)
     drift = kappa * (moments.mean_square(s2) - s2) - tilt * SLACK
     noise = tilt**2 * variance + kappa**2 * moments.spread(s2) + 2 * tilt * kappa * covariance
     mean = np.maximum(bias[:, None] * tilt + drift, -0.99)
@@ -92,3 +91,11 @@ def stakes(
     gain = growth[np.arange(bias.size), best]
     on = gain > 0
     return np.where(on, tilt[best], 0.0), np.where(on, kappa[best], 0.0), np.where(on, gain, 0.0)
+
+
+@lru_cache(maxsize=1024)
+def _grid(s2: float) -> tuple[np.ndarray, np.ndarray]:
+    """Every (kappa, lambda) that is tried."""
+    share = np.repeat(_SHARES, _TILTS.size)
+    kappa = share / s2
+    return kappa, np.tile(_TILTS, _SHARES.size) * largest_lambda(kappa, share)

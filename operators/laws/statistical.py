@@ -19,7 +19,7 @@ from .verdict import Outcome, Verdict
 
 _STRUCTURED = ("flat", "one-hot, last", "pair (1, 1/2", "pair (1, -1", "one large", "two scales", "alternating")
 SHRINKING_DRAWS = 2000
-LONG = 1000  # coordinates of one more vector: where a tight claim's error hardly varies, a few draws show its mean
+LONG = 1000  # coordinates of two more vectors: where a tight claim's error hardly varies, a few draws show its mean
 
 
 class ClaimBets(Bets):
@@ -90,11 +90,15 @@ class StatisticalLaw(Law):
         if bets is None:
             return Verdict(self.name, Outcome.NOT_APPLICABLE, self.silence())
         if bets.rejected():
-            at = bets.richest()
-            example = study.examples[at if at is not None else 0]
-            small, text = shrink(self, subject, example, bets.finding(), context)
-            return Verdict(self.name, Outcome.FAIL, text, small.name, small.x)
+            return self.refuted(bets, subject, study, context)
         return self.passed(bets, study, context)
+
+    def refuted(self, bets: ClaimBets, subject: Subject, study: Study, context: Context) -> Verdict:
+        """The verdict where the claim is refuted: with the simplest vector found."""
+        at = bets.richest()
+        example = study.examples[at if at is not None else 0]
+        small, text = shrink(self, subject, example, bets.finding(), context)
+        return Verdict(self.name, Outcome.FAIL, text, small.name, small.x)
 
     def passed(self, bets: ClaimBets, study: Study, context: Context) -> Verdict:
         """The verdict where nothing was found: with what would have been."""
@@ -161,3 +165,4 @@ def statistical_examples(context: Context) -> Iterator[Example]:
         yield from drawn(d, 2, rng)
     if max(context.budget.drawn_sizes) >= 64:
         yield from drawn(LONG, 1, rng)
+        yield from (e for e in structured(LONG) if e.name.startswith("flat"))

@@ -1,4 +1,8 @@
-"""Law: no bet on the direction of the error wins (statistical, anytime-valid)."""
+"""Law: no bet on the direction of the error wins (statistical, anytime-valid).
+
+The bets take the claimed constant at its word: what they refute is E C(x) = x together with it.  No test of a mean
+does without some bound on the error, so where the constant alone is refuted the mean cannot be judged.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from .budget import Budget
 from .evidence import Draws
 from .examples import Example
 from .law import Context
+from .ledger import Ledger
 from .mean_bets import MeanBets
 from .mean_claim import HasMean, MeanClaim, mean_claim
 from .power import Power, bias_along_x, bias_of_a_coordinate
@@ -25,8 +30,7 @@ class Unbiasedness(StatisticalLaw):
 
     def applies(self, subject: Subject) -> str | None:
         """Needs a claim about the mean."""
-        claimed = any(isinstance(subject.claim(d), Unbiased) for d in (1, 2, 65))
-        if not claimed and not isinstance(subject.target, HasMean):
+        if not _claims_a_mean(subject) and not isinstance(subject.target, HasMean):
             return "no mean is claimed"
         return super().applies(subject)
 
@@ -49,6 +53,18 @@ class Unbiasedness(StatisticalLaw):
         text = f"{verdict.text}; asked for: {context.budget.bias:g} |x| along x"
         return Verdict(self.name, Outcome.INCONCLUSIVE, text, power=verdict.power)
 
+    def refuted(self, bets: ClaimBets, subject: Subject, study: Study, context: Context) -> Verdict:
+        """INCONCLUSIVE where the constant, on which the bets rest, is refuted too."""
+        error = study.bets.get("distortion")
+        if error is None or not error.rejected() or not _claims_a_mean(subject):
+            return super().refuted(bets, subject, study, context)
+        text = f"{bets.finding()}; but the constant alone is refuted by the law of the error: claim a true one first"
+        return Verdict(self.name, Outcome.INCONCLUSIVE, text)
+
+
+def _claims_a_mean(subject: Subject) -> bool:
+    return any(isinstance(subject.claim(d), Unbiased) for d in (1, 2, 65))
+
 
 class _Mean(ClaimBets):
     """Bets on C(x) minus the claimed mean."""
@@ -70,9 +86,14 @@ class _Mean(ClaimBets):
             at = self.number[vector]
             self.mean.update(at, draws.errors - self.offsets[at])
 
+    @property
+    def ledger(self) -> Ledger:
+        """The capital of these bets."""
+        return self.mean.ledger
+
     def rejected(self) -> bool:
         """Whether the capital has reached 1/level."""
-        return self.mean.ledger.rejects(self.level)
+        return self.ledger.rejects(self.level)
 
     def enough(self) -> bool:
         """Whether the bias asked for would be found."""
@@ -92,9 +113,9 @@ class _Mean(ClaimBets):
         moments = self.mean.moments[at]
         here = float(np.linalg.norm(moments.error)) / max(1, moments.n)
         return (
-            f"E C(x) = x rejected at level {self.level:.1e} after {sum(m.n for m in self.mean.moments)} draws; the "
-            f"mean error so far is {self.mean.mean_error():+.3g} |x| along x over all vectors, {here:.3g} |x| "
-            "at this one"
+            f"E C(x) = x rejected, given E|C(x) - x|^2 <= {self.mean.s2[at]:.6g} |x|^2, at level {self.level:.1e} "
+            f"after {sum(m.n for m in self.mean.moments)} draws; the mean error so far is "
+            f"{self.mean.mean_error():+.3g} |x| along x over all vectors, {here:.3g} |x| at this one"
         )
 
     def power(self) -> Power:

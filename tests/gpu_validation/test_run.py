@@ -64,11 +64,11 @@ def test_a_false_claim_is_convicted_with_operator_claim_and_measurement(tmp_path
     outcome = execute(small(Boaster(omega=1.0)), tmp_path)
 
     assert outcome.exit_code == VIOLATED
-    assert "boaster:omega=1.0" in outcome.message
+    assert specification(Boaster(omega=1.0)) in outcome.message
     assert "Unbiased claim: distortion, mean measured" in outcome.message
     assert "bound 0.5" in outcome.message
     accused = [c for c in lines(tmp_path / "small" / COMPARISONS) if c["verdict"] == "VIOLATED"]
-    assert {c["operator"] for c in accused} == {"boaster:omega=1.0"}
+    assert {c["operator"] for c in accused} == {specification(Boaster(omega=1.0))}
 
 
 def test_the_same_seeds_give_the_same_bits_and_losses(tmp_path):

@@ -1,0 +1,118 @@
+"""Do the bets of the statistical laws keep their level?  How large does their capital become for honest compressors?
+
+Block b makes ``BLOCK`` checks of each of the compressors of ``power.py``, whose claims are true, and bets on the mean,
+on the error and on the constant being reached as ``check`` does, with some 20 draws at each of the vectors of the quick
+budget.  Of a valid law the capital ever exceeds 1/a with probability at most a, for every a: the blocks count how
+often it exceeded 2, 10, 100 and 1000, and the level of a law in a check.  (``false_alarms.py`` runs whole operators and
+all laws; that is slower by a hundred times.)
+
+One JSON line a block is appended to ``--out``; blocks already there are not repeated.
+
+    nice python docs/studies/capitals.py --out docs/data/capitals.jsonl --summary docs/data/capitals.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+from dataclasses import replace
+from importlib.metadata import version
+from math import log
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import binom
+
+from bounds.claims import Unbiased
+from operators.laws import Budget, Subject
+from operators.laws.distortion import Distortion
+from operators.laws.evidence import collect
+from operators.laws.law import Context
+from operators.laws.reached import Reached
+from operators.laws.statistical import statistical_examples
+from operators.laws.suite import statistical_laws
+from operators.laws.unbiasedness import Unbiasedness
+
+sys.path.insert(0, str(Path(__file__).parent))
+from power import COMPRESSORS, Bulk, commit
+
+BLOCK, BLOCKS = 50, 34  # of each of six compressors: 10 200 checks
+BUDGET = replace(Budget.quick().untimed(), draws=20, bias=2.0)
+LEVEL = BUDGET.false_alarm / statistical_laws()
+LAWS = {law.name: law for law in (Unbiasedness(), Distortion(), Reached())}
+CAPITALS = (2, 10, 100, 1000, 1 / LEVEL)
+QUANTILE = 0.999
+
+
+def peaks(name: str, rng: np.random.Generator) -> dict[str, float]:
+    """Logarithm of the largest capital of each law in one check of an honest compressor."""
+    compressor = COMPRESSORS[name]
+    subject = Subject(lambda x: x, Unbiased(compressor.omega, tight=compressor.looseness == 1))
+    examples = list(statistical_examples(Context(BUDGET, int(rng.integers(1 << 32)))))
+    bets = {law.name: law.bets(subject, examples, LEVEL, BUDGET) for law in LAWS.values()}
+    made = {law: one for law, one in bets.items() if one is not None}
+    source = Bulk(lambda example, n: compressor.outputs(example.x.astype(np.float64), n, rng))
+    collect(source, examples, list(made.values()), BUDGET)
+    return {law: one.ledger.peak for law, one in made.items()}
+
+
+def block(number: int, size: int = BLOCK, seed: int = 1) -> dict[str, Any]:
+    """The record of a block: for every law how many checks it judged, and in how many each capital was reached."""
+    counts = {law: [0] * (1 + len(CAPITALS)) for law in LAWS}
+    for at, name in enumerate(COMPRESSORS):
+        rng = np.random.default_rng([seed, number, at])
+        for _ in range(size):
+            for law, peak in peaks(name, rng).items():
+                counts[law][0] += 1
+                for i, capital in enumerate(CAPITALS):
+                    counts[law][1 + i] += peak >= log(capital)
+    return {"block": number, "counts": counts, "commit": commit()}
+
+
+def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """For every law the checks, and for every capital how many reached it and how many a valid law may have."""
+    laws: dict[str, Any] = {}
+    for law in LAWS:
+        runs, *reached = np.sum([r["counts"][law] for r in records], axis=0).tolist()
+        laws[law] = {"checks": runs} | {
+            f">= {capital:g}": {"seen": seen, "allowed_at_99.9_percent": int(binom.ppf(QUANTILE, runs, 1 / capital))}
+            for capital, seen in zip(CAPITALS, reached, strict=True)
+        }
+    return {
+        "command": "nice python docs/studies/capitals.py --summary docs/data/capitals.json",
+        "level_of_a_law": LEVEL,
+        "laws": laws,
+        "commits": sorted({r["commit"] for r in records}),
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "machine": platform.machine(),
+    }
+
+
+def main() -> None:
+    """Continue the study, then summarise it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--blocks", type=int, default=BLOCKS)
+    parser.add_argument("--out", type=Path, default=Path("docs/data/capitals.jsonl"))
+    parser.add_argument("--summary", type=Path)
+    arguments = parser.parse_args()
+    arguments.out.touch()
+    records = [json.loads(line) for line in arguments.out.read_text().splitlines()]
+    done = {r["block"] for r in records}
+    with arguments.out.open("a") as out:
+        for number in range(arguments.blocks):
+            if number not in done:
+                records.append(block(number))
+                out.write(json.dumps(records[-1]) + "\n")
+                out.flush()
+    text = json.dumps(summary(records), indent=2)
+    if arguments.summary:
+        arguments.summary.write_text(text + "\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

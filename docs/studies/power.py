@@ -1,0 +1,285 @@
+"""Is the stated power true?  Inject the least fault that an honest run states, and count how often it is found.
+
+A case is a compressor, a fault and a budget.  Of each case ``HONEST`` honest runs are made; each states the least
+fault that it would have found with probability 99 %; exactly that fault is put into ``WRONG`` runs with fresh draws,
+and those that end in an accusation by the same law are counted.  A run is one statistical law alone, with the vectors,
+bets and draws that ``check`` gives it; the compressors are drawn from in bulk, so that it takes some hundredths of a
+second.  One JSON line an honest run is appended to ``--out``; those already there are not repeated.
+
+    nice python docs/studies/power.py --out docs/data/power.jsonl --summary docs/data/power.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bounds.claims import Unbiased
+from operators.laws import Budget, Subject
+from operators.laws.distortion import Distortion
+from operators.laws.eprocess import inflated
+from operators.laws.evidence import Draws, collect
+from operators.laws.examples import Example
+from operators.laws.law import Context
+from operators.laws.power import coordinate_powers
+from operators.laws.statistical import ClaimBets, statistical_examples
+from operators.laws.suite import statistical_laws
+from operators.laws.unbiasedness import Unbiasedness
+
+HONEST, WRONG = 20, 50
+BUDGETS = {"quick": Budget.quick().untimed(), "standard": Budget().untimed()}
+ASKED = 0.98
+
+Outputs = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
+Put = Callable[[np.ndarray, np.ndarray, float, float], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Compressor:
+    """outputs : (x of shape (d,), n, generator) -> C(x), n times, shape (n, d).  omega : as claimed.  looseness :
+    omega over the true one."""
+
+    outputs: Outputs
+    omega: float
+    looseness: float = 1.0
+
+
+def keep_half(x: np.ndarray, n: int, rng: np.random.Generator, probability: float = 0.5) -> np.ndarray:
+    """Every coordinate survives a coin and is doubled: omega = 1, reached."""
+    return 2 * x * (rng.random((n, x.size)) < probability)
+
+
+def spread(x: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Gaussian errors in all coordinates alike: omega = 4, reached."""
+    return x + rng.standard_normal((n, x.size)) * np.linalg.norm(x) * sqrt(4 / x.size)
+
+
+def all_or_nothing(x: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """The whole vector, ten times, with probability 1/10: omega = 9, reached, all of it along x."""
+    return 10 * x * (rng.random((n, 1)) < 0.1)
+
+
+def rare_and_small(x: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """An error at one coordinate in ten, with a random sign: omega = 1/100, reached."""
+    signs = rng.choice([-1.0, 1.0], (n, x.size)) * (rng.random((n, x.size)) < 0.1)
+    return x + signs * np.linalg.norm(x) / sqrt(10 * x.size)
+
+
+def small(x: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Errors of a twentieth at two values: omega = 1/400, reached."""
+    return x + rng.choice([-1.0, 1.0], (n, x.size)) * np.linalg.norm(x) / sqrt(400 * x.size)
+
+
+COMPRESSORS = {
+    "keep half": Compressor(keep_half, 1.0),
+    "keep half, twice its omega claimed": Compressor(keep_half, 2.0, looseness=2.0),
+    "spread errors": Compressor(spread, 4.0),
+    "all or nothing": Compressor(all_or_nothing, 9.0),
+    "small errors": Compressor(small, 1 / 400),
+    "rare and small errors": Compressor(rare_and_small, 1 / 100),
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """law : the one that must find it.  stated : what an honest run says of it, and at which vector (None: all).
+    put : (honest outputs of shape (n, d), x, size, claimed over true omega) -> wrong outputs."""
+
+    law: str
+    stated: Callable[[ClaimBets], tuple[float, int | None]]
+    put: Put
+
+
+def _along(bets: ClaimBets) -> tuple[float, int | None]:
+    along = bets.power().along_x
+    assert along is not None
+    return along, None
+
+
+def _weakest(bets: ClaimBets) -> tuple[float, int | None]:
+    powers = coordinate_powers(bets.mean, bets.level)  # type: ignore[attr-defined]
+    weakest = max(powers, key=lambda vector: powers[vector])
+    coordinate = bets.power().coordinate
+    assert coordinate is not None
+    return coordinate, weakest
+
+
+def _excess(bets: ClaimBets) -> tuple[float, int | None]:
+    excess = bets.power().excess
+    assert excess is not None
+    return excess, None
+
+
+def _off_at(i: int) -> Put:
+    def off(y: np.ndarray, x: np.ndarray, size: float, looseness: float) -> np.ndarray:
+        wrong = y.copy()
+        wrong[:, i] -= size * np.linalg.norm(x)
+        return wrong
+
+    return off
+
+
+FAULTS = {
+    "less a share of x": Fault("unbiasedness", _along, lambda y, x, b, loose: y - b * x),
+    "more by a share of x": Fault("unbiasedness", _along, lambda y, x, b, loose: y + b * x),
+    "output multiplied": Fault("unbiasedness", _along, lambda y, x, b, loose: (1 - b) * y),
+    "first coordinate of the weakest vector": Fault("unbiasedness", _weakest, _off_at(0)),
+    "last coordinate of every vector": Fault("unbiasedness", lambda bets: (_weakest(bets)[0], None), _off_at(-1)),
+    "error larger": Fault("distortion", _excess, lambda y, x, r, loose: x + sqrt((1 + r) * loose) * (y - x)),
+}
+PROBABILITY = "wrong probability"  # of keep half, with survivors doubled as before: the mean is short by the same share
+LAWS = {"unbiasedness": Unbiasedness(), "distortion": Distortion()}
+
+
+def cases() -> list[tuple[str, str, str]]:
+    """(budget, compressor, fault): all with the quick budget, some with the standard one, which takes ten times as
+    long; a coordinate only where some bias of it, below 2 |x|, is said to be found."""
+    every = [(c, f) for c in COMPRESSORS for f in FAULTS if "vector" not in f or "small" in c]
+    standard = [
+        ("keep half", "less a share of x"),
+        ("keep half", PROBABILITY),
+        ("spread errors", "less a share of x"),
+        ("spread errors", "error larger"),
+        ("small errors", "first coordinate of the weakest vector"),
+    ]
+    return [("quick", *case) for case in [*every, ("keep half", PROBABILITY)]] + [("standard", *c) for c in standard]
+
+
+class Bulk:
+    """A source of draws that needs no subject."""
+
+    def __init__(self, outputs: Callable[[Example, int], np.ndarray]) -> None:
+        self.outputs = outputs
+
+    def draw(self, example: Example, n: int) -> Draws:
+        """n draws at a vector."""
+        x = example.x.astype(np.float64)
+        return Draws((self.outputs(example, n) - x) / np.linalg.norm(x), np.zeros(n))
+
+
+@cache
+def vectors(budget: str) -> list[Example]:
+    """Those of ``check`` with seed 1."""
+    return list(statistical_examples(Context(BUDGETS[budget], 1)))
+
+
+def run(budget: str, law: str, omega: float, outputs: Callable[[Example, int], np.ndarray]) -> ClaimBets:
+    """The bets of one law after the draws of one check."""
+    subject, examples = Subject(lambda x: x, Unbiased(omega)), vectors(budget)
+    level = BUDGETS[budget].false_alarm / statistical_laws()
+    bets = LAWS[law].bets(subject, examples, level, BUDGETS[budget])
+    assert bets is not None
+    collect(Bulk(outputs), examples, [bets], BUDGETS[budget])
+    return bets
+
+
+def record(case: tuple[str, str, str], honest: int, wrong: int = WRONG, seed: int = 1) -> dict[str, Any]:
+    """One honest run and the wrong ones: what was stated, how many were accused."""
+    budget, name, fault_name = case
+    compressor = COMPRESSORS[name]
+    fault = FAULTS["less a share of x" if fault_name == PROBABILITY else fault_name]
+    rng = np.random.default_rng([seed, honest, *case_number(case)])
+
+    def honestly(example: Example, n: int) -> np.ndarray:
+        return compressor.outputs(example.x.astype(np.float64), n, rng)
+
+    beyond = compressor.looseness * inflated(compressor.omega) / compressor.omega  # rounding is allowed
+    size, at = fault.stated(run(budget, fault.law, compressor.omega, honestly))
+
+    def wrongly(example: Example, n: int) -> np.ndarray:
+        x = example.x.astype(np.float64)
+        if fault_name == PROBABILITY:
+            return keep_half(x, n, rng, (1 - size) / 2)
+        y = compressor.outputs(x, n, rng)
+        return fault.put(y, x, size, beyond) if at is None or example is vectors(budget)[at] else y
+
+    found = size < np.inf
+    accused = sum(run(budget, fault.law, compressor.omega, wrongly).rejected() for _ in range(wrong)) if found else 0
+    key = {"budget": budget, "compressor": name, "fault": fault_name, "honest": honest}
+    return {**key, "stated": size if found else None, "runs": wrong if found else 0, "accused": accused}
+
+
+def case_number(case: tuple[str, str, str]) -> tuple[int, int, int]:
+    """A seed for a case that does not depend on the others."""
+    budget, name, fault = case
+    return list(BUDGETS).index(budget), list(COMPRESSORS).index(name), [*FAULTS, PROBABILITY].index(fault)
+
+
+@cache
+def commit() -> str:
+    """The commit that is checked out, or an empty string outside a clone."""
+    done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False, timeout=60)
+    return done.stdout.strip()
+
+
+def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """For every case the sizes stated, the runs and how many were accused."""
+    rows = []
+    for case in cases():
+        own = [r for r in records if (r["budget"], r["compressor"], r["fault"]) == case]
+        stated = sorted(r["stated"] for r in own if r["stated"] is not None)
+        runs, accused = sum(r["runs"] for r in own), sum(r["accused"] for r in own)
+        row: dict[str, Any] = {"budget": case[0], "compressor": case[1], "fault": case[2], "runs": runs}
+        if runs:
+            row |= {
+                "stated_median": round(stated[len(stated) // 2], 5),
+                "accused": accused,
+                "share": round(accused / runs, 4),
+            }
+        elif own:
+            row["stated_median"] = "none of any size"
+        rows.append(row)
+    return {
+        "command": "nice python docs/studies/power.py --out docs/data/power.jsonl --summary docs/data/power.json",
+        "asked": ASKED,
+        "cases": rows,
+        "runs_by_commit": sorted({r["commit"] for r in records}),
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "machine": platform.machine(),
+    }
+
+
+def study(done: set[tuple[Any, ...]], honest: int) -> Iterator[dict[str, Any]]:
+    """The records that are missing: those with the quick budget first."""
+    for budget in BUDGETS:
+        for number in range(honest):
+            for case in (c for c in cases() if c[0] == budget):
+                if (*case, number) not in done:
+                    yield {**record(case, number), "commit": commit()}
+
+
+def main() -> None:
+    """Continue the study, then summarise it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--honest", type=int, default=HONEST)
+    parser.add_argument("--out", type=Path, default=Path("docs/data/power.jsonl"))
+    parser.add_argument("--summary", type=Path)
+    arguments = parser.parse_args()
+    arguments.out.touch()
+    records = [json.loads(line) for line in arguments.out.read_text().splitlines()]
+    done = {(r["budget"], r["compressor"], r["fault"], r["honest"]) for r in records}
+    with arguments.out.open("a") as out:
+        for made in study(done, arguments.honest):
+            records.append(made)
+            out.write(json.dumps(made) + "\n")
+            out.flush()
+    text = json.dumps(summary(records), indent=2)
+    if arguments.summary:
+        arguments.summary.write_text(text + "\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
