@@ -251,3 +251,15 @@ def mutation_score() -> str:
 def _least(row: Record) -> str:
     """The factor, if the wrong thing is one."""
     return "" if row["least"] is None else f"x {row['least']:.3g}"
+
+
+COVERAGE = "coverage.jsonl"
+
+
+def coverage_table() -> str:
+    """How often the ends of intervals hold the mean, law by law, and how often Student's interval does."""
+    rows = [
+        [escape(row["law"]), str(row["n"]), *(f"{row[name]:.3f}" for name in ("lower", "upper", "student"))]
+        for row in rows_of(COVERAGE, "law")
+    ]
+    return with_provenance(COVERAGE, table(["law", "n", "lower end", "upper end", "Student, both ends"], rows))

@@ -40,6 +40,7 @@ FUNCTIONS = {
             "operators_table",
             "mutation_table",
             "mutation_score",
+            "coverage_table",
         ),
         api: ("module_section",),
     }.items()
