@@ -1,4 +1,4 @@
-"""Pages under concepts/ and reference/ are Jinja templates: what they show is made from the code and the records."""
+"""Pages under concepts/, reference/ and results/ are Jinja templates: they show what code and records make."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 import api
 import catalogue
+import implementations
 import records
 from jinja2 import Environment, StrictUndefined
 from sphinx.application import Sphinx
 
-FOLDERS = ("concepts/", "reference/")
+FOLDERS = ("concepts/", "reference/", "results/")
 FUNCTIONS = {
     name: getattr(module, name)
     for module, names in {
@@ -42,6 +43,7 @@ FUNCTIONS = {
             "mutation_score",
             "coverage_table",
         ),
+        implementations: ("published_table", "published_summary"),
         api: ("module_section",),
     }.items()
     for name in names

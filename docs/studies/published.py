@@ -26,6 +26,7 @@ import time
 import warnings
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def verdicts(report: Report) -> Row:
         }
         for v in report.failures
     ]
-    power = {k: v for k, v in asdict(report.power).items() if v is not None}
+    power = {k: v for k, v in asdict(report.power).items() if v is not None and v < inf}
     return {"ok": report.ok, **said, "failures": failures, "power": power}
 
 

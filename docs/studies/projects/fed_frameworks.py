@@ -116,30 +116,6 @@ def pipeline(transformers: Any) -> Any:
     return there_and_back
 
 
-def _eden(cls: Any) -> Subject:
-    return adapt(
-        pipeline(lambda: cls(n_bits=1)),
-        library="numpy",
-        claim=Unbiased(2.0),
-        domain=Domain(2.0**-20, 2.0**20, shortest=128),
-    )
-
-
-def _drawn_seeds(cls: Any) -> tuple[Computed, ...]:
-    """One coordinate's mean over random seeds of its rotation, without the pipeline."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        eden = cls(n_bits=1).transformers[0].eden
-    x = torch.zeros(128)
-    x[:2] = torch.tensor([1.0, 0.5])
-    seeds = iter(np.random.default_rng(3).integers(0, 1 << 16, 4000))
-
-    def second() -> float:
-        seed = int(next(seeds))
-        return float(eden.decompress_slice(*eden.compress_slice(x, seed), seed)[1])
-
-    return (mean_of(second, 4000, "E C(x)[1] at x = (1, 1/2, 0, ...), d = 128", 0.5),)
-
-
 def _at_threshold(cls: Any) -> tuple[Computed, ...]:
     function = pipeline(lambda: cls(n_bits=8))
     returned = 0
@@ -159,18 +135,6 @@ def _ternary(cls: Any) -> tuple[Computed, ...]:
         Computed("the same, mean of |.| over all d entries instead of the k kept", 1 / 64, 1.0, "closed form"),
         Computed("C(0), largest entry", float(np.abs(z).max()), 0.0, "one call"),
     )
-
-
-EDEN = Published(
-    name="OpenFL EdenPipeline, 1 bit",
-    package="openfl",
-    license="Apache-2.0",
-    source=attribute(PIPELINES + "eden_pipeline", "EdenPipeline"),
-    says='"an unbiased lossy compression method" (Vargaftik et al. 2022); unbiased for uniform rotations',
-    judged="unbiased, omega = 2, d >= 128, 2^-20 <= max|x| <= 2^20",
-    subject=_eden,
-    computed=_drawn_seeds,
-)
 
 
 # -- NVIDIA FLARE -------------------------------------------------------------------------------------------------
@@ -236,17 +200,19 @@ PUBLISHED = (
         finding="in float32 x + 8 is rounded to multiples of 2^-20 before the stochastic rounding, so that entries "
         "below 4.8 10^-7 always decode to zero; float64 input is free of it",
     ),
-    EDEN,
-    replace(
-        EDEN,
+    Published(
         name="OpenFL EdenPipeline, d = dim_threshold",
+        package="openfl",
+        license="Apache-2.0",
+        source=attribute(PIPELINES + "eden_pipeline", "EdenPipeline"),
         says="layers of dim_threshold entries or less are not compressed",
         judged="returns a finite array, d >= 100 (the default threshold)",
         subject=lambda cls: adapt(
             pipeline(lambda: cls(n_bits=8)), library="numpy", domain=Domain(2.0**-20, 2.0**20, shortest=100)
         ),
         computed=_at_threshold,
-        finding="raises KeyError at d = dim_threshold: forward compresses above it, backward expands from it on",
+        finding="raises KeyError at d = dim_threshold: forward compresses above it, backward expands from it on; "
+        "below it raises TypeError with numpy 2.4, which has no reshape(newshape=)",
     ),
     Published(
         name="OpenFL STCPipeline",

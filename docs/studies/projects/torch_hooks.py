@@ -31,7 +31,7 @@ def _half(hook: Any) -> tuple[Computed, ...]:
 
 
 def _overflow(hook: Any) -> tuple[Computed, ...]:
-    return (Computed("C(70000)", float(output(hook, 70000.0)), 70000.0, "one call"),)
+    return (Computed("finite entries of C(70000)", float(output(hook, 70000.0).isfinite().sum()), 1.0, "one call"),)
 
 
 def _bfloat(hook: Any) -> tuple[Computed, ...]:
