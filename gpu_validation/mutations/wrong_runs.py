@@ -115,8 +115,8 @@ def _under(fault: Callable[[Bench], AbstractContextManager[Any]]) -> Callable[[B
     return rows
 
 
-def _averaged(name: str, change: Callable[[np.ndarray, int], np.ndarray]) -> Mutation:
-    return Mutation(name, "run", _under(lambda _: _averaging(change)))
+def _averaged(name: str, change: Callable[[np.ndarray, int], np.ndarray], survives: str = "") -> Mutation:
+    return Mutation(name, "run", _under(lambda _: _averaging(change)), survives=survives)
 
 
 def _workload(change: Callable[[Quadratic], Quadratic]) -> Callable[[Bench], list[Comparison]]:
@@ -139,7 +139,8 @@ WRONG_RUNS = (
     Mutation("one worker dropped from the mean", "run", _under(lambda _: _dropping(lambda members: members[:-1]))),
     _averaged("mean over m - 1", lambda mean, m: mean * m / (m - 1) if m > 1 else mean),
     _averaged("sum in place of the mean", lambda mean, m: mean * m),
-    _averaged("mean x .9", lambda mean, _: mean * 0.9),
+    _averaged("mean x .9", lambda mean, _: mean * 0.9, "so small a step less is within the interval of 64 seeds"),
+    _averaged("mean x .5", lambda mean, _: mean * 0.5),
     _averaged("averagings without effect: every round is lost", lambda mean, _: mean * 0),
     Mutation("averaging after every fifth step, not fourth", "run", _at_period(5)),
     Mutation("averaging at every eighth step, not fourth", "run", _at_period(8)),
