@@ -60,7 +60,7 @@ class Adversarial(Law):
             sure = max(0.0, float((exact.square - exact.square_error).sum()))
             return float(np.sqrt(sure) / np.linalg.norm(x.astype(np.float64)))
 
-        steps = context.budget.search if strict else max(1, context.budget.search // 30)
+        steps = context.budget.search if strict else context.budget.search // 30
 
         def more() -> bool:
             return subject.is_operator or context.spare()

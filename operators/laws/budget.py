@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import inf
 
+LENGTHS = tuple(block + i for block in (64, 128, 256, 512, 1024, 4096) for i in (-1, 0, 1))
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -19,9 +21,11 @@ class Budget:
     seconds : after this time the statistical laws draw no more once the power is reached; most_seconds : nor without it
     (their tests stay valid whenever they stop).
     patience : seconds after which the other laws stop; what they have not tried by then makes them INCONCLUSIVE.
+    A codec that takes longer than 2 ms a call is given a quarter of it.
+    lengths : of the vectors whose every coordinate is visited, around those of buckets and SIMD blocks.
     sizes : dimensions of the exact laws; drawn_sizes : of the statistical ones.
     drawn : random vectors per size in the exact laws; large : dimension of the index law.
-    search : steps of the adversarial search.
+    search : steps of the adversarial search; shrinking : attempts at making a failing vector simpler.
     Raises ValueError unless 0 < false_alarm < 1, bias > 0 and the counts are positive.
     """
 
@@ -33,11 +37,13 @@ class Budget:
     seconds: float = 1.5
     most_seconds: float = 4.5
     patience: float = 30.0
+    lengths: tuple[int, ...] = LENGTHS
     sizes: tuple[int, ...] = (1, 2, 7, 8, 9, 64, 1000, 4097)
     drawn_sizes: tuple[int, ...] = (1, 2, 7, 8, 64, 65)
     drawn: int = 6
     large: int = (1 << 16) + 3
     search: int = 60
+    shrinking: int = 80
 
     def __post_init__(self) -> None:
         if not 0 < self.false_alarm < 1:
@@ -45,7 +51,7 @@ class Budget:
         if not self.bias > 0:
             raise ValueError(f"bias must satisfy bias > 0; got {self.bias}")
         counts = self.draws, self.least_draws, self.evaluations, self.drawn, self.search
-        if min(*counts, *self.sizes, *self.drawn_sizes) < 1:
+        if min(*counts, *self.sizes, *self.drawn_sizes, *self.lengths) < 1:
             raise ValueError(f"draws, evaluations, sizes and counts must be at least 1; got {self}")
 
     @classmethod
@@ -53,7 +59,7 @@ class Budget:
         """About a second: a smoke test while writing an operator."""
         return cls(
             bias=0.25, draws=60, least_draws=300, evaluations=512, seconds=0.5, most_seconds=4.0,
-            sizes=(1, 2, 9, 65), drawn_sizes=(2, 8), drawn=2, search=15,
+            lengths=(64, 65, 129, 257), sizes=(1, 2, 9, 65), drawn_sizes=(2, 8), drawn=2, search=15,
         )  # fmt: skip
 
     @classmethod

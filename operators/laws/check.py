@@ -46,8 +46,8 @@ def check(
     subject = op if isinstance(op, Subject) else Subject(op, claim, array)
     chosen = tuple(law for law in laws_for(subject) if laws is None or law.name in laws)
     context = Context(budget, seed, parts=statistical_laws(), laws=chosen)
-    subject.deadline = context.ends
     with subject.session():
+        context.hurry(subject.pace())
         verdicts = tuple(_verdict(law, subject, context) for law in chosen)
     return Report(subject.name, seed, verdicts, reproduction(subject, claim, budget, seed, laws), accept_inconclusive)
 
@@ -55,6 +55,7 @@ def check(
 def _verdict(law: Law, subject: Subject, context: Context) -> Verdict:
     """One law's verdict, with a clock of its own."""
     context.began = monotonic()
+    subject.deadline = min(context.ends, context.began + context.law_seconds)
     verdict = law.run(subject, context)
     context.accused |= verdict.outcome is Outcome.FAIL
     return verdict

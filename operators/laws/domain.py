@@ -34,7 +34,7 @@ class Domain:
     def __post_init__(self) -> None:
         if not 0 < self.smallest <= self.largest / 2:
             raise ValueError(f"the range must satisfy 0 < smallest <= largest/2; got {self.smallest}, {self.largest}")
-        if min(self.multiple_of, self.shortest) < 1 or self._length(1) < self.shortest:
+        if min(self.multiple_of, self.shortest) < 1 or self.length(1) < self.shortest:
             raise ValueError(
                 f"lengths must be at least 1 and a multiple of {self.multiple_of} must lie in "
                 f"[{self.shortest}, {self.longest}]"
@@ -47,7 +47,7 @@ class Domain:
 
     def fit(self, x: np.ndarray) -> np.ndarray | None:
         """A vector of the domain that resembles x, float32; None for a zero vector where that is excluded."""
-        x = np.resize(x, self._length(x.size))
+        x = np.resize(x, self.length(x.size))
         if not x.any():
             return x if self.zero and self.zeros else None
         largest = float(np.abs(x).max())
@@ -60,7 +60,8 @@ class Domain:
         x = np.asarray(x, np.float32)
         return x if self.zeros else np.where(x == 0, np.abs(x[x != 0]).min(), x)
 
-    def _length(self, d: int) -> int:
+    def length(self, d: int) -> int:
+        """The length of the domain's vectors that is nearest above d, or the largest."""
         k = self.multiple_of
         most = self.longest // k * k
         return min(max(-(-d // k) * k, -(-self.shortest // k) * k), most)

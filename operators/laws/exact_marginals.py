@@ -9,12 +9,11 @@ import numpy as np
 from bounds.claims import Unbiased
 
 from .eprocess import SLACK
-from .examples import REACHED, WITNESS, Example, at_the_ends, drawn, structured, witnesses
+from .examples import REACHED, WITNESS, Example, at_the_ends, distinct, drawn, structured, witnesses
 from .function_examples import MOST, function_examples, in_time
 from .hidden import Moments, exclude_hidden
 from .law import Context, Law, Undecided, Violation, second_moment
 from .marginals import Marginals, marginals
-from .shrink import ATTEMPTS
 from .subject import Subject
 from .tape import Controlled
 
@@ -43,11 +42,12 @@ class ExactMarginals(Law):
         small = sorted({size for size in context.budget.sizes if size <= LARGEST_SIZE})
         sizes = sorted({*small[:2], *small[-2:]})  # a vector takes some 200 draws
         if not subject.is_operator:
-            yield from in_time(function_examples(sizes, context.budget.sizes, rng), context.budget.seconds)
+            vectors = function_examples(sizes, context.budget.sizes, rng)
+            yield from in_time(vectors, context.budget.seconds, 4 * context.budget.drawn)
             return
         yield from witnesses(subject.target, sizes)
         for d in sizes:
-            yield from structured(d)
+            yield from distinct(structured(d))
             yield from at_the_ends(d)
             yield from drawn(d, min(context.budget.drawn, 5), rng)
 
@@ -62,7 +62,8 @@ class ExactMarginals(Law):
         try:
             self._compare(subject, example, exact, s2, max(RESOLUTION, run.resolution))
         except Violation:
-            level, seconds = context.level(MOST + ATTEMPTS), 1.5 * context.budget.seconds
+            budget = context.budget
+            level, seconds = context.level(MOST + budget.shrinking), 1.5 * budget.seconds
             exclude_hidden(run, _relative(exact, example.x, s2), level, seconds, unbiased=isinstance(claim, Unbiased))
             raise
 

@@ -45,6 +45,15 @@ def structured(d: int) -> Iterator[Example]:
         yield _example("half zeros, some negative zero", np.where(i % 2, -0.0, 1.0 + i / d))
 
 
+def distinct(examples: Iterable[Example]) -> Iterator[Example]:
+    """Each vector once, under its first name: at d = 1 most structured ones are alike."""
+    seen = set()
+    for example in examples:
+        if example.x.tobytes() not in seen:
+            seen.add(example.x.tobytes())
+            yield example
+
+
 def drawn(d: int, n: int, rng: np.random.Generator) -> Iterator[Example]:
     """n random vectors at dimension d, the laws taken in turn: Gaussian, Cauchy, sparse, ties, log-uniform."""
     for j in range(n):

@@ -24,10 +24,10 @@ def function_examples(sizes: Iterable[int], long: Iterable[int], rng: np.random.
     yield from chain.from_iterable(structured(d) for d in descending[:1])
 
 
-def in_time(examples: Iterator[Example], seconds: float) -> Iterator[Example]:
-    """The examples until the seconds are over: at least LEAST of them, at most MOST."""
-    end = monotonic() + seconds
+def in_time(examples: Iterator[Example], seconds: float, most: int = MOST) -> Iterator[Example]:
+    """The examples until the seconds are over: at least LEAST of them, at most ``most`` and never above MOST."""
+    end, most = monotonic() + seconds, min(most, MOST)
     for number, example in enumerate(examples):
-        if number >= MOST or (number >= LEAST and monotonic() > end):
+        if number >= most or (number >= LEAST and monotonic() > end):
             return
         yield example

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from .statistical import Study
 
 
+SLOW_S = 0.002  # a call: the slowest operator of the catalogue takes a quarter of it at two coordinates
+SLOW_SHARE, SLOW_LAWS = 4, 60  # of the patience, for a check and for a law of a slow codec
+
+
 class Violation(AssertionError):  # noqa: N818  it is the finding, not an error of the kit
     """The law does not hold; the message says what was seen and what was promised."""
 
@@ -39,7 +44,8 @@ class Context:
     """What the laws of one check share: budget, seed, clock and the random draws already made.
 
     parts : statistical laws among which the false-alarm budget is split.  laws : those of this check.
-    began : when the present law began, by time.monotonic.  accused : whether a law has failed already.
+    began : when the present law began, by time.monotonic; law_seconds : how long it may call.
+    accused : whether a law has failed already.
     """
 
     def __init__(self, budget: Budget, seed: int, *, parts: int = 1, laws: tuple[Law, ...] = ()) -> None:
@@ -50,7 +56,14 @@ class Context:
         self.study: Study | None = None
         self.began = monotonic()
         self.ends = self.began + budget.patience
+        self.law_seconds = inf
         self.accused = False
+
+    def hurry(self, pace_s: float) -> None:
+        """Give a codec whose calls take so many seconds less time, and every law a little of it, if it is slow."""
+        if pace_s > SLOW_S:
+            self.ends = self.began + self.budget.patience / SLOW_SHARE
+            self.law_seconds = self.budget.patience / SLOW_LAWS
 
     def spare(self, share: float = 1.0) -> bool:
         """Whether the present law has run for less than this share of ``budget.seconds``."""

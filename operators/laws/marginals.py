@@ -66,7 +66,7 @@ def _by_bisection(controlled: Controlled, word: np.ndarray, grid: np.ndarray, va
         at = np.array([j[turn] if turn < len(j) else 0 for j in jumps])
         low, high = grid[at].astype(np.int64), grid[np.minimum(at + 1, GRID - 1)].astype(np.int64)
         before, after = values[at, np.arange(d)], values[np.minimum(at + 1, GRID - 1), np.arange(d)]
-        for _ in range(32):
+        while (active & (high - low > 1)).any():
             middle = (low + high) // 2
             seen = _at(controlled, word, middle.astype(np.uint32))
             if (active & (seen != before) & (seen != after)).any():

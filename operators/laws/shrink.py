@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from .law import Context, Law
     from .subject import Subject
 
-ATTEMPTS = 80
 SECONDS = 1.5
 LATER_SECONDS = 0.5  # where an earlier law has shown a simple vector already
 
@@ -43,7 +42,7 @@ def _simplest(
         improved = False
         for x in map(subject.domain.fit, simpler(example.x)):
             attempts += 1
-            if attempts > ATTEMPTS or monotonic() > deadline:
+            if attempts > context.budget.shrinking or monotonic() > deadline:
                 return example, text
             if x is None or x.size > example.d or np.array_equal(x, example.x):
                 continue

@@ -14,6 +14,7 @@ from .devices import Devices
 from .distortion import Distortion
 from .dtypes import Dtypes
 from .enumeration import Enumeration
+from .every_coordinate import EveryCoordinate
 from .exact_marginals import ExactMarginals
 from .expected_size import ExpectedSize
 from .extremes import Extremes
@@ -23,6 +24,7 @@ from .feedback_mass import FeedbackMass
 from .feedback_purity import FeedbackPurity
 from .independent_streams import IndependentStreams
 from .input_contract import InputContract
+from .kept_output import KeptOutput
 from .key_collisions import KeyCollisions
 from .key_separation import KeySeparation
 from .large_index import LargeIndex
@@ -30,6 +32,7 @@ from .law import Law
 from .negative_zero import NegativeZero
 from .no_mutation import NoMutation
 from .output_form import OutputForm
+from .own_message import OwnMessage
 from .payload_alone import PayloadAlone
 from .permutation import Permutation
 from .private_randomness import PrivateRandomness
@@ -49,6 +52,7 @@ LAWS: tuple[Law, ...] = (
     OutputForm(),
     Zero(),
     NoMutation(),
+    KeptOutput(),
     # the claim, exactly
     SureContraction(),
     Adversarial(),
@@ -59,11 +63,13 @@ LAWS: tuple[Law, ...] = (
     Distortion(),
     Unbiasedness(),
     Reached(),
+    EveryCoordinate(),
     IndependentStreams(),
     # the codec
     DeclaredSize(),
     ExpectedSize(),
     RoundTrip(),
+    OwnMessage(),
     PayloadAlone(),
     Corruption(),
     # keys and state

@@ -28,6 +28,13 @@ class Hivemind(Form):
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """Compress and extract."""
+        return self.receive(self.send(x)).reshape(x.shape)
+
+    def send(self, x: torch.Tensor) -> Any:
+        """What compress returns."""
         given = self.given(x)
-        message = self.codec.compress(given, *((Info(key=0, descriptor=given),) if self._informed else ()))
-        return self.codec.extract(message).reshape(x.shape)
+        return self.codec.compress(given, *((Info(key=0, descriptor=given),) if self._informed else ()))
+
+    def receive(self, message: Any) -> torch.Tensor:
+        """What extract makes of it."""
+        return self.codec.extract(message)

@@ -27,6 +27,13 @@ class Pair(Form):
 
     def __call__(self, x: Any) -> Any:
         """Compress and decompress."""
-        message = self.compress(self.given(x), *((TENSOR_NAME,) if self._named else ()))
+        return self.receive(self.send(x))
+
+    def send(self, x: Any) -> Any:
+        """What compress returns."""
+        return self.compress(self.given(x), *((TENSOR_NAME,) if self._named else ()))
+
+    def receive(self, message: Any) -> Any:
+        """What decompress makes of it."""
         split = isinstance(message, tuple) and self._parts > 1 and len(message) == self._parts
         return self.decompress(*message) if split else self.decompress(message)

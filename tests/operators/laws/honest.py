@@ -151,3 +151,4 @@ HONEST = (
     Dithering(s=2), Dithering(s=1), Ternary(), Natural(), RandomK(), MaskedK(), Largest(), MeanSign(), TwoMeans(),
     Subtractive(), Rotated(),
 )  # fmt: skip
+JUDGED_BY_ALL_LAWS = [op for op in HONEST if not isinstance(op, Subtractive)]  # in the fast suite, by test_check.py

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from bounds.claims import Claim, Contractive, StrictlyContractive, Unbiased
-from operators import Key, Message, Operator, Size, TopK
+from operators import CorruptMessage, Identity, Key, Message, Operator, Size, TopK
+from operators.operator import canonical_tensor
 from operators.random import bits32, uniform
 
 from . import honest_rotation as rotation
@@ -392,3 +393,46 @@ for what, changed in {
 }.items():
     mutant(what, Dithering(), "key-collisions",
            uniform=lambda self, key, d, changed=changed: uniform(changed(key), d))  # fmt: skip
+
+
+# -- memory ------------------------------------------------------------------------------------------------------
+_BUFFERS: dict[int, torch.Tensor] = {}
+
+
+def _into_a_buffer(self: Operator, message: Message, *, d: int, key: Key | None = None) -> torch.Tensor:
+    """Right, but in the memory that every output of this length shares."""
+    buffer = _BUFFERS.setdefault(d, torch.empty(d))
+    return buffer.copy_(MeanSign.decode(self, message, d=d, key=key))  # type: ignore[arg-type]
+
+
+def _view_of_the_gradient(self: Identity, x: Any, *, key: Key) -> Message:
+    """Right, but the payload lies in the caller's own memory."""
+    return Message(canonical_tensor(x).view(torch.uint8), 32 * canonical_tensor(x).numel())
+
+
+def _viewed(self: Identity, message: Message, *, d: int, key: Key | None = None) -> torch.Tensor:
+    if message.bits != 32 * d or not message.payload.clone().view(torch.float32).isfinite().all():
+        raise CorruptMessage(f"32 d = {32 * d} bits of finite numbers are sent; got {message.bits}")
+    return message.payload.clone().view(torch.float32)
+
+
+mutant("every output in one buffer", MeanSign(), "kept-output", decode=_into_a_buffer)
+mutant("the payload is a view of the gradient", Identity(), "own-message",
+       encode=_view_of_the_gradient, decode=_viewed)  # fmt: skip
+
+
+# -- one coordinate ----------------------------------------------------------------------------------------------
+def at_one(parent: Operator, i: int, factor: float) -> Callable[..., torch.Tensor]:
+    """The parent's decode with coordinate i (counted from the end where negative) off, beyond 60 coordinates."""
+
+    def decode(self: Operator, message: Message, *, d: int, key: Key | None = None) -> torch.Tensor:
+        y = type(parent).decode(self, message, d=d, key=key)
+        if d > max(i, 60):
+            y[i] *= factor
+        return y
+
+    return decode
+
+
+mutant("coordinate 64 halved", Dithering(), "every-coordinate", decode=at_one(Dithering(), 64, 0.5))
+mutant("last element of a long vector dropped", Largest(), "every-coordinate", decode=at_one(Largest(), -1, 0.0))

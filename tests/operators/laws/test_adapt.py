@@ -23,7 +23,7 @@ from operators.laws.examples import Example
 from . import forms
 
 QUICK = Budget.quick().untimed()
-ONE_SIZE = replace(QUICK, sizes=(9,))
+ONE_SIZE = replace(QUICK, sizes=(9,), drawn=1, shrinking=0)
 CLAIM = Unbiased(omega=1.0)
 HALF = StrictlyContractive(2.0**-22)  # of round-to-nearest with 11 significant bits
 

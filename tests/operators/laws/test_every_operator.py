@@ -11,7 +11,7 @@ from operators import Key, all_aggregates, all_feedbacks, all_operators
 from operators.laws import Budget, check, parametrize_with_checks
 from operators.laws.eprocess import SLACK
 
-from .strategies import SIZES, gradients, in_range, long_vectors, short_vectors
+from .strategies import gradients, in_range, long_vectors, short_vectors
 
 EXAMPLES = [op for cls in all_operators().values() for op in cls.examples()]
 WRAPPERS = [
@@ -19,7 +19,16 @@ WRAPPERS = [
 ]
 FIRST = list({type(op): op for op in reversed([*EXAMPLES, *WRAPPERS])}.values())[::-1]  # one example a class
 STRICT = [op for op in EXAMPLES if isinstance(op.claim(9), StrictlyContractive)]
-SMALL = Budget(bias=0.3, draws=60, evaluations=256, sizes=SIZES, drawn_sizes=(2, 9), drawn=1, search=6).untimed()
+SMALL = Budget(
+    bias=0.3,
+    draws=60,
+    evaluations=64,
+    sizes=(1, 9, 64, 1000, 4097),
+    drawn_sizes=(2, 9),
+    lengths=(65, 257),
+    drawn=1,
+    search=6,
+).untimed()  # fmt: skip
 KEYS = st.builds(Key, st.integers(0, 2**64 - 1), step=st.integers(0, 2**40), rank=st.integers(0, 4096))
 
 

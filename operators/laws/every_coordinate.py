@@ -1,0 +1,155 @@
+"""Law: every coordinate is carried, also around the lengths of buckets and SIMD blocks (statistical, anytime-valid).
+
+First every coordinate is made to answer, and those that answer unlike the others become suspects, with the last
+coordinate of every length and the borders of blocks.  Nobody is accused by that.  Then each suspect is tried alone,
+as a one-hot vector: by the exact marginals, and by fresh draws on which the laws of the error and of the mean bet.
+Of a strict contraction every single draw is judged.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from time import monotonic
+
+import numpy as np
+
+from bounds.claims import StrictlyContractive
+
+from .answers import Answers
+from .distortion import Distortion
+from .eprocess import SLACK
+from .evidence import Source, collect
+from .exact_marginals import ExactMarginals
+from .examples import Example
+from .law import Context, Inconclusive, Law, Undecided, Violation, fresh_key, second_moment
+from .statistical import ClaimBets
+from .subject import OutOfTime, Subject
+from .unbiasedness import Unbiasedness
+from .verdict import Outcome, Verdict
+
+ROUNDS, CALLS = 8, 1000  # vectors of every length; vectors in all
+SUSPECTS, EXACT = 3, 4  # of each kind; of them by exact marginals
+BORDERS = (0, 63, 64, 255, 256, 1023, 1024)
+FAULT = 0.5  # the bias of a coordinate, over its size, that is looked for
+DRAWS_SHARE, LEAST_DRAWS = 1.0, 2  # of the usual draws; of a vector
+SEEN_SHARE, EXACT_SHARE, SHARE = 0.1, 0.3, 0.25  # of the seconds, after which none of the three parts goes on
+CALLS_OF_EXACT = 300
+
+
+class EveryCoordinate(Law):
+    """A coordinate that is biased, a bucket's tail that is scaled wrongly, a last element that is dropped."""
+
+    name = "every-coordinate"
+    statistical = True
+
+    def applies(self, subject: Subject) -> str | None:
+        """Needs a claim with a constant."""
+        if all(second_moment(subject.claim(d)) is None for d in (1, 64, 65)):
+            return "nothing is claimed"
+        return super().applies(subject)
+
+    def run(self, subject: Subject, context: Context) -> Verdict:
+        """Find suspects; try each alone."""
+        reason = self.applies(subject)
+        if reason is not None:
+            return Verdict(self.name, Outcome.NOT_APPLICABLE, reason)
+        try:
+            answers = self._answers(subject, context)
+            suspects = self._suspects(answers, context.budget.lengths)
+            examples = list(subject.domain.of([*suspects, *self._ends(context.budget.lengths)]))
+            self._exactly(subject, suspects, context)
+            for example in examples:
+                self.holds(subject, example, context)
+            draws, bets = self._drawn(subject, examples, context)
+        except Violation as found:
+            return Verdict(self.name, Outcome.FAIL, str(found))
+        except Inconclusive as reason:
+            return Verdict(self.name, Outcome.INCONCLUSIVE, str(reason))
+        except OutOfTime:
+            return Verdict(self.name, Outcome.INCONCLUSIVE, "too slow: the time was over before all was seen")
+        except Exception as error:  # whatever the subject raises is a finding
+            return Verdict(self.name, Outcome.FAIL, f"raised {type(error).__name__}: {error}")
+        for bet in bets:
+            if bet.rejected():
+                at = examples[bet.richest() or 0]
+                return Verdict(self.name, Outcome.FAIL, bet.finding(), at.name, at.x)
+        seen = int((answers.n > 0).sum())
+        text = f"{seen} of {answers.n.size} coordinates answered, {len(examples)} tried alone with {draws} draws"
+        return Verdict(self.name, Outcome.PASS, text)
+
+    def holds(self, subject: Subject, example: Example, context: Context) -> None:
+        """At one vector: a strict contraction on one draw."""
+        claim, x = subject.claim(example.d), example.x.astype(np.float64)
+        if not isinstance(claim, StrictlyContractive):
+            return
+        error = subject.draw(example.x, context.key(f"{self.name} {example.name}")) - x
+        self._contracts(claim, float(np.linalg.norm(error) / np.linalg.norm(x)), example.name)
+
+    def _contracts(self, claim: StrictlyContractive, error: float, where: str) -> None:
+        if not error <= float(np.sqrt(claim.alpha)) + SLACK:
+            raise Violation(f"|C(x) - x|^2 = {error**2:.8g} |x|^2 at {where}; claimed at most {claim.alpha:.8g} surely")
+
+    def _answers(self, subject: Subject, context: Context) -> Answers:
+        """Every coordinate of every length, until all have answered or the time is over."""
+        rng, lengths = context.rng(self.name), context.budget.lengths
+        answers = Answers(max(subject.domain.length(d) for d in lengths))
+        for call in range(CALLS):
+            in_turn = call < ROUNDS * len(lengths)
+            if not in_turn and not answers.missing(answers.n.size).size:
+                break
+            if call >= len(lengths) and (context.accused or not context.spare(SEEN_SHARE)):
+                break
+            d = subject.domain.length(lengths[call % len(lengths)] if in_turn else max(lengths))
+            sparse = call % (4 if isinstance(subject.claim(d), StrictlyContractive) else 2) == 1
+            x = subject.domain.fit(answers.vector(d, rng, sparse=sparse))
+            if x is None or not x.any():
+                continue
+            y, claim, wide = subject.draw(x, fresh_key(rng)), subject.claim(d), x.astype(np.float64)
+            answers.add(x, y)
+            if isinstance(claim, StrictlyContractive):
+                error = float(np.linalg.norm(y - wide) / np.linalg.norm(wide))
+                self._contracts(claim, error, f"entries of one size, d = {d}")
+        return answers
+
+    def _suspects(self, answers: Answers, lengths: tuple[int, ...]) -> list[Example]:
+        """One-hot vectors at the suspects, in the shortest vector that has them."""
+        suspects = [i for i in answers.suspects(SUSPECTS) if i < max(lengths)]
+        return [_alone(min(d for d in lengths if d > i), i) for i in suspects]
+
+    def _ends(self, lengths: tuple[int, ...]) -> list[Example]:
+        """One-hot vectors at the last coordinate of every length and at the borders of blocks."""
+        return [_alone(d, d - 1) for d in lengths] + [_alone(max(lengths), i) for i in BORDERS if i < max(lengths)]
+
+    def _exactly(self, subject: Subject, suspects: list[Example], context: Context) -> None:
+        """By the exact marginals, where they can be had: a claim that is loose at one-hot vectors wants many draws."""
+        law, suspects = ExactMarginals(), list(subject.domain.of(suspects[:EXACT]))
+        if context.accused or not suspects or law.applies(subject) is not None:
+            return
+        began = monotonic()
+        subject.raw(suspects[0].x, context.key(self.name))
+        expected_s = CALLS_OF_EXACT * (monotonic() - began)
+        for number, example in enumerate(suspects, 1):
+            if number * expected_s > EXACT_SHARE * context.budget.seconds:
+                return
+            with suppress(Undecided):
+                law.holds(subject, example, context)
+
+    def _drawn(self, subject: Subject, examples: list[Example], context: Context) -> tuple[int, list[ClaimBets]]:
+        """The number of draws, and the bets on them."""
+        draws = max(LEAST_DRAWS, int(DRAWS_SHARE * context.budget.draws))
+        seconds = max(0.0, context.began + SHARE * context.budget.seconds - monotonic())
+        least = LEAST_DRAWS * len(examples)
+        budget = replace(
+            context.budget, bias=FAULT, draws=draws, least_draws=least, seconds=seconds, most_seconds=seconds
+        )
+        level, rng = context.level(2), context.rng(f"{self.name} draws")
+        made = (law.bets(subject, examples, level, budget) for law in (Distortion(), Unbiasedness()))
+        bets = [bet for bet in made if bet is not None]
+        if not bets or all(isinstance(subject.claim(e.d), StrictlyContractive) for e in examples):
+            return len(examples), []
+        return collect(Source(subject, lambda: fresh_key(rng)), examples, list(bets), budget), bets
+
+
+def _alone(d: int, i: int) -> Example:
+    return Example(f"only coordinate {i} of {d}", np.eye(1, d, i, np.float32)[0])
