@@ -35,9 +35,13 @@ def check(
     seed : replays a report; without it every call draws afresh.  laws : names of the laws to run, all by default.
     accept_inconclusive : ``ok`` also where a law could not judge, or judged with less power than ``budget.bias`` asks.
     Returns a Report whose ``ok`` is false with probability at most ``budget.false_alarm`` if the claim is true.
-    Raises TypeError for what is no compressor, ValueError for an unknown law.
+    Raises TypeError for what is no compressor, ValueError for an unknown law or a negative seed.
     """
     budget = Budget() if budget is None else budget
+    if seed is not None and seed < 0:
+        raise ValueError(
+            f"seed must satisfy seed >= 0; got seed = {seed}: give a natural number, or none to draw afresh"
+        )
     seed = secrets.randbits(32) if seed is None else seed
     known = {law.name for law in LAWS}
     unknown = set(laws or ()) - known

@@ -32,8 +32,8 @@ ROUNDS, CALLS = 8, 1000  # vectors of every length; vectors in all
 SUSPECTS, EXACT = 3, 4  # of each kind; of them by exact marginals
 BORDERS = (0, 63, 64, 255, 256, 1023, 1024)
 FAULT = 0.5  # the bias of a coordinate, over its size, that is looked for
-DRAWS_SHARE, LEAST_DRAWS = 1.0, 2  # of the usual draws; of a vector
-SEEN_SHARE, EXACT_SHARE, SHARE = 0.1, 0.3, 0.25  # of the seconds, after which none of the three parts goes on
+DRAWS_SHARE, LEAST_DRAWS = 1.0, 2  # of the usual draws; of a vector, however long they take
+SEEN_SHARE, EXACT_SHARE, SHARE = 0.1, 0.3, 0.3  # of the seconds, after which none of the three parts goes on
 CALLS_OF_EXACT = 300
 
 
@@ -52,6 +52,8 @@ class EveryCoordinate(Law):
     def run(self, subject: Subject, context: Context) -> Verdict:
         """Find suspects; try each alone."""
         reason = self.applies(subject)
+        if all(second_moment(subject.claim(d)) is None for d in context.budget.lengths):
+            reason = "nothing is claimed at these lengths"
         if reason is not None:
             return Verdict(self.name, Outcome.NOT_APPLICABLE, reason)
         try:
@@ -144,8 +146,9 @@ class EveryCoordinate(Law):
             context.budget, bias=FAULT, draws=draws, least_draws=least, seconds=seconds, most_seconds=seconds
         )
         level, rng = context.level(2), context.rng(f"{self.name} draws")
-        made = (law.bets(subject, examples, level, budget) for law in (Distortion(), Unbiasedness()))
-        bets = [bet for bet in made if bet is not None]
+        claimed = any(second_moment(subject.claim(e.d)) is not None for e in examples)
+        laws = (Distortion(), Unbiasedness()) if claimed else ()
+        bets = [bet for bet in (law.bets(subject, examples, level, budget) for law in laws) if bet is not None]
         if not bets or all(isinstance(subject.claim(e.d), StrictlyContractive) for e in examples):
             return len(examples), []
         return collect(Source(subject, lambda: fresh_key(rng)), examples, list(bets), budget), bets

@@ -42,13 +42,14 @@ class OwnMessage(Law):
         for library in libraries:
             given = torch.from_numpy(example.x.copy()) if library == "torch" else example.x.copy()
             message = _encode(subject, given, key)
-            before, decoded = contents(message), [_decode(subject, message, example.d, key) for _ in range(2)]
+            before = contents(message)
+            first, second = (_decode(subject, message, example.d, key) for _ in range(2))
             given[:] = 7.0
             if contents(message) != before:
                 raise Violation(f"the message changes when the encoded vector ({library}) is overwritten")
-            repeatable = np.array_equal(*decoded, equal_nan=True)
+            repeatable = np.array_equal(first, second, equal_nan=True)
             after = _decode(subject, message, example.d, key)
-            if repeatable and not np.array_equal(after, decoded[0], equal_nan=True):
+            if repeatable and not np.array_equal(after, first, equal_nan=True):
                 raise Violation(f"the message decodes otherwise once the encoded vector ({library}) is overwritten")
 
 

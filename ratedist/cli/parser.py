@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
+from typing import Any, NoReturn
 
 EXAMPLES = {
     "bits": ("--d 1e3 --omega 1 --json", "--d 1e9 --omega 1", "--d 25600000 --alpha 0.1 0.01"),
@@ -43,8 +43,36 @@ SUMMARIES = {
 CONSTANT = "a number, an estimate such as 1.2:0.8:2 (value:low:high), or left out: then assumed to be 1"
 
 
+class _Once(argparse.Action):
+    """Store a value; an option that is given again would silently replace it, so it is refused."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        assert isinstance(parser, _Parser)
+        if option is not None and self.dest in parser.given:
+            said = " ".join(map(str, values)) if isinstance(values, list) else values
+            parser.error(f"{option} must be given once; got it again with {said}: drop one of the two")
+        parser.given.add(self.dest)
+        setattr(namespace, self.dest, values)
+
+
 class _Parser(argparse.ArgumentParser):
-    """A usage error is one clear line."""
+    """A usage error is one clear line.
+
+    given : the options that have been read.
+    """
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.given: set[str] = set()
+        self.register("action", None, _Once)
+        self.register("action", "store", _Once)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Read the options anew."""
+        self.given = set()
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")

@@ -15,8 +15,12 @@ def serve(*, host: str = "127.0.0.1", port: int = 8000, allow_host: Sequence[str
     """Serve until interrupted.
 
     host, port : to listen on.  allow_host : further names that the server is reached by, as behind a proxy.
-    Raises ValueError without the extra ``serve``, for a bad port, or if the address cannot be had.
+    Raises ValueError without the extra ``serve``, for an empty host, a bad port, or if the address cannot be had.
     """
+    if not host.strip():
+        raise ValueError(
+            f"host must name an address; got {host!r}: 127.0.0.1 for this machine alone, 0.0.0.0 for others too"
+        )
     if not 0 < port < 1 << 16:
         raise ValueError(f"port must satisfy 1 <= port <= 65535; got port = {port}: choose for example 8000")
     try:

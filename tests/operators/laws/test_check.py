@@ -219,6 +219,11 @@ def test_unknown_law_and_array_are_refused():
         check(half_or_nothing, array="jax")
 
 
+def test_negative_seed_is_refused():
+    with pytest.raises(ValueError, match="seed must satisfy seed >= 0; got seed = -1"):
+        check(Identity(), seed=-1)
+
+
 def test_report_names_a_law_that_was_not_run():
     report = Report("x", 1, (Verdict("zero", Outcome.PASS),), "")
     assert report["zero"].outcome is Outcome.PASS

@@ -34,6 +34,8 @@ WRONG = {
     f"error {CLUSTER} --tau 1.5": "tau must satisfy 1 <= tau, an integer; got tau = 1.5",
     "check :b": "':b' must be an operator or package.module:object; Empty module name",
     "check qsgd:banana": "levels of qsgd must be a whole number",
+    "check qsgd:4 --seed -1": "seed must satisfy seed >= 0; got seed = -1: give a natural number",
+    "serve --host ''": "host must name an address; got '': 127.0.0.1 for this machine alone",
     "measure nothing.npy": "file must exist; got nothing.npy",
     "operators --d 1e13": "d must satisfy d <= 1000000000000",
 }
@@ -47,6 +49,23 @@ def test_wrong_input_is_one_sentence_without_the_words_of_python(line, capsys):
     assert WRONG[line] in err
     assert len(err.splitlines()) == 1
     assert not [word for word in OF_PYTHON if word in err]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "check qsgd:4 --alpha .1 --alpha .2",
+            "--alpha must be given once; got it again with 0.2: drop one of the two",
+        ),
+        ("check qsgd:4 --seed 0 --seed 0", "--seed must be given once; got it again with 0: drop one of the two"),
+        ("bits --d 10 --omega 1 --omega 2 3", "--omega must be given once; got it again with 2 3: drop one of the two"),
+    ],
+)
+def test_option_that_is_given_twice_is_refused(line, message, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(shlex.split(line))
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", all_operators())
