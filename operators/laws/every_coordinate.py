@@ -32,7 +32,7 @@ ROUNDS, CALLS = 8, 1000  # vectors of every length; vectors in all
 SUSPECTS, EXACT = 3, 4  # of each kind; of them by exact marginals
 BORDERS = (0, 63, 64, 255, 256, 1023, 1024)
 FAULT = 0.5  # the bias of a coordinate, over its size, that is looked for
-DRAWS_SHARE, LEAST_DRAWS = 1.0, 2  # of the usual draws; of a vector, however long they take
+DRAWS_SHARE, LEAST_DRAWS = 1.0, 1  # of the usual draws; of a vector, however long they take
 SEEN_SHARE, EXACT_SHARE, SHARE = 0.05, 0.3, 0.15  # of the seconds, after which none of the three parts goes on
 CALLS_OF_EXACT = 300
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 SLOW_S = 0.002  # a call: the slowest operator of the catalogue takes a quarter of it at two coordinates
-SLOW_SHARE, SLOW_LAWS = 4, 60  # of the patience, for a check and for a law of a slow codec
+SLOW_SHARE, SLOW_LAWS = 4, 120  # of the patience, for a check and for a law of a slow codec
 
 
 class Violation(AssertionError):  # noqa: N818  it is the finding, not an error of the kit
