@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 ROOT = Path(__file__).parents[3]
 RECORD = ROOT / "docs" / "data" / "power.json"
-LEAST_RUNS = 300
+LEAST_RUNS = 850
 
 
 @pytest.fixture(scope="module")
