@@ -50,7 +50,7 @@ from operators.laws.verdict import Outcome
 BUDGET = replace(Budget.quick().untimed(), draws=30, bias=1.0)  # untimed: a run depends on its seed alone
 STATISTICAL = {law.name: law for law in LAWS if law.statistical and law.needs not in ("aggregate", "feedback")}
 SHARED = tuple(name for name, law in STATISTICAL.items() if isinstance(law, StatisticalLaw))
-IN_TURN = ((), ("independent-streams",), (), ("enumeration",))
+IN_TURN = ((), ("independent-streams",), ("every-coordinate",), ("enumeration",))
 CAPITALS = (2, 10, 100, 1000)
 QUANTILE = 0.999
 
