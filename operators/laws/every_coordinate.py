@@ -2,13 +2,13 @@
 
 First every coordinate is made to answer, and those that answer unlike the others become suspects, with the last
 coordinate of every length and the borders of blocks.  Nobody is accused by that.  Then each suspect is tried alone,
-as a one-hot vector: by the exact marginals, and by fresh draws on which the laws of the error and of the mean bet.
+as a one-hot vector, with fresh draws on which the laws of the error and of the mean bet.  (The exact marginals are of
+no use there: a selection of one in thousands hardly ever shows that it depends on its random words.)
 Of a strict contraction every single draw is judged.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from time import monotonic
 
@@ -20,21 +20,19 @@ from .answers import Answers
 from .distortion import Distortion
 from .eprocess import SLACK
 from .evidence import Source, collect
-from .exact_marginals import ExactMarginals
 from .examples import Example
-from .law import Context, Inconclusive, Law, Undecided, Violation, fresh_key, second_moment
+from .law import Context, Law, Violation, fresh_key, second_moment
 from .statistical import ClaimBets
 from .subject import OutOfTime, Subject
 from .unbiasedness import Unbiasedness
 from .verdict import Outcome, Verdict
 
 ROUNDS, CALLS = 8, 1000  # vectors of every length; vectors in all
-SUSPECTS, EXACT = 3, 4  # of each kind; of them by exact marginals
+SUSPECTS = 3  # of each kind
 BORDERS = (0, 63, 64, 255, 256, 1023, 1024)
 FAULT = 0.5  # the bias of a coordinate, over its size, that is looked for
 DRAWS_SHARE, LEAST_DRAWS = 1.0, 1  # of the usual draws; of a vector, however long they take
-SEEN_SHARE, EXACT_SHARE, SHARE = 0.05, 0.3, 0.15  # of the seconds, after which none of the three parts goes on
-CALLS_OF_EXACT = 300
+SEEN_SHARE, SHARE = 0.05, 0.15  # of the seconds, after which no vector more is seen, or drawn at
 
 
 class EveryCoordinate(Law):
@@ -60,14 +58,11 @@ class EveryCoordinate(Law):
             answers = self._answers(subject, context)
             suspects = self._suspects(answers, context.budget.lengths)
             examples = list(subject.domain.of([*suspects, *self._ends(context.budget.lengths)]))
-            self._exactly(subject, suspects, context)
             for example in examples:
                 self.holds(subject, example, context)
             draws, bets = self._drawn(subject, examples, context)
         except Violation as found:
             return Verdict(self.name, Outcome.FAIL, str(found))
-        except Inconclusive as reason:
-            return Verdict(self.name, Outcome.INCONCLUSIVE, str(reason))
         except OutOfTime:
             return Verdict(self.name, Outcome.INCONCLUSIVE, "too slow: the time was over before all was seen")
         except Exception as error:  # whatever the subject raises is a finding
@@ -122,20 +117,6 @@ class EveryCoordinate(Law):
     def _ends(self, lengths: tuple[int, ...]) -> list[Example]:
         """One-hot vectors at the last coordinate of every length and at the borders of blocks."""
         return [_alone(d, d - 1) for d in lengths] + [_alone(max(lengths), i) for i in BORDERS if i < max(lengths)]
-
-    def _exactly(self, subject: Subject, suspects: list[Example], context: Context) -> None:
-        """By the exact marginals, where they can be had: a claim that is loose at one-hot vectors wants many draws."""
-        law, suspects = ExactMarginals(), list(subject.domain.of(suspects[:EXACT]))
-        if context.accused or not suspects or law.applies(subject) is not None:
-            return
-        began = monotonic()
-        subject.raw(suspects[0].x, context.key(self.name))
-        expected_s = CALLS_OF_EXACT * (monotonic() - began)
-        for number, example in enumerate(suspects, 1):
-            if number * expected_s > EXACT_SHARE * context.budget.seconds:
-                return
-            with suppress(Undecided):
-                law.holds(subject, example, context)
 
     def _drawn(self, subject: Subject, examples: list[Example], context: Context) -> tuple[int, list[ClaimBets]]:
         """The number of draws, and the bets on them."""

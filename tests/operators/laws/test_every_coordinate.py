@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from bounds.claims import StrictlyContractive, Unbiased
-from operators import NaturalCompression, TopK
+from operators import NaturalCompression, RandomK, ScaledRandomK, TopK
 from operators.laws import Budget, Outcome, check
 from operators.laws.answers import WANTED, Answers
 
@@ -99,6 +99,13 @@ def test_operator_with_one_coordinate_off_is_accused(operator, i, factor):
 
     assert verdict(wrong, None).outcome is Outcome.FAIL
     assert verdict(operator, None).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("operator", [RandomK(k=1), ScaledRandomK(k=1)], ids=repr)
+def test_selection_that_hardly_ever_takes_a_coordinate_is_not_accused(operator, seed):
+    budget = Budget(lengths=(64, 65, 129, 257)).untimed()
+    assert check(operator, seed=seed, budget=budget, laws=[LAW])[LAW].outcome is Outcome.PASS
 
 
 def test_coordinate_that_answers_otherwise_is_the_first_suspect():
