@@ -21,7 +21,7 @@ from .distortion import Distortion
 from .eprocess import SLACK
 from .evidence import Source, collect
 from .examples import Example
-from .law import Context, Law, Violation, fresh_key, second_moment
+from .law import Context, Law, Violation, fresh_key, raised, second_moment
 from .statistical import ClaimBets
 from .subject import OutOfTime, Subject
 from .unbiasedness import Unbiasedness
@@ -66,7 +66,7 @@ class EveryCoordinate(Law):
         except OutOfTime:
             return Verdict(self.name, Outcome.INCONCLUSIVE, "too slow: the time was over before all was seen")
         except Exception as error:  # whatever the subject raises is a finding
-            return Verdict(self.name, Outcome.FAIL, f"raised {type(error).__name__}: {error}")
+            return Verdict(self.name, Outcome.FAIL, raised(error))
         for bet in bets:
             if bet.rejected():
                 at = examples[bet.richest() or 0]
