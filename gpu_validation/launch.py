@@ -31,6 +31,7 @@ log = logging.getLogger("gpu_validation")
 
 GROUP_TIMEOUT_S = 60.0  # a collective that takes longer has lost a peer
 POLL_S = 0.05
+DEATH_S = 0.5  # between a broken connection and the word that a signal ended its other end
 
 
 class RunFailed(RuntimeError):  # noqa: N818  a name users are told to catch
@@ -176,8 +177,19 @@ def _watch(processes: list[Any], inbox: Any, silence_s: float, network: Network 
         elif kind == "done":
             done.add(rank)
         else:
-            killed = {r: p.exitcode for r, p in enumerate(processes) if (p.exitcode or 0) < 0}
+            killed = _killed_beside(processes)
             raise RunFailed(_obituary(killed) if killed else f"rank {rank} failed: {item}")
+
+
+def _killed_beside(processes: list[Any]) -> dict[int, int]:
+    """Ranks that a signal has ended; a survivor may tell of its broken connection before the kernel tells of the death."""
+    end = time.monotonic() + DEATH_S
+    while True:
+        killed = {r: p.exitcode for r, p in enumerate(processes) if (p.exitcode or 0) < 0}
+        living = [p.sentinel for p in processes if p.exitcode is None]
+        if killed or not living or (left := end - time.monotonic()) <= 0:
+            return killed
+        multiprocessing.connection.wait(living, timeout=left)
 
 
 def _obituary(exit_codes: dict[int, int]) -> str:

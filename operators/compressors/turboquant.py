@@ -124,7 +124,7 @@ class TurboQuant(Operator):
         assert key is not None
         if bits != self.bits(d).exact:
             raise CorruptMessage(f"{self.name} sends {self.bits(d).exact} bits at d = {d}; got {bits}")
-        norms = payload[: NORM_BYTES * self.norms].view(">f4").astype(np.float64)
+        norms = np.array(payload[: NORM_BYTES * self.norms].view(">f4").tolist())
         if not np.isfinite(norms).all() or np.signbit(norms).any():
             raise CorruptMessage(f"norms must be finite and not negative; got {norms.tolist()}")
         if norms[0] == 0:

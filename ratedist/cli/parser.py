@@ -51,8 +51,8 @@ class _Once(argparse.Action):
     ) -> None:
         assert isinstance(parser, _Parser)
         if option is not None and self.dest in parser.given:
-            said = " ".join(map(str, values)) if isinstance(values, list) else values
-            parser.error(f"{option} must be given once; got it again with {said}: drop one of the two")
+            again = " ".join(map(str, values)) if isinstance(values, list) else values
+            parser.error(f"{option} must be given once; got it again with {again}: drop one of the two")
         parser.given.add(self.dest)
         setattr(namespace, self.dest, values)
 

@@ -38,7 +38,7 @@ def run(monkeypatch, tmp_path, capsys):
     """Run a study of squares by the command line: (exit status, lines of the error output)."""
 
     def act(study, *options):
-        monkeypatch.setattr("gpu_validation.presets.all_presets", lambda: {"squares": study})
+        monkeypatch.setattr("gpu_validation.presets.outside.all_presets", lambda: {"squares": study})
         status = main(["run", "squares", "--out", str(tmp_path), *options])
         return status, capsys.readouterr().err.splitlines()
 

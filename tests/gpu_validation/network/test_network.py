@@ -1,6 +1,7 @@
 """The network does what its shape says: exact for what is counted, one-sided and exact for what takes time."""
 
 import math
+import mmap
 import socket
 import time
 
@@ -17,15 +18,29 @@ pytestmark = pytest.mark.timeout(90)
 
 ETHERNET_IP_UDP_BYTES = 14 + 20 + 8
 TCP_PORT, UDP_PORT = 5001, 5002
-BIND_S = 0.15  # until the other side surely listens
+LISTENING = mmap.mmap(-1, 1)  # shared with the forked ranks: whether one of them has bound its socket
 
 
-def udp(bound=True):
+@pytest.fixture(autouse=True)
+def nobody_listens():
+    LISTENING[0] = 0
+
+
+def wait_for_a_listener():
+    end = time.monotonic() + 60
+    while not LISTENING[0] and time.monotonic() < end:
+        time.sleep(0.01)
+    assert LISTENING[0], "the other side has not bound its socket within a minute"
+
+
+def udp(bound=True, awaited=False):
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
     sock.settimeout(20)
     if bound:
         sock.bind(("0.0.0.0", UDP_PORT))
+    if awaited:
+        LISTENING[0] = 1
     return sock
 
 
@@ -33,7 +48,7 @@ def send_datagrams(count, payload_bytes, pause_s=0.0):
     """Sends numbered datagrams to rank 1."""
 
     def work():
-        time.sleep(BIND_S)  # the receiver binds
+        wait_for_a_listener()
         with udp() as sock:
             for i in range(count):
                 sock.sendto(i.to_bytes(4) + bytes(payload_bytes - 4), (address(1), UDP_PORT))
@@ -47,7 +62,7 @@ def receive_datagrams(quiet_s):
 
     def work():
         numbers = []
-        with udp() as sock:
+        with udp(awaited=True) as sock:
             while True:
                 try:
                     numbers.append(int.from_bytes(sock.recv(65536)[:4]))
@@ -85,7 +100,7 @@ def test_a_round_trip_takes_two_delays_and_little_more(some_method, in_ports):
 
     def ask():
         with udp() as sock:
-            time.sleep(BIND_S)  # the other side binds
+            wait_for_a_listener()
             trips = []
             for _ in range(11):
                 began = time.perf_counter()
@@ -95,7 +110,7 @@ def test_a_round_trip_takes_two_delays_and_little_more(some_method, in_ports):
             return trips
 
     def answer():
-        with udp() as sock:
+        with udp(awaited=True) as sock:
             for _ in range(11):
                 data, sender = sock.recvfrom(16)
                 sock.sendto(data, sender)
@@ -159,7 +174,7 @@ def test_jitter_delays_within_its_range_and_keeps_the_order(some_method, in_port
     clock = time.monotonic  # the same clock in every namespace
 
     def send():
-        time.sleep(BIND_S)
+        wait_for_a_listener()
         with udp() as sock:
             times = []
             for i in range(count):
@@ -169,7 +184,7 @@ def test_jitter_delays_within_its_range_and_keeps_the_order(some_method, in_port
             return times
 
     def receive():
-        with udp() as sock:
+        with udp(awaited=True) as sock:
             return [(int.from_bytes(sock.recv(16)), clock()) for _ in range(count)]
 
     with Network(2, delay_s=delay_s, jitter_s=jitter_s, methods=(some_method,)) as network:

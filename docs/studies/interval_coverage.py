@@ -1,6 +1,6 @@
 """How often does an end of an interval miss the mean?  Simulated coverage of the intervals behind the verdicts.
 
-    nice python docs/studies/coverage.py --runs 250 --out docs/data/coverage.jsonl
+    nice python docs/studies/interval_coverage.py --runs 250 --out docs/data/coverage.jsonl
 
 For every law and number of draws, both ends are asked to miss with probability .05 at most.
 """
