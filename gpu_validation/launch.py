@@ -182,7 +182,7 @@ def _watch(processes: list[Any], inbox: Any, silence_s: float, network: Network 
 
 
 def _killed_beside(processes: list[Any]) -> dict[int, int]:
-    """Ranks that a signal has ended; a survivor may tell of its broken connection before the kernel tells of the death."""
+    """Ranks that a signal has ended: a survivor may speak of its connection before the kernel does of the death."""
     end = time.monotonic() + DEATH_S
     while True:
         killed = {r: p.exitcode for r, p in enumerate(processes) if (p.exitcode or 0) < 0}
