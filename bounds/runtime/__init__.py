@@ -8,6 +8,7 @@ from .communication import RingGather as RingGather
 from .communication import Tree as Tree
 from .communication import TreeGather as TreeGather
 from .constant import Constant as Constant
+from .distribution import Distribution as Distribution
 from .empirical import Empirical as Empirical
 from .exponential import Exponential as Exponential
 from .gamma import Gamma as Gamma

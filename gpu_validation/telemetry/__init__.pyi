@@ -1,5 +1,6 @@
 from .account import Account as Account
 from .account import Header as Header
+from .account import State as State
 from .journal import Journal as Journal
 from .journal import read_folder as read_folder
 from .observer import Observer as Observer
