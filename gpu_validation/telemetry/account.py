@@ -130,10 +130,11 @@ class State:
     seconds : since its start, pauses left out.  time : of the clock on the wall, UNIX.
     steps, rounds : local steps and averagings seen.  tau : of the last round.
     computing_s, averaging_s, telemetry_s : sums over the run.
-    sent_bytes, received_bytes : counted in averagings; expected_* : from the lengths of the messages that were really
-    sent; promised_* : from what the operator promises, None if it promises nothing; all of the rounds that can be
-    foretold, ``foretold`` of them.  bits, ratio, coordinate, along : of every message of this rank: its length,
-    |C(x) - x|^2/|x|^2, |C(x) - x|^2/d, <C(x), x>/|x|^2.  oblique : the largest |<C(x), C(x) - x>|/|x|^2.
+    sent_bytes, received_bytes : counted in averagings.
+    expected_sent_bytes, expected_received_bytes : from the lengths of the messages that were really sent; all four of
+    the rounds that can be foretold, ``foretold`` of them.
+    bits, ratio, coordinate, along : of every message of this rank: its length, |C(x) - x|^2/|x|^2, |C(x) - x|^2/d,
+    <C(x), x>/|x|^2.  oblique : the largest |<C(x), C(x) - x>|/|x|^2.
     decline : share of the gradient that is lost in a local step, None if nobody measures it.
     stride : of the kept rounds.  ended : whether the script has let go of the averaging.
     """
@@ -174,7 +175,10 @@ class State:
 
 @dataclass(frozen=True)
 class Account:
-    """All that one rank knows.  rounds : the kept ones, ascending."""
+    """All that one rank knows.
+
+    header : how the run is set up.  state : where the rank stands.  rounds : the kept ones, ascending.
+    """
 
     header: Header
     state: State
