@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from .judge import UNJUDGED
 from .records import Comparison, Sample, Verdict
+from .time_to_loss import Median
 from .verdicts.intervals import (
     ACQUIT,
     Interval,
@@ -82,6 +83,26 @@ def unjudged_row(values: Sequence[float], reason: str, **about: Any) -> Comparis
     sample = Sample.of(values)
     interval = student_interval(sample, UNJUDGED)
     return _row(sample.mean, interval, None, "upper", Verdict.OUT_OF_SCOPE, sample.n, {**about, "reason": reason})
+
+
+def median_row(name: str, found: Median, reason: str, **about: Any) -> Comparison:
+    """A median over seeds that is shown and not judged: no theorem covers it.
+
+    name : of the method.  found : the median with its interval.  reason : why it is not judged.
+    about : the fields that say what was measured on what (``workload``, ``quantity``).
+    """
+    return Comparison(
+        operator=name,
+        measured=found.value,
+        interval=found.interval,
+        bound=None,
+        side="lower",
+        verdict=Verdict.OUT_OF_SCOPE,
+        reason=f"{reason}; median of {found.n} seeds, order statistics at level {found.level:.4g}",
+        n=found.n,
+        decides=False,
+        **about,
+    )
 
 
 def out_of_scope(row: Comparison, reason: str) -> Comparison:

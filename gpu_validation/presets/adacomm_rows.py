@@ -13,7 +13,7 @@ from bounds.theorems.pasgd_variable import schedule_sums
 
 from ..pace import TOLERANCE
 from ..records import Comparison, Verdict
-from ..rows import NO_RANGE, mean_row, unjudged_row
+from ..rows import NO_RANGE, mean_row, median_row, unjudged_row
 from ..study import Record
 from ..time_to_loss import Median, median_of, smoothed, time_to_loss
 
@@ -122,12 +122,14 @@ def ratio_rows(group: Group) -> Iterable[Comparison]:
     best = group.best_fixed
     for name in list(group.hits)[1:]:
         found = group.sooner(name)
-        yield _median_row(group, name, found, "time to the synchronous run's last loss, times sooner", _beside(group))
+        quantity = "time to the synchronous run's last loss, times sooner"
+        yield median_row(name, found, _beside(group), workload=group.title, quantity=quantity)
         if not name.startswith("tau"):
             pairs = zip(group.hits[best], group.hits[name], strict=True)
             against = median_of([hit.ratio / other.ratio if other.ratio else float("inf") for other, hit in pairs])
             quantity = f"the same against the best fixed tau, {best}"
-            yield _median_row(group, name, against, quantity, "the best fixed tau was found on the same seeds")
+            reason = "the best fixed tau was found on the same seeds"
+            yield median_row(name, against, reason, workload=group.title, quantity=quantity)
 
 
 def _beside(group: Group) -> str:
@@ -136,22 +138,6 @@ def _beside(group: Group) -> str:
     return (
         f"reported beside the goal of {GOAL:g} for AdaComm: no bound covers it; best fixed: {group.best_fixed}, "
         f"{best.value:.3g} [{low:.3g}, {high:.3g}]"
-    )
-
-
-def _median_row(group: Group, name: str, found: Median, quantity: str, reason: str) -> Comparison:
-    return Comparison(
-        operator=name,
-        workload=group.title,
-        quantity=quantity,
-        measured=found.value,
-        interval=found.interval,
-        bound=None,
-        side="lower",
-        verdict=Verdict.OUT_OF_SCOPE,
-        reason=f"{reason}; median of {found.n} seeds, order statistics at level {found.level:.4g}",
-        n=found.n,
-        decides=False,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...pace import near
 from ...records import Comparison, Verdict
-from ...rows import exact_row
+from ...rows import exact_row, median_row
 from ...study import Record
 from ...time_to_loss import Median, median_of
 from ..adacomm_rows import predicted_seconds
@@ -150,15 +150,16 @@ def rows(study: SpeedUp, records: Sequence[Record]) -> list[Comparison]:
 def _ratio_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
     for target in range(choice.reached):
         loss, strongest = cell.course.targets[target], choice.strongest[target]
-        yield _row("strongest fixed", cell, f"times sooner to loss {loss:g}", sooner(cell, choice, strongest, target),
-                   f"{strongest}, chosen on the tuning seeds")  # fmt: skip
+        shown = {"workload": cell.title, "quantity": f"times sooner to loss {loss:g}"}
+        reason = f"{NO_BOUND}; {strongest}, chosen on the tuning seeds"
+        yield median_row("strongest fixed", sooner(cell, choice, strongest, target), reason, **shown)
         for method in cell.methods[1:]:
             rate = trials(cell.course, choice.trials[method][target] + 1)[-1].rate
-            about = f"rate {rate:.3g}"
-            yield _row(method, cell, f"times sooner to loss {loss:g}", sooner(cell, choice, method, target), about)
+            yield median_row(method, sooner(cell, choice, method, target), f"{NO_BOUND}; rate {rate:.3g}", **shown)
             if method not in UNCHANGING:
                 quantity = f"times sooner to loss {loss:g} than the strongest fixed tau"
-                yield _row(method, cell, quantity, against(cell, choice, method, target), strongest)
+                ratio, reason = against(cell, choice, method, target), f"{NO_BOUND}; {strongest}"
+                yield median_row(method, ratio, reason, workload=cell.title, quantity=quantity)
 
 
 def _common_rate_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
@@ -166,23 +167,8 @@ def _common_rate_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
         for rate, ratio in at_one_rate(cell, method, 1):
             quantity = f"times sooner to loss {cell.course.transient:g}, both at rate {rate:.3g}"
             found = Median(ratio, (ratio, ratio), 0.0, len(cell.tuned))
-            yield _row(method, cell, quantity, found, "tuning seeds; the baseline is not tuned")
-
-
-def _row(method: str, cell: Cell, quantity: str, found: Median, about: str) -> Comparison:
-    return Comparison(
-        operator=method,
-        workload=cell.title,
-        quantity=quantity,
-        measured=found.value,
-        interval=found.interval,
-        bound=None,
-        side="lower",
-        verdict=Verdict.OUT_OF_SCOPE,
-        reason=f"{NO_BOUND}; {about}; median of {found.n} seeds, order statistics at level {found.level:.3g}",
-        n=found.n,
-        decides=False,
-    )
+            reason = f"{NO_BOUND}; tuning seeds; the baseline is not tuned"
+            yield median_row(method, found, reason, workload=cell.title, quantity=quantity)
 
 
 def _same_row(record: Record) -> Comparison:
