@@ -48,7 +48,14 @@ class AssumptionViolated(ValueError):  # noqa: N818  a name users are told to ca
 class Reference:
     """Where a statement comes from: bibliography key, place in the source, arXiv identifier.
 
-    key : of docs/references.bib.  where : theorem or section.  arxiv : number, None if there is none.
+    Parameters
+    ----------
+    key : str
+        Of docs/references.bib.
+    where : str, optional
+        Theorem or section.
+    arxiv : str or None, optional
+        Number, None if there is none.
     """
 
     key: str
@@ -63,8 +70,14 @@ class Reference:
 class Example:
     """An independently computed value at a point inside the assumptions.
 
-    value : decimal string, believed to half a unit of its last digit.
-    source : how it was computed.
+    Parameters
+    ----------
+    at : mapping of str to int or Fraction or str
+        Values of the symbols, by name.
+    value : str
+        Decimal string, believed to half a unit of its last digit.
+    source : str
+        How it was computed.
     """
 
     at: Mapping[str, int | Fraction | str]
@@ -84,7 +97,14 @@ class Example:
 class Free:
     """A parameter of which any value in (lower, upper) gives a valid bound.
 
-    symbol : the parameter.
+    Parameters
+    ----------
+    symbol : Symbol
+        The parameter.
+    lower : Expr
+        Smallest value of the parameter, as an expression in the other symbols.
+    upper : Expr
+        Largest value of the parameter, as an expression in the other symbols.
     """
 
     symbol: sp.Symbol
@@ -96,7 +116,12 @@ class Free:
 class Best:
     """The sharpest value found over the free parameter, and where it is reached.
 
-    value : in float64.  at : name -> value of the free parameter there.
+    Parameters
+    ----------
+    value : float
+        In float64.
+    at : mapping of str to float
+        Name -> value of the free parameter there.
     """
 
     value: float
@@ -107,16 +132,39 @@ class Best:
 class Bound:
     """One inequality.
 
-    name : of the object and of its module's export.  quantity : what is bounded, in words.  side : see ``Side``.
-    reference : see ``Reference``.  note : what else to know.  latex_name : the bounded quantity in LaTeX.
-    value : sympy expression in the symbols of ``bounds.symbols`` and special functions of ``bounds.special``.
-    assuming : relations, beyond the domains of the symbols, under which it holds.
-    free : a parameter that may take any feasible value (see ``best``).
-    examples : its test points; every bound needs one that was computed independently.
-    setting : what must hold beside ``assuming``, and what exactly the value is about (see ``Setting``).
-    unit : of the value ("bit", "s", "1").
-    Raises ValueError when built without a setting, without an example, or with a symbol that is not in the notation
-    table.
+    Parameters
+    ----------
+    name : str
+        Of the object and of its module's export.
+    quantity : str
+        What is bounded, in words.
+    side : Side
+        See ``Side``.
+    value : Expr
+        Sympy expression in the symbols of ``bounds.symbols`` and special functions of ``bounds.special``.
+    reference : Reference
+        See ``Reference``.
+    status : Status
+        How far the bound can be trusted.
+    examples : tuple of Example
+        Its test points; every bound needs one that was computed independently.
+    setting : Setting
+        What must hold beside ``assuming``, and what exactly the value is about (see ``Setting``).
+    assuming : tuple of Basic, optional
+        Relations, beyond the domains of the symbols, under which it holds.
+    unit : str, optional
+        Of the value ("bit", "s", "1").
+    free : Free or None, optional
+        A parameter that may take any feasible value (see ``best``).
+    note : str, optional
+        What else to know.
+    latex_name : str, optional
+        The bounded quantity in LaTeX.
+
+    Raises
+    ------
+    ValueError
+        When built without a setting, without an example, or with a symbol that is not in the notation table.
     """
 
     name: str
@@ -151,10 +199,14 @@ class Bound:
 
     # -- fast value --------------------------------------------------------------------------------------
     def __call__(self, **at: Any) -> Any:
-        """The value in float64; arguments broadcast, scalars give a float.
+        """Return the value in float64; arguments broadcast, scalars give a float.
 
-        Raises AssumptionViolated at the first index outside the assumptions, TypeError for a missing or
-        unknown argument.
+        Raises
+        ------
+        AssumptionViolated
+            At the first index outside the assumptions.
+        TypeError
+            For a missing or unknown argument.
         """
         arrays = self._arrays(at)
         self._require(arrays)
@@ -165,7 +217,13 @@ class Bound:
         return float(result) if result.ndim == 0 else result
 
     def holds_at(self, **at: Any) -> Any:
-        """Whether the assumptions hold: bool, or a mask over the broadcast arguments."""
+        """Return whether the assumptions hold: bool, or a mask over the broadcast arguments.
+
+        Parameters
+        ----------
+        **at
+            Values of the symbols, by name.
+        """
         arrays = self._arrays(at)
         mask = np.ones(np.broadcast_shapes(*(array.shape for array in arrays)), bool)
         for _, inside in self._checks(arrays):
@@ -173,9 +231,19 @@ class Bound:
         return bool(mask) if mask.ndim == 0 else mask
 
     def best(self, **at: Any) -> Best:
-        """The sharpest value over the free parameter, all other arguments scalar.
+        """Return the sharpest value over the free parameter, all other arguments scalar.
 
-        Raises ValueError if the bound has no free parameter, AssumptionViolated if no value of it is feasible.
+        Parameters
+        ----------
+        **at
+            Values of the symbols, by name.
+
+        Raises
+        ------
+        ValueError
+            If the bound has no free parameter.
+        AssumptionViolated
+            If no value of it is feasible.
         """
         if self.free is None:
             raise ValueError(f"bound {self.name!r} has no free parameter; call it directly")
@@ -202,7 +270,7 @@ class Bound:
         return Best(self(**at, **{free: where}), {free: where})
 
     def _feasible_end(self, at: Mapping[str, Any], free: str, inside: float, outside: float) -> float:
-        """The second point if it is feasible, else the last feasible one on the way to it from the first."""
+        """Return the second point if it is feasible, else the last feasible one on the way to it from the first."""
         inside, outside = float(inside), float(outside)
         if self.holds_at(**at, **{free: outside}):
             return outside
@@ -216,10 +284,21 @@ class Bound:
 
     # -- certified value ---------------------------------------------------------------------------------
     def enclose(self, **at: Any) -> Interval:
-        """An interval that provably contains the value at one exact point.
+        """Return an interval that provably contains the value at one exact point.
 
         Arguments are int, Fraction, decimal string, or float (meant at its binary value).
-        Raises AssumptionViolated outside the assumptions and NotCertifiable if no enclosure can be given.
+
+        Parameters
+        ----------
+        **at
+            Values of the symbols, by name.
+
+        Raises
+        ------
+        AssumptionViolated
+            For arguments outside the assumptions.
+        NotCertifiable
+            If no enclosure can be given.
         """
         self._check_names(at)
         point = {symbols.TABLE[name].symbol: exact(value) for name, value in at.items()}
@@ -234,7 +313,7 @@ class Bound:
 
     # -- presentation ------------------------------------------------------------------------------------
     def latex(self) -> str:
-        """The inequality in LaTeX."""
+        """Return the inequality in LaTeX."""
         names = symbols.latex_names(self.parameters)
         value = sp.latex(self.value, symbol_names=names)
         sign = {Side.UPPER: r"\le", Side.LOWER: r"\ge", Side.TIGHT: "="}[self.side]
@@ -242,7 +321,9 @@ class Bound:
 
     # -- internals ---------------------------------------------------------------------------------------
     def _defined(self, result: np.ndarray, arrays: list[np.ndarray]) -> np.ndarray:
-        """The values with every nan (0 times what overflows float64) replaced by the certified value's midpoint."""
+        """Return the values with every nan (0 times what overflows float64) replaced by the certified
+        value's midpoint.
+        """
         result, *arrays = (np.array(array) for array in np.broadcast_arrays(result, *arrays))
         for index in map(tuple, np.argwhere(np.isnan(result))):
             point = {symbol: Fraction(array[index]) for symbol, array in zip(self.parameters, arrays, strict=True)}
@@ -264,7 +345,9 @@ class Bound:
         return [np.asarray(at[symbol.name], float) for symbol in self.parameters]
 
     def _checks(self, arrays: list[np.ndarray]) -> Any:
-        """Pairs (rule, mask); the rule is put in words only when it is broken, for that takes longer than the check."""
+        """Return pairs (rule, mask); the rule is put in words only when it is broken, for that takes longer than the
+        check.
+        """
         for symbol, array in zip(self.parameters, arrays, strict=True):
             domain = symbols.notation(symbol).domain
             yield domain.text(symbol.name), domain.mask(array)

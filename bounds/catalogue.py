@@ -12,7 +12,13 @@ PACKAGES = ("bounds.limits", "bounds.theorems")
 
 @lru_cache(maxsize=1)
 def all_bounds() -> dict[str, Bound]:
-    """Name -> Bound, sorted by name.  Raises ValueError if two bounds share a name."""
+    """Name -> Bound, sorted by name.
+
+    Raises
+    ------
+    ValueError
+        If two bounds share a name.
+    """
     bounds_by_name: dict[str, Bound] = {}
     for package in PACKAGES:
         for attribute, value in vars(import_module(package)).items():

@@ -1,7 +1,7 @@
 """What a compressor promises about its error.
 
-A claim is made at one dimension d and holds for every finite vector x in R^d with
-2^-126 <= max|x| <= 2^100, up to binary32 rounding.
+A claim is made at one dimension d and holds for every finite vector x in R^d with ``2^-126 <= max|x| <= 2^100``, up to
+binary32 rounding.
 """
 
 from __future__ import annotations
@@ -12,10 +12,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Unbiased:
-    """E C(x) = x and E|C(x) - x|^2 <= omega |x|^2: the class U(omega).
+    """E C(x) = x and ``E|C(x) - x|^2 <= omega |x|^2``: the class U(omega).
 
     omega >= 0, finite.  ``tight=True`` states that the second relation is an equality for every x.
-    Raises ValueError for any other omega.
+
+    Parameters
+    ----------
+    omega : float
+        Variance constant: ``E|C(x) - x|^2 <= omega |x|^2``; omega >= 0.
+    tight : bool, optional
+        Whether some input attains the constant.
+
+    Raises
+    ------
+    ValueError
+        For any other omega.
     """
 
     omega: float
@@ -28,10 +39,21 @@ class Unbiased:
 
 @dataclass(frozen=True)
 class Contractive:
-    """E|C(x) - x|^2 <= alpha |x|^2: the class B(alpha); C may be biased.
+    """``E|C(x) - x|^2 <= alpha |x|^2``: the class B(alpha); C may be biased.
 
-    0 <= alpha < 1.  ``tight=True`` states equality for every x.  Raises ValueError for any other alpha
-    (an operator without alpha < 1 promises nothing: use NoClaim).
+    0 <= alpha < 1.  ``tight=True`` states equality for every x.
+
+    Parameters
+    ----------
+    alpha : float
+        Contraction constant: ``E|C(x) - x|^2 <= alpha |x|^2``; 0 <= alpha < 1.
+    tight : bool, optional
+        Whether some input attains the constant.
+
+    Raises
+    ------
+    ValueError
+        For any other alpha (an operator without alpha < 1 promises nothing: use NoClaim).
     """
 
     alpha: float
@@ -46,12 +68,26 @@ class Contractive:
 
 @dataclass(frozen=True)
 class StrictlyContractive(Contractive):
-    """|C(x) - x|^2 <= alpha |x|^2 surely, not only in expectation: the class L(alpha), inside B(alpha)."""
+    """``|C(x) - x|^2 <= alpha |x|^2`` surely, not only in expectation: the class L(alpha), inside B(alpha).
+
+    Parameters
+    ----------
+    alpha
+        Contraction constant: ``|C(x) - x|^2 <= alpha |x|^2``, surely; 0 <= alpha < 1.
+    tight
+        Whether some input attains the constant.
+    """
 
 
 @dataclass(frozen=True)
 class NoClaim:
-    """No constant is promised; ``reason`` says in one sentence why."""
+    """No constant is promised; ``reason`` says in one sentence why.
+
+    Parameters
+    ----------
+    reason : str
+        Why nothing is claimed, in words.
+    """
 
     reason: str
 

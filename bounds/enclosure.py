@@ -28,9 +28,14 @@ class NotCertifiable(ArithmeticError):  # noqa: N818  a name users are told to c
 
 
 def exact(value: Any) -> Fraction:
-    """The exact rational meant by an int, Fraction, decimal string, Decimal or float (at its binary value).
+    """Return the exact rational meant by an int, Fraction, decimal string, Decimal or float (at its binary value).
 
-    Raises ValueError for nan and infinities, TypeError for anything that is not a number.
+    Raises
+    ------
+    ValueError
+        For nan and infinities.
+    TypeError
+        For anything that is not a number.
     """
     if isinstance(value, str | Decimal | int | Fraction):
         return Fraction(value)
@@ -47,10 +52,17 @@ def exact(value: Any) -> Fraction:
 
 
 def enclose(expression: sp.Expr, at: Mapping[sp.Symbol, Fraction], *, bits: int = TARGET_BITS) -> Interval:
-    """An interval of floats that provably contains the value of the expression at a rational point.
+    """Return an interval of floats that provably contains the value of the expression at a rational point.
 
-    bits : relative accuracy at which doubling the precision stops.
-    Raises NotCertifiable when the walk meets something it cannot bound.
+    Parameters
+    ----------
+    bits : int, bits, optional
+        Relative accuracy at which doubling the precision stops.
+
+    Raises
+    ------
+    NotCertifiable
+        When the walk meets something it cannot bound.
     """
     import flint
 
@@ -71,7 +83,7 @@ def enclose(expression: sp.Expr, at: Mapping[sp.Symbol, Fraction], *, bits: int 
 
 
 def _exact_value(expression: sp.Expr, at: Mapping[sp.Symbol, Fraction]) -> Fraction | None:
-    """The value of a rational function with rational constants; None for other expressions and at poles."""
+    """Return the value of a rational function with rational constants; None for other expressions and at poles."""
     compiled = _quotient(expression)
     if compiled is None:
         return None
@@ -83,7 +95,7 @@ def _exact_value(expression: sp.Expr, at: Mapping[sp.Symbol, Fraction]) -> Fract
 
 @lru_cache(maxsize=512)
 def _quotient(expression: sp.Expr) -> tuple[list[sp.Symbol], Callable[..., Any], Callable[..., Any]] | None:
-    """Symbols, numerator and denominator as polynomials with integer coefficients, exact on Fractions."""
+    """Return symbols, numerator and denominator as polynomials with integer coefficients, exact on Fractions."""
     if not all(_is_arithmetic(node) for node in sp.preorder_traversal(expression)):
         return None
     parts = sp.fraction(sp.together(expression))
@@ -95,14 +107,14 @@ def _quotient(expression: sp.Expr) -> tuple[list[sp.Symbol], Callable[..., Any],
 
 
 def _is_arithmetic(node: sp.Basic) -> bool:
-    """Whether a node is a symbol, a rational number, a sum, a product or an integer power."""
+    """Return whether a node is a symbol, a rational number, a sum, a product or an integer power."""
     if isinstance(node, sp.Pow):
         return bool(node.exp.is_Integer)
     return isinstance(node, sp.Symbol | sp.Rational | sp.Add | sp.Mul)
 
 
 def ball_interval(ball: Any) -> Interval:
-    """The narrowest interval of floats around a finite ball, however large or small its exponent."""
+    """Return the narrowest interval of floats around a finite ball, however large or small its exponent."""
     import flint
 
     with flint.ctx.workprec(START_PRECISION):
@@ -111,7 +123,7 @@ def ball_interval(ball: Any) -> Interval:
 
 
 def _float_below(point: Any) -> float:
-    """The largest float not above an exact ball; a power of two far outside float64 is never written out."""
+    """Return the largest float not above an exact ball; a power of two far outside float64 is never written out."""
     mantissa, exponent = (int(part) for part in point.man_exp())
     if not mantissa or abs(exponent) <= MAX_EXPONENT:
         exact_value = Fraction(mantissa) * Fraction(2) ** exponent
@@ -122,7 +134,7 @@ def _float_below(point: Any) -> float:
 
 
 def _walk(node: sp.Basic, at: Mapping[sp.Symbol, Fraction]) -> Any:
-    """One node of the tree as a ball at the current working precision."""
+    """Return one node of the tree as a ball at the current working precision."""
     from flint import arb, fmpq
 
     if isinstance(node, sp.Symbol):
@@ -163,9 +175,12 @@ def _branch(node: sp.Piecewise, at: Mapping[sp.Symbol, Fraction]) -> Any:
 
 
 def holds_exactly(relation: sp.Basic, at: Mapping[sp.Symbol, Fraction]) -> bool:
-    """Whether a relation is true at a rational point, decided without rounding.
+    """Return whether a relation is true at a rational point, decided without rounding.
 
-    Raises NotCertifiable if the two sides cannot be told apart with MAX_PRECISION bits.
+    Raises
+    ------
+    NotCertifiable
+        If the two sides cannot be told apart with MAX_PRECISION bits.
     """
     import flint
 
@@ -208,7 +223,7 @@ _TABLE: dict[type, Callable[..., Any]] = {}
 
 
 def _operations() -> dict[type, Callable[..., Any]]:
-    """Ball versions of sympy's functions (built on first use, so that importing bounds stays light)."""
+    """Return ball versions of sympy's functions (built on first use, so that importing bounds stays light)."""
     if _TABLE:
         return _TABLE
     from functools import reduce

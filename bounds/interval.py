@@ -13,9 +13,18 @@ Number = int | float | Fraction
 class Interval:
     """The closed interval [lo, hi].
 
-    lo, hi : int, float or Fraction, lo <= hi, never nan.  Where the interval is an enclosure of an exact
-    value, floats are rounded outwards, so that ``Fraction(interval.lo)`` is still a valid lower end.
-    Raises ValueError if lo > hi or if an end is nan.
+    Parameters
+    ----------
+    lo : int or float or Fraction
+        The lower end, never nan.  Where the interval is an enclosure of an exact value, floats are rounded outwards, so
+        that ``Fraction(interval.lo)`` is still a valid lower end.
+    hi : int or float or Fraction
+        The upper end, lo <= hi, never nan.
+
+    Raises
+    ------
+    ValueError
+        If lo > hi or if an end is nan.
     """
 
     lo: Number
@@ -49,12 +58,20 @@ class Interval:
 
     @classmethod
     def outwards(cls, lo: Fraction, hi: Fraction) -> Interval:
-        """The narrowest interval of floats that contains the rationals [lo, hi]."""
+        """Return the narrowest interval of floats that contains the rationals [lo, hi].
+
+        Parameters
+        ----------
+        lo : Fraction
+            Lower end, rounded down to a float.
+        hi : Fraction
+            Upper end, rounded up to a float.
+        """
         return cls(_float_below(lo), -_float_below(-hi))
 
 
 def _float_below(value: Fraction) -> float:
-    """The largest float not above an exact rational (minus infinity if there is none)."""
+    """Return the largest float not above an exact rational (minus infinity if there is none)."""
     try:
         nearest = float(value)
     except OverflowError:

@@ -15,13 +15,31 @@ STEPS = 200  # of bisection; a float interval is exhausted before
 
 
 def inverse(bound: Bound, unknown: str, value: float, **at: Any) -> float | int:
-    """The edge of the set where the bound's value is at most ``value``, as a function of one parameter.
+    """Return the edge of the set where the bound's value is at most ``value``, as a function of one parameter.
 
-    bound : monotone in ``unknown`` at the given other parameters.  With a limit on bits (side LOWER) and
-    unknown="alpha" this is the least distortion that ``value`` bits do not exclude; with unknown="d" the largest
-    dimension.  With what a construction sends (side UPPER) it is what that construction reaches.
+    Parameters
+    ----------
+    bound : Bound
+        Monotone in ``unknown`` at the given other parameters.  With a limit on bits (side LOWER) and unknown="alpha"
+        this is the least distortion that ``value`` bits do not exclude; with unknown="d" the largest dimension.  With
+        what a construction sends (side UPPER) it is what that construction reaches.
+    unknown : str
+        Name of the symbol that is sought.
+    value : float
+        What the bound is to be.
+    **at
+        Values of the symbols, by name.
+
+    Raises
+    ------
+    ValueError
+        If the bound is at most ``value`` everywhere or nowhere.
+    TypeError
+        For unknown names.
+
+    Notes
+    -----
     An integer parameter gives an int inside the set, any other the last float found inside.
-    Raises ValueError if the bound is at most ``value`` everywhere or nowhere, TypeError for unknown names.
     """
     if unknown not in {symbol.name for symbol in bound.parameters}:
         raise TypeError(f"{bound.name} takes {', '.join(s.name for s in bound.parameters)}; got unknown = {unknown!r}")
@@ -45,10 +63,26 @@ def inverse(bound: Bound, unknown: str, value: float, **at: Any) -> float | int:
 
 
 def certified_inverse(bound: Bound, unknown: str, value: Any, **at: Any) -> tuple[Fraction, Fraction]:
-    """Two exact points next to each other, the first certainly inside the set of ``inverse``, the second outside.
+    """Return two exact points next to each other, the first certainly inside the set of ``inverse``, the second
+    outside.
 
     Inputs are exact as in ``Bound.enclose``.  For an integer parameter they differ by 1, else by a few parts in 10^15.
-    Raises ArithmeticError if the enclosures cannot separate the two sides, and what ``inverse`` raises.
+
+    Parameters
+    ----------
+    bound : Bound
+        A bound that is monotone in the unknown.
+    unknown : str
+        Name of the symbol that is sought.
+    value
+        What the bound is to be.
+    **at
+        Values of the symbols, by name.
+
+    Raises
+    ------
+    ArithmeticError
+        If the enclosures cannot separate the two sides, and what ``inverse`` raises.
     """
     plain = {name: float(exact(number)) for name, number in at.items()}
     start, threshold = inverse(bound, unknown, float(exact(value)), **plain), exact(value)
@@ -68,7 +102,7 @@ def certified_inverse(bound: Bound, unknown: str, value: Any, **at: Any) -> tupl
 
 
 def _ends(bound: Bound, unknown: str, at: Mapping[str, Any]) -> tuple[float, float]:
-    """The widest floats of the domain at which the assumptions hold."""
+    """Return the widest floats of the domain at which the assumptions hold."""
     domain = symbols.TABLE[unknown].domain
     top = math.nextafter(domain.upper, 0) if math.isfinite(domain.upper) else 1e300
     bottom = max(domain.lower, 1e-300) if domain.lower >= 0 else -1e300
@@ -95,7 +129,7 @@ def _last(holds: Any, inside: float, end: float) -> float:
 
 
 def _between(a: float, b: float) -> float:
-    """The geometric middle of positive numbers, measured from the nearer of 0 and 1; else the arithmetic one."""
+    """Return the geometric middle of positive numbers, measured from the nearer of 0 and 1; else the arithmetic one."""
     if min(a, b) > 0.5 and max(a, b) < 1:
         return 1 - math.sqrt((1 - a) * (1 - b))
     if min(a, b) > 0:
@@ -105,7 +139,7 @@ def _between(a: float, b: float) -> float:
 
 
 def _integer_edge(bound: Bound, unknown: str, value: float, at: Mapping[str, Any]) -> int:
-    """Doubling, then bisection over integers; the set is taken to begin at the least allowed integer."""
+    """Return doubling, then bisection over integers; the set is taken to begin at the least allowed integer."""
     first = next((n for n in range(1, 65) if bound.holds_at(**at, **{unknown: n})), None)
     if first is None:
         raise ValueError(f"no {unknown} up to 64 satisfies the assumptions of {bound.name} at {dict(at)}")

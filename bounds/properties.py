@@ -13,7 +13,12 @@ import enum
 class Property(enum.Enum):
     """One hypothesis.
 
-    kind : what it is about.  words : the hypothesis as a clause.
+    Parameters
+    ----------
+    kind : str
+        What it is about.
+    words : str
+        The hypothesis as a clause.
     """
 
     # the function that is minimised, and the workers' data
@@ -57,6 +62,25 @@ class Property(enum.Enum):
     CONTRACTIVE_ON_GAUSSIAN = "operator", "E|C(X) - X|^2 <= alpha E|X|^2 for an isotropic Gaussian X"
     CONTRACTIVE_ON_SPHERE = "operator", "E|C(X) - X|^2 <= alpha for X uniform on the unit sphere"
     STRICTLY_CONTRACTIVE_ON_SPARSE = "operator", "|C(x) - x|^2 <= alpha |x|^2 surely, for every k-sparse x"
+    UNBIASED_STAGES = (
+        "operator",
+        "both stages are unbiased, E|C(x) - x|^2 <= omega1 |x|^2 in the first and omega2 |x|^2 in the second, every x",
+    )
+    EXACT_STAGES = (
+        "operator",
+        "both stages are unbiased, E|C(x) - x|^2 = omega1 |x|^2 in the first and omega2 |x|^2 in the second, every x",
+    )
+    IDEAL_STAGES = "operator", "both stages are unbiased, E|C(x) - x|^2 = |x|^2/(4^b - 1) at b bits a coordinate"
+    SHARED_SCALE = "operator", "workers round at random to integers of one scale, which words of word_bits can sum"
+    DITHERED_SHARED_SCALE = (
+        "operator",
+        "workers quantise with one step and a subtractive dither of their own, an ideal coder packs the sum",
+    )
+    OWNED_LONG_BLOCKS = (
+        "operator",
+        "long blocks through codes for random directions, by owners of shards who keep their own shard as it is",
+    )
+    GATHERED_LONG_BLOCKS = "operator", "long blocks through codes for random directions, to all workers"
     SELF_DELIMITING = "operator", "no message is the beginning of another"
     INDEPENDENT_MESSAGES = "operator", "given what they encode, the messages of workers and rounds are independent"
     HARDEST_UNBIASED = "operator", "the unbiased operators are the worst of their class and may depend on each other"
@@ -108,6 +132,9 @@ class Property(enum.Enum):
     GAUSSIAN_SAMPLES = "source", "every client holds one sample of N(theta, sigma2 I), theta arbitrary"
     RANDOM_DIRECTIONS = "source", "every client holds an independent uniformly random direction"
 
+    GAUSSIAN_VECTORS = "source", "every worker holds a vector of its own, all coordinates independent, one Gaussian law"
+    INDEPENDENT_VECTORS = "source", "every worker holds a vector of its own, all coordinates independent, one variance"
+
     # the algorithm
     LOCAL_SGD = "method", "workers start together, make tau SGD steps of one eta a round, then average their models"
     SCHEDULED_LOCAL_SGD = "method", "local SGD whose eta and tau change between rounds"
@@ -123,6 +150,18 @@ class Property(enum.Enum):
     QUANTISED_GRADIENTS = "method", "SGD on the mean of the workers' gradients, rounded by QSGD with s levels"
     TERNARY_GRADIENTS = "method", "SGD on the mean of the workers' gradients, rounded by TernGrad"
     LAYERWISE_GRADIENTS = "method", "SGD that compresses layer by layer, at the workers and at the master"
+    GATHERED_MEAN = "method", "every worker sends its compressed vector to all, who take the mean"
+    TWO_SHOT_MEAN = (
+        "method",
+        "workers send compressed shards to their owners, who send the compressed means of the shards to all",
+    )
+    RING_MEAN = "method", "partial sums go round a ring, compressed at every hop, then the compressed mean to all"
+    TREE_MEAN = "method", "partial sums go up a binary tree, compressed at every edge, then the compressed mean to all"
+    WORD_MEAN = "method", "integers are summed on the way"
+    RANDOM_PLACES = "method", "the workers take their places in a uniformly random order, afresh for every exchange"
+    BEST_SPLIT = "method", "the bits are split between the stages as best they can, with real-valued rates"
+    TWO_SHOT_LOCAL_SGD = "method", "local SGD that averages the changes of the round in two shots"
+    TWO_SHOT_DIANA = "method", "DIANA with shift step 1/(1 + omega1) whose mean goes out compressed"
     DIANA = "method", "DIANA with shift step 1/(1 + omega)"
     EXACT_SHIFTS = "method", "the shifts start at the gradients, which the first round averages uncompressed"
     ADIANA = "method", "accelerated DIANA"
@@ -205,7 +244,11 @@ IMPLIED: tuple[tuple[frozenset[Property], frozenset[Property]], ...] = tuple(
         ({P.UNIFORM_EDEN}, {P.UNBIASED_INNER_PRODUCTS, P.SELF_DELIMITING}),
         ({P.ONE_BIT_RABITQ}, {P.UNBIASED_INNER_PRODUCTS, P.SELF_DELIMITING}),
         ({P.TURBOQUANT_PROD}, {P.UNBIASED_INNER_PRODUCTS, P.SELF_DELIMITING}),
+        ({P.EXACT_STAGES}, {P.UNBIASED_STAGES}),
+        ({P.OWNED_LONG_BLOCKS}, {P.SELF_DELIMITING}),
+        ({P.GATHERED_LONG_BLOCKS}, {P.SELF_DELIMITING}),
         # sources
+        ({P.GAUSSIAN_VECTORS}, {P.INDEPENDENT_VECTORS}),
         ({P.GAUSSIAN_SOURCE}, {P.LAYERED_GAUSSIAN_SOURCE, P.FINITE_VARIANCE_SOURCE}),
         *(
             ({law}, {P.FINITE_VARIANCE_SOURCE})
@@ -247,6 +290,10 @@ class Conclusion(enum.Enum):
     SPHERE_MEAN_DIRECTION = "mean length of a message over a uniformly random direction x, the norm not counted"
     SUPPORT_LENGTH = "length of a fixed-length name of the support, or the mean over all supports"
     CLIENT_MEAN_MESSAGE = "mean length of one client's message, averaged over the clients"
+    RECEIVED_RATE = "bits a coordinate that a worker receives, on average over the workers"
+    FIRST_STAGE_BITS = "bits a coordinate of the first stage at which the error of the mean is least"
+    SUM_RATE = "bits a coordinate of the coded sum of the workers' integers"
+    MEAN_ERROR = "E|result - mean|^2 for the mean of the vectors that the workers hold"
     # one inner product
     QUERY_ERROR = "d E(<q, Q(x)> - <q, x>)^2 / (|q|^2 |x|^2) averaged over the directions of q, the largest over x"
     WORST_QUERY_ERROR = "d E(<q, Q(x)> - <q, x>)^2 / (|q|^2 |x|^2), the largest over q and x"

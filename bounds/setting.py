@@ -23,8 +23,14 @@ SAME_DATA = NOISE | {P.SAME_F, P.SMOOTH, P.BOUNDED_BELOW}
 class Setting:
     """Where a statement holds and what it is about.
 
-    needs : all that must hold, beside the relations between numbers in ``Bound.assuming``.
-    concludes : the bounded quantity.  known_up_to : empty, or what separates the value from a bound, in words.
+    Parameters
+    ----------
+    needs : frozenset of Property
+        All that must hold, beside the relations between numbers in ``Bound.assuming``.
+    concludes : Conclusion
+        The bounded quantity.
+    known_up_to : str, optional
+        Empty, or what separates the value from a bound, in words.
     """
 
     needs: frozenset[Property]
@@ -32,28 +38,40 @@ class Setting:
     known_up_to: str = ""
 
     def missing(self, given: Iterable[Property | str]) -> tuple[Property, ...]:
-        """What is needed but not implied by the given properties, in the order of their definition."""
+        """Return what is needed but not implied by the given properties, in the order of their definition.
+
+        Parameters
+        ----------
+        given : iterable of Property or str
+            What holds, as properties or their names.
+        """
         lacking = self.needs - implied(properties(given))
         return tuple(item for item in Property if item in lacking)
 
     def ordered(self) -> tuple[Property, ...]:
-        """Every need, in the order of their definition."""
+        """Return every need, in the order of their definition."""
         return tuple(item for item in Property if item in self.needs)
 
     def hypotheses(self) -> tuple[str, ...]:
-        """The words of every need, in that order."""
+        """Return the words of every need, in that order."""
         return tuple(item.words for item in self.ordered())
 
     def about(self) -> str:
-        """The bounded quantity in words, and how far it is known."""
+        """Return the bounded quantity in words, and how far it is known."""
         return self.concludes.words + (f", known up to {self.known_up_to}" if self.known_up_to else "")
 
     def text(self) -> str:
-        """All of it as one text."""
+        """Return all of it as one text."""
         return "; ".join((self.about(), *self.hypotheses()))
 
     def meets(self, other: Setting) -> bool:
-        """Whether some situation is certainly in both settings: in each kind of property one contains the other."""
+        """Return whether some situation is certainly in both settings: in each kind of property one contains the other.
+
+        Parameters
+        ----------
+        other : Setting
+            The setting of another bound.
+        """
         ours, theirs = implied(self.needs), implied(other.needs)
         return all(
             _of_kind(other.needs, kind) <= ours or _of_kind(self.needs, kind) <= theirs
@@ -62,7 +80,13 @@ class Setting:
 
 
 def properties(given: Iterable[Property | str]) -> frozenset[Property]:
-    """Properties by themselves or by name, such as ``"strongly_convex"``.  Raises ValueError for an unknown name."""
+    """Return properties by themselves or by name, such as ``"strongly_convex"``.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name.
+    """
     return frozenset(item if isinstance(item, Property) else _named(item) for item in given)
 
 
@@ -78,7 +102,7 @@ def _named(name: str) -> Property:
 
 @lru_cache(maxsize=1024)
 def implied(given: frozenset[Property]) -> frozenset[Property]:
-    """The given properties and all that follow from them."""
+    """Return the given properties and all that follow from them."""
     closure, before = given, frozenset[Property]()
     while closure != before:
         before = closure
@@ -90,7 +114,7 @@ def implied(given: frozenset[Property]) -> frozenset[Property]:
 
 @lru_cache(maxsize=1024)
 def never_above(small: Conclusion, large: Conclusion) -> bool:
-    """Whether the first quantity is never larger than the second, in one and the same situation."""
+    """Return whether the first quantity is never larger than the second, in one and the same situation."""
     return small is large or any(never_above(step, large) for step in NEVER_ABOVE.get(small, ()))
 
 

@@ -18,7 +18,18 @@ import sympy as sp
 class Domain:
     """An interval of the real line, possibly of integers only; infinite ends are always open.
 
-    lower, upper : its ends.  open_below, open_above : whether they are left out.  integer : of integers only.
+    Parameters
+    ----------
+    lower : float, optional
+        The lower end.
+    upper : float, optional
+        The upper end.
+    open_below : bool, optional
+        Whether the lower end is left out.
+    open_above : bool, optional
+        Whether the upper end is left out.
+    integer : bool, optional
+        Of integers only.
     """
 
     lower: float = 0
@@ -28,7 +39,13 @@ class Domain:
     integer: bool = False
 
     def mask(self, value: Any) -> Any:
-        """Elementwise: is the value inside?  nan and infinities are outside."""
+        """Return elementwise: is the value inside?  nan and infinities are outside.
+
+        Parameters
+        ----------
+        value
+            Numbers, any shape.
+        """
         value = np.asarray(value)
         inside = np.isfinite(value) if value.dtype.kind == "f" else np.ones(value.shape, bool)
         inside &= value > self.lower if self.open_below else value >= self.lower
@@ -38,13 +55,25 @@ class Domain:
         return inside
 
     def contains(self, value: Any) -> bool:
-        """Membership of one exact number (int or Fraction), decided exactly."""
+        """Return membership of one exact number (int or Fraction), decided exactly.
+
+        Parameters
+        ----------
+        value
+            An exact number.
+        """
         above = value > self.lower if self.open_below else value >= self.lower
         below = value < self.upper if self.open_above else value <= self.upper
         return bool(above and below and (not self.integer or value == int(value)))
 
     def text(self, name: str) -> str:
-        """The rule in words, such as ``0 < alpha < 1``."""
+        """Return the rule in words, such as ``0 < alpha < 1``.
+
+        Parameters
+        ----------
+        name : str
+            Name of the variable in the rule.
+        """
         kind = "an integer" if self.integer else "finite"
         left = "" if self.lower == -np.inf else f"{self.lower:g} {'<' if self.open_below else '<='} "
         right = "" if self.upper == np.inf else f" {'<' if self.open_above else '<='} {self.upper:g}"
@@ -55,7 +84,18 @@ class Domain:
 class Notation:
     """One row of the notation table.
 
-    latex : how it is printed.  unit : "1" for none.  domain : where it may lie.
+    Parameters
+    ----------
+    symbol : Symbol
+        The sympy symbol.
+    latex : str
+        How it is printed.
+    meaning : str
+        What it stands for, in words.
+    unit : str
+        "1" for none.
+    domain : Domain
+        Where it may lie.
     """
 
     symbol: sp.Symbol
@@ -89,7 +129,18 @@ def _row(name: str, latex: str, meaning: str, unit: str = "1", domain: Domain = 
 
 
 def notation(symbol: sp.Symbol) -> Notation:
-    """The table's row of a symbol.  Raises KeyError for a symbol that is not in the table."""
+    """Return the table's row of a symbol.
+
+    Parameters
+    ----------
+    symbol : Symbol
+        A symbol of the table.
+
+    Raises
+    ------
+    KeyError
+        For a symbol that is not in the table.
+    """
     row = TABLE[symbol.name]
     if row.symbol != symbol:
         raise KeyError(f"symbol {symbol.name!r} was not made by bounds.symbols")
@@ -97,7 +148,13 @@ def notation(symbol: sp.Symbol) -> Notation:
 
 
 def latex_names(symbols: Iterable[sp.Symbol]) -> dict[sp.Symbol, str]:
-    """The mapping that sympy's LaTeX printer needs."""
+    """Return the mapping that sympy's LaTeX printer needs.
+
+    Parameters
+    ----------
+    symbols : iterable of Symbol
+        The symbols to print.
+    """
     return {symbol: notation(symbol).latex for symbol in symbols}
 
 
@@ -190,6 +247,36 @@ third_derivative = _row("third_derivative", "Q", "size of the third derivative o
 latency_s = _row("latency_s", "D_{lat}", "part of one averaging that does not depend on the message", "s", NONNEGATIVE)
 message_s = _row("message_s", "t_b", "time to send one uncompressed message", "s")
 amplification = _row("amplification", "u", "1 + omega, second moment added by compression", "1", AT_LEAST_ONE)
+
+# Means of vectors that the workers hold
+omega1 = _row("omega1", r"\omega_1", "variance constant of the first stage, or of every hop", "1", NONNEGATIVE)
+omega2 = _row("omega2", r"\omega_2", "variance constant of the second stage: the mean to all workers", "1", NONNEGATIVE)
+mean_square = _row("mean_square", r"\mathcal S", "mean over the workers of |x_i|^2", "1", NONNEGATIVE)
+square_of_mean = _row("square_of_mean", r"\mathcal M", "|mean over the workers of x_i|^2", "1", NONNEGATIVE)
+stage_bits = _row(
+    "stage_bits", r"b_{12}", "bits a coordinate of both stages together", "bit", Domain(0, 64, open_above=False)
+)
+tree_depth = _row(
+    "tree_depth",
+    r"\ell",
+    "levels of a binary tree with 2^l leaves",
+    "1",
+    Domain(1, 64, open_below=False, open_above=False, integer=True),
+)
+word_bits = _row(
+    "word_bits",
+    r"k_b",
+    "bits of one integer that is summed modulo 2^k",
+    "bit",
+    Domain(2, 64, open_below=False, open_above=False, integer=True),
+)
+peak_ratio = _row(
+    "peak_ratio",
+    r"c_\infty",
+    "bound on |coordinate of the mean| from which the scale is set, over the mean's root mean square",
+    "1",
+    AT_LEAST_ONE,
+)
 
 # Rate-distortion limits
 nmse = _row("nmse", r"\Delta", "mean square error over the variance of the source", "1", FRACTION)

@@ -32,8 +32,20 @@ GRID_POINTS = 1000
 class Total:
     """What one method costs with one compressor.
 
-    steps : until the accuracy; bits_per_step, bits : sent by one worker (the second over all steps).
-    level : omega or alpha that was used; status : of the theorem behind ``steps``.
+    Parameters
+    ----------
+    method : str
+        Name of the optimization method.
+    level : float
+        omega or alpha that was used.
+    steps
+        Until the accuracy.
+    bits_per_step
+        Sent by one worker in a step.
+    bits : number, bits
+        Sent by one worker over all steps.
+    status : Status
+        Of the theorem behind ``steps``.
     """
 
     method: str
@@ -55,10 +67,21 @@ def methods() -> dict[str, Bound]:
 
 
 def level_of(bound: Bound, claim: Claim) -> float:
-    """The constant, omega or alpha, that a claim gives to a theorem.
+    """Return the constant, omega or alpha, that a claim gives to a theorem.
 
     An unbiased operator divided by 1 + omega contracts with alpha = omega/(1 + omega).
-    Raises ValueError if the claim does not support the theorem.
+
+    Parameters
+    ----------
+    bound : Bound
+        The bound whose letter is sought.
+    claim : Claim
+        What the operator promises.
+
+    Raises
+    ------
+    ValueError
+        If the claim does not support the theorem.
     """
     if isinstance(claim, NoClaim):
         raise ValueError(f"{bound.name} needs a claim; the operator makes none: {claim.reason}")
@@ -83,24 +106,53 @@ def total_bits(
     allow_recalled: bool = False,
     **problem: Any,
 ) -> Total:
-    """Bits that one worker sends until the accuracy is reached.
+    """Return bits that one worker sends until the accuracy is reached.
 
-    method : a name in ``methods()``; bits : of one message of the compressor; problem : the other arguments of the
-    theorem (kappa, m, epsilon, L, gap ...), which broadcast.
-    dense_bits : of an uncompressed message, for methods that send one with probability ``sync_probability``; unless
-    given that probability is bits/dense_bits, at which both kinds of message cost alike.
-    Raises ValueError for an unknown method, an unsuited claim, negative bits, or a recalled theorem without
-    ``allow_recalled``.
+    Parameters
+    ----------
+    method : str
+        A name in ``methods()``.
+    claim : Claim
+        What the operator promises.
+    bits : float, bits
+        Of one message of the compressor.
+    dense_bits : float or None, bits, optional
+        Of an uncompressed message, for methods that send one with probability ``sync_probability``; unless given that
+        probability is bits/dense_bits, at which both kinds of message cost alike.
+    allow_recalled : bool, optional
+        Whether theorems that were not verified count too.
+    **problem
+        The other arguments of the theorem (kappa, m, epsilon, L, gap ...), which broadcast.
+
+    Raises
+    ------
+    ValueError
+        For an unknown method, an unsuited claim, negative bits, or a recalled theorem without ``allow_recalled``.
     """
     bound = _theorem(method, allow_recalled)
     return _total(bound, level_of(bound, claim), nonnegative("bits", bits), dense_bits, problem)
 
 
 def subsampled(claim: Unbiased, bits: float, fraction: float, *, overhead_bits: float = 0) -> tuple[Unbiased, float]:
-    """Claim and expected bits of an unbiased operator that sends a random fraction of its coordinates.
+    """Return claim and expected bits of an unbiased operator that sends a random fraction of its coordinates.
 
-    0 < fraction <= 1; overhead_bits : the part of a message (norms, headers) that does not shrink.
-    Raises ValueError outside these ranges.
+    0 < fraction <= 1;
+
+    Parameters
+    ----------
+    claim : Unbiased
+        What the operator promises.
+    bits : float, bits
+        Length of one message with all coordinates.
+    fraction : float
+        Share of coordinates that are sent, 0 < fraction <= 1.
+    overhead_bits : float, bits, optional
+        The part of a message (norms, headers) that does not shrink.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
     """
     if not 0 < fraction <= 1 or not 0 <= overhead_bits <= bits:
         raise ValueError(
@@ -110,21 +162,49 @@ def subsampled(claim: Unbiased, bits: float, fraction: float, *, overhead_bits: 
 
 
 def merit(claim: Unbiased, bits: float, d: int, *, m: int = 1) -> float:
-    """(1 + omega/m) bits/d: bits a coordinate, relative to steps, where the condition number dominates.
+    """Return (1 + omega/m) bits/d: bits a coordinate, relative to steps, where the condition number dominates.
 
     No unbiased operator is below 1/(2 m ln 2), the limit of the information bound for large omega.
-    Raises ValueError for negative bits or unless d and m are integers >= 1.
+
+    Parameters
+    ----------
+    claim : Unbiased
+        What the operator promises.
+    bits : float, bits
+        Length of one message; 0 <= bits.
+    d : int
+        Dimension: number of coordinates; 1 <= d, an integer.
+    m : int, optional
+        Number of workers; 1 <= m, an integer.
+
+    Raises
+    ------
+    ValueError
+        For negative bits or unless d and m are integers >= 1.
     """
     return (1 + claim.omega / positive_integer("m", m)) * nonnegative("bits", bits) / positive_integer("d", d)
 
 
 def best_merit(claim: Unbiased, bits: float, d: int, *, m: int, overhead_bits: float = 0) -> tuple[float, float]:
-    """(omega, merit) of the best member of the family ``subsampled``: how much more m workers may compress.
+    """Return (omega, merit) of the best member of the family ``subsampled``: how much more m workers may compress.
 
     With u = 1 + omega and A = (1 + claim.omega)(bits - overhead), the merit is (1 - 1/m + u/m)(overhead + A/u)/d:
     convex in u, smallest at u = sqrt(A (m - 1)/overhead), or at the operator itself if that is smaller.  So the best
     omega grows as sqrt(m) and the total falls as 1/m, until the overhead dominates.  Without overhead the infimum
     A/(m d) is reached only as omega grows without bound: (inf, A/(m d)), or the operator itself for m = 1.
+
+    Parameters
+    ----------
+    claim : Unbiased
+        What the operator promises.
+    bits : float, bits
+        Length of one message; 0 <= bits.
+    d : int
+        Dimension: number of coordinates; 1 <= d, an integer.
+    m : int
+        Number of workers; 1 <= m, an integer.
+    overhead_bits : float, bits, optional
+        Bits of one message besides the coordinates'.
     """
     m, d = positive_integer("m", m), positive_integer("d", d)
     spread = (1 + claim.omega) * (bits - overhead_bits)
@@ -144,11 +224,33 @@ def best_level(
     allow_recalled: bool = False,
     **problem: Any,
 ) -> Total:
-    """The omega (or alpha) in [lower, upper] at which the total number of bits is smallest.
+    """Return the omega (or alpha) in [lower, upper] at which the total number of bits is smallest.
 
-    bits_at : bits of one message as a function of omega or alpha, elementwise on arrays; problem : scalars.
+    Parameters
+    ----------
+    method : str
+        Name of the optimization method.
+    bits_at : callable
+        Bits of one message as a function of omega or alpha, elementwise on arrays.
+    lower : float
+        The smallest level to try.
+    upper : float
+        The largest level to try.
+    dense_bits : float or None, bits, optional
+        Length of an uncompressed gradient.
+    allow_recalled : bool, optional
+        Whether theorems that were not verified count too.
+    **problem
+        Scalars.
+
+    Raises
+    ------
+    ValueError
+        Unless 0 < lower < upper.
+
+    Notes
+    -----
     Searches a logarithmic grid and refines around its best point; the total may have its minimum at an end.
-    Raises ValueError unless 0 < lower < upper.
     """
     from scipy.optimize import minimize_scalar
 
@@ -174,9 +276,20 @@ def best_levels(
     condition_numbers: Sequence[float],
     **rest: Any,
 ) -> dict[tuple[int, float], Total]:
-    """``best_level`` at every pair (m, kappa): how the cheapest compression and its cost change with both.
+    """Return ``best_level`` at every pair (m, kappa): how the cheapest compression and its cost change with both.
 
-    rest : the other keywords of ``best_level``.
+    Parameters
+    ----------
+    method : str
+        Name of the optimization method.
+    bits_at : callable
+        Bits of one message at a level, by the length that the operator states.
+    workers : sequence of int
+        Number of workers.
+    condition_numbers : sequence of float
+        The condition numbers L/mu of the problems.
+    **rest
+        The other keywords of ``best_level``.
     """
     return {
         (m, kappa): best_level(method, bits_at, m=m, kappa=kappa, **rest)
@@ -196,7 +309,28 @@ def best_subsampling(
     dense_bits: float | None = None,
     **problem: Any,
 ) -> Total:
-    """The cheapest member of the family ``subsampled`` of one unbiased operator; the result's level is its omega."""
+    """Return the cheapest member of the family ``subsampled`` of one unbiased operator; the result's level is its
+    omega.
+
+    Parameters
+    ----------
+    method : str
+        Name of the optimization method.
+    claim : Unbiased
+        What the operator promises.
+    bits : float, bits
+        Length of one message; 0 <= bits.
+    overhead_bits : float, bits, optional
+        Bits of one message besides the coordinates'.
+    smallest_fraction : float, optional
+        The smallest share of coordinates that may be sent.
+    allow_recalled : bool, optional
+        Whether theorems that were not verified count too.
+    dense_bits : float or None, bits, optional
+        Length of an uncompressed gradient.
+    **problem
+        The problem whose total communication counts.
+    """
 
     def bits_at(level: Any) -> Any:
         return overhead_bits + (1 + claim.omega) / (1 + level) * (bits - overhead_bits)

@@ -19,10 +19,10 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
     "sphinx_design",
     "sphinxcontrib.bibtex",
     "citations",
-    "house_docstrings",
     "known_names",
     "reproduced",
     "templates",
@@ -32,20 +32,30 @@ nitpicky = True
 nitpick_ignore = [  # types of annotations and base classes that are no public names
     ("py:class", name)
     for name in (
-        "gpu_validation.joining.Joining",
-        "gpu_validation.outcome.UsageError",
+        "gpu_validation.distributed.transport.Transport",
+        "gpu_validation.distributed.transport.VectorTransport",
+        "gpu_validation.records.exit_status.UsageError",
+        "gpu_validation.studies.grid.spec.Design",
+        "gpu_validation.telemetry.recorder.WatchedMixing",
+        "gpu_validation.telemetry.recorder.WatchedWorker",
         "hypothesis.strategies.SearchStrategy",
-        "operators.gather.Refusal",
-        "operators.laws.examples.Example",
-        "operators.laws.power.Power",
+        "operators.ddp.gather.Refusal",
+        "operators.laws.kit.examples.Example",
+        "operators.laws.betting.power.Power",
+        "rich.table.Table",
     )
 ]
+nitpick_ignore += [("py:exc", name) for name in ("OutOfTime", "UsageError")]
 
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
+napoleon_google_docstring = False
+napoleon_use_param = False  # types are words, not links: "float, seconds"
+napoleon_use_rtype = False
+napoleon_custom_sections = [("Attributes", "params_style")]
 python_maximum_signature_line_length = 80
 python_use_unqualified_type_names = True
 add_module_names = False

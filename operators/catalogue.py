@@ -21,34 +21,34 @@ DEEPEST = 8  # operators within operators in a specification
 
 
 def _exported(base: type[T]) -> dict[str, type[T]]:
-    """Catalogue name -> class, for every final subclass of ``base`` that the package exports, sorted by name."""
+    """Return catalogue name -> class, for every final subclass of ``base`` that the package exports, sorted by name."""
     import operators
 
-    found: dict[str, type[T]] = {}
+    classes: dict[str, type[T]] = {}
     for attribute in dir(operators):
         value = getattr(operators, attribute)
         if isinstance(value, type) and issubclass(value, base) and value is not base:
-            if value.name in found:
+            if value.name in classes:
                 raise ValueError(f"two classes are called {value.name!r}")
-            found[value.name] = value
-    return dict(sorted(found.items()))
+            classes[value.name] = value
+    return dict(sorted(classes.items()))
 
 
 @lru_cache(maxsize=1)
 def all_operators() -> dict[str, type[Operator]]:
-    """Catalogue name -> class of every operator, sorted by name."""
+    """Return catalogue name -> class of every operator, sorted by name."""
     return _exported(Operator)  # type: ignore[type-abstract]
 
 
 @lru_cache(maxsize=1)
 def all_feedbacks() -> dict[str, type[Feedback]]:
-    """Catalogue name -> class of every feedback method, sorted by name."""
+    """Return catalogue name -> class of every feedback method, sorted by name."""
     return _exported(Feedback)  # type: ignore[type-abstract]
 
 
 @lru_cache(maxsize=1)
 def all_aggregates() -> dict[str, type[Aggregate]]:
-    """Catalogue name -> class of every aggregation, sorted by name."""
+    """Return catalogue name -> class of every aggregation, sorted by name."""
     return _exported(Aggregate)  # type: ignore[type-abstract]
 
 
@@ -57,29 +57,39 @@ def parse(specification: str) -> Operator:
 
     A value in parentheses is an operator.  "module:Class" imports one, from the current folder too, and
     "module:INSTANCE" takes what is there; an installed package may announce a name by an entry point of the group
-    ``ratedist.operators``.  Raises ValueError for an unknown name, field or value, naming what is known, and for
-    parentheses that do not match or are nested more than 8 deep.
+    ``ratedist.operators``.
+
+    Parameters
+    ----------
+    specification : str
+        Such as "qsgd:4" or "topk:fraction=0.1".
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, field or value, naming what is known, and for parentheses that do not match or are nested
+        more than 8 deep.
     """
-    found, arguments = _found(specification.strip())
-    if isinstance(found, Operator):
+    named, arguments = _found(specification.strip())
+    if isinstance(named, Operator):
         if arguments:
             raise ValueError(f"{specification!r} is a ready operator and takes no fields: leave out {arguments!r}")
-        return found
-    return _built(found, specification, arguments)
+        return named
+    return _built(named, specification, arguments)
 
 
 def _found(text: str) -> tuple[type[Operator] | Operator, str]:
-    """The class that a specification names, or a ready operator, and the text of the fields."""
+    """Return the class that a specification names, or a ready operator, and the text of the fields."""
     name, _, arguments = text.partition(":")
-    known = all_operators()
-    if name in known:
-        return known[name], arguments
+    catalogued = all_operators()
+    if name in catalogued:
+        return catalogued[name], arguments
     offered = outside.announced(outside.OPERATORS)
     if name in offered:
         return _checked(offered[name].load(), name), arguments
     reference = outside.split(text)
     if reference is None:
-        raise ValueError(f"unknown operator {name!r}; known: {', '.join([*known, *offered])}, or module:Class")
+        raise ValueError(f"unknown operator {name!r}; known: {', '.join([*catalogued, *offered])}, or module:Class")
     return _checked(outside.load(reference[0], "operator"), reference[0]), reference[1]
 
 
@@ -115,7 +125,7 @@ def _built(cls: type[Operator], specification: str, arguments: str) -> Operator:
 
 
 def _kinds(hint: Any) -> tuple[Any, ...]:
-    """The types that a field takes; of literals theirs."""
+    """Return the types that a field takes; of literals theirs."""
     if get_origin(hint) is Literal:
         return tuple(type(value) for value in get_args(hint))
     if get_origin(hint) in (Union, UnionType):
@@ -142,9 +152,14 @@ def _word(kind: Any) -> str:
 
 
 def specification(operator: Operator) -> str:
-    """The text from which ``parse`` builds this operator again: name, first field, other fields not at default.
+    """Return the text from which ``parse`` builds this operator again: name, first field, other fields not at default.
 
     An operator from outside that no package announces is named by its module.
+
+    Parameters
+    ----------
+    operator : Operator
+        The compressor.
     """
     stated: list[str] = []
     named: tuple[Field[Any], ...] = fields(operator) if is_dataclass(operator) else ()
@@ -163,7 +178,13 @@ def _name(cls: type[Operator]) -> str:
 
 
 def _split(arguments: str) -> list[str]:
-    """The parts between the commas outside of parentheses.  Raises ValueError if those do not match."""
+    """Return the parts between the commas outside of parentheses.
+
+    Raises
+    ------
+    ValueError
+        If those do not match.
+    """
     parts, depth = [""], 0
     for character in arguments:
         depth += (character == "(") - (character == ")")

@@ -9,8 +9,20 @@ from dataclasses import dataclass, replace
 class Key:
     """One independent random stream per (seed, step, rank, layer) and per path of folds.
 
-    seed, step, layer : integers in [0, 2^64); rank : likewise, or None for a stream that all ranks share.
-    Raises ValueError outside that range.
+    Parameters
+    ----------
+    seed : int in [0, 2^64)
+    step : int in [0, 2^64), optional
+    rank : int or None, optional
+        Likewise, or None for a stream that all ranks share.
+    layer : int in [0, 2^64), optional
+    path : tuple of int, optional
+        The folds so far.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside that range.
     """
 
     seed: int
@@ -26,9 +38,15 @@ class Key:
                 raise ValueError(f"{name} must satisfy 0 <= {name} < 2^64; got {value}")
 
     def fold(self, index: int) -> Key:
-        """A stream independent of this one and of every other index: use one for each part of a composition."""
+        """Return a stream independent of this one and of every other index: use one for each part of a composition.
+
+        Parameters
+        ----------
+        index : int
+            Which part.
+        """
         return replace(self, path=(*self.path, index))
 
     def shared(self) -> Key:
-        """The stream that all ranks have in common (the rank is dropped, not set to 0)."""
+        """Return the stream that all ranks have in common (the rank is dropped, not set to 0)."""
         return replace(self, rank=None)

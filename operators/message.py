@@ -22,9 +22,17 @@ class CorruptMessage(ValueError):  # noqa: N818  a name users are told to catch
 class Message:
     """A bit string, most significant bit first, zero-padded to whole bytes.
 
-    payload : uint8 tensor, shape (ceil(bits/8),), on the CPU or the encoder's device.
-    bits : exact length, the number that counts as codec bits.
-    Raises ValueError if the two do not fit together.
+    Parameters
+    ----------
+    payload : tensor
+        uint8 tensor, shape (ceil(bits/8),), on the CPU or the encoder's device.
+    bits : int, bits
+        Exact length, the number that counts as codec bits.
+
+    Raises
+    ------
+    ValueError
+        If the two do not fit together.
     """
 
     payload: torch.Tensor
@@ -40,11 +48,17 @@ class Message:
 
     @property
     def nbytes(self) -> int:
-        """Payload bytes: ceil(bits / 8)."""
+        """Length of the payload in bytes, ceil(bits / 8)."""
         return self.payload.numel()
 
     def to_bytes(self, *, d: int = 0) -> bytes:
-        """The framed form for storage and untrusted transports: magic, version, d, bits, payload, CRC-32."""
+        """Return the framed form for storage and untrusted transports: magic, version, d, bits, payload, CRC-32.
+
+        Parameters
+        ----------
+        d : int, optional
+            Number of coordinates.
+        """
         body = _HEAD.pack(MAGIC, VERSION, d, self.bits) + self.payload.cpu().numpy().tobytes()
         return body + _CRC.pack(zlib.crc32(body))
 
@@ -52,8 +66,17 @@ class Message:
     def from_bytes(cls, data: bytes, *, d: int | None = None) -> Message:
         """Read a frame back.
 
-        d : if given, the frame must state the same d.
-        Raises CorruptMessage if the frame is damaged, truncated, extended or for another d.
+        Parameters
+        ----------
+        data : bytes
+            The bytes.
+        d : int or None, optional
+            If given, the frame must state the same d.
+
+        Raises
+        ------
+        CorruptMessage
+            If the frame is damaged, truncated, extended or for another d.
         """
         if len(data) < _HEAD.size + _CRC.size:
             raise CorruptMessage(f"a frame has at least {_HEAD.size + _CRC.size} bytes; got {len(data)}")

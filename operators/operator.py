@@ -24,8 +24,14 @@ Randomness = Literal["none", "private", "shared"]
 class Size:
     """Message length in bits at one d: whatever of the three is known.
 
-    exact : every message has this length.  expected_upper : no vector's mean length exceeds it.
-    worst_case : no message exceeds it.
+    Parameters
+    ----------
+    exact : int or None, optional
+        Every message has this length.
+    expected_upper : float or None, optional
+        No vector's mean length exceeds it.
+    worst_case : float or None, optional
+        No message exceeds it.
     """
 
     exact: int | None = None
@@ -34,7 +40,13 @@ class Size:
 
     @classmethod
     def fixed(cls, bits: int) -> Size:
-        """The size of a fixed-length code."""
+        """Return the size of a fixed-length code.
+
+        Parameters
+        ----------
+        bits : int, bits
+            Length in bits.
+        """
         return cls(exact=bits, expected_upper=bits, worst_case=bits)
 
 
@@ -45,14 +57,22 @@ class Operator(ABC):
     (d,), d >= 1, finite; a CUDA tensor is copied to the CPU for them.  Where the work can be done on any device,
     they derive from ``DeviceOperator`` instead.  The public methods check, convert and guard.
 
-    name : the catalogue name ("qsgd").
-    randomness : "none"; "private" (the decoder never reads the key); "shared" (both ends use it).
-    equivariant : with what the operator commutes under one key: "scale" (by powers of two), "sign",
-    "permutation"; tried by the laws.  They also read two optional attributes: ``witness(d)``, a vector where the
-    claimed constant is reached (or None), and ``ranks_agree = True``, if all ranks are meant to draw alike.
+    Attributes
+    ----------
+    name : str
+        The catalogue name ("qsgd").
+    randomness : Randomness
+        "none"; "private" (the decoder never reads the key); "shared" (both ends use it).
+    equivariant : frozenset of str
+        With what the operator commutes under one key: "scale" (by powers of two), "sign", "permutation"; tried by the
+        laws.  They also read two optional attributes: ``witness(d)``, a vector where the claimed constant is reached
+        (or None), and ``ranks_agree = True``, if all ranks are meant to draw alike.
+
+    Notes
+    -----
     So that no operator's mean goes unjudged, one that does not claim ``Unbiased`` says what else pins its output down:
-    ``projects = True`` (<C(x), C(x) - x> = 0 on every draw), or ``mean_at(x)``, giving (E C(x), a bound on
-    E|C(x) - E C(x)|^2 / |x|^2), or None at an x where it is unknown.
+    ``projects = True`` (<C(x), C(x) - x> = 0 on every draw), or ``mean_at(x)``, giving (E C(x), a bound on ``E|C(x) - E
+    C(x)|^2 / |x|^2``), or None at an x where it is unknown.
     """
 
     name: ClassVar[str]
@@ -62,40 +82,64 @@ class Operator(ABC):
 
     @abstractmethod
     def claim(self, d: int) -> Claim:
-        """What is promised at dimension d >= 1."""
+        """Return what is promised at dimension d >= 1.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
 
     @abstractmethod
     def bits(self, d: int) -> Size:
-        """Message length at dimension d >= 1, in bits, from the codec's own fields."""
+        """Return message length at dimension d >= 1, in bits, from the codec's own fields.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
 
     @classmethod
     @abstractmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Instances valid for every d >= 1; they feed the laws, the tests and the documentation."""
+        """Return instances valid for every d >= 1; they feed the laws, the tests and the documentation."""
 
     @abstractmethod
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        """(payload as uint8 array, bits) of a canonical vector."""
+        """Return (payload as uint8 array, bits) of a canonical vector."""
 
     @abstractmethod
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        """The float32 vector, shape (d,); must raise CorruptMessage unless exactly ``bits`` bits are used."""
+        """Return the float32 vector, shape (d,); must raise CorruptMessage unless exactly ``bits`` bits are used."""
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
-        """``_encode`` of a tensor on any device: here by a copy on the CPU; see ``DeviceOperator``."""
+        """Return ``_encode`` of a tensor on any device: here by a copy on the CPU; see ``DeviceOperator``."""
         payload, bits = self._encode(x.cpu().numpy(), key)
         return torch.from_numpy(payload).to(x.device), bits
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
-        """``_decode`` of a payload on any device: here by a copy on the CPU; see ``DeviceOperator``."""
+        """Return ``_decode`` of a payload on any device: here by a copy on the CPU; see ``DeviceOperator``."""
         return torch.from_numpy(self._decode(payload.cpu().numpy(), bits, d, key)).to(payload.device)
 
     def encode(self, x: torch.Tensor | np.ndarray, *, key: Key) -> Message:
         """Compress a vector.
 
-        x : float tensor or array, d >= 1 entries (any shape is read in C order); not modified.
-        Raises ValueError for an empty vector, TypeError for a dtype that is no float, ValueError with the
-        first offending index for NaN or infinity.
+        Parameters
+        ----------
+        x : tensor or ndarray
+            Float tensor or array, d >= 1 entries (any shape is read in C order); not modified.
+        key : Key
+            Stream of random numbers.
+
+        Raises
+        ------
+        ValueError
+            For an empty vector.
+        TypeError
+            For a dtype that is no float.
+        ValueError
+            With the first offending index for NaN or infinity.
         """
         with _device_of(x):
             payload, bits = self._encode_tensor(canonical_tensor(x), key)
@@ -104,9 +148,21 @@ class Operator(ABC):
     def decode(self, message: Message, *, d: int, key: Key | None = None) -> torch.Tensor:
         """Rebuild the vector: float32 tensor, shape (d,), on the payload's device.
 
-        key : the encoder's key; needed only if ``randomness`` is "shared".
-        Raises CorruptMessage for a payload that no encoder can have produced, ValueError for d < 1 or a
-        missing key.
+        Parameters
+        ----------
+        message : Message
+            A message of ``encode``.
+        d : int
+            Number of coordinates.
+        key : Key or None, optional
+            The encoder's key; needed only if ``randomness`` is "shared".
+
+        Raises
+        ------
+        CorruptMessage
+            For a payload that no encoder can have produced.
+        ValueError
+            For d < 1 or a missing key.
         """
         if d < 1:
             raise ValueError(f"d must satisfy d >= 1; got d = {d}")
@@ -120,7 +176,7 @@ class Operator(ABC):
             return self._decode_tensor(payload, message.bits, d, key if self.randomness == "shared" else None)
 
     def __call__(self, x: Any, *, key: Key) -> Any:
-        """The round trip: same shape, dtype, device and library (numpy or torch) as the input."""
+        """Return the round trip: same shape, dtype, device and library (numpy or torch) as the input."""
         d = int(np.prod(x.shape)) if hasattr(x, "shape") else len(x)
         decoded = self.decode(self.encode(x, key=key), d=d, key=key)
         if isinstance(x, torch.Tensor):
@@ -137,11 +193,13 @@ class DeviceOperator(Operator):
 
     @abstractmethod
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
-        """(payload as uint8 tensor, bits) of a canonical vector, on its device."""
+        """Return (payload as uint8 tensor, bits) of a canonical vector, on its device."""
 
     @abstractmethod
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
-        """The float32 vector on the payload's device; must raise CorruptMessage unless exactly ``bits`` are used."""
+        """Return the float32 vector on the payload's device; must raise CorruptMessage unless exactly ``bits`` are
+        used.
+        """
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         payload, bits = self._encode_tensor(torch.from_numpy(x), key)
@@ -152,17 +210,36 @@ class DeviceOperator(Operator):
 
 
 def _device_of(x: Any) -> AbstractContextManager[Any]:
-    """Kernels are launched on the current device: make it that of a CUDA tensor."""
+    """Return kernels are launched on the current device: make it that of a CUDA tensor."""
     return torch.cuda.device_of(x) if isinstance(x, torch.Tensor) and x.is_cuda else nullcontext()
 
 
 def canonical(x: Any) -> np.ndarray:
-    """The vector as a finite, contiguous float32 array of shape (d,); see ``Operator.encode`` for the errors."""
+    """Return the vector as a finite, contiguous float32 array of shape (d,); see ``Operator.encode`` for the errors.
+
+    Parameters
+    ----------
+    x
+        The vector, shape (d,).
+    """
     return canonical_tensor(x).cpu().numpy()
 
 
 def canonical_tensor(x: Any) -> torch.Tensor:
-    """``canonical`` as a tensor on the device of x; raises TypeError and ValueError alike."""
+    """Return ``canonical`` as a tensor on the device of x;
+
+    Parameters
+    ----------
+    x
+        The vector, shape (d,).
+
+    Raises
+    ------
+    TypeError
+        Alike.
+    ValueError
+        Alike.
+    """
     if isinstance(x, torch.Tensor):
         if refusal := _unsuited(x):
             raise TypeError(refusal)
@@ -177,13 +254,15 @@ def canonical_tensor(x: Any) -> torch.Tensor:
     if tensor.numel() == 0:
         raise ValueError("x must have at least one entry; got an empty vector: leave it out")
     if not math.isfinite(norms.largest(tensor, tensor.numel()).item()):
-        at = int(torch.isfinite(tensor).int().argmin())
-        raise ValueError(f"x must be finite in binary32; got {tensor[at]} at index {at}: mend or clip what made it")
+        first = int(torch.isfinite(tensor).int().argmin())
+        raise ValueError(
+            f"x must be finite in binary32; got {tensor[first]} at index {first}: mend or clip what made it"
+        )
     return tensor
 
 
 def _unsuited(x: torch.Tensor) -> str:
-    """Why no vector of numbers can be read from a tensor; empty if one can."""
+    """Return why no vector of numbers can be read from a tensor; empty if one can."""
     if x.is_quantized:
         return f"x must be a float tensor; got a quantised one ({x.dtype}): pass x.dequantize()"
     if not x.dtype.is_floating_point:

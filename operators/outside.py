@@ -27,7 +27,7 @@ _trusted: ContextVar[bool] = ContextVar("trusted", default=True)
 
 @contextmanager
 def without_imports() -> Iterator[None]:
-    """Within, no name makes anything be imported: for names that come from a network."""
+    """Return within, no name makes anything be imported: for names that come from a network."""
     token = _trusted.set(False)
     try:
         yield
@@ -36,29 +36,38 @@ def without_imports() -> Iterator[None]:
 
 
 def split(text: str) -> tuple[str, str] | None:
-    """("module:attribute", what follows a further colon), None for a text that is no such name, or is not trusted."""
-    found = _REFERENCE.fullmatch(text.strip())
-    if found is None or not _trusted.get():
+    """Return ("module:attribute", what follows a further colon), None for a text that is no such name, or is not
+    trusted.
+    """
+    match = _REFERENCE.fullmatch(text.strip())
+    if match is None or not _trusted.get():
         return None
-    return f"{found['module']}:{found['attribute']}", found["rest"] or ""
+    return f"{match['module']}:{match['attribute']}", match["rest"] or ""
 
 
 def imported(reference: str) -> Any:
-    """The object that "package.module:object" names; the current folder is searched first, and stays on the path.
+    """Return the object that "package.module:object" names; the current folder is searched first, and stays on the
+    path.
 
     Raises what the import raises, AttributeError for an object that the module does not have.
     """
     module, _, attribute = reference.partition(":")
     if (folder := os.getcwd()) not in sys.path:
         sys.path.insert(0, folder)
-    found: Any = importlib.import_module(module)
+    value: Any = importlib.import_module(module)
     for name in attribute.split("."):
-        found = getattr(found, name)
-    return found
+        value = getattr(value, name)
+    return value
 
 
 def load(reference: str, what: str) -> Any:
-    """``imported``, with one sentence as ValueError for whatever goes wrong.  what : "operator", "preset"."""
+    """Return ``imported``, with one sentence as ValueError for whatever goes wrong.
+
+    Parameters
+    ----------
+    what : str
+        "operator", "preset".
+    """
     module, _, attribute = reference.partition(":")
     try:
         return imported(reference)
@@ -79,14 +88,28 @@ def load(reference: str, what: str) -> Any:
 
 @dataclass(frozen=True)
 class Announced:
-    """What an installed package offers.  name : of the thing.  origin : the package and its version."""
+    """What an installed package offers.
+
+    Parameters
+    ----------
+    name : str
+        Of the thing.
+    origin : str
+        The package and its version.
+    """
 
     name: str
     origin: str
     entry: EntryPoint
 
     def load(self) -> Any:
-        """The thing itself.  Raises ValueError, with one sentence, where it cannot be had."""
+        """Return the thing itself.
+
+        Raises
+        ------
+        ValueError
+            With one sentence, where it cannot be had.
+        """
         try:
             return self.entry.load()
         except Exception as error:  # whatever a package does when it is imported
@@ -97,8 +120,8 @@ class Announced:
 
 def announced(group: str) -> dict[str, Announced]:
     """Name -> what installed packages offer, sorted by name; of several of one name the first."""
-    found: dict[str, Announced] = {}
+    names: dict[str, Announced] = {}
     for entry in entry_points(group=group):
         origin = "?" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
-        found.setdefault(entry.name, Announced(entry.name, origin, entry))
-    return dict(sorted(found.items()))
+        names.setdefault(entry.name, Announced(entry.name, origin, entry))
+    return dict(sorted(names.items()))

@@ -26,7 +26,15 @@ _ABSENT = 1 << 64  # stands for "no rank" when a key is hashed
 
 
 def philox4x32(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[int, int, int, int]:
-    """One block in plain Python, the reference: four 32-bit words from a 128-bit counter and a 64-bit key."""
+    """Return one block in plain Python, the reference: four 32-bit words from a 128-bit counter and a 64-bit key.
+
+    Parameters
+    ----------
+    counter : tuple of int
+        Four 32-bit words.
+    key : tuple of int
+        Two 32-bit words.
+    """
     c0, c1, c2, c3 = counter
     k0, k1 = key
     for _ in range(ROUNDS):
@@ -38,7 +46,13 @@ def philox4x32(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tupl
 
 @lru_cache(maxsize=4096)
 def philox_key(key: Key) -> tuple[int, int]:
-    """The 64-bit Philox key of a stream: its fields absorbed one by one by Philox itself."""
+    """Return the 64-bit Philox key of a stream: its fields absorbed one by one by Philox itself.
+
+    Parameters
+    ----------
+    key : Key
+        Stream of random numbers.
+    """
     rank = _ABSENT if key.rank is None else key.rank
     fields = [part for word in (key.step, rank, key.layer, *key.path) for part in (word & _MASK64, word >> 64)]
     k0, k1 = _absorb(np.array(fields, np.uint64), np.uint64(key.seed))
@@ -46,7 +60,7 @@ def philox_key(key: Key) -> tuple[int, int]:
 
 
 @numba.njit(cache=True, nogil=True)
-def _absorb(fields, seed):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _absorb(fields, seed):
     mask = np.uint64(0xFFFFFFFF)
     half = np.uint64(32)
     k0, k1 = seed & mask, seed >> half
@@ -66,6 +80,11 @@ def words_from(source: WordSource | None) -> Iterator[None]:
 
     For tests that choose the randomness: exact marginals and enumeration; None restores the stream of the key.
     Only this context is affected.
+
+    Parameters
+    ----------
+    source : WordSource or None
+        Called with key, n and start; gives uint32 words of shape (n,).
     """
     token = _source.set(source)
     try:
@@ -75,7 +94,17 @@ def words_from(source: WordSource | None) -> Iterator[None]:
 
 
 def bits32(key: Key, n: int, *, start: int = 0) -> np.ndarray:
-    """Words start .. start + n - 1 of the stream, shape (n,), uint32."""
+    """Return words start .. start + n - 1 of the stream, shape (n,), uint32.
+
+    Parameters
+    ----------
+    key : Key
+        Stream of random numbers.
+    n : int
+        How many words.
+    start : int, optional
+        Index of the first word.
+    """
     source = _source.get()
     if source is not None:
         return source(key, n, start)
@@ -86,7 +115,17 @@ def bits32(key: Key, n: int, *, start: int = 0) -> np.ndarray:
 
 
 def stream(key: Key, n: int, device: torch.device | str = "cpu") -> Stream:
-    """What a kernel draws n words from; supplied words (``words_from``) take its place."""
+    """Return what a kernel draws n words from; supplied words (``words_from``) take its place.
+
+    Parameters
+    ----------
+    key : Key
+        Stream of random numbers.
+    n : int
+        How many words.
+    device : device or str, optional
+        Where the result lies.
+    """
     source = _source.get()
     words = None
     if source is not None:
@@ -95,7 +134,17 @@ def stream(key: Key, n: int, device: torch.device | str = "cpu") -> Stream:
 
 
 def bits32_numpy(key: Key, n: int, *, start: int = 0) -> np.ndarray:
-    """The same words in plain numpy (the reference of the compiled path)."""
+    """Return the same words in plain numpy (the reference of the compiled path).
+
+    Parameters
+    ----------
+    key : Key
+        Stream of random numbers.
+    n : int
+        How many words.
+    start : int, optional
+        Index of the first word.
+    """
     first = start >> 2
     block = np.arange(first, (start + n + 3) >> 2, dtype=np.uint64)
     mask, half = np.uint64(_MASK), np.uint64(32)
@@ -110,17 +159,47 @@ def bits32_numpy(key: Key, n: int, *, start: int = 0) -> np.ndarray:
 
 
 def bits32_torch(key: Key, n: int, *, start: int = 0, device: torch.device | str = "cpu") -> torch.Tensor:
-    """The same words on any torch device, shape (n,), int64 holding values in [0, 2^32)."""
+    """Return the same words on any torch device, shape (n,), int64 holding values in [0, 2^32).
+
+    Parameters
+    ----------
+    key : Key
+        Stream of random numbers.
+    n : int
+        How many words.
+    start : int, optional
+        Index of the first word.
+    device : device or str, optional
+        Where the result lies.
+    """
     return words64(n, start, *philox_key(key), device)
 
 
 def uniform(key: Key, n: int, *, start: int = 0) -> np.ndarray:
-    """Multiples of 2^-32 uniform on [0, 1), shape (n,), float64; mean 1/2 - 2^-33."""
+    """Return multiples of 2^-32 uniform on [0, 1), shape (n,), float64; mean 1/2 - 2^-33.
+
+    Parameters
+    ----------
+    key : Key
+        Stream of random numbers.
+    n : int
+        How many numbers.
+    start : int, optional
+        Index of the first word.
+    """
     return bits32(key, n, start=start) * 2.0**-32
 
 
 def normal(key: Key, n: int) -> np.ndarray:
-    """Standard normal numbers by the Box-Muller transform, shape (n,), float64."""
+    """Return standard normal numbers by the Box-Muller transform, shape (n,), float64.
+
+    Parameters
+    ----------
+    key : Key
+        Stream of random numbers.
+    n : int
+        How many numbers.
+    """
     pairs = (n + 1) // 2
     u = (bits32(key, 2 * pairs).astype(np.float64) + 0.5) * 2.0**-32
     radius = np.sqrt(-2 * np.log(u[:pairs]))

@@ -7,9 +7,9 @@ it ends with, both ends below hold for the source itself.
 Setting.  Cells partition the line; a cell i has probability p_i, centroid x_i and spread v_i = E[(X - x_i)^2; cell].
 Outputs y_j with weights q_j, slope b > 0 (nats), lambda_i = 1/sum_j q_j exp(-b (x_i - y_j)^2).
 
-Upper end.  Let Y depend on X through its cell only, with the channel p(j|i) = q_j lambda_i exp(-b (x_i - y_j)^2).  Then
-I(X; Y) is that of the cells, and since x_i is the conditional mean, E(X - Y)^2 is that of the centroids plus sum v_i:
-an achievable point of the source.
+Upper end.  Let Y depend on X through its cell only, with the channel ``p(j|i) = q_j lambda_i exp(-b (x_i - y_j)^2).
+Then I(X; Y) is that of the cells, and since x_i is the conditional mean, E(X - Y)^2 is that of the centroids plus sum
+v_i: an achievable point of the source``.
 
 Lower end.  For any positive function l, R(D) >= E ln l(X) - b D - ln sup_y c(y) nats, c(y) = E[l(X) exp(-b (X - y)^2)]
 (Berger 1971, Theorem 4.2.3).  Inside a cell of width h_i with channel mean m_i choose l(x) = lambda_i
@@ -71,13 +71,25 @@ class _State:
 def rate_distortion(
     source: Source, nmse: float, *, cell_width: float = CELL_WIDTH, newton_steps: int = 40, gap_bits: float = 1e-5
 ) -> Interval:
-    """An interval of bits a coordinate that contains R(D) at D = nmse E X^2.
+    """Return an interval of bits a coordinate that contains R(D) at D = nmse E X^2.
 
-    source : any law of ``ratedist.sources``.  0 < nmse < 1.
-    cell_width : of the discretisation, over sqrt(D); the interval shrinks with its square.
-    newton_steps, gap_bits : the iteration stops when the discrete problem is solved to gap_bits, or after so many steps
-    (the interval is then wider, not wrong).
-    Raises ValueError for nmse outside (0, 1), or so small that the discretisation gets too large.
+    Parameters
+    ----------
+    source : Source
+        Any law of ``ratedist.sources``.  0 < nmse < 1.
+    nmse : float
+        Mean square error over the mean square of the input, > 0.
+    cell_width : float, optional
+        Of the discretisation, over sqrt(D); the interval shrinks with its square.
+    newton_steps : int, optional
+        The iteration stops after so many steps; the interval is then wider, not wrong.
+    gap_bits : float, bits, optional
+        The iteration stops when the discrete problem is solved so far.
+
+    Raises
+    ------
+    ValueError
+        For nmse outside (0, 1), or so small that the discretisation gets too large.
     """
     distortion = checked_nmse(nmse) * source.second_moment
     state = _start(source, distortion, cell_width)
@@ -160,7 +172,7 @@ def _start(source: Source, distortion: float, cell_width: float) -> _State:
 
 
 def _grid(bulk: float, reach: float, step: float) -> np.ndarray:
-    """Symmetric points: spacing ``step`` up to bulk, then growing in proportion, up to reach."""
+    """Return symmetric points: spacing ``step`` up to bulk, then growing in proportion, up to reach."""
     count = math.ceil(bulk / step)
     inner = step * np.arange(count + 1)
     ratio = 1 + step / inner[-1]
@@ -185,12 +197,12 @@ def _iterate(state: _State, count: int) -> _State:
 
 
 def _gap_bits(state: _State) -> float:
-    """How far the discrete problem is from solved: log2 of the largest c over the outputs."""
+    """Return how far the discrete problem is from solved: log2 of the largest c over the outputs."""
     return math.log2(((state.cells.probability / state.mixture) @ state.likelihood).max())
 
 
 def _point(state: _State) -> tuple[float, float]:
-    """(distortion, bits) of the channel, exact for the source."""
+    """Return (distortion, bits) of the channel, exact for the source."""
     p, mixture = state.cells.probability, state.mixture
     ratio = (p / mixture) @ state.likelihood
     joint = (p / mixture)[:, None] * state.likelihood * state.weights
@@ -240,7 +252,7 @@ class _Test:
     narrow: np.ndarray
 
     def values(self, y: np.ndarray) -> np.ndarray:
-        """Upper bounds on c at the points y."""
+        """Return upper bounds on c at the points y."""
         cells, b, wide = self.cells, self.slope, ~self.narrow
         log_mass = np.log(cells.probability) + self.log_l
         width = np.where(self.narrow, cells.upper - cells.lower, 0.0)
@@ -264,7 +276,7 @@ class _Test:
         return np.concatenate(parts)
 
     def log_sup(self) -> float:
-        """ln of an upper bound on c over all real y."""
+        """Return ln of an upper bound on c over all real y."""
         cells, b = self.cells, self.slope
         ends = np.concatenate((cells.centroid, cells.lower, cells.upper, self.mean))
         ends = ends[np.isfinite(ends)]

@@ -15,8 +15,8 @@ import numpy as np
 
 from bounds import Interval
 
-from .api.measuring import DRAWS, measure
 from .blahut_arimoto import rate_distortion
+from .calls.measure import DRAWS, measure
 from .numbers import refusal, whole
 from .records import plain
 from .sources.empirical import Empirical
@@ -33,11 +33,21 @@ MOST_DIMENSION = 10**8
 class CurvePoint:
     """One operator on the source.
 
-    bits : a coordinate, everything counted.  nmse : measured relative squared error.
-    shrunk_nmse : after the best scaling at the decoder, nmse/(1 + nmse), for unbiased operators and those without a
-    claim; else nmse.
-    limit : enclosure of R(D) of the source there, bits a coordinate; None without error.
-    gap : bits - limit.hi, so at least this far from the limit up to sampling; None without error.
+    Parameters
+    ----------
+    operator : str
+        Its specification.
+    bits : float, bits
+        A coordinate, everything counted.
+    nmse : float
+        Measured relative squared error.
+    shrunk_nmse : float
+        After the best scaling at the decoder, nmse/(1 + nmse), for unbiased operators and those without a claim; else
+        nmse.
+    limit : Interval or None
+        Enclosure of R(D) of the source there, bits a coordinate; None without error.
+    gap : float or None
+        Bits - limit.hi, so at least this far from the limit up to sampling; None without error.
     """
 
     operator: str
@@ -48,15 +58,22 @@ class CurvePoint:
     gap: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values."""
+        """Return the fields as plain values."""
         return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Operators on one source, from few bits to many.  d : length of the sampled vector.
+    """Operators on one source, from few bits to many.
 
-    points : ascending in bits.
+    Parameters
+    ----------
+    source : str
+        Name of the source.
+    d : int
+        Length of the sampled vector.
+    points : tuple of CurvePoint
+        Ascending in bits.
     """
 
     source: str
@@ -64,11 +81,17 @@ class Curve:
     points: tuple[CurvePoint, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The points as plain values."""
+        """Return the points as plain values."""
         return {"source": self.source, "d": self.d, "points": [point.to_dict() for point in self.points]}
 
     def plot(self, *, ax: Any = None) -> Any:
-        """Distortion against bits with the limit; returns the matplotlib axes."""
+        """Return distortion against bits with the limit; returns the matplotlib axes.
+
+        Parameters
+        ----------
+        ax : optional
+            Matplotlib axes to draw on; new ones unless given.
+        """
         from .drawing import plot_curve
 
         points = [(p.operator, p.bits, p.shrunk_nmse, p.limit) for p in self.points if p.limit is not None]
@@ -80,8 +103,23 @@ def measured_curve(
 ) -> Curve:
     """Send one vector of d independent draws of the source (or the vector itself) by every operator.
 
-    source : a law of ``ratedist.sources``, or a float array whose own coordinates are then the law.
-    Raises ValueError for a bad d, an unsuited vector or an unknown operator.
+    Parameters
+    ----------
+    operators : iterable of str or Operator
+        Specifications such as "qsgd:4", or ``Operator`` instances.
+    source
+        A law of ``ratedist.sources``, or a float array whose own coordinates are then the law.
+    d : int, optional
+        Number of coordinates.
+    draws : int, optional
+        Number of messages, >= 1.
+    seed : int, optional
+        Of the operator's randomness.
+
+    Raises
+    ------
+    ValueError
+        For a bad d, an unsuited vector or an unknown operator.
     """
     size = whole("d", d)
     if size > MOST_DIMENSION:

@@ -14,7 +14,13 @@ SPAN = 100.0  # a curve goes from 1/SPAN to SPAN times the point, inside the ass
 
 
 def axes(ax: Any) -> Any:
-    """The given axes, or new ones.  Raises ImportError with the remedy if matplotlib is missing."""
+    """Return the given axes, or new ones.
+
+    Raises
+    ------
+    ImportError
+        With the remedy if matplotlib is missing.
+    """
     if ax is not None:
         return ax
     try:
@@ -26,7 +32,7 @@ def axes(ax: Any) -> Any:
 
 
 def plot_along(result: Any, along: str | None, ax: Any) -> Any:
-    """The theorem's value along one argument; a measured gap is drawn between the operator and its limit."""
+    """Return the theorem's value along one argument; a measured gap is drawn between the operator and its limit."""
     arguments = result.statement.at
     if {"operator", "bits", "nmse"} <= set(arguments):
         return _plot_gap(result, along, ax)
@@ -64,7 +70,7 @@ def _labelled(result: Any, name: str, ax: Any) -> Any:
 
 
 def _plot_array(result: Any, arrays: dict[str, np.ndarray], along: str | None, ax: Any) -> Any:
-    """The values that were asked for, against the one argument that varies."""
+    """Return the values that were asked for, against the one argument that varies."""
     name = along or next(iter(arrays))
     if name not in arrays:
         raise _not_along(arrays, along)
@@ -78,7 +84,7 @@ def _plot_array(result: Any, arrays: dict[str, np.ndarray], along: str | None, a
 
 
 def _plot_gap(result: Any, along: str | None, ax: Any) -> Any:
-    """The limit of the class along the error, and the operator above it by the gap."""
+    """Return the limit of the class along the error, and the operator above it by the gap."""
     if along not in (None, "nmse"):
         raise _not_along(["nmse"], along)
     arguments = result.statement.at
@@ -97,7 +103,7 @@ def _plot_gap(result: Any, along: str | None, ax: Any) -> Any:
 
 
 def _values(result: Any, scalars: dict[str, float], name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Grid and values; where an assumption fails there is no point."""
+    """Return grid and values; where an assumption fails there is no point."""
     grid = scalars[name] * np.geomspace(1 / SPAN, SPAN, POINTS)
     if name in ("tau", "d"):
         grid = np.unique(np.maximum(np.round(grid), 1))
@@ -111,7 +117,7 @@ def _values(result: Any, scalars: dict[str, float], name: str) -> tuple[np.ndarr
 
 
 def plot_ranking(costs: Mapping[str, float], *, unit: str, title: str, ax: Any) -> Any:
-    """Bars of what each operator costs, the first on top."""
+    """Return bars of what each operator costs, the first on top."""
     ax = axes(ax)
     ax.barh(list(costs)[::-1], list(costs.values())[::-1])
     ax.set(xlabel=unit, title=title)
@@ -119,9 +125,12 @@ def plot_ranking(costs: Mapping[str, float], *, unit: str, title: str, ax: Any) 
 
 
 def plot_curve(points: Sequence[tuple[str, float, float, float]], source: str, ax: Any) -> Any:
-    """Distortion against bits, with the limit of the source.
+    """Return distortion against bits, with the limit of the source.
 
-    points : operator, its bits a coordinate, its NMSE, and the limit in bits a coordinate at that NMSE.
+    Parameters
+    ----------
+    points : sequence of (str, float, float, float)
+        Operator, its bits a coordinate, its NMSE, and the limit in bits a coordinate at that NMSE.
     """
     ax = axes(ax)
     for operator, bits, nmse, _ in points:

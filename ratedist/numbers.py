@@ -57,7 +57,7 @@ EXTRA_DOMAINS = {
 
 
 def refusal(name: str, rule: str, got: Any, where: str = "") -> ValueError:
-    """The error for one argument: value, rule, remedy."""
+    """Return the error for one argument: value, rule, remedy."""
     shown = str(got)
     shown = shown if len(shown) <= MOST_CHARACTERS else shown[: MOST_CHARACTERS - 3] + "..."
     remedy = REMEDIES.get(name, f"give {name} inside that range")
@@ -65,17 +65,25 @@ def refusal(name: str, rule: str, got: Any, where: str = "") -> ValueError:
 
 
 def domain_of(name: str) -> Domain:
-    """The range of an argument, from the notation table or the calculator's own."""
+    """Return the range of an argument, from the notation table or the calculator's own."""
     return EXTRA_DOMAINS.get(name) or symbols.TABLE[name].domain
 
 
 def read(name: str, value: Any, domain: Domain | None = None) -> str | np.ndarray:
-    """One argument: a decimal text that is exact, or an array of float64.
+    """Return one argument: a decimal text that is exact, or an array of float64.
 
-    value : int, float, Fraction, Decimal, decimal text ("0.3", "1e9", "1/3"), or an array of numbers.
-    domain : the range, unless it is that of the symbol of this name.
-    Raises ValueError, naming value, rule and remedy, for what is no number, lies outside the range of the symbol, is
-    larger than 10^300 in magnitude, or has more than 10^6 elements.
+    Parameters
+    ----------
+    value
+        Int, float, Fraction, Decimal, decimal text ("0.3", "1e9", "1/3"), or an array of numbers.
+    domain : Domain or None, optional
+        The range, unless it is that of the symbol of this name.
+
+    Raises
+    ------
+    ValueError
+        Naming value, rule and remedy, for what is no number, lies outside the range of the symbol, is larger than
+        10^300 in magnitude, or has more than 10^6 elements.
     """
     if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes):
         return _array(name, value, domain or domain_of(name))
@@ -85,7 +93,7 @@ def read(name: str, value: Any, domain: Domain | None = None) -> str | np.ndarra
 
 
 def number(name: str, value: Any, domain: Domain | None = None) -> str:
-    """One scalar argument as an exact decimal text (or p/q); see ``read``."""
+    """Return one scalar argument as an exact decimal text (or p/q); see ``read``."""
     domain = domain or domain_of(name)
     read_off = _exact(value)
     if read_off is None:
@@ -97,7 +105,7 @@ def number(name: str, value: Any, domain: Domain | None = None) -> str:
 
 
 def whole(name: str, value: Any) -> int:
-    """One scalar argument that counts something; ``1e3`` is read as 1000."""
+    """Return one scalar argument that counts something; ``1e3`` is read as 1000."""
     exact = Fraction(number(name, value))
     if exact.denominator != 1:
         raise refusal(name, f"{name} whole", value)
@@ -105,12 +113,12 @@ def whole(name: str, value: Any) -> int:
 
 
 def real(name: str, value: Any) -> float:
-    """One scalar argument as a float."""
+    """Return one scalar argument as a float."""
     return float(Fraction(number(name, value)))
 
 
 def _exact(value: Any) -> tuple[str, Fraction] | None:
-    """Decimal text and value of a scalar, or None if it is no finite number of reasonable size."""
+    """Return decimal text and value of a scalar, or None if it is no finite number of reasonable size."""
     if hasattr(value, "item") and not getattr(value, "ndim", 0):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal | str):
@@ -149,7 +157,13 @@ def _limit(name: str, size: int) -> None:
 
 
 def broadcast_shape(at: dict[str, Any]) -> tuple[int, ...]:
-    """The common shape of all arguments.  Raises ValueError if they do not fit or the result would be too large."""
+    """Return the common shape of all arguments.
+
+    Raises
+    ------
+    ValueError
+        If they do not fit or the result would be too large.
+    """
     shapes = {name: np.shape(value) for name, value in at.items() if isinstance(value, np.ndarray)}
     try:
         shape = np.broadcast_shapes(*shapes.values())

@@ -20,12 +20,34 @@ SIDES = {"lower": "at least", "upper": "at most", "tight": "exactly", "estimate"
 class Statement:
     """Everything about a number but the number.
 
-    quantity : in words.  unit : "bit", "s", "step", "1".  side : "lower", "upper", "tight" or "estimate".
-    theorem : name in the catalogue (``rd.certify`` takes it), or of the model.  reference, status : where it comes
-    from and how far it can be trusted.  about : the quantity that the theorem bounds, in its standard words.
-    needs : what must hold beside ``assumptions``, the rules for numbers; both in words.  advice : what to do with the
-    number.  formula : in LaTeX.  at : the arguments as they were read.
-    function : the number as a function of those of ``at`` that are numbers; pictures are drawn with it.
+    Parameters
+    ----------
+    quantity : str
+        In words.
+    unit : str
+        "bit", "s", "step", "1".
+    side : str
+        "lower", "upper", "tight" or "estimate".
+    theorem : str
+        Name in the catalogue (``rd.certify`` takes it), or of the model.
+    reference : str, optional
+        Where the theorem comes from.
+    status : str, optional
+        How far it can be trusted.
+    about : str, optional
+        The quantity that the theorem bounds, in its standard words.
+    needs : tuple of str, optional
+        What must hold beside ``assumptions``, the rules for numbers; both in words.
+    assumptions : tuple of str, optional
+        Under which the number holds, in words.
+    advice : str, optional
+        What to do with the number.
+    formula : str, optional
+        In LaTeX.
+    at : mapping, optional
+        The arguments as they were read.
+    function : callable or None, optional
+        The number as a function of those of ``at`` that are numbers; pictures are drawn with it.
     """
 
     quantity: str
@@ -44,7 +66,13 @@ class Statement:
 
 
 def scope(statement: Statement) -> str:
-    """What the theorem is about and needs, as a sentence and a space; empty where neither is stated."""
+    """Return what the theorem is about and needs, as a sentence and a space; empty where neither is stated.
+
+    Parameters
+    ----------
+    statement : Statement
+        What the numbers mean and where they come from.
+    """
     about = f"It is about the {statement.about}" if statement.about else ""
     needs = f"it needs: {'; '.join(statement.needs)}" if statement.needs else ""
     sentence = ", and ".join(part for part in (about, needs) if part)
@@ -72,7 +100,7 @@ class _Stated:
         return self.statement.assumptions
 
     def latex(self) -> str:
-        """The formula in LaTeX."""
+        """Return the formula in LaTeX."""
         return self.statement.formula
 
     @property
@@ -81,7 +109,7 @@ class _Stated:
         return self.statement.needs
 
     def explain(self) -> str:
-        """One line: the number, its interval, its theorem, where that holds, and what to do."""
+        """Return one line: the number, its interval, its theorem, where that holds, and what to do."""
         s = self.statement
         source = ", ".join(part for part in (s.theorem, s.status, s.reference) if part)
         head = f"{s.quantity[:1].upper()}{s.quantity[1:]}: {SIDES[s.side]} {self._shown()}"
@@ -121,8 +149,13 @@ class _Stated:
 class Quantity(_Stated, float):
     """A float that knows where it comes from.
 
-    lo, hi : an interval that provably contains the value if ``certified``; otherwise the range that was observed, or
-    minus and plus infinity.  Arithmetic gives plain floats.
+    Attributes
+    ----------
+    lo : float
+        Lower end of an interval that provably contains the value if ``certified``; otherwise of the range that was
+        observed, or minus infinity.  Arithmetic gives plain floats.
+    hi : float
+        Upper end of that interval, or infinity.
     """
 
     lo: float
@@ -130,7 +163,7 @@ class Quantity(_Stated, float):
     certified: bool
     statement: Statement
 
-    def __new__(  # noqa: D102  documented by the class
+    def __new__(
         cls, value: float, *, statement: Statement, interval: Interval | None = None, certified: bool | None = None
     ) -> Quantity:
         self = super().__new__(cls, value)
@@ -147,7 +180,7 @@ class Quantity(_Stated, float):
         return _revive, (type(self), float(self), self.__dict__)
 
     def to_dict(self) -> dict[str, Any]:
-        """All parts as plain values that JSON can hold, infinities excepted (see ``records.to_json``)."""
+        """Return all parts as plain values that JSON can hold, infinities excepted (see ``records.to_json``)."""
         numbers = {"value": float(self), "lo": self.lo, "hi": self.hi, "certified": self.certified}
         return numbers | plain(self.statement) | {"explanation": self.explain()}
 
@@ -175,8 +208,23 @@ def _revive(cls: type[Quantity], value: float, parts: dict[str, Any]) -> Quantit
 class Quantities(_Stated, NDArrayOperatorsMixin):
     """An array of numbers from one theorem; behaves like its float64 array.
 
-    lo, hi : arrays of certified ends, computed element by element when first asked for.  Indexing with integers gives a
-    ``Quantity``, with slices plain arrays.
+    Parameters
+    ----------
+    values : ndarray
+        The numbers, any shape.
+    statement : Statement
+        What the numbers mean and where they come from.
+    each : callable
+        Computes one element with its certified interval from its index.
+
+    Attributes
+    ----------
+    lo : ndarray
+        Arrays of certified ends, computed element by element when first asked for.  Indexing with integers gives a
+        ``Quantity``, with slices plain arrays.
+    hi : ndarray
+        Arrays of certified ends, computed element by element when first asked for.  Indexing with integers gives a
+        ``Quantity``, with slices plain arrays.
     """
 
     __array_priority__ = 1
@@ -258,21 +306,41 @@ class Quantities(_Stated, NDArrayOperatorsMixin):
 
 
 def unit_text(unit: str, value: float = 2.0) -> str:
-    """The unit as it is shown after a number: nothing for pure numbers, a plural for what is counted."""
+    """Return the unit as it is shown after a number: nothing for pure numbers, a plural for what is counted.
+
+    Parameters
+    ----------
+    unit : str
+        The unit, such as "bit".
+    value : float, optional
+        The number before the unit, which decides whether there is a plural.
+    """
     if unit in ("bit", "step", "round") and value != 1:
         return f"{unit}s"
     return "" if unit == "1" else unit
 
 
 def number_text(value: float) -> str:
-    """Nine significant digits, whole numbers below 10^15 in full; thousands are set apart."""
+    """Return nine significant digits, whole numbers below 10^15 in full; thousands are set apart.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    """
     if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}".replace(",", " ")
     return f"{value:,.9g}".replace(",", " ")
 
 
 def plain(record: Any) -> Any:
-    """A record as nested dictionaries, lists, numbers, texts and None."""
+    """Return a record as nested dictionaries, lists, numbers, texts and None.
+
+    Parameters
+    ----------
+    record
+        A record, or anything that is nested in one.
+    """
     if type(record) in (str, float, int, bool, type(None)):
         return record
     if hasattr(record, "to_dict"):
@@ -290,7 +358,13 @@ def plain(record: Any) -> Any:
 
 
 def to_json(record: Any) -> Any:
-    """As ``plain``, with infinities and nan as the texts "Infinity", "-Infinity" and "NaN", as float() reads."""
+    """As ``plain``, with infinities and nan as the texts "Infinity", "-Infinity" and "NaN", as float() reads.
+
+    Parameters
+    ----------
+    record
+        A record, or anything that is nested in one.
+    """
     return _jsonable(plain(record))
 
 

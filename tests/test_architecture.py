@@ -44,6 +44,18 @@ def test_nothing_imports_upwards(package):
             assert top not in PACKAGES or top in allowed, f"{path.relative_to(ROOT)} imports {name}"
 
 
+def test_gpu_validation_takes_of_the_calculator_what_contributing_says():
+    taken = {
+        name.partition(".")[2]
+        for path in sources("gpu_validation")
+        for name in absolute_imports(path)
+        if name.startswith("ratedist.")
+    }
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    assert taken == {"solve"}
+    assert "of the calculator it takes `solve`" in text
+
+
 def test_operators_do_not_see_their_judges():
     for path in sources("operators"):
         for name in absolute_imports(path):
@@ -87,19 +99,57 @@ def cycle_in(graph):
     return sorted(left)
 
 
-@pytest.mark.parametrize("package", ["bounds", "ratedist"])
+@pytest.mark.parametrize("package", ["bounds", "operators", "ratedist", "gpu_validation"])
 def test_no_file_imports_itself_in_a_circle(package):
     assert cycle_in(imports_inside(package)) == []
+
+
+def room_of(module):
+    """The room of a module: the folder of its package in which it stands, however deep; ``laws`` has rooms itself."""
+    parts = module.split(".")
+    return ".".join(parts[: 3 if parts[:2] == ["operators", "laws"] else 2])
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_room_imports_itself_in_a_circle(package):
+    rooms = {}
+    for module, targets in imports_inside(package).items():
+        rooms.setdefault(room_of(module), set()).update(map(room_of, targets))
+
+    assert cycle_in({room: targets - {room, package} for room, targets in rooms.items()}) == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_room_says_its_purpose_in_one_sentence(package):
+    """A first line that names what is inside, no verb needed, and ends the sentence."""
+    for init in sorted((ROOT / package).rglob("__init__.py")):
+        purpose = (ast.get_docstring(ast.parse(init.read_text())) or "").split("\n\n")[0]
+        assert re.fullmatch(r"[^\n]+[.?](  [^\n]+\.)?", purpose), f"{init.relative_to(ROOT)}: {purpose!r}"
 
 
 def test_a_circle_would_be_seen():
     assert cycle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["a", "b", "c"]
 
 
+def calls(path):
+    """Names of the methods and functions that a file calls."""
+    functions = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+    return {f.attr if isinstance(f, ast.Attribute) else getattr(f, "id", "") for f in functions}
+
+
+def test_a_local_step_and_a_timed_synchronisation_are_written_once():
+    """Real processes and simulated workers make the same steps because the same lines make them."""
+    steps = [path.name for path in sources("gpu_validation") if "zero_grad" in calls(path)]
+    timed = [path.name for path in sources("gpu_validation") if {"barrier", "perf_counter", "step"} <= calls(path)]
+
+    assert steps == ["local_steps.py"]
+    assert timed == ["timed_synchronisation.py"]
+
+
 VAGUE = {"at", "found", "heard", "here", "known", "made", "mine", "one", "own", "said", "seen", "told", "wanted"}
 
 
-@pytest.mark.parametrize("package", ["bounds", "ratedist"])
+@pytest.mark.parametrize("package", ["bounds", "operators", "ratedist", "gpu_validation"])
 def test_locals_say_what_they_are(package):
     """A name that could stand for anything is asked of no reader."""
     names = [
@@ -111,6 +161,27 @@ def test_locals_say_what_they_are(package):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in VAGUE
     ]
     assert names == []
+
+
+def annotated(function):
+    """Whether a function says the types of all its arguments and of what it returns."""
+    arguments = function.args
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    typed = all(a.annotation for a in named if a is not None and a.arg not in ("self", "cls"))
+    return typed and (function.returns is not None or function.name == "__init__")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_only_compiled_loops_go_without_types(package):
+    """Mypy is told to let them pass by their modules; here it is seen that nothing else slips through."""
+    for path in sources(package):
+        ignored = {
+            n for n, line in enumerate(path.read_text().splitlines(), 1) if "type: ignore[no-untyped-def]" in line
+        }
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, ast.FunctionDef) and not annotated(function) and function.lineno not in ignored:
+                decorators = " ".join(map(ast.unparse, function.decorator_list))
+                assert "jit" in decorators, f"{path.relative_to(ROOT)}: {function.name} has no types"
 
 
 @pytest.mark.parametrize("package", ["ratedist", "bounds"])
@@ -142,22 +213,28 @@ def test_every_operator_has_its_test_and_its_export():
     from operators import all_operators
 
     files = {p.stem for p in (ROOT / "operators/compressors").glob("*.py")} - {"__init__"}
-    modules = {cls.__module__.rpartition(".")[2] for cls in all_operators().values()}
-    assert files == modules, "a file without an exported operator, or an operator outside its folder"
+    homes = {cls.__module__ for cls in all_operators().values()}
+    modules = {module.rpartition(".")[2] for module in homes}
+    combined = {module.rpartition(".")[2] for module in homes if module.startswith("operators.combinators.")}
+    assert files == modules - combined, "a file without an exported operator, or an operator outside its folder"
     for module in modules:
         assert list((ROOT / "tests/operators").rglob(f"test_{module}.py")), f"no test for {module}"
 
 
 @pytest.mark.parametrize("folder", ["limits", "theorems"])
-def test_every_bound_file_exports_the_bound_of_its_name(folder):
+def test_every_bound_is_exported_by_its_name_from_a_file_of_its_name_or_family(folder):
     from bounds import Bound
 
     package = importlib.import_module(f"bounds.{folder}")
     for path in (ROOT / "bounds" / folder).glob("[!_]*.py"):
-        text = path.read_text()
-        if not re.search(r"^\w+ = Bound\(", text, re.MULTILINE):
-            continue  # helpers shared by several bounds
-        assert isinstance(getattr(package, path.stem, None), Bound), f"{folder}/{path.name} is not exported"
+        module = importlib.import_module(f"bounds.{folder}.{path.stem}")
+        made = re.findall(r"^(\w+) = (?:Bound|_upper)\(", path.read_text(), re.MULTILINE)
+        for name in made:
+            bound = getattr(module, name)
+            assert isinstance(bound, Bound)
+            assert bound.name == name
+            assert getattr(package, name, None) is bound, f"{folder}/{path.name}: {name} is not exported"
+            assert name == path.stem or (name.startswith(f"{path.stem}_") and len(made) > 1), f"{folder}/{path.name}"
 
 
 def test_every_bound_has_an_independent_example():

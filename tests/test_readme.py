@@ -43,7 +43,7 @@ def test_links_lead_to_files(target):
 
 
 def test_table_names_every_operator_of_the_quick_preset():
-    from gpu_validation.presets import all_presets
+    from gpu_validation.studies import all_presets
     from operators import specification
 
     (table,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)

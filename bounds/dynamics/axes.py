@@ -8,11 +8,11 @@ import numpy as np
 
 
 def columns(*values: Any) -> list[np.ndarray]:
-    """Every value as float64 with a last axis of length 1 added, along which the coordinates run."""
+    """Return every value as float64 with a last axis of length 1 added, along which the coordinates run."""
     return [np.asarray(value, float)[..., None] for value in values]
 
 
 def total(terms: Any) -> Any:
-    """The sum over the coordinates: float64 of the broadcast shape, a float if that is a scalar."""
+    """Return the sum over the coordinates: float64 of the broadcast shape, a float if that is a scalar."""
     sums = np.asarray(terms).sum(axis=-1)
     return float(sums) if sums.ndim == 0 else sums

@@ -1,11 +1,13 @@
-r"""Compressed local-update SGD on a quadratic, exactly: a Bernoulli sparsifier on the change of every round.
+"""Compressed local-update SGD on a quadratic, exactly: a Bernoulli sparsifier on the change of every round.
 
 Every worker keeps each coordinate of its change Delta with probability 1/(1 + omega), scaled up by 1 + omega: unbiased,
 with E(C(v) - v)^2 = omega v^2 coordinate by coordinate.  Noise is additive as in model A.
 
 Derivation.  With a = (1 - eta lambda)^2 and g = (1 - eta lambda)^tau, a worker's change from a common start e is
-Delta = -(1 - g) e plus noise of variance eta^2 s (1 + a + ... + a^(tau-1)), and compression adds omega E Delta^2/m:
+Delta = -(1 - g) e plus noise of variance eta^2 s (1 + a + ... + a^(tau-1)), and compression adds omega E Delta^2/m::
+
     M' = g^2 M + (omega/m)(1 - g)^2 M + (1 + omega)(eta^2 s/m)(1 + a + ... + a^(tau-1)).
+
 Inside a round nothing is compressed and the mean follows model A from the round's start.
 
 All functions broadcast over eta, m, tau, omega and rounds and return float64 of the broadcast shape.
@@ -23,7 +25,7 @@ from .quadratic import Quadratic
 
 
 def squared_gradient(problem: Quadratic, *, eta: Any, m: Any, tau: Any, omega: Any, rounds: Any) -> Any:
-    """E|grad F(x)|^2 after the given number of rounds."""
+    """Return ``E|grad F(x)|^2`` after the given number of rounds."""
     (count,) = columns(rounds)
     growth, increment = _round(problem, eta, m, tau, omega)
     moment = power(growth, count) * problem.start**2 + increment * geometric_sum(growth, count)
@@ -31,7 +33,9 @@ def squared_gradient(problem: Quadratic, *, eta: Any, m: Any, tau: Any, omega: A
 
 
 def mean_squared_gradient(problem: Quadratic, *, eta: Any, m: Any, tau: Any, omega: Any, rounds: Any) -> Any:
-    """Mean of E|grad F(xbar)|^2 over the points at which the local gradients of the first rounds were taken."""
+    """Return mean of ``E|grad F(xbar)|^2`` over the points at which the local gradients of the first rounds
+    were taken.
+    """
     count, tau_, eta_, m_ = columns(rounds, tau, eta, m)
     starts = repeated(*_round(problem, eta, m, tau, omega), problem.start**2, count) / count
     y = excess(eta_ * problem.eigenvalues)
@@ -40,7 +44,7 @@ def mean_squared_gradient(problem: Quadratic, *, eta: Any, m: Any, tau: Any, ome
 
 
 def _round(problem: Quadratic, eta: Any, m: Any, tau: Any, omega: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(factor - 1, increment) of the affine map of the second moments over one round."""
+    """Return (factor - 1, increment) of the affine map of the second moments over one round."""
     eta, m, tau, omega = columns(eta, m, tau, omega)
     x = eta * problem.eigenvalues
     y = excess(x)

@@ -1,15 +1,17 @@
-r"""How far one run of models A and B scatters around its mean, exactly: means and variances of quadratic statistics.
+"""How far one run of models A and B scatters around its mean, exactly: means and variances of quadratic statistics.
 
 The workers' errors e of one coordinate form a vector of n = m entries, or of n = m p for p runs side by side that
 see the same noise and average with periods of their own.  A step is e_i' = f_i e_i - eta xi_i with
 f_i = 1 - eta lambda (1 + z_i); an averaging puts the mean of a run in the place of its workers.  z and xi are
 symmetric, independent over workers, steps and coordinates, with variances ``noise_growth`` and s and one ``kurtosis``.
 
-Derivation.  Odd moments of the noise vanish, so the moments of even order are closed:
+Derivation.  Odd moments of the noise vanish, so the moments of even order are closed::
+
     E e_a e_b        -> E f_a f_b E e_a e_b + eta^2 s [a, b are one worker],
     E e_a e_b e_c e_d -> E f_a f_b f_c f_d E e_a e_b e_c e_d
                         + sum over the 6 pairs of eta^2 s [pair is one worker] E f f E e e of the other two
                         + eta^4 E xi_a xi_b xi_c xi_d.
+
 For y = e^T W e, E y_k e e^T moves like the second moments with eta^2 s E y_k in the place of eta^2 s, which gives
 E y_k y_l and so the variance of an average over steps.  Coordinates are independent: means and variances add up.
 """
@@ -27,7 +29,19 @@ from .quadratic import Quadratic
 
 @dataclass(frozen=True)
 class Spread:
-    """mean, variance : of the average over the steps.  last_mean, last_variance : of the value after the last step."""
+    """Mean and variance of a statistic over the runs: of its average over the steps, and after the last one.
+
+    Parameters
+    ----------
+    mean : float
+        Mean of the average over the steps.
+    variance : float
+        Variance of the average over the steps.
+    last_mean : float
+        Mean of the value after the last step.
+    last_variance : float
+        Variance of the value after the last step.
+    """
 
     mean: float
     variance: float
@@ -47,13 +61,24 @@ def spread(
     kurtosis: float = 3.0,
     power: int = 2,
 ) -> Spread:
-    """Law of sum_j lambda_j^power e_j^T W e_j: its average before each of K steps, and its value after them.
+    """Return law of sum_j lambda_j^power e_j^T W e_j: its average before each of K steps, and its value after them.
 
-    taus : averaging period of each run side by side, whole rounds of which make K steps.
-    weights : W, shape (p m, p m), p = len(taus): ``at_mean(m)`` for |grad F|^2 at the workers' mean, ``at_workers(m)``
-    for its mean over the workers, or a combination.  kurtosis : E xi^4 / (E xi^2)^2, 3 for a Gaussian.
-    power : 1 for F, with half the weights.
-    Raises ValueError if a period does not divide K, or W has another shape.
+    Parameters
+    ----------
+    taus : sequence of int
+        Averaging period of each run side by side, whole rounds of which make K steps.
+    weights : ndarray
+        W, shape (p m, p m), p = len(taus): ``at_mean(m)`` for ``|grad F|^2`` at the workers' mean, ``at_workers(m)``
+        for its mean over the workers, or a combination.
+    kurtosis : float, optional
+        E xi^4 / (E xi^2)^2, 3 for a Gaussian.
+    power : int, optional
+        1 for F, with half the weights.
+
+    Raises
+    ------
+    ValueError
+        If a period does not divide K, or W has another shape.
     """
     n = m * len(taus)
     if any(K % tau for tau in taus) or weights.shape != (n, n):
@@ -68,17 +93,25 @@ def spread(
 
 
 def at_mean(m: int) -> np.ndarray:
-    """The weights of the square at the workers' mean, shape (m, m)."""
+    """Return the weights of the square at the workers' mean, shape (m, m)."""
     return np.full((m, m), 1 / m**2)
 
 
 def at_workers(m: int) -> np.ndarray:
-    """The weights of the mean square at the workers, shape (m, m)."""
+    """Return the weights of the mean square at the workers, shape (m, m)."""
     return np.eye(m) / m
 
 
 class _Coordinate:
-    """The moments of one coordinate.  x : eta lambda.  v : eta^2 s."""
+    """The moments of one coordinate.
+
+    Parameters
+    ----------
+    x : float
+        eta lambda.
+    v : float
+        eta^2 s.
+    """
 
     def __init__(self, x: float, v: float, growth: float, kurtosis: float, m: int, taus: tuple[int, ...]) -> None:
         self.m, self.taus, self.n, self.v = m, taus, m * len(taus), v
@@ -94,7 +127,7 @@ class _Coordinate:
         self.noise4 = v**2 * even
 
     def moments(self, start: float, K: int, W: np.ndarray) -> np.ndarray:
-        """mean, variance, last mean, last variance of e^T W e from e = start."""
+        """Return mean, variance, last mean, last variance of e^T W e from e = start."""
         second, fourth = np.full((self.n,) * 2, start**2), np.full((self.n,) * 4, start**4)
         joint, masses, sums = np.empty((0, self.n, self.n)), np.empty(0), np.zeros(2)
         for k in range(K + 1):
@@ -126,7 +159,7 @@ class _Coordinate:
         return moved
 
     def _averaging(self, k: int) -> np.ndarray | None:
-        """The matrix of the averagings after k steps, None if there are none."""
+        """Return the matrix of the averagings after k steps, None if there are none."""
         due = [k % tau == 0 for tau in self.taus]
         if not any(due):
             return None

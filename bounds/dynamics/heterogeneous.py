@@ -1,13 +1,18 @@
-r"""Model C: workers with different quadratics and no noise, exactly: the bias that no amount of time removes.
+"""Model C: workers with different quadratics and no noise, exactly: the bias that no amount of time removes.
 
 F_i(x) = 1/2 (x - c_i)^T H_i (x - c_i), F their mean.
 
 Derivation.  tau local steps from a common x end at c_i + P_i (x - c_i), P_i = (I - eta H_i)^tau; averaging gives an
 affine map whose fixed point solves (mean (I - P_i)) x = mean (I - P_i) c_i.  At tau = 1 it is the minimiser of F; as
-tau grows it tends to mean c_i.  To leading order in eta,
+tau grows it tends to mean c_i.  To leading order in eta, ::
+
     grad F(x_tau) = (eta (tau - 1)/2) mean H_i grad F_i(x*).
 
-hessians : float array (m, d, d), symmetric positive definite; centres : float array (m, d).
+hessians
+    Float array (m, d, d), symmetric positive definite.
+
+centres
+    Float array (m, d).
 """
 
 from __future__ import annotations
@@ -20,21 +25,24 @@ from .geometric import one_minus_power
 
 
 def minimiser(hessians: Any, centres: Any) -> np.ndarray:
-    """x*, shape (d,)."""
+    """Return x*, shape (d,)."""
     H, c = np.asarray(hessians, float), np.asarray(centres, float)
     return np.linalg.solve(H.sum(0), np.einsum("ijk,ik->j", H, c))
 
 
 def gradient(hessians: Any, centres: Any, x: Any) -> np.ndarray:
-    """grad F(x), shape (d,)."""
+    """Return grad F(x), shape (d,)."""
     H, c = np.asarray(hessians, float), np.asarray(centres, float)
     return np.einsum("ijk,ik->j", H, np.asarray(x, float) - c) / len(H)
 
 
 def fixed_point(hessians: Any, centres: Any, *, eta: float, tau: int) -> np.ndarray:
-    """The limit of local gradient descent with averaging every tau steps, shape (d,).
+    """Return the limit of local gradient descent with averaging every tau steps, shape (d,).
 
-    Raises ValueError if eta is not below 2 over the largest eigenvalue, where there is no limit.
+    Raises
+    ------
+    ValueError
+        If eta is not below 2 over the largest eigenvalue, where there is no limit.
     """
     H, c = np.asarray(hessians, float), np.asarray(centres, float)
     eigenvalues, vectors = np.linalg.eigh(H)
@@ -45,14 +53,16 @@ def fixed_point(hessians: Any, centres: Any, *, eta: float, tau: int) -> np.ndar
 
 
 def leading_order_gradient(hessians: Any, centres: Any, *, eta: float, tau: int) -> np.ndarray:
-    """The first term of the expansion in eta of grad F at the fixed point, shape (d,)."""
+    """Return the first term of the expansion in eta of grad F at the fixed point, shape (d,)."""
     H, c = np.asarray(hessians, float), np.asarray(centres, float)
     local = np.einsum("ijk,ik->ij", H, minimiser(H, c) - c)
     return eta * (tau - 1) / 2 * np.einsum("ijk,ik->j", H, local) / len(H)
 
 
 def mean_squared_gradient(hessians: Any, centres: Any, start: Any, *, eta: float, tau: int, K: int) -> float:
-    """The average of |grad F|^2 at the mean of the workers before each of K local steps, from a common start (d,)."""
+    """Return the average of ``|grad F|^2`` at the mean of the workers before each of K local steps, from a common start
+    (d,).
+    """
     H, c = np.asarray(hessians, float), np.asarray(centres, float)
     x = np.broadcast_to(np.asarray(start, float), c.shape)
     sums = 0.0

@@ -14,11 +14,21 @@ import numpy as np
 
 
 def step(moments: np.ndarray, transitions: Sequence[Any], weights: Sequence[float], noise: Any = 0.0) -> np.ndarray:
-    """One step of the second moments.
+    """Return one step of the second moments.
 
-    moments : (..., n, n); transitions : sequence of arrays (..., n, n), taken with probabilities ``weights``;
-    noise : covariance added, broadcast to (..., n, n).
-    Raises ValueError if the weights do not sum to 1.
+    Parameters
+    ----------
+    moments : ndarray
+        (..., n, n).
+    transitions : sequence
+        Sequence of arrays (..., n, n), taken with probabilities ``weights``.
+    noise : optional
+        Covariance added, broadcast to (..., n, n).
+
+    Raises
+    ------
+    ValueError
+        If the weights do not sum to 1.
     """
     if abs(sum(weights) - 1) > 1e-12 or len(weights) != len(transitions):
         raise ValueError(f"transitions need one probability each, summing to 1; got {list(weights)}")
@@ -27,7 +37,7 @@ def step(moments: np.ndarray, transitions: Sequence[Any], weights: Sequence[floa
 
 
 def keep_patterns(workers: int, keep: float) -> Iterable[tuple[float, tuple[int, ...]]]:
-    """(probability, pattern) of every 0/1 pattern of workers that each send with probability ``keep``."""
+    """Return (probability, pattern) of every 0/1 pattern of workers that each send with probability ``keep``."""
     for pattern in product((0, 1), repeat=workers):
         sent = sum(pattern)
         yield keep**sent * (1 - keep) ** (workers - sent), pattern

@@ -11,10 +11,24 @@ from .quadratic import Quadratic
 
 
 def arguments(bound: Bound, problem: Quadratic, **at: Any) -> dict[str, Any]:
-    """The keywords of a bound on a quadratic: its constants from the problem, everything else from ``at``.
+    """Return the keywords of a bound on a quadratic: its constants from the problem, everything else from ``at``.
 
     Known to the problem: L, mu, kappa, rho (0: it is convex), sigma2, sigma2_opt, gap, R0.  ``at`` takes precedence,
-    and may hold more than the bound needs.  Raises TypeError, through the bound, if something is missing.
+    and may hold more than the bound needs.
+
+    Parameters
+    ----------
+    bound : Bound
+        The bound.
+    problem : Quadratic
+        The problem whose constants are used.
+    **at
+        Values of the symbols, by name.
+
+    Raises
+    ------
+    TypeError
+        Through the bound, if something is missing.
     """
     constants = {
         "L": problem.L,
@@ -31,9 +45,22 @@ def arguments(bound: Bound, problem: Quadratic, **at: Any) -> dict[str, Any]:
 
 
 def looseness(bound: Bound, exact: Any, problem: Quadratic, **at: Any) -> Any:
-    """bound / exact, broadcasting; at least 1 for every valid upper bound.
+    """Return bound / exact, broadcasting; at least 1 for every valid upper bound.
 
-    exact : the bounded quantity on the same problem at the same point, from one of the models here.
-    Raises AssumptionViolated outside the assumptions of the bound.
+    Parameters
+    ----------
+    bound : Bound
+        The bound.
+    exact
+        The bounded quantity on the same problem at the same point, from one of the models here.
+    problem : Quadratic
+        The problem whose constants are used.
+    **at
+        Values of the symbols, by name.
+
+    Raises
+    ------
+    AssumptionViolated
+        For arguments outside the assumptions of the bound.
     """
     return bound(**arguments(bound, problem, **at)) / exact

@@ -11,9 +11,19 @@ import numpy as np
 class Quadratic:
     """F(x) = 1/2 sum_j eigenvalues_j (x_j - x*_j)^2, gradients with additive noise of variance noise_j.
 
-    eigenvalues, start, noise : float64 arrays, shape (d,); ``start`` is x_1 - x* in the eigenbasis, ``noise`` the
-    variance of each coordinate of one worker's gradient.
-    Raises ValueError for different shapes, negative eigenvalues or variances, or if no eigenvalue is positive.
+    Parameters
+    ----------
+    eigenvalues : ndarray, shape (d,)
+        Eigenvalues of the Hessian, float64.
+    start : ndarray, shape (d,)
+        x_1 - x* in the eigenbasis.
+    noise : ndarray, shape (d,)
+        Variance of each coordinate of one worker's gradient.
+
+    Raises
+    ------
+    ValueError
+        For different shapes, negative eigenvalues or variances, or if no eigenvalue is positive.
     """
 
     eigenvalues: np.ndarray
@@ -35,12 +45,12 @@ class Quadratic:
 
     @property
     def L(self) -> float:
-        """Smoothness constant: the largest eigenvalue."""
+        """The largest eigenvalue, which is the smoothness constant."""
         return float(self.eigenvalues.max())
 
     @property
     def mu(self) -> float:
-        """Strong convexity constant: the smallest eigenvalue."""
+        """The smallest eigenvalue, which is the strong convexity constant."""
         return float(self.eigenvalues.min())
 
     @property
@@ -60,7 +70,7 @@ class Quadratic:
 
 
 def reference_quadratic() -> Quadratic:
-    """The problem on which the bounds' looseness is quoted: ten log-spaced eigenvalues from .01 to 1.
+    """Return the problem on which the bounds' looseness is quoted: ten log-spaced eigenvalues from .01 to 1.
 
     L = 1, sigma2 = 4 spread evenly, unit start errors, gap = 1.24091.
     """

@@ -13,10 +13,19 @@ from .estimate import Estimate, finite_vector, mean_estimate
 
 
 def dispersion(models: np.ndarray) -> float:
-    """sum_i |x^i - mean x|^2 of the local models just before they are averaged, shape (m, d), m >= 2.
+    """Return ``sum_i |x^i - mean x|^2`` of the local models just before they are averaged, shape (m, d), m >= 2.
 
     In a real run one scalar all-reduce gives it; here for the models of all workers at once, in float64.
-    Raises ValueError for any other shape.
+
+    Parameters
+    ----------
+    models : ndarray
+        The workers' models before averaging, shape (m, d).
+
+    Raises
+    ------
+    ValueError
+        For any other shape.
     """
     x = np.asarray(models, np.float64)
     if x.ndim != 2 or x.shape[0] < 2:
@@ -34,16 +43,36 @@ def variance_from_dispersion(
     eta_L: float | None = None,
     level: float = 0.95,
 ) -> Estimate:
-    """sigma^2 of one worker's mini-batch gradient from the dispersions at several synchronisations.
+    """Return sigma^2 of one worker's mini-batch gradient from the dispersions at several synchronisations.
 
-    dispersions : sum_i |x^i - xbar|^2 after tau local steps from a common start, one for each synchronisation; with a
-    single one the interval is infinite.  momentum : beta of heavy-ball local steps whose buffer starts at zero.
-    The value is mean dispersion/((m - 1) eta^2 S), S = tau without momentum (``momentum_spread`` with it).
-    Bias: unbiased at tau = 1; later the curvature pulls the models together, on a quadratic by
-    (1 - a^tau)/(tau (1 - a)), a = (1 - eta lambda)^2, for every eigenvalue: .6-.9 for eta lambda = .05,
-    tau = 16..64, so keep eta tau small.  eta_L : if given (<= 1, no momentum), the upper end of the interval is
-    widened by the largest such deflation.
-    Raises ValueError for m < 2, tau < 1, eta <= 0, momentum outside [0, 1), or negative dispersions.
+    Parameters
+    ----------
+    dispersions : sequence of float or ndarray
+        ``sum_i |x^i - xbar|^2`` after tau local steps from a common start, one for each synchronisation; with a single
+        one the interval is infinite.
+    m : int
+        Number of workers; 1 <= m, an integer.
+    eta : float
+        Learning rate; 0 < eta.
+    tau : int
+        Local steps between two averagings.
+    momentum : float, optional
+        beta of heavy-ball local steps whose buffer starts at zero.
+    eta_L : float or None, optional
+        If given (<= 1, no momentum), the upper end of the interval is widened by the largest such deflation.
+    level : float, optional
+        Confidence of the interval, 0 < level < 1.
+
+    Raises
+    ------
+    ValueError
+        For m < 2, tau < 1, eta <= 0, momentum outside [0, 1), or negative dispersions.
+
+    Notes
+    -----
+    The value is mean dispersion/((m - 1) eta^2 S), S = tau without momentum (``momentum_spread`` with it).  Bias:
+    unbiased at tau = 1; later the curvature pulls the models together, on a quadratic by (1 - a^tau)/(tau (1 - a)), a =
+    (1 - eta lambda)^2, for every eigenvalue: .6-.9 for eta lambda = .05, tau = 16..64, so keep eta tau small.
     """
     values = finite_vector("dispersions", dispersions)
     if values.min() < 0:
@@ -63,9 +92,16 @@ def variance_from_dispersion(
 
 
 def momentum_spread(momentum: float, tau: int) -> float:
-    """S_tau = sum_{j <= tau} ((1 - beta^j)/(1 - beta))^2: displacement variance of tau steps per eta^2 sigma^2.
+    """Return S_tau = sum_{j <= tau} ((1 - beta^j)/(1 - beta))^2: displacement variance of tau steps per eta^2 sigma^2.
 
     tau without momentum.  0 <= momentum < 1 and an integer tau >= 1, else ValueError.
+
+    Parameters
+    ----------
+    momentum : float
+        Momentum of the local optimizer, 0 <= momentum < 1.
+    tau : int
+        Local steps between two averagings.
     """
     tau = positive_integer("tau", tau)
     if not 0 <= momentum < 1:
@@ -75,10 +111,21 @@ def momentum_spread(momentum: float, tau: int) -> float:
 
 
 def deflation(eta_lambda: float, tau: int) -> float:
-    """(1 - a^tau)/(tau (1 - a)) with a = (1 - eta lambda)^2: measured over true variance in one eigendirection.
+    """Return (1 - a^tau)/(tau (1 - a)) with a = (1 - eta lambda)^2: measured over true variance in one eigendirection.
 
-    Decreases on 0 <= eta_lambda <= 1, so that its value at eta L is the worst.  Raises ValueError outside, or
-    unless tau is an integer >= 1.
+    Decreases on 0 <= eta_lambda <= 1, so that its value at eta L is the worst.
+
+    Parameters
+    ----------
+    eta_lambda : float
+        Learning rate times an eigenvalue of the Hessian.
+    tau : int
+        Local steps between two averagings.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside, or unless tau is an integer >= 1.
     """
     tau = positive_integer("tau", tau)
     if not 0 <= eta_lambda <= 1:

@@ -16,8 +16,19 @@ from .student import student_quantile
 class Estimate:
     """A number estimated from samples.
 
-    value : the point estimate.  interval : covers the truth with probability ``level`` up to ``bias``; an end is
-    infinite where the samples say nothing.  bias : the known systematic error, in one sentence; "" if there is none.
+    Parameters
+    ----------
+    value : float
+        The point estimate.
+    interval : Interval
+        Covers the truth with probability ``level`` up to ``bias``; an end is infinite where the samples say nothing.
+    level : float
+        Confidence of the interval, 0 <= level < 1; 0 where nothing was measured.
+    bias : str, optional
+        The known systematic error, in one sentence; "" if there is none.
+
+    Notes
+    -----
     An estimated constant never makes a bound a verdict.
     """
 
@@ -27,16 +38,35 @@ class Estimate:
     bias: str = ""
 
     def scaled(self, factor: float, *, bias: str | None = None) -> Estimate:
-        """The estimate of factor times the quantity; factor > 0."""
+        """Return the estimate of factor times the quantity; factor > 0.
+
+        Parameters
+        ----------
+        factor : float
+            What the value is multiplied by.
+        bias : str or None, optional
+            What distorts the result, in words.
+        """
         interval = Interval(self.interval.lo * factor, self.interval.hi * factor)
         return Estimate(self.value * factor, interval, self.level, self.bias if bias is None else bias)
 
 
 def mean_estimate(values: Sequence[float] | np.ndarray, level: float, *, lower: float = -math.inf) -> Estimate:
-    """The mean of independent values with Student's interval; infinite with a single value.
+    """Return the mean of independent values with Student's interval; infinite with a single value.
 
-    lower : the quantity is known to be at least this.  Raises ValueError for no value, one that is not finite, or a
-    level outside (0, 1).
+    Parameters
+    ----------
+    values : sequence of float or ndarray
+        Independent measurements, shape (n,).
+    level : float
+        Confidence of the interval, 0 < level < 1.
+    lower : float, optional
+        The quantity is known to be at least this.
+
+    Raises
+    ------
+    ValueError
+        For no value, one that is not finite, or a level outside (0, 1).
     """
     x = finite_vector("values", values)
     check_level(level)
@@ -48,7 +78,13 @@ def mean_estimate(values: Sequence[float] | np.ndarray, level: float, *, lower: 
 
 
 def finite_vector(name: str, values: Sequence[float] | np.ndarray) -> np.ndarray:
-    """The values as a float64 array of shape (n,), n >= 1.  Raises ValueError if empty or not finite."""
+    """Return the values as a float64 array of shape (n,), n >= 1.
+
+    Raises
+    ------
+    ValueError
+        If empty or not finite.
+    """
     x = np.asarray(values, np.float64).reshape(-1)
     if x.size == 0:
         raise ValueError(f"{name} needs at least one value; got none")
@@ -59,7 +95,13 @@ def finite_vector(name: str, values: Sequence[float] | np.ndarray) -> np.ndarray
 
 
 def check_level(level: float) -> float:
-    """The level.  Raises ValueError unless 0 < level < 1."""
+    """Return the level.
+
+    Raises
+    ------
+    ValueError
+        Unless 0 < level < 1.
+    """
     if not 0 < level < 1:
         raise ValueError(f"level must satisfy 0 < level < 1; got level = {level}")
     return level

@@ -13,15 +13,29 @@ from .student import student_quantile
 
 
 def expected_max_of_samples(samples: Sequence[float] | np.ndarray, *, m: int, level: float = 0.95) -> Estimate:
-    """E of the largest of m independent draws from N >= m pooled samples: the unbiased order-statistic estimator.
+    """Return E of the largest of m independent draws from N >= m pooled samples: the unbiased order-statistic
+    estimator.
 
-    sum_j x_(j) C(j-1, m-1)/C(N, m), the mean of the maximum over all subsets of m samples; times are > 0.
-    The interval is Student's on the logarithm, with the jackknife variance and floor(N/m) - 1 degrees of freedom, since
-    about N/m samples carry the estimate.  At level .95 it covered .93-.95 for shifted-exponential and log-normal times,
-    N = 64..1000, m = 4..16 (plain Student with N - 1: .84-.93), and .87-.89 for Pareto times of exponent 3.
-    Bias: none for independent samples of one law.  Test for worker effects (``worker_effect``) before pooling; for
-    correlated steps, and for the mean of tau steps, give ``batch_means``.  Without a variance no interval is honest.
-    Raises ValueError for m < 1, fewer than m samples, or times <= 0.
+    sum_j x_(j) C(j-1, m-1)/C(N, m), the mean of the maximum over all subsets of m samples; times are > 0.  The interval
+    is Student's on the logarithm, with the jackknife variance and floor(N/m) - 1 degrees of freedom, since about N/m
+    samples carry the estimate.  At level .95 it covered .93-.95 for shifted-exponential and log-normal times, N =
+    64..1000, m = 4..16 (plain Student with N - 1: .84-.93), and .87-.89 for Pareto times of exponent 3.  Bias: none for
+    independent samples of one law.  Test for worker effects (``worker_effect``) before pooling; for correlated steps,
+    and for the mean of tau steps, give ``batch_means``.  Without a variance no interval is honest.
+
+    Parameters
+    ----------
+    samples : sequence of float or ndarray
+        Measured times, shape (n,).
+    m : int
+        Number of workers; 1 <= m, an integer.
+    level : float, optional
+        Confidence of the interval, 0 < level < 1.
+
+    Raises
+    ------
+    ValueError
+        For m < 1, fewer than m samples, or times <= 0.
     """
     x = np.sort(finite_vector("samples", samples))
     check_level(level)
@@ -39,9 +53,19 @@ def expected_max_of_samples(samples: Sequence[float] | np.ndarray, *, m: int, le
 
 
 def batch_means(times: np.ndarray, tau: int) -> np.ndarray:
-    """Means of tau consecutive steps, shape (..., steps) -> (..., floor(steps/tau)): keeps serial correlation.
+    """Return means of tau consecutive steps, shape (..., steps) -> (..., floor(steps/tau)): keeps serial correlation.
 
-    Raises ValueError if there are fewer than tau steps.
+    Parameters
+    ----------
+    times : ndarray
+        Step times of one worker, in their order.
+    tau : int
+        Local steps between two averagings.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than tau steps.
     """
     x = np.asarray(times, np.float64)
     if tau < 1 or x.shape[-1] < tau:
@@ -51,12 +75,22 @@ def batch_means(times: np.ndarray, tau: int) -> np.ndarray:
 
 
 def worker_effect(times: np.ndarray, *, rng: np.random.Generator, permutations: int = 999) -> float:
-    """The p-value of "all workers are equally fast" by permuting their step times.
+    """Return the p-value of "all workers are equally fast" by permuting their step times.
 
-    times : shape (m, steps), m >= 2.  The statistic is the variance of the workers' means.  For correlated steps give
-    ``batch_means``.  A small value says that pooling is wrong: see ``bounds.runtime.PersistentStragglers``.
-    permutations : drawn from rng; the p-value is a multiple of 1/(permutations + 1).
-    Raises ValueError for another shape.
+    Parameters
+    ----------
+    times : ndarray
+        Shape (m, steps), m >= 2.  The statistic is the variance of the workers' means.  For correlated steps give
+        ``batch_means``.  A small value says that pooling is wrong: see ``bounds.runtime.PersistentStragglers``.
+    rng : numpy Generator
+        Source of randomness; it is advanced.
+    permutations : int, optional
+        Drawn from rng; the p-value is a multiple of 1/(permutations + 1).
+
+    Raises
+    ------
+    ValueError
+        For another shape.
     """
     x = np.asarray(times, np.float64)
     if x.ndim != 2 or x.shape[0] < 2:
@@ -69,14 +103,14 @@ def worker_effect(times: np.ndarray, *, rng: np.random.Generator, permutations: 
 
 
 def _weights(n: int, m: int) -> np.ndarray:
-    """C(j-1, m-1)/C(n, m) for j = 1..n, from the top down: w_n = m/n, w_j = w_{j+1} (j - m + 1)/j."""
+    """Return C(j-1, m-1)/C(n, m) for j = 1..n, from the top down: w_n = m/n, w_j = w_{j+1} (j - m + 1)/j."""
     j = np.arange(n - 1, 0, -1)
     factors = np.concatenate([[m / n], np.maximum(j - m + 1, 0) / j])
     return np.cumprod(factors)[::-1]
 
 
 def _leave_one_out(x: np.ndarray, m: int) -> np.ndarray:
-    """The estimate without sample i, for every i: the ranks above i move down by one."""
+    """Return the estimate without sample i, for every i: the ranks above i move down by one."""
     w = _weights(x.size - 1, m)
     below = np.concatenate([[0.0], np.cumsum(x[:-1] * w)])
     above = np.concatenate([np.cumsum((x[1:] * w)[::-1])[::-1], [0.0]])

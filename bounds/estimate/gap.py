@@ -11,12 +11,25 @@ from .estimate import Estimate, mean_estimate
 
 
 def gap_from_losses(losses: Sequence[float] | np.ndarray, *, loss_inf: float = 0.0, level: float = 0.95) -> Estimate:
-    """The mean of independent mini-batch losses at the start, minus loss_inf.
+    """Return the mean of independent mini-batch losses at the start, minus loss_inf.
 
-    losses : at the initial model, shape (n,); with a single one the interval is infinite.
-    loss_inf : inf F, or a number that is known to lie below it, such as 0 for a loss that cannot be negative.
+    Parameters
+    ----------
+    losses : sequence of float or ndarray
+        At the initial model, shape (n,); with a single one the interval is infinite.
+    loss_inf : float, optional
+        inf F, or a number that is known to lie below it, such as 0 for a loss that cannot be negative.
+    level : float, optional
+        Confidence of the interval, 0 < level < 1.
+
+    Raises
+    ------
+    ValueError
+        For no loss or one that is not finite, or if their mean lies below loss_inf.
+
+    Notes
+    -----
     Bias: high by inf F - loss_inf, which keeps the bounds valid; 0 is inf F only if the model interpolates.
-    Raises ValueError for no loss or one that is not finite, or if their mean lies below loss_inf.
     """
     estimate = mean_estimate(np.asarray(losses, np.float64) - loss_inf, level, lower=0.0)
     if estimate.value < 0:

@@ -13,11 +13,21 @@ from .estimate import Estimate, finite_vector, mean_estimate
 
 
 def variance_from_half_batches(squared_differences: Sequence[float] | np.ndarray, *, level: float = 0.95) -> Estimate:
-    """sigma^2 of the gradient of a whole mini-batch from its two halves, g_a and g_b at the same point.
+    """Return sigma^2 of the gradient of a whole mini-batch from its two halves, g_a and g_b at the same point.
 
-    squared_differences : |g_a - g_b|^2 of independent mini-batches.  |g_a - g_b|^2/2 estimates the variance of one
-    half, half of that the variance of their mean.  Unbiased if both halves see the same dropout mask and
-    batch-norm mode, and samples are drawn independently.  Raises ValueError for negative values.
+    Parameters
+    ----------
+    squared_differences : sequence of float or ndarray
+        ``|g_a - g_b|^2`` of independent mini-batches.  ``|g_a - g_b|^2/2`` estimates the variance of one half, half of
+        that the variance of their mean.  Unbiased if both halves see the same dropout mask and batch-norm mode, and
+        samples are drawn independently.
+    level : float, optional
+        Confidence of the interval, 0 < level < 1.
+
+    Raises
+    ------
+    ValueError
+        For negative values.
     """
     values = finite_vector("squared_differences", squared_differences)
     if values.min() < 0:
@@ -27,8 +37,19 @@ def variance_from_half_batches(squared_differences: Sequence[float] | np.ndarray
 
 @dataclass(frozen=True)
 class NoiseScale:
-    """trace : tr Sigma, variance of one sample's gradient.  gradient2 : |grad F|^2.  scale : trace/gradient2.
+    """Noise of a gradient against its size, from norms at two batch sizes.
 
+    Parameters
+    ----------
+    trace : Estimate
+        Tr Sigma, variance of one sample's gradient.
+    gradient2 : Estimate
+        ``|grad F|^2``.
+    scale : Estimate
+        trace/gradient2.
+
+    Notes
+    -----
     The scale's interval combines the ends of the other two, each taken at level (1 + level)/2; its upper end is
     infinite if the gradient is not distinguishable from zero.
     """
@@ -38,7 +59,18 @@ class NoiseScale:
     scale: Estimate
 
     def variance_of_batch(self, batch: int) -> Estimate:
-        """sigma^2 = tr Sigma/b of a mini-batch of b samples.  Raises ValueError for b < 1."""
+        """Return sigma^2 = tr Sigma/b of a mini-batch of b samples.
+
+        Parameters
+        ----------
+        batch : int
+            Number of samples in a mini-batch.
+
+        Raises
+        ------
+        ValueError
+            For b < 1.
+        """
         if batch < 1:
             raise ValueError(f"batch must be >= 1; got {batch}")
         return self.trace.scaled(1 / batch)
@@ -52,13 +84,33 @@ def noise_scale(
     large: int,
     level: float = 0.95,
 ) -> NoiseScale:
-    """McCandlish et al. (2018, arXiv:1812.06162): squared gradient norms at two batch sizes give trace and signal.
+    """Return McCandlish et al. (2018, arXiv:1812.06162): squared gradient norms at two batch sizes give trace and
+    signal.
 
-    small_norms2, large_norms2 : |g|^2 with batches of ``small`` < ``large`` samples, measured in pairs at the same
-    point (for instance the first step after an averaging, before and after averaging the gradients), shape (n,).
-    gradient2 = (B G_B - b G_b)/(B - b), trace = (G_b - G_B)/(1/b - 1/B), averaged separately over the pairs.
-    Bias: both are unbiased, their ratio is not; gradient2 is very noisy, and may be negative, where the gradient is
-    far below the noise.  Raises ValueError for unequal lengths or batch sizes out of order.
+    Parameters
+    ----------
+    small_norms2 : sequence of float or ndarray
+        ``|g|^2`` with batches of ``small`` samples, shape (n,), measured in pairs with the others at the same point
+        (for instance the first step after an averaging, before and after averaging the gradients).
+    large_norms2 : sequence of float or ndarray
+        ``|g|^2`` with batches of ``large`` > ``small`` samples, shape (n,).
+    small : int
+        Samples in a small batch.
+    large : int
+        Samples in a large batch.
+    level : float, optional
+        Confidence of the interval, 0 < level < 1.
+
+    Raises
+    ------
+    ValueError
+        For unequal lengths or batch sizes out of order.
+
+    Notes
+    -----
+    gradient2 = (B G_B - b G_b)/(B - b), trace = (G_b - G_B)/(1/b - 1/B), averaged separately over the pairs.  Bias:
+    both are unbiased, their ratio is not; gradient2 is very noisy, and may be negative, where the gradient is far below
+    the noise.
     """
     low, high = finite_vector("small_norms2", small_norms2), finite_vector("large_norms2", large_norms2)
     if low.size != high.size:

@@ -12,9 +12,20 @@ ASSUMED_FACTOR = 10.0
 
 
 def assumed(value: float, *, factor: float = ASSUMED_FACTOR) -> Estimate:
-    """A constant that nobody measured, taken as known up to a factor; its interval has no level, that is level 0.
+    """Return a constant that nobody measured, taken as known up to a factor; its interval has no level, that is level
+    0.
 
-    Raises ValueError unless value > 0 and factor >= 1.
+    Parameters
+    ----------
+    value : float
+        The number that is assumed.
+    factor : float, optional
+        The interval goes from value/factor to value times factor.
+
+    Raises
+    ------
+    ValueError
+        Unless value > 0 and factor >= 1.
     """
     if not (0 < value < math.inf and 1 <= factor < math.inf):
         raise ValueError(f"an assumed constant needs value > 0 and factor >= 1; got {value} and {factor}")
@@ -29,11 +40,20 @@ def through(
     lowest: float = 0.0,
     highest: float = math.inf,
 ) -> Estimate:
-    """The estimate of a function that is monotone in each argument; a level by the union bound.
+    """Return the estimate of a function that is monotone in each argument; a level by the union bound.
 
-    function : from values by name to an enclosure of its value there, whose upper end is shown.  rising : the names in
-    which it grows; in the others it falls.  lowest, highest : of the function; they stand where an end of an estimate
-    is infinite or refused by the function with a ValueError.
+    Parameters
+    ----------
+    function : callable
+        From values by name to an enclosure of its value there, whose upper end is shown.
+    estimates : mapping of str to Estimate
+        Estimates by the name of their constant.
+    rising : collection of str
+        The names in which it grows; in the others it falls.
+    lowest : float, optional
+        Of the function; it stands where an end of an estimate is infinite or refused by the function with a ValueError.
+    highest : float, optional
+        Of the function; it stands in the same cases.
     """
 
     def end(low: bool) -> dict[str, float]:

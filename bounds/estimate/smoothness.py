@@ -20,14 +20,30 @@ def smoothness_by_power_iteration(
     iterations: int = 30,
     level: float = 0.95,
 ) -> Estimate:
-    """max |lambda| of the Hessian by power iteration with Hessian-vector products.
+    """Return ``max |lambda|`` of the Hessian by power iteration with Hessian-vector products.
 
-    product : v -> H v, shape (d,) to shape (d,), H symmetric.  start : drawn from N(0, I), shape (d,).
-    The value |H v| of the last unit vector is never above the truth.  The upper end holds with probability level over
-    the start: its squared share in the top eigenvector is below t^2 with probability at most t sqrt(2 d/pi), and
-    |H^k v_0| >= max|lambda|^k times that share.
-    Bias: low by iteration; local, and high if product uses a mini-batch.  At eta L near 2 (the edge of stability) no
-    bound of this package applies.  Raises ValueError for a zero or non-finite start, or iterations < 1.
+    Parameters
+    ----------
+    product : callable
+        v -> H v, shape (d,) to shape (d,), H symmetric.
+    start : ndarray
+        Drawn from N(0, I), shape (d,).
+    iterations : int, optional
+        The estimates of successive power iterations, in their order.
+    level : float, optional
+        Confidence of the interval, 0 < level < 1.
+
+    Raises
+    ------
+    ValueError
+        For a zero or non-finite start, or iterations < 1.
+
+    Notes
+    -----
+    The value ``|H v|`` of the last unit vector is never above the truth.  The upper end holds with probability level
+    over the start: its squared share in the top eigenvector is below t^2 with probability at most t sqrt(2 d/pi), and
+    ``|H^k v_0| >= max|lambda|^k`` times that share.  Bias: low by iteration; local, and high if product uses a
+    mini-batch.  At eta L near 2 (the edge of stability) no bound of this package applies.
     """
     v = finite_vector("start", start)
     norm = float(np.linalg.norm(v))
@@ -49,12 +65,25 @@ def smoothness_by_power_iteration(
 def smoothness_by_secants(
     gradient_distances: Sequence[float] | np.ndarray, point_distances: Sequence[float] | np.ndarray
 ) -> Estimate:
-    """The largest |g(y) - g(x)|/|y - x| over pairs of points, both gradients on the same batch.
+    """Return the largest ``|g(y) - g(x)|/|y - x|`` over pairs of points, both gradients on the same batch.
 
-    gradient_distances, point_distances : the norms, shape (n,), the latter > 0.
-    Bias: low; a secant averages the Hessian over its segment and sees only its direction, so the interval has no
-    upper end.  With different batches the noise is divided by the distance and the result is useless (4 to 32 in
-    place of .48).  Raises ValueError for unequal lengths or a zero distance.
+    Parameters
+    ----------
+    gradient_distances : sequence of float or ndarray
+        ``|g(y) - g(x)|`` of each pair, shape (n,).
+    point_distances : sequence of float or ndarray
+        ``|y - x|`` of each pair, shape (n,), > 0.
+
+    Raises
+    ------
+    ValueError
+        For unequal lengths or a zero distance.
+
+    Notes
+    -----
+    Bias: low; a secant averages the Hessian over its segment and sees only its direction, so the interval has no upper
+    end.  With different batches the noise is divided by the distance and the result is useless (4 to 32 in place of
+    .48).
     """
     rise, run = (
         finite_vector("gradient_distances", gradient_distances),

@@ -9,10 +9,21 @@ EXACT_UP_TO = 200  # degrees of freedom; beyond, the expansion is good to 1e-8
 
 
 def student_quantile(level: float, freedom: int) -> float:
-    """The t with P(|T| <= t) = level for ``freedom`` >= 1 degrees of freedom; 0 < level < 1.
+    """Return the t with ``P(|T| <= t)`` = level for ``freedom`` >= 1 degrees of freedom; 0 < level < 1.
 
     Bisection on the finite trigonometric sum of the distribution function, or the expansion in 1/freedom.
-    Raises ValueError outside these ranges.
+
+    Parameters
+    ----------
+    level : float
+        Confidence of the interval, 0 < level < 1.
+    freedom : int
+        Degrees of freedom, >= 1.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
     """
     if not 0 < level < 1 or freedom < 1:
         raise ValueError(f"needs 0 < level < 1 and freedom >= 1; got level = {level}, freedom = {freedom}")
@@ -29,7 +40,7 @@ def student_quantile(level: float, freedom: int) -> float:
 
 
 def _two_sided(theta: float, freedom: int) -> float:
-    """P(|T| <= sqrt(freedom) tan(theta)) (Abramowitz & Stegun 26.7.3 and 26.7.4)."""
+    """Return ``P(|T| <= sqrt(freedom) tan(theta))`` (Abramowitz & Stegun 26.7.3 and 26.7.4)."""
     c, odd = math.cos(theta), freedom % 2
     term, total = (c if odd else 1.0), 0.0
     for k in range(1 + odd, freedom, 2):

@@ -10,6 +10,7 @@ from .dithered_gaussian_rate import dithered_gaussian_rate as dithered_gaussian_
 from .dithered_rate import dithered_rate as dithered_rate
 from .eden_inner_product import eden_inner_product as eden_inner_product
 from .eden_inner_product_limit import eden_inner_product_limit as eden_inner_product_limit
+from .gathered_rate import gathered_rate as gathered_rate
 from .gaussian_bits import gaussian_bits as gaussian_bits
 from .gaussian_block_converse import gaussian_block_converse as gaussian_block_converse
 from .gaussian_block_miss import gaussian_block_miss as gaussian_block_miss
@@ -24,19 +25,21 @@ from .lattice_gap import lattice_gap as lattice_gap
 from .layer_bits import layer_bits as layer_bits
 from .mean_estimation import mean_estimation as mean_estimation
 from .mean_estimation_bits import mean_estimation_bits as mean_estimation_bits
+from .mean_received_rate import mean_received_rate as mean_received_rate
 from .rabitq_inner_product import rabitq_inner_product as rabitq_inner_product
 from .rabitq_inner_product_worst import rabitq_inner_product_worst as rabitq_inner_product_worst
+from .shared_scale_rate import shared_scale_rate as shared_scale_rate
 from .shared_unbiased_bits import shared_unbiased_bits as shared_unbiased_bits
-from .sparse_dithering_bits import sparse_dithering_bits as sparse_dithering_bits
-from .sparse_dithering_coded_bits import sparse_dithering_coded_bits as sparse_dithering_coded_bits
-from .sparse_dithering_random_bits import sparse_dithering_random_bits as sparse_dithering_random_bits
-from .sparse_dithering_random_coarse_bits import (
+from .sparse_dithering import sparse_dithering_bits as sparse_dithering_bits
+from .sparse_dithering import sparse_dithering_coded_bits as sparse_dithering_coded_bits
+from .sparse_dithering import sparse_dithering_random_bits as sparse_dithering_random_bits
+from .sparse_dithering import (
     sparse_dithering_random_coarse_bits as sparse_dithering_random_coarse_bits,
 )
-from .sparse_dithering_random_whole_bits import sparse_dithering_random_whole_bits as sparse_dithering_random_whole_bits
-from .sparse_dithering_tenth_bits import sparse_dithering_tenth_bits as sparse_dithering_tenth_bits
-from .sparse_dithering_tight_bits import sparse_dithering_tight_bits as sparse_dithering_tight_bits
-from .sparse_dithering_whole_bits import sparse_dithering_whole_bits as sparse_dithering_whole_bits
+from .sparse_dithering import sparse_dithering_random_whole_bits as sparse_dithering_random_whole_bits
+from .sparse_dithering import sparse_dithering_tenth_bits as sparse_dithering_tenth_bits
+from .sparse_dithering import sparse_dithering_tight_bits as sparse_dithering_tight_bits
+from .sparse_dithering import sparse_dithering_whole_bits as sparse_dithering_whole_bits
 from .sparse_source_rate import sparse_source_rate as sparse_source_rate
 from .sparse_worst_case_bits import sparse_worst_case_bits as sparse_worst_case_bits
 from .sphere_bits import sphere_bits as sphere_bits
@@ -54,6 +57,7 @@ from .turboquant_inner_product import turboquant_inner_product as turboquant_inn
 from .turboquant_inner_product_limit import turboquant_inner_product_limit as turboquant_inner_product_limit
 from .turboquant_inner_product_worst import turboquant_inner_product_worst as turboquant_inner_product_worst
 from .turboquant_mse import turboquant_mse as turboquant_mse
+from .two_shot_rate import two_shot_rate as two_shot_rate
 from .unbiased_bits import unbiased_bits as unbiased_bits
 from .uniform_scalar_gap import uniform_scalar_gap as uniform_scalar_gap
 from .water_filling import WaterFilling as WaterFilling

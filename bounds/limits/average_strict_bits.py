@@ -1,8 +1,8 @@
 """Expected bits of an operator that contracts surely, for a uniformly random direction.
 
 Derivation.  X is uniform on the sphere.  Given the key, all x that share a message lie within sqrt(alpha) of one
-output, so every message has probability at most P(alpha, d) and entropy(message | key) >= -log2 P.  A self-delimiting
-message is a prefix code, hence its expected length is at least its entropy.
+output, so every message has probability at most P(alpha, d) and entropy(message ``|`` key) >= -log2 P.  A
+self-delimiting message is a prefix code, hence its expected length is at least its entropy.
 """
 
 from ..bound import Bound, Example, Reference, Side, Status

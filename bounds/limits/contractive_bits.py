@@ -1,10 +1,10 @@
 """The uncertainty principle for contractive operators, all bits counted.
 
-Derivation.  Private randomness: for every x of the unit ball some output lies within sqrt(alpha)|x| <= sqrt(alpha),
-so 2^b balls of radius sqrt(alpha) cover the unit ball and 2^b alpha^(d/2) >= 1 by volume.  Shared randomness: take
-X uniform in the unit ball, E|X|^2 = d/(d+2).  Among all sets of volume share p the ball has the least second moment
-about a point, so a decoding cell of share p adds at least d/(d+2) p^(1 + 2/d); p -> p^(1 + 2/d) is convex and at
-most 2^b shares sum to 1, hence alpha d/(d+2) >= d/(d+2) 2^(-2b/d).  Averaging over keys changes nothing.
+Derivation.  Private randomness: for every x of the unit ball some output lies within ``sqrt(alpha)|x| <= sqrt(alpha)``,
+so 2^b balls of radius sqrt(alpha) cover the unit ball and 2^b alpha^(d/2) >= 1 by volume.  Shared randomness: take X
+uniform in the unit ball, ``E|X|^2 = d/(d+2)``.  Among all sets of volume share p the ball has the least second moment
+about a point, so a decoding cell of share p adds at least d/(d+2) p^(1 + 2/d); p -> p^(1 + 2/d) is convex and at most
+2^b shares sum to 1, hence alpha d/(d+2) >= d/(d+2) 2^(-2b/d).  Averaging over keys changes nothing.
 
 Bits spent on the direction alone may be fewer (on a circle 100 points at alpha = sin^2(pi/100) give
 M alpha = .0987 < 1): the norm's bits must be counted, or ``worst_case_bits`` used instead.

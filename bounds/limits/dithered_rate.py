@@ -1,8 +1,8 @@
 """Entropy-coded uniform quantisation with subtractive dither, any source: within .7546 bits of its R(D).
 
-Derivation.  The coded index, given the dither, has entropy I(X; X + N) with N uniform on a step h and error h^2/12 = D.
-Let U attain R(D): I(X; X+N) <= I(X; U) + I(X; X+N | U) <= R(D) + h(X - U + N) - h(N), and X - U + N has mean square at
-most 2D, so the last difference is at most log2(2 pi e 2D)/2 - log2(12 D)/2 = log2(4 pi e/12)/2.
+Derivation.  The coded index, given the dither, has entropy I(X; X + N) with N uniform on a step h and error h^2/12 =
+D.  Let U attain R(D): I(X; X+N) <= I(X; U) + ``I(X; X+N | U) <= R(D) + h(X - U + N) - h(N)``, and X - U + N has mean
+square at most 2D, so the last difference is at most log2(2 pi e 2D)/2 - log2(12 D)/2 = log2(4 pi e/12)/2.
 """
 
 import sympy as sp

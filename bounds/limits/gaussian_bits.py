@@ -1,12 +1,12 @@
 """The rate-distortion limit of an isotropic Gaussian vector under a mean-square constraint.
 
-Statement.  X ~ N(0, s^2 I_d), E|C(X) - X|^2 <= alpha E|X|^2.  Then the expected length of a self-delimiting message
+Statement.  X ~ N(0, s^2 I_d), ``E|C(X) - X|^2 <= alpha E|X|^2``.  Then the expected length of a self-delimiting message
 (all bits, shared randomness free) is at least (d/2) log2(1/alpha).  Every contractive operator meets the premise.
 
-Derivation.  Given the key, a self-delimiting message is a prefix code: E length >= H(message | key)
->= I(X; C(X) | key) = h(X) - h(X | C(X), key) >= h(X) - h(X - C(X)); X is independent of the key.  Among vectors with
-E|Z|^2 = D the Gaussian one has the largest entropy, and by concavity of the logarithm (Jensen over coordinates) it
-is at most (d/2) log2(2 pi e D/d).  With D = alpha s^2 d and h(X) = (d/2) log2(2 pi e s^2) the claim follows.
+Derivation.  Given the key, a self-delimiting message is a prefix code: E length >= H(message ``|`` key) >= I(X; ``C(X)
+|`` key) = ``h(X) - h(X | C(X), key)`` >= h(X) - h(X - C(X)); X is independent of the key.  Among vectors with ``E|Z|^2
+= D`` the Gaussian one has the largest entropy, and by concavity of the logarithm (Jensen over coordinates) it is at
+most (d/2) log2(2 pi e D/d).  With D = alpha s^2 d and h(X) = (d/2) log2(2 pi e s^2) the claim follows.
 """
 
 import sympy as sp

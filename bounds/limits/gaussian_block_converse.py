@@ -1,8 +1,8 @@
 """Fixed-length codes at finite blocklength: the volume converse for a Gaussian vector.
 
-Derivation.  X ~ N(0, s^2 I_d); a b-bit code errs, |X - C(X)|^2 > nmse s^2 d, with probability at most ``miss``.  The
-set of good x lies in 2^b balls of radius sqrt(nmse s^2 d) and has probability at least 1 - miss.  Among sets of that
-probability a centred ball has the least volume, of squared radius s^2 q with P(chi^2_d > q) = miss; comparing
+Derivation.  X ~ N(0, s^2 I_d); a b-bit code errs, ``|X - C(X)|^2 > nmse s^2 d``, with probability at most ``miss``.
+The set of good x lies in 2^b balls of radius sqrt(nmse s^2 d) and has probability at least 1 - miss.  Among sets of
+that probability a centred ball has the least volume, of squared radius s^2 q with P(chi^2_d > q) = miss; comparing
 volumes, 2^b >= (q/(d nmse))^(d/2).  A random key only averages such codes.
 """
 

@@ -1,9 +1,10 @@
 """Fixed-length codes at finite blocklength: an achievable probability of exceeding the distortion.
 
 Derivation.  Draw M = floor(2^b) codewords uniformly on the sphere of radius r s sqrt(d): a fraction of a codeword does
-not exist.  Given |x|^2 = z s^2 d each is within the allowed distance independently with probability p(z), so all fail
-with probability (1 - p)^M <= exp(-M p); average over z.  Some codebook is at least as good as the average, and any r is
-valid.  Inverting the value in b gives a length that suffices; ``gaussian_block_converse`` gives one that is necessary.
+not exist.  Given ``|x|^2 = z s^2 d`` each is within the allowed distance independently with probability p(z), so all
+fail with probability (1 - p)^M <= exp(-M p); average over z.  Some codebook is at least as good as the average, and any
+r is valid.  Inverting the value in b gives a length that suffices; ``gaussian_block_converse`` gives one that is
+necessary.
 """
 
 import sympy as sp

@@ -1,8 +1,8 @@
 """The rate-distortion limit of unbiased operators on an isotropic Gaussian vector.
 
-Derivation.  Let C be unbiased with E|C(x) - x|^2 <= omega |x|^2.  Expanding the square,
-E|C(x)/(1+omega) - x|^2 <= (omega + 1)/(1+omega)^2 |x|^2 - 2/(1+omega) |x|^2 + |x|^2 = omega/(1+omega) |x|^2.
-Scaling at the decoder costs no bits, so ``gaussian_bits`` holds with alpha = omega/(1+omega).
+Derivation.  Let C be unbiased with ``E|C(x) - x|^2 <= omega |x|^2``.  Expanding the square, ``E|C(x)/(1+omega) - x|^2
+<= (omega + 1)/(1+omega)^2 |x|^2 - 2/(1+omega) |x|^2 + |x|^2 = omega/(1+omega) |x|^2``.  Scaling at the decoder costs no
+bits, so ``gaussian_bits`` holds with alpha = omega/(1+omega).
 """
 
 from ..bound import Bound, Example, Reference, Side, Status

@@ -1,4 +1,4 @@
-"""Shannon lower bound of a generalised Gaussian coordinate with density proportional to exp(-|x/s|^shape).
+"""Shannon lower bound of a generalised Gaussian coordinate with density proportional to ``exp(-|x/s|^shape)``.
 
 Shannon lower bound, for the information rate of one coordinate and so for any code: I(X; Y) >= h(X) - h(X - Y)
 >= h(X) - log2(2 pi e D)/2, since the Gaussian law has the largest entropy at mean square D = nmse Var X.  With

@@ -1,9 +1,9 @@
 """The limit of inner products: what any unbiased estimate from b bits leaves, counting all bits.
 
-Derivation.  An estimator may be any function g(q, message, key), not only <q, Q(x)>.  Let E g(q, .) = <q, x> for all
-q and x, and let its error, d E(g(q, .) - <q, x>)^2/(|q|^2 |x|^2) averaged over the directions of q, be at most w for
-every x. Draw an orthonormal basis q_1, .., q_d uniformly from the shared key and decode y = sum_i g(q_i, .) q_i.
-Then E y = x, and E|y - x|^2 = sum_i E(g(q_i, .) - <q_i, x>)^2 = d times the average over q, at most w |x|^2: y is an
+Derivation.  An estimator may be any function g(q, message, key), not only <q, Q(x)>.  Let E g(q, .) = <q, x> for all q
+and x, and let its error, d ``E(g(q, .) - <q, x>)^2/(|q|^2 |x|^2)`` averaged over the directions of q, be at most w for
+every x. Draw an orthonormal basis q_1, .., q_d uniformly from the shared key and decode y = sum_i g(q_i, .) q_i.  Then
+E y = x, and ``E|y - x|^2 = sum_i E(g(q_i, .) - <q_i, x>)^2`` = d times the average over q, at most ``w |x|^2``: y is an
 unbiased operator of constant w with the same messages.  So ``unbiased_bits`` holds with omega = w, b >= d log2(1 +
 1/w)/2, which solved for w is the value.  In return an unbiased operator of constant omega has exactly the error omega
 on average over q.

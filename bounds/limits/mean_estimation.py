@@ -1,10 +1,10 @@
 """Distributed mean estimation, statistical: m clients, one Gaussian sample each, b bits each.
 
 Derivation.  Client i holds X_i ~ N(theta, s^2 I_d) and sends b bits, independently of the others given the shared key.
-The score of a message is S = E[X - theta | M]/s^2, and E|X - theta - E[X - theta | M]|^2 >= s^2 d 4^(-b/d) by
-``gaussian_bits``; so the trace of its Fisher information, E|S|^2, is at most (d/s^2)(1 - 4^(-b/d)) at every theta.
-Informations add over clients, and the van Trees inequality with an ever wider prior gives
-sup_theta MSE >= d^2/trace = s^2 d/(m (1 - 4^(-b/d))).  Without the bit limit it is s^2 d/m.
+The score of a message is ``S = E[X - theta | M]/s^2``, and ``E|X - theta - E[X - theta | M]|^2 >= s^2 d 4^(-b/d)`` by
+``gaussian_bits``; so the trace of its Fisher information, ``E|S|^2``, is at most (d/s^2)(1 - 4^(-b/d)) at every theta.
+Informations add over clients, and the van Trees inequality with an ever wider prior gives sup_theta MSE >= d^2/trace =
+s^2 d/(m (1 - 4^(-b/d))).  Without the bit limit it is s^2 d/m.
 """
 
 import sympy as sp

@@ -1,9 +1,9 @@
 """Distributed mean estimation, empirical: bits each client needs for the mean of m independent uniform directions.
 
 Derivation.  Given all messages and the key the X_i stay independent, so the error of any estimate of their mean is at
-least (1/m^2) sum E|X_i - E[X_i | M_i]|^2, an average of the clients' distortions divided by m.  R_S, the information
-rate-distortion function of one direction (see ``sphere_bits``), is convex in the distortion, so the average number of
-bits is at least R_S of the average distortion, which is at most m MSE.
+least ``(1/m^2) sum E|X_i - E[X_i | M_i]|^2``, an average of the clients' distortions divided by m.  R_S, the
+information rate-distortion function of one direction (see ``sphere_bits``), is convex in the distortion, so the average
+number of bits is at least R_S of the average distortion, which is at most m MSE.
 """
 
 import sympy as sp

@@ -1,9 +1,9 @@
 """RaBitQ's inner products at one bit and every d, exactly.
 
-Derivation.  Rotate x uniformly to |x| u; c are the signs of u, rotated back, and decoded is y = |x| c/|u|_1, so that
-<x, y> = |x|^2 on every draw, |c|^2 = d and |y|^2 = d |x|^2/|u|_1^2.  What y has beside x is symmetric under the
-rotations that fix x, hence of mean 0: unbiased, and omega = E|y|^2/|x|^2 - 1 = d E|u|_1^-2 - 1 for every x.  On
-average over the directions of a query q, E<q, y - x>^2 = |q|^2 E|y - x|^2/d.
+Derivation.  Rotate x uniformly to ``|x| u``; c are the signs of u, rotated back, and decoded is ``y = |x| c/|u|_1``, so
+that ``<x, y> = |x|^2`` on every draw, ``|c|^2 = d`` and ``|y|^2 = d |x|^2/|u|_1^2``.  What y has beside x is symmetric
+under the rotations that fix x, hence of mean 0: unbiased, and ``omega = E|y|^2/|x|^2 - 1 = d E|u|_1^-2 - 1`` for every
+x.  On average over the directions of a query q, ``E<q, y - x>^2 = |q|^2 E|y - x|^2/d``.
 """
 
 from ..bound import Bound, Example, Reference, Side, Status

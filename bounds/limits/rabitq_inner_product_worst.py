@@ -1,7 +1,7 @@
 """RaBitQ's inner products at one bit: the worst query, exactly.
 
 Derivation.  As ``rabitq_inner_product``: the error y - x is orthogonal to x and uniform in its directions, so a query
-with the part q' orthogonal to x has E<q, y - x>^2 = |q'|^2 E|y - x|^2/(d - 1): the largest value, d/(d-1) times the
+with the part q' orthogonal to x has ``E<q, y - x>^2 = |q'|^2 E|y - x|^2/(d - 1)``: the largest value, d/(d-1) times the
 average, at every q orthogonal to x, and none at q = x.
 """
 

@@ -1,12 +1,12 @@
 """Expected bits that suffice for an unbiased operator with shared randomness: scaled Spherical Compression.
 
 Derivation.  Sender and receiver draw unit vectors v_1, v_2, ... from the shared key and the sender names the first one
-whose cosine t to x is at least sqrt(1 - a).  That vector is uniform on a cap with mean cosine m(a, d), so |x| v/m is
-unbiased with second moment |x|^2/m^2: any a with m(a, d)^2 >= 1/(1 + omega) gives a member of U(omega).  Its index is
-geometric with success probability P(a, d); the best Golomb code has mean at most -log2 P + 1.4755.  That constant is
-the maximum of a fine scan of the exact mean over -log2 P in (0, 60], beyond which the mean repeats with period 1;
--log2 P + log2(e) + 1 is proved (entropy of the geometric law, and the code is a Huffman code).  Here a is ``alpha``;
-1 - m^2 is a/3 or more for every d >= 2, so a is never above 3 omega/(1 + omega).
+whose cosine t to x is at least sqrt(1 - a).  That vector is uniform on a cap with mean cosine m(a, d), so ``|x| v/m``
+is unbiased with second moment ``|x|^2/m^2``: any a with m(a, d)^2 >= 1/(1 + omega) gives a member of U(omega).  Its
+index is geometric with success probability P(a, d); the best Golomb code has mean at most -log2 P + 1.4755.  That
+constant is the maximum of a fine scan of the exact mean over -log2 P in (0, 60], beyond which the mean repeats with
+period 1; -log2 P + log2(e) + 1 is proved (entropy of the geometric law, and the code is a Huffman code).  Here a is
+``alpha``; 1 - m^2 is a/3 or more for every d >= 2, so a is never above 3 omega/(1 + omega).
 """
 
 import sympy as sp

@@ -1,7 +1,7 @@
 """Rate of a coordinate that is zero with probability p_0 and Gaussian otherwise.
 
-Derivation.  Let S tell whether X is zero; it is a function of X, so I(X; Y) >= I(X; Y | S) >= (1 - p_0) I(X; Y | X !=
-0) >= (1 - p_0) log2(s^2/D_1)/2 with s^2 the variance of the Gaussian part and D_1 its share of the error, (1 - p_0)
+Derivation.  Let S tell whether X is zero; it is a function of X, so I(X; Y) >= ``I(X; Y | S) >= (1 - p_0) I(X; Y | X !=
+0)`` >= (1 - p_0) log2(s^2/D_1)/2 with s^2 the variance of the Gaussian part and D_1 its share of the error, (1 - p_0)
 D_1 <= D.  The source's variance is (1 - p_0) s^2, so the ratio is at least 1/nmse.  The position of the non-zero
 coordinates is treated as known, so a code has to spend more at small nmse.
 """

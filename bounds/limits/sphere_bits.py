@@ -1,10 +1,11 @@
 """Expected bits of a contractive operator for a uniformly random direction: the sphere rate.
 
-Derivation.  X is uniform on the sphere, E|C(X) - X|^2 <= alpha.  As for ``gaussian_bits`` the expected length is at
-least I(X; C(X) | key) = h(X) - h(X | C(X), key), entropies on the sphere.  Given a value of the condition let y be the
-mean of X.  Among laws on the sphere with mean y the von Mises-Fisher law with A(kappa) = |y| has the largest entropy,
-h(X) - kappa A + ln K(kappa) nats.  Its derivative by |y|^2 is -kappa/(2A), which decreases, so it is concave in |y|^2.
-The centroid is the best output, so E|y|^2 >= 1 - alpha, and Jensen's inequality gives R_S(alpha, d).
+Derivation.  X is uniform on the sphere, ``E|C(X) - X|^2 <= alpha``.  As for ``gaussian_bits`` the expected length is at
+least I(X; ``C(X) |`` key) = ``h(X) - h(X | C(X), key)``, entropies on the sphere.  Given a value of the condition let y
+be the mean of X.  Among laws on the sphere with mean y the von Mises-Fisher law with ``A(kappa) = |y|`` has the largest
+entropy, h(X) - kappa A + ln K(kappa) nats.  Its derivative by ``|y|^2`` is -kappa/(2A), which decreases, so it is
+concave in ``|y|^2``.  The centroid is the best output, so ``E|y|^2 >= 1 - alpha``, and Jensen's inequality gives
+R_S(alpha, d).
 """
 
 import sympy as sp

@@ -1,9 +1,10 @@
 """Expected bits of Spherical Compression with the best Golomb code, exactly.
 
 The encoder sends the norm (a binary32 without its sign, 31 bits) and the index of the first of shared uniform unit
-vectors v_n with <x/|x|, v_n> >= sqrt(1 - alpha); the decoder outputs |x| sqrt(1 - alpha) v_n, whose squared error is
-at most (1 - 2c^2 + c^2)|x|^2 = alpha |x|^2 with c^2 = 1 - alpha.  The index is geometric with success probability
-P(alpha, d). Its expected length in that code is the ``GolombMean`` of -log2 P, by summation of two geometric series.
+vectors v_n with ``<x/|x|, v_n>`` >= sqrt(1 - alpha); the decoder outputs ``|x| sqrt(1 - alpha) v_n``, whose squared
+error is at most ``(1 - 2c^2 + c^2)|x|^2 = alpha |x|^2`` with c^2 = 1 - alpha.  The index is geometric with success
+probability P(alpha, d). Its expected length in that code is the ``GolombMean`` of -log2 P, by summation of two
+geometric series.
 """
 
 from ..bound import Bound, Example, Reference, Side, Status

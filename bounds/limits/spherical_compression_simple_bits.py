@@ -1,10 +1,10 @@
 """Expected bits of Spherical Compression: within 1.4755 bits of the optimum.
 
 The encoder sends the norm (a binary32 without its sign, 31 bits) and the index of the first of shared uniform unit
-vectors v_n with <x/|x|, v_n> >= sqrt(1 - alpha); the decoder outputs |x| sqrt(1 - alpha) v_n, whose squared error is
-at most (1 - 2c^2 + c^2)|x|^2 = alpha |x|^2 with c^2 = 1 - alpha.  The index is geometric with success probability
-P(alpha, d). The exact mean exceeds -log2 P by at most 1.47543 over a scan of 10^6 points of -log2 P in (0, 60], where
-the excess has become periodic with period 1.
+vectors v_n with ``<x/|x|, v_n>`` >= sqrt(1 - alpha); the decoder outputs ``|x| sqrt(1 - alpha) v_n``, whose squared
+error is at most ``(1 - 2c^2 + c^2)|x|^2 = alpha |x|^2`` with c^2 = 1 - alpha.  The index is geometric with success
+probability P(alpha, d). The exact mean exceeds -log2 P by at most 1.47543 over a scan of 10^6 points of -log2 P in (0,
+60], where the excess has become periodic with period 1.
 """
 
 import sympy as sp

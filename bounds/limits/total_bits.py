@@ -1,10 +1,10 @@
 """Bits that a whole optimisation run has to send, whatever the method, to be surely accurate.
 
-Derivation.  One worker knows f(x) = L|x - x*|^2/2, the server knows L and that |x*| <= R, starts at 0 and must output
-x with f(x) <= epsilon after receiving b bits.  Outputs number at most 2^b (given the key) and their balls of radius
-sqrt(2 epsilon/L) have to cover the ball of radius R: b >= d log2(R sqrt(L/(2 epsilon))) = (d/2) log2(gap/epsilon), as
-the largest initial gap is L R^2/2.  More general problems and more workers contain this one.  An accuracy that holds
-only on average over the key needs fewer bits: ``total_bits_in_expectation``.
+Derivation.  One worker knows ``f(x) = L|x - x*|^2/2``, the server knows L and that ``|x*| <= R``, starts at 0 and must
+output x with f(x) <= epsilon after receiving b bits.  Outputs number at most 2^b (given the key) and their balls of
+radius sqrt(2 epsilon/L) have to cover the ball of radius R: b >= d log2(R sqrt(L/(2 epsilon))) = (d/2)
+log2(gap/epsilon), as the largest initial gap is L R^2/2.  More general problems and more workers contain this one.  An
+accuracy that holds only on average over the key needs fewer bits: ``total_bits_in_expectation``.
 """
 
 import sympy as sp

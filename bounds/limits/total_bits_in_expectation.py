@@ -1,7 +1,7 @@
 """Bits that a whole optimisation run has to send, whatever the method, to be accurate on average over a shared key.
 
 Derivation.  As in ``total_bits``, but E f(x) <= epsilon for every x*, over the key.  Let x* be uniform in the ball of
-radius R: E|x* - x|^2 <= 2 epsilon/L.  Given the key there are at most 2^b outputs; a cell of volume share p adds at
+radius R: ``E|x* - x|^2 <= 2 epsilon/L``.  Given the key there are at most 2^b outputs; a cell of volume share p adds at
 least d/(d+2) R^2 p^(1 + 2/d) to the mean (the ball has the least second moment), and p -> p^(1 + 2/d) is convex with
 shares that sum to 1: d/(d+2) R^2 2^(-2b/d) <= 2 epsilon/L.  With gap = L R^2/2 the claim follows.
 """

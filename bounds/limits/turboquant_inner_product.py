@@ -1,14 +1,15 @@
 """TurboQuant for inner products: its error on average over the query at every d, exactly.
 
-Derivation.  Of b bits, b - 1 quantise x as in ``turboquant_mse``; r is what is left, E|r|^2 = D |x|^2 with D its
+Derivation.  Of b bits, b - 1 quantise x as in ``turboquant_mse``; r is what is left, ``E|r|^2 = D |x|^2`` with D its
 value (1 for no bits).  The last bit sends the signs of S r, S a d x d matrix of independent standard normal entries,
-and |r| beside them; decoded is |r| sqrt(pi/2)/d S^T sign(S r).  Of one row s: E <q, s> sign(<s, r>) = sqrt(2/pi) <q,
-r>/|r|, because <q, s> has the conditional mean <q, r> <s, r>/|r|^2 given <s, r>; so sqrt(pi/2) |r| <q, s> sign(<s,
-r>) has mean <q, r>, second moment pi/2 |r|^2 |q|^2, and the average over d independent rows the variance
+and ``|r|`` beside them; decoded is ``|r| sqrt(pi/2)/d S^T sign(S r)``.  Of one row s: E <q, s> sign(<s, r>) =
+sqrt(2/pi) ``<q, r>/|r|``, because <q, s> has the conditional mean <q, r> ``<s, r>/|r|^2`` given <s, r>; so ``sqrt(pi/2)
+|r| <q, s>`` sign(<s, r>) has mean <q, r>, second moment ``pi/2 |r|^2 |q|^2``, and the average over d independent rows
+the variance ::
 
     (pi/2 |r|^2 |q|^2 - <q, r>^2)/d,   given r.
 
-Averaged over the directions of q, <q, r>^2 = |q|^2 |r|^2/d: the error is (pi/2 - 1/d) D, and so is omega.
+Averaged over the directions of q, ``<q, r>^2 = |q|^2 |r|^2/d``: the error is (pi/2 - 1/d) D, and so is omega.
 """
 
 import sympy as sp

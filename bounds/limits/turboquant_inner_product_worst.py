@@ -1,8 +1,8 @@
 """TurboQuant for inner products: a bound for every query and every d.
 
-Derivation.  As ``turboquant_inner_product``: given what the first b - 1 bits left, r, the variance is (pi/2 |r|^2
-|q|^2 - <q, r>^2)/d <= pi/2 |r|^2 |q|^2/d, and E|r|^2 = D |x|^2.  At one bit r = x, and every q orthogonal to x
-attains it. As d grows D tends to the Lloyd-Max distortion of b - 1 bits: pi/2, .571, .185, .0543 at 1 to 4 bits.
+Derivation.  As ``turboquant_inner_product``: given what the first b - 1 bits left, r, the variance is ``(pi/2 |r|^2
+|q|^2 - <q, r>^2)/d`` <= ``pi/2 |r|^2 |q|^2/d``, and ``E|r|^2 = D |x|^2``.  At one bit r = x, and every q orthogonal to
+x attains it. As d grows D tends to the Lloyd-Max distortion of b - 1 bits: pi/2, .571, .185, .0543 at 1 to 4 bits.
 """
 
 import sympy as sp

@@ -1,10 +1,10 @@
 """TurboQuant for squared error: its error at every d, exactly.
 
-Derivation.  Rotate x uniformly to |x| u and put v = sqrt(d) u; decode |x|/sqrt(d) times the levels Q(v_i), rotated
-back.  The error is |x|^2/d sum_i (v_i - Q(v_i))^2, and every v_i has the law of v_1: E|y - x|^2 = |x|^2 E(v -
-Q(v))^2, for every x.  E v^2 = 1. Averaged over the directions of a query, E<q, y - x>^2 = |q|^2 E|y - x|^2/d.  It is
-biased: E y = E[v Q(v)] x. Q has the levels of the normal law, as the published tables; D_b = E(g - Q(g))^2 is the
-limit.
+Derivation.  Rotate x uniformly to ``|x| u`` and put v = sqrt(d) u; decode ``|x|/sqrt(d)`` times the levels Q(v_i),
+rotated back.  The error is ``|x|^2/d sum_i (v_i - Q(v_i))^2``, and every v_i has the law of v_1: ``E|y - x|^2 = |x|^2
+E(v - Q(v))^2``, for every x.  E v^2 = 1. Averaged over the directions of a query, ``E<q, y - x>^2 = |q|^2 E|y -
+x|^2/d``.  It is biased: E y = E[v Q(v)] x. Q has the levels of the normal law, as the published tables; D_b = E(g -
+Q(g))^2 is the limit.
 """
 
 from ..bound import Bound, Example, Reference, Side, Status

@@ -1,10 +1,10 @@
 """The uncertainty principle for unbiased operators.
 
-Derivation.  If C is unbiased with E|C(x) - x|^2 <= omega |x|^2, then C/(1 + omega) contracts with
-alpha = omega/(1 + omega): expand the square.  For a contractive operator with b bits, take X uniform in the
-unit ball (E|X|^2 = d/(d+2)).  A decoding cell of volume fraction p contributes at least
-d/(d+2) p^(1 + 2/d) to the distortion; convexity over at most 2^b cells gives alpha >= 2^(-2b/d).  Shared
-randomness only averages such codes.  All bits count, those of the norm included.
+Derivation.  If C is unbiased with ``E|C(x) - x|^2 <= omega |x|^2``, then C/(1 + omega) contracts with alpha = omega/(1
++ omega): expand the square.  For a contractive operator with b bits, take X uniform in the unit ball ``(E|X|^2 =
+d/(d+2))``.  A decoding cell of volume fraction p contributes at least d/(d+2) p^(1 + 2/d) to the distortion; convexity
+over at most 2^b cells gives alpha >= 2^(-2b/d).  Shared randomness only averages such codes.  All bits count, those of
+the norm included.
 """
 
 from ..bound import Bound, Example, Reference, Side, Status

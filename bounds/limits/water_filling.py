@@ -16,8 +16,14 @@ from .layer_bits import layer_bits
 class WaterFilling:
     """The common level, what each layer gets, and the total.
 
-    level : exact, or None if the allowed distortion reaches the whole variance (nothing need be sent).
-    layers : bits of each layer, certified.  total : their sum, certified.
+    Parameters
+    ----------
+    level : Fraction or None
+        Exact, or None if the allowed distortion reaches the whole variance (nothing need be sent).
+    layers : tuple of Interval
+        Bits of each layer, certified.
+    total : Interval
+        Their sum, certified.
     """
 
     level: Fraction | None
@@ -26,12 +32,22 @@ class WaterFilling:
 
 
 def water_filling(variances: Sequence[Any], sizes: Sequence[int], distortion: Any) -> WaterFilling:
-    """Least bits for independent Gaussian layers under a total mean square error, and where they go.
+    """Return least bits for independent Gaussian layers under a total mean square error, and where they go.
 
-    variances : positive, variance of one coordinate of each layer; sizes : coordinates of each layer;
-    distortion : total mean square error allowed, positive, over all coordinates.  All exact: int, Fraction, decimal
-    string, or float at its binary value.
-    Raises ValueError for empty or unequal lists, or for numbers that are not positive.
+    Parameters
+    ----------
+    variances : sequence
+        Positive, variance of one coordinate of each layer.
+    sizes : sequence of int
+        Coordinates of each layer.
+    distortion
+        Total mean square error allowed, positive, over all coordinates.  All exact: int, Fraction, decimal string, or
+        float at its binary value.
+
+    Raises
+    ------
+    ValueError
+        For empty or unequal lists, or for numbers that are not positive.
     """
     amounts, counts, allowed = [exact(v) for v in variances], [int(n) for n in sizes], exact(distortion)
     if not amounts or len(amounts) != len(counts):
@@ -53,7 +69,7 @@ def water_filling(variances: Sequence[Any], sizes: Sequence[int], distortion: An
 
 
 def _level(variances: list[Fraction], sizes: list[int], distortion: Fraction) -> Fraction | None:
-    """The level at which sum of size min(level, variance) is the distortion."""
+    """Return the level at which sum of size min(level, variance) is the distortion."""
     order = sorted(zip(variances, sizes, strict=True))
     below, above = Fraction(0), sum(sizes)
     for variance, size in order:

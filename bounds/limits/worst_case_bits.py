@@ -2,12 +2,14 @@
 
 Derivation.  Scale x to the unit sphere.  A b-bit message selects one of at most 2^b outputs (given the shared key),
 and every x lies within sqrt(alpha) of its own output.
+
 (a) A ball of radius sqrt(alpha) covers at most the share P(alpha, d) of the sphere, so 2^b P >= 1.
 (b) Each of these balls meets the sphere in a cap of half-angle below pi/2.  Of any d centres c_1..c_d some unit x
     has <x, c_i> <= 0 for all i: the linear map x -> (<x, c_i>)_i is singular, and then a kernel vector does, or it
     is invertible, and then the solution of <x, c_i> = -1, scaled, does.  That x is served by none, so at least
     d + 1 outputs are needed for every alpha < 1.  (The unserved set contains a neighbourhood of x, so the argument
     survives a random key, for which the contraction may fail on a null set.)
+
 The bound counts outputs needed for unit vectors, so it also holds for messages that carry the norm.
 """
 

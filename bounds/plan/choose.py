@@ -39,15 +39,43 @@ def plan(
     """Rank compressors, each with its best learning rate and tau.
 
     Give either target (the error to reach, > 0; ranked by seconds) or time_s (the budget, > 0; ranked by error).
-    runtime : must hold m.  eta : fixes the learning rate (of a Smooth problem).  dense_bits : length of an
-    uncompressed message; adds ``Plan.joint`` (Smooth problems).  RECALLED theorems need ``allow_recalled=True``.
-    setting : what is known of problem and gradients; then theorems that need more are refused.  The constants of the
-    problem say that F is smooth, and so on; None takes for granted what the theorem needs.
+
+    Parameters
+    ----------
+    candidates : iterable of Candidate
+        The operators to choose from.
+    runtime : RuntimeModel
+        Must hold m.
+    problem : Smooth or Conditioned
+        What is minimised, and what is known of it.
+    target : float or None, optional
+        Error to reach.
+    time_s : float or None, seconds, optional
+        Wall-clock budget, seconds; 0 < time_s.
+    eta : float or None, optional
+        Fixes the learning rate (of a Smooth problem).
+    dense_bits : float or None, bits, optional
+        Length of an uncompressed message; adds ``Plan.joint`` (Smooth problems).  RECALLED theorems need
+        ``allow_recalled=True``.
+    allow_recalled : bool, optional
+        Whether theorems that were not verified count too.
+    setting : iterable of Property or str or None, optional
+        What is known of problem and gradients; then theorems that need more are refused.  The constants of the problem
+        say that F is smooth, and so on; None takes for granted what the theorem needs.
+
+    Raises
+    ------
+    Infeasible
+        If no candidate is feasible.
+    ValueError
+        For wrong arguments.
+
+    Notes
+    -----
     For time_s the error is the mean over the rounds that end by then (of one at least), by a bound on E 1/rounds.
     Unbiased claims use ``pasgd_compressed`` (``pasgd_iterations`` at omega = 0), which needs randomness that is
     independent between workers; contractive ones ``qsparse``, whose error averages over the workers' own iterates and
     whose form never favours compression.  tau is worst-case safe: smooth problems bear more (``tau.tau_smooth``).
-    Raises Infeasible if no candidate is feasible, ValueError for wrong arguments.
     """
     _check_arguments(target, time_s, eta, problem)
     hypotheses = None if setting is None else properties(setting) | _said(problem)
@@ -67,7 +95,7 @@ def plan(
 
 
 def _said(problem: Smooth | Conditioned) -> frozenset[Property]:
-    """What the constants of a problem say."""
+    """Return what the constants of a problem say."""
     if isinstance(problem, Conditioned):
         return frozenset({Property.SMOOTH, Property.STRONGLY_CONVEX})
     stated = {Property.SMOOTH, Property.BOUNDED_BELOW, Property.BOUNDED_VARIANCE}
@@ -122,7 +150,7 @@ def _option(
 
 
 def _joint(best: Option, runtime: RuntimeModel, problem: Smooth | Conditioned, dense_bits: float) -> CompressedOptimum:
-    """The ideal (tau, u) at the best option's rate and time, with the model's latency and transmission time."""
+    """Return the ideal (tau, u) at the best option's rate and time, with the model's latency and transmission time."""
     if isinstance(problem, Conditioned) or best.eta is None or problem.sigma2 == 0:
         raise ValueError("dense_bits needs a Smooth problem with sigma2 > 0, on which tau and compression compete")
     latency_s = runtime.seconds_per_averaging(bits=0)

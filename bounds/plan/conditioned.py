@@ -20,7 +20,7 @@ def conditioned_option(
     allow_recalled: bool,
     setting: frozenset[Property] | None = None,
 ) -> Option:
-    """The cost by a rate in the condition number, synchronous."""
+    """Return the cost by a rate in the condition number, synchronous."""
     theorem = total_communication.methods()[problem.method]
     refuse_recalled(theorem, allow_recalled)
     refuse_unmet(theorem, setting)
@@ -52,7 +52,7 @@ def conditioned_option(
 
 
 def _dense(runtime: RuntimeModel, problem: Conditioned) -> tuple[float, float]:
-    """Seconds and bits of the uncompressed averaging that the first round does."""
+    """Return seconds and bits of the uncompressed averaging that the first round does."""
     if problem.dense_bits is None:
         raise ValueError(
             f"{problem.method} sends one uncompressed gradient; got dense_bits = None: give its length, 32 d bits"
@@ -63,7 +63,7 @@ def _dense(runtime: RuntimeModel, problem: Conditioned) -> tuple[float, float]:
 
 
 def conditioned_methods() -> list[str]:
-    """Rates in the condition number and omega alone."""
+    """Return rates in the condition number and omega alone."""
     arguments = {"kappa", "m", "omega", "epsilon"}
     methods = total_communication.methods().items()
     return [name for name, bound in methods if {symbol.name for symbol in bound.parameters} == arguments]

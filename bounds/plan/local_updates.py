@@ -33,7 +33,7 @@ ENDLESS = 2**200  # rounds; a target that so many do not reach lies on the floor
 
 
 def theorem_for(claim: Claim, problem: Smooth, m: int) -> tuple[Bound, dict[str, float]]:
-    """The Bound for a claim and the values of its symbols but eta, K and tau."""
+    """Return the Bound for a claim and the values of its symbols but eta, K and tau."""
     values: dict[str, float] = {"gap": problem.gap, "L": problem.L, "sigma2": problem.sigma2, "m": m}
     if isinstance(claim, NoClaim):
         raise Refused(f"no claim, hence no theorem: {claim.reason}")
@@ -60,7 +60,13 @@ class Search:
     eta: float | None
 
     def best(self) -> Option:
-        """The option with the best tau of all.  Raises Refused if nothing is feasible."""
+        """Return the option with the best tau of all.
+
+        Raises
+        ------
+        Refused
+            If nothing is feasible.
+        """
         if math.isinf(self._cost(1)):
             raise Refused(self._why())
         mean_s = self.runtime.step.mean_s
@@ -74,11 +80,11 @@ class Search:
         return option
 
     def _seconds(self, tau: int) -> float:
-        """Seconds per local step."""
+        """Return seconds per local step."""
         return self.runtime.seconds_per_iteration(tau=tau, bits=self.candidate.bits)
 
     def _cost(self, tau: int) -> float:
-        """Seconds or error at this tau; infinite where it is not feasible, then at every larger one too."""
+        """Return seconds or error at this tau; infinite where it is not feasible, then at every larger one too."""
         option = self._at(tau)
         if option is None:
             return math.inf
@@ -112,7 +118,7 @@ class Search:
         return float(np.where(possible, np.nan_to_num(least, nan=0.0, posinf=np.inf), np.inf).min())
 
     def _floor(self, tau: int, seconds: float) -> float:
-        """The cost with the price of this tau, ``seconds`` a local step, and no rounding to whole rounds."""
+        """Return the cost with the price of this tau, ``seconds`` a local step, and no rounding to whole rounds."""
         form = in_eta(self.theorem, **self.at, tau=tau)
         if not self._covered(tau, form):
             return math.inf
@@ -124,7 +130,7 @@ class Search:
         return float(form.value(rate, steps))
 
     def _at(self, tau: int) -> Option | None:
-        """The option at this tau, in whole rounds; None if there is none."""
+        """Return the option at this tau, in whole rounds; None if there is none."""
         form = in_eta(self.theorem, **self.at, tau=tau)
         if not self._covered(tau, form):
             return None
@@ -158,7 +164,7 @@ class Search:
         )
 
     def _covered(self, tau: int, form: InEta) -> bool:
-        """Whether a fixed learning rate meets the theorem's condition, decided exactly near its edge."""
+        """Return whether a fixed learning rate meets the theorem's condition, decided exactly near its edge."""
         if self.eta is None or self.eta <= form.eta_max:
             return True
         if self.eta > form.eta_max * (1 + 1e-9):
@@ -170,14 +176,17 @@ class Search:
         return True
 
     def _enclosed(self, rate: float, tau: int, steps: int) -> Interval:
-        """The enclosure of the theorem's value, every float read as the decimal it prints."""
+        """Return the enclosure of the theorem's value, every float read as the decimal it prints."""
         constants = {name: str(value) for name, value in self.at.items()}
         return self.theorem.enclose(**constants, eta=str(rate), tau=tau, K=steps)
 
     def certified(self, option: Option) -> Option:
-        """The option with the certified error, and as many more rounds as the target then needs.
+        """Return the option with the certified error, and as many more rounds as the target then needs.
 
-        Raises Refused if no number of rounds reaches the target in exact arithmetic.
+        Raises
+        ------
+        Refused
+            If no number of rounds reaches the target in exact arithmetic.
         """
         assert option.eta is not None
         if self.time_s is not None:
@@ -191,7 +200,7 @@ class Search:
         raise Refused(self._below_floor(option.eta, error))
 
     def _by_the_clock(self, option: Option) -> Option:
-        """The option with what is certified of the rounds that end by the budget, whose number may be random."""
+        """Return the option with what is certified of the rounds that end by the budget, whose number may be random."""
         tau, theorem = option.tau, BY_THE_CLOCK[self.theorem.name]
         try:
             ended = rounds_by(self.runtime, time_s=float(self.time_s or 0), tau=tau, bits=self.candidate.bits)
@@ -207,7 +216,7 @@ class Search:
         return replace(timed, theorem=theorem.name, status=theorem.status)
 
     def _why(self) -> str:
-        """Which assumption fails at tau = 1."""
+        """Return which assumption fails at tau = 1."""
         form, tau = in_eta(self.theorem, **self.at, tau=1), 1
         if not self._covered(tau, form):
             self._enclosed(float(self.eta or 0), tau, tau)  # raises AssumptionViolated with the numbers
@@ -228,7 +237,7 @@ class Search:
 
 
 def _whole(budget: float, each: float) -> int:
-    """The largest n with n * each <= budget, also after rounding."""
+    """Return the largest n with n * each <= budget, also after rounding."""
     n = math.floor(budget / each) + 1
     while n * each > budget:
         n -= 1

@@ -24,8 +24,14 @@ class Infeasible(ValueError):  # noqa: N818  a name users are told to catch
 class Candidate:
     """A compressor to consider: its claim at the model's dimension and the bits of one worker's message.
 
-    bits : exact or an upper bound of the mean, >= 0.  An uncompressed exchange is Unbiased(0) at the dense length.
-    name : as it is shown.
+    Parameters
+    ----------
+    name : str
+        As it is shown.
+    claim : Claim
+        What the operator promises.
+    bits : float, bits
+        Exact or an upper bound of the mean, >= 0.  An uncompressed exchange is Unbiased(0) at the dense length.
     """
 
     name: str
@@ -39,10 +45,19 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Smooth:
-    """A non-convex problem with known constants; the error is the mean of E|grad F|^2 over all local steps.
+    """A non-convex problem with known constants; the error is the mean of ``E|grad F|^2`` over all local steps.
 
-    gap : F(x_1) - inf F > 0.  L > 0 : smoothness.  sigma2 >= 0 : variance of one worker's mini-batch gradient.
-    G : root of a bound on E|g|^2 of every local gradient; only biased compressors, which need error feedback, use it.
+    Parameters
+    ----------
+    gap : float
+        F(x_1) - inf F > 0.  L > 0 : smoothness.  sigma2 >= 0 : variance of one worker's mini-batch gradient.
+    L : float
+        Smoothness constant of F; 0 < L.
+    sigma2 : float
+        Variance of one worker's mini-batch gradient; 0 <= sigma2.
+    G : float or None, optional
+        Root of a bound on ``E|g|^2`` of every local gradient; only biased compressors, which need error feedback, use
+        it.
     """
 
     gap: float
@@ -55,11 +70,19 @@ class Smooth:
 class Conditioned:
     """A strongly convex problem of which only the condition number kappa >= 1 is known; no local steps.
 
-    The error is what the method's theorem says, by default E|x - x*|^2 relative to its initial value; of "diana" it is
-    the Lyapunov function, which also holds the shifts.  method : a rate in ``total_communication.methods()`` that
-    takes kappa, m, omega and epsilon.
-    dense_bits, dense_s : length of an uncompressed gradient and seconds of averaging it (by default those of the
-    runtime model); "diana_distance" sends one in its first round.
+    The error is what the method's theorem says, by default ``E|x - x*|^2`` relative to its initial value; of "diana" it
+    is the Lyapunov function, which also holds the shifts.
+
+    Parameters
+    ----------
+    kappa : float, optional
+        Condition number L/mu, >= 1.
+    method : str, optional
+        A rate in ``total_communication.methods()`` that takes kappa, m, omega and epsilon.
+    dense_bits : float or None, bits, optional
+        Length of an uncompressed gradient; "diana_distance" sends one in its first round.
+    dense_s : float or None, seconds, optional
+        Seconds of averaging it, by default those of the runtime model.
     """
 
     kappa: float = 100.0
@@ -72,12 +95,35 @@ class Conditioned:
 class Option:
     """What one candidate would cost; if not feasible, ``reason`` names the assumption that failed.
 
-    theorem : the Bound behind it, with its status.  eta : learning rate, None if the theorem sets it.
-    tau : local steps a round.  rounds, steps (local), seconds, bits (sent by one worker) : for the whole run; for a
-    time budget the rounds that end by then, on average at least.
-    error : certified upper end of the bound there.
-    relative_cost : seconds (for a target) or error (for a budget) over the best option's, >= 1.
-    name : of the candidate.
+    Parameters
+    ----------
+    name : str
+        Of the candidate.
+    feasible : bool
+        Whether a theorem covers the candidate.
+    reason : str, optional
+        Why it is not feasible, in words.
+    theorem : str, optional
+        The Bound behind it, with its status.
+    status : Status or None, optional
+        How far the theorem behind it can be trusted.
+    eta : float or None, optional
+        Learning rate, None if the theorem sets it.
+    tau : int, optional
+        Local steps a round.  rounds, steps (local), seconds, bits (sent by one worker) : for the whole run; for a time
+        budget the rounds that end by then, on average at least.
+    rounds : int, optional
+        Communication rounds of the run.
+    steps : int, optional
+        Local steps of the run.
+    seconds : float, optional
+        Seconds of the whole run.
+    bits : float, bits, optional
+        Bits that one worker sends in the whole run.
+    error : float, optional
+        Certified upper end of the bound there.
+    relative_cost : float, optional
+        Seconds (for a target) or error (for a budget) over the best option's, >= 1.
     """
 
     name: str
@@ -97,10 +143,15 @@ class Option:
 
 @dataclass(frozen=True)
 class Plan:
-    """ranking : every candidate, best first, infeasible ones last.  joint : the ideal (tau, u) at the best rate.
+    """The candidates with their costs.
 
-    joint : the optimum over real tau and random-k ratios u = 1 + omega (``tau.compressed_optimum``), if ``dense_bits``
-    was given; without latency u/tau = eta L m/2, so that above 1 it pays more to compress than to skip averagings.
+    Parameters
+    ----------
+    ranking : tuple of Option
+        Every candidate, best first, infeasible ones last.
+    joint : CompressedOptimum or None, optional
+        The optimum over real tau and random-k ratios u = 1 + omega (``tau.compressed_optimum``), if ``dense_bits`` was
+        given; without latency u/tau = eta L m/2, so that above 1 it pays more to compress than to skip averagings.
     """
 
     ranking: tuple[Option, ...]

@@ -26,5 +26,8 @@ from .rounds import rounds_by as rounds_by
 from .rounds import whole_rounds as whole_rounds
 from .shifted_exponential import ShiftedExponential as ShiftedExponential
 from .shifted_exponential import ShiftedGamma as ShiftedGamma
+from .two_shot import TwoShot as TwoShot
+from .two_shot_nodes import TwoShotNodes as TwoShotNodes
+from .two_shot_ring import TwoShotRing as TwoShotRing
 from .uniform import Uniform as Uniform
 from .weibull import Weibull as Weibull

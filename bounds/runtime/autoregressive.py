@@ -16,8 +16,22 @@ from .log_normal import LogNormal
 class AutoregressiveLogNormal(StepTime):
     """log Y is a stationary Gaussian AR(1) process for every worker, independent between workers.
 
-    mean : of one step, in seconds, > 0.  log_sd : standard deviation of log Y, > 0.
-    correlation : rho of successive log Y, 0 <= rho < 1.  Raises ValueError outside these ranges.
+    Parameters
+    ----------
+    mean : float
+        Of one step, in seconds, > 0.
+    log_sd : float
+        Standard deviation of log Y, > 0.
+    correlation : float
+        rho of successive log Y, 0 <= rho < 1.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    Notes
+    -----
     The mean of tau steps is taken as log-normal with its exact mean and variance: exact at tau = 1, elsewhere within
     .6 % of the simulated expected maximum for log_sd <= .5, m <= 64, rho <= .99, and 2 % low for log_sd = 1, m = 64.
     Var of the mean is inflated by about (1 + rho)/(1 - rho) against independent steps.
@@ -35,13 +49,17 @@ class AutoregressiveLogNormal(StepTime):
 
     @property
     def mean_s(self) -> float:
-        """The mean itself."""
         return self.mean
 
     def sd_of_mean_s(self, tau: int) -> float:
-        """Standard deviation of the mean of tau successive steps of one worker, in seconds; exact.
+        """Return standard deviation of the mean of tau successive steps of one worker, in seconds; exact.
 
-        Cov(Y_j, Y_k) = mean^2 (exp(log_sd^2 rho^|j-k|) - 1).
+        Cov(Y_j, ``Y_k) = mean^2 (exp(log_sd^2 rho^|j-k|) - 1``).
+
+        Parameters
+        ----------
+        tau : int
+            Local steps between two averagings.
         """
         tau = positive_integer("tau", tau)
         lag = np.arange(tau)
@@ -50,9 +68,9 @@ class AutoregressiveLogNormal(StepTime):
         return self.mean * math.sqrt(float(pairs @ covariance)) / tau
 
     def expected_max(self, *, m: int, tau: int = 1) -> float:
-        """E max over m workers of the mean of tau steps, in seconds a step, by the matched log-normal law."""
+        """Return E max over m workers of the mean of tau steps, in seconds a step, by the matched log-normal law."""
         return LogNormal.from_moments(self.mean, self.sd_of_mean_s(tau)).expected_max(m=m)
 
     def expected_max_above(self, floor_s: float, *, m: int) -> float:
-        """E max of m single steps and a fixed time, in seconds: exact."""
+        """Return E max of m single steps and a fixed time, in seconds: exact."""
         return LogNormal.from_moments(self.mean, self.sd_of_mean_s(1)).expected_max_above(floor_s, m=m)

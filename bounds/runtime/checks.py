@@ -7,7 +7,13 @@ import operator
 
 
 def positive_integer(name: str, value: int) -> int:
-    """The value as an int.  Raises ValueError unless it is an integer >= 1."""
+    """Return the value as an int.
+
+    Raises
+    ------
+    ValueError
+        Unless it is an integer >= 1.
+    """
     try:
         number = operator.index(value)
     except TypeError:
@@ -18,14 +24,26 @@ def positive_integer(name: str, value: int) -> int:
 
 
 def positive(name: str, value: float) -> float:
-    """The value as a float.  Raises ValueError unless 0 < value < infinity."""
+    """Return the value as a float.
+
+    Raises
+    ------
+    ValueError
+        Unless 0 < value < infinity.
+    """
     if not 0 < value < math.inf:
         raise ValueError(f"{name} must be finite and > 0; got {name} = {value!r}")
     return float(value)
 
 
 def nonnegative(name: str, value: float) -> float:
-    """The value as a float.  Raises ValueError unless 0 <= value < infinity."""
+    """Return the value as a float.
+
+    Raises
+    ------
+    ValueError
+        Unless 0 <= value < infinity.
+    """
     if not 0 <= value < math.inf:
         raise ValueError(f"{name} must be finite and >= 0; got {name} = {value!r}")
     return float(value)

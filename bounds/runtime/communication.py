@@ -18,8 +18,17 @@ BITS_PER_BYTE = 8
 class Communication(ABC):
     """A topology on equally fast, full-duplex links.
 
-    latency_s : seconds a message needs besides its bytes, at every hop.  bytes_per_s : bandwidth of one link.
-    Raises ValueError for a negative latency or a bandwidth <= 0.
+    Parameters
+    ----------
+    latency_s : float, seconds
+        Seconds a message needs besides its bytes, at every hop.
+    bytes_per_s : float, bytes/s
+        Bandwidth of one link.
+
+    Raises
+    ------
+    ValueError
+        For a negative latency or a bandwidth <= 0.
     """
 
     latency_s: float
@@ -32,8 +41,17 @@ class Communication(ABC):
     def seconds(self, *, m: int, bits: float | Sequence[float]) -> float:
         """Time of one averaging among m workers, in seconds; 0 for one worker.
 
-        bits : length of one worker's message; a sequence of m lengths if they differ.  Bytes are whole.
-        Raises ValueError for m < 1, a negative length, or a sequence that has not m entries.
+        Parameters
+        ----------
+        m : int
+            Number of workers; 1 <= m, an integer.
+        bits : float or sequence of float, bits
+            Length of one worker's message; a sequence of m lengths if they differ.  Bytes are whole.
+
+        Raises
+        ------
+        ValueError
+            For m < 1, a negative length, or a sequence that has not m entries.
         """
         m = positive_integer("m", m)
         lengths: list[float] = [bits] * m if np.ndim(bits) == 0 else list(bits)  # type: ignore[list-item, arg-type]
@@ -44,7 +62,7 @@ class Communication(ABC):
 
     @abstractmethod
     def _seconds(self, payload_bytes: np.ndarray) -> float:
-        """The time for m >= 2 messages of these lengths in bytes, shape (m,)."""
+        """Return the time for m >= 2 messages of these lengths in bytes, shape (m,)."""
 
 
 @dataclass(frozen=True)
@@ -104,8 +122,19 @@ class TreeGather(Communication):
 class ParameterServer(Communication):
     """All messages enter one server through one link, then m copies of the result leave through it.
 
-    result_bits : length of the result, by default that of the longest message.
-    2 latencies and sum + m * (result) bytes: linear in m.  Raises ValueError for a negative length.
+    Parameters
+    ----------
+    result_bits : float or None, bits, optional
+        Length of the result, by default that of the longest message.
+
+    Raises
+    ------
+    ValueError
+        For a negative length.
+
+    Notes
+    -----
+    2 latencies and sum + m * (result) bytes: linear in m.
     """
 
     result_bits: float | None = None

@@ -13,7 +13,18 @@ from .law import Law
 
 @dataclass(frozen=True)
 class Constant(Law):
-    """Y = mean seconds, always; mean >= 0.  Raises ValueError otherwise."""
+    """Y = mean seconds, always; mean >= 0.
+
+    Parameters
+    ----------
+    mean : float
+        The time of every step, in seconds.
+
+    Raises
+    ------
+    ValueError
+        For other arguments.
+    """
 
     mean: float
 
@@ -22,12 +33,11 @@ class Constant(Law):
 
     @property
     def mean_s(self) -> float:
-        """The time itself."""
         return self.mean
 
     @property
     def sd_s(self) -> float:
-        """0: nothing varies."""
+        """Zero, for nothing varies."""
         return 0.0
 
     @property
@@ -37,39 +47,35 @@ class Constant(Law):
 
     @property
     def lower_s(self) -> float:
-        """The time itself."""
         return self.mean
 
     @property
     def upper_s(self) -> float:
-        """The time itself."""
         return self.mean
 
     def sf(self, t: Any) -> np.ndarray:
-        """1 before the time, 0 from it on."""
+        """Return 1 before the time, 0 from it on."""
         return np.where(np.asarray(t, float) < self.mean, 1.0, 0.0)
 
     def excess(self, t: float) -> float:
-        """What is missing to the time."""
+        """Return what is missing to the time."""
         return max(self.mean - t, 0.0)
 
     def quantile(self, tail: float) -> float:
-        """The time itself."""
         return self.mean
 
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """An array filled with the time; no randomness is used."""
+        """Return an array filled with the time; no randomness is used."""
         return np.full(shape, self.mean)
 
     def sum_law(self, tau: int) -> Law:
-        """tau times as long."""
+        """Return tau times as long."""
         return Constant(tau * self.mean)
 
     def single_max(self, m: int) -> float:
-        """The time itself."""
         return self.mean
 
     def expected_max_above(self, floor_s: float, *, m: int) -> float:
-        """The larger of the two times."""
+        """Return the larger of the two times."""
         positive_integer("m", m)
         return max(self.mean, nonnegative("floor_s", floor_s))

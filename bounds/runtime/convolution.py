@@ -49,17 +49,17 @@ class LatticeSum:
         return self.offset_s + self.width_s * self.tail.size
 
     def excess_beyond(self, t: float) -> float:
-        """E max(S - t, 0) for t at or beyond the end: one large step, the others at their mean."""
+        """Return E max(S - t, 0) for t at or beyond the end: one large step, the others at their mean."""
         single = t - (self.tau - 1) * self.law.mean_s
         return self.tau * self.law.excess(max(single, self.law.lower_s)) if t < self.tau * self.law.upper_s else 0.0
 
     def expected_max(self, m: int) -> float:
-        """E max of m independent sums, in seconds."""
+        """Return E max of m independent sums, in seconds."""
         inside = -np.expm1(m * np.log1p(-np.minimum(self.tail, 1 - 2.0**-53)))
         return self.offset_s + self.width_s * float(inside.sum()) + self._beyond(m)
 
     def _beyond(self, m: int) -> float:
-        """The integral of P(max of m sums > t) beyond the lattice, in seconds."""
+        """Return the integral of P(max of m sums > t) beyond the lattice, in seconds."""
         floor = max(self.end_s - (self.tau - 1) * self.law.mean_s, self.law.lower_s)
         shape, single = (expected_max_of(self.law, self.tau * k, floor) - floor for k in (m, 1))
         missing = self.tau * self.law.mean_s - self.offset_s - self.width_s * float(self.tail.sum())
@@ -68,7 +68,7 @@ class LatticeSum:
         return shape * missing / single
 
     def sf(self, t: np.ndarray) -> np.ndarray:
-        """P(S > t): the lattice tail is the average over a cell, hence the value in its middle."""
+        """Return P(S > t): the lattice tail is the average over a cell, hence the value in its middle."""
         t = np.asarray(t, float)
         middle = (t - self.offset_s) / self.width_s - 0.5
         inside = np.interp(middle, np.arange(self.tail.size), self.tail, left=1.0)
@@ -77,13 +77,13 @@ class LatticeSum:
 
 
 def expected_max_of_sum(law: Distribution, tau: int, m: int) -> float:
-    """E max of m independent sums of tau steps, in seconds; the law has a finite mean."""
+    """Return E max of m independent sums of tau steps, in seconds; the law has a finite mean."""
     fine, coarse = (total.expected_max(m) for total in lattice_pair(law, tau))
     return (4 * fine - coarse) / 3
 
 
 def lattice_pair(law: Distribution, tau: int) -> tuple[LatticeSum, LatticeSum]:
-    """The sum on two lattices, the second twice as wide: (4 first - second)/3 is the extrapolated value.
+    """Return the sum on two lattices, the second twice as wide: (4 first - second)/3 is the extrapolated value.
 
     The width does not depend on tau as long as the sum fits, so that the transform of a step is computed once.
     """
@@ -99,14 +99,16 @@ def lattice_pair(law: Distribution, tau: int) -> tuple[LatticeSum, LatticeSum]:
 
 
 def _core(law: Distribution) -> float:
-    """The width of the middle half of a law, in seconds, or its whole spread if that is smaller or the half empty."""
+    """Return the width of the middle half of a law, in seconds, or its whole spread if that is smaller or the half
+    empty.
+    """
     middle = law.quantile(0.25) - law.quantile(0.75)
     return min(spread(law), middle) if middle > 0 else spread(law)
 
 
 @lru_cache(maxsize=16)
 def lattice_sum(law: Distribution, tau: int, width_s: float, cells: int) -> LatticeSum:
-    """The lattice law of the sum of tau independent steps."""
+    """Return the lattice law of the sum of tau independent steps."""
     from scipy.fft import irfft
 
     spectrum, inside = _spectrum(law, width_s, cells)
@@ -118,7 +120,7 @@ def lattice_sum(law: Distribution, tau: int, width_s: float, cells: int) -> Latt
 
 @lru_cache(maxsize=8)
 def _spectrum(law: Distribution, width_s: float, cells: int) -> tuple[np.ndarray, float]:
-    """The zero-padded transform of one step's masses, and their sum."""
+    """Return the zero-padded transform of one step's masses, and their sum."""
     from scipy.fft import rfft
 
     masses = law.lattice(width_s, cells)
@@ -126,7 +128,7 @@ def _spectrum(law: Distribution, width_s: float, cells: int) -> tuple[np.ndarray
 
 
 def integer_power(base: np.ndarray, exponent: int) -> np.ndarray:
-    """base**exponent by repeated squaring: exact integer exponent, no complex logarithm."""
+    """Return base**exponent by repeated squaring: exact integer exponent, no complex logarithm."""
     result = np.ones_like(base)
     while exponent:
         if exponent & 1:
@@ -136,7 +138,7 @@ def integer_power(base: np.ndarray, exponent: int) -> np.ndarray:
 
 
 def _reach(law: Distribution, tau: int) -> float:
-    """How far above its minimum the lattice follows the sum, in seconds."""
+    """Return how far above its minimum the lattice follows the sum, in seconds."""
     mean = law.mean_s - law.lower_s
     bulk = tau * mean + BULK_SDS * np.sqrt(tau) * spread(law)
     reach = min(bulk + law.quantile(TAIL) - law.lower_s, max(MAX_MEANS * (tau + 1) * mean, bulk))
@@ -144,7 +146,7 @@ def _reach(law: Distribution, tau: int) -> float:
 
 
 def split_tail(law: Distribution, width_s: float, cells: int) -> np.ndarray:
-    """The lattice masses of a law from averages of its tail over the cells, shape (cells,)."""
+    """Return the lattice masses of a law from averages of its tail over the cells, shape (cells,)."""
     nodes, weights = gauss_legendre(CELL_NODES)
     left = law.lower_s + width_s * np.arange(cells)
     average = law.sf(left[:, None] + width_s * nodes) @ weights

@@ -33,19 +33,44 @@ class Distribution(ABC):
 
     @abstractmethod
     def sf(self, t: Any) -> np.ndarray:
-        """P(Y > t), accurate in relative terms in the far tail; t in seconds, any shape."""
+        """Return P(Y > t), accurate in relative terms in the far tail; t in seconds, any shape.
+
+        Parameters
+        ----------
+        t
+            Times in seconds, any shape.
+        """
 
     @abstractmethod
     def excess(self, t: float) -> float:
-        """E max(Y - t, 0), the integral of the tail from t on, in seconds; t >= ``lower_s``."""
+        """Return E max(Y - t, 0), the integral of the tail from t on, in seconds; t >= ``lower_s``.
+
+        Parameters
+        ----------
+        t : float
+            Time in seconds, at least ``lower_s``.
+        """
 
     @abstractmethod
     def quantile(self, tail: float) -> float:
-        """The time that is exceeded with probability ``tail``, 0 < tail < 1."""
+        """Return the time that is exceeded with probability ``tail``, 0 < tail < 1.
+
+        Parameters
+        ----------
+        tail : float
+            Probability with which the time is exceeded, 0 < tail < 1.
+        """
 
     @abstractmethod
     def lattice(self, width_s: float, cells: int) -> np.ndarray:
-        """Masses at lower_s, lower_s + width_s, ..., shape (cells,), with the mean of the law kept.
+        """Return masses at lower_s, lower_s + width_s, ..., shape (cells,), with the mean of the law kept.
 
         Every infinitesimal mass goes to its two neighbours in proportion; what lies beyond is left out.
+
+        Parameters
+        ----------
+        width_s : float, seconds
+            Distance of two lattice points, in seconds.
+        cells : int
+            Number of lattice points.
         """

@@ -18,10 +18,19 @@ from .quadrature import order_weights
 class Empirical(Law):
     """Each step takes one of the measured times (seconds, >= 0), all equally likely.
 
-    A plug-in law: the maximum over m workers can never exceed the largest sample, so it is biased downward unless
-    there are many more samples than m; for the unbiased estimate of a single step's maximum see
+    A plug-in law: the maximum over m workers can never exceed the largest sample, so it is biased downward unless there
+    are many more samples than m; for the unbiased estimate of a single step's maximum see
     ``bounds.estimate.expected_max_of_samples``.  Do not pool workers of different speed.
-    Raises ValueError for no sample, or for one that is negative, infinite or nan.
+
+    Parameters
+    ----------
+    samples : iterable of float
+        Measured times, shape (n,).
+
+    Raises
+    ------
+    ValueError
+        For no sample, or for one that is negative, infinite or nan.
     """
 
     samples: tuple[float, ...]
@@ -63,29 +72,29 @@ class Empirical(Law):
         return self.samples[-1]
 
     def sf(self, t: Any) -> np.ndarray:
-        """The share of samples beyond t."""
+        """Return the share of samples beyond t."""
         return 1 - np.searchsorted(self._sorted, np.asarray(t, float), side="right") / len(self.samples)
 
     def excess(self, t: float) -> float:
-        """The mean of what exceeds t."""
+        """Return the mean of what exceeds t."""
         return float(np.maximum(self._sorted - t, 0).mean())
 
     def quantile(self, tail: float) -> float:
-        """The smallest sample exceeded with probability at most ``tail``."""
+        """Return the smallest sample exceeded with probability at most ``tail``."""
         return self.samples[max(int(np.ceil((1 - tail) * len(self.samples))) - 1, 0)]
 
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Independent draws with replacement."""
+        """Return independent draws with replacement."""
         return rng.choice(self._sorted, shape)
 
     def sum_law(self, tau: int) -> Law | None:
-        """A constant if all samples agree."""
+        """Return a constant if all samples agree."""
         from .constant import Constant
 
         return Constant(tau * self.lower_s) if self.lower_s == self.upper_s else super().sum_law(tau)
 
     def lattice(self, width_s: float, cells: int) -> np.ndarray:
-        """Every sample split between its two neighbouring lattice points."""
+        """Return every sample split between its two neighbouring lattice points."""
         position = (self._sorted - self.lower_s) / width_s
         below = np.floor(position).astype(int)
         share = (position - below) / len(self.samples)
@@ -93,9 +102,9 @@ class Empirical(Law):
         return (masses + np.bincount(below + 1, share, cells + 1)[: masses.size])[:cells]
 
     def single_max(self, m: int) -> float:
-        """The sum over order statistics x_(j) of ((j/n)^m - ((j-1)/n)^m) x_(j)."""
+        """Return the sum over order statistics x_(j) of ((j/n)^m - ((j-1)/n)^m) x_(j)."""
         return float(order_weights(len(self.samples), m) @ self._sorted)
 
     def expected_max_above(self, floor_s: float, *, m: int) -> float:
-        """The same sum with every sample raised to the floor."""
+        """Return the same sum with every sample raised to the floor."""
         return Empirical(np.maximum(self._sorted, nonnegative("floor_s", floor_s))).expected_max(m=m)

@@ -16,7 +16,19 @@ from .law import Law
 class Gamma(Law):
     """Density proportional to t^(shape-1) exp(-t/scale) on t > 0; shape, scale > 0, scale in seconds.
 
-    Sums stay in the family, so every expected maximum is one quadrature.  Raises ValueError otherwise.
+    Sums stay in the family, so every expected maximum is one quadrature.
+
+    Parameters
+    ----------
+    shape : float
+        Shape parameter, > 0.
+    scale : float
+        Scale in seconds, > 0.
+
+    Raises
+    ------
+    ValueError
+        For other arguments.
     """
 
     shape: float
@@ -42,13 +54,13 @@ class Gamma(Law):
         return 2 / math.sqrt(self.shape)
 
     def sf(self, t: Any) -> np.ndarray:
-        """The regularised upper incomplete gamma function."""
+        """Return the regularised upper incomplete gamma function."""
         from scipy.special import gammaincc
 
         return gammaincc(self.shape, np.maximum(np.asarray(t, float), 0) / self.scale)
 
     def excess(self, t: float) -> float:
-        """E max(Y - t, 0) = shape scale Q(shape + 1, t/scale) - t Q(shape, t/scale)."""
+        """Return E max(Y - t, 0) = shape scale Q(shape + 1, t/scale) - t Q(shape, t/scale)."""
         from scipy.special import gammaincc
 
         x = t / self.scale
@@ -61,9 +73,8 @@ class Gamma(Law):
         return float(gammainccinv(self.shape, tail)) * self.scale
 
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Independent draws."""
         return rng.gamma(self.shape, self.scale, shape)
 
     def sum_law(self, tau: int) -> Law:
-        """Gamma with tau times the shape."""
+        """Return gamma with tau times the shape."""
         return Gamma(tau * self.shape, self.scale)

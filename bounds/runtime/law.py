@@ -24,16 +24,37 @@ class StepTime(ABC):
 
     @abstractmethod
     def expected_max(self, *, m: int, tau: int = 1) -> float:
-        """Expected maximum over m workers of the mean of tau steps, in seconds a step.
+        """Return expected maximum over m workers of the mean of tau steps, in seconds a step.
 
-        m, tau : integers >= 1.  Never grows with tau, which the search for the best tau relies on: for independent
-        steps the mean of tau + 1 is the average of its leave-one-out means, and the maximum is convex.
-        Raises ValueError for other arguments.
+        Parameters
+        ----------
+        m : int
+            Number of workers, >= 1.
+        tau : int, optional
+            Steps of which the mean is taken, >= 1.
+
+        Raises
+        ------
+        ValueError
+            For other arguments.
+
+        Notes
+        -----
+        It never grows with tau, which the search for the best tau relies on: for independent steps the mean of tau + 1
+        is the average of its leave-one-out means, and the maximum is convex.
         """
 
     @abstractmethod
     def expected_max_above(self, floor_s: float, *, m: int) -> float:
-        """E max(Y_1, ..., Y_m, floor_s): the maximum of m single steps and a fixed time, in seconds."""
+        """Return E max(Y_1, ..., Y_m, floor_s): the maximum of m single steps and a fixed time, in seconds.
+
+        Parameters
+        ----------
+        floor_s : float, seconds
+            A fixed time beside the steps, in seconds, >= 0.
+        m : int
+            Number of workers; 1 <= m, an integer.
+        """
 
 
 class Law(StepTime, Distribution):
@@ -49,30 +70,57 @@ class Law(StepTime, Distribution):
 
     @abstractmethod
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Independent draws in seconds; the caller's generator is advanced."""
+        """Return independent draws in seconds; the caller's generator is advanced.
+
+        Parameters
+        ----------
+        rng : numpy Generator
+            Source of randomness; it is advanced.
+        shape : tuple of int
+            Shape of the array that is returned.
+        """
 
     def sum_law(self, tau: int) -> Law | None:
-        """The law of the sum of tau steps where it is in the package, else None (then FFT is used)."""
+        """Return the law of the sum of tau steps where it is in the package, else None (then FFT is used).
+
+        Parameters
+        ----------
+        tau : int
+            Local steps between two averagings.
+        """
         return self if tau == 1 else None
 
     def lattice(self, width_s: float, cells: int) -> np.ndarray:
-        """Masses at lower_s, lower_s + width_s, ..., shape (cells,), from averages of the tail over the cells."""
+        """Return masses at lower_s, lower_s + width_s, ..., shape (cells,), from averages of the tail over
+        the cells.
+        """
         return split_tail(self, width_s, cells)
 
     def single_max(self, m: int) -> float:
-        """Expected maximum of m single draws: a closed form where there is one, else quadrature."""
+        """Return expected maximum of m single draws: a closed form where there is one, else quadrature.
+
+        Parameters
+        ----------
+        m : int
+            Number of workers; 1 <= m, an integer.
+        """
         return expected_max_of(self, m)
 
     def expected_max(self, *, m: int, tau: int = 1) -> float:
-        """Expected maximum over m workers of the mean of tau independent steps, in seconds a step.
+        """Return expected maximum over m workers of the mean of tau independent steps, in seconds a step.
 
-        Closed form, else quadrature of 1 - F^m, else FFT convolution; infinite if the mean is.  Non-increasing
-        in tau with limit ``mean_s``.  Raises ValueError unless m and tau are integers >= 1.
+        Closed form, else quadrature of 1 - F^m, else FFT convolution; infinite if the mean is.  Non-increasing in tau
+        with limit ``mean_s``.
+
+        Raises
+        ------
+        ValueError
+            Unless m and tau are integers >= 1.
         """
         return _expected_max(self, positive_integer("m", m), positive_integer("tau", tau))
 
     def expected_max_above(self, floor_s: float, *, m: int) -> float:
-        """E max(Y_1, ..., Y_m, floor_s), in seconds; infinite if the mean is."""
+        """Return E max(Y_1, ..., Y_m, floor_s), in seconds; infinite if the mean is."""
         m, floor_s = positive_integer("m", m), nonnegative("floor_s", floor_s)
         if floor_s <= self.lower_s or self.mean_s == np.inf:
             return self.expected_max(m=m)

@@ -16,7 +16,19 @@ from .law import Law
 class LogNormal(Law):
     """log(Y/second) is normal with mean ``log_mean`` (finite) and standard deviation ``log_sd`` > 0.
 
-    The mean of Y is exp(log_mean + log_sd^2/2) seconds.  Raises ValueError outside these ranges.
+    The mean of Y is exp(log_mean + log_sd^2/2) seconds.
+
+    Parameters
+    ----------
+    log_mean : float
+        Mean of the logarithm of the time.
+    log_sd : float
+        Standard deviation of the logarithm of the time, > 0.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
     """
 
     log_mean: float
@@ -29,7 +41,15 @@ class LogNormal(Law):
 
     @classmethod
     def from_moments(cls, mean: float, sd: float) -> LogNormal:
-        """The log-normal law with this mean and standard deviation, both in seconds and > 0."""
+        """Return the log-normal law with this mean and standard deviation, both in seconds and > 0.
+
+        Parameters
+        ----------
+        mean : float
+            Mean of one step, in seconds, > 0.
+        sd : float
+            Standard deviation of one step, in seconds, > 0.
+        """
         variance = math.log1p((positive("sd", sd) / positive("mean", mean)) ** 2)
         return cls(math.log(mean) - variance / 2, math.sqrt(variance))
 
@@ -50,14 +70,14 @@ class LogNormal(Law):
         return (excess + 3) * math.sqrt(excess)
 
     def sf(self, t: Any) -> np.ndarray:
-        """The upper normal tail of (log t - log_mean)/log_sd."""
+        """Return the upper normal tail of (log t - log_mean)/log_sd."""
         from scipy.special import ndtr
 
         with np.errstate(divide="ignore"):
             return ndtr((self.log_mean - np.log(np.maximum(np.asarray(t, float), 0))) / self.log_sd)
 
     def excess(self, t: float) -> float:
-        """mean Phi(log_sd - z) - t Phi(-z) with z = (log t - log_mean)/log_sd (the call-option formula)."""
+        """Return mean Phi(log_sd - z) - t Phi(-z) with z = (log t - log_mean)/log_sd (the call-option formula)."""
         from scipy.special import ndtr
 
         if t == 0:
@@ -66,11 +86,10 @@ class LogNormal(Law):
         return max(self.mean_s * float(ndtr(self.log_sd - z)) - t * float(ndtr(-z)), 0.0)
 
     def quantile(self, tail: float) -> float:
-        """exp(log_mean + log_sd z) at the normal quantile."""
+        """Return exp(log_mean + log_sd z) at the normal quantile."""
         from scipy.special import ndtri
 
         return math.exp(self.log_mean - self.log_sd * float(ndtri(tail)))
 
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Independent draws."""
         return rng.lognormal(self.log_mean, self.log_sd, shape)

@@ -16,12 +16,27 @@ Bits = float | Sequence[float] | None  # of one worker's message, or of every wo
 class RuntimeModel:
     """The runtime of local-update SGD: c(tau) = E max over workers of the mean of tau steps + E[D]/tau.
 
-    step : law of one local step's time (any StepTime).
-    delay_s : fixed time of one averaging in seconds, or a Law of it, of which only the mean enters.
-    communication : adds the time of moving the message; needs ``bits`` in every question.
-    m : number of workers, unless given in the question.
+    Parameters
+    ----------
+    step : StepTime
+        Law of one local step's time (any StepTime).
+    delay_s : float or Law, seconds, optional
+        Fixed time of one averaging in seconds, or a Law of it, of which only the mean enters.
+    communication : Communication or None, optional
+        Adds the time of moving the message; needs ``bits`` in every question.
+    m : int or None, optional
+        Number of workers, unless given in the question.
+
+    Raises
+    ------
+    ValueError
+        For a negative delay.
+    TypeError
+        For a step that is no StepTime.
+
+    Notes
+    -----
     A long run of T seconds makes about T/c(tau) local steps; ``rounds_by`` encloses how many rounds end.
-    Raises ValueError for a negative delay, TypeError for a step that is no StepTime.
     """
 
     step: StepTime
@@ -38,9 +53,20 @@ class RuntimeModel:
             positive_integer("m", self.m)
 
     def seconds_per_averaging(self, *, m: int | None = None, bits: Bits = None) -> float:
-        """Mean time of one averaging, in seconds; bits is the length of one worker's message, or a list of all m.
+        """Return mean time of one averaging, in seconds; bits is the length of one worker's message, or a list of all
+        m.
 
-        Raises ValueError if a communication cost is part of the model and bits is missing.
+        Parameters
+        ----------
+        m : int or None, optional
+            Number of workers, unless the model has it.
+        bits : Bits, bits, optional
+            Length of one message; needed where communication has a cost.
+
+        Raises
+        ------
+        ValueError
+            If a communication cost is part of the model and bits is missing.
         """
         delay_s = self.delay_s.mean_s if isinstance(self.delay_s, Law) else float(self.delay_s)
         if self.communication is None:
@@ -50,10 +76,21 @@ class RuntimeModel:
         return delay_s + self.communication.seconds(m=self.workers(m), bits=bits)
 
     def seconds_per_iteration(self, *, tau: int, m: int | None = None, bits: Bits = None) -> float:
-        """Mean time of one local step, its share of the averaging included, in seconds.
+        """Return mean time of one local step, its share of the averaging included, in seconds.
 
-        tau : local steps between averagings.  m : workers (default: the model's).  bits : length of one
-        worker's message, needed only with a communication cost.  Raises ValueError for tau < 1 or m < 1.
+        Parameters
+        ----------
+        tau : int
+            Local steps between averagings.
+        m : int or None, optional
+            Workers (default: the model's).
+        bits : Bits, bits, optional
+            Length of one worker's message, needed only with a communication cost.
+
+        Raises
+        ------
+        ValueError
+            For tau < 1 or m < 1.
         """
         tau = positive_integer("tau", tau)
         compute_s = self.step.expected_max(m=self.workers(m), tau=tau)
@@ -62,11 +99,18 @@ class RuntimeModel:
     def seconds_per_overlapped_step(
         self, *, backward_fraction: float, m: int | None = None, bits: Bits = None
     ) -> float:
-        """Mean time of one fully synchronous step that communicates during the backward pass, in seconds.
+        """Return mean time of one fully synchronous step that communicates during the backward pass, in seconds.
 
-        backward_fraction : share phi of a step spent in the backward pass, 0 < phi <= 1.  bits : length of one
-        worker's gradient message.  With M the slowest worker's step time and D the mean communication time this is
-        E[(1 - phi) M + max(phi M, D)]: communication starts when the slowest worker begins its backward pass.
+        Parameters
+        ----------
+        backward_fraction : float
+            Share phi of a step spent in the backward pass, 0 < phi <= 1.
+        m : int or None, optional
+            Number of workers, unless the model has it.
+        bits : Bits, bits, optional
+            Length of one worker's gradient message.  With M the slowest worker's step time and D the mean communication
+            time this is E[(1 - phi) M + max(phi M, D)]: communication starts when the slowest worker begins its
+            backward pass.
         """
         if not 0 < backward_fraction <= 1:
             raise ValueError(f"backward_fraction must satisfy 0 < phi <= 1; got {backward_fraction}")
@@ -76,7 +120,17 @@ class RuntimeModel:
         return (1 - backward_fraction) * self.step.expected_max(m=workers) + backward_fraction * longer_s
 
     def speed_up(self, *, tau: int, m: int | None = None, bits: Bits = None) -> float:
-        """c(1)/c(tau): how many times faster a local step is than a fully synchronous one without overlap."""
+        """Return c(1)/c(tau): how many times faster a local step is than a fully synchronous one without overlap.
+
+        Parameters
+        ----------
+        tau : int
+            Local steps between two averagings.
+        m : int or None, optional
+            Number of workers, unless the model has it.
+        bits : Bits, bits, optional
+            Length of one message; needed where communication has a cost.
+        """
         synchronous_s = self.seconds_per_iteration(tau=1, m=m, bits=bits)
         return synchronous_s / self.seconds_per_iteration(tau=tau, m=m, bits=bits)
 
@@ -89,16 +143,38 @@ class RuntimeModel:
         bits: Bits = None,
         gradient_bits: Bits = None,
     ) -> float:
-        """The same against synchronous steps that hide communication behind the backward pass: never larger.
+        """Return the same against synchronous steps that hide communication behind the backward pass: never larger.
 
-        bits : of the averaged model's message; gradient_bits : of the gradient's (default: the same).
+        Parameters
+        ----------
+        tau : int
+            Local steps between two averagings.
+        backward_fraction : float
+            Share of a step that the backward pass takes, which communication may overlap.
+        m : int or None, optional
+            Number of workers, unless the model has it.
+        bits : Bits, bits, optional
+            Of the averaged model's message.
+        gradient_bits : Bits, bits, optional
+            Of the gradient's (default: the same).
         """
         gradient_bits = bits if gradient_bits is None else gradient_bits
         baseline_s = self.seconds_per_overlapped_step(backward_fraction=backward_fraction, m=m, bits=gradient_bits)
         return baseline_s / self.seconds_per_iteration(tau=tau, m=m, bits=bits)
 
     def workers(self, m: int | None = None) -> int:
-        """The number of workers: m, or else the model's.  Raises ValueError if neither is given."""
+        """Return the number of workers: m, or else the model's.
+
+        Parameters
+        ----------
+        m : int or None, optional
+            Number of workers, unless the model has it.
+
+        Raises
+        ------
+        ValueError
+            If neither is given.
+        """
         if m is None:
             m = self.m
         if m is None:

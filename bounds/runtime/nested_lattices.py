@@ -24,7 +24,7 @@ BELOW_ONE = 1 - 2.0**-53
 
 
 def expected_max_of_heavy_sum(law: Distribution, tau: int, m: int) -> float:
-    """E max of m independent sums of tau steps, in seconds; the law has a finite mean and unbounded support."""
+    """Return E max of m independent sums of tau steps, in seconds; the law has a finite mean and unbounded support."""
     mean = tau * (law.mean_s - law.lower_s)
     begin, end, cells = 0, mean + BULK_SCALES * (law.quantile(min(0.25, 1 / tau)) - law.lower_s), BULK_CELLS
     total = 0.0
@@ -40,7 +40,7 @@ def expected_max_of_heavy_sum(law: Distribution, tau: int, m: int) -> float:
 
 
 def _integral(law: Distribution, tau: int, m: int, width_s: float, begin: int, cells: int) -> float:
-    """The integral of P(max of m sums > t) over the cells from ``begin`` on, t above tau lower_s."""
+    """Return the integral of P(max of m sums > t) over the cells from ``begin`` on, t above tau lower_s."""
     from scipy.fft import irfft, rfft
 
     length = 4 * cells

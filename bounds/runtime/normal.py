@@ -17,9 +17,21 @@ PANELS = 160
 
 @lru_cache(maxsize=256)
 def normal_max_moment(m: int, order: int = 1) -> float:
-    """E Z^order of the maximum Z of m independent standard normal variables, order 1 or 2.
+    """Return E Z^order of the maximum Z of m independent standard normal variables, order 1 or 2.
 
-    The integral of z^order m phi(z) Phi(z)^(m-1) by Gauss-Legendre panels.  Raises ValueError for m < 1.
+    The integral of z^order m phi(z) Phi(z)^(m-1) by Gauss-Legendre panels.
+
+    Parameters
+    ----------
+    m : int
+        Number of workers; 1 <= m, an integer.
+    order : int, optional
+        Which moment of the maximum.
+
+    Raises
+    ------
+    ValueError
+        For m < 1.
     """
     from scipy.special import log_ndtr
 
@@ -32,11 +44,24 @@ def normal_max_moment(m: int, order: int = 1) -> float:
 
 
 def approximate_expected_max(law: Law, *, m: int, tau: int) -> float:
-    """E max of the mean of tau steps by the central limit theorem with a skewness term, in seconds.
+    """Return E max of the mean of tau steps by the central limit theorem with a skewness term, in seconds.
 
-    mean + sd/sqrt(tau) [e_m + skewness/(6 sqrt(tau)) (E Z_{m:m}^2 - 1)]: within 1.1 % for exponential steps at
-    tau = 4..10, m = 16..64 (4.6-15 % low without the skewness term), useless for heavy tails.
-    Raises ValueError if the skewness does not exist.
+    mean + sd/sqrt(tau) [e_m + skewness/(6 sqrt(tau)) (E Z_{m:m}^2 - 1)]: within 1.1 % for exponential steps at tau =
+    4..10, m = 16..64 (4.6-15 % low without the skewness term), useless for heavy tails.
+
+    Parameters
+    ----------
+    law : Law
+        Law of one step's time.
+    m : int
+        Number of workers; 1 <= m, an integer.
+    tau : int
+        Local steps between two averagings.
+
+    Raises
+    ------
+    ValueError
+        If the skewness does not exist.
     """
     m, tau = positive_integer("m", m), positive_integer("tau", tau)
     if not math.isfinite(law.skewness):

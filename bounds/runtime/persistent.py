@@ -17,9 +17,21 @@ from .quadrature import expected_max_scaled
 class PersistentStragglers(StepTime):
     """Worker i needs slowdowns[i] times the law's time for each of its steps, independently over steps.
 
-    law : of a step at slowdown 1.  slowdowns : one factor > 0 for each of the m workers.
+    Parameters
+    ----------
+    law : Law
+        Of a step at slowdown 1.
+    slowdowns : sequence of float
+        One factor > 0 for each of the m workers.
+
+    Raises
+    ------
+    ValueError
+        For no factor or one that is not positive.
+
+    Notes
+    -----
     As tau grows the expected maximum tends to max(slowdowns) times the mean, not to the mean.
-    Raises ValueError for no factor or one that is not positive.
     """
 
     law: Law
@@ -37,9 +49,12 @@ class PersistentStragglers(StepTime):
         return self.law.mean_s * float(np.mean(self.slowdowns))
 
     def expected_max(self, *, m: int, tau: int = 1) -> float:
-        """E max over the workers of the mean of tau steps, in seconds a step.
+        """Return E max over the workers of the mean of tau steps, in seconds a step.
 
-        Raises ValueError unless m is the number of slowdowns and tau >= 1.
+        Raises
+        ------
+        ValueError
+            Unless m is the number of slowdowns and tau >= 1.
         """
         scales, counts = self.groups(m)
         tau = positive_integer("tau", tau)
@@ -52,19 +67,25 @@ class PersistentStragglers(StepTime):
         return float(4 * fine - coarse) / 3 / tau
 
     def expected_max_above(self, floor_s: float, *, m: int) -> float:
-        """E max(slowdowns[i] Y_i, floor_s), in seconds."""
+        """Return E max(slowdowns[i] Y_i, floor_s), in seconds."""
         scales, counts = self.groups(m)
         return expected_max_scaled(self.law, scales, counts, nonnegative("floor_s", floor_s))
 
     def groups(self, m: int) -> tuple[np.ndarray, np.ndarray]:
-        """Distinct slowdowns and how many workers have each."""
+        """Return distinct slowdowns and how many workers have each.
+
+        Parameters
+        ----------
+        m : int
+            Number of workers; 1 <= m, an integer.
+        """
         if positive_integer("m", m) != len(self.slowdowns):
             raise ValueError(f"m must be the number of slowdowns, {len(self.slowdowns)}; got m = {m}")
         return np.unique(self.slowdowns, return_counts=True)
 
 
 def _lattice_max(total: LatticeSum, scales: np.ndarray, counts: np.ndarray) -> float:
-    """E of the largest of the scaled sums by the midpoint rule in cells of the lattice of the slowest worker."""
+    """Return E of the largest of the scaled sums by the midpoint rule in cells of the lattice of the slowest worker."""
     slowest = float(scales.max())
     start, end = slowest * total.offset_s, slowest * total.end_s
     width = slowest * total.width_s

@@ -14,12 +14,12 @@ BELOW_ONE = 1 - 2.0**-53
 
 
 def expected_max_of(law: Distribution, m: int, floor_s: float = 0.0) -> float:
-    """E max(Y_1, ..., Y_m, floor_s) for m independent draws of a law with finite mean, in seconds."""
+    """Return E max(Y_1, ..., Y_m, floor_s) for m independent draws of a law with finite mean, in seconds."""
     return expected_max_scaled(law, np.ones(1), np.full(1, m), floor_s)
 
 
 def expected_max_scaled(law: Distribution, scales: np.ndarray, counts: np.ndarray, floor_s: float = 0.0) -> float:
-    """E of the largest of floor_s and counts[i] independent copies of scales[i] Y, over all i, in seconds.
+    """Return E of the largest of floor_s and counts[i] independent copies of scales[i] Y, over all i, in seconds.
 
     scales > 0, counts >= 1, both shape (g,).  Gauss-Legendre panels that halve towards the left end of the
     support (where a density may be singular), have equal width around the bulk, and double towards infinity;
@@ -40,7 +40,7 @@ def expected_max_scaled(law: Distribution, scales: np.ndarray, counts: np.ndarra
 
 
 def _panels(law: Distribution, scale: float, start: float) -> np.ndarray:
-    """Edges from ``start`` to where the tail of scale * Y is negligible."""
+    """Return edges from ``start`` to where the tail of scale * Y is negligible."""
     end = max(scale * min(law.quantile(NEGLIGIBLE), law.upper_s), start)
     bulk = scale * (law.mean_s + spread(law) * np.arange(-10, 21))
     reach = (end - start) * 2.0 ** -np.arange(0, 80)
@@ -49,18 +49,18 @@ def _panels(law: Distribution, scale: float, start: float) -> np.ndarray:
 
 
 def spread(law: Distribution) -> float:
-    """The width of the bulk: the standard deviation, or a central quantile range if that is infinite."""
+    """Return the width of the bulk: the standard deviation, or a central quantile range if that is infinite."""
     return law.sd_s if np.isfinite(law.sd_s) else law.quantile(0.1) - law.quantile(0.9)
 
 
 def order_weights(count: int, m: int) -> np.ndarray:
-    """P(the largest of m draws with replacement is the j-th smallest of ``count`` values), j = 1..count."""
+    """Return P(the largest of m draws with replacement is the j-th smallest of ``count`` values), j = 1..count."""
     j = np.arange(count + 1) / count
     return np.diff(j**m)
 
 
 @lru_cache(maxsize=4)
 def gauss_legendre(nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights on [0, 1]."""
+    """Return nodes and weights on [0, 1]."""
     x, w = np.polynomial.legendre.leggauss(nodes)
     return (x + 1) / 2, w / 2

@@ -1,6 +1,6 @@
 """How often rounds of independent random length fit into a time: E N and E 1/max(N, 1) between certified ends.
 
-Let S_n be the end of round n and N = max{n : S_n <= T}.  Since P(N >= n) = P(S_n <= T), summation by parts gives
+Let S_n be the end of round n and N = max{n : S_n <= T}.  Since P(N >= n) = P(S_n <= T), summation by parts gives ::
 
     E N = sum_{n >= 1} P(S_n <= T),     E 1/max(N, 1) = 1 - sum_{n >= 2} P(S_n <= T)/(n (n - 1)).
 
@@ -53,7 +53,7 @@ def inverse_on_lattice(tail: Tail, width_s: float) -> Ends:
 
 
 def _sums(tail: Tail, width_s: float, series: Callable[[np.ndarray], np.ndarray]) -> Ends:
-    """Sums of the first k + 1 coefficients of a series in P, the law of a round made longer and made shorter."""
+    """Return sums of the first k + 1 coefficients of a series in P, the law of a round made longer and made shorter."""
     from scipy.fft import irfft, rfft
 
     longer = rounded_up(tail.above, 0.0, width_s, CELLS)
@@ -66,7 +66,13 @@ def _sums(tail: Tail, width_s: float, series: Callable[[np.ndarray], np.ndarray]
 
 
 def by_moments(tail: Tail, time_s: float, scale_s: float) -> tuple[Interval, Interval]:
-    """E N and E 1/max(N, 1) at one time, which is many rounds long; scale_s : about one round."""
+    """Return E N and E 1/max(N, 1) at one time, which is many rounds long;
+
+    Parameters
+    ----------
+    scale_s : float, seconds
+        About one round.
+    """
     above_lower = np.concatenate([[0.0], np.geomspace(SMALLEST * scale_s, time_s - tail.lower_s, TIMES)])
     cut, width, squares = tail.lower_s + above_lower[1:], np.diff(above_lower), np.diff(above_lower**2)
     high, low = tail.above(tail.lower_s + above_lower), tail.below(cut)
@@ -86,13 +92,13 @@ def by_moments(tail: Tail, time_s: float, scale_s: float) -> tuple[Interval, Int
 
 
 def _counts(most: float) -> np.ndarray:
-    """Whole numbers from 1 to beyond ``most``: all at first, then growing by the factor FINENESS."""
+    """Return whole numbers from 1 to beyond ``most``: all at first, then growing by the factor FINENESS."""
     powers = FINENESS ** np.arange(math.ceil(math.log(most) / math.log(FINENESS)) + 1)
     return np.unique(np.ceil(powers))
 
 
 def _late(n: np.ndarray, time_s: float, mean: np.ndarray, variance: np.ndarray, beyond: np.ndarray) -> np.ndarray:
-    """P(S_n > T) at most, the least over the cuts: arrays of shapes (n,) and (cuts,) to shape (n,)."""
+    """Return P(S_n > T) at most, the least over the cuts: arrays of shapes (n,) and (cuts,) to shape (n,)."""
     n = n[:, None]
     room = np.maximum(time_s - n * mean, 0.0)
     with np.errstate(invalid="ignore"):

@@ -24,8 +24,21 @@ EDGE = Fraction(1, 10**12)  # relative: a time that is whole rounds but for this
 class Rounds:
     """The rounds that have ended by a time: N of them, a random number unless all times are constant.
 
-    time_s : T, of the question.  tau : local steps of a round.  mean_s : mean seconds of a round.
-    expected : encloses E N.  inverse : encloses E 1/max(N, 1), which is larger than 1/E N.
+    Parameters
+    ----------
+    time_s : float, seconds
+        T, of the question.
+    tau : int
+        Local steps of a round.
+    mean_s : float, seconds
+        mean seconds of a round.
+    expected : Interval
+        Encloses E N.
+    inverse : Interval
+        Encloses E 1/max(N, 1), which is larger than 1/E N.
+
+    Notes
+    -----
     The ends are those of rounds that are never shorter and never longer than the true ones; nothing is simulated.
     """
 
@@ -45,11 +58,28 @@ class Rounds:
 
 
 def rounds_by(runtime: RuntimeModel, *, time_s: float, tau: int, m: int | None = None, bits: Bits = None) -> Rounds:
-    """The rounds of tau local steps and an averaging that end within time_s seconds.
+    """Return the rounds of tau local steps and an averaging that end within time_s seconds.
 
     Rounds are independent: steps between workers and over time, and the delay if it is a law.  Arguments otherwise as
-    in ``RuntimeModel.seconds_per_iteration``.  Constant times: whole rounds, exactly.  Raises ValueError outside the
-    ranges, for an infinite mean, and for step laws whose rounds depend on each other.
+    in ``RuntimeModel.seconds_per_iteration``.  Constant times: whole rounds, exactly.
+
+    Parameters
+    ----------
+    runtime : RuntimeModel
+        Seconds of steps and averagings.
+    time_s : float, seconds
+        Wall-clock budget, seconds; 0 < time_s.
+    tau : int
+        Local steps between two averagings.
+    m : int or None, optional
+        Number of workers, unless the model has it.
+    bits : Bits, bits, optional
+        Length of one message; 0 <= bits.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside the ranges, for an infinite mean, and for step laws whose rounds depend on each other.
     """
     time_s, law = positive("time_s", time_s), _round_law(runtime, tau, m, bits)
     if law.is_constant:
@@ -58,7 +88,19 @@ def rounds_by(runtime: RuntimeModel, *, time_s: float, tau: int, m: int | None =
 
 
 def inverse_rounds(runtime: RuntimeModel, *, time_s: float, tau: int, m: int | None = None) -> Interval:
-    """``rounds_by(...).inverse`` alone, at half the price; the model has no communication cost."""
+    """Return ``rounds_by(...).inverse`` alone, at half the price; the model has no communication cost.
+
+    Parameters
+    ----------
+    runtime : RuntimeModel
+        Seconds of steps and averagings.
+    time_s : float, seconds
+        Wall-clock budget, seconds; 0 < time_s.
+    tau : int
+        Local steps between two averagings.
+    m : int or None, optional
+        Number of workers, unless the model has it.
+    """
     time_s, law = positive("time_s", time_s), _round_law(runtime, tau, m, None)
     if law.is_constant:
         return whole_rounds(time_s, tau, Fraction(law.mean_s)).inverse
@@ -66,7 +108,17 @@ def inverse_rounds(runtime: RuntimeModel, *, time_s: float, tau: int, m: int | N
 
 
 def whole_rounds(time_s: float | Fraction, tau: int, round_s: Fraction) -> Rounds:
-    """The same for rounds of constant length round_s > 0, exactly: N = floor(T/round_s)."""
+    """Return the same for rounds of constant length round_s > 0, exactly: N = floor(T/round_s).
+
+    Parameters
+    ----------
+    time_s : float or Fraction, seconds
+        Wall-clock budget, seconds; 0 < time_s.
+    tau : int
+        Local steps between two averagings.
+    round_s : Fraction, seconds
+        Seconds of the averaging of one round.
+    """
     done = math.floor(Fraction(time_s) / round_s * (1 + EDGE))
     inverse = Fraction(1, max(done, 1))
     return Rounds(float(time_s), tau, float(round_s), Interval(done, done), Interval(inverse, inverse))
@@ -92,7 +144,6 @@ class _RoundLaw:
 
 
 def _round_law(runtime: RuntimeModel, tau: int, m: int | None, bits: Bits) -> _RoundLaw:
-    """Checked."""
     tau, m = positive_integer("tau", tau), runtime.workers(m)
     mean_s = tau * runtime.seconds_per_iteration(tau=tau, m=m, bits=bits)
     if not 0 < mean_s < math.inf:
@@ -106,7 +157,7 @@ def _round_law(runtime: RuntimeModel, tau: int, m: int | None, bits: Bits) -> _R
 
 
 def _enclosed(law: _RoundLaw, time_s: float, what: Literal["expected", "inverse"]) -> Interval:
-    """E N or E 1/max(N, 1)."""
+    """Return E N or E 1/max(N, 1)."""
     level = max(0, math.ceil(math.log(time_s / law.mean_s * FINEST / renewal.CELLS, COARSER)))
     if COARSEST * COARSER**level > FINEST:
         return _by_moments(law, time_s)[("expected", "inverse").index(what)]
@@ -120,7 +171,7 @@ def _enclosed(law: _RoundLaw, time_s: float, what: Literal["expected", "inverse"
 
 @lru_cache(maxsize=32)
 def _table(law: _RoundLaw, width_s: float, what: Literal["expected", "inverse"]) -> renewal.Ends:
-    """The ends at every lattice point; all times of a run share it."""
+    """Return the ends at every lattice point; all times of a run share it."""
     tabulate = renewal.expected_on_lattice if what == "expected" else renewal.inverse_on_lattice
     return tabulate(law.tail(2 * width_s * renewal.CELLS), width_s)
 

@@ -17,7 +17,19 @@ from .law import Law
 class ShiftedExponential(Law):
     """Y = shift + an exponential time of mean ``scale``, both in seconds; shift >= 0, scale > 0.
 
-    The mean is shift + scale.  Raises ValueError outside these ranges.
+    The mean is shift + scale.
+
+    Parameters
+    ----------
+    shift : float
+        The smallest possible time, in seconds, >= 0.
+    scale : float
+        Scale in seconds, > 0.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
     """
 
     shift: float
@@ -34,47 +46,53 @@ class ShiftedExponential(Law):
 
     @property
     def sd_s(self) -> float:
-        """The scale."""
         return self.scale
 
     @property
     def skewness(self) -> float:
-        """2."""
         return 2.0
 
     @property
     def lower_s(self) -> float:
-        """The shift."""
         return self.shift
 
     def sf(self, t: Any) -> np.ndarray:
-        """exp(-(t - shift)/scale) from the shift on."""
+        """Return exp(-(t - shift)/scale) from the shift on."""
         return Exponential(self.scale).sf(np.asarray(t, float) - self.shift)
 
     def excess(self, t: float) -> float:
-        """scale times the tail."""
+        """Return scale times the tail."""
         return Exponential(self.scale).excess(t - self.shift)
 
     def quantile(self, tail: float) -> float:
-        """shift - scale log(tail)."""
+        """Return shift - scale log(tail)."""
         return self.shift + Exponential(self.scale).quantile(tail)
 
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Independent draws."""
         return self.shift + rng.exponential(self.scale, shape)
 
     def sum_law(self, tau: int) -> Law:
-        """Gamma with shape tau beyond tau shifts."""
+        """Return gamma with shape tau beyond tau shifts."""
         return self if tau == 1 else ShiftedGamma(tau * self.shift, float(tau), self.scale)
 
     def single_max(self, m: int) -> float:
-        """shift + scale H_m."""
+        """Return shift + scale H_m."""
         return self.shift + Exponential(self.scale).single_max(m)
 
 
 @dataclass(frozen=True)
 class ShiftedGamma(Law):
-    """Y = shift + a Gamma(shape, scale) time: what sums of shifted exponential steps follow."""
+    """Y = shift + a Gamma(shape, scale) time: what sums of shifted exponential steps follow.
+
+    Parameters
+    ----------
+    shift : float
+        The smallest possible time, in seconds, >= 0.
+    shape : float
+        Shape parameter, > 0.
+    scale : float
+        Scale in seconds, > 0.
+    """
 
     shift: float
     shape: float
@@ -101,23 +119,21 @@ class ShiftedGamma(Law):
 
     @property
     def lower_s(self) -> float:
-        """The shift."""
         return self.shift
 
     def sf(self, t: Any) -> np.ndarray:
-        """The Gamma tail from the shift on."""
+        """Return the Gamma tail from the shift on."""
         return self._gamma.sf(np.asarray(t, float) - self.shift)
 
     def excess(self, t: float) -> float:
-        """That of the Gamma part."""
+        """Return that of the Gamma part."""
         return self._gamma.excess(t - self.shift)
 
     def quantile(self, tail: float) -> float:
-        """shift plus the Gamma quantile."""
+        """Return shift plus the Gamma quantile."""
         return self.shift + self._gamma.quantile(tail)
 
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Independent draws."""
         return self.shift + self._gamma.sample(rng, shape)
 
     def sum_law(self, tau: int) -> Law:
@@ -125,7 +141,7 @@ class ShiftedGamma(Law):
         return ShiftedGamma(tau * self.shift, tau * self.shape, self.scale)
 
     def single_max(self, m: int) -> float:
-        """shift plus the Gamma value."""
+        """Return shift plus the Gamma value."""
         return self.shift + self._gamma.single_max(m)
 
     @property

@@ -24,7 +24,14 @@ BELOW_ONE = 1 - 2.0**-53
 class Tail:
     """P(X > t) between ``below`` and ``above``, both non-increasing in t.
 
-    lower_s : X is never smaller, in seconds.  above, below : take times of any shape, in seconds.
+    Parameters
+    ----------
+    lower_s : float, seconds
+        X is never smaller, in seconds.
+    above : callable
+        The tail from above; takes times of any shape, in seconds.
+    below : callable
+        The tail from below; takes times of any shape, in seconds.
     """
 
     lower_s: float
@@ -33,10 +40,19 @@ class Tail:
 
 
 def round_tail(step: StepTime, *, m: int, tau: int, delay_s: float | Law, reach_s: float) -> Tail:
-    """The time of one round: the slowest worker's tau steps, then an averaging.
+    """Return the time of one round: the slowest worker's tau steps, then an averaging.
 
-    delay_s : of the averaging, fixed or a law.  reach_s : larger times count as endless.
-    Raises ValueError for a step law whose rounds depend on each other.
+    Parameters
+    ----------
+    delay_s : float or Law, seconds
+        Of the averaging, fixed or a law.
+    reach_s : float, seconds
+        Larger times count as endless.
+
+    Raises
+    ------
+    ValueError
+        For a step law whose rounds depend on each other.
     """
     if isinstance(step, PersistentStragglers):
         law, groups = step.law, step.groups(m)
@@ -54,7 +70,7 @@ def round_tail(step: StepTime, *, m: int, tau: int, delay_s: float | Law, reach_
 
 
 def _slowest(one: Tail, scales: np.ndarray, counts: np.ndarray) -> Tail:
-    """The largest of counts[i] independent copies of scales[i] X, over all i."""
+    """Return the largest of counts[i] independent copies of scales[i] X, over all i."""
 
     def largest(tail: Callable[[np.ndarray], np.ndarray], t: np.ndarray) -> np.ndarray:
         log_f = sum(
@@ -72,7 +88,7 @@ def _later(one: Tail, delay_s: float) -> Tail:
 
 
 def _sum(law: Law, tau: int, reach_s: float) -> Tail:
-    """The sum of tau independent steps."""
+    """Return the sum of tau independent steps."""
     total = law.sum_law(tau)
     if total is not None:
         return Tail(total.lower_s, total.sf, total.sf)
@@ -83,14 +99,16 @@ def _sum(law: Law, tau: int, reach_s: float) -> Tail:
 
 @lru_cache(maxsize=8)
 def _on_lattice(law: Law, tau: int, reach_s: float) -> Tail:
-    """Every step rounded up to a lattice, so that the sum is never smaller; less tau widths it is never larger."""
+    """Return every step rounded up to a lattice, so that the sum is never smaller; less tau widths it is
+    never larger.
+    """
     width_s = reach_s / CELLS
     spectrum, damping = _spectrum(rounded_up(law.sf, law.lower_s, width_s, CELLS))
     return _lattice_tail(integer_power(spectrum, tau), damping, tau, tau * law.lower_s, width_s)
 
 
 def _both(first: Tail, second: Tail, reach_s: float) -> Tail:
-    """The sum of two independent times, both rounded up to one lattice."""
+    """Return the sum of two independent times, both rounded up to one lattice."""
     width_s = reach_s / CELLS
     spectra = []
     for side in ("above", "below"):
@@ -102,7 +120,7 @@ def _both(first: Tail, second: Tail, reach_s: float) -> Tail:
 
 
 def rounded_up(tail: Callable[[np.ndarray], np.ndarray], lower_s: float, width_s: float, cells: int) -> np.ndarray:
-    """Masses at lower_s, lower_s + width_s, ..., shape (cells + 1,), of a time rounded up to the lattice.
+    """Return masses at lower_s, lower_s + width_s, ..., shape (cells + 1,), of a time rounded up to the lattice.
 
     What lies beyond is left out.
     """
@@ -111,7 +129,7 @@ def rounded_up(tail: Callable[[np.ndarray], np.ndarray], lower_s: float, width_s
 
 
 def _spectrum(masses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The transform of damped masses, four times as long, and the damping."""
+    """Return the transform of damped masses, four times as long, and the damping."""
     from scipy.fft import rfft
 
     length = 4 * (masses.size - 1)
@@ -120,7 +138,7 @@ def _spectrum(masses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _lattice_tail(spectrum: np.ndarray, damping: np.ndarray, terms: int, lower_s: float, width_s: float) -> Tail:
-    """The tail of a sum of ``terms`` times that were each rounded up, and of the same rounded down."""
+    """Return the tail of a sum of ``terms`` times that were each rounded up, and of the same rounded down."""
     from scipy.fft import irfft
 
     masses = irfft(spectrum, 4 * (damping.size - 1))[: damping.size] / damping

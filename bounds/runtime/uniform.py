@@ -14,7 +14,20 @@ from .law import Law
 
 @dataclass(frozen=True)
 class Uniform(Law):
-    """Y is uniform on [low, high], 0 <= low < high, in seconds.  Raises ValueError otherwise."""
+    """Y is uniform on [low, high], 0 <= low < high, in seconds.
+
+    Parameters
+    ----------
+    low : float
+        The shortest time, in seconds.
+    high : float
+        The longest time, in seconds.
+
+    Raises
+    ------
+    ValueError
+        For other arguments.
+    """
 
     low: float
     high: float
@@ -25,7 +38,6 @@ class Uniform(Law):
 
     @property
     def mean_s(self) -> float:
-        """The middle."""
         return (self.low + self.high) / 2
 
     @property
@@ -49,21 +61,20 @@ class Uniform(Law):
         return self.high
 
     def sf(self, t: Any) -> np.ndarray:
-        """Linear from 1 to 0."""
+        """Return linear from 1 to 0."""
         return np.clip((self.high - np.asarray(t, float)) / (self.high - self.low), 0.0, 1.0)
 
     def excess(self, t: float) -> float:
-        """(high - t)^2/(2 (high - low))."""
+        """Return (high - t)^2/(2 (high - low))."""
         return max(self.high - t, 0.0) ** 2 / (2 * (self.high - self.low))
 
     def quantile(self, tail: float) -> float:
-        """high - tail (high - low)."""
+        """Return high - tail (high - low)."""
         return self.high - tail * (self.high - self.low)
 
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Independent draws."""
         return rng.uniform(self.low, self.high, shape)
 
     def single_max(self, m: int) -> float:
-        """low + (high - low) m/(m + 1)."""
+        """Return low + (high - low) m/(m + 1)."""
         return self.low + (self.high - self.low) * m / (m + 1)

@@ -28,7 +28,18 @@ LONGEST = 2**53  # local steps; no run is longer
 class AdaCommState(State):
     """tau in use, index of its interval, and what was observed at the start and at the last decision.
 
-    first_loss, first_eta : at the start; None before it.
+    Parameters
+    ----------
+    tau : int, optional
+        Local steps between averagings now.
+    interval : int, optional
+        Index of the current interval.
+    first_loss : float or None, optional
+        At the start; None before it.
+    first_eta : float or None, optional
+        Learning rate at the start; None before it.
+    eta : float or None, optional
+        Learning rate of the last observation.
     """
 
     tau: int = 0
@@ -43,14 +54,32 @@ class AdaCommState(State):
 class AdaComm(Schedule):
     """tau_l = ceil(tau_0 sqrt((F_l - F_inf)/(F_0 - F_inf)) (eta_0/eta_l)^p), decided once an interval.
 
-    tau_0 : local steps of the first interval.  interval_s : T_0, much longer than a round.
-    loss_inf : F_inf, if it is known to differ from 0.
-    gamma : saturation rule, 0 < gamma < 1: where the formula does not shrink tau and eta did not change, tau becomes
-    max(1, min(tau - 1, ceil(gamma tau))); None for the basic rule.
-    eta_exponent : p; 0 for a fixed learning rate, 1/2 as published, 3/2 as derived.
-    cap : largest tau.  L : smoothness; adds the cap of Theorem 1, under which eta L > 1 leaves tau = 1.
-    Needs a loss at the start and whenever an interval begins.  Raises ValueError outside these ranges, for a missing
-    loss, or if the first loss is not above loss_inf.
+    Parameters
+    ----------
+    tau_0 : int
+        Local steps of the first interval.
+    interval_s : float, seconds
+        T_0, much longer than a round.
+    loss_inf : float, optional
+        F_inf, if it is known to differ from 0.
+    gamma : float or None, optional
+        Saturation rule, 0 < gamma < 1: where the formula does not shrink tau and eta did not change, tau becomes max(1,
+        min(tau - 1, ceil(gamma tau))); None for the basic rule.
+    eta_exponent : float, optional
+        p; 0 for a fixed learning rate, 1/2 as published, 3/2 as derived.
+    cap : int or None, optional
+        Largest tau.
+    L : float or None, optional
+        Smoothness; adds the cap of Theorem 1, under which eta L > 1 leaves tau = 1.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges, for a missing loss, or if the first loss is not above loss_inf.
+
+    Notes
+    -----
+    Needs a loss at the start and whenever an interval begins.
     """
 
     tau_0: int
@@ -97,15 +126,21 @@ class AdaComm(Schedule):
 
     @staticmethod
     def ready_to_decay(state: AdaCommState) -> bool:
-        """Whether tau has come down to 1, so that a decay of the learning rate that is due may be done.
+        """Return whether tau has come down to 1, so that a decay of the learning rate that is due may be done.
 
-        state : in use, such as ``PeriodicAveraging.schedule_state``; the same on every rank, hence the answer.
+        Parameters
+        ----------
+        state : AdaCommState
+            In use, such as ``PeriodicAveraging.schedule_state``; the same on every rank, hence the answer.
+
+        Notes
+        -----
         No before the first decision.  Without gamma tau may stall above 1, and the answer stays no.
         """
         return state.tau == 1
 
     def _proposed(self, progress: float, log_eta_ratio: float) -> int:
-        """ceil(tau_0 sqrt(progress) (eta_0/eta)^p), at most LONGEST; by logarithms, for a power may overflow."""
+        """Return ceil(tau_0 sqrt(progress) (eta_0/eta)^p), at most LONGEST; by logarithms, for a power may overflow."""
         if progress == 0:
             return 1
         log_tau = math.log(self.tau_0) + math.log(progress) / 2 + self.eta_exponent * log_eta_ratio

@@ -11,7 +11,18 @@ from .schedule import Observation, Schedule, State, check_tau
 @final
 @dataclass(frozen=True)
 class Fixed(Schedule):
-    """tau local steps in every round; tau = 1 is fully synchronous SGD.  Raises ValueError for tau < 1."""
+    """tau local steps in every round; tau = 1 is fully synchronous SGD.
+
+    Parameters
+    ----------
+    tau : int
+        Local steps of every round.
+
+    Raises
+    ------
+    ValueError
+        For tau < 1.
+    """
 
     tau: int
 
@@ -23,5 +34,5 @@ class Fixed(Schedule):
         return State()
 
     def __call__(self, state: State, observation: Observation) -> tuple[State, int]:
-        """Always tau."""
+        """Return always tau."""
         return state, self.tau

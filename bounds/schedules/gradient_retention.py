@@ -47,12 +47,33 @@ _ROOTS = np.sqrt(_TAUS)
 class GradientRetentionState(State):
     """What the rule knows; times in seconds, everything else in units of a local step.
 
-    tau : of the coming round.  step : local steps done.  ended : of them, in the last round.  started : whether tau
-    follows n yet.  steps_s, delays_s : measured Y and D of the last rounds.  straggler : s.  lost, fresh : the running
-    means N of <u - h, u> and W of (tau - 1) <u, u>.  probe : whether the coming round ends with a probe.  age : time
-    since the last one, None before the first.
-    loss_jump : the loss at the averaged model minus the workers' own on the same batch, in the last probe; above 0 the
-    workers had moved towards different models, as they do on different data.
+    Parameters
+    ----------
+    tau : int, optional
+        Of the coming round.
+    step : int, optional
+        Local steps done.
+    ended : int, optional
+        Of them, in the last round.
+    started : bool, optional
+        Whether tau follows n yet.
+    steps_s : tuple of float, seconds, optional
+        Measured Y of the last rounds.
+    delays_s : tuple of float, seconds, optional
+        Measured D of the last rounds.
+    straggler : float or None, optional
+        s.
+    lost : float, optional
+        The running mean N of <u - h, u>.
+    fresh : float, optional
+        The running mean W of (tau - 1) <u, u>.
+    probe : bool, optional
+        Whether the coming round ends with a probe.
+    age : float or None, optional
+        Time since the last one, None before the first.
+    loss_jump : float or None, optional
+        The loss at the averaged model minus the workers' own on the same batch, in the last probe; above 0 the workers
+        had moved towards different models, as they do on different data.
     """
 
     tau: int = 1
@@ -120,7 +141,7 @@ class GradientRetention(Schedule):
         return state, state.tau if left is None else max(1, min(state.tau, left))
 
     def restore(self, data: Mapping[str, Any]) -> GradientRetentionState:
-        """The state from what ``to_dict`` gave, also through JSON."""
+        """Return the state from what ``to_dict`` gave, also through JSON."""
         windows = {name: tuple(data[name]) for name in ("steps_s", "delays_s") if name in data}
         return GradientRetentionState(**{**data, **windows})
 
@@ -151,7 +172,7 @@ def _mixed(memory: float, known: float, new: float) -> float:
 
 
 def _next_period(state: GradientRetentionState, n: float) -> int:
-    """tau of the coming round."""
+    """Return tau of the coming round."""
     if not state.started:
         return min(LARGEST, max(1, math.ceil(START * n)))
     s = state.straggler or 0.0
@@ -161,9 +182,12 @@ def _next_period(state: GradientRetentionState, n: float) -> int:
 
 
 def overhead_cap(delay_ratio: float, *, straggler: float = 0.0) -> int:
-    """The least t at which (n + s sqrt(t))/t <= 1/9, 512 if there is none below: more can gain a ninth at most.
+    """Return the least t at which (n + s sqrt(t))/t <= 1/9, 512 if there is none below: more can gain a ninth at most.
 
-    Raises ValueError unless n, s are finite and >= 0.
+    Raises
+    ------
+    ValueError
+        Unless n, s are finite and >= 0.
     """
     n, s = nonnegative("delay_ratio", delay_ratio), nonnegative("straggler", straggler)
     low = OVERHEAD * (n + s * _ROOTS) <= _TAUS
@@ -171,9 +195,14 @@ def overhead_cap(delay_ratio: float, *, straggler: float = 0.0) -> int:
 
 
 def best_integer(*, delay_ratio: float, decline: float, straggler: float = 0.0) -> int:
-    """The t <= 512 that maximises P(t)/(t + n + s sqrt(t)), P(t) the sum of max(0, 1 - a (k - 1)) over k <= t.
+    """Return the t <= 512 that maximises P(t)/(t + n + s sqrt(t)), P(t) the sum of max(0, 1 - a (k - 1)) over k <= t.
 
-    The first of equal ones.  Raises ValueError unless n, a, s are finite and >= 0.
+    The first of equal ones.
+
+    Raises
+    ------
+    ValueError
+        Unless n, a, s are finite and >= 0.
     """
     n, s = nonnegative("delay_ratio", delay_ratio), nonnegative("straggler", straggler)
     a = nonnegative("decline", decline)
@@ -182,10 +211,14 @@ def best_integer(*, delay_ratio: float, decline: float, straggler: float = 0.0) 
 
 
 def best_period(*, delay_ratio: float, decline: float) -> float:
-    """-n + sqrt(n^2 + n + 2 n/a), the real number of local steps that is best without stragglers.
+    """Return -n + sqrt(n^2 + n + 2 n/a), the real number of local steps that is best without stragglers.
 
     Evaluated as 2 b/(a (1 + z)), b = 1 + a/2, z = sqrt(1 + 2 b/(n a)), which cancels nothing.
-    Raises ValueError unless n, a > 0.
+
+    Raises
+    ------
+    ValueError
+        Unless n, a > 0.
     """
     n, a = positive("delay_ratio", delay_ratio), positive("decline", decline)
     b = 1 + a / 2
@@ -197,7 +230,7 @@ N, DECLINE, SPARE = sp.symbols("n a z", positive=True)
 
 @lru_cache(maxsize=1)
 def derivation() -> Derivation:
-    """The proof, by sympy, that (tau + n)/(b tau - a tau^2/2), b = 1 + a/2, has one minimum on 0 < tau < 2 b/a.
+    """Return the proof, by sympy, that (tau + n)/(b tau - a tau^2/2), b = 1 + a/2, has one minimum on 0 < tau < 2 b/a.
 
     In z = 2 b/(a tau) - 1 > 0 it is a constant plus positive multiples of z and 1/z, which is convex; ``period`` leads
     back.
@@ -208,5 +241,5 @@ def derivation() -> Derivation:
 
 
 def period(spare: sp.Expr) -> sp.Expr:
-    """tau = 2 b/(a (1 + z)) in terms of z, b = 1 + a/2."""
+    """Return tau = 2 b/(a (1 + z)) in terms of z, b = 1 + a/2."""
     return 2 * (1 + DECLINE / 2) / (DECLINE * (1 + spare))

@@ -14,13 +14,26 @@ Row = tuple[float, float, float, float, float]
 class Measured:
     """What is known at an averaging; None where it is not.
 
-    compute_s : the local steps of the round that has just ended, on one worker, mean over workers.  wait_s : the
-    slowest worker's time minus that mean.  delay_s : the averaging before this one, as the last worker to arrive saw
-    it, which had nobody to wait for.
-    lost, fresh : of the probe after that averaging; mean over workers of <u - h, u> and <u, u>, where h is a worker's
-    gradient in its last local step and u the one at the averaged model on the same batch.  loss_jump : mean loss at
-    the averaged model minus mean loss where h was.
-    Raises ValueError for nan and infinities, and for negative times or fresh.
+    Parameters
+    ----------
+    compute_s : float or None, seconds, optional
+        The local steps of the round that has just ended, on one worker, mean over workers.
+    wait_s : float or None, seconds, optional
+        The slowest worker's time minus that mean.
+    delay_s : float or None, seconds, optional
+        The averaging before this one, as the last worker to arrive saw it, which had nobody to wait for.
+    lost : float or None, optional
+        Of the probe after that averaging: the mean over workers of <u - h, u>, where h is a worker's gradient in its
+        last local step and u the one at the mean.
+    fresh : float or None, optional
+        Of the same probe: the mean over workers of <u, u>.
+    loss_jump : float or None, optional
+        mean loss at the averaged model minus mean loss where h was.
+
+    Raises
+    ------
+    ValueError
+        For nan and infinities, and for negative times or fresh.
     """
 
     compute_s: float | None = None
@@ -45,8 +58,16 @@ class Measured:
     def shared(cls, rows: Iterable[Sequence[float]]) -> Self:
         """From the rows of all ranks: (compute_s, averaging_s, lost, fresh, loss_jump), nan for what is not known.
 
-        averaging_s : from arrival to departure, the wait for others included.  Sums are rounded once, so that the
-        order of the ranks does not matter; ranks that know nothing are left out.
+        Parameters
+        ----------
+        rows : iterable of sequence of float
+            One row of numbers of every worker.
+
+        Notes
+        -----
+        averaging_s
+            From arrival to departure, the wait for others included.  Sums are rounded once, so that the order of the
+            ranks does not matter; ranks that know nothing are left out.
         """
         table = [tuple(row) for row in rows]
         computed, averaged, jumps = _column(table, 0), _column(table, 1), _column(table, 4)

@@ -12,7 +12,12 @@ from .schedule import Observation, Schedule, State, check_tau
 class PostLocalState(State):
     """The largest learning rate so far, and whether local steps have begun.
 
-    largest_eta : the learning rate.
+    Parameters
+    ----------
+    largest_eta : float, optional
+        The learning rate.
+    begun : bool, optional
+        Whether the switch has happened.
     """
 
     largest_eta: float = 0.0
@@ -24,7 +29,17 @@ class PostLocalState(State):
 class PostLocal(Schedule):
     """tau = 1, then ``tau`` from the first decay of the learning rate on (arXiv:1808.07217; empirical).
 
-    A warm-up, in which eta grows, does not count as a decay.  Raises ValueError for tau < 1.
+    A warm-up, in which eta grows, does not count as a decay.
+
+    Parameters
+    ----------
+    tau : int
+        Local steps between averagings after the switch.
+
+    Raises
+    ------
+    ValueError
+        For tau < 1.
     """
 
     tau: int
@@ -33,10 +48,10 @@ class PostLocal(Schedule):
         check_tau("tau", self.tau)
 
     def init(self) -> PostLocalState:
-        """No learning rate seen."""
+        """Return no learning rate seen."""
         return PostLocalState()
 
     def __call__(self, state: PostLocalState, observation: Observation) -> tuple[PostLocalState, int]:
-        """1 before the first decay, tau from then on."""
+        """Return 1 before the first decay, tau from then on."""
         begun = state.begun or observation.eta < state.largest_eta
         return PostLocalState(max(state.largest_eta, observation.eta), begun), self.tau if begun else 1

@@ -13,7 +13,10 @@ from .schedule import Observation, Schedule, State, ceil_up, check_tau
 class RoundState(State):
     """Rounds decided so far.
 
-    rounds : number of calls.
+    Parameters
+    ----------
+    rounds : int, optional
+        Number of calls.
     """
 
     rounds: int = 0
@@ -24,8 +27,21 @@ class RoundState(State):
 class Increasing(Schedule):
     """tau_r = ceil(tau_0 r^exponent) in round r = 1, 2, ...; exponent >= 0.
 
-    For decaying learning rates; ``increasing_converges`` says which.  Raises ValueError outside the ranges.
-    cap : largest tau, None for none.
+    For decaying learning rates; ``increasing_converges`` says which.
+
+    Parameters
+    ----------
+    tau_0 : int
+        Local steps of the first round.
+    exponent : float
+        Power of the round's number.
+    cap : int or None, optional
+        Largest tau, None for none.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside the ranges.
     """
 
     tau_0: int
@@ -38,11 +54,11 @@ class Increasing(Schedule):
             check_tau("cap", self.cap)
 
     def init(self) -> RoundState:
-        """No round done."""
+        """Return no round done."""
         return RoundState()
 
     def __call__(self, state: RoundState, observation: Observation) -> tuple[RoundState, int]:
-        """The next power."""
+        """Return the next power."""
         tau = ceil_up(self.tau_0 * float(state.rounds + 1) ** self.exponent)
         return RoundState(state.rounds + 1), tau if self.cap is None else min(tau, self.cap)
 
@@ -53,7 +69,18 @@ class Decreasing(Schedule):
     """tau_r = max(1, ceil(tau_0 r^-exponent)) in round r = 1, 2, ...; exponent >= 0.
 
     For a fixed learning rate: as the gradient falls, the noise of the local steps weighs more.
-    Raises ValueError outside the ranges.
+
+    Parameters
+    ----------
+    tau_0 : int
+        Local steps of the first round.
+    exponent : float
+        Power of the round's number.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside the ranges.
     """
 
     tau_0: int
@@ -63,18 +90,25 @@ class Decreasing(Schedule):
         _check(self.tau_0, self.exponent)
 
     def init(self) -> RoundState:
-        """No round done."""
+        """Return no round done."""
         return RoundState()
 
     def __call__(self, state: RoundState, observation: Observation) -> tuple[RoundState, int]:
-        """The next power."""
+        """Return the next power."""
         return RoundState(state.rounds + 1), ceil_up(self.tau_0 * float(state.rounds + 1) ** -self.exponent)
 
 
 def increasing_converges(*, eta_exponent: float, tau_exponent: float) -> bool:
-    """Whether Theorem 3 drives the gradient to zero for eta_r = c r^-a and tau_r = r^b, given a small enough c.
+    """Return whether Theorem 3 drives the gradient to zero for eta_r = c r^-a and tau_r = r^b, given a small enough c.
 
     a = eta_exponent, b = tau_exponent; the conditions are those of ``power_schedule_converges``.
+
+    Parameters
+    ----------
+    eta_exponent : float
+        Power of the step's number by which eta falls.
+    tau_exponent : float
+        Power of the round's number by which tau grows.
     """
     from ..theorems.pasgd_variable import power_schedule_converges
 

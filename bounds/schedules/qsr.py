@@ -14,10 +14,25 @@ from .schedule import Observation, Schedule, State, check_tau
 class QSR(Schedule):
     """tau = max(tau_base, floor((growth/eta)^2)), never beyond the steps that are left.
 
-    growth : the rule's constant (alpha in the paper), > 0, in units of the learning rate.
-    warmup_steps, peak_eta : during the first steps, while eta still rises, the rule is read at peak_eta.
-    A generalisation argument, not a bound on the training loss.  Raises ValueError outside these ranges, or if a
-    warm-up is given without its peak.
+    Parameters
+    ----------
+    tau_base : int
+        The fewest local steps of a round.
+    growth : float
+        The rule's constant (alpha in the paper), > 0, in units of the learning rate.
+    warmup_steps : int, optional
+        The first steps, while eta still rises.
+    peak_eta : float or None, optional
+        The learning rate at which the rule is read during them.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges, or if a warm-up is given without its peak.
+
+    Notes
+    -----
+    A generalisation argument, not a bound on the training loss.
     """
 
     tau_base: int
@@ -39,7 +54,7 @@ class QSR(Schedule):
         return State()
 
     def __call__(self, state: State, observation: Observation) -> tuple[State, int]:
-        """The rule at this learning rate."""
+        """Return the rule at this learning rate."""
         warm = observation.step < self.warmup_steps and self.peak_eta is not None
         eta = self.peak_eta if warm and self.peak_eta is not None else observation.eta
         tau = max(self.tau_base, math.floor((self.growth / eta) ** 2 * (1 + 1e-12)))

@@ -16,11 +16,26 @@ from .measured import Measured
 class Observation:
     """What a rule may look at, taken at an averaging (or before the first round); the same on every rank.
 
-    time_s : wall-clock time since the start, >= 0.  step : local steps done.  eta : learning rate of the coming
-    round, > 0.  loss : F at the averaged model, averaged over all ranks and measured on held-out data or as a
-    running mean (one mini-batch is too noisy); None if it was not measured.
-    steps_left : local steps still to do; None if open.  measured : times and gradients, for rules that measure.
-    Raises ValueError for anything else, in particular for a loss that is nan or infinite.
+    Parameters
+    ----------
+    time_s : float, seconds
+        Wall-clock time since the start, >= 0.
+    step : int
+        Local steps done.
+    eta : float
+        Learning rate of the coming round, > 0.
+    loss : float or None, optional
+        F at the averaged model, averaged over all ranks and measured on held-out data or as a running mean (one
+        mini-batch is too noisy); None if it was not measured.
+    steps_left : int or None, optional
+        Local steps still to do; None if open.
+    measured : Measured or None, optional
+        Times and gradients, for rules that measure.
+
+    Raises
+    ------
+    ValueError
+        For anything else, in particular for a loss that is nan or infinite.
     """
 
     time_s: float
@@ -52,7 +67,21 @@ class Observation:
     def shared(
         cls, losses: Iterable[float], *, time_s: float, step: int, eta: float, steps_left: int | None = None
     ) -> Self:
-        """The observation from the losses of all ranks: their exactly rounded mean, the same in every order."""
+        """Return the observation from the losses of all ranks: their exactly rounded mean, the same in every order.
+
+        Parameters
+        ----------
+        losses : iterable of float
+            Mean loss of every worker since the last observation.
+        time_s : float, seconds
+            Seconds since the start of the run.
+        step : int
+            Local steps that have been done.
+        eta : float
+            Learning rate of the last step.
+        steps_left : int or None, optional
+            Local steps until the end of the run; None if that is not known.
+        """
         values = [float(value) for value in losses]
         if not values:
             raise ValueError("losses needs one value for each rank; got none")
@@ -64,7 +93,7 @@ class State:
     """What a rule remembers: plain numbers in a frozen record."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as a dictionary that JSON can hold; ``Schedule.restore`` is the inverse."""
+        """Return the fields as a dictionary that JSON can hold; ``Schedule.restore`` is the inverse."""
         return asdict(self)
 
 
@@ -73,29 +102,50 @@ class Schedule(ABC):
 
     Call it once at the start and once at every averaging: ``state, tau = schedule(state, observation)`` gives the
     number of local steps of the coming round, >= 1.  Ranks that observe the same decide the same.
-    measures : whether the rule needs ``Observation.measured``.
+
+    Attributes
+    ----------
+    measures : ClassVar
+        Whether the rule needs ``Observation.measured``.
     """
 
     measures: ClassVar[bool] = False
 
     @abstractmethod
     def init(self) -> Any:
-        """The state before the first call."""
+        """Return the state before the first call."""
 
     @abstractmethod
     def __call__(self, state: Any, observation: Observation) -> tuple[Any, int]:
-        """The next state and the number of local steps of the coming round."""
+        """Return the next state and the number of local steps of the coming round."""
 
     def restore(self, data: Mapping[str, Any]) -> Any:
-        """The state from what ``to_dict`` gave.  Raises TypeError for fields of another rule."""
+        """Return the state from what ``to_dict`` gave.
+
+        Parameters
+        ----------
+        data : mapping
+            What ``plain`` returned.
+
+        Raises
+        ------
+        TypeError
+            For fields of another rule.
+        """
         return type(self.init())(**data)
 
 
 def ceil_up(value: float) -> int:
-    """The ceiling, not raised by a rounding error of 1e-12; at least 1."""
+    """Return the ceiling, not raised by a rounding error of 1e-12; at least 1."""
     return max(1, math.ceil(value * (1 - 1e-12)))
 
 
 def check_tau(name: str, tau: int) -> int:
-    """tau if it is an integer >= 1.  Raises ValueError otherwise, also for a whole float: tau counts."""
+    """Return tau if it is an integer >= 1.
+
+    Raises
+    ------
+    ValueError
+        For other arguments, also for a whole float: tau counts.
+    """
     return positive_integer(name, tau)

@@ -13,7 +13,10 @@ from .schedule import Observation, Schedule, State, check_tau
 class StlSgdState(State):
     """The learning rate of the first stage; None before the first call.
 
-    first_eta : that learning rate.
+    Parameters
+    ----------
+    first_eta : float or None, optional
+        That learning rate.
     """
 
     first_eta: float | None = None
@@ -24,8 +27,17 @@ class StlSgdState(State):
 class StlSgd(Schedule):
     """tau = max(1, floor(tau_0 (eta_0/eta)^p)): with eta halved from stage to stage, tau doubles for p = 1.
 
-    exponent : p = 1 if all workers sample the same data, 1/2 (tau grows by sqrt 2 a stage) if they do not.
-    Raises ValueError for tau_0 < 1 or an exponent < 0.
+    Parameters
+    ----------
+    tau_0 : int
+        Local steps of the first stage.
+    exponent : float, optional
+        p = 1 if all workers sample the same data, 1/2 (tau grows by sqrt 2 a stage) if they do not.
+
+    Raises
+    ------
+    ValueError
+        For tau_0 < 1 or an exponent < 0.
     """
 
     tau_0: int
@@ -36,11 +48,11 @@ class StlSgd(Schedule):
         nonnegative("exponent", self.exponent)
 
     def init(self) -> StlSgdState:
-        """No learning rate seen."""
+        """Return no learning rate seen."""
         return StlSgdState()
 
     def __call__(self, state: StlSgdState, observation: Observation) -> tuple[StlSgdState, int]:
-        """The rule at this learning rate."""
+        """Return the rule at this learning rate."""
         first = observation.eta if state.first_eta is None else state.first_eta
         growth = (first / observation.eta) ** self.exponent
         return StlSgdState(first), max(1, int(self.tau_0 * growth * (1 + 1e-12)))

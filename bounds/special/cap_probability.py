@@ -2,20 +2,22 @@
 
 A ball of radius sqrt(alpha) about a centre of length r meets the unit sphere of R^d in the cap of all points
 with cosine at least (1 + r^2 - alpha)/(2r).  The cap is largest at r = sqrt(1 - alpha), where its half-angle is
-arcsin sqrt(alpha); its share of the surface is, with a = (d - 1)/2,
+arcsin sqrt(alpha); its share of the surface is, with a = (d - 1)/2, ::
 
     P(alpha, d) = I_alpha(a, 1/2)/2 = alpha^a/(2 a B(a, 1/2)) J,   J = int_0^1 (1 - alpha w^(1/a))^(-1/2) dw.
 
 P itself underflows where it is needed, so everything works with its logarithm, split into the lead
 a log2(1/alpha) and the excess -log2(J/(2 a B(a, 1/2))), which stays of the size log2 d.
 
-float64 kernel, by regions of (alpha, a):
+float64 kernel, by regions of (alpha, a)::
+
   alpha <= 1/2        J = F(1/2, 1; a+1; -z)/sqrt(1 - alpha), z = alpha/(1 - alpha), by Gauss's continued fraction;
   alpha > 1/2, a >= 8 substitute y^2 = e^-v in the beta integral and expand (2 sinh(v/2)/v)^(-1/2) in powers of v^2
                       (Didonato and Morris 1992, section 9): scaled error functions and a two-term recursion of
                       positive terms;
   alpha > 1/2, a < 8  the same at a + 8, then eight times J_a = sqrt(1 - alpha) + alpha (a + 1/2)/(a + 1) J_(a+1),
                       which is the recursion of the incomplete beta function, all terms positive.
+
 The ball twin integrates J over w = e^-s in ball arithmetic up to a cut and bounds the tail by monotonicity.
 """
 
@@ -58,10 +60,23 @@ SINH_SERIES = (
 def cap_lead_and_excess(alpha: Any, d: Any, complement: Any = None) -> tuple[Any, Any]:
     """Split -log2 P(alpha, d) into its lead (d-1)/2 log2(1/alpha) and the excess over it, both in bits.
 
-    alpha : float or array, 0 < alpha < 1.  d : float or array, d >= 1, finite.  They broadcast.
-    complement : 1 - alpha, where the caller knows it to more digits than alpha itself carries.
+    Parameters
+    ----------
+    alpha : number
+        Float or array, 0 < alpha < 1.
+    d : number
+        Float or array, d >= 1, finite.  They broadcast.
+    complement : optional
+        1 - alpha, where the caller knows it to more digits than alpha itself carries.
+
+    Raises
+    ------
+    ValueError
+        At the first point outside.
+
+    Notes
+    -----
     The excess is accurate to 1e-14 bits (d <= 10^12), the lead to two units in the last place.
-    Raises ValueError at the first point outside.
     """
     alpha, complement, d = _checked(alpha, complement, d)
     lead, excess = _lead_and_excess(alpha, complement, d)
@@ -69,21 +84,24 @@ def cap_lead_and_excess(alpha: Any, d: Any, complement: Any = None) -> tuple[Any
 
 
 def neg_log2_cap(alpha: Any, d: Any, complement: Any = None) -> Any:
-    """-log2 P(alpha, d) in bits, relative accuracy 1e-15; arguments as for ``cap_lead_and_excess``."""
+    """Return -log2 P(alpha, d) in bits, relative accuracy 1e-15; arguments as for ``cap_lead_and_excess``."""
     lead, excess = cap_lead_and_excess(alpha, d, complement)
     return lead + excess
 
 
 def enclose_neg_log2_cap(alpha: Any, d: Any) -> Interval:
-    """An interval that provably contains -log2 P at exact arguments (int, Fraction, decimal string, float).
+    """Return an interval that provably contains -log2 P at exact arguments (int, Fraction, decimal string, float).
 
-    Raises ValueError outside 0 < alpha < 1, d >= 1.
+    Raises
+    ------
+    ValueError
+        For arguments outside 0 < alpha < 1, d >= 1.
     """
     return _enclose(neg_log2_cap_of(alpha_symbol, d_symbol), alpha, d)
 
 
 def enclose_cap_excess(alpha: Any, d: Any) -> Interval:
-    """An interval that provably contains the excess of -log2 P over (d-1)/2 log2(1/alpha)."""
+    """Return an interval that provably contains the excess of -log2 P over (d-1)/2 log2(1/alpha)."""
     return _enclose(CapExcess(alpha_symbol, 1 - alpha_symbol, d_symbol), alpha, d)
 
 
@@ -104,12 +122,12 @@ class CapExcess(SpecialFunction):
 
     @staticmethod
     def kernel(alpha: Any, complement: Any, d: Any) -> Any:
-        """The excess in bits."""
+        """Return the excess in bits."""
         return _lead_and_excess(*(np.asarray(v, float) for v in (alpha, complement, d)))[1]
 
     @staticmethod
     def ball(alpha: Any, complement: Any, d: Any) -> Any:
-        """The excess in bits as a ball."""
+        """Return the excess in bits as a ball."""
         from flint import arb
 
         if (d - 1).is_zero():
@@ -126,13 +144,13 @@ class NegLog2Cap(SpecialFunction):
 
     @staticmethod
     def kernel(alpha: Any, complement: Any, d: Any) -> Any:
-        """-log2 P in bits."""
+        """Return -log2 P in bits."""
         lead, excess = _lead_and_excess(*(np.asarray(v, float) for v in (alpha, complement, d)))
         return lead + excess
 
     @staticmethod
     def ball(alpha: Any, complement: Any, d: Any) -> Any:
-        """-log2 P in bits as a ball."""
+        """Return -log2 P in bits as a ball."""
         from flint import arb
 
         return CapExcess.ball(alpha, complement, d) - (d - 1) / 2 * alpha.log() / arb(2).log()
@@ -145,14 +163,12 @@ class CapMeanCosine(SpecialFunction):
 
     @staticmethod
     def kernel(alpha: Any, complement: Any, d: Any) -> Any:
-        """m in float64."""
         parts = np.broadcast_arrays(*(np.asarray(v, float) for v in (alpha, complement, d)))
         alpha, complement, d = (part.ravel() for part in parts)
         return (1 / _integral(alpha, complement, (d - 1) / 2, _neg_log(alpha, complement))).reshape(parts[0].shape)
 
     @staticmethod
     def ball(alpha: Any, complement: Any, d: Any) -> Any:
-        """m as a ball."""
         from flint import arb
 
         return arb(1) if (d - 1).is_zero() else 1 / _ball_integral(alpha, complement, (d - 1) / 2)
@@ -165,7 +181,9 @@ class CapSpread(SpecialFunction):
 
     @staticmethod
     def kernel(alpha: Any, complement: Any, d: Any) -> Any:
-        """1 - m^2 in float64; up to alpha = 1/2, m^2 = (1 - alpha)(1 + t)^2 with t the continued fraction's rest."""
+        """Return 1 - m^2 in float64; up to alpha = 1/2, m^2 = (1 - alpha)(1 + t)^2 with t the continued fraction's
+        rest.
+        """
         alpha, complement, d = np.broadcast_arrays(*(np.asarray(v, float) for v in (alpha, complement, d)))
         a, z = (d - 1) / 2, np.minimum(alpha / complement, 1.0)
         e = 1 / (2 * (a + 1) * _gauss_rest(a, z, FRACTION_DEPTHS[-1][1]))  # t = z e, (1 - alpha) z = alpha
@@ -174,14 +192,15 @@ class CapSpread(SpecialFunction):
 
     @staticmethod
     def ball(alpha: Any, complement: Any, d: Any) -> Any:
-        """1 - m^2 as a ball."""
+        """Return 1 - m^2 as a ball."""
         return 1 - CapMeanCosine.ball(alpha, complement, d) ** 2
 
 
 def cap_mean_cosine(alpha: Any, d: Any, complement: Any = None) -> Any:
-    """Mean cosine m of a uniform point of the cap to its centre; arguments as for ``cap_lead_and_excess``.
+    """Return mean cosine m of a uniform point of the cap to its centre; arguments as for ``cap_lead_and_excess``.
 
-    A code that sends a point of the cap around x/|x| and decodes it times |x|/m is unbiased with omega = m^-2 - 1.
+    A code that sends a point of the cap around ``x/|x|`` and decodes it times ``|x|/m`` is unbiased with omega = m^-2 -
+    1.
     """
     alpha, complement, d = _checked(alpha, complement, d)
     result = CapMeanCosine.kernel(alpha, complement, d)
@@ -189,7 +208,7 @@ def cap_mean_cosine(alpha: Any, d: Any, complement: Any = None) -> Any:
 
 
 def neg_log2_cap_of(alpha: sp.Expr, d: sp.Expr) -> sp.Expr:
-    """The sympy term -log2 P(alpha, d)."""
+    """Return the sympy term -log2 P(alpha, d)."""
     return NegLog2Cap(alpha, sp.together(1 - alpha), d)
 
 
@@ -208,7 +227,7 @@ def _checked(alpha: Any, complement: Any, d: Any) -> tuple[np.ndarray, np.ndarra
 
 # -- ball arithmetic -------------------------------------------------------------------------------------------
 def _ball_integral(alpha: Any, complement: Any, a: Any) -> Any:
-    """J = int_0^inf e^-s (1 - alpha e^(-s/a))^(-1/2) ds, the tail included."""
+    """Return J = int_0^inf e^-s (1 - alpha e^(-s/a))^(-1/2) ds, the tail included."""
     from flint import acb, arb, ctx
 
     goal = 3 * ctx.prec // 5  # bits; the rest of the working precision covers cancellation
@@ -242,13 +261,13 @@ def _chunk(alpha: np.ndarray, complement: np.ndarray, a: np.ndarray) -> tuple[np
 
 
 def _neg_log(alpha: np.ndarray, complement: np.ndarray) -> np.ndarray:
-    """-ln alpha, accurate at both ends."""
+    """Return -ln alpha, accurate at both ends."""
     near_one = alpha > 0.5
     return np.where(near_one, -np.log1p(-np.where(near_one, complement, 0.0)), -np.log(alpha))
 
 
 def _integral(alpha: np.ndarray, complement: np.ndarray, a: np.ndarray, neg_log: np.ndarray) -> np.ndarray:
-    """J, by regions."""
+    """Return J, by regions."""
     near_one = alpha > 0.5
     integral = np.empty_like(alpha)
     z = alpha / complement
@@ -264,7 +283,7 @@ def _integral(alpha: np.ndarray, complement: np.ndarray, a: np.ndarray, neg_log:
 
 
 def _log_a_beta(a: np.ndarray) -> np.ndarray:
-    """ln(a B(a, 1/2)) = ln(pi)/2 + ln Gamma(a+1)/Gamma(a+1/2), without a difference of log-gammas."""
+    """Return ln(a B(a, 1/2)) = ln(pi)/2 + ln Gamma(a+1)/Gamma(a+1/2), without a difference of log-gammas."""
     low = a < STIRLING_FROM
     b = np.where(low, a + STIRLING_FROM, a)
     w = 1 / (b * b)
@@ -281,12 +300,12 @@ def _log_a_beta(a: np.ndarray) -> np.ndarray:
 
 
 def _gauss_fraction(a: np.ndarray, z: np.ndarray, depth: int) -> np.ndarray:
-    """F(1/2, 1; a+1; -z) = 1/(1 + e_1 z/(1 + e_2 z/(1 + ...))), e_1 = 1/(2 (a + 1))."""
+    """Return F(1/2, 1; a+1; -z) = 1/(1 + e_1 z/(1 + e_2 z/(1 + ...))), e_1 = 1/(2 (a + 1))."""
     return 1 / (1 + z / (2 * (a + 1) * _gauss_rest(a, z, depth)))
 
 
 def _gauss_rest(a: np.ndarray, z: np.ndarray, depth: int) -> np.ndarray:
-    """1 + e_2 z/(1 + e_3 z/(1 + ...)) of Gauss's continued fraction, evaluated backwards."""
+    """Return 1 + e_2 z/(1 + e_3 z/(1 + ...)) of Gauss's continued fraction, evaluated backwards."""
     value = np.ones_like(z)
     for n in range(depth, 1, -1):
         m = n // 2
@@ -296,7 +315,7 @@ def _gauss_rest(a: np.ndarray, z: np.ndarray, depth: int) -> np.ndarray:
 
 
 def _integral_near_one(alpha: np.ndarray, complement: np.ndarray, a: np.ndarray, v0: np.ndarray) -> np.ndarray:
-    """J by the expansion; below EXPANSION_FROM at a + EXPANSION_FROM, then down by the recursion."""
+    """Return J by the expansion; below EXPANSION_FROM at a + EXPANSION_FROM, then down by the recursion."""
     low = a < EXPANSION_FROM
     integral = _sinh_expansion(np.where(low, a + EXPANSION_FROM, a), v0)
     if low.any():
@@ -308,7 +327,7 @@ def _integral_near_one(alpha: np.ndarray, complement: np.ndarray, a: np.ndarray,
 
 
 def _sinh_expansion(a: np.ndarray, v0: np.ndarray) -> np.ndarray:
-    """J = a alpha^-a int_v0^inf e^(-T v) v^(-1/2) sum_n p_n v^(2n) dv with T = a - 1/4, v0 = -ln alpha."""
+    """Return J = a alpha^-a int_v0^inf e^(-T v) v^(-1/2) sum_n p_n v^(2n) dv with T = a - 1/4, v0 = -ln alpha."""
     from scipy.special import erfcx
 
     rate = a - 0.25

@@ -10,9 +10,13 @@ import sympy as sp
 class SpecialFunction(sp.Function):
     """A sympy function with two numeric twins.
 
-    kernel(*args) : numpy arrays or floats in, float64 out, vectorised.
-    ball(*args) : ``flint.arb`` in, ``flint.arb`` out, at the working precision of the caller.
-    latex_template : format string for LaTeX, filled with the printed arguments.
+    ``kernel(*args)`` : numpy arrays or floats in, float64 out, vectorised. ``ball(*args)`` : ``flint.arb`` in,
+    ``flint.arb`` out, at the working precision of the caller.
+
+    Attributes
+    ----------
+    latex_template
+        Format string for LaTeX, filled with the printed arguments.
     """
 
     latex_template = ""

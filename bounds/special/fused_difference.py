@@ -19,7 +19,7 @@ class FusedDifference(SpecialFunction):
 
     @staticmethod
     def kernel(a: Any, b: Any, c: Any) -> Any:
-        """In float64, by Dekker's exact product of the two significands."""
+        """Return in float64, by Dekker's exact product of the two significands."""
         significand_b, exponent_b = np.frexp(np.asarray(b, float))
         significand_c, exponent_c = np.frexp(np.asarray(c, float))
         product = significand_b * significand_c
@@ -30,7 +30,6 @@ class FusedDifference(SpecialFunction):
 
     @staticmethod
     def ball(a: Any, b: Any, c: Any) -> Any:
-        """As a ball."""
         return a - b * c
 
 

@@ -21,7 +21,7 @@ class GaussianMixtureLoss(SpecialFunction):
 
     @staticmethod
     def kernel(w: Any, r: Any) -> Any:
-        """In float64, relative accuracy 1e-13: the lighter component is the one called w."""
+        """Return in float64, relative accuracy 1e-13: the lighter component is the one called w."""
         w, r = np.broadcast_arrays(np.asarray(w, float), np.asarray(r, float))
         light, ratio = np.where(w <= 0.5, w, 1 - w), np.where(w <= 0.5, r, 1 / r)
         excess = np.where(w <= 0.5, r - 1, (1 - r) / r)
@@ -31,7 +31,6 @@ class GaussianMixtureLoss(SpecialFunction):
 
     @staticmethod
     def ball(w: Any, r: Any) -> Any:
-        """As a ball."""
         from flint import arb
 
         if (r - 1).is_zero():
@@ -40,7 +39,7 @@ class GaussianMixtureLoss(SpecialFunction):
 
 
 def _series(w: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """ln(1 + w x) - w ln(1 + x) = w (1 - w) sum_(k >= 2) (-1)^k (1 + w + ... + w^(k-2)) x^k/k."""
+    """Return ln(1 + w x) - w ln(1 + x) = w (1 - w) sum_(k >= 2) (-1)^k (1 + w + ... + w^(k-2)) x^k/k."""
     total, ones, term = np.zeros_like(x), np.zeros_like(x), np.ones_like(x)
     power = np.ones_like(x)
     for k in range(2, SERIES_TERMS + 2):

@@ -1,8 +1,10 @@
 """By how much the entropy of a generalised Gaussian law is below that of the Gaussian with the same variance.
 
 With p = 1/shape the loss in nats is ln(2 pi e)/2 - ln(2 p) - (3 ln Gamma(p) - ln Gamma(3 p))/2 - p.  It vanishes to
-second order at p = 1/2, the Gaussian itself, and is summed there as a series in u = p - 1/2 with the coefficients
+second order at p = 1/2, the Gaussian itself, and is summed there as a series in u = p - 1/2 with the coefficients ::
+
     (-1)^k/k [2^k - 3/2 (2^k - 1) zeta(k) + 3^k/2 ((2^k - 1) zeta(k) - 2^k)],  k >= 2,
+
 from the Hurwitz zeta values zeta(k, 1/2) and zeta(k, 3/2) of the derivatives of ln Gamma.
 """
 
@@ -20,14 +22,14 @@ SERIES_TERMS = 24
 
 
 class GeneralisedGaussianLoss(SpecialFunction):
-    """Entropy of N(0, Var) less that of the density exp(-|x/s|^shape), shape > 0, in bits."""
+    """Entropy of N(0, Var) less that of the density ``exp(-|x/s|^shape)``, shape > 0, in bits."""
 
     latex_template = r"\Delta h_{{\mathrm{{gg}}}}\left({0}\right)"
     nargs = 1
 
     @staticmethod
     def kernel(shape: Any) -> Any:
-        """In float64, relative accuracy 1e-12 (1e-15 of ln Gamma for shapes below .1)."""
+        """Return in float64, relative accuracy 1e-12 (1e-15 of ln Gamma for shapes below .1)."""
         shape = np.asarray(shape, float)
         u = (2 - shape) / (2 * shape)  # p - 1/2 without cancellation
         near = np.abs(u) <= SERIES_WITHIN
@@ -35,7 +37,6 @@ class GeneralisedGaussianLoss(SpecialFunction):
 
     @staticmethod
     def ball(shape: Any) -> Any:
-        """As a ball."""
         from flint import arb
 
         p = 1 / shape

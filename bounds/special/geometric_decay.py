@@ -18,7 +18,7 @@ class GeometricDecay(SpecialFunction):
 
     @staticmethod
     def kernel(x: Any, y: Any, n: Any) -> Any:
-        """In float64, relative accuracy 1e-15 times the logarithm of the result."""
+        """Return in float64, relative accuracy 1e-15 times the logarithm of the result."""
         rate = np.asarray(x, float) * np.asarray(y, float)
         left = np.maximum(FusedDifference.kernel(1.0, x, y), 0.0)
         with np.errstate(divide="ignore"):

@@ -21,9 +21,12 @@ LOG2_LN2 = math.log2(math.log(2))
 
 
 def golomb_parameter(neg_log2_p: float) -> int:
-    """The best M for success probability 2^-neg_log2_p; 0 < neg_log2_p <= 1000.
+    """Return the best M for success probability 2^-neg_log2_p; 0 < neg_log2_p <= 1000.
 
-    Raises ValueError outside that range (M would not be a useful integer).
+    Raises
+    ------
+    ValueError
+        For arguments outside that range (M would not be a useful integer).
     """
     if not 0 < neg_log2_p <= 1000:
         raise ValueError(f"the Golomb parameter needs 0 < -log2 P <= 1000; got {neg_log2_p}")
@@ -32,7 +35,13 @@ def golomb_parameter(neg_log2_p: float) -> int:
 
 
 def golomb_mean_bits(neg_log2_p: Any) -> Any:
-    """Mean bits of the best Golomb code; neg_log2_p > 0, float or array.  Raises ValueError otherwise."""
+    """Return mean bits of the best Golomb code; neg_log2_p > 0, float or array.
+
+    Raises
+    ------
+    ValueError
+        For other arguments.
+    """
     value = np.asarray(neg_log2_p, float)
     if not np.all((value > 0) & (value < np.inf)):
         raise ValueError(f"the Golomb mean needs finite -log2 P > 0; got {value[~((value > 0) & (value < np.inf))]}")
@@ -47,7 +56,7 @@ class GolombMean(SpecialFunction):
 
     @staticmethod
     def kernel(c: Any) -> Any:
-        """Mean bits in float64."""
+        """Return mean bits in float64."""
         c = np.asarray(c, float)
         p = 2.0 ** -np.minimum(c, CONTINUOUS_FROM)
         rate = -np.log1p(-p)
@@ -61,7 +70,7 @@ class GolombMean(SpecialFunction):
 
     @staticmethod
     def ball(c: Any) -> Any:
-        """Mean bits as a ball; wide where the code parameter cannot be decided."""
+        """Return mean bits as a ball; wide where the code parameter cannot be decided."""
         from flint import arb
 
         two = arb(2)

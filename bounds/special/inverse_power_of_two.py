@@ -18,13 +18,12 @@ class InversePowerOfTwoLessOne(SpecialFunction):
 
     @staticmethod
     def kernel(x: Any) -> Any:
-        """In float64; 0 where 2^x exceeds it."""
+        """Return in float64; 0 where 2^x exceeds it."""
         with np.errstate(over="ignore"):
             return 1 / np.expm1(math.log(2) * np.asarray(x, float))
 
     @staticmethod
     def ball(x: Any) -> Any:
-        """As a ball."""
         from flint import arb
 
         return 1 / (x * arb(2).log()).expm1()

@@ -1,14 +1,14 @@
-"""E |u|_1^-2 for u uniform on the unit sphere of R^d: what the signs of a random direction tell about it.
+"""``E |u|_1^-2`` for u uniform on the unit sphere of R^d: what the signs of a random direction tell about it.
 
-Derivation.  For g of d independent standard normal coordinates, g = |g| u with |g| and u independent, so
-E|g|_1^-2 = E|g|^-2 E|u|_1^-2, and E|g|^-2 = 1/(d - 2) for d >= 3.  With y^-2 = integral over t > 0 of t e^(-t y), and
-E e^(-t|g_1|) = e^(t^2/2) erfc(t/sqrt 2) = erfcx(t/sqrt 2),
+Derivation.  For g of d independent standard normal coordinates, ``g = |g| u`` with ``|g|`` and u independent, so
+``E|g|_1^-2 = E|g|^-2 E|u|_1^-2``, and ``E|g|^-2 = 1/(d - 2)`` for d >= 3.  With y^-2 = integral over t > 0 of t e^(-t
+y), and ``E e^(-t|g_1|) = e^(t^2/2)`` erfc(t/sqrt 2) = erfcx(t/sqrt 2), ::
 
     E|u|_1^-2 = (d - 2) integral over t > 0 of t erfcx(t/sqrt 2)^d.
 
-d = 2: |u|_1^2 = 1 + |sin 2a| with a uniform, and the mean of 1/(1 + sin) over a quarter is 2/pi. float64: t = e^s/d
-by the trapezoidal rule, whose integrand decays exponentially on both sides.  Ball twin: the same integral, from t =
-T_0 = 2^-60/d, below which it is at most T_0^2/2, to T_1, above which erfcx(z) <= 1/(z sqrt(pi)) leaves (2/pi)^(d/2)
+d = 2: ``|u|_1^2 = 1`` + ``|sin 2a|`` with a uniform, and the mean of 1/(1 + sin) over a quarter is 2/pi. float64: t =
+e^s/d by the trapezoidal rule, whose integrand decays exponentially on both sides.  Ball twin: the same integral, from t
+= T_0 = 2^-60/d, below which it is at most T_0^2/2, to T_1, above which erfcx(z) <= 1/(z sqrt(pi)) leaves (2/pi)^(d/2)
 T_1^(2-d)/(d-2).
 """
 
@@ -28,7 +28,9 @@ _STEP, _LOWEST, _HIGHEST = 1 / 64, -22.0, 46.0  # of s; below and above, and bet
 
 @lru_cache(maxsize=512)
 def inverse_square_of_l1(d: int) -> float:
-    """In float64, 1 <= d <= 10^4: relative accuracy 1e-11 at the upper end, where powers of erfcx lose digits."""
+    """Return in float64, 1 <= d <= 10^4: relative accuracy 1e-11 at the upper end, where powers of erfcx
+    lose digits.
+    """
     if d <= 2:
         return 1.0 if d == 1 else 2 / math.pi
     from scipy.special import erfcx
@@ -39,14 +41,13 @@ def inverse_square_of_l1(d: int) -> float:
 
 
 class InverseSquareOfL1(SpecialFunction):
-    """E |u|_1^-2, u uniform on the unit sphere of R^d, 2 <= d <= 10^4."""
+    """``E |u|_1^-2``, u uniform on the unit sphere of R^d, 2 <= d <= 10^4."""
 
     latex_template = r"E\left[\left\|u_{{{0}}}\right\|_1^{{-2}}\right]"
     nargs = 1
 
     @staticmethod
     def kernel(d: Any) -> Any:
-        """In float64."""
         return np.vectorize(lambda n: inverse_square_of_l1(int(n)), otypes=[float])(d)
 
     @staticmethod

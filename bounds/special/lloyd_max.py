@@ -1,11 +1,10 @@
 """Lloyd-Max quantisers of the standard normal law: levels and distortion, computed and certified.
 
 The optimal N = 2^b level quantiser is symmetric and unique (the density is log-concave, Fleischer 1964); its positive
-levels c_1 < .. < c_n, n = N/2, solve c_i = E[X | t_(i-1) < X < t_i] with t_0 = 0, t_i = (c_i + c_(i+1))/2, t_n = inf.
-float64: Newton on c_i - E[..], tridiagonal, from the companding levels.
-Ball twin, F_i = c_i P_i - phi(t_(i-1)) + phi(t_i): the Krawczyk operator K(X) = x - Y F(x) + (1 - Y F'(X))(X - x);
-if K(X) lies inside X, then X holds a solution, and by uniqueness it is the quantiser.  At the solution the
-distortion is 1 - 2 sum_i P_i c_i^2.
+levels c_1 < .. < c_n, n = N/2, solve ``c_i = E[X | t_(i-1) < X < t_i]`` with t_0 = 0, t_i = (c_i + c_(i+1))/2, t_n =
+inf. float64: Newton on c_i - E[..], tridiagonal, from the companding levels.  Ball twin, F_i = c_i P_i - phi(t_(i-1)) +
+phi(t_i): the Krawczyk operator K(X) = x - Y F(x) + (1 - Y F'(X))(X - x); if K(X) lies inside X, then X holds a
+solution, and by uniqueness it is the quantiser.  At the solution the distortion is 1 - 2 sum_i P_i c_i^2.
 """
 
 from __future__ import annotations
@@ -50,19 +49,19 @@ def _positive_levels(bits: int) -> tuple[float, ...]:
 
 
 def lloyd_max_levels(bits: int) -> np.ndarray:
-    """The 2^bits levels in increasing order, unit variance; 1 <= bits <= 8, else ValueError."""
+    """Return the 2^bits levels in increasing order, unit variance; 1 <= bits <= 8, else ValueError."""
     positive = np.array(_positive_levels(_checked(bits)))
     return np.concatenate((-positive[::-1], positive))
 
 
 def lloyd_max_thresholds(bits: int) -> np.ndarray:
-    """The 2^bits - 1 decision thresholds, midway between the levels."""
+    """Return the 2^bits - 1 decision thresholds, midway between the levels."""
     levels = lloyd_max_levels(bits)
     return (levels[1:] + levels[:-1]) / 2
 
 
 def lloyd_max_distortion(bits: int) -> float:
-    """Mean square error of the quantiser on the standard normal law; 1 for 0 bits, the one level 0."""
+    """Return mean square error of the quantiser on the standard normal law; 1 for 0 bits, the one level 0."""
     from scipy.special import ndtr
 
     if bits == 0:
@@ -91,12 +90,10 @@ class LloydMaxDistortion(SpecialFunction):
 
     @staticmethod
     def kernel(bits: Any) -> Any:
-        """In float64."""
         return np.vectorize(lambda b: lloyd_max_distortion(int(b)), otypes=[float])(bits)
 
     @staticmethod
     def ball(bits: Any) -> Any:
-        """As a ball."""
         from flint import arb, ctx
 
         return _distortion_ball(_checked(int(float(bits))), ctx.prec) if bits != 0 else arb(1)
@@ -113,7 +110,7 @@ def _distortion_ball(bits: int, precision: int) -> Any:
 
 
 def lloyd_max_level_balls(bits: int) -> list[Any]:
-    """The positive levels as balls at the working precision, certified; not a number if that fails."""
+    """Return the positive levels as balls at the working precision, certified; not a number if that fails."""
     from flint import arb, arb_mat, ctx
 
     n = 2 ** (_checked(bits) - 1)
@@ -135,7 +132,7 @@ def lloyd_max_level_balls(bits: int) -> list[Any]:
 
 
 def _cells(levels: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-    """Masses, thresholds t_0..t_(n-1) and densities phi(t_0)..phi(t_n), the last one 0."""
+    """Return masses, thresholds t_0..t_(n-1) and densities phi(t_0)..phi(t_n), the last one 0."""
     from flint import arb
 
     edges = [arb(0)] + [(a + b) / 2 for a, b in pairwise(levels)]

@@ -21,7 +21,6 @@ class Log2Binomial(SpecialFunction):
 
     @staticmethod
     def kernel(d: Any, k: Any) -> Any:
-        """In float64."""
         d, k = np.broadcast_arrays(np.asarray(d, float), np.asarray(k, float))
         k = np.minimum(k, d - k)
         inside = k > 0
@@ -33,7 +32,6 @@ class Log2Binomial(SpecialFunction):
 
     @staticmethod
     def ball(d: Any, k: Any) -> Any:
-        """As a ball."""
         from flint import arb
 
         if k.is_zero() or (d - k).is_zero():
@@ -42,7 +40,7 @@ class Log2Binomial(SpecialFunction):
 
 
 def _remainder(n: np.ndarray) -> np.ndarray:
-    """What Stirling's formula leaves of ln n!, n >= 1."""
+    """Return what Stirling's formula leaves of ln n!, n >= 1."""
     from scipy.special import gammaln
 
     low = np.minimum(n, STIRLING_FROM)

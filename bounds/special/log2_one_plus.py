@@ -18,12 +18,10 @@ class Log2OnePlus(SpecialFunction):
 
     @staticmethod
     def kernel(x: Any) -> Any:
-        """In float64."""
         return np.log1p(np.asarray(x, float)) / math.log(2)
 
     @staticmethod
     def ball(x: Any) -> Any:
-        """As a ball."""
         from flint import arb
 
         return x.log1p() / arb(2).log()

@@ -18,7 +18,7 @@ class Log2Ratio(SpecialFunction):
 
     @staticmethod
     def kernel(a: Any, b: Any) -> Any:
-        """In float64; between 1/2 and 2 the difference a - b is exact."""
+        """Return in float64; between 1/2 and 2 the difference a - b is exact."""
         a, b = np.asarray(a, float), np.asarray(b, float)
         near = (a >= b / 2) & (a <= 2 * b)
         excess = np.where(near, (a - b) / b, 0.0)
@@ -26,7 +26,6 @@ class Log2Ratio(SpecialFunction):
 
     @staticmethod
     def ball(a: Any, b: Any) -> Any:
-        """As a ball."""
         from flint import arb
 
         return (a / b).log() / arb(2).log()

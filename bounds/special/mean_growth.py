@@ -40,7 +40,7 @@ class MeanGrowth(SpecialFunction):
 
 
 def _series(y: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """The binomial series of the definition, sum_k C(n, k+2) y^k / n."""
+    """Return the binomial series of the definition, sum_k C(n, k+2) y^k / n."""
     term = total = (n - 1) / 2
     with np.errstate(all="ignore"):
         for k in range(SERIES_TERMS):

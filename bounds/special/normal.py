@@ -19,14 +19,12 @@ class NormalUpperQuantile(SpecialFunction):
 
     @staticmethod
     def kernel(p: Any) -> Any:
-        """In float64."""
         from scipy.special import ndtri
 
         return -ndtri(np.asarray(p, float))
 
     @staticmethod
     def ball(p: Any) -> Any:
-        """As a ball."""
         from flint import arb
 
         return arb(2).sqrt() * (2 * p).erfcinv() if hasattr(p, "erfcinv") else -arb(2).sqrt() * (2 * p - 1).erfinv()
@@ -39,7 +37,6 @@ class ChiSquareUpperQuantile(SpecialFunction):
 
     @staticmethod
     def kernel(n: Any, p: Any) -> Any:
-        """In float64."""
         return np.asarray(n, float) * np.exp2(ChiSquareLog2Ratio.kernel(n, p))
 
     @staticmethod
@@ -71,7 +68,7 @@ class ChiSquareLog2Ratio(SpecialFunction):
 
     @staticmethod
     def kernel(n: Any, p: Any) -> Any:
-        """In float64: from the incomplete gamma function, or from Cornish and Fisher's expansion for large n."""
+        """Return in float64: from the incomplete gamma function, or from Cornish and Fisher's expansion for large n."""
         from scipy.special import gammainccinv, gammaincinv
 
         n, p = np.broadcast_arrays(np.asarray(n, float), np.asarray(p, float))
@@ -84,14 +81,13 @@ class ChiSquareLog2Ratio(SpecialFunction):
 
     @staticmethod
     def ball(n: Any, p: Any) -> Any:
-        """As a ball."""
         from flint import arb
 
         return (ChiSquareUpperQuantile.ball(n, p) / n).log() / arb(2).log()
 
 
 def _cornish_fisher(z: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """x/n - 1 of the chi-square quantile x at the normal quantile z, with an error of order n^-3."""
+    """Return x/n - 1 of the chi-square quantile x at the normal quantile z, with an error of order n^-3."""
     s = np.sqrt(2 / n)
     terms = (
         z,

@@ -18,12 +18,10 @@ class OneMinusPowerOfTwo(SpecialFunction):
 
     @staticmethod
     def kernel(x: Any) -> Any:
-        """In float64."""
         return -np.expm1(-math.log(2) * np.asarray(x, float))
 
     @staticmethod
     def ball(x: Any) -> Any:
-        """As a ball."""
         from flint import arb
 
         return -(-x * arb(2).log()).expm1()

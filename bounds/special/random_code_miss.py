@@ -28,7 +28,7 @@ class RandomCodeMiss(SpecialFunction):
 
     @staticmethod
     def kernel(bits: Any, d: Any, nmse: Any, radius: Any) -> Any:
-        """In float64; quadrature error below 1e-9 for d >= 2."""
+        """Return in float64; quadrature error below 1e-9 for d >= 2."""
         return np.vectorize(_miss, otypes=[float])(bits, d, nmse, radius)
 
     @staticmethod

@@ -1,7 +1,7 @@
 """The per-coordinate constants of deterministic Sparse Dithering.
 
 Of d coordinates a share q is sent with levels n >= 1.  A level costs one bit of sign and n bits of unary code, and the
-lattice step 2 sqrt(nu/d) bounds sum (n - 1/2)^2 by d/(4 nu).  Per coordinate that allows
+lattice step 2 sqrt(nu/d) bounds sum (n - 1/2)^2 by d/(4 nu).  Per coordinate that allows ::
 
     c(nu)     = max_q [H(q) + 3q/2 + sqrt(q/(4 nu))]            (real levels, Cauchy-Schwarz),
     c_int(nu) = max_q [H(q) + q + q l(1/(4 nu q))]              (integer levels),
@@ -30,7 +30,6 @@ class SparseDitheringRate(SpecialFunction):
 
     @staticmethod
     def kernel(nu: Any) -> Any:
-        """In float64."""
         nu = np.asarray(nu, float)
         u = _stationary_logit(nu)
         odds = 2.0**-u
@@ -63,7 +62,6 @@ class SparseDitheringIntegerRate(SpecialFunction):
 
     @staticmethod
     def kernel(nu: Any) -> Any:
-        """In float64."""
         nu = np.asarray(nu, float)
         n = np.floor(0.5 + 0.5 / np.sqrt(nu))
         while True:  # the piece that holds the maximiser, or has it at its right end
@@ -92,7 +90,7 @@ class SparseDitheringIntegerRate(SpecialFunction):
 
 
 def _stationary_logit(nu: np.ndarray) -> np.ndarray:
-    """u = log2(q/(1-q)) at the maximum: u = 3/2 + 1/(4 sqrt(nu q)), increasing minus decreasing, by Newton."""
+    """Return u = log2(q/(1-q)) at the maximum: u = 3/2 + 1/(4 sqrt(nu q)), increasing minus decreasing, by Newton."""
     quarter = 0.25 / np.sqrt(nu)
     u = 1.5 + quarter
     for _ in range(NEWTON_STEPS):
@@ -113,7 +111,7 @@ def _entropy(q: Any) -> Any:
 
 
 def _piece(nu: Any, n: int) -> Any:
-    """max of H(q) + q s_n + 1/(8 nu n) over the q in (0, 1] whose budget 1/(4 nu q) lies in piece n."""
+    """Return max of H(q) + q s_n + 1/(8 nu n) over the q in (0, 1] whose budget 1/(4 nu q) lies in piece n."""
     from flint import arb
 
     slope = arb(3) / 2 + arb(n) / 2 - arb(1) / (8 * n)

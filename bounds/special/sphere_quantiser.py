@@ -1,9 +1,9 @@
 """The normal law's Lloyd-Max quantiser on a coordinate of the sphere: two moments, computed and certified.
 
 v = sqrt(d) u_1 with u uniform on the unit sphere of R^d has E v^2 = 1 and tends to a standard normal number; v^2/d
-follows the Beta law of parameters 1/2 and (d-1)/2, and E|v| 1(|v| >= t) = E|v| (1 - t^2/d)^((d-1)/2), since the
+follows the Beta law of parameters 1/2 and (d-1)/2, and ``E|v| 1(|v| >= t) = E|v| (1 - t^2/d)^((d-1)/2)``, since the
 density of v is proportional to (1 - v^2/d)^((d-3)/2).  With the levels c_i and thresholds t_i of ``lloyd_max``,
-symmetric about 0, both moments of Q(v) are finite sums over cells:
+symmetric about 0, both moments of Q(v) are finite sums over cells::
 
     E v Q(v) = E|v| sum_i c_i [(1 - t_(i-1)^2/d)^((d-1)/2) - (1 - t_i^2/d)^((d-1)/2)],
     E Q(v)^2 = sum_i c_i^2 P(t_(i-1) <= |v| < t_i).
@@ -27,7 +27,7 @@ _SERIES_FROM = 40  # dimensions from which the series below has all digits
 
 
 def mean_magnitude(d: int) -> float:
-    """E|v| = sqrt(d/pi) Gamma(d/2)/Gamma((d+1)/2)."""
+    """Return ``E|v| = sqrt(d/pi)`` Gamma(d/2)/Gamma((d+1)/2)."""
     if d < _SERIES_FROM:
         return math.sqrt(d / math.pi) * math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2))
     x = d / 2  # the logarithm of sqrt(x) Gamma(x)/Gamma(x + 1/2), without the difference of large logarithms
@@ -36,7 +36,9 @@ def mean_magnitude(d: int) -> float:
 
 
 def cell_moments(d: int, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(mass, first, second): P, E|v| and E v^2 on edges_i <= |v| < edges_(i+1); edges >= 0 increasing, float64."""
+    """Return (mass, first, second): P, ``E|v|`` and E v^2 on edges_i <= ``|v|`` < edges_(i+1); edges >= 0 increasing,
+    float64.
+    """
     if d == 1:
         inside = ((edges[:-1] <= 1) & (edges[1:] > 1)).astype(np.float64)
         return inside, inside, inside
@@ -50,14 +52,14 @@ def cell_moments(d: int, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def level_moments(d: int, levels: np.ndarray, thresholds: np.ndarray) -> tuple[float, float]:
-    """(E v Q(v), E Q(v)^2) for a symmetric quantiser given by its positive levels and positive thresholds."""
+    """Return (E v Q(v), E Q(v)^2) for a symmetric quantiser given by its positive levels and positive thresholds."""
     mass, first, _ = cell_moments(d, np.concatenate(([0.0], thresholds, [np.inf])))
     return float(levels @ first), float((levels * levels) @ mass)
 
 
 @lru_cache(maxsize=256)
 def lloyd_max_moments(bits: int, d: int) -> tuple[float, float]:
-    """(E v Q(v), E Q(v)^2) of the Lloyd-Max quantiser of 2^bits levels, 0 <= bits <= 8."""
+    """Return (E v Q(v), E Q(v)^2) of the Lloyd-Max quantiser of 2^bits levels, 0 <= bits <= 8."""
     if bits == 0:
         return 0.0, 0.0
     half = 2 ** (bits - 1)
@@ -65,7 +67,7 @@ def lloyd_max_moments(bits: int, d: int) -> tuple[float, float]:
 
 
 def lloyd_max_sphere_distortion(bits: int, d: int) -> float:
-    """E(v - Q(v))^2 = 1 - 2 E v Q(v) + E Q(v)^2, 0 <= bits <= 8."""
+    """Return E(v - Q(v))^2 = 1 - 2 E v Q(v) + E Q(v)^2, 0 <= bits <= 8."""
     along, square = lloyd_max_moments(bits, d)
     return 1 - 2 * along + square
 
@@ -77,12 +79,10 @@ class SphereLevelProduct(SpecialFunction):
 
     @staticmethod
     def kernel(bits: Any, d: Any) -> Any:
-        """In float64."""
         return np.vectorize(lambda b, n: lloyd_max_moments(int(b), int(n))[0], otypes=[float])(bits, d)
 
     @staticmethod
     def ball(bits: Any, d: Any) -> Any:
-        """As a ball."""
         return _moment_balls(bits, d)[0]
 
 
@@ -93,17 +93,15 @@ class SphereLevelSquare(SpecialFunction):
 
     @staticmethod
     def kernel(bits: Any, d: Any) -> Any:
-        """In float64."""
         return np.vectorize(lambda b, n: lloyd_max_moments(int(b), int(n))[1], otypes=[float])(bits, d)
 
     @staticmethod
     def ball(bits: Any, d: Any) -> Any:
-        """As a ball."""
         return _moment_balls(bits, d)[1]
 
 
 def _moment_balls(bits: Any, d: Any) -> tuple[Any, Any]:
-    """Both moments for d >= 2; the arguments are balls of whole numbers."""
+    """Return both moments for d >= 2; the arguments are balls of whole numbers."""
     from flint import arb
 
     if int(float(bits)) == 0:

@@ -1,7 +1,7 @@
 """The information rate of a uniform direction: R_S(alpha, d), the von Mises-Fisher sphere rate.
 
 With K(kappa) = 0F1(; d/2; kappa^2/4), the mean of e^(kappa y) over the first coordinate y of a uniform unit vector,
-and t = sqrt(1 - alpha),
+and t = sqrt(1 - alpha), ::
 
     R_S ln 2 = max_kappa [kappa t - ln K(kappa)],   reached where A = (ln K)' = I_(d/2)/I_(d/2-1) equals t.
 
@@ -31,11 +31,25 @@ TINY_ALPHA = 1e-60  # below, R_S is linear in log alpha with slope -(d - 1)/2 to
 
 
 def sphere_rate(alpha: Any, d: Any, complement: Any = None) -> Any:
-    """R_S(alpha, d) in bits.
+    """Return R_S(alpha, d) in bits.
 
-    alpha : float or array, 0 < alpha < 1.  d : float or array, d >= 2, finite.  They broadcast.
-    complement : 1 - alpha, where the caller knows it to more digits than alpha itself carries.
-    Relative accuracy 1e-13.  Raises ValueError at the first point outside.
+    Parameters
+    ----------
+    alpha : number
+        Float or array, 0 < alpha < 1.
+    d : number
+        Float or array, d >= 2, finite.  They broadcast.
+    complement : optional
+        1 - alpha, where the caller knows it to more digits than alpha itself carries.
+
+    Raises
+    ------
+    ValueError
+        At the first point outside.
+
+    Notes
+    -----
+    Relative accuracy 1e-13.
     """
     alpha, complement, d = _checked(alpha, complement, d)
     rate = unchecked_sphere_rate(alpha, complement, d)
@@ -43,7 +57,7 @@ def sphere_rate(alpha: Any, d: Any, complement: Any = None) -> Any:
 
 
 def bessel_ratio(kappa: Any, d: Any) -> Any:
-    """A = I_(d/2)(kappa)/I_(d/2-1)(kappa), the mean cosine of the von Mises-Fisher law; kappa > 0, d >= 2."""
+    """Return a = I_(d/2)(kappa)/I_(d/2-1)(kappa), the mean cosine of the von Mises-Fisher law; kappa > 0, d >= 2."""
     kappa, d = np.broadcast_arrays(np.asarray(kappa, float), np.asarray(d, float))
     if not (np.all(kappa > 0) and np.all(kappa < np.inf) and np.all(d >= 2) and np.all(d < np.inf)):
         raise ValueError(f"the Bessel ratio needs finite kappa > 0 and d >= 2; got kappa = {kappa}, d = {d}")
@@ -52,7 +66,7 @@ def bessel_ratio(kappa: Any, d: Any) -> Any:
 
 
 def concentration(alpha: Any, d: Any, complement: Any = None) -> Any:
-    """The kappa at which the mean cosine A(kappa) equals sqrt(1 - alpha); arguments as for ``sphere_rate``."""
+    """Return the kappa at which the mean cosine A(kappa) equals sqrt(1 - alpha); arguments as for ``sphere_rate``."""
     alpha, complement, d = _checked(alpha, complement, d)
     if np.any(alpha < TINY_ALPHA):
         raise ValueError(f"the concentration needs alpha >= {TINY_ALPHA}; got alpha = {alpha.min()}")
@@ -74,7 +88,7 @@ def _checked(alpha: Any, complement: Any, d: Any) -> tuple[np.ndarray, np.ndarra
 
 
 def unchecked_sphere_rate(alpha: np.ndarray, complement: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """R_S in bits for arrays of one shape, inside the ranges of ``sphere_rate``."""
+    """Return R_S in bits for arrays of one shape, inside the ranges of ``sphere_rate``."""
     shape = alpha.shape
     alpha, complement, d = alpha.ravel(), complement.ravel(), d.ravel()
     rate = np.empty(alpha.size)
@@ -95,7 +109,7 @@ def _chunk(alpha: np.ndarray, complement: np.ndarray, d: np.ndarray) -> np.ndarr
 
 
 def _newton(alpha: np.ndarray, t: np.ndarray, d: np.ndarray, steps: int) -> tuple[np.ndarray, ...]:
-    """kappa with t - A, A', ln K and kappa - ln K there."""
+    """Return kappa with t - A, A', ln K and kappa - ln K there."""
     kappa = t * (d - t * t) / alpha
     rough_slope = alpha * alpha / ((d - 3 * t * t) * alpha + 2 * t * t * (d - t * t))  # of that approximation
     for step in range(steps + 1):
@@ -110,7 +124,7 @@ def _newton(alpha: np.ndarray, t: np.ndarray, d: np.ndarray, steps: int) -> tupl
 
 
 def _log_mean_and_ratio(kappa: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, ...]:
-    """ln K, A, kappa - ln K and 1 - A."""
+    """Return ln K, A, kappa - ln K and 1 - A."""
     mu = d / 2 - 1
     low = mu < DEBYE_FROM
     log_mean, ratio, log_gap, ratio_gap = _debye(kappa, np.where(low, mu + DEBYE_FROM, mu))
@@ -129,7 +143,7 @@ def _log_mean_and_ratio(kappa: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, .
 
 
 def _debye(kappa: np.ndarray, mu: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The four quantities of ``_log_mean_and_ratio`` for large order mu."""
+    """Return the four quantities of ``_log_mean_and_ratio`` for large order mu."""
     zeta = kappa / mu
     s = np.sqrt(1 + zeta * zeta)
     p = 1 / s
@@ -157,7 +171,7 @@ def _horner(coefficients: tuple[float, ...], p: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=4)
 def debye_log_polynomials(terms: int) -> tuple[tuple[tuple[float, ...], tuple[float, ...]], ...]:
-    """(quotient, derivative) of the logarithm of Debye's series, j = 1..terms, ascending powers of p.
+    """Return (quotient, derivative) of the logarithm of Debye's series, j = 1..terms, ascending powers of p.
 
     With ln sum_k u_k(p) mu^-k = sum_j D_j(p) mu^-j, the pairs are (D_j(p) - D_j(1))/(p - 1) and D_j'(p).
     u_(k+1) = p^2 (1 - p^2) u_k'/2 + (1/8) int_0^p (1 - 5 q^2) u_k dq (DLMF 10.41.9), in exact rationals.

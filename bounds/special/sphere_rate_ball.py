@@ -2,13 +2,13 @@
 
 ln K and A come from the Bessel functions of ball arithmetic below LARGE_D.  Above, both are ratios of integrals of
 e^(kappa y) (1 - y^2)^((d-3)/2) over the first coordinate y of a uniform unit vector.  With n = d - 1, the peak y0 in
-the variable artanh y, where kappa (1 - y0^2) = n y0 + r with a tiny r, and y = (y0 + T)/(1 + y0 T), they become
+the variable artanh y, where kappa (1 - y0^2) = n y0 + r with a tiny r, and y = (y0 + T)/(1 + y0 T), they become ::
 
     e^(kappa y0) (1 - y0^2)^(n/2) int (1 - T^2)^(n/2-1) exp(n G(y0 T) + r T/(1 + y0 T)) dT,
     G(w) = w/(1 + w) - ln(1 + w) = -w^2 int_0^1 s/(1 + s w)^2 ds,
 
 which is close to a Gaussian of width 1/sqrt(n (1 + y0^2)) whatever kappa is.  The tails are bounded in y, where the
-exponent h is concave: int_y2^1 e^h <= e^(h(y2))/|h'(y2)|, and likewise on the left.
+exponent h is concave: int_y2^1 ``e^h <= e^(h(y2))/|h'(y2)|``, and likewise on the left.
 
 The maximum over kappa of f = kappa t - ln K is enclosed without solving for it exactly: f is concave, f' = t - A, and
 if A(k) < t < A(k') is certain for some k < k', then 0 <= max f - f(k) <= f'(k) (k' - k).
@@ -28,7 +28,7 @@ BRACKET = 2.0**-36  # relative half-width of the interval that must hold the max
 
 
 def sphere_rate_ball(alpha: Any, complement: Any, d: Any) -> Any:
-    """R_S in bits as a ball; not a number where it cannot be certified (alpha < 1e-60, d not exact)."""
+    """Return R_S in bits as a ball; not a number where it cannot be certified (alpha < 1e-60, d not exact)."""
     from flint import arb, ctx
 
     near, near_complement = float(alpha.mid()), float(complement.mid())
@@ -47,7 +47,7 @@ def sphere_rate_ball(alpha: Any, complement: Any, d: Any) -> Any:
 
 
 def log_mean_and_ratio(kappa: Any, d: Any) -> tuple[Any, Any]:
-    """Balls around ln K(kappa) and A(kappa); kappa > 0 and d are exact balls."""
+    """Return balls around ln K(kappa) and A(kappa); kappa > 0 and d are exact balls."""
     if not d < LARGE_D:
         return _by_integrals(kappa, d)
     order = d / 2 - 1
@@ -90,7 +90,7 @@ def _by_integrals(kappa: Any, d: Any) -> tuple[Any, Any]:
 
 
 def _second_order(w: Any) -> Any:
-    """G(w): in closed form at a point, by the range of the integral form on a box."""
+    """Return G(w): in closed form at a point, by the range of the integral form on a box."""
     from flint import acb, arb, ctx
 
     if w.rad() < arb(2) ** (-ctx.prec // 2):

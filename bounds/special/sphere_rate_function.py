@@ -17,9 +17,12 @@ from .sphere_rate_ball import sphere_rate_ball
 
 
 def enclose_sphere_rate(alpha: Any, d: Any) -> Interval:
-    """An interval that provably contains R_S at exact arguments (int, Fraction, decimal string, float).
+    """Return an interval that provably contains R_S at exact arguments (int, Fraction, decimal string, float).
 
-    Raises ValueError outside 0 < alpha < 1, d >= 2.
+    Raises
+    ------
+    ValueError
+        For arguments outside 0 < alpha < 1, d >= 2.
     """
     point = {alpha_symbol: exact(alpha), d_symbol: exact(d)}
     if not (0 < point[alpha_symbol] < 1 and point[d_symbol] >= 2):
@@ -37,15 +40,15 @@ class SphereRate(SpecialFunction):
 
     @staticmethod
     def kernel(alpha: Any, complement: Any, d: Any) -> Any:
-        """R_S in bits."""
+        """Return R_S in bits."""
         return unchecked_sphere_rate(*np.broadcast_arrays(*(np.asarray(v, float) for v in (alpha, complement, d))))
 
     @staticmethod
     def ball(alpha: Any, complement: Any, d: Any) -> Any:
-        """R_S in bits as a ball."""
+        """Return R_S in bits as a ball."""
         return sphere_rate_ball(alpha, complement, d)
 
 
 def sphere_rate_of(alpha: sp.Expr, d: sp.Expr) -> sp.Expr:
-    """The sympy term R_S(alpha, d)."""
+    """Return the sympy term R_S(alpha, d)."""
     return SphereRate(alpha, sp.together(1 - alpha), d)

@@ -1,7 +1,9 @@
 """By how much the entropy of a Student law is below that of the Gaussian with the same variance.
 
-With v degrees of freedom, a = v/2 and g(a) = ln Gamma(a + 1/2)/Gamma(a) - ln(a)/2 the loss in nats is
+With v degrees of freedom, a = v/2 and g(a) = ln Gamma(a + 1/2)/Gamma(a) - ln(a)/2 the loss in nats is ::
+
     -ln(1 - 2/v)/2 - 1/(2 v) + g(a) - (a + 1/2) g'(a)  =  3/(4 v^2) + O(v^-3):
+
 all terms of order 1/v cancel, so for large v they are left out before anything is rounded.
 """
 
@@ -28,14 +30,13 @@ class StudentLoss(SpecialFunction):
 
     @staticmethod
     def kernel(v: Any) -> Any:
-        """In float64, relative accuracy 1e-11."""
+        """Return in float64, relative accuracy 1e-11."""
         v = np.asarray(v, float)
         nats = np.where(v < SERIES_FROM, _direct(np.minimum(v, SERIES_FROM)), _series(np.maximum(v, SERIES_FROM)))
         return nats / math.log(2)
 
     @staticmethod
     def ball(v: Any) -> Any:
-        """As a ball."""
         from flint import arb
 
         half, above = v / 2, (v + 1) / 2

@@ -1,4 +1,4 @@
-"""The lattice sum sum_(n != 0) e^(-s (|n| - 1/2)^2) = theta_2(e^-s), the normaliser of a static level law."""
+"""The lattice ``sum sum_(n != 0) e^(-s (|n| - 1/2)^2) = theta_2(e^-s)``, the normaliser of a static level law."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ class ThetaTwo(SpecialFunction):
 
     @staticmethod
     def kernel(s: Any) -> Any:
-        """In float64: the sum itself above pi, its Poisson dual sqrt(pi/s) (1 + 2 sum (-1)^n e^(-pi^2 n^2/s)) below."""
+        """Return in float64: the sum itself above pi, its Poisson dual sqrt(pi/s) (1 + 2 sum (-1)^n e^(-pi^2 n^2/s))
+        below.
+        """
         s = np.asarray(s, float)
         large, small = np.maximum(s, math.pi), np.minimum(s, math.pi)
         direct = sum(2 * np.exp(-large * (n - 0.5) ** 2) for n in range(1, TERMS + 1))

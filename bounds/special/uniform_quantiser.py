@@ -20,12 +20,10 @@ class UniformQuantiserEntropy(SpecialFunction):
 
     @staticmethod
     def kernel(step: Any) -> Any:
-        """In float64."""
         return np.vectorize(lambda h: _sums(float(h))[0], otypes=[float])(step)
 
     @staticmethod
     def ball(step: Any) -> Any:
-        """As a ball."""
         return _ball_sums(step)[0]
 
 
@@ -36,12 +34,11 @@ class UniformQuantiserLog2Error(SpecialFunction):
 
     @staticmethod
     def kernel(step: Any) -> Any:
-        """In float64, with all digits where the error is close to 1."""
+        """Return in float64, with all digits where the error is close to 1."""
         return np.vectorize(lambda h: _sums(float(h))[1], otypes=[float])(step)
 
     @staticmethod
     def ball(step: Any) -> Any:
-        """As a ball."""
         return _ball_sums(step)[1]
 
 
@@ -70,7 +67,9 @@ def _sums(step: float) -> tuple[float, float]:
 
 
 def _ball_sums(step: Any) -> tuple[Any, Any]:
-    """Entropy and log2 of the error in balls; the tails by E[X^2; X > a] and by a geometric majorant of -p log2 p."""
+    """Return entropy and log2 of the error in balls; the tails by E[X^2; X > a] and by a geometric majorant of -p log2
+    p.
+    """
     from flint import arb, ctx
 
     if step < arb(1) / 100:

@@ -10,9 +10,14 @@ from ..symbols import TABLE
 
 
 def exact_arguments(rule: str, **values: Any) -> dict[str, Fraction]:
-    """Every value as an exact rational inside the domain of the symbol of its name.
+    """Return every value as an exact rational inside the domain of the symbol of its name.
 
-    Raises ValueError with the rule of the first value outside its domain, TypeError for what is no number.
+    Raises
+    ------
+    ValueError
+        With the rule of the first value outside its domain.
+    TypeError
+        For what is no number.
     """
     arguments = {}
     for name, value in values.items():
@@ -27,5 +32,5 @@ def exact_arguments(rule: str, **values: Any) -> dict[str, Fraction]:
 
 
 def float_arguments(rule: str, **values: Any) -> dict[str, float]:
-    """The same as floats."""
+    """Return the same as floats."""
     return {name: float(value) for name, value in exact_arguments(rule, **values).items()}

@@ -26,10 +26,25 @@ BISECTIONS = 200
 class CompressedOptimum:
     """The best (tau, u) of the joint bound, u = 1 + omega, for messages of 1/u the length.
 
-    tau, u : real, both >= 1.  omega : u - 1.  value : the bound there.
-    covered : whether the bound's own condition holds there; if not, lower eta.
-    integer_tau, integer_u : the best whole tau with its own best u: a neighbour of tau, because the bound at the best
-    u is convex in log tau.
+    Parameters
+    ----------
+    tau : float
+        Local steps between averagings, >= 1.
+    u : float
+        How many times shorter a message is, >= 1.
+    value : float
+        The bound there.
+    covered : bool
+        Whether the bound's own condition holds there; if not, lower eta.
+    integer_tau : int
+        The best whole tau: a neighbour of tau, because the bound at the best u is convex in log tau.
+    integer_u : float
+        The best u for it.
+
+    Attributes
+    ----------
+    omega : float
+        u - 1.
     """
 
     tau: float
@@ -46,12 +61,18 @@ class CompressedOptimum:
 
     @staticmethod
     def derivation(*, latency: bool = False) -> PosynomialDerivation:
-        """The proof that the optimum is unique: in closed form without latency, by convexity with it."""
+        """Return the proof that the optimum is unique: in closed form without latency, by convexity with it.
+
+        Parameters
+        ----------
+        latency : bool, optional
+            Whether averaging has a part that does not depend on the message.
+        """
         return derivation(latency=latency)
 
     @staticmethod
     def latex() -> str:
-        """The optimum without latency in LaTeX."""
+        """Return the optimum without latency in LaTeX."""
         return derivation(latency=False).latex()
 
 
@@ -69,10 +90,33 @@ def compressed_optimum(
 ) -> CompressedOptimum:
     """Minimise the joint bound over tau, u >= 1 when one averaging takes latency_s + message_s/u seconds.
 
-    message_s : time to send one uncompressed message, > 0.  A message of 1/u the length with omega = u - 1 is random-k,
-    u = d/k; other compressors trade better and are compared by ``bounds.plan``.  Without latency
-    u*/tau* = eta L m/2: above 1, compress more than you skip.  Arguments otherwise as in ``tau_star``; sigma2 > 0.
-    Raises ValueError outside the ranges.
+    Parameters
+    ----------
+    gap : number
+        F(x_1) - inf F; 0 <= gap.
+    eta : number
+        Learning rate; 0 < eta.
+    L : number
+        Smoothness constant of F; 0 < L.
+    sigma2 : number
+        Variance of one worker's mini-batch gradient; 0 <= sigma2.
+    m : number
+        Number of workers; 1 <= m, an integer.
+    time_s : number, seconds
+        Wall-clock budget, seconds; 0 < time_s.
+    step_s : number, seconds
+        Time of one local step, seconds; 0 <= step_s.
+    message_s : number, seconds
+        Time to send one uncompressed message, > 0.  A message of 1/u the length with omega = u - 1 is random-k, u =
+        d/k; other compressors trade better and are compared by ``bounds.plan``.  Without latency u*/tau* = eta L m/2:
+        above 1, compress more than you skip.  Arguments otherwise as in ``tau_star``; sigma2 > 0.
+    latency_s : number, seconds, optional
+        Part of one averaging that does not depend on the message, in seconds.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside the ranges.
     """
     given = float_arguments(
         "compressed_optimum",
@@ -133,7 +177,7 @@ class _Price:
 
 @lru_cache(maxsize=1)
 def _numeric() -> tuple[Callable[[dict[str, float]], float], Callable[[dict[str, float]], float]]:
-    """The joint bound and the left side of its condition as functions of values by name."""
+    """Return the joint bound and the left side of its condition as functions of values by name."""
 
     def compiled(expression: sp.Expr) -> Callable[[dict[str, float]], float]:
         names = sorted(symbol.name for symbol in expression.free_symbols)
@@ -146,7 +190,7 @@ def _numeric() -> tuple[Callable[[dict[str, float]], float], Callable[[dict[str,
 
 @lru_cache(maxsize=2)
 def derivation(*, latency: bool = False) -> PosynomialDerivation:
-    """The unique positive minimiser of the joint bound in (tau, u).
+    """Return the unique positive minimiser of the joint bound in (tau, u).
 
     Without latency the three terms are equal there; with latency it is the root that ``compressed_optimum`` finds.
     """

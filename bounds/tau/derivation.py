@@ -18,10 +18,22 @@ class ProofFailed(ArithmeticError):  # noqa: N818  a name users are told to catc
 class Derivation:
     """The unique positive minimiser of an objective, proved by sympy for positive values of all symbols.
 
-    objective : what is minimised over ``variable`` > 0.  derivative : with respect to the variable.
-    curvature : the second derivative, positive for every positive variable, so that the derivative has at most one
-    zero and that zero is a minimum.  minimiser : the zero, or None where it has no closed form; then the derivative
-    was proved to change sign from negative (at 0) to positive (at infinity).  minimum : the objective there.
+    Parameters
+    ----------
+    objective : Expr
+        What is minimised over ``variable`` > 0.
+    variable : Symbol
+        What the objective is minimised over.
+    derivative : Expr
+        With respect to the variable.
+    curvature : Expr
+        The second derivative, positive for every positive variable, so that the derivative has at most one zero and
+        that zero is a minimum.
+    minimiser : Expr or None, optional
+        The zero, or None where it has no closed form; then the derivative was proved to change sign from negative (at
+        0) to positive (at infinity).
+    minimum : Expr or None, optional
+        The objective there.
     """
 
     objective: sp.Expr
@@ -32,7 +44,7 @@ class Derivation:
     minimum: sp.Expr | None = None
 
     def latex(self) -> str:
-        """The derivation as four aligned lines."""
+        """Return the derivation as four aligned lines."""
         names = symbols.latex_names({self.variable} | self.objective.free_symbols)
         v = names[self.variable]
         f, slope, curvature = (
@@ -51,10 +63,22 @@ def unique_minimiser(
 ) -> Derivation:
     """Prove that an objective has exactly one positive minimiser.
 
-    objective : in symbols of ``bounds.symbols``, all taken as positive.  above_one : those taken as > 1.
-    closed_form : give the minimiser; otherwise prove only that it exists and is unique.
-    Raises ProofFailed unless sympy recognises the second derivative as positive and finds the one zero (or the
-    change of sign) of the first.
+    Parameters
+    ----------
+    objective : Expr
+        In symbols of ``bounds.symbols``, all taken as positive.
+    variable : Symbol
+        What the objective is minimised over.
+    closed_form : bool, optional
+        Give the minimiser; otherwise prove only that it exists and is unique.
+    above_one : collection of Symbol, optional
+        Those taken as > 1.
+
+    Raises
+    ------
+    ProofFailed
+        Unless sympy recognises the second derivative as positive and finds the one zero (or the change of sign) of the
+        first.
     """
     forward, back = _positive(objective, above_one)
     x = sp.Symbol(variable.name, positive=True)
@@ -80,14 +104,14 @@ def _single_root(slope: sp.Expr, x: sp.Symbol) -> sp.Expr:
 
 
 def _limit(slope: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr:
-    """The limit of the derivative at 0 (from the right) or at infinity."""
+    """Return the limit of the derivative at 0 (from the right) or at infinity."""
     return sp.limit(sp.expand(slope), x, end, dir="-" if end is sp.oo else "+")
 
 
 def _positive(
     objective: sp.Expr, above_one: Collection[sp.Symbol]
 ) -> tuple[dict[sp.Symbol, sp.Expr], dict[sp.Symbol, sp.Expr]]:
-    """Substitutions to strictly positive symbols (a symbol above one is 1 plus a positive one) and back."""
+    """Return substitutions to strictly positive symbols (a symbol above one is 1 plus a positive one) and back."""
     forward = {s: sp.Symbol(s.name, positive=True) for s in objective.free_symbols if s not in above_one}
     back: dict[sp.Symbol, sp.Expr] = {new: old for old, new in forward.items()}
     for s in above_one:
@@ -100,11 +124,22 @@ def _positive(
 class PosynomialDerivation:
     """The unique positive minimiser of a sum of positive monomials, proved by strict convexity in the logarithms.
 
-    terms : the monomials; exponents : their powers of the variables, one row each.  A sum of t_i exp(a_i . z) in
-    z = log(variables) has the Hessian sum t_i a_i a_i^T, positive definite when the a_i span the space; the minimum
-    exists when 0 is a strictly positive combination of the a_i (``weights``).
-    minimiser : the stationary point where it has a closed form, else None.
-    objective : the sum.
+    Parameters
+    ----------
+    objective : Expr
+        The sum.
+    variables : tuple of Symbol
+        What the objective is minimised over.
+    terms : tuple of Expr
+        The monomials.
+    exponents : Matrix
+        Their powers of the variables, one row each.  A sum of t_i exp(a_i . z) in z = log(variables) has the Hessian
+        sum t_i a_i a_i^T, positive definite when the a_i span the space; the minimum exists when 0 is a strictly
+        positive combination of the a_i (``weights``).
+    weights : tuple of Rational
+        Positive coefficients whose combination of the exponents vanishes.
+    minimiser : dict of Symbol to Expr or None, optional
+        The stationary point where it has a closed form, else None.
     """
 
     objective: sp.Expr
@@ -115,7 +150,7 @@ class PosynomialDerivation:
     minimiser: dict[sp.Symbol, sp.Expr] | None = None
 
     def latex(self) -> str:
-        """Objective and minimiser as aligned lines."""
+        """Return objective and minimiser as aligned lines."""
         names = symbols.latex_names(set(self.variables) | self.objective.free_symbols)
         arguments = ", ".join(names[v] for v in self.variables)
         lines = [rf"f({arguments}) &= {sp.latex(self.objective, symbol_names=names)}\\"]
@@ -131,8 +166,20 @@ def unique_posynomial_minimiser(
 ) -> PosynomialDerivation:
     """Prove that a sum of positive monomials (and a constant) has exactly one positive minimiser.
 
-    Raises ProofFailed if a term is not a positive monomial in the variables, if the exponents do not span the space
-    or have no strictly positive combination that vanishes, or if the closed form is not stationary.
+    Parameters
+    ----------
+    objective : Expr
+        Sum of monomials in the symbols of ``bounds.symbols``.
+    variables : tuple of Symbol
+        What the objective is minimised over.
+    closed_form : bool, optional
+        Whether the minimiser is given too, not only its uniqueness.
+
+    Raises
+    ------
+    ProofFailed
+        If a term is not a positive monomial in the variables, if the exponents do not span the space or have no
+        strictly positive combination that vanishes, or if the closed form is not stationary.
     """
     forward, back = _positive(objective, ())
     xs = [sp.Symbol(v.name, positive=True) for v in variables]
@@ -154,12 +201,14 @@ def unique_posynomial_minimiser(
 
 
 def _monomials(expanded: sp.Expr, xs: list[sp.Symbol]) -> set[sp.Expr]:
-    """The distinct parts of the terms that depend on the variables."""
+    """Return the distinct parts of the terms that depend on the variables."""
     return {term.as_independent(*xs, as_Add=False)[1] for term in sp.Add.make_args(expanded)} - {sp.S.One}
 
 
 def _vanishing_combination(exponents: sp.Matrix) -> tuple[sp.Rational, ...] | None:
-    """Strictly positive weights of rows that sum to zero: a sum of positive null vectors that covers every row."""
+    """Return strictly positive weights of rows that sum to zero: a sum of positive null vectors that covers
+    every row.
+    """
     null = exponents.T.nullspace()
     total = sum((v for v in null if min(v) >= 0), sp.zeros(exponents.rows, 1))
     return tuple(total) if min(total) > 0 else None

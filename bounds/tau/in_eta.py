@@ -21,7 +21,10 @@ INSIDE = 1 - 1e-12  # keeps a rounded learning rate inside the exact condition
 class InEta:
     """The coefficients of a bound as a function of its learning rate, arrays of one shape.
 
-    eta_max : the largest learning rate that the bound's condition allows, rounded down.
+    Parameters
+    ----------
+    eta_max : ndarray
+        The largest learning rate that the bound's condition allows, rounded down.
     """
 
     decrease: np.ndarray
@@ -30,15 +33,17 @@ class InEta:
     eta_max: np.ndarray
 
     def value(self, rate: Any, steps: Any) -> np.ndarray:
-        """The bound at this learning rate after this many local steps."""
+        """Return the bound at this learning rate after this many local steps."""
         return self.decrease / (rate * steps) + self.floor(rate)
 
     def floor(self, rate: Any) -> np.ndarray:
-        """What remains after infinitely many steps."""
+        """Return what remains after infinitely many steps."""
         return self.first * rate + self.second * rate**2
 
     def best_for_steps(self, steps: Any) -> np.ndarray:
-        """The learning rate with the smallest bound: the root of 2 second x^3 + first x^2 = decrease/K, clipped."""
+        """Return the learning rate with the smallest bound: the root of 2 second x^3 + first x^2 =
+        decrease/K, clipped.
+        """
         constant = self.decrease / steps
         with np.errstate(divide="ignore", invalid="ignore"):
             x = np.fmin(np.sqrt(constant / self.first), np.cbrt(constant / (2 * self.second)))
@@ -53,7 +58,7 @@ class InEta:
         return np.minimum(np.where(noisy, x, np.inf), self.eta_max)
 
     def best_for_target(self, target: float) -> np.ndarray:
-        """The learning rate that reaches a target in the fewest steps decrease/(eta (target - floor)), clipped.
+        """Return the learning rate that reaches a target in the fewest steps decrease/(eta (target - floor)), clipped.
 
         eta (target - floor) is concave for eta > 0 and largest where target = 2 first eta + 3 second eta^2.
         """
@@ -62,16 +67,19 @@ class InEta:
             return np.minimum(target / root, self.eta_max)
 
     def steps_for(self, rate: Any, target: float) -> np.ndarray:
-        """Real steps until the bound is the target; infinite if the target is not above the floor."""
+        """Return real steps until the bound is the target; infinite if the target is not above the floor."""
         room = target - self.floor(rate)
         with np.errstate(divide="ignore"):
             return np.where(room > 0, self.decrease / (rate * np.maximum(room, 0.0)), np.inf)
 
 
 def in_eta(bound: Bound, **at: Any) -> InEta:
-    """The coefficients of a bound at values of all its symbols but eta and K; they broadcast.
+    """Return the coefficients of a bound at values of all its symbols but eta and K; they broadcast.
 
-    Raises ValueError if the bound or its one condition has another form in eta and K.
+    Raises
+    ------
+    ValueError
+        If the bound or its one condition has another form in eta and K.
     """
     functions = _coefficients(bound.name, bound)
     decrease, first, second, load_1, load_2, limit = (
@@ -84,7 +92,9 @@ def in_eta(bound: Bound, **at: Any) -> InEta:
 
 @lru_cache(maxsize=64)
 def _coefficients(name: str, bound: Bound) -> tuple[tuple[tuple[str, ...], Callable[..., Any]], ...]:
-    """(argument names, function) of decrease, first, second and of the condition load_1 x + load_2 x^2 <= limit."""
+    """Return (argument names, function) of decrease, first, second and of the condition load_1 x + load_2
+    x^2 <= limit.
+    """
     value = _in_powers(bound.value, K * eta)
     if len(bound.assuming) != 1 or not isinstance(bound.assuming[0], sp.Le):
         raise ValueError(f"{name} must have one condition of the form ... <= constant")
@@ -99,7 +109,7 @@ def _coefficients(name: str, bound: Bound) -> tuple[tuple[tuple[str, ...], Calla
 
 
 def _in_powers(expression: sp.Expr, factor: sp.Expr) -> dict[int, sp.Expr]:
-    """Power of eta -> coefficient, of expression times factor.
+    """Return power of eta -> coefficient, of expression times factor.
 
     A coefficient stays as it was written: expanding (1 - alpha)^2 would cancel to nothing near alpha = 1.
     """

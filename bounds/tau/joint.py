@@ -20,8 +20,18 @@ from .least import least_integer
 class JointOptimum:
     """The best (eta, tau) for the bound of Theorem 1 in seconds.
 
-    eta, tau : the pair; tau an integer, eta within the theorem's condition.  value : the bound there.
-    synchronous_eta, synchronous_value : the same at tau = 1 with its own best eta.
+    Parameters
+    ----------
+    eta : float
+        The learning rate, within the theorem's condition.
+    tau : int
+        The local steps between averagings.
+    value : float
+        The bound there.
+    synchronous_eta : float
+        The best learning rate at tau = 1.
+    synchronous_value : float
+        The bound at tau = 1 with that learning rate.
     """
 
     eta: float
@@ -37,12 +47,12 @@ class JointOptimum:
 
     @staticmethod
     def derivation() -> Derivation:
-        """The proof, by sympy, that every tau has exactly one best eta."""
+        """Return the proof, by sympy, that every tau has exactly one best eta."""
         return derivation()
 
     @staticmethod
     def latex() -> str:
-        """The equation of the best eta in LaTeX."""
+        """Return the equation of the best eta in LaTeX."""
         return derivation().latex()
 
 
@@ -51,9 +61,30 @@ def joint_optimum(
 ) -> JointOptimum:
     """Minimise 2 gap c(tau)/(eta T) + eta L sigma2/m + eta^2 L^2 sigma2 (tau - 1) over eta and every integer tau.
 
-    runtime : gives c(tau), the seconds per local step, and m.  gap, L, sigma2, time_s : as in ``tau_star``, gap > 0.
+    Parameters
+    ----------
+    runtime : RuntimeModel
+        Gives c(tau), the seconds per local step, and m.
+    gap : float
+        F(x_1) - inf F, > 0.
+    L : float
+        Smoothness constant of F, > 0.
+    sigma2 : float
+        Variance of one worker's mini-batch gradient, >= 0.
+    time_s : float, seconds
+        Wall-clock budget, > 0.
+    bits : Bits, bits, optional
+        Length of one message; needed where communication has a cost.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside the ranges.
+
+    Notes
+    -----
     For each tau the best eta is the positive root of a cubic, clipped where Theorem 1's condition ends.  The best tau
-    is found exactly, by branch and bound.  Raises ValueError outside the ranges.
+    is found exactly, by branch and bound.
     """
     given = float_arguments("joint_optimum", gap=gap, L=L, sigma2=sigma2, time_s=time_s)
     if given["gap"] == 0:
@@ -63,7 +94,7 @@ def joint_optimum(
         raise ValueError(f"joint_optimum needs a finite mean step time > 0; got {mean_s}")
 
     def best(period: int, seconds: float) -> tuple[float, float]:
-        """(bound, learning rate) with the price of this tau and this many seconds a step."""
+        """Return (bound, learning rate) with the price of this tau and this many seconds a step."""
         form = in_eta(pasgd_iterations, gap=given["gap"], L=given["L"], sigma2=given["sigma2"], m=m, tau=period)
         steps = given["time_s"] / seconds
         rate = float(form.best_for_steps(steps))
@@ -84,5 +115,5 @@ def joint_optimum(
 
 @lru_cache(maxsize=1)
 def derivation() -> Derivation:
-    """For every tau > 1 the bound is convex in eta, falls from infinity and rises to infinity: one best eta."""
+    """Return for every tau > 1 the bound is convex in eta, falls from infinity and rises to infinity: one best eta."""
     return unique_minimiser(pasgd_runtime.value, eta, closed_form=False, above_one=(tau,))

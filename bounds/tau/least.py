@@ -18,7 +18,8 @@ def least_integer(
     floor: Callable[[int], float],
     cap: int | None = None,
 ) -> int:
-    """The integer n >= 1 (and <= cap) at which value(n) is least, up to rounding; the smallest one found at a tie.
+    """Return the integer n >= 1 (and <= cap) at which value(n) is least, up to rounding; the smallest one found at a
+    tie.
 
     bound(a, b) : at most value(n) for every n strictly between a and b.  floor(n) : at most value(k) for every k >= n,
     growing with n beyond every value unless there is a cap.  Infinite values mark what is not feasible.

@@ -23,10 +23,16 @@ from .least import ROUNDING, least_integer
 class TauStraggler:
     """The integer minimiser of Theorem 1 with the expected seconds per step c(tau) of a runtime model.
 
-    integer : the best over all integers; None without gradient noise (more is always better).
-    cap : the largest tau that the learning rate allows; None if eta L > 1.
-    capped : the best among 1..cap; None if there is no cap.
-    predictor : the real root of the central-limit approximation, None if the steps have no standard deviation.
+    Parameters
+    ----------
+    integer : int or None
+        The best over all integers; None without gradient noise (more is always better).
+    cap : int or None
+        The largest tau that the learning rate allows; None if eta L > 1.
+    capped : int or None
+        The best among 1..cap; None if there is no cap.
+    predictor : float or None
+        The real root of the central-limit approximation, None if the steps have no standard deviation.
     """
 
     integer: int | None
@@ -36,23 +42,42 @@ class TauStraggler:
 
     @staticmethod
     def derivation() -> Derivation:
-        """The proof, by sympy, that the predictor's equation has exactly one positive root."""
+        """Return the proof, by sympy, that the predictor's equation has exactly one positive root."""
         return derivation()
 
     @staticmethod
     def latex() -> str:
-        """The predictor's equation in LaTeX."""
+        """Return the predictor's equation in LaTeX."""
         return derivation().latex()
 
 
 def tau_straggler(
     *, runtime: RuntimeModel, gap: float, eta: float, L: float, sigma2: float, time_s: float, bits: Bits = None
 ) -> TauStraggler:
-    """The best integer tau for A c(tau) + B tau, A = 2 gap/(eta T), B = eta^2 L^2 sigma2.
+    """Return the best integer tau for A c(tau) + B tau, A = 2 gap/(eta T), B = eta^2 L^2 sigma2.
 
-    runtime : with its number of workers; bits only if it has a communication cost.  Other arguments as in
-    ``tau_star``.  Exact: branch and bound over all integers, using that E max of means never grows with tau.
-    Raises ValueError outside the ranges or if the mean step time is infinite.
+    Parameters
+    ----------
+    runtime : RuntimeModel
+        With its number of workers; bits only if it has a communication cost.  Other arguments as in ``tau_star``.
+        Exact: branch and bound over all integers, using that E max of means never grows with tau.
+    gap : float
+        F(x_1) - inf F; 0 <= gap.
+    eta : float
+        Learning rate; 0 < eta.
+    L : float
+        Smoothness constant of F; 0 < L.
+    sigma2 : float
+        Variance of one worker's mini-batch gradient; 0 <= sigma2.
+    time_s : float, seconds
+        Wall-clock budget, seconds; 0 < time_s.
+    bits : Bits, bits, optional
+        Length of one message; needed where communication has a cost.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside the ranges or if the mean step time is infinite.
     """
     given = exact_arguments("tau_straggler", gap=gap, eta=eta, L=L, sigma2=sigma2, time_s=time_s)
     if runtime.step.mean_s == math.inf:
@@ -92,7 +117,7 @@ def tau_straggler(
 
 @lru_cache(maxsize=1)
 def derivation() -> Derivation:
-    """The predictor's equation A(D/tau^2 + e_m sd/(2 tau^(3/2))) = B has exactly one positive root.
+    """Return the predictor's equation A(D/tau^2 + e_m sd/(2 tau^(3/2))) = B has exactly one positive root.
 
     Theorem 1 with Y replaced by the central-limit value of the slowest worker's mean, Y + e_m sd/sqrt(tau).
     """
@@ -101,7 +126,7 @@ def derivation() -> Derivation:
 
 
 def _predictor(runtime: RuntimeModel, averaging_s: float, decrease: float, increase: float) -> float | None:
-    """The root of the predictor's equation by bisection."""
+    """Return the root of the predictor's equation by bisection."""
     if not isinstance(runtime.step, Law) or not math.isfinite(runtime.step.sd_s):
         return None
     wait_s = normal_max_moment(runtime.workers()) * runtime.step.sd_s / 2

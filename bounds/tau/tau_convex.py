@@ -3,46 +3,64 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 from ..symbols import K, delay_s, m, step_s, tau, time_s
 from ..theorems.pasgd_convex import pasgd_convex
 from .arguments import exact_arguments
-from .derivation import Derivation, unique_minimiser
 from .integer import SLACK, best_integer
-from .rational import radical_latex, radicand, root
+from .radical import Radical, RadicalMinimiser
+
+MINIMISER = RadicalMinimiser(
+    pasgd_convex.value.subs(K, time_s / (step_s + delay_s / tau)), 2, r"\tau^*", above_one=(m,)
+)
 
 
 @dataclass(frozen=True)
-class TauConvex:
+class TauConvex(Radical):
     """The minimiser of the convex form of Theorem 1 in seconds; no cap couples it with the learning rate.
 
-    real : the real minimiser; 0 if averaging is free, infinite without noise or with one worker.
-    integer : the best integer; None if the real one is infinite.
+    Parameters
+    ----------
+    real : float
+        The real minimiser; 0 if averaging is free, infinite without noise or with one worker.
+    integer : int or None
+        The best integer; None if the real one is infinite.
     """
+
+    MINIMISER: ClassVar[RadicalMinimiser] = MINIMISER
 
     real: float
     integer: int | None
 
-    @staticmethod
-    def derivation() -> Derivation:
-        """The proof, by sympy, that it is the only positive minimiser."""
-        return derivation()
-
-    @staticmethod
-    def latex() -> str:
-        """The formula in LaTeX."""
-        return latex()
-
 
 def tau_convex(*, gap: Any, delay_s: Any, eta: Any, L: Any, sigma2: Any, time_s: Any, m: Any) -> TauConvex:
-    """tau* of Theorem 2 times sqrt(2/(1 - 1/m)), for convex F and eta L <= 1.
+    """Return tau* of Theorem 2 times sqrt(2/(1 - 1/m)), for convex F and eta L <= 1.
 
-    Arguments as in ``tau_star``; m is the number of workers.  Raises ValueError outside the ranges or if eta L > 1.
+    Arguments as in ``tau_star``; m is the number of workers.
+
+    Parameters
+    ----------
+    gap : number
+        F(x_1) - inf F; 0 <= gap.
+    delay_s : number, seconds
+        Time of one averaging, seconds; 0 <= delay_s.
+    eta : number
+        Learning rate; 0 < eta.
+    L : number
+        Smoothness constant of F; 0 < L.
+    sigma2 : number
+        Variance of one worker's mini-batch gradient; 0 <= sigma2.
+    time_s : number, seconds
+        Wall-clock budget, seconds; 0 < time_s.
+    m : number
+        Number of workers; 1 <= m, an integer.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside the ranges or if eta L > 1.
     """
     given = exact_arguments("tau_convex", gap=gap, delay_s=delay_s, eta=eta, L=L, sigma2=sigma2, time_s=time_s, m=m)
     if given["eta"] * given["L"] > SLACK:
@@ -51,25 +69,5 @@ def tau_convex(*, gap: Any, delay_s: Any, eta: Any, L: Any, sigma2: Any, time_s:
         return TauConvex(0.0, 1)
     if given["sigma2"] == 0 or given["m"] == 1:
         return TauConvex(math.inf, None)
-    square = _square()(**given)
-    return TauConvex(root(square, 2), best_integer(square))
-
-
-@lru_cache(maxsize=1)
-def derivation() -> Derivation:
-    """The proof that it is the unique positive minimiser of the convex bound in seconds, for m > 1."""
-    return unique_minimiser(pasgd_convex.value.subs(K, time_s / (step_s + delay_s / tau)), tau, above_one=(m,))
-
-
-def latex() -> str:
-    """The minimiser in LaTeX."""
-    return r"\tau^* = " + radical_latex(_minimiser(), 2)
-
-
-@lru_cache(maxsize=1)
-def _square() -> Callable[..., Fraction]:
-    return radicand(_minimiser(), 2)
-
-
-def _minimiser() -> Any:
-    return derivation().minimiser
+    square = MINIMISER.radicand(**given)
+    return TauConvex(MINIMISER.root(square), best_integer(square))

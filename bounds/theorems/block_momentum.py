@@ -4,14 +4,18 @@ Setting.  As in ``pasgd_iterations``; round j starts all workers at x_j, G_j is 
 the round, u_j = beta u_{j-1} + G_j, u_{-1} = 0, x_{j+1} = x_j - eta u_j.  Write e = eta/(1 - beta).
 
 Derivation.  z_j = x_j + beta/(1 - beta) (x_j - x_{j-1}) moves by -e G_j, so the points y_{j,k} = z_j - e (sum of the
-first k mean gradients) make plain steps of size e.  Descend along y, write <grad F(y), g_i> as
-<grad F(xbar), g_i> + <grad F(y) - grad F(xbar), g_i>, and bound the second by L^2|y - xbar|^2 + |mean g_i|^2/4:
+first k mean gradients) make plain steps of size e.  Descend along y, write <grad F(y), g_i> as <grad F(xbar), g_i> +
+<grad F(y) - grad F(xbar), g_i>, and bound the second by ``L^2|y - xbar|^2 + |mean g_i|^2/4``::
+
     avg E|grad F(xbar)|^2 <= 2 gap/(e K) + e L sigma2/m + L^2 avg EV + 2 L^2 avg EW - (1/2 - e L) avg EG,
-with W = |y - xbar|^2.  V is that of ``pasgd_iterations``.  For W, y - xbar = -beta e (u_{j-1} + sum of the first
-k mean gradients): split into noise (orthogonal: variance (sigma2/m)(tau/(1 - beta^2) + k)) and gradients (weighted
-Cauchy-Schwarz; collect what each G receives from its own and later rounds),
+
+with ``W = |y - xbar|^2``.  V is that of ``pasgd_iterations``.  For W, y - xbar = -beta e (u_{j-1} + sum of the first k
+mean gradients): split into noise (orthogonal: variance (sigma2/m)(tau/(1 - beta^2) + k)) and gradients (weighted
+Cauchy-Schwarz; collect what each G receives from its own and later rounds), ::
+
     avg EW <= 2 beta^2 e^2 [(sigma2/m)(tau/(1 - beta^2) + (tau - 1)/2) + A avg EG],
     A = (tau^2/(1 - beta) + tau (tau - 1)/2) (2 - beta)/(1 - beta).
+
 G cancels when e L + eta^2 L^2 tau (tau - 1) + 4 beta^2 e^2 L^2 A <= 1/2.
 """
 

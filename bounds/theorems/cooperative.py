@@ -6,10 +6,15 @@ doubly stochastic, whose eigenvalues other than 1 have modulus at most zeta.  ze
 Derivation.  W leaves xbar unchanged, so (a) of ``pasgd_iterations`` stands.  For V, a gradient that has passed j
 mixings reaches the deviations through W^j - J, J the averaging matrix, of spectral norm zeta^j.
 Noise (orthogonal): EV_noise <= sigma2 (r + tau sum_{j>=1} zeta^(2j)), r steps after a mixing; twice its mean over r is
+::
+
     sigma2 [(tau - 1) + 2 tau zeta^2/(1 - zeta^2)] = sigma2 [tau (1 + zeta^2)/(1 - zeta^2) - 1].
+
 Gradients (weighted Cauchy-Schwarz, weights zeta^j): at most (r + tau zeta/(1 - zeta)) sum_s zeta^j(s) G_s; collecting
-what one G_s sends to its own and to later rounds, twice the total is at most
+what one G_s sends to its own and to later rounds, twice the total is at most ::
+
     tau^2/(1 - zeta) [(1 + 2 zeta)(tau - 1)/tau + 2 zeta^2/(1 - zeta)].
+
 G cancels under the stated condition, which is implied by the published one.
 """
 

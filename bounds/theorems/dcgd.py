@@ -1,11 +1,12 @@
 """Distributed compressed gradient descent: linear convergence to a ball set by the differences between workers.
 
 Setting.  x+ = x - eta mean C_i(grad F_i(x)) with unbiased C_i of constant omega, independent over the m workers; every
-F_i convex and L-smooth, F mu-strongly convex; sigma2_opt is the mean over workers of |grad F_i(x*)|^2.
+F_i convex and L-smooth, F mu-strongly convex; sigma2_opt is the mean over workers of ``|grad F_i(x*)|^2``.
 
-Derivation.  E|mean C_i(grad F_i)|^2 <= |grad F|^2 + (omega/m) mean |grad F_i|^2.  Let delta = F(x) - F*; then
-|grad F|^2 <= 2 L delta and mean |grad F_i|^2 <= 4 L delta + 2 sigma2_opt.  With <grad F, x - x*> >= delta
-+ mu/2 |x - x*|^2 the coefficient of delta is 2 eta (eta L (1 + 2 omega/m) - 1) <= 0 and
+Derivation.  ``E|mean C_i(grad F_i)|^2 <= |grad F|^2 + (omega/m) mean |grad F_i|^2``.  Let delta = F(x) - F*; then
+``|grad F|^2 <= 2 L delta`` and ``mean |grad F_i|^2 <= 4 L delta + 2`` sigma2_opt.  With <grad F, ``x - x*> >= delta +
+mu/2 |x - x*|^2`` the coefficient of delta is 2 eta (eta L (1 + 2 omega/m) - 1) <= 0 and ::
+
     E|x+ - x*|^2 <= (1 - eta mu)|x - x*|^2 + 2 eta^2 (omega/m) sigma2_opt.
 """
 

@@ -1,7 +1,7 @@
 """Compressed gradient descent when all gradients vanish at the minimiser: how many steps a compressor costs.
 
-Derivation.  In ``dcgd`` with grad F_i(x*) = 0, mean |grad F_i|^2 <= 2 L delta without the factor 2, so
-eta = 1/(L (1 + omega/m)) contracts |x - x*|^2 by 1 - eta mu <= exp(-eta mu) a step.
+Derivation.  In ``dcgd`` with grad F_i(x*) = 0, ``mean |grad F_i|^2 <= 2 L delta`` without the factor 2, so eta = 1/(L
+(1 + omega/m)) contracts ``|x - x*|^2`` by 1 - eta mu <= exp(-eta mu) a step.
 """
 
 import sympy as sp

@@ -1,12 +1,14 @@
 """DIANA: compress the difference to a learned shift, so that the noise of compression vanishes.
 
 Setting.  m_i = C_i(grad F_i(x) - h_i), h_i += a m_i, a = 1/(1 + omega), x+ = x - eta mean (h_i + m_i); C_i unbiased of
-constant omega, independent; every F_i convex and L-smooth, F mu-strongly convex, kappa = L/mu.
-Psi = |x - x*|^2 + (4 omega eta^2/(m a)) mean |h_i - grad F_i(x*)|^2.
+constant omega, independent; every F_i convex and L-smooth, F mu-strongly convex, kappa = L/mu.  Psi = ``|x - x*|^2 + (4
+omega eta^2/(m`` a)) ``mean |h_i - grad F_i(x*)|^2``.
 
-Derivation.  With H = mean |h_i - grad F_i(x*)|^2, delta = F(x) - F*:  the step has E|mean (h_i + m_i)|^2 <=
-2 L delta + (omega/m)(4 L delta + 2 H), and a (1 + omega) <= 1 gives E H+ <= (1 - a) H + 2 a L delta.  Then
+Derivation.  With ``H = mean |h_i - grad F_i(x*)|^2``, delta = F(x) - F*:  the step has ``E|mean (h_i + m_i)|^2 <= 2 L
+delta + (omega/m)(4 L delta + 2 H)``, and a (1 + omega) <= 1 gives E H+ <= (1 - a) H + 2 a L delta.  Then ::
+
     E Psi+ <= (1 - eta mu)|x - x*|^2 + (1 - a/2) (4 omega eta^2/(m a)) H - 2 eta delta (1 - eta L (1 + 6 omega/m)).
+
 With eta = 1/(L (1 + 6 omega/m)), Psi contracts by 1 - min(eta mu, a/2) a step.
 """
 

@@ -3,10 +3,12 @@
 Setting.  x+ = x - eta mean g_i, g_i+ = g_i + C_i(grad F_i(x+) - g_i), g_i = grad F_i at the start; contraction alpha;
 every F_i L-smooth, full gradients.
 
-Derivation.  With e = mean |g_i - grad F_i(x)|^2 and Young's inequality at 1/sqrt(alpha) - 1,
+Derivation.  With ``e = mean |g_i - grad F_i(x)|^2`` and Young's inequality at 1/sqrt(alpha) - 1, ::
+
     E e+ <= sqrt(alpha) e + alpha/(1 - sqrt(alpha)) L^2 |x+ - x|^2.
-As in ``marina`` add eta/(2 theta) times this, theta = 1 - sqrt(alpha), to the descent lemma; |x+ - x|^2 drops for
-eta L = 1/(1 + sqrt(alpha)/(1 - sqrt(alpha))) = 1 - sqrt(alpha).  Sum: avg E|grad F|^2 <= 2 gap/(eta K).
+
+As in ``marina`` add eta/(2 theta) times this, theta = 1 - sqrt(alpha), to the descent lemma; ``|x+ - x|^2`` drops for
+eta L = 1/(1 + sqrt(alpha)/(1 - sqrt(alpha))) = 1 - sqrt(alpha).  Sum: avg ``E|grad F|^2 <= 2 gap/(eta K)``.
 """
 
 import sympy as sp

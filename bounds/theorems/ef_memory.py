@@ -1,10 +1,10 @@
 """Error feedback: the memory of what was not sent stays bounded.
 
-Setting.  p = eta g + e, C(p) is sent, e+ = p - C(p), e_1 = 0; E|C(p) - p|^2 <= alpha |p|^2 and E|g|^2 <= G^2.
+Setting.  p = eta g + e, C(p) is sent, e+ = p - C(p), e_1 = 0; ``E|C(p) - p|^2 <= alpha |p|^2`` and ``E|g|^2 <= G^2``.
 
-Derivation.  In the norm |v| = sqrt(E|v|^2), |e+| <= sqrt(alpha) |eta g + e| <= sqrt(alpha)(eta G + |e|), hence
-|e| <= eta G sqrt(alpha)/(1 - sqrt(alpha)) at every step.  Never above the usual 4 alpha/(1 - alpha)^2 eta^2 G^2, since
-1 + sqrt(alpha) <= 2; four times below it for small alpha.
+Derivation.  In the norm ``|v| = sqrt(E|v|^2)``, ``|e+| <= sqrt(alpha) |eta g + e| <= sqrt(alpha)(eta G + |e|)``, hence
+``|e| <= eta G sqrt(alpha)/(1 - sqrt(alpha))`` at every step.  Never above the usual 4 alpha/(1 - alpha)^2 eta^2 G^2,
+since 1 + sqrt(alpha) <= 2; four times below it for small alpha.
 """
 
 import sympy as sp

@@ -1,9 +1,10 @@
 """Error feedback makes any contractive compressor converge on non-convex problems.
 
-Setting.  ``ef_memory`` at each of m workers; x+ = x - mean C_i(p_i); F L-smooth, g_i unbiased with E|g_i|^2 <= G^2.
+Setting.  ``ef_memory`` at each of m workers; x+ = x - mean C_i(p_i); F L-smooth, g_i unbiased with ``E|g_i|^2 <= G^2``.
 
-Derivation.  y = x - mean e_i makes plain SGD steps.  Descend along y; <grad F(y), grad F(x)> >= |grad F(x)|^2/2
-- L^2 |y - x|^2/2 and E|y - x|^2 <= the bound of ``ef_memory``:
+Derivation.  y = x - mean e_i makes plain SGD steps.  Descend along y; <grad F(y), ``grad F(x)> >= |grad F(x)|^2/2 - L^2
+|y - x|^2/2`` and ``E|y - x|^2`` <= the bound of ``ef_memory``::
+
     avg E|grad F(x)|^2 <= 2 gap/(eta K) + eta L G^2 + L^2 E|e|^2.
 """
 

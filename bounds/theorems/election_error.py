@@ -46,11 +46,21 @@ election_error = Bound(
 
 
 def local_errors(*, workers: int, right: int, density: float) -> tuple[float, float]:
-    """Probability that a worker votes wrong whose own partition is right, and whose own partition is wrong.
+    """Return probability that a worker votes wrong whose own partition is right, and whose own partition is wrong.
 
-    workers : n, as many as partitions.  right : partitions of the right sign, 0 <= right <= n.  density : probability
-    that a worker holds any partition but its own, which it always holds.  A local tie is a fair coin.
-    Raises ValueError outside these ranges.
+    Parameters
+    ----------
+    workers : int
+        n, as many as partitions.
+    right : int
+        Partitions of the right sign, 0 <= right <= n.
+    density : float
+        Probability that a worker holds any partition but its own, which it always holds.  A local tie is a fair coin.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
     """
     if workers < 1 or not 0 <= right <= workers:
         raise ValueError(f"need workers >= 1 and 0 <= right <= workers; got {right} of {workers}")
@@ -63,10 +73,17 @@ def local_errors(*, workers: int, right: int, density: float) -> tuple[float, fl
 
 
 def exact_election_error(*, workers: int, faulty: int, right: int, density: float) -> float:
-    """The exact probability that the election is wrong, over Bernoulli allocations and local coins.
+    """Return the exact probability that the election is wrong, over Bernoulli allocations and local coins.
 
-    faulty : liars, chosen when all votes are known, 0 <= faulty <= workers; the rest as for ``local_errors``.
-    Raises ValueError outside these ranges.
+    Parameters
+    ----------
+    faulty : int
+        Liars, chosen when all votes are known, 0 <= faulty <= workers; the rest as for ``local_errors``.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
     """
     if not 0 <= faulty <= workers:
         raise ValueError(f"need 0 <= faulty <= workers; got {faulty} of {workers}")
@@ -77,7 +94,7 @@ def exact_election_error(*, workers: int, faulty: int, right: int, density: floa
 
 
 def _wrong_majority(own: int, right: int, wrong: int, density: float) -> float:
-    """P[own + Bin(right) - Bin(wrong) < 0] plus half that of 0."""
+    """Return P[own + Bin(right) - Bin(wrong) < 0] plus half that of 0."""
     if right < 0 or wrong < 0:
         return 1.0
     law = np.convolve(_binomial(right, density), _binomial(wrong, density)[::-1])
@@ -86,7 +103,7 @@ def _wrong_majority(own: int, right: int, wrong: int, density: float) -> float:
 
 
 def _binomial(n: int, p: float) -> np.ndarray:
-    """The probabilities of 0..n successes, by repeated convolution: every term positive, no cancellation."""
+    """Return the probabilities of 0..n successes, by repeated convolution: every term positive, no cancellation."""
     law = np.ones(1)
     for _ in range(n):
         law = np.convolve(law, [1 - p, p])

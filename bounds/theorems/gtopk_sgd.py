@@ -1,7 +1,7 @@
 """Global top-k SGD with memory, under the assumption that it contracts the summed message like top-k of d.
 
-Setting.  As in ``topk_sgd``; the aggregate A(p_1..p_m) that all workers apply satisfies E|mean p_i - A|^2 <=
-(1 - k/d) E|mean p_i|^2.  It does not follow from the algorithm (messages may cancel): check it on the data.
+Setting.  As in ``topk_sgd``; the aggregate A(p_1..p_m) that all workers apply satisfies ``E|mean p_i - A|^2 <= (1 -
+k/d) E|mean p_i|^2``.  It does not follow from the algorithm (messages may cancel): check it on the data.
 
 Derivation.  The mean memory is mean p_i - A, so ``ef_memory`` holds for it with alpha = 1 - k/d; then as ``ef_sgd``.
 """

@@ -1,15 +1,20 @@
 """Local SGD on different data at every worker, convex: the bound of Khaled, Mishchenko and Richtarik.
 
 Setting.  Worker i samples g_i(x) with mean grad F_i(x), F the mean of the F_i; every sample function is convex and
-L-smooth; sigma2_opt is the mean over workers of E|g_i(x*)|^2, which contains the differences between workers.
+L-smooth; sigma2_opt is the mean over workers of ``E|g_i(x*)|^2``, which contains the differences between workers.
 
-Derivation.  Let delta = F(xbar) - F*.  Convexity and smoothness give
+Derivation.  Let delta = F(xbar) - F*.  Convexity and smoothness give ::
+
     -2 mean <grad F_i(x^i), xbar - x*> <= -2 delta + L V.
-Split mean g_i(x^i) at xbar (Young, 5 : 5/4) and at x*, where the mean gradients cancel:
-    E|mean g_i|^2 <= 5 L^2 V + (5/4)(4 L delta + 2 sigma2_opt/m),
-so for eta L <= 1/4: (3/4) eta sum delta <= R0^2 + (9/4) eta L sum V + (5/2) eta^2 sigma2_opt K/m.
-Since E|g_i(x^i)|^2 averages to at most 3 L^2 V + 6 L delta + 3 sigma2_opt, a round has
+
+Split mean g_i(x^i) at xbar (Young, 5 : 5/4) and at x*, where the mean gradients cancel: ``E|mean g_i|^2 <= 5 L^2 V +
+(5/4)(4 L delta + 2`` sigma2_opt/m), so for eta L <= 1/4: (3/4) eta sum delta <= R0^2 + (9/4) eta L sum V + (5/2) eta^2
+sigma2_opt K/m.
+
+Since ``E|g_i(x^i)|^2`` averages to at most 3 L^2 V + 6 L delta + 3 sigma2_opt, a round has ::
+
     sum V <= eta^2 tau (tau - 1)/2 (3 L^2 sum V + 6 L sum delta + 3 tau sigma2_opt),
+
 and eta L (tau - 1) <= 1/8 lets both sums on the right be absorbed: 0.52 eta sum delta <= R0^2 + 2.5 (...) + 7.1 (...).
 This is below the published statement, constants 4, 20, 16, term by term.
 """

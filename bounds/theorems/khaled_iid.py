@@ -2,8 +2,10 @@
 
 Setting.  As in ``pasgd_gap`` with eta L <= 1/4.
 
-Derivation.  With mu = 0 the one-step inequality proved in ``stich`` reads
+Derivation.  With mu = 0 the one-step inequality proved in ``stich`` reads ::
+
     E|xbar+ - x*|^2 <= |xbar - x*|^2 - (eta/2)(F(xbar) - F*) + eta^2 sigma2/m + 2 eta L V,
+
 and EV <= eta^2 sigma2 (tau - 1) by ``pasgd_convex``.  Sum and divide by eta K/2.
 Term by term 4 to 16 times above ``pasgd_gap``.
 """

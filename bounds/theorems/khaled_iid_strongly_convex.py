@@ -2,8 +2,10 @@
 
 Setting.  As in ``khaled_iid``, F mu-strongly convex.
 
-Derivation.  The one-step inequality proved in ``stich``, without its function value, is
+Derivation.  The one-step inequality proved in ``stich``, without its function value, is ::
+
     E|xbar+ - x*|^2 <= (1 - eta mu)|xbar - x*|^2 + eta^2 sigma2/m + 2 eta L V;
+
 EV <= eta^2 sigma2 (tau - 1) by ``pasgd_convex``.  Unroll and sum the geometric series.
 """
 

@@ -3,12 +3,14 @@
 Setting.  x+ = x - eta C_M(mean C_i(g_i)); both sides compress each layer l on its own, unbiased, with constants
 omega_M,l and omega_W,l, independently; layer l of a worker's gradient has variance sigma2_l.
 
-Derivation.  Layer by layer E|C_M(v)|^2 <= (1 + omega_M)|v|^2 and, for the mean of the workers' messages,
-E|v|^2 <= (1 + omega_W/m)|grad F|^2 + (1 + omega_W) sigma2/m.  The descent lemma with
+Derivation.  Layer by layer ``E|C_M(v)|^2 <= (1 + omega_M)|v|^2`` and, for the mean of the workers' messages, ``E|v|^2
+<= (1 + omega_W/m)|grad F|^2 + (1 + omega_W) sigma2/m``.  The descent lemma with ::
+
     Omega       = max_l (1 + omega_M,l)(1 + omega_W,l/m)       (``layer_load``),
     Omega_sigma = sum_l (1 + omega_M,l)(1 + omega_W,l) sigma2_l (``layer_noise``)
-and eta L Omega <= 1 gives avg E|grad F|^2 <= 2 gap/(eta K) + eta L Omega_sigma/m.
-For the entire model both constants are those of the whole dimension, never smaller at the same setting.
+
+and eta L Omega <= 1 gives avg ``E|grad F|^2 <= 2 gap/(eta K) + eta L`` Omega_sigma/m.  For the entire model both
+constants are those of the whole dimension, never smaller at the same setting.
 """
 
 from __future__ import annotations
@@ -61,9 +63,21 @@ layerwise_sgd = Bound(
 def layer_sums(
     omega_worker: Sequence[float], omega_master: Sequence[float], sigma2: Sequence[float], *, m: int
 ) -> dict[str, float]:
-    """What the layers contribute, ready as ``layerwise_sgd(gap=, eta=, K=, L=, m=m, **sums)``.
+    """Return what the layers contribute, ready as ``layerwise_sgd(gap=, eta=, K=, L=, m=m, **sums)``.
 
-    omega_worker, omega_master, sigma2 : one entry per layer, >= 0.  Raises ValueError otherwise.
+    Parameters
+    ----------
+    omega_worker : sequence of float
+        Variance constant of the workers' compressors, one entry a layer, >= 0.
+    omega_master : sequence of float
+        Variance constant of the master's, one entry a layer, >= 0.
+    sigma2 : sequence of float
+        Variance of one worker's gradient, one entry a layer, >= 0.
+
+    Raises
+    ------
+    ValueError
+        For other arguments.
     """
     worker, master, variance = (np.asarray(values, float) for values in (omega_worker, omega_master, sigma2))
     if worker.ndim != 1 or not worker.shape == master.shape == variance.shape or worker.size == 0:

@@ -1,11 +1,14 @@
 """signSGD with majority vote, robust to a fraction of workers that negate their signs.
 
 Setting.  As in ``signsgd`` with m workers that vote; noise of every coordinate unimodal and symmetric (mini-batches
-then are too); a fraction f < 1/2 negates, without collusion; step size sqrt(gap/(|L|_1 K)).
+then are too); a fraction f < 1/2 negates, without collusion; step size ``sqrt(gap/(|L|_1 K))``.
 
-Derivation.  By ``vote_error`` with mini-batches of K calls, sum_j |g_j| P[wrong_j] <= |sigma|_1/((1 - 2f) sqrt(m K)):
+Derivation.  By ``vote_error`` with mini-batches of K calls, ``sum_j |g_j|`` P[wrong_j] <= ``|sigma|_1/((1 - 2f) sqrt(m
+K))``::
+
     E F(x+) <= F(x) - eta |grad F|_1 + 2 eta |sigma|_1/((1 - 2f) sqrt(m K)) + eta^2 |L|_1/2.
-Sum and insert eta: avg E|grad F|_1 <= (3/2) sqrt(gap |L|_1/K) + 2 |sigma|_1/((1 - 2f) sqrt(m K)); replace 3/2 by 2,
+
+Sum and insert eta: avg ``E|grad F|_1 <= (3/2) sqrt(gap |L|_1/K) + 2 |sigma|_1/((1 - 2f) sqrt(m K))``; replace 3/2 by 2,
 square.
 """
 

@@ -3,10 +3,10 @@
 Setting.  x+ = x - eta g; with probability p g+ = grad F(x+), otherwise g+ = g + mean C_i(grad F_i(x+) - grad F_i(x));
 g_1 = grad F(x_1); C_i unbiased of constant omega, independent; every F_i L-smooth; p is ``sync_probability``.
 
-Derivation.  The error e = |g - grad F(x)|^2 obeys E e+ <= (1 - p)(e + (omega/m) L^2 |x+ - x|^2).  The descent lemma in
-the form F(x+) <= F(x) - eta/2 |grad F|^2 - (1/(2 eta) - L/2)|x+ - x|^2 + eta/2 e, plus eta/(2p) times the first, lets
-|x+ - x|^2 drop when eta L + eta^2 L^2 (1 - p) omega/(p m) <= 1, in particular for
-eta L = 1/(1 + sqrt((1 - p) omega/(p m))).  Sum: avg E|grad F|^2 <= 2 gap/(eta K).
+Derivation.  The error ``e = |g - grad F(x)|^2`` obeys ``E e+ <= (1 - p)(e + (omega/m) L^2 |x+ - x|^2)``.  The descent
+lemma in the form ``F(x+) <= F(x) - eta/2 |grad F|^2 - (1/(2 eta) - L/2)|x+ - x|^2 + eta/2 e``, plus eta/(2p) times the
+first, lets ``|x+ - x|^2`` drop when eta L + eta^2 L^2 (1 - p) omega/(p m) <= 1, in particular for eta L = 1/(1 +
+sqrt((1 - p) omega/(p m))).  Sum: avg ``E|grad F|^2 <= 2 gap/(eta K)``.
 """
 
 import sympy as sp

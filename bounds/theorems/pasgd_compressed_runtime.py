@@ -1,7 +1,7 @@
 """Local-update SGD that also compresses what it averages, in seconds.
 
-D is the time of one averaging *with* compression: latency plus message length over bandwidth plus the time to encode
-and decode, so that D falls while omega grows.
+D is the time of one averaging ``*with*`` compression: latency plus message length over bandwidth plus the time to
+encode and decode, so that D falls while omega grows.
 
 Derivation.  The inequality of ``pasgd_compressed`` holds round by round, given what came before, and rounds are summed
 up to the first averaging at or after T as in ``pasgd_runtime``.

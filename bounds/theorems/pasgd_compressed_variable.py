@@ -5,11 +5,15 @@ everything seen before the round, as AdaComm's do, and so may the decision to st
 their means.  A schedule enters through three sums and the largest load of a round: ``compressed_schedule_sums``.
 
 Derivation.  The inequality of one round in ``pasgd_compressed`` holds conditionally on its past.  Multiply it by
-eta_r tau_r instead of dividing by K and sum: under the load
+eta_r tau_r instead of dividing by K and sum: under the load ::
+
     eta L + eta^2 L^2 tau (tau - 1) + 2 omega eta L tau/m <= 1
-of every round,
+
+of every round, ::
+
     sum_r eta_r sum_{k in r} E|grad F(xbar_k)|^2
         <= 2 gap + (1 + 2 omega)(L sigma2/m) sum eta_r^2 tau_r + L^2 sigma2 sum eta_r^3 tau_r (tau_r - 1).
+
 The bounded quantity is the average with weights eta_r, so divide by sum eta_r tau_r.
 """
 
@@ -67,10 +71,24 @@ pasgd_compressed_variable = Bound(
 def compressed_schedule_sums(
     eta: Sequence[float], tau: Sequence[int], *, L: float, omega: float, m: int
 ) -> dict[str, float]:
-    """What a schedule contributes, ready as ``pasgd_compressed_variable(gap=, sigma2=, m=, omega=, L=L, **sums)``.
+    """Return what a schedule contributes, ready as ``pasgd_compressed_variable(gap=, sigma2=, m=, omega=, L=L,
+    **sums)``.
 
-    eta, tau : as in ``schedule_sums``.  omega >= 0 : of the compressor.  m >= 1 workers.
-    Raises ValueError for other schedules.  ``worst_load`` counts what compression adds to the load of a round.
+    Parameters
+    ----------
+    eta : sequence of float
+        Learning rate of each round, > 0.
+    tau : sequence of int
+        Local steps of each round, >= 1; as many as learning rates.
+
+    Raises
+    ------
+    ValueError
+        For other schedules.
+
+    Notes
+    -----
+    ``worst_load`` counts what compression adds to the load of a round.
     """
     plain = schedule_sums(eta, tau, L=L)
     loads = [e * L + (e * L) ** 2 * t * (t - 1) + 2 * omega * e * L * t / m for e, t in zip(eta, tau, strict=True)]

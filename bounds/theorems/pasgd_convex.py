@@ -2,11 +2,13 @@
 
 Setting.  As in ``pasgd_iterations``, with F convex and only eta L <= 1.
 
-Derivation.  Step (a) of ``pasgd_iterations`` with eta L <= 1 leaves
+Derivation.  Step (a) of ``pasgd_iterations`` with eta L <= 1 leaves ::
+
     avg E|grad F(xbar)|^2 <= 2 gap/(eta K) + eta L sigma2/m + L^2 avg EV.
-The step x -> x - eta grad F(x) of a convex L-smooth F is non-expansive for eta L <= 2, so E|x^i - x^j|^2 grows by at
-most 2 eta^2 sigma2 a step, and EV_r = 1/(2 m^2) sum_ij E|x^i - x^j|^2 <= (1 - 1/m) eta^2 sigma2 r.  Averaged over
-r < tau the last term is (1/2)(1 - 1/m) eta^2 L^2 sigma2 (tau - 1).
+
+The step x -> x - eta grad F(x) of a convex L-smooth F is non-expansive for eta L <= 2, so ``E|x^i - x^j|^2`` grows by
+at most 2 eta^2 sigma2 a step, and ``EV_r = 1/(2 m^2) sum_ij E|x^i - x^j|^2 <= (1 - 1/m) eta^2 sigma2 r``.  Averaged
+over r < tau the last term is (1/2)(1 - 1/m) eta^2 L^2 sigma2 (tau - 1).
 """
 
 import sympy as sp

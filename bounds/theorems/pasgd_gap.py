@@ -1,12 +1,14 @@
 """Local-update SGD on a convex problem, measured by the function value instead of the gradient.
 
-Setting.  As in ``pasgd_convex``; R0 = |x_1 - x*| for a minimiser x*.
+Setting.  As in ``pasgd_convex``; ``R0 = |x_1 - x*|`` for a minimiser x*.
 
-Derivation.  Let g_i = grad F(x^i).  Convexity with smoothness, F* >= F(x^i) + <g_i, x* - x^i> + |g_i|^2/(2L), and
-smoothness, F(xbar) <= F(x^i) + <g_i, xbar - x^i> + L/2 |xbar - x^i|^2, add up to
+Derivation.  Let g_i = grad F(x^i).  Convexity with smoothness, F* >= F(x^i) + ``<g_i, x* - x^i> + |g_i|^2/(2L)``, and
+smoothness, F(xbar) <= F(x^i) + ``<g_i, xbar - x^i> + L/2 |xbar - x^i|^2``, add up to ::
+
     -2 <g_i, xbar - x*> <= -2 (F(xbar) - F*) + L |x^i - xbar|^2 - |g_i|^2/L.
-In E|xbar+ - x*|^2 = |xbar - x*|^2 - 2 eta mean <g_i, xbar - x*> + eta^2 |mean g_i|^2 + eta^2 sigma2/m the last
-of these absorbs eta^2 |mean g_i|^2 when eta L <= 1.  Sum, and insert avg EV of ``pasgd_convex``.
+
+``In E|xbar+ - x*|^2 = |xbar - x*|^2 - 2 eta mean <g_i, xbar - x*> + eta^2 |mean g_i|^2 + eta^2 sigma2/m the last`` of
+these absorbs ``eta^2 |mean g_i|^2`` when eta L <= 1.  Sum, and insert avg EV of ``pasgd_convex``.
 """
 
 import sympy as sp

@@ -1,13 +1,19 @@
 """Theorem 1 when the workers' data differ: a term in the squared period that no number of workers removes.
 
-Setting.  Worker i samples its own L-smooth F_i, F is their mean; (1/m) sum_i |grad F_i - grad F|^2 <= zeta^2 at the
+Setting.  Worker i samples its own L-smooth F_i, F is their mean; ``(1/m) sum_i |grad F_i - grad F|^2`` <= zeta^2 at the
 mean iterates (``heterogeneity``); noise as in ``pasgd_iterations``.
 
-Derivation.  Let gbar be the mean of grad F_i(x^i).  As there, with |grad F(xbar) - gbar|^2 <= L^2 V and eta L <= 1,
+Derivation.  Let gbar be the mean of grad F_i(x^i).  As there, with ``|grad F(xbar) - gbar|^2 <= L^2 V`` and eta L <= 1,
+::
+
     avg E|grad F(xbar)|^2 <= 2 gap/(eta K) + eta L sigma2/m + L^2 avg EV.
-The spread of the gradients around their mean is at most their spread around grad F(xbar), hence <= 2 L^2 V + 2 zeta^2:
+
+The spread of the gradients around their mean is at most their spread around grad F(xbar), hence <= 2 L^2 V + 2 zeta^2::
+
     EV_r <= 2 eta^2 r [(1 - 1/m) sigma2 + sum_{s<r} (2 L^2 EV_s + 2 zeta^2)].
-Summed over a round, 4 eta^2 L^2 tau (tau - 1) <= 1 lets half of sum V absorb the V on the right:
+
+Summed over a round, 4 eta^2 L^2 tau (tau - 1) <= 1 lets half of sum V absorb the V on the right::
+
     avg EV <= 2 eta^2 (tau - 1) [(1 - 1/m) sigma2 + (2/3)(2 tau - 1) zeta^2].
 """
 

@@ -2,12 +2,15 @@
 
 Setting and quantity as in ``qsparse``, for any eta L < 1.
 
-Derivation.  The virtual point y moves by -eta mean g; <grad F(y), g_i> >= |g_i|^2/2 - L^2 |y - x^i|^2/2 for the local
-gradients g_i = grad F(x^i) gives, after summation,
+Derivation.  The virtual point y moves by -eta mean g; ``<grad F(y), g_i> >= |g_i|^2/2 - L^2 |y - x^i|^2/2`` for the
+local gradients g_i = grad F(x^i) gives, after summation, ::
+
     (1 - eta L) avg E|g_i|^2 <= 2 gap/(eta K) + eta L sigma2/m + L^2 avg E|y - x^i|^2.
-In the norm sqrt(avg E|.|^2): |y - xbar| is at most the memory, sqrt(alpha)/(1 - sqrt(alpha)) eta tau G by the argument
-of ``ef_memory`` with tau steps in the place of one, and |xbar - x^i| <= eta tau G.  Their sum is eta tau G/(1 -
-sqrt(alpha)).  For small eta L this is half of the first two terms of ``qsparse`` and about an eighth of its last.
+
+In the norm sqrt(avg ``E|.|^2``): ``|y - xbar|`` is at most the memory, sqrt(alpha)/(1 - sqrt(alpha)) eta tau G by the
+argument of ``ef_memory`` with tau steps in the place of one, and ``|xbar - x^i| <= eta tau G``.  Their sum is eta tau
+G/(1 - sqrt(alpha)).  For small eta L this is half of the first two terms of ``qsparse`` and about an eighth of its
+last.
 """
 
 import sympy as sp

@@ -1,11 +1,13 @@
-"""Theorem 1 when the noise grows with the gradient: variance at most sigma2 + beta |grad F(x)|^2.
+"""Theorem 1 when the noise grows with the gradient: variance at most ``sigma2 + beta |grad F(x)|^2``.
 
 Setting.  As in ``pasgd_iterations`` but for the variance; beta is ``noise_growth``.  At beta = 0 this is Theorem 1
 with the factor 1 - 1/m in its last term.
 
-Derivation.  Carry beta G through the proof of ``pasgd_iterations``.  (a) E|gbar|^2 <= sigma2/m + (1 + beta/m) G, so
-the coefficient of G becomes -(1 - eta L (1 + beta/m)).  (b) The noise part of V_r gains beta sum_{s<r} G_s:
+Derivation.  Carry beta G through the proof of ``pasgd_iterations``.  (a) ``E|gbar|^2 <= sigma2/m + (1 + beta/m) G``, so
+the coefficient of G becomes -(1 - eta L (1 + beta/m)).  (b) The noise part of V_r gains beta sum_{s<r} G_s::
+
     EV_r <= 2 eta^2 [(1 - 1/m)(r sigma2 + beta sum_{s<r} EG_s) + r sum_{s<r} EG_s];
+
 averaged over r < tau the coefficient of avg EG is at most eta^2 (tau - 1)[tau + 2 beta (1 - 1/m)].  (c) G cancels
 under the stated condition.
 """

@@ -4,11 +4,15 @@ Setting.  As in ``pasgd_iterations``; round r takes X_r seconds, independent of 
 tau Y + D, where Y stands for E max over workers of the mean of tau step times and D for the mean time of an averaging
 (constants, if they are).  The run ends with round R, the first averaging at or after T.
 
-Derivation.  Steps (a)-(c) of ``pasgd_iterations`` inside one round, given everything before it, read
+Derivation.  Steps (a)-(c) of ``pasgd_iterations`` inside one round, given everything before it, read ::
+
     eta sum_{k in r} E|grad F(xbar_k)|^2 <= 2 F(start of r) - 2 E F(end of r) + eta tau floor,
     floor = eta^2 L sigma2/m + eta^3 L^2 sigma2 (tau - 1).
-Whether round r is made, r <= R, is known before it begins.  Sum over the rounds made: the values of F telescope,
+
+Whether round r is made, r <= R, is known before it begins.  Sum over the rounds made: the values of F telescope, ::
+
     eta E sum_{k <= tau R} |grad F(xbar_k)|^2 <= 2 gap + tau E R floor.
+
 Divide by eta tau E R.  Wald's identity gives E R (tau Y + D) = E S_R >= T, hence tau E R >= T/(Y + D/tau), the K of
 ``pasgd_iterations``.  So the quotient of two means is bounded: that of the summed squared gradients, and that of the
 number of steps.  For constant times it is the average over the steps of the run, whose last round ends at or after T.

@@ -2,9 +2,11 @@
 
 Setting.  As in ``pasgd_iterations``, only eta L <= 1, every Hessian >= -rho; rho = L assumes nothing but smoothness.
 
-Derivation.  As in ``pasgd_convex``, but the step x -> x - eta grad F(x) is (1 + eta rho)-Lipschitz.  With
-q = (1 + eta rho)^2 = 1 + y, E|x^i - x^j|^2 after r steps is at most 2 eta^2 sigma2 (1 + q + ... + q^(r-1)), so
+Derivation.  As in ``pasgd_convex``, but the step x -> x - eta grad F(x) is (1 + eta rho)-Lipschitz.  With q = (1 + eta
+rho)^2 = 1 + y, ``E|x^i - x^j|^2`` after r steps is at most 2 eta^2 sigma2 (1 + q + ... + q^(r-1)), so ::
+
     avg EV <= (1 - 1/m) eta^2 sigma2 (1/tau) sum_{r<tau} (q^r - 1)/(q - 1),
+
 which is the special function MeanGrowth(y, tau), equal to (tau - 1)/2 at rho = 0.
 It is below Theorem 1 while 2 MeanGrowth < tau - 1 and remains valid where Theorem 1 does not apply.
 """

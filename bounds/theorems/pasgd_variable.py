@@ -4,9 +4,11 @@ Setting.  As in ``pasgd_iterations``; round r makes tau_r local steps with learn
 through three sums and the largest load of a round, which ``schedule_sums`` computes.
 
 Derivation.  Steps (a)-(c) of ``pasgd_iterations`` hold inside one round: with its load
-eta L + eta^2 L^2 tau (tau - 1) <= 1, multiply its inequality by eta_r tau_r instead of dividing by K and sum:
+eta L + eta^2 L^2 tau (tau - 1) <= 1, multiply its inequality by eta_r tau_r instead of dividing by K and sum::
+
     sum_r eta_r sum_{k in r} E|grad F(xbar_k)|^2
         <= 2 gap + (L sigma2/m) sum eta_r^2 tau_r + L^2 sigma2 sum eta_r^3 tau_r (tau_r - 1).
+
 The bounded quantity is the average with weights eta_r, so divide by sum eta_r tau_r.  It tends to 0 when that sum
 diverges while the other two converge.
 """
@@ -53,10 +55,23 @@ pasgd_variable = Bound(
 
 
 def schedule_sums(eta: Sequence[float], tau: Sequence[int], *, L: float) -> dict[str, float]:
-    """What a schedule contributes to Theorem 3, ready as ``pasgd_variable(gap=, sigma2=, m=, L=L, **sums)``.
+    """Return what a schedule contributes to Theorem 3, ready as ``pasgd_variable(gap=, sigma2=, m=, L=L, **sums)``.
 
-    eta, tau : learning rate and local steps of each round, equal lengths >= 1, eta > 0, tau >= 1.
-    Raises ValueError otherwise.  The condition on each round is checked by the bound through ``worst_load``.
+    Parameters
+    ----------
+    eta : sequence of float
+        Learning rate of each round, > 0.
+    tau : sequence of int
+        Local steps of each round, >= 1; as many as learning rates, at least one.
+
+    Raises
+    ------
+    ValueError
+        For other arguments.
+
+    Notes
+    -----
+    The condition on each round is checked by the bound through ``worst_load``.
     """
     rates, steps = np.asarray(eta, float), np.asarray(tau, float)
     if rates.ndim != 1 or rates.shape != steps.shape or rates.size == 0:
@@ -72,7 +87,7 @@ def schedule_sums(eta: Sequence[float], tau: Sequence[int], *, L: float) -> dict
 
 
 def power_schedule_converges(a: float, b: float) -> bool:
-    """Whether Theorem 3 drives the gradient to 0 for eta_r = c r^-a, tau_r = r^b, given a small enough c.
+    """Return whether Theorem 3 drives the gradient to 0 for eta_r = c r^-a, tau_r = r^b, given a small enough c.
 
     The integral test on the three sums: a - b <= 1 lets the first diverge, 2a - b > 1 and 3a - 2b > 1 let the
     others converge; b <= a keeps eta tau, and so the load of every round, bounded.

@@ -6,9 +6,9 @@ and the first one if none has.  The round under way at T does not count.
 
 Derivation.  Given the times, R is a fixed number, and ``pasgd_iterations`` bounds the average over the K = tau R local
 steps.  Take the mean over the times: K enters by 1/K alone, so that E 1/R takes the place of 1/R.  It is larger than
-1/E R, and than 1/E N as a rule: for rounds of exponential length 1 and T = 3 it is .461, where 1/E N = .333.
-Since E 1/R = P(N = 0) + P(N > 0) E[1/N | N > 0] and the latter is at most 1, the value also bounds the average given
-that a round has ended.  ``bounds.runtime.rounds_by`` encloses E 1/R; for constant times N = floor(T/(tau Y + D)).
+1/E R, and than 1/E N as a rule: for rounds of exponential length 1 and T = 3 it is .461, where 1/E N = .333.  Since ``E
+1/R = P(N = 0) + P(N > 0) E[1/N | N > 0]`` and the latter is at most 1, the value also bounds the average given that a
+round has ended.  ``bounds.runtime.rounds_by`` encloses E 1/R; for constant times N = floor(T/(tau Y + D)).
 """
 
 from ..bound import Bound, Example, Reference, Side, Status

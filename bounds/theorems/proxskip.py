@@ -1,14 +1,18 @@
 """ProxSkip (Scaffnew): local steps with control variates, communication skipped with probability 1 - p.
 
 Setting.  Every F_i mu-strongly convex and L-smooth, data may differ; steps xhat_i = x_i - eta (g_i - h_i); with
-probability p the x_i become the mean of xhat_i - (eta/p) h_i, otherwise xhat_i; then h_i += (p/eta)(x_i - xhat_i).
-Psi = mean over workers of |x_i - x*|^2 + (eta/p)^2 |h_i - grad F_i(x*)|^2; noise of variance sigma2 is allowed.
+probability p the x_i become the mean of xhat_i - (eta/p) h_i, otherwise xhat_i; then h_i += (p/eta)(x_i - xhat_i).  Psi
+= mean over workers of ``|x_i - x*|^2 + (eta/p)^2 |h_i - grad F_i(x*)|^2``; noise of variance sigma2 is allowed.
 
-Derivation.  Averaging is a projection, hence firmly non-expansive: |Pu - Pv|^2 + |(u - Pu) - (v - Pv)|^2 <= |u - v|^2.
-At a communication Psi is the left side for u = xhat - (eta/p) h, v = x* - (eta/p) h*, so
+Derivation.  Averaging is a projection, hence firmly non-expansive: ``|Pu - Pv|^2 + |(u - Pu) - (v - Pv)|^2 <= |u -
+v|^2``.  At a communication Psi is the left side for u = xhat - (eta/p) h, v = x* - (eta/p) h*, so ::
+
     E Psi+ <= |xhat - x*|^2 - 2 eta <xhat - x*, h - h*> + (eta/p)^2 |h - h*|^2.
-With w = x - eta g, w* = x* - eta h*: xhat - x* = w - w* + eta (h - h*); the cross terms cancel and
+
+With w = x - eta g, w* = x* - eta h*: xhat - x* = w - w* + eta (h - h*); the cross terms cancel and ::
+
     E Psi+ <= E|w - w*|^2 + (1 - p^2)(eta/p)^2 |h - h*|^2,  E|w - w*|^2 <= (1 - eta mu)|x - x*|^2 + eta^2 sigma2.
+
 Unroll with the slower of the two factors.
 """
 

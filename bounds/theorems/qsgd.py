@@ -2,10 +2,10 @@
 
 Setting.  x+ = x - eta mean Q(g_i), Q with s levels and L2 normalisation, m workers, F convex and L-smooth.
 
-Derivation.  Rounding one coordinate to multiples of |v|/s has variance at most (|v|/s)^2 min(1/4, s|v_j|/|v|); summed,
-omega = min(d/s^2, sqrt(d)/s) is valid.  E|mean Q(g_i)|^2 <= (1 + omega/m)|grad F|^2 + (1 + omega) sigma2/m, and
--2 <grad F, x - x*> <= -2 (F - F*) - |grad F|^2/L absorbs the first part when eta L (1 + omega/m) <= 1.  Sum the
-recursion of |x - x*|^2.
+Derivation.  Rounding one coordinate to multiples of ``|v|/s`` has variance at most ``(|v|/s)^2 min(1/4, s|v_j|/|v|)``;
+summed, omega = min(d/s^2, sqrt(d)/s) is valid.  ``E|mean Q(g_i)|^2 <= (1 + omega/m)|grad F|^2 + (1 + omega) sigma2/m``,
+and -2 <grad F, ``x - x*> <= -2 (F - F*) - |grad F|^2/L`` absorbs the first part when eta L (1 + omega/m) <= 1.  Sum the
+recursion of ``|x - x*|^2``.
 """
 
 import sympy as sp

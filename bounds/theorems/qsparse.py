@@ -1,16 +1,18 @@
 """Qsparse-local-SGD: local steps, a contractive compressor and error memory together.
 
-Setting.  As in ``pasgd_iterations`` with E|g|^2 <= G^2 for every local gradient, any L-smooth F; every tau steps each
-worker sends the compressed sum of its memory and its change, E|C(v) - v|^2 <= alpha |v|^2, and keeps the rest.
-The average runs over workers and local steps of E|grad F(x^i)|^2.
+Setting.  As in ``pasgd_iterations`` with ``E|g|^2 <= G^2`` for every local gradient, any L-smooth F; every tau steps
+each worker sends the compressed sum of its memory and its change, ``E|C(v) - v|^2 <= alpha |v|^2``, and keeps the
+rest.  The average runs over workers and local steps of ``E|grad F(x^i)|^2``.
 
-Derivation.  The virtual point y moves by -eta mean g; <grad F(y), g_i> >= |g_i|^2/2 - L^2|y - x^i|^2/2 and
-eta L <= 1/2 give, after summation,
+Derivation.  The virtual point y moves by -eta mean g; ``<grad F(y), g_i> >= |g_i|^2/2 - L^2|y - x^i|^2/2`` and eta L <=
+1/2 give, after summation, ::
+
     avg E|grad F(x^i)|^2 <= 4 gap/(eta K) + 2 eta L sigma2/m + 2 L^2 avg E|y - x^i|^2.
-|y - x^i|^2 <= 2 |y - xbar|^2 + 2 |xbar - x^i|^2; the second is at most eta^2 tau^2 G^2, the first is the mean memory:
-by Minkowski's inequality its root grows as sqrt(alpha)(. + eta tau G), so E|memory|^2 <= alpha/(1 - sqrt(alpha))^2
-eta^2 tau^2 G^2 <= 4 alpha/(1 - alpha)^2 eta^2 tau^2 G^2.
-With gamma = 1 - alpha the published constants 4 (1 - gamma^2)/gamma^2 and 8, and 4 before the variance, are larger.
+
+``|y - x^i|^2 <= 2 |y - xbar|^2 + 2 |xbar - x^i|^2``; the second is at most eta^2 tau^2 G^2, the first is the mean
+memory: by Minkowski's inequality its root grows as sqrt(alpha)(. + eta tau G), so ``E|memory|^2 <= alpha/(1 -
+sqrt(alpha))^2 eta^2 tau^2 G^2 <= 4 alpha/(1 - alpha)^2 eta^2 tau^2 G^2``.  With gamma = 1 - alpha the published
+constants 4 (1 - gamma^2)/gamma^2 and 8, and 4 before the variance, are larger.
 """
 
 import sympy as sp

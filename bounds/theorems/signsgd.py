@@ -1,10 +1,12 @@
 """signSGD: convergence in the l1 norm with batches that grow with the run.
 
-Setting.  |F(y) - F(x) - <grad F(x), y - x>| <= (1/2) sum_j L_j (y_j - x_j)^2; coordinate j of one gradient call has
-standard deviation sigma_j; K steps of size 1/sqrt(|L|_1 K) with mini-batches of K calls (N = K^2 calls in all).
+Setting.  ``|F(y) - F(x) - <grad F(x), y - x>| <= (1/2) sum_j L_j (y_j - x_j)^2``; coordinate j of one gradient call has
+standard deviation sigma_j; K steps of size ``1/sqrt(|L|_1 K)`` with mini-batches of K calls (N = K^2 calls in all).
 
-Derivation.  A sign is wrong with probability at most E|ghat_j - g_j|/|g_j| <= sigma_j/(sqrt(K)|g_j|), so
+Derivation.  A sign is wrong with probability at most ``E|ghat_j - g_j|/|g_j| <= sigma_j/(sqrt(K)|g_j|)``, so ::
+
     E F(x+) <= F(x) - eta |grad F|_1 + 2 eta |sigma|_1/sqrt(K) + eta^2 |L|_1/2.
+
 Sum, insert eta, square.  Convergence needs growing batches: the middle term does not shrink with eta.
 """
 

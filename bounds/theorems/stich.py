@@ -1,12 +1,16 @@
 """Local SGD converges as fast as mini-batch SGD: strongly convex, falling learning rate (Stich).
 
-Setting.  As in ``pasgd_iterations``, F mu-strongly convex, E|g|^2 <= G^2 for every local gradient used,
-eta_t = 4/(mu (a + t)), t = 0..K-1, a > max(16 L/mu, tau); xhat averages xbar_t with weights w_t = (a + t)^2.
+Setting.  As in ``pasgd_iterations``, F mu-strongly convex, ``E|g|^2 <= G^2`` for every local gradient used, eta_t =
+4/(mu (a + t)), t = 0..K-1, a > max(16 L/mu, tau); xhat averages xbar_t with weights w_t = (a + t)^2.
 
-Derivation.  With g_i = grad F(x^i): strong convexity, |g_i|^2 <= 2 L (F(x^i) - F*) and Young's inequality give
+Derivation.  With g_i = grad F(x^i): strong convexity, ``|g_i|^2 <= 2 L (F(x^i) - F*)`` and Young's inequality give ::
+
     -2 <g_i, xbar - x*> <= -(F(x^i) - F*) - mu |x^i - x*|^2 + 2 L |x^i - xbar|^2,
-and eta L <= 1/4 with Jensen's inequality the step
+
+and eta L <= 1/4 with Jensen's inequality the step ::
+
     E|xbar+ - x*|^2 <= (1 - eta mu)|xbar - x*|^2 - (eta/2)(F(xbar) - F*) + eta^2 sigma2/m + 2 eta L V.
+
 EV <= tau^2 G^2 eta_s^2 at the last averaging s, and eta_s <= 2 eta_t since t - s <= tau <= a: V <= 4 tau^2 G^2 eta_t^2.
 Multiply by w_t/eta_t: (1 - mu eta_t) w_t/eta_t <= mu (a + t - 1)^3/4, so distances telescope; sum w_t eta_t <=
 2 K (K + 2a)/mu and sum w_t eta_t^2 = 16 K/mu^2.  Divide by half of S = sum w_t.

@@ -1,11 +1,13 @@
 """TernGrad under its max-norm assumption: linear convergence to a ball.
 
-Setting.  x+ = x - eta mean T(g_i), T(g)_j = |g|_inf sign(g_j) Bernoulli(|g_j|/|g|_inf); <grad F(x), x - x*> >=
-mu |x - x*|^2; for every local gradient E[|g|_inf |g|_1] <= A + B |x - x*|^2 (``max_norm_floor``,
+Setting.  x+ = x - eta mean T(g_i), ``T(g)_j = |g|_inf sign(g_j)`` ``Bernoulli(|g_j|/|g|_inf)``; <grad F(x), ``x - x*>
+>= mu |x - x*|^2``; for every local gradient ``E[|g|_inf |g|_1]`` <= A + ``B |x - x*|^2`` (``max_norm_floor``,
 ``max_norm_growth``), the assumption of the original analysis, which states convergence without a rate.
 
-Derivation.  T is unbiased and E|T(g)|^2 = |g|_inf |g|_1 exactly, so
+Derivation.  T is unbiased and ``E|T(g)|^2 = |g|_inf |g|_1`` exactly, so ::
+
     E|x+ - x*|^2 <= (1 - 2 eta mu + eta^2 B)|x - x*|^2 + eta^2 A;
+
 unroll and sum the geometric series.
 """
 

@@ -1,11 +1,13 @@
 """Top-k SGD with memory, under the assumption that the top-k of the mean is close to the mean of the top-k.
 
-Setting.  m workers with memory e_i send T(p_i), p_i = eta g_i + e_i, T = top-k of d; x+ = x - mean T(p_i).
-|T(mean p_i) - mean T(p_i)| <= xi eta |mean g_i| (``topk_gap``), E|mean g_i|^2 <= G^2, F L-smooth.
+Setting.  m workers with memory e_i send T(p_i), p_i = eta g_i + e_i, T = top-k of d; x+ = x - mean T(p_i). ``|T(mean
+p_i) - mean T(p_i)| <= xi eta |mean g_i|`` (``topk_gap``), ``E|mean g_i|^2 <= G^2``, F L-smooth.
 
-Derivation.  The mean memory obeys |e+| <= |pbar - T(pbar)| + xi eta |gbar| <= sqrt(1 - k/d)|e| +
-(sqrt(1 - k/d) + xi) eta |gbar|, so by Minkowski's inequality
+Derivation.  The mean memory obeys ``|e+|`` <= ``|pbar - T(pbar)| + xi eta`` ``|gbar| <= sqrt(1 - k/d)|e| + (sqrt(1 -
+k/d) + xi) eta`` ``|gbar|``, so by Minkowski's inequality ::
+
     sqrt(E|e|^2) <= eta G (sqrt(1 - k/d) + xi)/(1 - sqrt(1 - k/d)).
+
 Continue as in ``ef_sgd``.  Unlike there, G bounds the mean gradient, which is smaller with many workers.
 """
 

@@ -5,8 +5,10 @@ sign of their own gradient, except that a fraction f < 1/2 sends the opposite of
 
 Derivation.  Gauss' inequality: one honest vote is wrong with probability at most 2/(9 S^2) if S > 2/sqrt(3), else at
 most 1/2 - S/(2 sqrt(3)).  With p = 1/2 + e the probability that it is right, the number of right votes has mean
-n/2 + n (1 - 2f) e and variance n (1/4 - e^2).  Cantelli's inequality and 1 + y^2 >= 2y give
+n/2 + n (1 - 2f) e and variance n (1/4 - e^2).  Cantelli's inequality and 1 + y^2 >= 2y give ::
+
     P[wrong] <= sqrt(1/(4 e^2) - 1)/(2 (1 - 2f) sqrt(n)),
+
 and the lemma implies 1/(4 e^2) - 1 <= 3/S^2.  So even sqrt(3)/2 times the published value holds.
 
 ``worst_sign_error`` is the lemma, ``exact_vote_error`` the exact probability, which the bound may exceed by far.
@@ -49,19 +51,33 @@ vote_error = Bound(
 
 
 def worst_sign_error(snr: float) -> float:
-    """The largest probability that one sign is wrong, over unimodal symmetric noise of unit variance; snr >= 0."""
+    """Return the largest probability that one sign is wrong, over unimodal symmetric noise of unit variance;
+    snr >= 0.
+    """
     if snr < 0:
         raise ValueError(f"snr must be >= 0; got {snr}")
     return 2 / (9 * snr**2) if snr > 2 / math.sqrt(3) else 0.5 - snr / (2 * math.sqrt(3))
 
 
 def exact_vote_error(*, workers: int, faulty: int, right: float, faulty_right: float | None = None) -> float:
-    """The exact probability that a majority vote is wrong: a convolution of two binomial laws.
+    """Return the exact probability that a majority vote is wrong: a convolution of two binomial laws.
 
-    workers, faulty : counts, 0 <= faulty <= workers.  right : probability that an honest vote is right.
-    faulty_right : probability that a faulty vote is right; 1 - right (independent negation) unless given, 0 for
-    colluders who know the truth.  A tie counts as wrong.
-    Raises ValueError outside these ranges.
+    Parameters
+    ----------
+    workers : int
+        How many vote.
+    faulty : int
+        How many of them are faulty, 0 <= faulty <= workers.
+    right : float
+        Probability that an honest vote is right.
+    faulty_right : float or None, optional
+        Probability that a faulty vote is right; 1 - right (independent negation) unless given, 0 for colluders who know
+        the truth.  A tie counts as wrong.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
     """
     faulty_right = 1 - right if faulty_right is None else faulty_right
     if not 0 <= faulty <= workers or workers < 1:
@@ -73,7 +89,7 @@ def exact_vote_error(*, workers: int, faulty: int, right: float, faulty_right: f
 
 
 def _binomial(n: int, p: float) -> np.ndarray:
-    """The probabilities of 0..n successes, by repeated convolution: every term positive, no cancellation."""
+    """Return the probabilities of 0..n successes, by repeated convolution: every term positive, no cancellation."""
     law = np.ones(1)
     for _ in range(n):
         law = np.convolve(law, [1 - p, p])

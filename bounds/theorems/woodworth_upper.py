@@ -4,8 +4,10 @@ Setting.  As in ``pasgd_gap``: ``rounds`` rounds of tau local steps, step size t
 
 Derivation.  In ``pasgd_gap`` with K = tau R take eta = min(1/L, R0 sqrt(m)/(sigma sqrt(K)),
 (R0^2/(L sigma2 tau K))^(1/3)).  R0^2/(2 eta K) is at most the sum of its values at the three; the second and the third
-also bound the noise term and the term of the local steps (with (1 - 1/m)(tau - 1) <= tau):
+also bound the noise term and the term of the local steps (with (1 - 1/m)(tau - 1) <= tau)::
+
     L R0^2/(2K) + (1/2 + 1/2) sigma R0/sqrt(m K) + (1/2 + 1/4)(L sigma2 R0^4 tau/K^2)^(1/3).
+
 The published statement has an absolute constant before the same three terms; 1 therefore suffices.
 """
 

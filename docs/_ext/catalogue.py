@@ -12,7 +12,7 @@ from typing import Any
 
 import records
 import sympy as sp
-from house_docstrings import to_rst
+from citations import linked
 from markdown_text import code, escape, eval_rst, formula, number, table
 
 from bounds import (
@@ -33,8 +33,8 @@ from bounds.setting import implied, never_above
 from bounds.special.function import SpecialFunction
 from bounds.symbols import Domain, Notation
 from bounds.tau import TauStar
-from gpu_validation import presets
-from gpu_validation.presets import all_presets
+from gpu_validation import studies
+from gpu_validation.studies import all_presets
 from operators import Operator, Size, all_aggregates, all_feedbacks, all_operators, specification
 
 SIDES = {Side.UPPER: "upper bound", Side.LOWER: "lower bound", Side.TIGHT: "equality"}
@@ -209,7 +209,9 @@ def _test_points(bound: Bound) -> str:
 
 def _derivation(bound: Bound) -> str:
     text = (module_of(bound).__doc__ or "").strip()
-    return dropdown("Statement and derivation, as they stand in the code", eval_rst(to_rst(text, "bounds")))
+    return dropdown(
+        "Statement and derivation, as they stand in the code", eval_rst(linked(text, "bounds").splitlines())
+    )
 
 
 @lru_cache(maxsize=1)
@@ -219,7 +221,9 @@ def _homes() -> dict[int, Any]:
     for name, module in sorted(sys.modules.items()):
         if name.startswith("bounds.") and not hasattr(module, "__path__"):
             for value in vars(module).values():
-                if isinstance(value, Bound) and (id(value) not in found or name.endswith(f".{value.name}")):
+                if isinstance(value, Bound) and (
+                    id(value) not in found or value.name.startswith(name.rpartition(".")[2])
+                ):
                     found[id(value)] = module
     return found
 
@@ -272,15 +276,19 @@ def experiments() -> str:
             "",
             f"About {number(preset.minutes, 2)} minutes on two cores: {escape(preset.description)}.",
             "",
-            eval_rst(to_rst((_homes_of_presets()[name].__doc__ or "").strip(), "gpu_validation")),
+            eval_rst(linked((_homes_of_presets()[name].__doc__ or "").strip(), "gpu_validation").splitlines()),
         ]
     return "\n".join(parts)
 
 
 def _homes_of_presets() -> dict[str, Any]:
-    """Name of an experiment -> its module."""
-    modules = [import_module(f"{presets.__name__}.{info.name}") for info in iter_modules(presets.__path__)]
-    return {module.PRESET.name: module for module in modules if hasattr(module, "PRESET")}
+    """Name of an experiment -> the module that describes it: that of its class, or that in which a grid stands."""
+    modules = [import_module(f"{studies.__name__}.{info.name}") for info in iter_modules(studies.__path__)]
+    presets = {module.PRESET.name: (module.PRESET, module) for module in modules if hasattr(module, "PRESET")}
+    return {
+        name: module if isinstance(preset, studies.Preset) else sys.modules[type(preset).__module__]
+        for name, (preset, module) in presets.items()
+    }
 
 
 # -- operators --------------------------------------------------------------------------------------------------

@@ -55,6 +55,12 @@ def linked(rst: str, package: str = "") -> str:
     return WORK.sub(with_link, rst)
 
 
+def process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Link the works that one docstring names, in place."""
+    lines[:] = linked("\n".join(lines), name.partition(".")[0]).split("\n")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Nothing to register: the other extensions call this module."""
+    """Register the links of docstrings, after numpydoc sections have been read."""
+    app.connect("autodoc-process-docstring", process, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -17,13 +17,11 @@ def published_table() -> str:
         [
             f"{escape(row['name'])} ({_version(row)})",
             f"{escape(row['says'])}. Judged as: {escape(row['judged'])}",
-            _verdict(row),
-            _finding(row),
-            "; ".join(map(_number, row["computed"])),
+            f"**{_verdict(row)}**. {_finding(row)}. Without the kit: {'; '.join(map(_number, row['computed']))}",
         ]
         for row in lines_of(RECORD)
     ]
-    return table(["implementation", "claimed", "verdict", "finding", "without the kit"], rows)
+    return table(["implementation", "claimed", "verdict and finding"], rows)
 
 
 def published_summary() -> str:

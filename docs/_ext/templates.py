@@ -8,6 +8,7 @@ import api
 import catalogue
 import implementations
 import records
+import speed_ups
 from jinja2 import Environment, StrictUndefined
 from sphinx.application import Sphinx
 
@@ -43,6 +44,7 @@ FUNCTIONS = {
             "mutation_score",
             "coverage_table",
         ),
+        speed_ups: ("speed_up_table",),
         implementations: ("published_table", "published_summary"),
         api: ("module_section",),
     }.items()

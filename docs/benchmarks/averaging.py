@@ -42,8 +42,9 @@ import torch.distributed as dist
 from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 
 from bounds.schedules import GradientRetention, GradientRetentionState, Observation, Schedule
-from gpu_validation.averaging import PeriodicAveraging
-from gpu_validation.launch import Place, run_ranks
+from gpu_validation.distributed.launch import RankContext, run_ranks
+from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
+from gpu_validation.local_sgd.sensing import MeasuredInputs
 from gpu_validation.network import Network
 from operators import Identity
 
@@ -162,13 +163,13 @@ def in_turns(actions: dict[str, Action], repeats: int) -> dict[str, list[float]]
     """Seconds of every action, repeated in turns behind barriers; the order alternates."""
     seconds: dict[str, list[float]] = {name: [] for name in actions}
     names = list(actions)
-    for turn in range(-WARM_UP, repeats):
-        for name in names if turn % 2 else reversed(names):
+    for round_index in range(-WARM_UP, repeats):
+        for name in names if round_index % 2 else reversed(names):
             dist.barrier()
             began = time.perf_counter()
             actions[name]()
             taken = time.perf_counter() - began
-            if turn >= 0:
+            if round_index >= 0:
                 seconds[name].append(taken)
     return seconds
 
@@ -210,8 +211,8 @@ def measured_probes(hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
     """The record of training with and without probes, on rank 0."""
     steps, measuring = probed(hidden)
     seconds = in_turns(blocks(steps, LONG_BLOCK), max(10, repeats // 8))
-    assert measuring.sensing is not None
-    gradients = 1 + measuring.sensing.evaluations / measuring.total_steps
+    assert isinstance(measuring.inputs, MeasuredInputs)
+    gradients = 1 + measuring.inputs.evaluations / measuring.total_steps
     yield {
         "method": "auto",
         **per_step(seconds["probes"], seconds["plain"], LONG_BLOCK),
@@ -265,7 +266,7 @@ def main() -> None:
     importlib.import_module("torch._dynamo")  # which every optimizer imports when it first steps; before the fork
     print(json.dumps(environment(options.scheduling)), flush=True)
 
-    def work(place: Place, emit: Callable[[Any], None]) -> None:
+    def work(place: RankContext, emit: Callable[[Any], None]) -> None:
         for hidden in options.hidden:
             d = sum(p.numel() for p in network(hidden).parameters())
             for name in options.only:

@@ -155,12 +155,12 @@ def main() -> None:
     kinds: dict[str, Request] = {"empty": empty, "bits": bits, "solve": solve, "refused": refused}
     with server("-c", EMPTY) as (plain, plain_pid), server("-m", "ratedist", "serve", "--port") as (ours, pid):
         found: dict[str, tuple[list[float], list[float], list[float]]] = {name: ([], [], []) for name in kinds}
-        for turn in range(ROUNDS + 1):
+        for round_index in range(ROUNDS + 1):
             for name, kind in kinds.items():
                 target, process = (plain, plain_pid) if kind is empty else (ours, pid)
                 used = processor_s(process)
-                rate, seconds = load(target, kind, requests, 1000 * turn)
-                if turn:  # the first round warms up
+                rate, seconds = load(target, kind, requests, 1000 * round_index)
+                if round_index:  # the first round warms up
                     found[name][2].append((processor_s(process) - used) / len(seconds))
                     found[name][0].append(rate)
                     found[name][1].extend(seconds)

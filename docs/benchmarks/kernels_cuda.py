@@ -31,23 +31,11 @@ import torch
 
 from operators import Key, Message, Operator, all_operators, parse
 from operators.catalogue import specification
-from operators.kernels import (
-    codewords,
-    elias,
-    fields,
-    hadamard,
-    levels,
-    norms,
-    philox,
-    rice,
-    selection,
-    signs,
-    tcdq,
-    trits,
-)
+from operators.kernels import codewords, elias, fields, hadamard, levels, norms, philox, rice, selection, signs, trits
 from operators.kernels.backend import use
 from operators.kernels.philox import Stream
 from operators.random import bits32
+from operators.tcdq import dispatch as tcdq
 from operators.tcdq.dither import seeds
 from operators.tcdq.plan import Plan
 from operators.tcdq.segments import SEGMENT

@@ -31,7 +31,7 @@ sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirna
 import torch
 import torch.distributed as dist
 
-from gpu_validation.launch import run_ranks
+from gpu_validation.distributed.launch import run_ranks
 from gpu_validation.network import Network, Shape, parse_counters
 from gpu_validation.network.links import INTERFACE, address, set_up_rank
 from gpu_validation.network.namespaces import close, create, enter, run_inside

@@ -39,6 +39,7 @@ import torch
 
 from bounds.claims import Contractive
 from operators import EDEN, QSGD, TCDQ, Key, Operator, SparseDithering, TopK
+from ratedist.model.compressors import limit_rate
 
 RATES = (0.4, 0.6, 1.0, 2.0, 3.0, 4.0, 6.0)
 D = 100_000
@@ -211,7 +212,7 @@ def records() -> Iterator[dict[str, Any]]:
             for operator, kind, (bits, nmse) in points(x, rate):
                 if nmse == 0:
                     continue
-                limit = math.log2(1 + 1 / nmse if kind == "unbiased" else max(1 / nmse, 1)) / 2
+                limit = limit_rate(nmse, unbiased=kind == "unbiased")
                 yield {
                     "source": name,
                     "d": x.size,

@@ -9,10 +9,10 @@ from common import lines, main, panels, provenance
 
 from bounds.limits import fixed_length_bracket, worst_case_bits
 from bounds.special.cap_probability import neg_log2_cap
-from gpu_validation.page import LINES, MARKS, PALETTE
-from gpu_validation.records import Comparison
-from gpu_validation.rows import exact_row
-from gpu_validation.study import Figure
+from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
+from gpu_validation.studies.study import Figure
+from gpu_validation.verdicts.comparisons import exact_row
+from gpu_validation.verdicts.verdict import Comparison
 from operators import SphericalCompression, parse
 
 RECORD = "bits_per_message.jsonl"

@@ -13,10 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gpu_validation.page import canvas
-from gpu_validation.presets import all_presets
-from gpu_validation.records import Comparison, read_lines
-from gpu_validation.study import Figure, Study
+from gpu_validation.records.storage import read_lines
+from gpu_validation.reporting.plotting import canvas
+from gpu_validation.studies import all_presets
+from gpu_validation.studies.study import Figure, Study
+from gpu_validation.verdicts.verdict import Comparison
 
 DATA = Path(__file__).parent.parent / "data"
 STUDIES = DATA / "studies"

@@ -8,10 +8,10 @@ import numpy as np
 from common import lines, main, panels, provenance
 
 from bounds.limits import eden_inner_product_limit, inner_product_limit, turboquant_inner_product_limit
-from gpu_validation.page import LINES, MARKS, PALETTE
-from gpu_validation.records import Comparison
-from gpu_validation.rows import exact_row
-from gpu_validation.study import Figure
+from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
+from gpu_validation.studies.study import Figure
+from gpu_validation.verdicts.comparisons import exact_row
+from gpu_validation.verdicts.verdict import Comparison
 from operators import EDEN, Operator, RaBitQ, TurboQuant, parse
 
 RECORD = "inner_products.jsonl"

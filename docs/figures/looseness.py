@@ -9,9 +9,9 @@ from typing import Any
 from common import DATA, STUDIES, main, panels, study_check
 
 from bounds import all_bounds
-from gpu_validation.page import MARKS, PALETTE
-from gpu_validation.records import Comparison, Verdict
-from gpu_validation.study import Figure
+from gpu_validation.reporting.plotting import MARKS, PALETTE
+from gpu_validation.studies.study import Figure
+from gpu_validation.verdicts.verdict import Comparison, Verdict
 
 QUICK = "quick_comparisons.jsonl"
 CLAIMS = ("Unbiased claim", "StrictlyContractive claim", "Operator.bits")  # what operators say of themselves

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from common import lines, main, panels, provenance
 
-from gpu_validation.page import LINES, MARKS, PALETTE
-from gpu_validation.records import Comparison
-from gpu_validation.rows import exact_row
-from gpu_validation.study import Figure
+from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
+from gpu_validation.studies.study import Figure
+from gpu_validation.verdicts.comparisons import exact_row
+from gpu_validation.verdicts.verdict import Comparison
 
 RECORD = "rate_distortion.jsonl"
 LABELS = {"nmse": "squared error / squared norm", "gap": "bits above the limit"}

@@ -14,10 +14,10 @@ from bounds.limits import (
     sparse_dithering_random_whole_bits,
     sparse_dithering_whole_bits,
 )
-from gpu_validation.page import LINES, MARKS, PALETTE
-from gpu_validation.records import Comparison
-from gpu_validation.rows import exact_row
-from gpu_validation.study import Figure
+from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
+from gpu_validation.studies.study import Figure
+from gpu_validation.verdicts.comparisons import exact_row
+from gpu_validation.verdicts.verdict import Comparison
 from operators import ArithmeticSparseDithering, RandomisedSparseDithering, SparseDithering, parse
 
 RECORD = "bits_per_message.jsonl"

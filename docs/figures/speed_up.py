@@ -8,11 +8,11 @@ import numpy as np
 from common import main, panels, study
 
 from bounds.runtime import Constant, RuntimeModel
-from gpu_validation.pace import fenced_delay, iteration
-from gpu_validation.page import LINES, MARKS, PALETTE
-from gpu_validation.records import Comparison
-from gpu_validation.rows import exact_row
-from gpu_validation.study import Figure
+from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
+from gpu_validation.studies.study import Figure
+from gpu_validation.verdicts.comparisons import exact_row
+from gpu_validation.verdicts.iteration_time import barrier_timed_delay, iteration
+from gpu_validation.verdicts.verdict import Comparison
 
 STUDY = "straggler"
 RATIOS = (0.25, 1.0, 4.0, 16.0)
@@ -32,7 +32,7 @@ def measured() -> dict[tuple[str, int], list[dict[str, Any]]]:
 
 def predicted(record: dict[str, Any]) -> float:
     """E max + D/tau, in seconds."""
-    return float(record["predicted_compute_s"] + fenced_delay(record).value / record["tau"])
+    return float(record["predicted_compute_s"] + barrier_timed_delay(record).value / record["tau"])
 
 
 def draw() -> Any:

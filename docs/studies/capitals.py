@@ -28,13 +28,13 @@ from scipy.stats import binom
 
 from bounds.claims import Unbiased
 from operators.laws import Budget, Subject
-from operators.laws.distortion import Distortion
-from operators.laws.evidence import collect
-from operators.laws.law import Context
-from operators.laws.reached import Reached
-from operators.laws.statistical import statistical_examples
+from operators.laws.kit.evidence import collect
+from operators.laws.kit.law import Context
+from operators.laws.kit.statistical import statistical_examples
+from operators.laws.operator.distortion import Distortion
+from operators.laws.operator.tightness import Tightness
+from operators.laws.operator.unbiasedness import Unbiasedness
 from operators.laws.suite import statistical_laws
-from operators.laws.unbiasedness import Unbiasedness
 
 sys.path.insert(0, str(Path(__file__).parent))
 from power import COMPRESSORS, Bulk, commit
@@ -42,7 +42,7 @@ from power import COMPRESSORS, Bulk, commit
 BLOCK, BLOCKS = 50, 34  # of each of six compressors: 10 200 checks
 BUDGET = replace(Budget.quick().untimed(), draws=20, bias=2.0)
 LEVEL = BUDGET.false_alarm / statistical_laws()
-LAWS = {law.name: law for law in (Unbiasedness(), Distortion(), Reached())}
+LAWS = {law.name: law for law in (Unbiasedness(), Distortion(), Tightness())}
 CAPITALS = (2, 10, 100, 1000, 1 / LEVEL)
 QUANTILE = 0.999
 

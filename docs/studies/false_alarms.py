@@ -42,10 +42,10 @@ from scipy.stats import binom
 from bounds.claims import NoClaim, Unbiased
 from operators import all_operators
 from operators.laws import Budget, Subject, adapt
-from operators.laws.law import Context
-from operators.laws.statistical import StatisticalLaw
+from operators.laws.kit.law import Context
+from operators.laws.kit.statistical import StatisticalLaw
+from operators.laws.kit.verdict import Outcome
 from operators.laws.suite import LAWS, statistical_laws
-from operators.laws.verdict import Outcome
 
 BUDGET = replace(Budget.quick().untimed(), draws=30, bias=1.0)  # untimed: a run depends on its seed alone
 STATISTICAL = {law.name: law for law in LAWS if law.statistical and law.needs not in ("aggregate", "feedback")}

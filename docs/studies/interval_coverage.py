@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpu_validation.records import Sample
+from gpu_validation.records.sample import Sample
 from gpu_validation.verdicts.intervals import mean_interval, student_interval
 
 LEVEL = 0.05

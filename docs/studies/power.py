@@ -27,15 +27,15 @@ import numpy as np
 
 from bounds.claims import Unbiased
 from operators.laws import Budget, Subject
-from operators.laws.distortion import Distortion
-from operators.laws.eprocess import inflated
-from operators.laws.evidence import Draws, collect
-from operators.laws.examples import Example
-from operators.laws.law import Context
-from operators.laws.power import coordinate_powers
-from operators.laws.statistical import ClaimBets, statistical_examples
+from operators.laws.betting.eprocess import inflated
+from operators.laws.betting.power import coordinate_powers
+from operators.laws.kit.evidence import Draws, collect
+from operators.laws.kit.examples import Example
+from operators.laws.kit.law import Context
+from operators.laws.kit.statistical import ClaimBets, statistical_examples
+from operators.laws.operator.distortion import Distortion
+from operators.laws.operator.unbiasedness import Unbiasedness
 from operators.laws.suite import statistical_laws
-from operators.laws.unbiasedness import Unbiasedness
 
 HONEST, WRONG = 20, 50
 BUDGETS = {"quick": Budget.quick().untimed(), "standard": Budget().untimed()}

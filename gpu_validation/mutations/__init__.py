@@ -1,5 +1,7 @@
 """Wrong claims, bounds, records, operators, runs and transports on purpose: which of them would a run have noticed?
 
+::
+
     bench = Bench()
     honest = bench.judge(bench.records)
     findings = [find(mutation, bench, honest) for mutation in MUTATIONS]

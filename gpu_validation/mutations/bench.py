@@ -1,4 +1,4 @@
-"""The small run into which wrong things are put: cells of ``quick`` on two virtual workers, judged as a run is."""
+"""The small run into which wrong things are put: cells of ``quick`` on two simulated workers, judged as a run is."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ from functools import cached_property
 import numpy as np
 
 from operators import QSGD, Identity, Key, Operator, RandomisedSparseDithering, ScaledSign, TopK, specification
-from operators.gather import predicted_payload_bytes
+from operators.ddp.gather import predicted_payload_bytes
 from operators.operator import canonical
 from operators.random import normal
 
-from ..compare import compare
-from ..ensemble import Rows, run_seeds
-from ..envelope import PIECES, PREAMBLE_BYTES, averaging_messages
-from ..presets.quick import PRESET
-from ..records import Comparison, Compression, Curve, Declared, Probe, Sample, Timing, Traffic, Training
-from ..tensors import floating_tensors, load
+from ..distributed.message_counts import averaging_messages
+from ..distributed.tensors import floating_tensors, load
+from ..measurement.ensemble import Rows, run_seeds
+from ..records.compression import Compression, Declared
+from ..records.sample import Sample
+from ..studies.grid.analysis import compare
+from ..studies.grid.records import Curve, Probe, Timing, Traffic, Training
+from ..studies.quick import PRESET
+from ..verdicts.envelope import PIECES, PREAMBLE_BYTES
+from ..verdicts.verdict import Comparison
 from ..workloads import LogisticRegression, Workload
 from ..workloads.data import Bundled
 
@@ -49,8 +53,14 @@ class Cell:
 class Bench:
     """A run of m workers.
 
-    known : of known law, ``seeds`` runs of a cell of ``steps``; taus : of the lossless operator, the first one also of
-    the lossy one.  labelled : real data with held-out labels, one run of a cell.
+    Parameters
+    ----------
+    known : Workload, optional
+        Of known law, ``seeds`` runs of a cell of ``steps``.
+    taus : tuple of int, optional
+        Of the lossless operator, the first one also of the lossy one.
+    labelled : Workload, optional
+        Real data with held-out labels, one run of a cell.
     """
 
     known: Workload = PRESET.cells[0].workload
@@ -69,7 +79,7 @@ class Bench:
         return [*probes, *map(self.trained, cells)]
 
     def cell(self, operator: Operator, tau: int) -> Cell:
-        """On the workload of known law."""
+        """Return on the workload of known law."""
         return Cell(self.known, operator, tau, self.steps, self.seeds)
 
     @property
@@ -82,23 +92,29 @@ class Bench:
         return compare(records, false_alarm=PRESET.false_alarm)
 
     def with_trainings(self, change: Change) -> list[Comparison]:
-        """The rows when every training record is another one."""
+        """Return the rows when every training record is another one."""
         return self.judge(change(r) if isinstance(r, Training) else r for r in self.records)
 
     def with_compressions(self, change: Callable[[Compression], Compression]) -> list[Comparison]:
-        """The rows when all messages are others."""
+        """Return the rows when all messages are others."""
         return self.judge(replace(r, compression=change(r.compression)) for r in self.records)
 
     def in_place_of_the_middle(self, record: Training) -> list[Comparison]:
-        """The rows when one lossless cell has run otherwise."""
+        """Return the rows when one lossless cell has run otherwise."""
         return self.judge(record if r is self.middle else r for r in self.records)
 
     def with_probe(self, operator: Operator) -> list[Comparison]:
-        """The rows of one more operator on synthetic vectors."""
+        """Return the rows of one more operator on synthetic vectors."""
         return self.judge([*self.records, *(probed(operator, source) for source in SOURCES)])
 
     def trained(self, cell: Cell, *, done: int | None = None) -> Training:
-        """The record of a cell.  done : its true period, where it differs from the one in the record."""
+        """Return the record of a cell.
+
+        Parameters
+        ----------
+        done : int or None, optional
+            Its true period, where it differs from the one in the record.
+        """
         w, operator, tau, chosen = cell.workload, cell.operator, cell.tau, tuple(range(cell.seeds))
         run = run_seeds(w, operator, tau=done or tau, steps=cell.steps, seeds=chosen, m=self.m)
         rows, d, constants = Rows(w), run.points.shape[-1], w.constants()
@@ -156,19 +172,19 @@ class Bench:
 
 
 def probed(operator: Operator, source: str) -> Probe:
-    """The record of an operator on synthetic vectors."""
+    """Return the record of an operator on synthetic vectors."""
     return Probe(specification(operator), messages(operator, source, PROBE_D))
 
 
 def messages(operator: Operator, source: str, d: int) -> Compression:
-    """Bits and errors of messages, with what the operator declares."""
-    found: list[Sequence[float]] = []
+    """Return bits and errors of messages, with what the operator declares."""
+    measured: list[Sequence[float]] = []
     for i in range(MESSAGES):
         key = Key(0, step=i)
         x = canonical(np.ones(d) if source == "flat" else normal(key.fold(SOURCE), d))
         message = operator.encode(x, key=key.fold(MESSAGE))
         error = operator.decode(message, d=d, key=key.fold(MESSAGE)).numpy().astype(np.float64) - x
-        found.append((message.bits, float(error @ error), float(np.square(x, dtype=np.float64).sum())))
-    bits, error2, norm2 = np.array(found).T
+        measured.append((message.bits, float(error @ error), float(np.square(x, dtype=np.float64).sum())))
+    bits, error2, norm2 = np.array(measured).T
     declared = Declared.of(operator.claim(d), operator.bits(d))
     return Compression(source, d, declared, Sample.of(bits), Sample.of(error2 / norm2), Sample.of(error2 / d))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from operators.gather import HEADER_BYTES
+from operators.ddp.gather import HEADER_BYTES
 
-from ..records import Comparison, Compression, Traffic, Training
+from ..records.compression import Compression
+from ..studies.grid.records import Traffic, Training
+from ..verdicts.verdict import Comparison
 from . import scaled
 from .bench import Bench
 from .mutation import Mutation
@@ -65,8 +67,8 @@ TRAFFIC = (
 # -- messages ----------------------------------------------------------------------------------------------------
 def _declared(**factors: float) -> Callable[[Bench], list[Comparison]]:
     def change(c: Compression) -> Compression:
-        own = {k: getattr(c.declared, k) for k in factors}
-        return replace(c, declared=replace(c.declared, **{k: v and v * factors[k] for k, v in own.items()}))
+        declared = {k: getattr(c.declared, k) for k in factors}
+        return replace(c, declared=replace(c.declared, **{k: v and v * factors[k] for k, v in declared.items()}))
 
     return lambda bench: bench.with_compressions(change)
 
@@ -77,10 +79,10 @@ def _lengths(factor: float) -> Callable[[Bench], list[Comparison]]:
 
 def _constant(kind: str, factor: float) -> Callable[[Bench], list[Comparison]]:
     def change(c: Compression) -> Compression:
-        own = c.declared
-        if own.kind != kind:
+        declared = c.declared
+        if declared.kind != kind:
             return c
-        return replace(c, declared=replace(own, constant=own.constant and own.constant * factor))
+        return replace(c, declared=replace(declared, constant=declared.constant and declared.constant * factor))
 
     return lambda bench: bench.with_compressions(change)
 
@@ -155,7 +157,7 @@ def _steps(more: int) -> Callable[[Bench], list[Comparison]]:
 
 
 def _one_seed_for_all(record: Training) -> Training:
-    mean, local = (own[:1] * len(own) for own in (record.gradient_norm2, record.local_gradient_norm2))
+    mean, local = (values[:1] * len(values) for values in (record.gradient_norm2, record.local_gradient_norm2))
     return replace(record, gradient_norm2=mean, local_gradient_norm2=local)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..records import Comparison, Verdict
+from ..verdicts.verdict import Comparison, Verdict
 from .bench import Bench
 
 Where = Literal["record", "claim", "theory", "operator", "run", "study", "transport"]
@@ -17,10 +17,23 @@ Where = Literal["record", "claim", "theory", "operator", "run", "study", "transp
 class Mutation:
     """A wrong claim, bound, record, operator or run.
 
-    name : what is wrong, and by how much.  where : into what it is put.  rows : the rows of a run with it.
-    factor : by which a number is wrong, None where it is no factor.  of : part of the quantity or theorem of the rows
-    that could notice it; the number is their bound, or what they measure if ``measured``.
-    survives : why no row notices it; empty if one must.  costly : takes more than a few seconds.
+    Parameters
+    ----------
+    name : str
+        What is wrong, and by how much.
+    where : Where
+        Into what it is put.
+    rows : callable
+        The rows of a run with it.
+    factor : float or None, optional
+        By which a number is wrong, None where it is no factor.
+    of : str, optional
+        Part of the quantity or theorem of the rows that could notice it; the number is their bound, or what they
+        measure if ``measured``.
+    survives : str, optional
+        Why no row notices it; empty if one must.
+    costly : bool, optional
+        Takes more than a few seconds.
     """
 
     name: str
@@ -37,9 +50,17 @@ class Mutation:
 class Finding:
     """What became of one mutation.
 
-    caught_by : quantities of the rows that are VIOLATED.  decides : whether one of them decides the exit status.
-    least : the smallest factor of the same number, on the same side of 1, that some row would have noticed; None
-    where no factor is known.  reason : why it survives.
+    Parameters
+    ----------
+    caught_by : tuple of str
+        Quantities of the rows that are VIOLATED.
+    decides : bool
+        Whether one of them decides the exit status.
+    least : float or None
+        The smallest factor of the same number, on the same side of 1, that some row would have noticed; None where no
+        factor is known.
+    reason : str
+        Why it survives.
     """
 
     name: str
@@ -51,7 +72,13 @@ class Finding:
 
 
 def find(mutation: Mutation, bench: Bench, honest: Sequence[Comparison]) -> Finding:
-    """Put it in and judge.  honest : the rows without it."""
+    """Put it in and judge.
+
+    Parameters
+    ----------
+    honest : sequence of Comparison
+        The rows without it.
+    """
     caught = [row for row in mutation.rows(bench) if row.verdict is Verdict.VIOLATED]
     return Finding(
         name=mutation.name,
@@ -64,7 +91,7 @@ def find(mutation: Mutation, bench: Bench, honest: Sequence[Comparison]) -> Find
 
 
 def least_noticed(mutation: Mutation, honest: Sequence[Comparison]) -> float | None:
-    """The factor closest to 1 that the honest rows would have noticed of the number that is wrong."""
+    """Return the factor closest to 1 that the honest rows would have noticed of the number that is wrong."""
     if mutation.factor is None or not mutation.of:
         return None
     ends = [row.noticed for row in honest if mutation.of in f"{row.quantity} {row.theorem}" and row.noticed]

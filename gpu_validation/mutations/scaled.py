@@ -9,11 +9,11 @@ from typing import Any
 from unittest import mock
 
 from bounds import Bound
-from gpu_validation.records import Sample
+from gpu_validation.records.sample import Sample
 
 
 def sample(drawn: Sample, factor: float) -> Sample:
-    """Every draw times a factor > 0."""
+    """Return every draw times a factor > 0."""
     return replace(
         drawn,
         mean=drawn.mean * factor,
@@ -25,13 +25,13 @@ def sample(drawn: Sample, factor: float) -> Sample:
 
 
 def numbers(values: tuple[float, ...], factor: float) -> tuple[float, ...]:
-    """Every number times a factor."""
+    """Return every number times a factor."""
     return tuple(value * factor for value in values)
 
 
 @contextmanager
 def patched(module: Any, name: str, factor: float) -> Iterator[None]:
-    """A module's bound or function gives its value times a factor."""
+    """Return a module's bound or function gives its value times a factor."""
     honest = getattr(module, name)
     wrong: Bound | Callable[..., Any]
     if isinstance(honest, Bound):

@@ -13,17 +13,17 @@ import torch
 from bounds.runtime import Exponential
 from operators import QSGD, Identity, Key
 
-from ..compare import compare
-from ..launch import Place, run_ranks
-from ..presets.preset import Preset
-from ..presets.smoke import PRESET as SMOKE
-from ..presets.straggler import PRESET as STRAGGLER
-from ..presets.straggler import STEP_S
-from ..presets.tau_star_best import best_rows, measure_around
-from ..records import Comparison
-from ..run import Work
-from ..study import Record
-from ..wire import WirePlan, measure_wire, wire_rows
+from ..distributed.launch import RankContext, run_ranks
+from ..measurement.wire import WirePlan, measure_wire
+from ..studies.grid.analysis import compare
+from ..studies.grid.study import Preset, Work
+from ..studies.smoke import PRESET as SMOKE
+from ..studies.straggler import PRESET as STRAGGLER
+from ..studies.straggler import STEP_S
+from ..studies.study import Record
+from ..studies.tau_star.best_period import best_rows, measure_around
+from ..verdicts.verdict import Comparison
+from ..verdicts.wire import wire_rows
 from .bench import Bench
 from .mutation import Mutation
 from .transports import bodies_sent
@@ -43,7 +43,7 @@ def _drawn() -> Record:
 def _predicted(change: Callable[[dict[str, Any]], float]) -> Callable[[Bench], Iterable[Comparison]]:
     def rows(_: Bench) -> list[Comparison]:
         drawn = _drawn()
-        taus = [{**at, "predicted_s": change(at)} for at in drawn["taus"]]
+        taus = [{**case, "predicted_s": change(case)} for case in drawn["taus"]]
         return STRAGGLER.judge([{**drawn, "taus": taus}])
 
     return rows
@@ -63,7 +63,7 @@ BLOCKS = 2
 
 
 def tau_star_rows(factor: float) -> list[Comparison]:
-    """The rows of Theorem 2 on the problem where its tau is the best one, for that tau times a factor."""
+    """Return the rows of Theorem 2 on the problem where its tau is the best one, for that tau times a factor."""
     records = [{**r, "claimed": round(factor * r["claimed"])} for r in _around()]
     return best_rows(records, LEVEL)
 
@@ -78,17 +78,17 @@ PLAN = WirePlan((Identity(), QSGD(levels=16)), 3000, (1, 2, 3, 2000, 3000, 4000)
 
 
 def smoke_rows(preset: Preset = SMALL_SMOKE) -> list[Comparison]:
-    """The rows of ``smoke`` with two real processes."""
+    """Return the rows of ``smoke`` with two real processes."""
     _compile(preset.operators)
-    with closing(run_ranks(Work(preset), processes=preset.processes, silence_s=SILENCE_S)) as ranks:
+    with closing(run_ranks(Work(preset, preset.units()), processes=preset.processes, silence_s=SILENCE_S)) as ranks:
         return compare(list(ranks), false_alarm=preset.false_alarm)
 
 
 def rows_of_wire(plan: WirePlan = PLAN, processes: int = 2) -> list[Comparison]:
-    """The rows of ``wire`` without a network of its own."""
+    """Return the rows of ``wire`` without a network of its own."""
     _compile(plan.operators)
 
-    def work(place: Place, emit: Any) -> None:
+    def work(place: RankContext, emit: Any) -> None:
         for record in measure_wire(place, plan):
             if place.rank == 0:
                 emit(record)

@@ -10,8 +10,8 @@ from unittest import mock
 from bounds import Bound, limits, theorems
 from bounds.dynamics import additive
 
-from .. import seconds
-from ..records import Comparison
+from ..studies.grid import seconds
+from ..verdicts.verdict import Comparison
 from . import scaled
 from .bench import Bench
 from .mutation import Mutation
@@ -42,7 +42,7 @@ def _law(factor: float, survives: str = "") -> Mutation:
 
 
 def _with(bound: Bound, **values: float) -> Callable[[Bench], list[Comparison]]:
-    """The rows when some symbols of a theorem's value are others, as if they were not in it."""
+    """Return the rows when some symbols of a theorem's value are others, as if they were not in it."""
     numbers = {symbol: values[symbol.name] for symbol in bound.parameters if symbol.name in values}
     kept = sum(1e-30 * symbol for symbol in bound.parameters)  # or it would refuse what it no longer holds
     wrong = replace(bound, value=bound.value.subs(numbers) + kept, _cache={})

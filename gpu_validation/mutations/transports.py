@@ -43,8 +43,8 @@ def _repeated(call: Callable[..., Any], times: int) -> Callable[..., Any]:
     def patched(tensor: torch.Tensor, *where: Any, **more: Any) -> Any:
         if tensor.dtype != torch.uint8:
             return call(tensor, *where, **more)
-        found = [call(tensor.clone(), *where, **more) for _ in range(times - 1)] + [call(tensor, *where, **more)]
-        return _All(found) if hasattr(found[-1], "wait") else found[-1]
+        works = [call(tensor.clone(), *where, **more) for _ in range(times - 1)] + [call(tensor, *where, **more)]
+        return _All(works) if hasattr(works[-1], "wait") else works[-1]
 
     return patched
 

@@ -11,7 +11,7 @@ from bounds.claims import StrictlyContractive, Unbiased
 from operators import Key, Message, Operator, RandomisedSparseDithering, ScaledSign, Size, TopK
 from operators.laws import Budget, check
 
-from ..records import Comparison, Verdict
+from ..verdicts.verdict import Comparison, Verdict
 from .mutation import Mutation
 
 KIT_LAWS = ("unbiasedness", "key-separation")
@@ -25,7 +25,7 @@ class HalfOmega(RandomisedSparseDithering):
     name = "half_omega"
 
     def claim(self, d: int) -> Unbiased:
-        """Too small."""
+        """Return too small."""
         return Unbiased(super().claim(d).omega / 2)
 
 
@@ -36,7 +36,7 @@ class Halved(RandomisedSparseDithering):
     name = "halved"
 
     def decode(self, message: Message, *, d: int, key: Key | None = None) -> torch.Tensor:
-        """Half of what it should be."""
+        """Return half of what it should be."""
         return super().decode(message, d=d, key=key) / 2
 
 
@@ -47,7 +47,7 @@ class Doubled(ScaledSign):
     name = "doubled"
 
     def decode(self, message: Message, *, d: int, key: Key | None = None) -> torch.Tensor:
-        """Twice of what it should be."""
+        """Return twice of what it should be."""
         return 2 * super().decode(message, d=d, key=key)
 
 
@@ -58,7 +58,7 @@ class Silent(TopK):
     name = "silent"
 
     def decode(self, message: Message, *, d: int, key: Key | None = None) -> torch.Tensor:
-        """Zeros."""
+        """Return zeros."""
         return torch.zeros(d)
 
 
@@ -69,7 +69,7 @@ class TwiceAsGood(TopK):
     name = "twice_as_good"
 
     def claim(self, d: int) -> StrictlyContractive:
-        """Too small."""
+        """Return too small."""
         return StrictlyContractive(1 - 2 * (1 - super().claim(d).alpha))
 
 
@@ -80,7 +80,7 @@ class ForgottenByte(ScaledSign):
     name = "forgotten_byte"
 
     def bits(self, d: int) -> Size:
-        """Too few."""
+        """Return too few."""
         exact = super().bits(d).exact
         assert exact is not None  # one scale, d signs
         return Size(exact=exact - 8)
@@ -102,7 +102,7 @@ class OneDraw(RandomisedSparseDithering):
 
 
 def _kit(operator: Operator) -> list[Comparison]:
-    """One VIOLATED row for every law that fails."""
+    """Return one VIOLATED row for every law that fails."""
     report = check(operator, budget=Budget.quick().untimed(), seed=0, laws=KIT_LAWS)
     return [
         Comparison(

@@ -13,9 +13,9 @@ import torch
 
 from operators import Key, Message
 
-from .. import ensemble
-from ..deltas import Receiver
-from ..records import Comparison
+from ..local_sgd.delta_codec import Receiver
+from ..measurement import ensemble
+from ..verdicts.verdict import Comparison
 from ..workloads import Draw, Quadratic
 from .bench import LOSSLESS, Bench
 from .mutation import Mutation
@@ -26,32 +26,40 @@ _honest_mean, _honest_step = Receiver.mean, ensemble._step
 
 # -- averagings --------------------------------------------------------------------------------------------------
 def _averaging(change: Callable[[np.ndarray, int], np.ndarray]) -> AbstractContextManager[Any]:
-    """change : (the mean of the decoded deltas, m) -> what is applied."""
+    """Parameters
+    ----------
+    change : callable
+        (the mean of the decoded deltas, m) -> what is applied.
+    """
 
     def mean(
-        self: Receiver, messages: Mapping[int, Message], members: Sequence[int], turn: int, keep: Sequence[int]
+        self: Receiver, messages: Mapping[int, Message], members: Sequence[int], round_index: int, keep: Sequence[int]
     ) -> Mean:
-        honest, kept = _honest_mean(self, messages, members, turn, keep)
+        honest, kept = _honest_mean(self, messages, members, round_index, keep)
         return change(honest, len(members)), kept
 
     return mock.patch.object(Receiver, "mean", mean)
 
 
 def _dropping(kept: Callable[[Sequence[int]], Sequence[int]]) -> AbstractContextManager[Any]:
-    """Only some of the members count."""
+    """Return only some of the members count."""
 
     def mean(
-        self: Receiver, messages: Mapping[int, Message], members: Sequence[int], turn: int, keep: Sequence[int]
+        self: Receiver, messages: Mapping[int, Message], members: Sequence[int], round_index: int, keep: Sequence[int]
     ) -> Mean:
-        everyone = _honest_mean(self, messages, members, turn, keep)[1]
-        return _honest_mean(self, messages, kept(members), turn, ())[0], everyone
+        everyone = _honest_mean(self, messages, members, round_index, keep)[1]
+        return _honest_mean(self, messages, kept(members), round_index, ())[0], everyone
 
     return mock.patch.object(Receiver, "mean", mean)
 
 
 # -- local steps -------------------------------------------------------------------------------------------------
 def _stepping(change: Callable[[torch.Tensor, dict[str, torch.Tensor]], torch.Tensor]) -> AbstractContextManager[Any]:
-    """change : (gradients, what is remembered from step to step) -> what is applied."""
+    """Parameters
+    ----------
+    change : callable
+        (gradients, what is remembered from step to step) -> what is applied.
+    """
     memory: dict[str, torch.Tensor] = {}
 
     def step(models: Sequence[torch.nn.Module], gradients: torch.Tensor, eta: float) -> None:
@@ -85,7 +93,7 @@ class OneNoise(Quadratic):
     """All workers draw with one key."""
 
     def draw(self, *, key: Key) -> Draw:
-        """The same for all ranks."""
+        """Return the same for all ranks."""
         return super().draw(key=replace(key, rank=0))
 
 
@@ -94,12 +102,12 @@ class OneStep(Quadratic):
     """Every step draws with the first one's key."""
 
     def draw(self, *, key: Key) -> Draw:
-        """The same for all steps."""
+        """Return the same for all steps."""
         return super().draw(key=replace(key, step=0))
 
 
 def _again(bench: Bench, done: int | None = None, **wrong: Any) -> list[Comparison]:
-    """The middle cell computed again under whatever is patched, with another workload, if given."""
+    """Return the middle cell computed again under whatever is patched, with another workload, if given."""
     honest, cell = bench.middle, replace(bench.cell(LOSSLESS, bench.taus[1]), **wrong)
     record = bench.trained(cell, done=done)
     return bench.in_place_of_the_middle(

@@ -1,5 +1,7 @@
 """A network of our own around the ranks: rate, delay, jitter and loss set, every frame counted, nothing left behind.
 
+::
+
     with Network(m=4, rate_bit_per_s=1e8, delay_s=2e-3) as network:
         for item in run_ranks(work, processes=4, silence_s=60, network=network):
             ...

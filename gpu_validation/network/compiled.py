@@ -24,10 +24,14 @@ def cache_folder() -> Path:
 
 @contextmanager
 def compiled(source: Path) -> Iterator[Path]:
-    """The program made of a C file, compiled by $CC or cc if this version of it is not in the cache yet.
+    """Return the program made of a C file, compiled by $CC or cc if this version of it is not in the cache yet.
 
     Where the cache folder cannot be written, the program is gone after the block.
-    Raises NetworkUnavailable without a compiler or if it fails.
+
+    Raises
+    ------
+    NetworkUnavailable
+        Without a compiler or if it fails.
     """
     compiler = shutil.which(os.environ.get("CC", "cc"))
     text = source.read_bytes()

@@ -13,7 +13,17 @@ class Count:
     """What an interface has sent and received since it was made, in bytes of whole frames and in frames.
 
     A frame counts with its 14-byte Ethernet header, without checksum, preamble and gap.
-    sent_bytes, sent_frames, received_bytes, received_frames : >= 0.
+
+    Parameters
+    ----------
+    sent_bytes : int, bytes
+        >= 0.
+    sent_frames : int
+        >= 0.
+    received_bytes : int, bytes
+        >= 0.
+    received_frames : int
+        >= 0.
     """
 
     sent_bytes: int
@@ -22,7 +32,7 @@ class Count:
     received_frames: int
 
     def __sub__(self, before: Count) -> Count:
-        """What came in between."""
+        """Return what came in between."""
         return Count(
             self.sent_bytes - before.sent_bytes,
             self.sent_frames - before.sent_frames,
@@ -32,7 +42,13 @@ class Count:
 
 
 def interface_count(interface: str = "lo") -> Count | None:
-    """The counters of an interface in this process's namespace, or None where the system does not tell."""
+    """Return the counters of an interface in this process's namespace, or None where the system does not tell.
+
+    Parameters
+    ----------
+    interface : str, optional
+        Name of the network interface.
+    """
     try:
         return parse_counters(COUNTERS.read_text(), interface)
     except OSError:
@@ -40,7 +56,15 @@ def interface_count(interface: str = "lo") -> Count | None:
 
 
 def parse_counters(text: str, interface: str) -> Count | None:
-    """The counters of one interface in the format of /proc/net/dev, or None if it has no such line."""
+    """Return the counters of one interface in the format of /proc/net/dev, or None if it has no such line.
+
+    Parameters
+    ----------
+    text : str
+        The lines to read.
+    interface : str
+        Name of the network interface.
+    """
     for line in text.splitlines()[2:]:
         name, _, numbers = line.partition(":")
         if name.strip() == interface:

@@ -25,12 +25,12 @@ SETTINGS = {  # no frames but the ranks' own; after a pause, and from run to run
 
 
 def address(rank: int) -> str:
-    """The IPv4 address of a rank; it exists only inside the namespaces."""
+    """Return the IPv4 address of a rank; it exists only inside the namespaces."""
     return f"10.83.{(rank + 1) >> 8}.{(rank + 1) & 255}"
 
 
 def hardware_address(rank: int) -> str:
-    """The Ethernet address of a rank; its last two bytes are the rank."""
+    """Return the Ethernet address of a rank; its last two bytes are the rank."""
     return f"02:72:64:00:{rank >> 8:02x}:{rank & 255:02x}"
 
 
@@ -43,8 +43,8 @@ def make_bridge(hub: Space, ranks: Sequence[Space], shape: Shape) -> None:
         lines.append(f"link add name port{rank} mtu {shape.mtu} type veth {peer}")
         lines.append(f"link set dev port{rank} addrgenmode none master bridge up")
     _batch("ip", hub, lines, others=ranks)
-    known = [f"fdb replace {hardware_address(rank)} dev port{rank} master static" for rank in range(len(ranks))]
-    _batch("bridge", hub, known)  # or the bridge would send to all what it has not learnt yet
+    entries = [f"fdb replace {hardware_address(rank)} dev port{rank} master static" for rank in range(len(ranks))]
+    _batch("bridge", hub, entries)  # or the bridge would send to all what it has not learnt yet
     if shape.rate_bit_per_s is not None:
         _batch("tc", hub, [_limit(f"port{rank}", shape) for rank in range(len(ranks))])
 

@@ -27,7 +27,12 @@ class NetworkUnavailable(RuntimeError):  # noqa: N818  a name users are told to 
 class Space:
     """One network namespace: its descriptor, and that of the user namespace that owns it (None for root's).
 
-    net : the first of them.
+    Parameters
+    ----------
+    net : int
+        The first of them.
+    user : int or None, optional
+        Descriptor of the user namespace that owns it, None for root's.
     """
 
     net: int
@@ -40,31 +45,57 @@ class Space:
 
 
 def create(count: int, *, in_user_namespace: bool) -> tuple[Space, ...]:
-    """``count`` new network namespaces; with a new user namespace around them where this user is not root.
+    """Return ``count`` new network namespaces; with a new user namespace around them where this user is not root.
 
-    Raises NetworkUnavailable if the kernel refuses.
+    Parameters
+    ----------
+    count : int
+        How many.
+    in_user_namespace : bool
+        Whether a user namespace is made around them.
+
+    Raises
+    ------
+    NetworkUnavailable
+        If the kernel refuses.
     """
     user = ("--user", "--map-root-user") if in_user_namespace else ()
-    made: list[Space] = []
+    spaces: list[Space] = []
     try:
         for _ in range(count):
-            first = made[0] if made and in_user_namespace else None
+            first = spaces[0] if spaces and in_user_namespace else None
             prefix = ["unshare", *user, "--net"] if first is None else [*inside(first), "unshare", "--net"]
-            made.append(_hold([*prefix, *HOLD], owner=first, with_user=in_user_namespace))
+            spaces.append(_hold([*prefix, *HOLD], owner=first, with_user=in_user_namespace))
     except NetworkUnavailable:
-        close(made)
+        close(spaces)
         raise
-    return tuple(made)
+    return tuple(spaces)
 
 
 def close(spaces: Sequence[Space]) -> None:
-    """Give the descriptors up; the kernel removes what nobody is in any more."""
+    """Give the descriptors up; the kernel removes what nobody is in any more.
+
+    Parameters
+    ----------
+    spaces : sequence of Space
+        The namespaces.
+    """
     for descriptor in {d for space in spaces for d in space.descriptors}:
         os.close(descriptor)
 
 
 def enter(space: Space) -> None:
-    """Move this process into a namespace; for a user namespace it must have one thread.  Raises OSError."""
+    """Move this process into a namespace; for a user namespace it must have one thread.
+
+    Parameters
+    ----------
+    space : Space
+        The namespace.
+
+    Raises
+    ------
+    OSError
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     for descriptor in space.descriptors:  # the user namespace first: it gives the right to enter the other
         if libc.setns(descriptor, 0):
@@ -73,7 +104,13 @@ def enter(space: Space) -> None:
 
 
 def inside(space: Space) -> list[str]:
-    """The command prefix that runs a program in a namespace; its descriptors must be passed on."""
+    """Return the command prefix that runs a program in a namespace; its descriptors must be passed on.
+
+    Parameters
+    ----------
+    space : Space
+        The namespace.
+    """
     user = [] if space.user is None else [f"--user=/proc/self/fd/{space.user}", "--preserve-credentials"]
     return ["nsenter", *user, f"--net=/proc/self/fd/{space.net}"]
 
@@ -83,8 +120,23 @@ def run_inside(
 ) -> str:
     """Run a short command in a namespace and return what it prints.
 
-    text : for its standard input.  others : namespaces whose descriptors it needs too.  what : for the message.
-    Raises NetworkUnavailable if it fails or takes longer than COMMAND_TIMEOUT_S.
+    Parameters
+    ----------
+    space : Space
+        The namespace.
+    command : sequence of str
+        The program and its arguments.
+    text : str, optional
+        For its standard input.
+    others : sequence of Space, optional
+        Namespaces whose descriptors it needs too.
+    what : str, optional
+        For the message.
+
+    Raises
+    ------
+    NetworkUnavailable
+        If it fails or takes longer than COMMAND_TIMEOUT_S.
     """
     descriptors = {d for s in (space, *others) for d in s.descriptors}
     try:
@@ -107,8 +159,19 @@ def run_inside(
 def await_ready(process: subprocess.Popen[bytes], name: str) -> None:
     """Wait until a program has printed READY, its output and errors being pipes.
 
-    Raises NetworkUnavailable, with the program's complaint, if it prints something else, ends, or takes longer than
-    COMMAND_TIMEOUT_S; then it has been killed.
+    then it has been killed.
+
+    Parameters
+    ----------
+    process : Popen
+        The program, its output and errors being pipes.
+    name : str
+        What it is called in an error.
+
+    Raises
+    ------
+    NetworkUnavailable
+        With the program's complaint, if it prints something else, ends, or takes longer than COMMAND_TIMEOUT_S.
     """
     assert process.stdout is not None  # pipes, says the contract
     assert process.stderr is not None
@@ -125,7 +188,12 @@ def await_ready(process: subprocess.Popen[bytes], name: str) -> None:
 def _hold(command: Sequence[str], *, owner: Space | None, with_user: bool) -> Space:
     """Start a helper that makes a namespace, open its descriptors, and let the helper go.
 
-    owner : a space whose user namespace the new one belongs to.  with_user : the helper makes a user namespace too.
+    Parameters
+    ----------
+    owner : Space or None
+        A space whose user namespace the new one belongs to.
+    with_user : bool
+        The helper makes a user namespace too.
     """
     pipe = subprocess.PIPE
     inherited = () if owner is None else owner.descriptors

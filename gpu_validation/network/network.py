@@ -26,12 +26,32 @@ WORDS = {ROOT: "network namespaces made as root", USER: "network namespaces in a
 class Network:
     """A network for m ranks; a context manager.
 
-    m : ranks, 1 .. 250.  The shape's values are those of ``Shape``.  key : of loss and jitter.
-    methods : what to try, in order: ``root`` namespaces, ``user`` namespaces, the machine's own ``loopback``, which
-    cannot be shaped.  After entering, ``method`` says which one it is, ``shaped`` whether the shape is in force, and
-    ``refusals`` why better methods were not used.  The rate alone is made by the kernel (veth, bridge, tbf); delay,
-    jitter and loss by a switch in user space on TAP devices.
-    Raises ValueError for a wrong number or method, and NetworkUnavailable on entering if every method is refused.
+    Parameters
+    ----------
+    m : int
+        Ranks, 1 .. 250.  The shape's values are those of ``Shape``.
+    rate_bit_per_s : float or None, bit/s, optional
+        Rate of a link; infinite unless given.
+    delay_s : float, seconds, optional
+        Delay of every packet.
+    jitter_s : float, seconds, optional
+        Spread of the delay.
+    loss : float, optional
+        Share of the packets that are lost.
+    mtu : int, optional
+        Bytes of the longest packet.
+    key : Key, optional
+        Of loss and jitter.
+    methods : sequence of str, optional
+        What to try, in order: ``root`` namespaces, ``user`` namespaces, the machine's own ``loopback``, which cannot be
+        shaped.  After entering, ``method`` says which one it is, ``shaped`` whether the shape is in force, and
+        ``refusals`` why better methods were not used.  The rate alone is made by the kernel (veth, bridge, tbf); delay,
+        jitter and loss by a switch in user space on TAP devices.
+
+    Raises
+    ------
+    ValueError
+        For a wrong number or method, and NetworkUnavailable on entering if every method is refused.
     """
 
     def __init__(
@@ -63,7 +83,19 @@ class Network:
 
     @classmethod
     def of(cls, shape: Shape, m: int, *, key: Key = Key(0), methods: Sequence[str] = METHODS) -> Network:  # noqa: B008
-        """The network of a shape for m ranks."""
+        """Return the network of a shape for m ranks.
+
+        Parameters
+        ----------
+        shape : Shape
+            Rate, delay, jitter and loss of the links.
+        m : int
+            Number of workers.
+        key : Key, optional
+            Stream of random numbers.
+        methods : sequence of str, optional
+            Ways to emulate a network, in the order in which they are tried.
+        """
         return cls(
             m,
             rate_bit_per_s=shape.rate_bit_per_s,
@@ -140,15 +172,15 @@ class Network:
 
     @property
     def alive(self) -> bool:
-        """False once the switch has ended by itself: then no frame passes any more."""
+        """Whether the switch runs; once it has ended by itself no frame passes any more."""
         return self._switch is None or self._switch.running
 
     def counts(self) -> list[Count | None]:
-        """The interface counters of every rank, from outside; on loopback the same one m times."""
+        """Return the interface counters of every rank, from outside; on loopback the same one m times."""
         return [self._count(port) for port in self.ports]
 
     def switch_count(self) -> SwitchCount | None:
-        """The switch's own counters and byte matrix, or None where the kernel does the work."""
+        """Return the switch's own counters and byte matrix, or None where the kernel does the work."""
         return None if self._switch is None else self._switch.count()
 
     @staticmethod

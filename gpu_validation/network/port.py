@@ -12,9 +12,16 @@ from .namespaces import Space, enter
 class Port:
     """The interface of one rank.
 
-    interface : its name, for GLOO_SOCKET_IFNAME.  method : how the network was made and who counts, in words.
-    shared : True if one counter sees the traffic of all ranks (loopback), False if each rank has its own.
-    space : the namespace to enter, or None to stay.
+    Parameters
+    ----------
+    interface : str
+        Its name, for GLOO_SOCKET_IFNAME.
+    method : str
+        How the network was made and who counts, in words.
+    shared : bool
+        True if one counter sees the traffic of all ranks (loopback), False if each rank has its own.
+    space : Space or None, optional
+        The namespace to enter, or None to stay.
     """
 
     interface: str
@@ -23,12 +30,17 @@ class Port:
     space: Space | None = None
 
     def enter(self) -> None:
-        """Move this process into the port's namespace; it must have one thread only.  Raises OSError."""
+        """Move this process into the port's namespace; it must have one thread only.
+
+        Raises
+        ------
+        OSError
+        """
         if self.space is not None:
             enter(self.space)
 
     def count(self) -> Count | None:
-        """The counters of the interface; call it after ``enter``."""
+        """Return the counters of the interface; call it after ``enter``."""
         return interface_count(self.interface)
 
 

@@ -12,10 +12,23 @@ LONGEST_DELAY_S = 10.0
 class Shape:
     """Equal full-duplex links from every rank to one switch.
 
-    rate_bit_per_s : of a link in each direction, > 0, or None for no limit.  A frame passes two links, one after the
-    other.  delay_s : one way, rank to rank, in [0, 10].  jitter_s : added delay, uniform on [0, jitter_s]; frames
-    of one sender to one receiver never overtake each other.  loss : chance that a frame is lost, in [0, 1).
-    mtu : largest IP packet in bytes, 576 .. 65000.  Raises ValueError outside these ranges.
+    Parameters
+    ----------
+    rate_bit_per_s : float or None, bit/s, optional
+        Of a link in each direction, > 0, or None for no limit.  A frame passes two links, one after the other.
+    delay_s : float, seconds, optional
+        One way, rank to rank, in [0, 10].
+    jitter_s : float, seconds, optional
+        Added delay, uniform on [0, jitter_s]; frames of one sender to one receiver never overtake each other.
+    loss : float, optional
+        Chance that a frame is lost, in [0, 1).
+    mtu : int, optional
+        Largest IP packet in bytes, 576 .. 65000.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
     """
 
     rate_bit_per_s: float | None = None

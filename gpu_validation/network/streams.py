@@ -20,8 +20,14 @@ RESENT_SEGMENTS, SENT_BYTES, RESENT_BYTES = 100, 200, 208  # where they stand in
 class StreamCount:
     """What TCP has sent so far, without its headers.
 
-    sent_bytes : of the streams, each counted once.  resent_bytes, resent_segments : sent again, for they were lost or
-    late.  All >= 0.
+    Parameters
+    ----------
+    sent_bytes : int, bytes, optional
+        Of the streams, each counted once.
+    resent_bytes : int, bytes, optional
+        Bytes that were sent again, for they were lost or late; >= 0.
+    resent_segments : int, optional
+        Segments that were sent again; >= 0.
     """
 
     sent_bytes: int = 0
@@ -29,7 +35,7 @@ class StreamCount:
     resent_segments: int = 0
 
     def __add__(self, other: StreamCount) -> StreamCount:
-        """Both together."""
+        """Return both together."""
         return StreamCount(
             self.sent_bytes + other.sent_bytes,
             self.resent_bytes + other.resent_bytes,
@@ -37,7 +43,7 @@ class StreamCount:
         )
 
     def __sub__(self, before: StreamCount) -> StreamCount:
-        """What came in between."""
+        """Return what came in between."""
         return StreamCount(
             self.sent_bytes - before.sent_bytes,
             self.resent_bytes - before.resent_bytes,
@@ -49,14 +55,17 @@ class StreamCount:
 class Streams:
     """The TCP connections of this process.
 
-    inherited : the numbers (inodes) of those that it shares with its parent and that are not looked at.
+    Parameters
+    ----------
+    inherited : frozenset of int, optional
+        The numbers (inodes) of those that it shares with its parent and that are not looked at.
     """
 
     inherited: frozenset[int] = frozenset()
 
     @classmethod
     def from_now(cls) -> Streams:
-        """Those that are opened from now on."""
+        """Return those that are opened from now on."""
         return cls(frozenset(inode for _, inode in _sockets()))
 
     def count(self) -> StreamCount | None:
@@ -78,7 +87,7 @@ class Streams:
 
 
 def _sockets() -> Iterator[tuple[int, int]]:
-    """(descriptor, inode) of every open socket; none where there is no /proc."""
+    """Return (descriptor, inode) of every open socket; none where there is no /proc."""
     descriptors = [int(name) for name in os.listdir(DESCRIPTORS)] if DESCRIPTORS.exists() else []
     for descriptor in descriptors:
         try:
@@ -90,7 +99,7 @@ def _sockets() -> Iterator[tuple[int, int]]:
 
 
 def _tcp_info(descriptor: int) -> bytes | None:
-    """The kernel's structure of a TCP socket; empty for another kind of socket, None where it is too short."""
+    """Return the kernel's structure of a TCP socket; empty for another kind of socket, None where it is too short."""
     with socket.socket(fileno=os.dup(descriptor)) as copy:
         if copy.family not in (socket.AF_INET, socket.AF_INET6) or copy.type != socket.SOCK_STREAM:
             return b""

@@ -31,8 +31,20 @@ REAL_TIME_PRIORITY = 2  # above the ranks, where real-time scheduling is allowed
 class SwitchCount:
     """What the switch has seen so far; matrices have shape (m, m), sender first.
 
-    bytes, frames : received from the senders.  lost : by the chosen loss rate.  dropped : because a queue was full.
-    late_mean_s, late_max_s : how long after its due time a frame was sent on; it tells whether the switch keeps up.
+    Parameters
+    ----------
+    bytes : ndarray
+        Bytes received from the senders.
+    frames : ndarray
+        Frames received from the senders.
+    lost : ndarray
+        By the chosen loss rate.
+    dropped : ndarray
+        Because a queue was full.
+    late_mean_s : float, seconds
+        How long after its due time a frame was sent on, on average; it tells whether the switch keeps up.
+    late_max_s : float, seconds
+        How long at most.
     """
 
     bytes: np.ndarray
@@ -46,8 +58,21 @@ class SwitchCount:
 class Switch:
     """A running switch with one TAP device in each rank's namespace.
 
-    seed : of loss and jitter.  hub : a namespace with the right to enter the others.
-    Raises NetworkUnavailable if it cannot be compiled or started.
+    Parameters
+    ----------
+    hub : Space
+        A namespace with the right to enter the others.
+    ranks : sequence of Space
+        Numbers of the ranks.
+    shape : Shape
+        Rate, delay, jitter and loss of the links.
+    seed : int
+        Of loss and jitter.
+
+    Raises
+    ------
+    NetworkUnavailable
+        If it cannot be compiled or started.
     """
 
     def __init__(self, hub: Space, ranks: Sequence[Space], shape: Shape, *, seed: int) -> None:
@@ -87,7 +112,7 @@ class Switch:
         return self._process.poll() is None
 
     def count(self) -> SwitchCount:
-        """The counters up to now."""
+        """Return the counters up to now."""
         words = np.frombuffer(self._memory, np.uint64).astype(np.int64)
         table = words[:-3].reshape(self.size, self.size, KINDS)
         sent, late, latest = (int(word) for word in words[-3:])

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from ..page import page
-from ..records import write_atomically
+from ..records.storage import write_atomically
+from ..reporting.html import page
 from .account import Account
 from .journal import read_folder
 from .periods import Known
@@ -26,7 +26,12 @@ REFRESH_S = 2.0
 class View:
     """A run as its folder shows it at one moment.
 
-    report : from what was read.  gone : ranks of this machine whose process has ended without saying so.
+    Parameters
+    ----------
+    report : RunReport
+        From what was read.
+    gone : tuple of int
+        Ranks of this machine whose process has ended without saying so.
     """
 
     report: RunReport
@@ -50,14 +55,20 @@ class View:
 
 
 def view(folder: str | os.PathLike[str], *, known: Known | None = None) -> View:
-    """Read a folder and judge what it says.  Raises UsageError where nothing can be read."""
+    """Read a folder and judge what it says.
+
+    Raises
+    ------
+    UsageError
+        Where nothing can be read.
+    """
     accounts = read_folder(folder)
     return View(report_of(accounts, known=known, now=time.time()), _gone(accounts))
 
 
 def _gone(accounts: Sequence[Account]) -> tuple[int, ...]:
-    here = socket.gethostname()
-    unfinished = [a.header for a in accounts if a.header.host == here and not a.state.ended]
+    this_host = socket.gethostname()
+    unfinished = [a.header for a in accounts if a.header.host == this_host and not a.state.ended]
     return tuple(h.rank for h in unfinished if not Path(f"/proc/{h.pid}").exists())
 
 
@@ -81,7 +92,13 @@ class _Title:
 
 
 def write_page(seen: View, folder: Path, path: Path) -> None:
-    """The report as one HTML page; verdicts as in the other reports.  Raises OSError where it cannot be written."""
+    """The report as one HTML page; verdicts as in the other reports.
+
+    Raises
+    ------
+    OSError
+        Where it cannot be written.
+    """
     title = _Title(f"run in {folder.name}", f"{seen.report.size} ranks, {seen.report.progress.steps} steps so far")
     text = page(
         title, [f"<pre>{escape(str(seen.report))}</pre>"], seen.report.comparisons, seen.death, seen.report.schedule

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..compare import ROUNDING, compare
-from ..records import Comparison, Compression, Probe, Verdict
+from ..records.compression import Compression
+from ..verdicts.compression import ROUNDING, compression_rows
 from ..verdicts.intervals import anytime_interval
-from ..verdicts.verdict import MARGIN, exact_verdict, tight_verdict, wide
+from ..verdicts.verdict import MARGIN, Comparison, Verdict, exact_verdict, tight_verdict, wide
 from .account import Account, Header
 from .samples import KeptRound, pooled
 from .traffic import of_messages, of_vectors
@@ -20,9 +20,12 @@ UNSENT = "the bytes of this mode of averaging are not foretold"
 
 
 def judged(accounts: Sequence[Account], *, false_alarm: float) -> list[Comparison]:
-    """Every comparison that the accounts allow.
+    """Return every comparison that the accounts allow.
 
-    false_alarm : chance that any of them accuses a true claim, however often and whenever one looks.
+    Parameters
+    ----------
+    false_alarm : float
+        Chance that any of them accuses a true claim, however often and whenever one looks.
     """
     return [
         *_compression(accounts, false_alarm / 2),
@@ -37,7 +40,7 @@ def _about(header: Header, **fields: Any) -> dict[str, Any]:
 
 
 def _exact(measured: float, bound: float, holds: bool, **about: Any) -> Comparison:
-    """A number without chance in it."""
+    """Return a number without chance in it."""
     ends = measured, measured
     return Comparison(measured=measured, interval=ends, bound=bound, verdict=exact_verdict(holds), **about)
 
@@ -49,11 +52,11 @@ def _compression(accounts: Sequence[Account], level: float) -> list[Comparison]:
     if header.declared is None or bits is None or ratio is None or coordinate is None:
         return []
     compression = Compression(ON, header.d, header.declared, bits, ratio, coordinate)
-    return compare([Probe(header.operator, compression)], false_alarm=level)
+    return compression_rows(compression, operator=header.operator, workload=ON, false_alarm=level)
 
 
 def _direction(accounts: Sequence[Account], level: float) -> list[Comparison]:
-    """What a squared error alone cannot show: an output that is shrunk has a smaller one."""
+    """Return what a squared error alone cannot show: an output that is shrunk has a smaller one."""
     header = accounts[0].header
     along = pooled(account.state.along for account in accounts)
     if header.declared is None or along is None:
@@ -105,7 +108,7 @@ def _bytes(accounts: Sequence[Account]) -> list[Comparison]:
 
 
 def _promised(accounts: Sequence[Account], way: str, counted: int, about: dict[str, Any]) -> list[Comparison]:
-    """The same against what the operator says its messages need, which knows nothing of those sent."""
+    """Return the same against what the operator says its messages need, which knows nothing of those sent."""
     header = accounts[0].header
     declared = header.declared
     if declared is None or header.members < header.size:
@@ -121,7 +124,7 @@ def _promised(accounts: Sequence[Account], way: str, counted: int, about: dict[s
 
 
 def _by_length(h: Header, bits: int) -> dict[str, int]:
-    """Bytes of one averaging if every message has so many bits."""
+    """Return bytes of one averaging if every message has so many bits."""
     everyone = range(h.size)
     sent, received = of_messages([bits] * h.size, rank=h.rank, members=everyone, front=h.front)
     more = of_vectors(h.buffers, value_bytes=8, mean_bytes=8, rank=h.rank, size=h.size, members=everyone)
@@ -135,15 +138,15 @@ def _agreement(accounts: Sequence[Account]) -> list[Comparison]:
     if header.size == 1:
         return []
     together = shared_rounds(accounts)
-    rows = [_alike(header, "local steps, rounds that differ", [[one.steps for one in r] for r in together])]
+    rows = [_alike(header, "local steps, rounds that differ", [[kept.steps for kept in r] for r in together])]
     if header.common:
-        sums = [[one.checksum for one in r] for r in together if min(one.checksum for one in r) >= 0]
+        sums = [[kept.checksum for kept in r] for r in together if min(kept.checksum for kept in r) >= 0]
         rows.append(_alike(header, "averaged models, rounds that differ", sums))
     return rows
 
 
 def _alike(header: Header, quantity: str, values: Sequence[Sequence[int]]) -> Comparison:
-    different = sum(len(set(one)) > 1 for one in values)
+    different = sum(len(set(of_ranks)) > 1 for of_ranks in values)
     about = _about(header, quantity=quantity, theorem="ranks agree after an averaging", n=len(values), side="tight")
     if values and len(values[0]) > 1:
         return _exact(different, 0.0, different == 0, **about)
@@ -152,7 +155,7 @@ def _alike(header: Header, quantity: str, values: Sequence[Sequence[int]]) -> Co
 
 
 def shared_rounds(accounts: Sequence[Account]) -> list[list[KeptRound]]:
-    """The rounds that all these ranks have kept, each as a list in rank order."""
-    tables = [{one.index: one for one in account.rounds} for account in accounts]
+    """Return the rounds that all these ranks have kept, each as a list in rank order."""
+    tables = [{kept.index: kept for kept in account.rounds} for account in accounts]
     common = set(tables[0]).intersection(*tables[1:]) if tables else set()
     return [[table[index] for table in tables] for index in sorted(common)]

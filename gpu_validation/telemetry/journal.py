@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..outcome import UsageError
+from ..records.exit_status import UsageError
 from .account import VERSION, Account, Header, State
 from .samples import KeptRound
 
@@ -24,7 +24,18 @@ class Journal:
     """Appends lines to ``folder / rank-R.jsonl``, each by one write; a later start of the run goes on behind.
 
     What cannot be written (a full disk) is told once in the log, and the run goes on without a file.
-    Raises ValueError where the folder cannot be made or written to.
+
+    Parameters
+    ----------
+    folder : str or PathLike
+        Where the results are.
+    rank : int
+        Number of the rank.
+
+    Raises
+    ------
+    ValueError
+        Where the folder cannot be made or written to.
     """
 
     def __init__(self, folder: str | os.PathLike[str], rank: int) -> None:
@@ -45,16 +56,38 @@ class Journal:
         return self._descriptor is not None and os.fstat(self._descriptor).st_size > LONG_BYTES
 
     def begin(self, header: Header) -> None:
-        """The lines of one start of the run follow."""
+        """The lines of one start of the run follow.
+
+        Parameters
+        ----------
+        header : Header
+            What the run is.
+        """
         self._header = header
         self._append([header.line()])
 
     def write(self, fresh: Sequence[KeptRound], state: State) -> None:
-        """Rounds that the file lacks, and where the run stands."""
+        """Rounds that the file lacks, and where the run stands.
+
+        Parameters
+        ----------
+        fresh : sequence of KeptRound
+            The rounds that the file lacks.
+        state : State
+            What ``state_dict`` gave.
+        """
         self._append([_rounds_line(fresh), state.line()] if fresh else [state.line()])
 
     def begin_anew(self, rounds: Sequence[KeptRound], state: State) -> None:
-        """Replace the file by a short one that says the same, so that a reader sees the one or the other."""
+        """Replace the file by a short one that says the same, so that a reader sees the one or the other.
+
+        Parameters
+        ----------
+        rounds : sequence of KeptRound
+            The rounds to keep.
+        state : State
+            What ``state_dict`` gave.
+        """
         assert self._header is not None
         short = self.path.with_suffix(".tmp")
         lines = [self._header.line(), _rounds_line(rounds), state.line()]
@@ -97,14 +130,22 @@ def _text(lines: Sequence[dict[str, Any]]) -> bytes:
 
 
 def _rounds_line(rounds: Sequence[KeptRound]) -> dict[str, Any]:
-    return {"kind": "rounds", "rows": [one.row() for one in rounds]}
+    return {"kind": "rounds", "rows": [kept.row() for kept in rounds]}
 
 
 # -- reading ---------------------------------------------------------------------------------------------
 def read_folder(folder: str | os.PathLike[str]) -> list[Account]:
-    """What all ranks of the last start have written, in rank order; files of earlier starts are left out.
+    """Return what all ranks of the last start have written, in rank order; files of earlier starts are left out.
 
-    Raises UsageError where there is nothing that can be read, or another version of this program has written it.
+    Parameters
+    ----------
+    folder : str or PathLike
+        Where the results are.
+
+    Raises
+    ------
+    UsageError
+        Where there is nothing that can be read, or another version of this program has written it.
     """
     place = Path(folder)
     if not place.is_dir():
@@ -119,7 +160,7 @@ def read_folder(folder: str | os.PathLike[str]) -> list[Account]:
 
 
 def _read(path: Path) -> Account | None:
-    """The last start of a run in a file, None where no line of one is whole."""
+    """Return the last start of a run in a file, None where no line of one is whole."""
     header: Header | None = None
     state: State | None = None
     rounds: dict[int, KeptRound] = {}
@@ -128,7 +169,7 @@ def _read(path: Path) -> Account | None:
             if line.get("kind") == "header":
                 header, state, rounds = _header(line, path), None, {}
             elif line.get("kind") == "rounds":
-                rounds |= {one.index: one for one in map(KeptRound.of, line["rows"])}
+                rounds |= {kept_round.index: kept_round for kept_round in map(KeptRound.of, line["rows"])}
             elif line.get("kind") == "state":
                 state = State.from_line(line)
     except (KeyError, TypeError) as error:
@@ -137,21 +178,21 @@ def _read(path: Path) -> Account | None:
         raise UsageError(f"cannot read {path}: {error.strerror}: choose another folder") from error
     if header is None or state is None:
         return None
-    kept = [one for index, one in sorted(rounds.items()) if index % state.stride == 0]
+    kept = [kept_round for index, kept_round in sorted(rounds.items()) if index % state.stride == 0]
     return Account(header, state, tuple(kept))
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    """The whole lines; one that a crash has cut short is none."""
-    found = []
+    """Return the whole lines; one that a crash has cut short is none."""
+    lines = []
     for text in path.read_bytes().split(b"\n"):
         try:
             line = json.loads(text)
         except ValueError:  # of JSON, or of the encoding
             continue
         if isinstance(line, dict):
-            found.append(line)
-    return found
+            lines.append(line)
+    return lines
 
 
 def _header(line: dict[str, Any], path: Path) -> Header:

@@ -7,35 +7,87 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..deltas import Round
+from ..records.round import Round
 
 
 class Observer:
     """Sees the rounds of a run and changes nothing.  This one looks away: what a run without telemetry has."""
 
-    def hear(self, loss: torch.Tensor | float | None) -> None:
-        """The loss of one local step, if the script gave one."""
+    def record_loss(self, loss: torch.Tensor | float | None) -> None:
+        """The loss of one local step, if the script gave one.
 
-    def arrive(self, index: int) -> None:
-        """The local steps of round ``index`` are done, and its averaging begins."""
+        Parameters
+        ----------
+        loss : tensor or float or None
+            The loss, a number or a scalar tensor.
+        """
+
+    def start_sync(self, index: int) -> None:
+        """The local steps of round ``index`` are done, and its averaging begins.
+
+        Parameters
+        ----------
+        index : int
+            Index of the round.
+        """
 
     def keep(self, model: torch.Tensor) -> None:
-        """This rank's model, shape (d,), whose memory the averaging may use for the mean."""
+        """This rank's model, shape (d,), whose memory the averaging may use for the mean.
+
+        Parameters
+        ----------
+        model : tensor
+            The model.
+        """
 
     def meet(self, mean: torch.Tensor) -> None:
-        """The mean of all ranks' models, shape (d,)."""
+        """The mean of all ranks' models, shape (d,).
+
+        Parameters
+        ----------
+        mean : tensor
+            The mean of all ranks' models, shape (d,).
+        """
 
     def meet_movements(self, mean: torch.Tensor, own: np.ndarray, decoded: np.ndarray, members: int) -> None:
-        """The mean of the members' decoded movements, this rank's movement and what became of it, shape (d,)."""
+        """The mean of the members' decoded movements, this rank's movement and what became of it, shape (d,).
+
+        Parameters
+        ----------
+        mean : tensor
+            The mean of the members' decoded movements, shape (d,).
+        own : ndarray
+            This rank's movement, shape (d,).
+        decoded : ndarray
+            What became of it, shape (d,).
+        members : int
+            The ranks whose models count.
+        """
 
     def change(self) -> None:
         """The model has other parameters than before, and this averaging was one of whole models."""
 
-    def depart(self, done: Round, steps: int, rule: Any) -> None:
-        """The averaging has ended.  done : its account.  steps : local ones so far.  rule : the schedule's state."""
+    def finish_round(self, done: Round, steps: int, rule: Any) -> None:
+        """The averaging has ended.
+
+        Parameters
+        ----------
+        done : Round
+            Its account.
+        steps : int
+            Local ones so far.
+        rule
+            The schedule's state.
+        """
 
     def leave_out(self, seconds: float) -> None:
-        """So many seconds have just gone by that are not the run's."""
+        """So many seconds have just gone by that are not the run's.
+
+        Parameters
+        ----------
+        seconds : float
+            How many seconds.
+        """
 
     def close(self) -> None:
         """No further round will come."""

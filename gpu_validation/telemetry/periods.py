@@ -19,8 +19,21 @@ from .account import Header
 class Known:
     """Constants of the problem, None where nobody knows them.
 
-    L : smoothness.  sigma2 : variance of one worker's mini-batch gradient.  gap : F at the start minus inf F.
-    time_s : of the whole run; by default as long as it has run.  Raises ValueError unless they are positive.
+    Parameters
+    ----------
+    L : float or None, optional
+        Smoothness.
+    sigma2 : float or None, optional
+        Variance of one worker's mini-batch gradient.
+    gap : float or None, optional
+        F at the start minus inf F.
+    time_s : float or None, seconds, optional
+        Of the whole run; by default as long as it has run.
+
+    Raises
+    ------
+    ValueError
+        Unless they are positive.
     """
 
     L: float | None = None
@@ -39,10 +52,24 @@ class Known:
 class Situation:
     """What was measured; nan where nothing was.
 
-    tau : of the last rounds.  step_s, delay_s : medians of a local step and of an averaging that waits for nobody.
-    decline : share of the gradient lost in a local step.  away2_a_step : mean |model - mean|^2 at the end of a round,
-    over its steps.
-    loss : of the first kept round.  eta : of the last.  seconds : of the run.
+    Parameters
+    ----------
+    tau : int
+        Of the last rounds.
+    step_s : float, seconds
+        Medians of a local step and of an averaging that waits for nobody.
+    delay_s : float, seconds
+        Medians of a local step and of an averaging that waits for nobody.
+    decline : float or None
+        Share of the gradient lost in a local step.
+    away2_a_step : float
+        ``mean |model - mean|^2`` at the end of a round, over its steps.
+    loss : float
+        Of the first kept round.
+    eta : float
+        Of the last.
+    seconds : float
+        Of the run.
     """
 
     tau: int
@@ -59,8 +86,18 @@ class Situation:
 class Advice:
     """One answer to the question for a better period.
 
-    rule : where it comes from.  tau : the best, None for "as long as the loss permits".
-    factor : what is gained there, >= 1.  of : what it multiplies.  assuming : what has not been measured.
+    Parameters
+    ----------
+    rule : str
+        Where it comes from.
+    tau : int or None
+        The best, None for "as long as the loss permits".
+    factor : float
+        What is gained there, >= 1.
+    of : str
+        What it multiplies.
+    assuming : tuple of str
+        What has not been measured.
     """
 
     rule: str
@@ -71,14 +108,24 @@ class Advice:
 
 
 def advise(header: Header, now: Situation, known: Known) -> list[Advice]:
-    """What each rule says that has the numbers it needs."""
+    """Return what each rule says that has the numbers it needs.
+
+    Parameters
+    ----------
+    header : Header
+        What the run is.
+    now : Situation
+        How the run goes.
+    known : Known
+        Constants that the user knows.
+    """
     if not (now.step_s > 0 and now.delay_s >= 0 and now.tau >= 1):
         return []
-    found = [_time_alone(now)]
+    advices = [_time_alone(now)]
     if now.decline is not None:
-        found.append(_by_retention(now, now.decline))
+        advices.append(_by_retention(now, now.decline))
     theorem = _by_theorem(header, now, known)
-    return found if theorem is None else [*found, theorem]
+    return advices if theorem is None else [*advices, theorem]
 
 
 def _time_alone(now: Situation) -> Advice:
@@ -100,7 +147,7 @@ def _by_retention(now: Situation, decline: float) -> Advice:
 
 
 def _by_theorem(header: Header, now: Situation, known: Known) -> Advice | None:
-    """Theorem 2 of Wang and Joshi, with estimates where nothing is known."""
+    """Return Theorem 2 of Wang and Joshi, with estimates where nothing is known."""
     assuming: list[str] = []
     if not now.eta > 0:
         return None
@@ -128,12 +175,12 @@ def _by_theorem(header: Header, now: Situation, known: Known) -> Advice | None:
     if best is None:
         return None
     omega = header.declared.constant if header.declared and header.declared.kind == "Unbiased" else None
-    at = {"gap": gap, "eta": now.eta, "L": L, "sigma2": sigma2, "m": header.size, "time_s": time_s}
-    at |= {"step_s": now.step_s, "delay_s": now.delay_s}
+    arguments = {"gap": gap, "eta": now.eta, "L": L, "sigma2": sigma2, "m": header.size, "time_s": time_s}
+    arguments |= {"step_s": now.step_s, "delay_s": now.delay_s}
     bound = pasgd_runtime if omega is None else pasgd_compressed_runtime
-    at |= {} if omega is None else {"omega": omega}
+    arguments |= {} if omega is None else {"omega": omega}
     try:
-        factor = bound(tau=now.tau, **at) / bound(tau=best, **at)
+        factor = bound(tau=now.tau, **arguments) / bound(tau=best, **arguments)
     except AssumptionViolated:
         factor = math.nan
         assuming.append("the bound does not cover this learning rate with both periods, so no gain is stated")
@@ -141,6 +188,6 @@ def _by_theorem(header: Header, now: Situation, known: Known) -> Advice | None:
 
 
 def _largest_load(tau: int) -> float:
-    """The largest u = eta L with u + u^2 tau (tau - 1) <= 1."""
+    """Return the largest u = eta L with u + u^2 tau (tau - 1) <= 1."""
     c = tau * (tau - 1)
     return 2 / (1 + math.sqrt(1 + 4 * c))

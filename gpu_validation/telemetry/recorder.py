@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
-from ..deltas import Round
-from ..exchange import Exchange
-from ..mixing import Mixing
-from ..worker import Worker
+from ..distributed.collectives import Exchange
+from ..records.round import Round
 from .account import Account, Header, State
 from .journal import Journal, read_folder
 from .observer import Observer
@@ -25,19 +23,55 @@ EVERY_S = 1.0  # between two lines of a file
 NEARLY_ALL, EVERY_ROUND = 16, 16  # models are looked at in the first so many rounds, then in every so manieth one
 
 
+class WatchedWorker(Protocol):
+    """What a recorder reads of a worker: its device, its optimizer and its parameters.
+
+    Attributes
+    ----------
+    device : device
+        Of the parameters.
+    """
+
+    device: torch.device
+
+    @property
+    def optimizer(self) -> torch.optim.Optimizer | None:
+        """The optimizer, if there is one."""
+
+    def outgoing(self) -> torch.Tensor:
+        """Return all parameters as they are now, shape (d,)."""
+
+
+class WatchedMixing(Protocol):
+    """What a recorder asks of a mixing mode."""
+
+    def members(self, round_index: int, m: int) -> Sequence[int]:
+        """Return the ranks whose models count in round ``round_index``."""
+
+
 class Recorder(Observer):
     """Keeps an account of this rank's run in bounded memory, and in a file if there is a journal.
 
-    describe : how the run is set up now.  worker, exchange, mixing : of the averaging.  journal : None for memory
-    alone.  When the model gets other parameters, the account begins anew.
+    Parameters
+    ----------
+    describe : callable
+        How the run is set up now.
+    worker : WatchedWorker
+        Of the averaging.
+    exchange : Exchange
+        Of the averaging.
+    mixing : WatchedMixing
+        Of the averaging.
+    journal : Journal or None
+        None for memory alone.  When the model gets other parameters, the account begins anew.
     """
 
     def __init__(
         self,
         describe: Callable[[], Header],
-        worker: Worker,
+        worker: WatchedWorker,
         exchange: Exchange,
-        mixing: Mixing,
+        mixing: WatchedMixing,
         journal: Journal | None,
     ) -> None:
         self._describe, self._worker, self._exchange, self._mixing = describe, worker, exchange, mixing
@@ -66,11 +100,11 @@ class Recorder(Observer):
             self._journal.write([], self.state())
 
     # -- what the engine tells ---------------------------------------------------------------------------
-    def hear(self, loss: torch.Tensor | float | None) -> None:
+    def record_loss(self, loss: torch.Tensor | float | None) -> None:
         """Keep the last one; its value is read with a round that is kept, so that no device is waited for."""
         self._loss = loss.detach() if isinstance(loss, torch.Tensor) else loss
 
-    def arrive(self, index: int) -> None:
+    def start_sync(self, index: int) -> None:
         """Stop timing local steps, start timing the averaging."""
         if self._worker.device.type == "cuda":
             torch.cuda.synchronize(self._worker.device)  # the averaging would wait for it anyway
@@ -89,8 +123,8 @@ class Recorder(Observer):
     def meet(self, mean: torch.Tensor) -> None:
         """Measure how far this rank is from the mean."""
         if self._own is not None:
-            own, self._own = self._own, None
-            self._away2 = self._timed(lambda: _square(own.to(mean.dtype) - mean))
+            model, self._own = self._own, None
+            self._away2 = self._timed(lambda: _square(model.to(mean.dtype) - mean))
 
     def meet_movements(self, mean: torch.Tensor, own: np.ndarray, decoded: np.ndarray, members: int) -> None:
         """The same, and the mean inner product of this rank's movement with what the others' decode to."""
@@ -105,7 +139,7 @@ class Recorder(Observer):
         """The account begins anew after this averaging."""
         self._changed = True
 
-    def depart(self, done: Round, steps: int, rule: Any) -> None:
+    def finish_round(self, done: Round, steps: int, rule: Any) -> None:
         """Take the averaging's time, sum up what it did, and write now and then."""
         if self._changed:
             self._begin()
@@ -142,18 +176,24 @@ class Recorder(Observer):
 
     # -- what it knows -----------------------------------------------------------------------------------
     def account(self) -> Account:
-        """All that this rank knows now; what the file lacks is written to it."""
+        """Return all that this rank knows now; what the file lacks is written to it."""
         if self._journal is not None:
             self._write()
-        kept = tuple(one for one in self._kept.rounds)
+        kept = tuple(kept_round for kept_round in self._kept.rounds)
         return Account(self.header, self.state(), kept)
 
     def with_others(self, own: Account) -> list[Account]:
-        """This rank's account and those that other ranks have written to the same folder, in rank order."""
+        """Return this rank's account and those that other ranks have written to the same folder, in rank order.
+
+        Parameters
+        ----------
+        own : Account
+            This rank's account.
+        """
         if self._journal is None:
             return [own]
-        found = {account.header.rank: account for account in read_folder(self._journal.path.parent)}
-        return [account for _, account in sorted({**found, self.header.rank: own}.items())]
+        accounts = {account.header.rank: account for account in read_folder(self._journal.path.parent)}
+        return [account for _, account in sorted({**accounts, self.header.rank: own}.items())]
 
     def state(self) -> State:
         """Where the run stands."""
@@ -254,12 +294,14 @@ class Recorder(Observer):
 
 
 def _square(vector: torch.Tensor) -> float:
-    """|v|^2; its entries are squared in their own precision and summed pairwise."""
+    """Return ``|v|^2``; its entries are squared in their own precision and summed pairwise."""
     return float(torch.linalg.vector_norm(vector.detach())) ** 2
 
 
 def _paired(own: torch.Tensor, decoded: torch.Tensor, mean: torch.Tensor, members: int) -> float:
-    """<x, mean of the others' decoded vectors>, which averages to <x, mean of theirs> if decoding is unbiased."""
+    """Return <x, mean of the others' decoded vectors>, which averages to <x, mean of theirs> if decoding is
+    unbiased.
+    """
     return (members * float(own @ mean.to(own.dtype)) - float(own @ decoded)) / (members - 1)
 
 
@@ -267,6 +309,8 @@ _WORDS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def checksum(vector: torch.Tensor) -> int:
-    """A number below 2^62 that equal vectors share, and others hardly ever: the sum of their bits as integers."""
+    """Return a number below 2^62 that equal vectors share, and others hardly ever: the sum of their bits as
+    integers.
+    """
     words = vector.detach().contiguous().view(_WORDS[vector.element_size()])
     return int(words.sum(dtype=torch.int64)) & (1 << 62) - 1

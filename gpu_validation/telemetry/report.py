@@ -10,13 +10,13 @@ import numpy as np
 from bounds import limits
 from ratedist import solve
 
-from ..records import Sample
-from ..time_to_loss import median_of
-from ..verdicts.intervals import student_interval
+from ..records.sample import Sample
+from ..verdicts.intervals import median_of, student_interval
 from .account import Account, Header
 from .claims import judged, shared_rounds
+from .findings import Compressor, Drift, Measure, Progress, Timing, Traffic
 from .periods import Known, Situation, advise
-from .run_report import Compressor, Drift, Measure, Progress, RunReport, Timing, Traffic
+from .run_report import RunReport
 from .samples import KeptRound, pooled
 
 FALSE_ALARM = 1e-4
@@ -32,11 +32,18 @@ def report_of(
     now: float | None = None,
     false_alarm: float = FALSE_ALARM,
 ) -> RunReport:
-    """The report on a run.
+    """Return the report on a run.
 
-    accounts : of the ranks that are heard, in rank order, at least one.  known : constants of the problem.
-    now : the wall clock, UNIX seconds; by default that of the newest account.  false_alarm : chance that a row accuses
-    a true claim, however often one looks.
+    Parameters
+    ----------
+    accounts : sequence of Account
+        Of the ranks that are heard, in rank order, at least one.
+    known : Known or None, optional
+        Constants of the problem.
+    now : float or None, optional
+        The wall clock, UNIX seconds; by default that of the newest account.
+    false_alarm : float, optional
+        Chance that a row accuses a true claim, however often one looks.
     """
     header, states = accounts[0].header, [account.state for account in accounts]
     timing = _timing(accounts)
@@ -64,9 +71,9 @@ def report_of(
 def _progress(accounts: Sequence[Account], now: float) -> Progress:
     states = [account.state for account in accounts]
     periods: list[tuple[int, int]] = []
-    for one in accounts[0].rounds:
-        if not periods or periods[-1][1] != one.tau:
-            periods.append((one.index, one.tau))
+    for kept in accounts[0].rounds:
+        if not periods or periods[-1][1] != kept.tau:
+            periods.append((kept.index, kept.tau))
     total = sum(s.computing_s + s.averaging_s for s in states)
     return Progress(
         steps=max(s.steps for s in states),
@@ -114,16 +121,16 @@ def _traffic(accounts: Sequence[Account]) -> Traffic | None:
 
 
 def _timing(accounts: Sequence[Account]) -> Timing | None:
-    timed = [one for a in accounts for one in a.rounds if one.tau and math.isfinite(one.compute_s)]
-    steps = [one.compute_s / one.tau for one in timed]
+    timed = [kept for a in accounts for kept in a.rounds if kept.tau and math.isfinite(kept.compute_s)]
+    steps = [kept.compute_s / kept.tau for kept in timed]
     together = shared_rounds(accounts)
     if not steps or not together:
         return None
     each = 1 - (1 - LEVEL) / 2  # so that the ratio's interval has the level
     step, delay = (
-        median_of(values, level=each) for values in (steps, [min(one.averaging_s for one in r) for r in together])
+        median_of(values, level=each) for values in (steps, [min(kept.averaging_s for kept in r) for r in together])
     )
-    waits = [np.mean([one.averaging_s for one in r]) - min(one.averaging_s for one in r) for r in together]
+    waits = [np.mean([kept.averaging_s for kept in r]) - min(kept.averaging_s for kept in r) for r in together]
     ends = delay.interval[0] / step.interval[1], delay.interval[1] / step.interval[0]
     return Timing(
         step_s=Measure(step.value, step.interval, step.n),
@@ -135,18 +142,18 @@ def _timing(accounts: Sequence[Account]) -> Timing | None:
 
 
 def _looked_at(accounts: Sequence[Account]) -> list[KeptRound]:
-    kept = (one for account in accounts for one in account.rounds if one.tau)
-    return [one for one in kept if math.isfinite(one.away2) and math.isfinite(one.model2)]
+    kept = (kept_round for account in accounts for kept_round in account.rounds if kept_round.tau)
+    return [kept_round for kept_round in kept if math.isfinite(kept_round.away2) and math.isfinite(kept_round.model2)]
 
 
 def _drift(accounts: Sequence[Account]) -> Drift | None:
     header, rounds = accounts[0].header, _looked_at(accounts)
-    model2 = float(np.mean([one.model2 for one in rounds])) if rounds else 0.0
+    model2 = float(np.mean([kept_round.model2 for kept_round in rounds])) if rounds else 0.0
     if not model2 or header.size == 1:
         return None
-    away2 = max(0.0, float(np.mean([_away2(header, one) for one in rounds])))
+    away2 = max(0.0, float(np.mean([_away2(header, kept_round) for kept_round in rounds])))
     unbiased = _unbiased(header)
-    norm2 = sum(one.norm2 for one in rounds) if unbiased else 0.0
+    norm2 = sum(kept_round.norm2 for kept_round in rounds) if unbiased else 0.0
     kept = math.nan if not norm2 else 1 - away2 * len(rounds) / norm2
     return Drift(math.sqrt(away2 / model2), kept, len(rounds), not header.whole and not unbiased)
 
@@ -156,20 +163,20 @@ def _unbiased(header: Header) -> bool:
 
 
 def _away2(header: Header, one: KeptRound) -> float:
-    """|x - mean movement|^2 of one rank, of an unbiased operator on average only."""
+    """Return ``|x - mean movement|^2`` of one rank, of an unbiased operator on average only."""
     return (1 - 1 / header.members) * (one.norm2 - one.paired) if _unbiased(header) else one.away2
 
 
 def _situation(accounts: Sequence[Account], timing: Timing, decline: float | None) -> Situation:
     header, state, rounds = accounts[0].header, accounts[0].state, accounts[0].rounds
-    noise = [_away2(header, one) / one.tau for one in _looked_at(accounts)[-RECENT * len(accounts) :]]
+    noise = [_away2(header, kept) / kept.tau for kept in _looked_at(accounts)[-RECENT * len(accounts) :]]
     return Situation(
-        tau=int(np.median([one.tau for one in rounds[-RECENT:]])),
+        tau=int(np.median([kept.tau for kept in rounds[-RECENT:]])),
         step_s=timing.step_s.value,
         delay_s=timing.delay_s.value,
         decline=decline,
         away2_a_step=float(np.mean(noise)) if noise else math.nan,
-        loss=next((one.loss for one in rounds if math.isfinite(one.loss)), math.nan),
+        loss=next((kept.loss for kept in rounds if math.isfinite(kept.loss)), math.nan),
         eta=rounds[-1].eta,
         seconds=state.seconds,
     )

@@ -8,16 +8,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..records import ATOMS, Atom, Sample
+from ..records.sample import ATOMS, Atom, Sample
 
 BUFFER = 256  # numbers kept before they are summed up
 KEPT_ROUNDS = 512  # at most twice as many as at least
 
 
 def joined(a: Sample, b: Sample) -> Sample:
-    """The sample of the draws of both: exact moments, and at most ATOMS groups.
+    """Return the sample of the draws of both: exact moments, and at most ATOMS groups.
 
     A group's ends are the extremes of its draws, so that what is computed from groups stays on the safe side.
+
+    Parameters
+    ----------
+    a : Sample
+        A sample.
+    b : Sample
+        Another sample.
     """
     n = a.n + b.n
     squares = (a.n - 1) * a.sd**2 + (b.n - 1) * b.sd**2 + (b.mean - a.mean) ** 2 * a.n * b.n / n
@@ -27,7 +34,13 @@ def joined(a: Sample, b: Sample) -> Sample:
 
 
 def pooled(samples: Iterable[Sample | None]) -> Sample | None:
-    """The sample of all ranks' draws, None if there is none."""
+    """Return the sample of all ranks' draws, None if there is none.
+
+    Parameters
+    ----------
+    samples : iterable of Sample or None
+        The samples.
+    """
     total: Sample | None = None
     for sample in samples:
         if sample is not None:
@@ -36,7 +49,7 @@ def pooled(samples: Iterable[Sample | None]) -> Sample | None:
 
 
 def _grouped(atoms: Sequence[Atom]) -> tuple[Atom, ...]:
-    """Equal groups as one; more than ATOMS of them in cells of the least width 2^k that is enough.
+    """Return equal groups as one; more than ATOMS of them in cells of the least width 2^k that is enough.
 
     Cells of different k are nested, so that a group does not grow each time it is put into another cell.
     """
@@ -66,7 +79,13 @@ class Stream:
         self.odd = 0
 
     def add(self, value: float) -> None:
-        """One number more."""
+        """One number more.
+
+        Parameters
+        ----------
+        value : float
+            The number.
+        """
         self._buffer.append(value)
         if len(self._buffer) >= BUFFER:
             self._sum_up()
@@ -89,12 +108,36 @@ class Stream:
 class KeptRound:
     """What one rank saw of one round.  A number that nobody knows is nan.
 
-    index, steps, tau : the round's number, local steps of the run up to its end, and those of the round.
-    compute_s, averaging_s : of its local steps, of its averaging, telemetry itself not counted.
-    bits : of this rank's message.  ratio : |C(x) - x|^2/|x|^2 of its movement x.
-    away2 : |own model - the one that all get|^2 before the averaging.  model2 : |averaged model|^2.
-    paired : <x, mean of what the other ranks' movements decode to>.  norm2 : |x|^2.
-    loss, eta : of the last local step.  checksum : of the averaged model's bits, -1 if it was not taken.
+    Parameters
+    ----------
+    index : int
+        The round's number.
+    steps : int
+        Local steps of the run up to its end.
+    tau : int
+        Its local steps.
+    compute_s : float, seconds
+        Of its local steps, telemetry itself not counted.
+    averaging_s : float, seconds
+        Of its averaging, telemetry itself not counted.
+    bits : int, bits
+        Of this rank's message.
+    ratio : float
+        ``|C(x) - x|^2/|x|^2`` of its movement x.
+    away2 : float, optional
+        ``|own model - the one that all get|^2`` before the averaging.
+    model2 : float, optional
+        ``|averaged model|^2``.
+    paired : float, optional
+        <x, mean of what the other ranks' movements decode to>.
+    norm2 : float, optional
+        ``|x|^2``.
+    loss : float, optional
+        Loss of its last local step.
+    eta : float, optional
+        Learning rate of its last local step.
+    checksum : int, optional
+        Of the averaged model's bits, -1 if it was not taken.
     """
 
     index: int
@@ -119,7 +162,18 @@ class KeptRound:
 
     @classmethod
     def of(cls, row: Sequence[float | int | None]) -> KeptRound:
-        """Back from ``row``.  Raises TypeError for another number of values."""
+        """Return back from ``row``.
+
+        Parameters
+        ----------
+        row : sequence of float or int or None
+            The values of a row.
+
+        Raises
+        ------
+        TypeError
+            For another number of values.
+        """
         return cls(*(math.nan if value is None else value for value in row))  # type: ignore[arg-type]
 
 
@@ -127,7 +181,14 @@ class KeptRound:
 class Thinned:
     """Every stride-th round; the stride doubles when there are too many, so that all ranks keep the same ones.
 
-    rounds : those kept, ascending.  fresh : of them, those that have not been asked for.
+    Parameters
+    ----------
+    stride : int, optional
+        Every so-manieth round is kept.
+    rounds : list of KeptRound, optional
+        Those kept, ascending.
+    fresh : list of KeptRound, optional
+        Of them, those that have not been asked for.
     """
 
     stride: int = 1
@@ -135,19 +196,31 @@ class Thinned:
     fresh: list[KeptRound] = field(default_factory=list)
 
     def wants(self, index: int) -> bool:
-        """Whether a round of this number is kept."""
+        """Return whether a round of this number is kept.
+
+        Parameters
+        ----------
+        index : int
+            Index of the round.
+        """
         return index % self.stride == 0
 
     def add(self, kept: KeptRound) -> None:
-        """One round more; drop every second one if there are too many."""
+        """One round more; drop every second one if there are too many.
+
+        Parameters
+        ----------
+        kept : KeptRound
+            The round.
+        """
         self.rounds.append(kept)
         self.fresh.append(kept)
         if len(self.rounds) > KEPT_ROUNDS:
             self.stride *= 2
-            self.rounds = [one for one in self.rounds if self.wants(one.index)]
-            self.fresh = [one for one in self.fresh if self.wants(one.index)]
+            self.rounds = [kept_round for kept_round in self.rounds if self.wants(kept_round.index)]
+            self.fresh = [kept_round for kept_round in self.fresh if self.wants(kept_round.index)]
 
     def take_fresh(self) -> list[KeptRound]:
-        """Those added since the last call."""
+        """Return those added since the last call."""
         fresh, self.fresh = self.fresh, []
         return fresh

@@ -6,19 +6,19 @@ import math
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from ..page import noticed_text
-from ..records import Comparison
-from ..summary import evidence_line
+from ..reporting.console import evidence_line
+from ..reporting.html import noticed_text
+from ..verdicts.verdict import Comparison
+from .findings import Findings, Measure
 from .periods import Advice
-from .run_report import Measure, RunReport
 
 WIDTH, INDENT = 110, 14
 UNITS = ((1, "s"), (1e-3, "ms"), (1e-6, "us"))
 OVERDUE_S = 30.0
 
 
-def text(report: RunReport) -> str:
-    """All parts, one under the other."""
+def text(report: Findings) -> str:
+    """Return all parts, one under the other."""
     lines = [line for name, words in _parts(report) for line in _wrapped(name, words)]
     return "\n".join([*lines, "", *_table(report.comparisons), evidence_line(report.comparisons)])
 
@@ -28,10 +28,10 @@ def _wrapped(name: str, words: str) -> list[str]:
     return textwrap.wrap(words, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 
-def _parts(r: RunReport) -> Iterator[tuple[str, str]]:
+def _parts(r: Findings) -> Iterator[tuple[str, str]]:
     p = r.progress
-    heard = "all heard" if len(r.ranks) == r.size else f"heard: {', '.join(map(str, r.ranks))}"
-    yield "run", f"{r.size} ranks ({heard}), d = {r.d}, {r.operator or 'whole models'}, {r.schedule}, {r.mixing}"
+    who = "all heard" if len(r.ranks) == r.size else f"heard: {', '.join(map(str, r.ranks))}"
+    yield "run", f"{r.size} ranks ({who}), d = {r.d}, {r.operator or 'whole models'}, {r.schedule}, {r.mixing}"
     yield "progress", f"{p.steps} steps, {p.synchronisations} synchronisations in {p.seconds:.4g} s{_life(r)}"
     yield "periods", " ".join(f"{tau} (from round {first})" for first, tau in p.periods) or "none yet"
     yield from _compressor(r)
@@ -54,7 +54,7 @@ def _parts(r: RunReport) -> Iterator[tuple[str, str]]:
     yield "telemetry", f"takes {100 * p.telemetry:.2g} % of the time, and not one byte"
 
 
-def _life(r: RunReport) -> str:
+def _life(r: Findings) -> str:
     if r.progress.ended == len(r.ranks):
         return ", ended"
     if r.progress.silent_s > OVERDUE_S:
@@ -62,7 +62,7 @@ def _life(r: RunReport) -> str:
     return ""
 
 
-def _compressor(r: RunReport) -> Iterator[tuple[str, str]]:
+def _compressor(r: Findings) -> Iterator[tuple[str, str]]:
     c = r.compressor
     if c is None:
         return
@@ -78,7 +78,7 @@ def _compressor(r: RunReport) -> Iterator[tuple[str, str]]:
     yield "bits", f"{_shown(c.bits)} a message, {c.bits.value / r.d:.4g} a coordinate{declared}{limit}"
 
 
-def _times(r: RunReport) -> Iterator[tuple[str, str]]:
+def _times(r: Findings) -> Iterator[tuple[str, str]]:
     t = r.timing
     if t is None:
         return
@@ -114,7 +114,7 @@ def _seconds(value: float) -> str:
 
 
 def _table(rows: Sequence[Comparison]) -> list[str]:
-    """One line a comparison; what a HOLDS is worth stands behind it."""
+    """Return one line a comparison; what a HOLDS is worth stands behind it."""
     lines = [f"{'verdict':14}{'quantity':42}{'measured':>12}{'bound':>12}  noticed at bound x"]
     for c in rows:
         bound = "" if c.bound is None else f"{c.bound:.5g}"

@@ -15,14 +15,22 @@ Bytes = tuple[int, int]  # handed over, taken in
 
 
 def of_messages(bits: Sequence[int], *, rank: int, members: Sequence[int], front: int) -> Bytes:
-    """One all-gather.  bits : of every rank's message.  front : bits before a member's message."""
+    """Return one all-gather.
+
+    Parameters
+    ----------
+    bits : sequence of int, bits
+        Of every rank's message.
+    front : int
+        Bits before a member's message.
+    """
     taking = set(members)
     lengths = [HEADER_BYTES + -(-(b + (front if r in taking else PLACE_BITS)) // 8) for r, b in enumerate(bits)]
     return (len(bits) - 1) * lengths[rank], sum(lengths) - lengths[rank]
 
 
 def of_vectors(n: int, *, value_bytes: int, mean_bytes: int, rank: int, size: int, members: Sequence[int]) -> Bytes:
-    """One mean of vectors of n numbers, each of ``value_bytes``, its own in ``mean_bytes``."""
+    """Return one mean of vectors of n numbers, each of ``value_bytes``, its own in ``mean_bytes``."""
     if n == 0 or size == 1:
         return 0, 0
     if len(members) == size and (size == 2 or size * n * value_bytes <= WHOLE_BYTES):

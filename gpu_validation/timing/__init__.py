@@ -9,6 +9,4 @@ from .rounds import delay_from_rounds as delay_from_rounds
 from .rounds import fit_rounds as fit_rounds
 from .rounds import predicted_seconds_per_iteration as predicted_seconds_per_iteration
 from .rounds import slowest_seconds as slowest_seconds
-from .scheduling import Scheduling as Scheduling
-from .scheduling import schedule as schedule
-from .stragglers import step_seconds as step_seconds
+from .sampling import step_seconds as step_seconds

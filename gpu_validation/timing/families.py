@@ -23,9 +23,16 @@ CONVERGED = 1e-12
 class Family:
     """A parametric family of laws.
 
-    fit : samples, shape (n,), in seconds, not all equal -> the law of maximum likelihood.
-    log_density : (law, samples) -> log density at each, -infinity outside the support.  parameters : how many.
-    name : as fits show it.
+    Parameters
+    ----------
+    name : str
+        As fits show it.
+    parameters : int
+        How many.
+    fit : callable
+        Samples, shape (n,), in seconds, not all equal -> the law of maximum likelihood.
+    log_density : callable
+        (law, samples) -> log density at each, -infinity outside the support.
     """
 
     name: str
@@ -35,7 +42,7 @@ class Family:
 
 
 def _gamma(x: np.ndarray) -> Gamma:
-    """Newton's method on log k - psi(k) = log mean - mean log, from Minka's start."""
+    """Return Newton's method on log k - psi(k) = log mean - mean log, from Minka's start."""
     from scipy.special import polygamma, psi
 
     s = math.log(x.mean()) - float(np.log(x).mean())
@@ -49,7 +56,7 @@ def _gamma(x: np.ndarray) -> Gamma:
 
 
 def _weibull(x: np.ndarray) -> Weibull:
-    """Newton's method on sum x^k log x / sum x^k - 1/k = mean log, in y = x / max so that nothing overflows."""
+    """Return Newton's method on sum x^k log x / sum x^k - 1/k = mean log, in y = x / max so that nothing overflows."""
     largest = float(x.max())
     y = np.log(x / largest)
     k = 1.2825 / float(y.std())  # sd of log x is pi / (sqrt(6) k)

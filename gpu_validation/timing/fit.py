@@ -22,10 +22,21 @@ REJECTED_BELOW = 0.05
 class LawFit:
     """One family fitted to samples.
 
-    log_likelihood : at its maximum.  aic : Akaike's criterion, 2 parameters - 2 log likelihood; smaller is better.
-    distance : Kolmogorov-Smirnov distance, the largest difference of the distribution functions.
-    p_value : chance of a distance as large if the law were true, by refitting to samples of the fitted law (a table
-    would be wrong, since the parameters are fitted); None for the families that were not chosen.
+    Parameters
+    ----------
+    family : str
+        Name of the family.
+    law : Law
+        Its member of greatest likelihood.
+    log_likelihood : float
+        At its maximum.
+    aic : float
+        Akaike's criterion, 2 parameters - 2 log likelihood; smaller is better.
+    distance : float
+        Kolmogorov-Smirnov distance, the largest difference of the distribution functions.
+    p_value : float or None, optional
+        Chance of a distance as large if the law were true, by refitting to samples of the fitted law (a table would be
+        wrong, since the parameters are fitted); None for the families that were not chosen.
     """
 
     family: str
@@ -40,7 +51,12 @@ class LawFit:
 class StepFit:
     """All families fitted to n step times, the best first; only the best is tested.
 
-    fits : in ascending order of Akaike's criterion.
+    Parameters
+    ----------
+    n : int
+        Number of step times.
+    fits : tuple of LawFit
+        In ascending order of Akaike's criterion.
     """
 
     n: int
@@ -71,9 +87,22 @@ class StepFit:
 def fit_law(seconds: Sequence[float] | np.ndarray, *, key: Key, families: Sequence[Family] = FAMILIES) -> StepFit:
     """Fit every family to independent step times by maximum likelihood and test the best.
 
-    seconds : shape (n,), n >= 20, all > 0, not all equal.  key : of the bootstrap.
+    Parameters
+    ----------
+    seconds : sequence of float or ndarray, shape (n,), n >= 20, all > 0, not all equal
+    key : Key
+        Of the bootstrap.
+    families : sequence of Family, optional
+        The families that compete.
+
+    Raises
+    ------
+    ValueError
+        For other samples, or fewer than two families.
+
+    Notes
+    -----
     Correlated or unequal workers' steps make the test accuse too often: take batch means, or one worker.
-    Raises ValueError for other samples, or fewer than two families.
     """
     x = np.sort(np.asarray(seconds, np.float64).reshape(-1))
     if x.size < FEWEST or not np.isfinite(x).all() or x[0] <= 0 or x[0] == x[-1]:
@@ -95,7 +124,7 @@ def _fit(family: Family, x: np.ndarray) -> LawFit:
 
 
 def _distance(law: Law, x: np.ndarray) -> float:
-    """sup |F_n - F| over sorted samples."""
+    """Return sup ``|F_n - F|`` over sorted samples."""
     below = 1 - law.sf(x)
     steps = np.arange(x.size + 1) / x.size
     return float(max((steps[1:] - below).max(), (below - steps[:-1]).max()))

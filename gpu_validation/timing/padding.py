@@ -11,10 +11,20 @@ from dataclasses import dataclass, field
 class PaddedSteps:
     """Fill every local step up to a chosen duration by sleeping, so that ranks sharing cores do not contend.
 
-    step_s : duration of every step; 0 switches padding off.  drawn_s : of each step in turn, in place of step_s
-    (stragglers; see ``step_seconds``).  durations : of every step, padding included.
+    Parameters
+    ----------
+    step_s : float, seconds
+        Duration of every step; 0 switches padding off.
+    drawn_s : sequence of float or None, seconds, optional
+        Of each step in turn, in place of step_s (stragglers; see ``step_seconds``).
+    durations : list of float, optional
+        Of every step, padding included.
+    overruns : int, optional
+        Their number.
+
+    Notes
+    -----
     A step that computes longer than it should take is not cut short: it overran.
-    overruns : their number.
     """
 
     step_s: float
@@ -28,7 +38,13 @@ class PaddedSteps:
         self._began = time.perf_counter()
 
     def end(self) -> None:
-        """Sleep for what is left of the step.  Raises IndexError after the last drawn step."""
+        """Sleep for what is left of the step.
+
+        Raises
+        ------
+        IndexError
+            After the last drawn step.
+        """
         wanted_s = self.step_s if self.drawn_s is None else self.drawn_s[len(self.durations)]
         left = wanted_s - (time.perf_counter() - self._began)
         if left > 0:
@@ -36,3 +52,11 @@ class PaddedSteps:
         elif wanted_s > 0:
             self.overruns += 1
         self.durations.append(time.perf_counter() - self._began)
+
+    def __enter__(self) -> PaddedSteps:
+        self.begin()
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is None:
+            self.end()

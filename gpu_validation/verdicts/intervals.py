@@ -1,6 +1,6 @@
 """Confidence intervals for a mean that hold their level whatever the law, for values in a declared range.
 
-Let y >= floor be drawn with conditional means at most mu.  For 0 <= stake <= 1 put
+Let y >= floor be drawn with conditional means at most mu.  For 0 <= stake <= 1 put ::
 
     f = 1 + stake ((y - floor) / (mu - floor) - 1) >= 0,     E f <= 1.
 
@@ -14,13 +14,15 @@ of the law but its range: a lazy law that is equal n times out of n gets a wide 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import binom
 
-from ..records import Sample
+from ..records.sample import Sample
 
 Interval = tuple[float, float]
-
 ACQUIT = 0.05  # chance that an end which acquits misses; the end which accuses misses with the run's level
 CAP = 4  # times an upper bound: where no largest value is declared, larger ones count as this
 STAKES = np.concatenate([[1.0, 0.99, 0.95], np.geomspace(0.9, 1e-5, 30)])
@@ -32,10 +34,23 @@ BISECTIONS = 50
 def mean_interval(sample: Sample, *, below: float, above: float, floor: float, ceiling: float = math.inf) -> Interval:
     """Return ends of which each misses the mean with at most its probability.
 
-    sample : independent draws, or draws whose conditional means all lie in the interval that is asked for.
-    below, above : chance that the lower, the upper end misses, in (0, 1).
-    floor, ceiling : declared range of every single draw; an infinite one leaves its end open.
-    Raises ValueError if a draw lies outside the declared range.
+    Parameters
+    ----------
+    sample : Sample
+        Independent draws, or draws whose conditional means all lie in the interval that is asked for.
+    below : float
+        Chance that the lower, the upper end misses, in (0, 1).
+    above : float
+        Chance that the lower, the upper end misses, in (0, 1).
+    floor : float
+        Declared range of every single draw; an infinite one leaves its end open.
+    ceiling : float, optional
+        Declared range of every single draw; an infinite one leaves its end open.
+
+    Raises
+    ------
+    ValueError
+        If a draw lies outside the declared range.
     """
     if not (floor <= sample.low and sample.high <= ceiling):
         raise ValueError(
@@ -54,8 +69,15 @@ def mean_interval(sample: Sample, *, below: float, above: float, floor: float, c
 def variance_interval(sample: Sample, variance: float, *, below: float, above: float) -> Interval:
     """Return ends for a mean whose draws have at most a declared ``variance``, whatever their range (Catoni 2012).
 
-    With psi(x) = log(1 + x + x^2/2) for x >= 0 and psi(-x) = -psi(x), E exp psi(rate (y - mu)) is at most
-    1 + rate^2 variance/2; Markov's inequality does the rest.  below, above : as in ``mean_interval``.
+    With psi(x) = log(1 + x + x^2/2) for x >= 0 and psi(-x) = -psi(x), E exp psi(rate (y - mu)) is at most 1 + rate^2
+    variance/2; Markov's inequality does the rest.
+
+    Parameters
+    ----------
+    below : float
+        As in ``mean_interval``.
+    above : float
+        As in ``mean_interval``.
     """
     counts = np.array([count for _, _, count in sample.atoms], float)
     lows, highs = (np.array([atom[i] for atom in sample.atoms]) for i in (0, 1))
@@ -67,7 +89,14 @@ def anytime_interval(sample: Sample, variance: float, *, below: float, above: fl
     """Return ends for a mean whose draws have at most a declared ``variance``, also if one stops when one likes.
 
     The capital of ``variance_interval`` at one fixed rate is a nonnegative supermartingale, and so is its mean over
-    several rates, which do not depend on the number of draws (Ville's inequality).  below, above : as there.
+    several rates, which do not depend on the number of draws (Ville's inequality).
+
+    Parameters
+    ----------
+    below : float
+        As there.
+    above : float
+        As there.
     """
     counts = np.array([count for _, _, count in sample.atoms], float)
     lows, highs = (np.array([atom[i] for atom in sample.atoms]) for i in (0, 1))
@@ -77,8 +106,11 @@ def anytime_interval(sample: Sample, variance: float, *, below: float, above: fl
 def interval_below(sample: Sample, bound: float, level: float, *, floor: float, ceiling: float | None) -> Interval:
     """Return the interval that judges "the mean is at most ``bound``": ``level`` below, ACQUIT above.
 
-    ceiling : the largest single draw; None if none is declared.  Then the upper end is that of the mean of
-    min(draw, CAP bound), which is all that draws can show: what is rarer than they reach may be as large as it likes.
+    Parameters
+    ----------
+    ceiling : float or None
+        The largest single draw; None if none is declared.  Then the upper end is that of the mean of min(draw, CAP
+        bound), which is all that draws can show: what is rarer than they reach may be as large as it likes.
     """
     lower = mean_interval(sample, below=level, above=ACQUIT, floor=floor)[0]
     if ceiling is None:
@@ -179,3 +211,35 @@ def _log_capital(ratios: np.ndarray, counts: np.ndarray) -> float:
         logs = np.log1p(STAKES[:, None] * (ratios - 1)) @ counts
     top = float(logs.max())
     return top + math.log(float(np.exp(logs - top).mean()))
+
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Median:
+    """A sample's median, and order statistics that enclose the law's median at the stated level, whatever the law."""
+
+    value: float
+    interval: tuple[float, float]
+    level: float
+    n: int
+
+
+def median_of(values: Sequence[float], *, level: float = LEVEL) -> Median:
+    """Return the shortest symmetric pair of order statistics at ``level``; the extremes, at theirs, if there are too
+    few.
+
+    Parameters
+    ----------
+    values : sequence of float
+        Independent draws of one law, which may be infinite.  The level of the k-th smallest and k-th largest of n is at
+        least 1 - 2 P(Bin(n, 1/2) < k).
+    """
+    x = np.sort(np.asarray(values, float))
+    n = x.size
+    if n == 0:
+        raise ValueError("a median needs at least one value")
+    k = max([k for k in range(1, (n + 1) // 2 + 1) if 1 - 2 * binom.cdf(k - 1, n, 0.5) >= level], default=1)
+    middle = float(x[n // 2] if n % 2 or x[n // 2 - 1] == x[n // 2] else (x[n // 2 - 1] + x[n // 2]) / 2)
+    return Median(middle, (float(x[k - 1]), float(x[n - k])), float(max(0.0, 1 - 2 * binom.cdf(k - 1, n, 0.5))), n)

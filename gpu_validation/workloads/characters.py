@@ -7,15 +7,24 @@ from dataclasses import dataclass
 import torch
 
 from .data import MarkovText
+from .models.transformer import Transformer
 from .network import Network
-from .networks.transformer import Transformer
 
 
 @dataclass(frozen=True)
 class Characters(Network):
     """Mean cross-entropy of the next letter, in nats; windows of a text with the known floor ``source.floor()``.
 
-    width : of the transformer's vectors.  The accuracy is the share of held-out letters that are predicted.
+    Parameters
+    ----------
+    source : MarkovText, optional
+        Where the data come from.
+    batch : int or None, optional
+        Samples of a mini-batch.
+    eta : float, optional
+        Learning rate.
+    width : int, optional
+        Of the transformer's vectors.  The accuracy is the share of held-out letters that are predicted.
     """
 
     source: MarkovText = MarkovText()  # noqa: RUF009  frozen
@@ -26,14 +35,28 @@ class Characters(Network):
     name = "characters"
 
     def network(self) -> torch.nn.Module:
-        """One block."""
+        """Return one block."""
         return Transformer(letters=self.source.letters, window=self.source.window, width=self.width)
 
     def losses(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """-log p of the true letters, the mean over a window."""
+        """Return -log p of the true letters, the mean over a window.
+
+        Parameters
+        ----------
+        outputs : tensor
+            What the model says of the samples.
+        targets : tensor
+            The true labels.
+        """
         return super().losses(outputs, targets).mean(dim=1)
 
     def accuracy(self, model: torch.nn.Module) -> float | None:
-        """Share of the letters of the held-out windows that the model finds."""
+        """Share of the letters of the held-out windows that the model finds.
+
+        Parameters
+        ----------
+        model : Module
+            The model.
+        """
         right = super().accuracy(model)
         return None if right is None else right / self.source.window

@@ -14,7 +14,13 @@ from .workload import Description, Workload
 
 
 class Point(torch.nn.Module):
-    """The parameter vector x itself, float64."""
+    """The parameter vector x itself, float64.
+
+    Parameters
+    ----------
+    x : ndarray
+        A vector of parameters.
+    """
 
     def __init__(self, x: np.ndarray) -> None:
         super().__init__()
@@ -22,7 +28,13 @@ class Point(torch.nn.Module):
 
 
 def point(model: torch.nn.Module) -> torch.Tensor:
-    """The vector x of a Point, shape (d,); not a Parameter where torch.func has put another tensor in its place."""
+    """Return the vector x of a Point, shape (d,); not a Parameter where torch.func has put another tensor in its place.
+
+    Parameters
+    ----------
+    model : Module
+        The model.
+    """
     return cast(torch.Tensor, model.x)
 
 
@@ -30,10 +42,22 @@ def point(model: torch.nn.Module) -> torch.Tensor:
 class Diagonal(Workload):
     """F(x) = 1/2 sum_j lambda_j x_j^2, so that F* = 0; subclasses say what noise the gradients carry.
 
-    d : number of eigenvalues, log-spaced from ``smallest`` to 1, so that L = 1.  copies : how often each of them
-    occurs, for sharper averages; the dimension is d * copies.  noise : variance of every coordinate of one worker's
-    gradient, apart from what grows with the gradient.  Start x = (1, ..., 1).
-    Raises ValueError outside d >= 1, copies >= 1, 0 < smallest <= 1, noise >= 0.
+    Parameters
+    ----------
+    d : int, optional
+        Number of eigenvalues, log-spaced from ``smallest`` to 1, so that L = 1.
+    smallest : float, optional
+        The smallest eigenvalue.
+    noise : float, optional
+        Variance of every coordinate of one worker's gradient, apart from what grows with the gradient.  Start x = (1,
+        ..., 1).
+    copies : int, optional
+        How often each of them occurs, for sharper averages; the dimension is d * copies.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside d >= 1, copies >= 1, 0 < smallest <= 1, noise >= 0.
     """
 
     d: int = 10
@@ -58,14 +82,14 @@ class Diagonal(Workload):
         return dynamics.Quadratic(eigenvalues=self.eigenvalues, start=ones, noise=self.noise * ones)
 
     def model(self) -> Point:
-        """The point (1, ..., 1)."""
+        """Return the point (1, ..., 1)."""
         return Point(np.ones(self.d * self.copies))
 
     def objective(self, model: torch.nn.Module) -> torch.Tensor:
-        """F at the model's point."""
+        """Return F at the model's point."""
         x = point(model)
         return 0.5 * (torch.from_numpy(self.eigenvalues).to(x) * x**2).sum()
 
     def description(self) -> Description:
-        """A formula."""
+        """Return a formula."""
         return Description(self.name, synthetic=True, shape=(self.d * self.copies,))

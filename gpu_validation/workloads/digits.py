@@ -8,6 +8,6 @@ from .data import Bundled, load
 
 
 def digits() -> tuple[torch.Tensor, torch.Tensor]:
-    """Images in [0, 1], shape (1797, 64), float32, and labels, shape (1797,), int64."""
+    """Return images in [0, 1], shape (1797, 64), float32, and labels, shape (1797,), int64."""
     samples = load(Bundled("digits")).train
     return samples.inputs.float(), samples.targets

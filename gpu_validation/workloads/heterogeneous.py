@@ -20,9 +20,21 @@ Matrix = tuple[tuple[float, ...], ...]
 class HeterogeneousQuadratics(Workload):
     """F_i(x) = 1/2 (x - c_i)^T H_i (x - c_i) on worker i, F their mean; start x = 0.
 
-    hessians : one symmetric positive definite matrix a worker; centres : one minimiser a worker.
+    Parameters
+    ----------
+    hessians : tuple of Matrix, optional
+        One symmetric positive definite matrix a worker.
+    centres : Matrix, optional
+        One minimiser a worker.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit, or a matrix that is not symmetric positive definite.
+
+    Notes
+    -----
     The exact limit of a run is ``bounds.dynamics.heterogeneous.fixed_point``.  The defaults are its worked example.
-    Raises ValueError for shapes that do not fit, or a matrix that is not symmetric positive definite.
     """
 
     hessians: tuple[Matrix, ...] = (((1.0, 0.0), (0.0, 0.2)), ((0.3, 0.0), (0.0, 1.0)))
@@ -54,28 +66,28 @@ class HeterogeneousQuadratics(Workload):
         return len(self.centres)
 
     def model(self) -> Point:
-        """The origin."""
+        """Return the origin."""
         return Point(np.zeros(self.c.shape[1]))
 
     def draw(self, *, key: Key) -> Draw:
-        """(H_i, c_i) of worker i = key.rank: nothing is random."""
+        """Return (H_i, c_i) of worker i = key.rank: nothing is random."""
         if key.rank is None or key.rank >= self.workers:
             raise ValueError(f"{self.name} has workers 0 to {self.workers - 1}; got rank {key.rank}")
         return torch.from_numpy(self.H[key.rank]), torch.from_numpy(self.c[key.rank])
 
     def loss_on(self, model: torch.nn.Module, draw: Draw) -> torch.Tensor:
-        """F_i(x)."""
+        """Return F_i(x)."""
         x = point(model)
         H, c = (part.to(x) for part in draw)
         return 0.5 * (x - c) @ H @ (x - c)
 
     def objective(self, model: torch.nn.Module) -> torch.Tensor:
-        """F(x)."""
+        """Return F(x)."""
         parts = [self.loss_on(model, self.draw(key=Key(0, rank=i))) for i in range(self.workers)]
         return torch.stack(parts).mean()
 
     def constants(self) -> Constants:
-        """Known exactly; L is the largest of the workers' own."""
+        """Return known exactly; L is the largest of the workers' own."""
         H, c = self.H, self.c
         best = heterogeneous.minimiser(H, c)
         local = np.einsum("ijk,ik->ij", H, best - c)
@@ -91,5 +103,5 @@ class HeterogeneousQuadratics(Workload):
         )
 
     def description(self) -> Description:
-        """A formula."""
+        """Return a formula."""
         return Description(self.name, synthetic=True, shape=(self.c.shape[1],))

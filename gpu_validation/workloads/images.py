@@ -23,7 +23,19 @@ CROP = 2  # fold of a step's key
 class ImageNetwork(Network):
     """A network on uint8 images, whose channels are shifted and scaled by the training set's mean and deviation.
 
-    augmentation : "crop and flip" pads by four pixels, crops and mirrors at random in training; or "none".
+    Parameters
+    ----------
+    source : Source, optional
+        Where the data come from.
+    eta : float, optional
+        Learning rate.
+    decay : float, optional
+        Weight decay.
+    augmentation : {"crop and flip", "none"}, optional
+        "crop and flip" pads by four pixels, crops and mirrors at random in training; or "none".
+
+    Notes
+    -----
     The defaults of batch, decay and learning rate are those of the published CIFAR experiments, at small scale.
     """
 
@@ -36,14 +48,28 @@ class ImageNetwork(Network):
     augmentation: Literal["crop and flip", "none"] = "crop and flip"
 
     def draw(self, *, key: Key) -> Draw:
-        """(indices, weight), and the crops and flips."""
+        """Return (indices, weight), and the crops and flips.
+
+        Parameters
+        ----------
+        key : Key
+            Stream of random numbers.
+        """
         indices, weight = super().draw(key=key)
         if self.augmentation == "none":
             return indices, weight
         return indices, weight, crops_and_flips(key.fold(CROP), len(indices))
 
     def inputs(self, samples: torch.Tensor, choices: Draw) -> torch.Tensor:
-        """Float32 images with normalised channels."""
+        """Return float32 images with normalised channels.
+
+        Parameters
+        ----------
+        samples : tensor
+            The samples.
+        choices : Draw
+            What augmentation drew; empty outside training.
+        """
         for choice in choices:
             samples = crop_and_flip(samples, choice)
         mean, deviation = _channels(self.source)
@@ -52,7 +78,7 @@ class ImageNetwork(Network):
 
 @lru_cache(maxsize=8)
 def _channels(source: Source) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean and standard deviation of every channel over the training set, shape (channels, 1, 1)."""
+    """Return mean and standard deviation of every channel over the training set, shape (channels, 1, 1)."""
     images = load(source).train.inputs
     values = torch.arange(256, dtype=torch.float64)
     counts = torch.stack([torch.bincount(images[:, c].reshape(-1), minlength=256) for c in range(images.shape[1])])

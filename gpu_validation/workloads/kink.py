@@ -25,9 +25,23 @@ from .workload import Constants, Description, Draw, Workload
 class Kink(Workload):
     """F(x) = sum_j f(x_j), f'(x) = max(x, -slope), with additive noise of variance ``noise`` in every coordinate.
 
-    d : number of independent copies of the one-dimensional problem.  Start x = (1, ..., 1); L = 1, mu = 0, F* = 0.
+    Parameters
+    ----------
+    d : int, optional
+        Number of independent copies of the one-dimensional problem.  Start x = (1, ..., 1); L = 1, mu = 0, F* = 0.
+    slope : float, optional
+        The derivative of f is never below -slope; > 0.
+    noise : float, optional
+        Variance of the gradient's noise in every coordinate.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside d >= 1, slope > 0, noise >= 0.
+
+    Notes
+    -----
     ``Kink.hard(tau=...)`` chooses the slope at which a period tau hurts most.
-    Raises ValueError outside d >= 1, slope > 0, noise >= 0.
     """
 
     d: int = 10
@@ -43,33 +57,45 @@ class Kink(Workload):
 
     @classmethod
     def hard(cls, *, tau: int, d: int = 10, noise: float = 0.4, eta: float = 0.05) -> Kink:
-        """The slope (2/3) (2 pi)^(-1/2) eta sigma sqrt(tau) of the derivation above."""
+        """Return the slope (2/3) (2 pi)^(-1/2) eta sigma sqrt(tau) of the derivation above.
+
+        Parameters
+        ----------
+        tau : int
+            Local steps between two averagings.
+        d : int, optional
+            Number of coordinates.
+        noise : float, optional
+            Variance of the gradient's noise in every coordinate.
+        eta : float, optional
+            Learning rate.
+        """
         spread = eta * math.sqrt(noise * tau)
         return cls(d=d, slope=spread * 2 / 3 / math.sqrt(2 * math.pi), noise=noise, eta=eta)
 
     def model(self) -> Point:
-        """The point (1, ..., 1)."""
+        """Return the point (1, ..., 1)."""
         return Point(np.ones(self.d))
 
     def draw(self, *, key: Key) -> Draw:
-        """(xi,), the noise of the gradient, shape (d,)."""
+        """Return (xi,), the noise of the gradient, shape (d,)."""
         return (torch.from_numpy(np.sqrt(self.noise) * normal(key, self.d)),)
 
     def loss_on(self, model: torch.nn.Module, draw: Draw) -> torch.Tensor:
-        """F(x) + <xi, x>."""
+        """Return F(x) + <xi, x>."""
         x = point(model)
         return self.objective(model) + (draw[0].to(x) * x).sum()
 
     def objective(self, model: torch.nn.Module) -> torch.Tensor:
-        """F at the model's point: a parabola, continued by its tangent below -slope."""
+        """Return F at the model's point: a parabola, continued by its tangent below -slope."""
         x = point(model)
         inside = x.clamp(min=-self.slope)
         return (0.5 * inside**2 - self.slope * (x - inside)).sum()
 
     def constants(self) -> Constants:
-        """Exact."""
+        """Return exact."""
         return Constants(L=1.0, sigma2=self.d * self.noise, gap=0.5 * self.d, exact=True)
 
     def description(self) -> Description:
-        """A formula."""
+        """Return a formula."""
         return Description(self.name, synthetic=True, shape=(self.d,))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 
 from .data import Bundled, Source
+from .models.lenet import lenet
 from .network import Network
-from .networks.lenet import lenet
 from .workload import Draw
 
 DIGITS = Bundled("digits", held_out=0.2)
@@ -17,7 +17,15 @@ SIDE = 8
 
 @dataclass(frozen=True)
 class LeNet(Network):
-    """LeNet on the digits, 8 x 8 pixels: 8.9 thousand parameters; a fifth of the samples is held out."""
+    """LeNet on the digits, 8 x 8 pixels: 8.9 thousand parameters; a fifth of the samples is held out.
+
+    Parameters
+    ----------
+    source : Source, optional
+        Where the data come from.
+    eta : float, optional
+        Learning rate.
+    """
 
     source: Source = DIGITS
     eta: float = 0.3
@@ -25,9 +33,17 @@ class LeNet(Network):
     name = "lenet"
 
     def network(self) -> torch.nn.Module:
-        """Two convolutions and two linear layers."""
+        """Return two convolutions and two linear layers."""
         return lenet(side=SIDE, channels=1, classes=self.data().classes)
 
     def inputs(self, samples: torch.Tensor, choices: Draw) -> torch.Tensor:
-        """Rows of 64 pixels as images."""
+        """Return rows of 64 pixels as images.
+
+        Parameters
+        ----------
+        samples : tensor
+            The samples.
+        choices : Draw
+            What augmentation drew; empty outside training.
+        """
         return samples.reshape(-1, 1, SIDE, SIDE)

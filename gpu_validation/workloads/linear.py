@@ -19,9 +19,14 @@ SETTLED = 1e-22  # bound on F(x) - F* at which the search ends
 
 @dataclass(frozen=True)
 class Optimum:
-    """x : the minimiser, flat in the order of the model's parameters, float64.  value : F there.
-
-    error : F(x) - inf F is at most this, by strong convexity.
+    """Parameters
+    ----------
+    x : ndarray
+        The minimiser, flat in the order of the model's parameters, float64.
+    value : float
+        F there.
+    error : float
+        F(x) - inf F is at most this, by strong convexity.
     """
 
     x: np.ndarray
@@ -34,7 +39,16 @@ class LinearModel(Supervised):
     """A strongly convex problem in the weights and intercept of one linear layer, starting at zero.
 
     decay must be > 0: it is what makes the minimiser unique and certifiable.
-    Raises ValueError for decay <= 0.
+
+    Parameters
+    ----------
+    decay : float, optional
+        Weight decay.
+
+    Raises
+    ------
+    ValueError
+        For decay <= 0.
     """
 
     decay: float = 1e-3
@@ -46,22 +60,30 @@ class LinearModel(Supervised):
 
     @abstractmethod
     def rows(self) -> int:
-        """Outputs of the layer."""
+        """Return outputs of the layer."""
 
     @abstractmethod
     def curvature(self) -> float:
-        """The largest second derivative of one sample's loss by its outputs: an eigenvalue, over all outputs."""
+        """Return the largest second derivative of one sample's loss by its outputs: an eigenvalue, over all outputs."""
 
     @abstractmethod
     def derivatives(self, x: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and Hessian, without the decay, of the mean loss over some training samples."""
+        """Return gradient and Hessian, without the decay, of the mean loss over some training samples.
+
+        Parameters
+        ----------
+        x : ndarray
+            A vector of parameters.
+        part : ndarray
+            Indices of training samples.
+        """
 
     @abstractmethod
     def variance(self) -> tuple[float, str]:
-        """(variance of one sample's gradient, or a bound on it for all x; why it is neither, or "")."""
+        """Return (variance of one sample's gradient, or a bound on it for all x; why it is neither, or "")."""
 
     def model(self) -> torch.nn.Module:
-        """One linear layer at zero, float64."""
+        """Return one linear layer at zero, float64."""
         d = self.data().train.inputs.shape[1]
         layer = torch.nn.utils.skip_init(torch.nn.Linear, d, self.rows(), dtype=torch.float64)
         for p in layer.parameters():
@@ -69,32 +91,58 @@ class LinearModel(Supervised):
         return layer
 
     def features(self) -> np.ndarray:
-        """The training inputs with a column of ones, shape (n, d + 1), float64."""
+        """Return the training inputs with a column of ones, shape (n, d + 1), float64."""
         table = self.data().train.inputs.numpy()
         return np.concatenate([table, np.ones((len(table), 1))], axis=1)
 
     def flat(self, model: torch.nn.Module) -> np.ndarray:
-        """The model's parameters as a vector: weights row by row, then intercepts."""
+        """Return the model's parameters as a vector: weights row by row, then intercepts.
+
+        Parameters
+        ----------
+        model : Module
+            The model.
+        """
         return torch.cat([p.detach().reshape(-1) for p in model.parameters()]).cpu().numpy()
 
     def gradient(self, x: np.ndarray, part: np.ndarray | None = None) -> np.ndarray:
-        """grad F at a vector of parameters, or that of the mean loss over some samples, decay included."""
+        """Return grad F at a vector of parameters, or that of the mean loss over some samples, decay included.
+
+        Parameters
+        ----------
+        x : ndarray
+            A vector of parameters.
+        part : ndarray or None, optional
+            Indices of training samples.
+        """
         everything = np.arange(len(self.data().train)) if part is None else part
         return self.derivatives(x, everything)[0] + self.decay * x
 
     def optimum(self) -> Optimum:
-        """The minimiser; F there is within 1e-12 max(1, F*) of the infimum.  Raises RuntimeError if that fails."""
+        """Return the minimiser; F there is within 1e-12 max(1, F*) of the infimum.
+
+        Raises
+        ------
+        RuntimeError
+            If that fails.
+        """
         return _optimum(self)
 
     def suboptimality(self, model: torch.nn.Module) -> float:
-        """F - F*, accurate to ``optimum().error`` and the rounding of F."""
+        """Return F - F*, accurate to ``optimum().error`` and the rounding of F.
+
+        Parameters
+        ----------
+        model : Module
+            The model.
+        """
         return max(0.0, float(self.objective(model).detach()) - self.optimum().value)
 
     def constants(self) -> Constants:
-        """L and mu exactly, the gap to the certified minimum, and the noise of a mini-batch.
+        """Return L and mu exactly, the gap to the certified minimum, and the noise of a mini-batch.
 
         L is the supremum over x of the largest eigenvalue of the Hessian; it is attained, or approached along the
-        intercepts.  With a split, heterogeneity is the mean over workers of |grad F_i(x*)|^2.
+        intercepts.  With a split, heterogeneity is the mean over workers of ``|grad F_i(x*)|^2``.
         """
         sigma2, reason = (0.0, "") if self.batch is None else self.variance()
         heterogeneity = 0.0
@@ -111,11 +159,11 @@ class LinearModel(Supervised):
         )
 
     def mu(self) -> float:
-        """The infimum over x of the smallest eigenvalue of the Hessian."""
+        """Return the infimum over x of the smallest eigenvalue of the Hessian."""
         return self.decay
 
     def shares(self) -> list[tuple[np.ndarray, float]]:
-        """The samples of every worker, and the weight of their mean loss in its objective."""
+        """Return the samples of every worker, and the weight of their mean loss in its objective."""
         if self.split is None:
             return [(self.shard(None), 1.0)]
         m, n = self.split.workers, len(self.data().train)
@@ -123,24 +171,30 @@ class LinearModel(Supervised):
         return [(part, len(part) * m / n) for part in parts]
 
     def local_smoothness(self) -> float:
-        """The largest L of any worker's own objective."""
+        """Return the largest L of any worker's own objective."""
         A = self.features()
         return max(w * self.curvature() * top_eigenvalue(A[part]) for part, w in self.shares()) + self.decay
 
     def _heterogeneity(self) -> float:
         x = self.optimum().x
-        own = [w * self.derivatives(x, part)[0] + self.decay * x for part, w in self.shares()]
-        return float(np.mean([g @ g for g in own]))
+        local_gradients = [w * self.derivatives(x, part)[0] + self.decay * x for part, w in self.shares()]
+        return float(np.mean([g @ g for g in local_gradients]))
 
 
 def top_eigenvalue(features: np.ndarray) -> float:
-    """Largest eigenvalue of A^T A/n for A of shape (n, d)."""
+    """Return largest eigenvalue of A^T A/n for A of shape (n, d).
+
+    Parameters
+    ----------
+    features : ndarray
+        A, shape (n, d).
+    """
     return float(np.linalg.eigvalsh(features.T @ features / len(features))[-1])
 
 
 @lru_cache(maxsize=32)
 def _optimum(problem: LinearModel) -> Optimum:
-    """Newton from zero, halving steps that do not lower F, until the bound on F - F* is at rounding level."""
+    """Return Newton from zero, halving steps that do not lower F, until the bound on F - F* is at rounding level."""
     everything = np.arange(len(problem.data().train))
     x = problem.flat(problem.model())
     value, gradient, hessian = _second_order(problem, x, everything)
@@ -171,5 +225,13 @@ def _second_order(problem: LinearModel, x: np.ndarray, part: np.ndarray) -> tupl
 
 
 def numpy_targets(problem: Supervised, part: np.ndarray) -> np.ndarray:
-    """The targets of some training samples."""
+    """Return the targets of some training samples.
+
+    Parameters
+    ----------
+    problem : Supervised
+        The linear model.
+    part : ndarray
+        Indices of training samples.
+    """
     return problem.data().train.targets.numpy()[part]

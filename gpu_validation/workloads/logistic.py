@@ -16,12 +16,17 @@ DIGITS = Bundled("digits")
 
 @dataclass(frozen=True)
 class LogisticRegression(LinearModel):
-    """Mean logistic loss and decay/2 |x|^2 in the weights and intercepts; the softmax form for three classes or more.
+    """Mean logistic loss and decay/2 ``|x|^2`` in the weights and intercepts; the softmax form for three classes or
+    more.
 
     L = c lambda_max(A^T A/n) + decay with c = 1/4 for two classes (attained at x = 0) and 1/2 for more (approached
-    where two classes share all the probability); mu = decay (approached as all probabilities saturate).
-    sigma2 is at most c' mean |a_i|^2 over the batch, c' = 1 or 2, wherever x is: |p - y|^2 is at most c'.
-    Raises ValueError for a regression when the data are read.
+    where two classes share all the probability); mu = decay (approached as all probabilities saturate). sigma2 is at
+    most ``c' mean |a_i|^2`` over the batch, c' = 1 or 2, wherever x is: ``|p - y|^2`` is at most c'.
+
+    Raises
+    ------
+    ValueError
+        For a regression when the data are read.
     """
 
     source: Source = DIGITS
@@ -37,25 +42,25 @@ class LogisticRegression(LinearModel):
         return classes == 2
 
     def rows(self) -> int:
-        """One output for two classes, else one a class."""
+        """Return one output for two classes, else one a class."""
         return 1 if self.binary else self.data().classes
 
     def curvature(self) -> float:
-        """Largest eigenvalue of diag(p) - p p^T; p (1 - p) for one output."""
+        """Return largest eigenvalue of diag(p) - p p^T; p (1 - p) for one output."""
         return 0.25 if self.binary else 0.5
 
     def losses(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """-log p of the true label."""
+        """Return -log p of the true label."""
         if not self.binary:
             return cross_entropy(outputs, targets, reduction="none")
         return softplus((1 - 2 * targets).to(outputs) * outputs[:, 0])
 
     def labels(self, outputs: torch.Tensor) -> torch.Tensor:
-        """The likeliest label."""
+        """Return the likeliest label."""
         return (outputs[:, 0] > 0).long() if self.binary else outputs.argmax(dim=1)
 
     def derivatives(self, x: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """In the order of the model's parameters: weights row by row, then intercepts."""
+        """Return in the order of the model's parameters: weights row by row, then intercepts."""
         A, y = self.features()[part], numpy_targets(self, part)
         n, d = A.shape
         rows = self.rows()
@@ -72,7 +77,7 @@ class LogisticRegression(LinearModel):
         return gradient.reshape(-1)[order], hessian.reshape(rows * d, rows * d)[np.ix_(order, order)]
 
     def variance(self) -> tuple[float, str]:
-        """A bound for all x: E|g_i|^2 with |p - y|^2 at its largest."""
+        """Return a bound for all x: ``E|g_i|^2`` with ``|p - y|^2`` at its largest."""
         largest = 1.0 if self.binary else 2.0
         return largest * float(np.square(self.features()).sum(axis=1).mean()), ""
 

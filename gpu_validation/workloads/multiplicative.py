@@ -18,9 +18,19 @@ from .workload import Constants, Draw
 class MultiplicativeQuadratic(Diagonal):
     """A diagonal quadratic with gradients lambda_j (1 + z_j) x_j + xi_j.
 
-    noise_growth : variance of each z_j; the variance of a gradient is sigma2 + noise_growth |grad F|^2.
+    Parameters
+    ----------
+    noise_growth : float, optional
+        Variance of each z_j; the variance of a gradient is sigma2 + noise_growth ``|grad F|^2``.
+
+    Raises
+    ------
+    ValueError
+        For a negative variance.
+
+    Notes
+    -----
     The exact law of a run is ``bounds.dynamics.multiplicative`` on ``problem``.
-    Raises ValueError for a negative variance.
     """
 
     noise_growth: float = 4.0
@@ -33,20 +43,20 @@ class MultiplicativeQuadratic(Diagonal):
             raise ValueError(f"noise_growth is a variance and must be >= 0; got {self.noise_growth}")
 
     def draw(self, *, key: Key) -> Draw:
-        """(xi, z), each of shape (d * copies,)."""
+        """Return (xi, z), each of shape (d * copies,)."""
         size = self.d * self.copies
         both = torch.from_numpy(normal(key, 2 * size))
         return np.sqrt(self.noise) * both[:size], np.sqrt(self.noise_growth) * both[size:]
 
     def loss_on(self, model: torch.nn.Module, draw: Draw) -> torch.Tensor:
-        """A function of x with the gradient above; its value is F(x) only on average."""
+        """Return a function of x with the gradient above; its value is F(x) only on average."""
         x = point(model)
         xi, z = (part.to(x) for part in draw)
         slope = torch.from_numpy(self.eigenvalues).to(x) * x.detach()
         return self.objective(model) + ((xi + z * slope) * x).sum()
 
     def constants(self) -> Constants:
-        """Known exactly, but sigma2 is only the part of the variance that does not grow."""
+        """Return known exactly, but sigma2 is only the part of the variance that does not grow."""
         problem = self.problem
         return Constants(
             L=problem.L,

@@ -14,7 +14,7 @@ from bounds.estimate import Estimate, gap_from_losses, smoothness_by_power_itera
 from operators import Key
 from operators.random import normal
 
-from .networks.initialise import initialised
+from .models.initialise import initialised
 from .supervised import Supervised
 from .workload import Constants
 
@@ -25,10 +25,21 @@ MEASURING = Key(0, rank=0).fold(0x6D656173)  # the stream of what is drawn for t
 class Network(Supervised):
     """Mean cross-entropy of a network.
 
-    start : seed of the initial parameters.
-    precision : of the forward and backward pass; parameters stay float32 ("bfloat16" runs under autocast).
-    layout : order of the images in memory; "channels_last" is the quicker one for convolutions in bfloat16.
-    draws, power_steps : effort of the estimates, in mini-batches and in Hessian-vector products.
+    Parameters
+    ----------
+    start : int, optional
+        Seed of the initial parameters.
+    precision : {"float32", "bfloat16"}, optional
+        Of the forward and backward pass; parameters stay float32 ("bfloat16" runs under autocast).
+    layout : {"contiguous", "channels_last"}, optional
+        Order of the images in memory; "channels_last" is the quicker one for convolutions in bfloat16.
+
+    Attributes
+    ----------
+    draws : int
+        Effort of the estimates, in mini-batches and in Hessian-vector products.
+    power_steps : int
+        Effort of the estimates, in mini-batches and in Hessian-vector products.
     """
 
     draws: ClassVar[int] = 32
@@ -40,10 +51,10 @@ class Network(Supervised):
 
     @abstractmethod
     def network(self) -> torch.nn.Module:
-        """The layers, with parameters of any value."""
+        """Return the layers, with parameters of any value."""
 
     def model(self) -> torch.nn.Module:
-        """The network with its initial parameters, drawn from the project's own generator."""
+        """Return the network with its initial parameters, drawn from the project's own generator."""
         self.data()  # read outside of the construction, which allocates nothing
         model = initialised(self.network, Key(self.start, rank=None))
         return model.to(memory_format=self._memory_format())  # type: ignore[call-overload]
@@ -52,7 +63,7 @@ class Network(Supervised):
         return torch.channels_last if self.layout == "channels_last" else torch.contiguous_format
 
     def outputs(self, model: torch.nn.Module, inputs: torch.Tensor) -> torch.Tensor:
-        """Logits in float32, computed in the chosen precision and layout."""
+        """Return logits in float32, computed in the chosen precision and layout."""
         if inputs.ndim == 4:
             inputs = inputs.contiguous(memory_format=self._memory_format())
         if self.precision == "float32":
@@ -61,11 +72,13 @@ class Network(Supervised):
             return model(inputs).float()
 
     def losses(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """-log p of the true label."""
+        """Return -log p of the true label."""
         return cross_entropy(outputs, targets, reduction="none")
 
     def constants(self) -> Constants:
-        """Estimates at the start, each from mini-batches of this workload's size; none of them lets a theorem judge."""
+        """Return estimates at the start, each from mini-batches of this workload's size; none of them lets a theorem
+        judge.
+        """
         model = self.model()
         parameters = list(model.parameters())
         total, squares, losses = torch.zeros(()), 0.0, []
@@ -86,7 +99,17 @@ class Network(Supervised):
 
 
 def top_curvature(workload: Supervised, model: torch.nn.Module, *, steps: int) -> Estimate:
-    """Largest |eigenvalue| of the Hessian of one mini-batch's loss at the model, by power iteration."""
+    """Return largest ``|eigenvalue|`` of the Hessian of one mini-batch's loss at the model, by power iteration.
+
+    Parameters
+    ----------
+    workload : Supervised
+        The problem.
+    model : Module
+        The model.
+    steps : int
+        Local steps.
+    """
     parameters = list(model.parameters())
     value = workload.loss(model, key=MEASURING)
     slopes = torch.autograd.grad(value, parameters, create_graph=True)

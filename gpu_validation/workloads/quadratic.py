@@ -25,15 +25,15 @@ class Quadratic(Diagonal):
     name = "quadratic"
 
     def draw(self, *, key: Key) -> Draw:
-        """(xi,), the noise of the gradient, shape (d * copies,)."""
+        """Return (xi,), the noise of the gradient, shape (d * copies,)."""
         return (torch.from_numpy(np.sqrt(self.noise) * normal(key, self.d * self.copies)),)
 
     def loss_on(self, model: torch.nn.Module, draw: Draw) -> torch.Tensor:
-        """F(x) + <xi, x>, whose gradient is Lambda x + xi."""
+        """Return F(x) + <xi, x>, whose gradient is Lambda x + xi."""
         x = point(model)
         return self.objective(model) + (draw[0].to(x) * x).sum()
 
     def constants(self) -> Constants:
-        """Exact: the noise is additive and its variance the same everywhere."""
+        """Return exact: the noise is additive and its variance the same everywhere."""
         problem = self.problem
         return Constants(L=problem.L, sigma2=problem.sigma2, gap=problem.gap, exact=True, mu=problem.mu)

@@ -42,12 +42,24 @@ def all_workloads() -> dict[str, type[Workload]]:
 
 
 def workload(name: str, **fields: Any) -> Workload:
-    """The workload of a name, with its fields changed where given.
+    """Return the workload of a name, with its fields changed where given.
 
-    ``workload("resnet20", source=Cifar("cifar-10-binary.tar.gz"), split=Dirichlet(4, alpha=0.3))``
-    One from outside has the name "module:Class", or the one by which an installed package announces it in the group
-    ``ratedist.workloads``.
-    Raises ValueError for an unknown name or what the class raises, TypeError for a field it does not have.
+    ``workload("resnet20", source=Cifar("cifar-10-binary.tar.gz"), split=Dirichlet(4, alpha=0.3))`` One from outside has
+    the name "module:Class", or the one by which an installed package announces it in the group ``ratedist.workloads``.
+
+    Parameters
+    ----------
+    name : str
+        Name of the workload.
+    **fields
+        Its fields that differ from the defaults.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name or what the class raises.
+    TypeError
+        For a field it does not have.
     """
     kinds = all_workloads()
     return (kinds[name] if name in kinds else _from_outside(name))(**fields)
@@ -56,12 +68,12 @@ def workload(name: str, **fields: Any) -> Workload:
 def _from_outside(name: str) -> type[Workload]:
     offered, reference = outside.announced(outside.WORKLOADS), outside.split(name)
     if name in offered:
-        found = offered[name].load()
+        kind = offered[name].load()
     elif reference is not None and not reference[1]:
-        found = outside.load(reference[0], "workload")
+        kind = outside.load(reference[0], "workload")
     else:
-        known = ", ".join([*all_workloads(), *offered])
-        raise ValueError(f"no workload {name!r}; choose one of {known}, or module:Class")
-    if not (isinstance(found, type) and issubclass(found, Workload)):
-        raise ValueError(f"{name} must be a subclass of gpu_validation.workloads.Workload; got {found!r}: derive it")
-    return found
+        names = ", ".join([*all_workloads(), *offered])
+        raise ValueError(f"no workload {name!r}; choose one of {names}, or module:Class")
+    if not (isinstance(kind, type) and issubclass(kind, Workload)):
+        raise ValueError(f"{name} must be a subclass of gpu_validation.workloads.Workload; got {kind!r}: derive it")
+    return kind

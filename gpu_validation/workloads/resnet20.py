@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from .images import ImageNetwork
-from .networks.resnet20 import resnet20
+from .models.resnet20 import resnet20
 
 
 @dataclass(frozen=True)
@@ -17,5 +17,5 @@ class ResNet20(ImageNetwork):
     name = "resnet20"
 
     def network(self) -> torch.nn.Module:
-        """One output a class."""
+        """Return one output a class."""
         return resnet20(self.data().classes)

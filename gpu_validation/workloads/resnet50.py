@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from .images import ImageNetwork
-from .networks.resnet50 import resnet50
+from .models.resnet50 import resnet50
 
 
 @dataclass(frozen=True)
@@ -17,5 +17,5 @@ class ResNet50(ImageNetwork):
     name = "resnet50"
 
     def network(self) -> torch.nn.Module:
-        """One output a class."""
+        """Return one output a class."""
         return resnet50(self.data().classes)

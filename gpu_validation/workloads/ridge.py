@@ -15,12 +15,22 @@ DIABETES = Bundled("diabetes")
 
 @dataclass(frozen=True)
 class Ridge(LinearModel):
-    """F(x) = mean (a_i . x - b_i)^2/2 + decay/2 |x|^2, intercept included.
+    """F(x) = mean (a_i . x - b_i)^2/2 + decay/2 ``|x|^2``, intercept included.
 
-    source : of a regression, or of two classes, whose targets become -1 and 1.
+    Parameters
+    ----------
+    source : Source, optional
+        Of a regression, or of two classes, whose targets become -1 and 1.
+
+    Raises
+    ------
+    ValueError
+        For more than two classes when the data are read.
+
+    Notes
+    -----
     The variance of a mini-batch gradient grows with x, so that no theorem with a uniform sigma^2 may judge unless
     ``batch`` is None; the constant is the variance at the start.
-    Raises ValueError for more than two classes when the data are read.
     """
 
     source: Source = DIABETES
@@ -29,28 +39,27 @@ class Ridge(LinearModel):
     name = "ridge"
 
     def rows(self) -> int:
-        """One."""
+        """Return one."""
         return 1
 
     def curvature(self) -> float:
-        """1."""
         return 1.0
 
     def mu(self) -> float:
-        """The smallest eigenvalue of A^T A/n, and the decay."""
+        """Return the smallest eigenvalue of A^T A/n, and the decay."""
         A = self.features()
         return max(0.0, float(np.linalg.eigvalsh(A.T @ A / len(A))[0])) + self.decay
 
     def losses(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Half the squared residuals."""
+        """Return half the squared residuals."""
         return 0.5 * (outputs[:, 0] - self._signed(targets).to(outputs)) ** 2
 
     def labels(self, outputs: torch.Tensor) -> torch.Tensor:
-        """The class whose target is nearer."""
+        """Return the class whose target is nearer."""
         return (outputs[:, 0] > 0).long()
 
     def derivatives(self, x: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A^T (A x - b)/n and A^T A/n."""
+        """Return A^T (A x - b)/n and A^T A/n."""
         A = self.features()[part]
         b = self._signed(torch.from_numpy(numpy_targets(self, part))).numpy()
         return A.T @ (A @ x - b) / len(part), A.T @ A / len(part)

@@ -16,7 +16,14 @@ DIGITS = Bundled("digits", held_out=0.2)
 class SmallNetwork(Network):
     """tanh units between two linear layers: 64-32-10 and 2410 parameters on the digits, a fifth of which is held out.
 
-    hidden : number of units.
+    Parameters
+    ----------
+    source : Source, optional
+        Where the data come from.
+    eta : float, optional
+        Learning rate.
+    hidden : int, optional
+        Number of units.
     """
 
     source: Source = DIGITS
@@ -26,7 +33,7 @@ class SmallNetwork(Network):
     name = "network"
 
     def network(self) -> torch.nn.Module:
-        """The two layers."""
+        """Return the two layers."""
         data = self.data()
         inputs = data.train.inputs.shape[1]
         return torch.nn.Sequential(

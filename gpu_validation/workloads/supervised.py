@@ -25,10 +25,25 @@ CHUNK = 512  # samples of a full pass that are in memory at once
 class Supervised(Workload):
     """F is the mean loss over all training samples, plus decay/2 times the squared norm of the parameters.
 
-    source : of the samples.  batch : samples of a step, drawn with replacement; None takes all that the worker has,
-    which leaves no noise.  split : which samples each worker has; None lets all of them draw from the whole set.
+    Parameters
+    ----------
+    source : Source
+        Of the samples.
+    batch : int or None, optional
+        Samples of a step, drawn with replacement; None takes all that the worker has, which leaves no noise.
+    decay : float, optional
+        Weight decay.
+    split : Split or None, optional
+        Which samples each worker has; None lets all of them draw from the whole set.
+
+    Raises
+    ------
+    ValueError
+        For batch < 1 or decay < 0.
+
+    Notes
+    -----
     With parts of unequal size a worker's loss is weighted by its share, so that the mean over workers stays F.
-    Raises ValueError for batch < 1 or decay < 0.
     """
 
     source: Source
@@ -48,7 +63,7 @@ class Supervised(Workload):
 
     # -- one step ----------------------------------------------------------------------------------------
     def draw(self, *, key: Key) -> Draw:
-        """(indices, weight): the samples, and the factor of their mean loss.
+        """Return (indices, weight): the samples, and the factor of their mean loss.
 
         With ``batch`` None there are as many indices as the worker has samples.
         """
@@ -58,7 +73,7 @@ class Supervised(Workload):
         return torch.from_numpy(chosen), torch.tensor(weight, dtype=torch.float64)
 
     def loss_on(self, model: torch.nn.Module, draw: Draw) -> torch.Tensor:
-        """Weighted mean loss over the drawn samples, and the decay."""
+        """Return weighted mean loss over the drawn samples, and the decay."""
         chosen, weight, *choices = draw
         first = next(model.parameters())
         samples = self.data(first.device).train
@@ -69,18 +84,48 @@ class Supervised(Workload):
 
     @abstractmethod
     def losses(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """The loss of every sample, shape (n,)."""
+        """Return the loss of every sample, shape (n,).
+
+        Parameters
+        ----------
+        outputs : tensor
+            What the model says of the samples.
+        targets : tensor
+            The true labels.
+        """
 
     def inputs(self, samples: torch.Tensor, choices: Draw) -> torch.Tensor:
-        """What the model is given for these samples; choices : the rest of a draw, empty outside training."""
+        """Return what the model is given for these samples;
+
+        Parameters
+        ----------
+        samples : tensor
+            The samples.
+        choices : Draw
+            The rest of a draw, empty outside training.
+        """
         return samples
 
     def outputs(self, model: torch.nn.Module, inputs: torch.Tensor) -> torch.Tensor:
-        """What the model says."""
+        """Return what the model says.
+
+        Parameters
+        ----------
+        model : Module
+            The model.
+        inputs : tensor
+            What ``inputs`` made of the samples.
+        """
         return model(inputs)
 
     def penalty(self, model: torch.nn.Module) -> torch.Tensor:
-        """decay/2 times the squared norm of all parameters."""
+        """Return decay/2 times the squared norm of all parameters.
+
+        Parameters
+        ----------
+        model : Module
+            The model.
+        """
         parameters = list(model.parameters())
         if not self.decay:
             return torch.zeros((), dtype=parameters[0].dtype, device=parameters[0].device)
@@ -88,14 +133,14 @@ class Supervised(Workload):
 
     # -- all samples -------------------------------------------------------------------------------------
     def objective(self, model: torch.nn.Module) -> torch.Tensor:
-        """F, in evaluation mode; holds the graph of a whole pass, ``evaluate`` that of a chunk."""
+        """Return F, in evaluation mode; holds the graph of a whole pass, ``evaluate`` that of a chunk."""
         with _evaluating(model):
             samples = self._training(model)
             parts = [self._chunk(model, samples, start).sum() for start in range(0, len(samples), CHUNK)]
             return torch.stack(parts).sum() / len(samples) + self.penalty(model)
 
     def evaluate(self, model: torch.nn.Module) -> tuple[float, float]:
-        """(F, |grad F|^2) at the model's parameters, in evaluation mode."""
+        """Return (F, ``|grad F|^2``) at the model's parameters, in evaluation mode."""
         parameters = list(model.parameters())
         with _evaluating(model):
             samples = self._training(model)
@@ -126,12 +171,18 @@ class Supervised(Workload):
         with _evaluating(model), torch.no_grad():
             for start in range(0, len(samples), CHUNK):
                 inputs = self.inputs(samples.inputs[start : start + CHUNK], ()).to(first.dtype)
-                found = self.labels(self.outputs(model, inputs))
-                right += int((found == samples.targets[start : start + CHUNK]).sum())
+                predicted = self.labels(self.outputs(model, inputs))
+                right += int((predicted == samples.targets[start : start + CHUNK]).sum())
         return right / len(samples)
 
     def labels(self, outputs: torch.Tensor) -> torch.Tensor:
-        """The label that each row of outputs stands for."""
+        """Return the label that each row of outputs stands for.
+
+        Parameters
+        ----------
+        outputs : tensor
+            What the model says of the samples.
+        """
         return outputs.argmax(dim=1)
 
     def _training(self, model: torch.nn.Module) -> Samples:
@@ -144,11 +195,28 @@ class Supervised(Workload):
 
     # -- data --------------------------------------------------------------------------------------------
     def data(self, device: torch.device = torch.device("cpu")) -> Dataset:  # noqa: B008  immutable
-        """The samples, on a device."""
+        """Return the samples, on a device.
+
+        Parameters
+        ----------
+        device : device, optional
+            Where it lies.
+        """
         return load(self.source, device)
 
     def shard(self, rank: int | None) -> np.ndarray:
-        """Indices of the training samples of a worker, int64.  Raises ValueError if the split has no such worker."""
+        """Return indices of the training samples of a worker, int64.
+
+        Parameters
+        ----------
+        rank : int or None
+            Number of the rank.
+
+        Raises
+        ------
+        ValueError
+            If the split has no such worker.
+        """
         parts = _parts(self.source, self.split)
         if self.split is None:
             return parts[0]
@@ -157,11 +225,11 @@ class Supervised(Workload):
         return parts[rank]
 
     def description(self) -> Description:
-        """The data, with the sizes of the workers' parts."""
-        found = describe(self.source)
+        """Return the data, with the sizes of the workers' parts."""
+        described = describe(self.source)
         if self.split is None:
-            return found
-        return replace(found, sizes=tuple(len(part) for part in _parts(self.source, self.split)))
+            return described
+        return replace(described, sizes=tuple(len(part) for part in _parts(self.source, self.split)))
 
 
 @lru_cache(maxsize=32)
@@ -172,7 +240,7 @@ def _parts(source: Source, split: Split | None) -> tuple[np.ndarray, ...]:
 
 @contextmanager
 def _evaluating(model: torch.nn.Module) -> Iterator[None]:
-    """Evaluation mode for the block, then the mode of before."""
+    """Return evaluation mode for the block, then the mode of before."""
     before = model.training
     model.eval()
     try:

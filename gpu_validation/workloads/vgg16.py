@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from .images import ImageNetwork
-from .networks.vgg16 import vgg16
+from .models.vgg16 import vgg16
 
 
 @dataclass(frozen=True)
@@ -17,5 +17,5 @@ class Vgg16(ImageNetwork):
     name = "vgg16"
 
     def network(self) -> torch.nn.Module:
-        """One output a class."""
+        """Return one output a class."""
         return vgg16(self.data().classes)

@@ -17,11 +17,22 @@ Draw = tuple[torch.Tensor, ...]
 class Constants:
     """The constants of the theorems.
 
-    L, sigma2, gap : smoothness, variance of one worker's stochastic gradient, F(x_1) - inf F.
-    exact : True if each is known exactly or bounded from above for all x, so that a theorem may judge.
-    reason : which assumption is not met, or which constant is only estimated, if not exact.
-    mu : strong convexity; 0 where there is none or it is not known.
-    heterogeneity : mean over workers of |grad F_i(x*)|^2; 0 where all workers draw from the same F.
+    Parameters
+    ----------
+    L : float
+        Smoothness.
+    sigma2 : float
+        Variance of one worker's stochastic gradient.
+    gap : float
+        F(x_1) - inf F.
+    exact : bool
+        True if each is known exactly or bounded from above for all x, so that a theorem may judge.
+    reason : str, optional
+        Which assumption is not met, or which constant is only estimated, if not exact.
+    mu : float, optional
+        Strong convexity; 0 where there is none or it is not known.
+    heterogeneity : float, optional
+        mean over workers of ``|grad F_i(x*)|^2``; 0 where all workers draw from the same F.
     """
 
     L: float
@@ -37,11 +48,24 @@ class Constants:
 class Description:
     """What a workload is trained on; part of every record of it.
 
-    synthetic : True if the samples, or the whole problem, were made by a formula.
-    samples, held_out : numbers of training samples and of samples kept aside for the accuracy.
-    shape, classes : of one input; number of labels, 0 for a regression.  sha256 : of all samples.
-    sizes : training samples of every worker, empty where all draw from the whole set.
-    name : of the data.
+    Parameters
+    ----------
+    name : str
+        Of the data.
+    synthetic : bool
+        True if the samples, or the whole problem, were made by a formula.
+    samples : int, optional
+        Number of training samples.
+    held_out : int, optional
+        Number of samples kept aside for the accuracy.
+    shape : tuple of int, optional
+        Shape of one input.
+    classes : int, optional
+        Number of labels, 0 for a regression.
+    sha256 : str, optional
+        Of all samples.
+    sizes : tuple of int, optional
+        Training samples of every worker, empty where all draw from the whole set.
     """
 
     name: str
@@ -57,9 +81,17 @@ class Description:
 class Workload(ABC):
     """One optimisation problem: minimise F, the mean over workers of what each of them sees.
 
-    name : used in records and in the registry.  eta : its learning rate.
+    Attributes
+    ----------
+    name : str
+        Used in records and in the registry.
+    eta : float
+        Its learning rate.
+
+    Notes
+    -----
     Every random number comes from a Key; worker i at step k uses ``Key(seed, step=k, rank=i)``, folded at will, so
-    that a resumed run and a virtual worker see what the uninterrupted process would have seen.
+    that a resumed run and a simulated worker see what the uninterrupted process would have seen.
     """
 
     name: ClassVar[str]
@@ -72,58 +104,121 @@ class Workload(ABC):
 
     @abstractmethod
     def model(self) -> torch.nn.Module:
-        """A new model at the starting point, the same in every process."""
+        """Return a new model at the starting point, the same in every process."""
 
     @abstractmethod
     def draw(self, *, key: Key) -> Draw:
-        """Everything random of one step of worker ``key.rank``, as tensors whose shapes do not depend on the key.
+        """Return everything random of one step of worker ``key.rank``, as tensors whose shapes do not depend on the
+        key.
 
-        Raises ValueError if the problem has no worker of that rank.
+        Parameters
+        ----------
+        key : Key
+            Stream of random numbers.
+
+        Raises
+        ------
+        ValueError
+            If the problem has no worker of that rank.
         """
 
     @abstractmethod
     def loss_on(self, model: torch.nn.Module, draw: Draw) -> torch.Tensor:
-        """The loss of one step, a scalar tensor on the model's device; a function of its arguments alone."""
+        """Return the loss of one step, a scalar tensor on the model's device; a function of its arguments alone.
+
+        Parameters
+        ----------
+        model : Module
+            The model.
+        draw : Draw
+            Everything random of one step.
+        """
 
     @abstractmethod
     def objective(self, model: torch.nn.Module) -> torch.Tensor:
-        """F itself, as a scalar tensor."""
+        """Return F itself, as a scalar tensor.
+
+        Parameters
+        ----------
+        model : Module
+            The model.
+        """
 
     @abstractmethod
     def constants(self) -> Constants:
-        """L, sigma2 and gap of this problem."""
+        """Return L, sigma2 and gap of this problem."""
 
     @abstractmethod
     def description(self) -> Description:
-        """The data, or the formula, behind F."""
+        """Return the data, or the formula, behind F."""
 
     def loss(self, model: torch.nn.Module, *, key: Key) -> torch.Tensor:
-        """A stochastic loss; its gradient, averaged over keys and workers, is grad F."""
+        """Return a stochastic loss; its gradient, averaged over keys and workers, is grad F.
+
+        Parameters
+        ----------
+        model : Module
+            The model.
+        key : Key
+            Stream of random numbers.
+        """
         return self.loss_on(model, self.draw(key=key))
 
     def evaluate(self, model: torch.nn.Module) -> tuple[float, float]:
-        """(F, |grad F|^2) at the model's parameters."""
+        """Return (F, ``|grad F|^2``) at the model's parameters.
+
+        Parameters
+        ----------
+        model : Module
+            The model.
+        """
         value = self.objective(model)
         gradients = torch.autograd.grad(value, list(model.parameters()))
         return float(value.detach()), float(sum(g.double().square().sum() for g in gradients))
 
     def accuracy(self, model: torch.nn.Module) -> float | None:
-        """Share of the held-out samples that the model labels correctly; None where nothing is held out."""
+        """Share of the held-out samples that the model labels correctly; None where nothing is held out.
+
+        Parameters
+        ----------
+        model : Module
+            The model.
+        """
         return None
 
     def require_workers(self, m: int) -> None:
-        """Raises ValueError if the problem is not made for m workers."""
+        """Raise ValueError if the problem is not made for m workers.
+
+        Parameters
+        ----------
+        m : int
+            Number of workers.
+        """
         if self.workers not in (None, m):
             raise ValueError(f"{self.name} is made for {self.workers} workers; got {m}: give it a split over {m}")
 
 
 class Loss(torch.nn.Module):
-    """The loss of one step as a module called with its draw, the form that ``torch.func`` and ``vmap`` ask for."""
+    """The loss of one step as a module called with its draw, the form that ``torch.func`` and ``vmap`` ask for.
+
+    Parameters
+    ----------
+    workload : Workload
+        The problem.
+    model : Module
+        The model.
+    """
 
     def __init__(self, workload: Workload, model: torch.nn.Module) -> None:
         super().__init__()
         self.workload, self.model = workload, model
 
     def forward(self, *draw: torch.Tensor) -> torch.Tensor:
-        """A scalar."""
+        """Return a scalar.
+
+        Parameters
+        ----------
+        *draw : tensor
+            Everything random of one step.
+        """
         return self.workload.loss_on(self.model, draw)

@@ -1,1 +1,1 @@
-"""Merging the messages of n workers into one, one method per file."""
+"""Merge the messages of n workers into one, one method a file."""

@@ -25,8 +25,15 @@ class Aggregate(ABC):
     with ``downlink`` and the key ``server_key(keys)``.  Workers are ordered by their place in the sequence, and a
     merge depends on nothing else.
 
-    name : the catalogue name ("majority_vote").
-    topology : "star" (a server sees all messages) or "tree" (pairs are merged, in the order of the workers).
+    Attributes
+    ----------
+    name : str
+        The catalogue name ("majority_vote").
+    topology : Topology
+        "star" (a server sees all messages) or "tree" (pairs are merged, in the order of the workers).
+
+    Notes
+    -----
     A merger for exactly n workers has an attribute ``workers`` = n; the laws then try no other number.
     """
 
@@ -45,42 +52,81 @@ class Aggregate(ABC):
 
     @abstractmethod
     def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
-        """One message from n >= 1, in the order of the workers; keys : the n encoders' keys.
+        """Return one message from n >= 1, in the order of the workers;
 
-        Raises ValueError for no message or another number of keys, CorruptMessage for a damaged message.
+        Parameters
+        ----------
+        messages : sequence of Message
+            One message of every worker, in their order.
+        d : int
+            Number of coordinates.
+        keys : sequence of Key
+            The n encoders' keys.
+
+        Raises
+        ------
+        ValueError
+            For no message or another number of keys.
+        CorruptMessage
+            For a damaged message.
         """
 
     def claim_mean(self, d: int, n: int) -> Claim:
-        """What the decoded merge promises about the mean of n vectors x_i.
+        """Return what the decoded merge promises about the mean of n vectors x_i.
 
-        The constants multiply the mean energy (1/n) sum |x_i|^2 and assume randomness that is independent
-        between the workers.
+        The constants multiply the mean energy ``(1/n) sum |x_i|^2`` and assume randomness that is independent between
+        the workers.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        n : int
+            Number of workers.
         """
         return NoClaim(f"{self.name} does not estimate the mean")
 
     @classmethod
     @abstractmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Instances valid for every d >= 1 and n >= 1."""
+        """Return instances valid for every d >= 1 and n >= 1."""
 
     def decoded(self, messages: Sequence[Message], d: int, keys: Sequence[Key]) -> np.ndarray:
-        """The workers' vectors as the server sees them: float32 array, shape (n, d)."""
+        """Return the workers' vectors as the server sees them: float32 array, shape (n, d).
+
+        Parameters
+        ----------
+        messages : sequence of Message
+            One message of every worker, in their order.
+        d : int
+            Number of coordinates.
+        keys : sequence of Key
+            One stream for each worker.
+        """
         check(messages, keys)
         return np.stack([self.uplink.decode(m, d=d, key=k).numpy() for m, k in zip(messages, keys, strict=True)])
 
     def round(self, vectors: Sequence[torch.Tensor], *, keys: Sequence[Key]) -> torch.Tensor:
-        """Encode at every worker, merge, decode: float32 tensor, shape (d,)."""
+        """Encode at every worker, merge, decode: float32 tensor, shape (d,).
+
+        Parameters
+        ----------
+        vectors : sequence of tensor
+            One vector of every worker, shape (n, d).
+        keys : sequence of Key
+            One stream for each worker.
+        """
         messages = [self.uplink.encode(x, key=k) for x, k in zip(vectors, keys, strict=True)]
         d = vectors[0].numel()
         return self.downlink.decode(self.merge(messages, d=d, keys=keys), d=d, key=server_key(keys))
 
 
 def server_key(keys: Sequence[Key]) -> Key:
-    """The stream of the merger: shared by all ranks, independent of every worker's."""
+    """Return the stream of the merger: shared by all ranks, independent of every worker's."""
     return keys[0].shared().fold(0)
 
 
 def check(messages: Sequence[Message], keys: Sequence[Key]) -> None:
-    """Raises ValueError unless there are as many keys as messages, and at least one."""
+    """Raise ValueError unless there are as many keys as messages, and at least one."""
     if not messages or len(messages) != len(keys):
         raise ValueError(f"give n >= 1 messages and as many keys; got {len(messages)} and {len(keys)}")

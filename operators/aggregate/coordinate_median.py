@@ -20,8 +20,11 @@ from .aggregate import Aggregate, server_key
 class CoordinateMedian(Aggregate):
     """Decode the n messages and send the median of each coordinate (the mean of the two middle ones if n is even).
 
-    operator : of the workers.  Every coordinate of the result lies between honest values as long as fewer than
-    half of the workers are faulty (Yin et al. 2018).  The downlink is exact.
+    Parameters
+    ----------
+    operator : Operator, optional
+        Of the workers.  Every coordinate of the result lies between honest values as long as fewer than half of the
+        workers are faulty (Yin et al. 2018).  The downlink is exact.
     """
 
     operator: Operator = field(default_factory=Identity)
@@ -40,11 +43,11 @@ class CoordinateMedian(Aggregate):
         return Identity()
 
     def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
-        """The medians."""
+        """Return the medians."""
         median = np.median(self.decoded(messages, d, keys).astype(np.float64), axis=0)
         return self.downlink.encode(torch.from_numpy(median), key=server_key(keys))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Exact messages."""
+        """Return exact messages."""
         return (cls(),)

@@ -25,13 +25,13 @@ _PERMUTATIONS = 1  # the fold of the shared stream; 0 is the server's
 
 
 @numba.njit(cache=True, nogil=True)
-def _thresholds(shared, n, place, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _thresholds(shared, n, place, out):
     """Replace own words g by (rank 2^32 + g)/n, rank that of shared word ``place`` among the n of a coordinate."""
     for c in range(out.size):
-        own, rank = shared[c * n + place], np.uint64(0)
+        word, rank = shared[c * n + place], np.uint64(0)
         for j in range(n):
             other = shared[c * n + j]
-            rank += np.uint64(other < own or (other == own and j < place))
+            rank += np.uint64(other < word or (other == word and j < place))
         out[c] = np.uint32(((rank << np.uint64(32)) | np.uint64(out[c])) // np.uint64(n))
 
 
@@ -39,8 +39,25 @@ def _thresholds(shared, n, place, out):  # type: ignore[no-untyped-def]  # pragm
 class CorrelatedKLevel(Operator):
     """What worker ``key.rank`` modulo ``workers`` sends: ``KLevel``, its rounding correlated with the others'.
 
-    k, x, bits and claim : as KLevel, of which this is one by itself.  The words of all ranks are meant to differ and
-    to depend on each other.  Raises ValueError for a key without rank.
+    Parameters
+    ----------
+    x
+        As KLevel, of which this is one by itself.  The words of all ranks are meant to differ and to depend on each
+        other.
+    bits : bits
+        As KLevel, of which this is one by itself.  The words of all ranks are meant to differ and to depend on each
+        other.
+    claim
+        As KLevel, of which this is one by itself.  The words of all ranks are meant to differ and to depend on each
+        other.
+    k : int
+        As KLevel, of which this is one by itself.  The words of all ranks are meant to differ and to depend on each
+        other.
+
+    Raises
+    ------
+    ValueError
+        For a key without rank.
     """
 
     k: int
@@ -52,24 +69,24 @@ class CorrelatedKLevel(Operator):
     ranks_agree = True
 
     def claim(self, d: int) -> Unbiased:
-        """That of KLevel."""
+        """Return that of KLevel."""
         return KLevel(self.k).claim(d)
 
     def witness(self, d: int) -> np.ndarray:
-        """That of KLevel."""
+        """Return that of KLevel."""
         return KLevel(self.k).witness(d)
 
     def bits(self, d: int) -> Size:
-        """That of KLevel."""
+        """Return that of KLevel."""
         return KLevel(self.k).bits(d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """One bit among five workers; sixteen levels among three."""
+        """Return one bit among five workers; sixteen levels among three."""
         return cls(2, 5), cls(16, 3)
 
     def words(self, key: Key, d: int) -> np.ndarray:
-        """Uniform words, shape (d,): of n = ``workers`` consecutive ranks one lies in each n-th of the range."""
+        """Return uniform words, shape (d,): of n = ``workers`` consecutive ranks one lies in each n-th of the range."""
         if key.rank is None:
             raise ValueError("correlated quantisation needs the worker's rank in the key; got rank = None")
         n, out = self.workers, bits32(key, d).copy()
@@ -90,17 +107,28 @@ class CorrelatedKLevel(Operator):
 class CorrelatedQuantisation(Aggregate):
     """Each of exactly ``workers`` = n workers sends k levels; worker i rounds up where U_i >= 1 - r_i.
 
-    k : levels, as KLevel.  workers : n >= 1; their keys differ in the rank alone, and the ranks modulo n must be
-    0, ..., n - 1.
-    r_i is how far the coordinate lies above its lower level, and U_i = (pi_i + g_i)/n with pi a permutation of
-    0, ..., n-1 that all workers draw alike, afresh for each coordinate, and g_i uniform and private.  Each U_i is
-    uniform, so each message is that of an unbiased KLevel; together they are stratified (Suresh et al. 2022).
-    With omega that of KLevel, the mean of the n decoded vectors is unbiased with omega/n, and never worse than with
-    independent workers: for r, s let S = sum_p clip(n r - p, 0, 1) clip(n s - p, 0, 1); the two roundings have
-    covariance (n r s - S)/(n (n-1)), and S >= n r s by Chebyshev's sum inequality.  omega/n is reached where only
-    one vector is not zero; equal vectors have frac(n r)(1 - frac(n r))/n^2 steps^2 a coordinate, 0 for whole n r.
-    A missing worker would destroy the stratification, so ``merge`` refuses it.
-    Raises ValueError for k or workers out of range.
+    Parameters
+    ----------
+    k : int, optional
+        Levels, as KLevel.
+    workers : int, optional
+        n >= 1; their keys differ in the rank alone, and the ranks modulo n must be 0, ..., n - 1.
+
+    Raises
+    ------
+    ValueError
+        For k or workers out of range.
+
+    Notes
+    -----
+    r_i is how far the coordinate lies above its lower level, and U_i = (pi_i + g_i)/n with pi a permutation of 0, ...,
+    n-1 that all workers draw alike, afresh for each coordinate, and g_i uniform and private.  Each U_i is uniform, so
+    each message is that of an unbiased KLevel; together they are stratified (Suresh et al. 2022).  With omega that of
+    KLevel, the mean of the n decoded vectors is unbiased with omega/n, and never worse than with independent workers:
+    for r, s let S = sum_p clip(n r - p, 0, 1) clip(n s - p, 0, 1); the two roundings have covariance (n r s - S)/(n
+    (n-1)), and S >= n r s by Chebyshev's sum inequality.  omega/n is reached where only one vector is not zero; equal
+    vectors have frac(n r)(1 - frac(n r))/n^2 steps^2 a coordinate, 0 for whole n r.  A missing worker would destroy the
+    stratification, so ``merge`` refuses it.
     """
 
     k: int = 2
@@ -125,9 +153,12 @@ class CorrelatedQuantisation(Aggregate):
         return Identity()
 
     def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
-        """The mean; the sum runs in the order of the workers.
+        """Return the mean; the sum runs in the order of the workers.
 
-        Raises ValueError unless there is one message of each worker, of one round.
+        Raises
+        ------
+        ValueError
+            Unless there is one message of each worker, of one round.
         """
         check(messages, keys)
         places = {key.rank % self.workers for key in keys if key.rank is not None}
@@ -146,13 +177,19 @@ class CorrelatedQuantisation(Aggregate):
         return self.downlink.encode(torch.from_numpy(total / self.workers), key=server_key(keys))
 
     def claim_mean(self, d: int, n: int) -> Claim:
-        """omega/n for the n it is built for."""
+        """Return omega/n for the n it is built for."""
         if n != self.workers:
             return NoClaim(f"it is built for exactly {self.workers} workers")
         return Unbiased(omega(self.k, d) / n)
 
     def claim_mean_at(self, vectors: Sequence[np.ndarray]) -> Unbiased:
-        """The exact variance of the mean of n vectors of shape (d,), over their mean energy, which is positive."""
+        """Return the exact variance of the mean of n vectors of shape (d,), over their mean energy, which is positive.
+
+        Parameters
+        ----------
+        vectors : sequence of ndarray
+            One vector of every worker, shape (n, d).
+        """
         wide, n = np.stack(vectors).astype(np.float64), self.workers
         low, high = wide.min(axis=1, keepdims=True), wide.max(axis=1, keepdims=True)
         steps = (high - low) / (self.k - 1)
@@ -168,5 +205,5 @@ class CorrelatedQuantisation(Aggregate):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """One bit and four workers; sixteen levels and three; a single worker."""
+        """Return one bit and four workers; sixteen levels and three; a single worker."""
         return cls(), cls(k=16, workers=3), cls(workers=1)

@@ -32,11 +32,16 @@ LARGEST_EXHAUSTIVE = 21  # n for which 2^(n-1) sign patterns are enumerated
 
 
 def minimal_allocation(n: int, b: int) -> np.ndarray:
-    """0-1 matrix G, shape (n, n), worker i holds partition j iff G[i, j] = 1, that tolerates any b faulty workers.
+    """Return 0-1 matrix G, shape (n, n), worker i holds partition j iff G[i, j] = 1, that tolerates any b faulty
+    workers.
 
     n odd, 0 <= b <= (n-1)/2.  The known minimum for (n, b) in MINIMAL; otherwise (n+1)/2 + b full rows and one
     partition for each other worker, which always works (and is full replication, the only way, at b = (n-1)/2).
-    Raises ValueError for other n and b.
+
+    Raises
+    ------
+    ValueError
+        For other n and b.
     """
     if n < 1 or n % 2 == 0 or not 0 <= b <= (n - 1) // 2:
         raise ValueError(f"n must be odd and 0 <= b <= (n-1)/2; got n = {n}, b = {b}")
@@ -57,18 +62,25 @@ def _always(n: int, b: int) -> np.ndarray:
 
 
 def bernoulli_allocation(n: int, p: float, key: Key) -> np.ndarray:
-    """Worker i holds partition i, and any other one with probability p, drawn from the key: shape (n, n)."""
+    """Return worker i holds partition i, and any other one with probability p, drawn from the key: shape (n, n)."""
     if not 0 <= p <= 1:
         raise ValueError(f"p must satisfy 0 <= p <= 1; got p = {p}")
     return ((uniform(key, n * n).reshape(n, n) < p) | np.eye(n, dtype=bool)).astype(np.int8)
 
 
 def tolerates(G: np.ndarray, b: int) -> bool:
-    """Whether the final vote is right for every sign pattern and every behaviour of any b workers.
+    """Return whether the final vote is right for every sign pattern and every behaviour of any b workers.
 
-    G : 0-1 matrix, shape (n, n), n odd and at most 21.  The criterion is exact: for every pattern of partition
-    signs at least (n+1)/2 + b workers hold a strict majority of the right sign; 2^(n-1) patterns by symmetry.
-    Raises ValueError for even or larger n.
+    Parameters
+    ----------
+    G : ndarray
+        0-1 matrix, shape (n, n), n odd and at most 21.  The criterion is exact: for every pattern of partition signs at
+        least (n+1)/2 + b workers hold a strict majority of the right sign; 2^(n-1) patterns by symmetry.
+
+    Raises
+    ------
+    ValueError
+        For even or larger n.
     """
     n = G.shape[0]
     if n % 2 == 0 or n > LARGEST_EXHAUSTIVE:
@@ -90,8 +102,15 @@ def _patterns(n: int) -> np.ndarray:
 class ElectionCoding(Aggregate):
     """Worker i sends the majority sign of the partitions it holds; the server returns the majority of workers.
 
-    b : how many workers may lie, for the deterministic allocation ``minimal_allocation(n, b)``.
-    p : None, or the density of a Bernoulli allocation drawn from the shared key instead (Sohn et al. 2020).
+    Parameters
+    ----------
+    b : int, optional
+        How many workers may lie, for the deterministic allocation ``minimal_allocation(n, b)``.
+    p : float or None, optional
+        None, or the density of a Bernoulli allocation drawn from the shared key instead (Sohn et al. 2020).
+
+    Notes
+    -----
     The messages are ``local_vote(...)``: signs, d bits each way.  Local ties and even votes of the server are
     broken by fair coins from the voter's stream.
     """
@@ -113,14 +132,33 @@ class ElectionCoding(Aggregate):
         return SignSGD()
 
     def assign(self, n: int, *, key: Key) -> np.ndarray:
-        """The allocation of n partitions to n workers, shape (n, n); key : of a Bernoulli allocation.
+        """Return the allocation of n partitions to n workers, shape (n, n);
 
+        Parameters
+        ----------
+        n : int
+            Number of workers, and of partitions.
+        key : Key
+            Of a Bernoulli allocation.
+
+        Notes
+        -----
         For a deterministic allocation n must be odd and b <= (n-1)/2, else ValueError.
         """
         return minimal_allocation(n, self.b) if self.p is None else bernoulli_allocation(n, self.p, key.shared())
 
     def local_vote(self, gradients: Sequence[torch.Tensor], held: np.ndarray, *, key: Key) -> Message:
-        """What an honest worker sends: the majority sign of the partitions with held[j] = 1."""
+        """Return what an honest worker sends: the majority sign of the partitions with held[j] = 1.
+
+        Parameters
+        ----------
+        gradients : sequence of tensor
+            One vector for each partition, shape (n, d).
+        held : ndarray
+            Whether each partition is the worker's, shape (n,).
+        key : Key
+            The worker's stream.
+        """
         signs = [np.where(g.reshape(-1).numpy() < 0, -1, 1) for g, h in zip(gradients, held, strict=True) if h]
         total = np.sum(signs, axis=0)
         tied = total == 0
@@ -128,11 +166,19 @@ class ElectionCoding(Aggregate):
         return self.uplink.encode(torch.from_numpy(total.astype(np.float32)), key=key)
 
     def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
-        """The majority of the workers."""
+        """Return the majority of the workers."""
         return MajorityVote("random").merge(messages, d=d, keys=keys)
 
     def elect(self, gradients: Sequence[torch.Tensor], *, keys: Sequence[Key]) -> torch.Tensor:
-        """The whole round without faults: n partition gradients in, the elected signs out, float32, shape (d,)."""
+        """Return the whole round without faults: n partition gradients in, the elected signs out, float32, shape (d,).
+
+        Parameters
+        ----------
+        gradients : sequence of tensor
+            One vector for each partition, shape (n, d).
+        keys : sequence of Key
+            One stream for each worker.
+        """
         G = self.assign(len(keys), key=keys[0])
         messages = [self.local_vote(gradients, row, key=k) for row, k in zip(G, keys, strict=True)]
         d = gradients[0].numel()
@@ -140,5 +186,5 @@ class ElectionCoding(Aggregate):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """One liar; a Bernoulli allocation."""
+        """Return one liar; a Bernoulli allocation."""
         return cls(b=1), cls(p=0.2)

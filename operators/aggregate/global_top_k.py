@@ -20,14 +20,23 @@ from .aggregate import Aggregate, check, server_key
 class GlobalTopK(Aggregate):
     """Each worker sends its top k; pairs are added and cut to k, in a fixed binary tree; everybody gets the root.
 
-    fraction or k : as TopK.  rule : what becomes of entries that do not reach the root.
-        "published" (Shi et al. 2019): a worker keeps what it did not select, and takes back the entries it
-        selected outside the root's support.  An entry that an inner node dropped but whose position is in the
-        root's support is lost.
-        "conserving": a worker keeps what it did not select, and the node that drops an entry (the lower-numbered
-        worker of the pair) adds it to its own residual: residuals and result always add up to the inputs.
-    Round r of the tree pairs workers i and i + 2^r for i divisible by 2^(r+1); a worker without partner waits.
-    The result estimates the *sum*.  It has no constant: (10, 1) and (-10, 1) with k = 1 give 0 for (0, 2).
+    Parameters
+    ----------
+    fraction : float or None, optional
+        Share of the coordinates that are kept, as in ``TopK``.
+    k : int or None, optional
+        Number of coordinates that are kept; exactly one of the two is given.
+    rule : {"conserving", "published"}, optional
+        What becomes of entries that do not reach the root. "published" (Shi et al. 2019): a worker keeps what it did
+        not select, and takes back the entries it selected outside the root's support.  An entry that an inner node
+        dropped but whose position is in the root's support is lost. "conserving": a worker keeps what it did not
+        select, and the node that drops an entry (the lower-numbered worker of the pair) adds it to its own residual:
+        residuals and result always add up to the inputs.
+
+    Notes
+    -----
+    Round r of the tree pairs workers i and i + 2^r for i divisible by 2^(r+1); a worker without partner waits.  The
+    result estimates the ``*sum*``.  It has no constant: (10, 1) and (-10, 1) with k = 1 give 0 for (0, 2).
     """
 
     fraction: float | None = None
@@ -54,23 +63,32 @@ class GlobalTopK(Aggregate):
 
     @property
     def downlink(self) -> Operator:
-        """Top-k of a vector with at most k non-zeros: exact."""
+        """Top-k, which is exact for a vector with at most k non-zeros."""
         return TopK(self.fraction, self.k)
 
     def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
-        """The message of the root."""
+        """Return the message of the root."""
         return self._climb(messages, d, keys)[0]
 
     def exchange(
         self, residuals: Sequence[torch.Tensor], x: Sequence[torch.Tensor], *, keys: Sequence[Key]
     ) -> tuple[list[torch.Tensor], torch.Tensor]:
-        """One round with memory: (new residuals, result), float32 tensors of shape (d,).
+        """Return one round with memory: (new residuals, result), float32 tensors of shape (d,).
 
         Worker i adds its residual to x[i], selects and sends; ``rule`` says what it keeps.
+
+        Parameters
+        ----------
+        residuals : sequence of tensor
+            What each worker has kept back, shape (n, d).
+        x : sequence of tensor
+            One vector of every worker, shape (n, d).
+        keys : sequence of Key
+            One stream for each worker.
         """
-        wanted = [(r + v.reshape(-1)).to(torch.float32) for r, v in zip(residuals, x, strict=True)]
-        d = wanted[0].numel()
-        messages = [self.uplink.encode(w, key=k) for w, k in zip(wanted, keys, strict=True)]
+        corrected = [(r + v.reshape(-1)).to(torch.float32) for r, v in zip(residuals, x, strict=True)]
+        d = corrected[0].numel()
+        messages = [self.uplink.encode(w, key=k) for w, k in zip(corrected, keys, strict=True)]
         sent = [self.uplink.decode(m, d=d) for m in messages]
         root, dropped = self._climb(messages, d, keys)
         result = self.downlink.decode(root, d=d)
@@ -78,10 +96,10 @@ class GlobalTopK(Aggregate):
             returned = [torch.where(result == 0, s, 0) for s in sent]
         else:
             returned = [torch.from_numpy(part) for part in dropped]
-        return [w - s + b for w, s, b in zip(wanted, sent, returned, strict=True)], result
+        return [w - s + b for w, s, b in zip(corrected, sent, returned, strict=True)], result
 
     def _climb(self, messages: Sequence[Message], d: int, keys: Sequence[Key]) -> tuple[Message, list[np.ndarray]]:
-        """(root message, what each worker dropped as a node, float32)."""
+        """Return (root message, what each worker dropped as a node, float32)."""
         check(messages, keys)
         nodes, dropped = list(messages), [np.zeros(d, np.float32) for _ in messages]
         step = 1
@@ -96,5 +114,5 @@ class GlobalTopK(Aggregate):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Both rules."""
+        """Return both rules."""
         return cls(fraction=0.01), cls(fraction=0.1, rule="published")

@@ -23,8 +23,14 @@ Ties = Literal["positive", "negative", "random"]
 class MajorityVote(Aggregate):
     """Every worker sends signs; the server returns the sign of their sum, coordinate by coordinate.
 
-    ties : what an even split gives: "positive" as sign(0) does everywhere else, "negative", or a fair coin from
-        the server's stream, one word a coordinate.
+    Parameters
+    ----------
+    ties : Ties, optional
+        What an even split gives: "positive" as sign(0) does everywhere else, "negative", or a fair coin from the
+        server's stream, one word a coordinate.
+
+    Notes
+    -----
     d bits each way (Bernstein et al. 2019).  It estimates the sign of the mean, not the mean.
     """
 
@@ -48,7 +54,7 @@ class MajorityVote(Aggregate):
         return SignSGD()
 
     def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
-        """The signs of the majority."""
+        """Return the signs of the majority."""
         total = self.decoded(messages, d, keys).sum(axis=0)
         tied = total == 0
         if tied.any() and self.ties != "positive":
@@ -58,15 +64,19 @@ class MajorityVote(Aggregate):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """The three tie rules."""
+        """Return the three tie rules."""
         return cls(), cls("negative"), cls("random")
 
 
 def wrong_vote_probability(right: Sequence[float], tie: float = 0.5) -> float:
-    """P(vote differs from the true sign) of independent workers, right with the given probabilities.
+    """Return P(vote differs from the true sign) of independent workers, right with the given probabilities.
 
-    right : n probabilities (an adversary who negates has 1 minus an honest worker's).  tie : probability that an
-    even split counts as wrong.  Exact convolution in float64, n^2 operations.
+    Parameters
+    ----------
+    right : sequence of float
+        n probabilities (an adversary who negates has 1 minus an honest worker's).
+    tie : float, optional
+        Probability that an even split counts as wrong.  Exact convolution in float64, n^2 operations.
     """
     law = np.ones(1)
     for p in right:

@@ -23,7 +23,15 @@ from .aggregate import Aggregate, server_key
 class Mean(Aggregate):
     """Decode the n messages, average in float64, and encode the average with the downlink's operator.
 
-    operator : of the workers.  down : of the server; exact by default.
+    Parameters
+    ----------
+    operator : Operator, optional
+        Of the workers.
+    down : Operator, optional
+        Of the server; exact by default.
+
+    Notes
+    -----
     With independent workers and an exact downlink: an unbiased operator gives omega/n, a contractive one gives
     alpha (Jensen), both times the mean energy of the x_i.
     """
@@ -45,17 +53,17 @@ class Mean(Aggregate):
         return self.down
 
     def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
-        """The encoded mean; the sum runs in the order of the workers."""
+        """Return the encoded mean; the sum runs in the order of the workers."""
         total = np.zeros(d)
         for row in self.decoded(messages, d, keys):
             total += row
         return self.down.encode(torch.from_numpy(total / len(messages)), key=server_key(keys))
 
     def claim_mean(self, d: int, n: int) -> Claim:
-        """omega/n or alpha with an exact downlink.
+        """Return omega/n or alpha with an exact downlink.
 
-        With an unbiased downlink of variance omega' the two variances add up to
-        omega/n + omega' (1 + omega/n), since |mean x_i|^2 is at most the mean energy.
+        With an unbiased downlink of variance omega' the two variances add up to omega/n + omega' (1 + omega/n), since
+        ``|mean x_i|^2`` is at most the mean energy.
         """
         up, down = self.operator.claim(d), self.down.claim(d)
         exact = not isinstance(down, NoClaim) and (down.omega if isinstance(down, Unbiased) else down.alpha) == 0
@@ -68,5 +76,5 @@ class Mean(Aggregate):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Exact, quantised up, quantised both ways."""
+        """Return exact, quantised up, quantised both ways."""
         return cls(Identity()), cls(QSGD(levels=16)), cls(QSGD(levels=16), QSGD(levels=64))

@@ -20,9 +20,13 @@ from .aggregate import Aggregate, server_key
 class TrimmedMean(Aggregate):
     """Decode the n messages; per coordinate drop the b largest and b smallest, b = ceil(fraction n), and average.
 
-    fraction : 0 <= fraction < 1/2; at most b = floor((n - 1)/2) are dropped on each side, so that one remains.
-    operator : of the workers.  Every coordinate of the result lies between honest values while at most b workers
-    are faulty (Yin et al. 2018).  The downlink is exact.
+    Parameters
+    ----------
+    fraction : float, optional
+        0 <= fraction < 1/2; at most b = floor((n - 1)/2) are dropped on each side, so that one remains.
+    operator : Operator, optional
+        Of the workers.  Every coordinate of the result lies between honest values while at most b workers are faulty
+        (Yin et al. 2018).  The downlink is exact.
     """
 
     fraction: float = 0.1
@@ -46,11 +50,17 @@ class TrimmedMean(Aggregate):
         return Identity()
 
     def dropped(self, n: int) -> int:
-        """How many of n workers are dropped on each side."""
+        """Return how many of n workers are dropped on each side.
+
+        Parameters
+        ----------
+        n : int
+            Number of workers.
+        """
         return min(int(np.ceil(self.fraction * n)), (n - 1) // 2)
 
     def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
-        """The trimmed means."""
+        """Return the trimmed means."""
         rows = np.sort(self.decoded(messages, d, keys).astype(np.float64), axis=0)
         b = self.dropped(len(rows))
         mean = rows[b : len(rows) - b].mean(axis=0)
@@ -58,5 +68,5 @@ class TrimmedMean(Aggregate):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """A tenth on each side; nothing."""
+        """Return a tenth on each side; nothing."""
         return cls(0.1), cls(0.0)

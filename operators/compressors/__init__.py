@@ -1,1 +1,1 @@
-"""Stateless compressors, one per file."""
+"""Compress one vector without memory, one operator a file."""

@@ -13,12 +13,13 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive
 
-from ..bitstream import BitReader, flush, put, put_bits, words
-from ..codes import elias, range_coder
+from ..bits import elias
+from ..bits.bitstream import BitReader, flush, words, write_bits, write_string
+from ..coding import range_coder
+from ..coding.size_bounds import SLACK, least
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
-from ..sizing import SLACK, least
 from .sparse_dithering import COARSEST, highest, quantise, spacing
 
 SCALE_BITS = 31  # binary32 without its sign
@@ -31,7 +32,9 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @lru_cache(maxsize=64)
 def multiplier(nu: float) -> Decimal:
-    """lambda, to 12 digits, for which p(n) ~ exp(-lambda (|n| - 1/2)^2), p(0) ~ 1, has E (|n| - 1/2)^2 = 1/(4 nu)."""
+    """Return lambda, to 12 digits, for which p(n) ~ ``exp(-lambda (|n| - 1/2)^2)``, p(0) ~ 1, has ``E (|n| - 1/2)^2 =
+    1/(4 nu)``.
+    """
 
     def excess(rate: float) -> float:
         e = (np.arange(1, math.ceil(math.sqrt(40 / rate)) + 2) - 0.5) ** 2
@@ -47,7 +50,7 @@ def multiplier(nu: float) -> Decimal:
 
 @lru_cache(maxsize=64)
 def table(nu: float) -> np.ndarray:
-    """Cumulative shares of 65536 for the symbols 0, +1, -1, .., +M, -M, escape; the same on every machine.
+    """Return cumulative shares of 65536 for the symbols 0, +1, -1, .., +M, -M, escape; the same on every machine.
 
     Tails are rounded up, so that a rare level never costs more than its ideal length; 0 takes the remainder.
     """
@@ -66,12 +69,12 @@ def table(nu: float) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def lookup(nu: float) -> np.ndarray:
-    """Symbol of each of the 65536 shares."""
+    """Return symbol of each of the 65536 shares."""
     return np.repeat(np.arange(table(nu).size - 1), np.diff(table(nu))).astype(np.int32)
 
 
 @numba.njit(cache=True, nogil=True)
-def _escape(out, state, n, negative):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _escape(out, state, n, negative):
     """Sign and Elias code of how far a level lies beyond the table, one fair bit at a time."""
     state = range_coder.encode(out, state, negative, 1, 2)
     code, width = elias.build(n)
@@ -81,9 +84,9 @@ def _escape(out, state, n, negative):  # type: ignore[no-untyped-def]  # pragma:
 
 
 @numba.njit(cache=True, nogil=True)
-def _write(levels, ends, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """The loop repeats ``range_coder.encode`` in place; a call would count references at every coordinate."""
-    low, width, at = range_coder.START
+def _write(levels, ends, out):
+    """Return the loop repeats ``range_coder.encode`` in place; a call would count references at every coordinate."""
+    low, width, next_byte = range_coder.START
     escape = ends.size - 2
     most = (escape - 1) // 2
     for level in levels:
@@ -93,21 +96,21 @@ def _write(levels, ends, out):  # type: ignore[no-untyped-def]  # pragma: no cov
         before = share * ends[symbol]
         low += before
         if low < before:
-            range_coder.carry(out, at)
+            range_coder.carry(out, next_byte)
         width = share * (ends[symbol + 1] - ends[symbol]) if symbol < escape else width - before
         while width < range_coder.NARROW:
-            out[at] = np.uint8(low >> np.uint64(56))
-            at += 1
+            out[next_byte] = np.uint8(low >> np.uint64(56))
+            next_byte += 1
             low <<= np.uint64(8)
             width <<= np.uint64(8)
         if symbol == escape:
-            low, width, at = _escape(out, (low, width, at), n - most, np.int64(level < 0))
-    return range_coder.close(out, (low, width, at))
+            low, width, next_byte = _escape(out, (low, width, next_byte), n - most, np.int64(level < 0))
+    return range_coder.close(out, (low, width, next_byte))
 
 
 @numba.njit(cache=True, nogil=True)
-def _read_escape(words, end, state):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """(state, n, negative) of ``_escape``; n = 0 if there is no code within 56 bits."""
+def _read_escape(words, end, state):
+    """Return (state, n, negative) of ``_escape``; n = 0 if there is no code within 56 bits."""
     negative = range_coder.share_of(state, 2)
     state = range_coder.consume(words, end, state, negative, 1, 2)
     word = np.uint64(0)
@@ -122,7 +125,7 @@ def _read_escape(words, end, state):  # type: ignore[no-untyped-def]  # pragma: 
 
 
 @numba.njit(cache=True, nogil=True)
-def _read(words, position, end, ends, symbols, highest_level, levels):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _read(words, position, end, ends, symbols, highest_level, levels):
     """Fill ``levels``; whether the stream holds them exactly.  ``range_coder.consume`` is repeated in place."""
     code, width, low, position = range_coder.open_stream(words, position, end)
     escape = ends.size - 2
@@ -139,8 +142,10 @@ def _read(words, position, end, ends, symbols, highest_level, levels):  # type: 
         while width < range_coder.NARROW:
             code <<= np.uint64(8)
             if position < end:
-                at = position >> 5
-                w = ((np.uint64(words[at]) << np.uint64(32)) | np.uint64(words[at + 1])) << np.uint64(position & 31)
+                first = position >> 5
+                w = ((np.uint64(words[first]) << np.uint64(32)) | np.uint64(words[first + 1])) << np.uint64(
+                    position & 31
+                )
                 code |= w >> np.uint64(56)
             low <<= np.uint64(8)
             width <<= np.uint64(8)
@@ -160,14 +165,26 @@ def _read(words, position, end, ends, symbols, highest_level, levels):  # type: 
 
 @dataclass(frozen=True)
 class ArithmeticSparseDithering(Operator):
-    """SparseDithering with every level coded under the static law p(n) ~ exp(-lambda (|n| - 1/2)^2), p(0) ~ 1.
+    """SparseDithering with every level coded under the static law p(n) ~ ``exp(-lambda (|n| - 1/2)^2)``, p(0) ~ 1.
 
-    nu : 2^-10 <= nu < 1.
-    x : float tensor, shape (d,).  Decodes to the same vector as SparseDithering(nu): strictly contractive with
-    alpha = nu.  With lambda such that E (|n| - 1/2)^2 = 1/(4 nu), the energy budget of the levels bounds every
-    message by d (log2 Z + lambda log2(e)/(4 nu)) + 33 bits, 3.0182 d at nu = .1; the declared size uses the
-    coder's own integer shares instead.  Levels beyond the table are escaped in Elias omega code.
-    Zero sends the scale only.  Raises ValueError for nu out of range or a scale beyond binary32.
+    Parameters
+    ----------
+    x
+        Float tensor, shape (d,).  Decodes to the same vector as SparseDithering(nu): strictly contractive with alpha =
+        nu.  With lambda such that ``E (|n| - 1/2)^2 = 1/(4 nu)``, the energy budget of the levels bounds every message
+        by d (log2 Z + lambda log2(e)/(4 nu)) + 33 bits, 3.0182 d at nu = .1; the declared size uses the coder's own
+        integer shares instead.  Levels beyond the table are escaped in Elias omega code.
+    nu : float, optional
+        2^-10 <= nu < 1.
+
+    Raises
+    ------
+    ValueError
+        For nu out of range or a scale beyond binary32.
+
+    Notes
+    -----
+    Zero sends the scale only.
     """
 
     nu: float = 0.1
@@ -182,17 +199,17 @@ class ArithmeticSparseDithering(Operator):
             raise ValueError(f"nu must satisfy 2^-10 <= nu <= 1 - 2^-40; got nu = {self.nu}")
 
     def claim(self, d: int) -> StrictlyContractive:
-        """alpha = nu."""
+        """Return alpha = nu."""
         return StrictlyContractive(self.nu)
 
     def bits(self, d: int) -> Size:
-        """Scale, ending and the worst levels under the budget sum (|n_i| - 1/2)^2 <= d/(4 nu)."""
+        """Scale, ending and the worst levels under the budget ``sum (|n_i| - 1/2)^2 <= d/(4 nu)``."""
         worst = SCALE_BITS + 2 + d * per_coordinate(self.nu)
         return Size(None, worst, worst)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """The best trade, a fine and a coarse one."""
+        """Return the best trade, a fine and a coarse one."""
         return cls(nu=0.1), cls(nu=0.01), cls(nu=0.9)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
@@ -223,9 +240,9 @@ class ArithmeticSparseDithering(Operator):
 
 
 @numba.njit(cache=True, nogil=True)
-def _append(pattern, code, bits, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    state = put(out, (np.uint64(0), 0, 0), pattern, SCALE_BITS)
-    state = put_bits(out, state, code, bits)
+def _append(pattern, code, bits, out):
+    state = write_bits(out, (np.uint64(0), 0, 0), pattern, SCALE_BITS)
+    state = write_string(out, state, code, bits)
     flush(out, state)
 
 
@@ -237,7 +254,9 @@ def _after_scale(pattern: int, code: np.ndarray, bits: int) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def per_coordinate(nu: float) -> float:
-    """min over t of t/(4 nu) + max_n (cost of n - t (n - 1/2)^2), with the costs of the integer shares, in bits."""
+    """Return min over t of t/(4 nu) + max_n (cost of n - t (n - 1/2)^2), with the costs of the integer
+    shares, in bits.
+    """
     shares = np.diff(table(nu))
     most = (shares.size - 2) // 2
     costs = math.log2(TOTAL) - np.log2(shares[1:-1:2])

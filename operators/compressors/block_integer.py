@@ -11,7 +11,7 @@ import torch
 
 from bounds.claims import StrictlyContractive, Unbiased
 
-from ..bitstream import float_bytes, read_floats
+from ..bits.bitstream import float_bytes, read_floats
 from ..kernels import levels, norms
 from ..kernels.philox import to_nearest
 from ..key import Key
@@ -24,19 +24,31 @@ SCALE_BYTES = 4
 
 @dataclass(frozen=True)
 class BlockInteger(DeviceOperator):
-    """Send m = max|x| of each block and each L x_i / m as an integer from -L to L, L = 2^(width-1) - 1.
+    """Send ``m = max|x|`` of each block and each L x_i / m as an integer from -L to L, L = 2^(width-1) - 1.
 
-    width : bits of an integer, 8 (L = 127) or 4 (L = 7); the largest pattern is never sent.
-    block : coordinates that share a scale; the last block may be shorter.
-    rounding : "nearest", halves away from zero, or "stochastic".
-    x : float tensor, shape (d,).  With n = min(block, d):
-    nearest is strictly contractive with alpha = (n-1)/(4 L^2 + n-1), reached at (1, 1/(2L), ..., 1/(2L));
-    stochastic is unbiased (each coordinate to 2^-32 m/L) with omega = (sqrt(1 + (n-1)/L^2) - 1)/2, reached at
-    (1, t, ..., t), t = 1/(L + sqrt(L^2 + n-1)).  The largest coordinate of a block is exact; another one at
-    y = L|x_i|/m has a squared error of at most min(y, 1/2)^2, or on average rest (1 - rest).
-    32 bits a block, then ``width`` bits a coordinate, the integer plus L.  Full tiles of 4096 coordinates draw
-    their words in the tile order of ``kernels.philox``.
-    Raises ValueError for a parameter out of range.
+    Parameters
+    ----------
+    x
+        Float tensor, shape (d,).  With n = min(block, d):
+    width : {4, 8}, optional
+        Bits of an integer, 8 (L = 127) or 4 (L = 7); the largest pattern is never sent.
+    block : int, optional
+        Coordinates that share a scale; the last block may be shorter.
+    rounding : {"nearest", "stochastic"}, optional
+        "nearest", halves away from zero, or "stochastic".
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of range.
+
+    Notes
+    -----
+    nearest is strictly contractive with alpha = (n-1)/(4 L^2 + n-1), reached at (1, 1/(2L), ..., 1/(2L)); stochastic is
+    unbiased (each coordinate to 2^-32 m/L) with omega = (sqrt(1 + (n-1)/L^2) - 1)/2, reached at (1, t, ..., t), t =
+    1/(L + sqrt(L^2 + n-1)).  The largest coordinate of a block is exact; another one at ``y = L|x_i|/m`` has a squared
+    error of at most min(y, 1/2)^2, or on average rest (1 - rest). 32 bits a block, then ``width`` bits a coordinate,
+    the integer plus L.  Full tiles of 4096 coordinates draw their words in the tile order of ``kernels.philox``.
     """
 
     width: Literal[4, 8] = 8
@@ -65,20 +77,32 @@ class BlockInteger(DeviceOperator):
         return "private" if self.rounding == "stochastic" else "none"
 
     def claim(self, d: int) -> Unbiased | StrictlyContractive:
-        """The sharp constant of the longest block."""
+        """Return the sharp constant of the longest block."""
         others, square = min(d, self.block) - 1, self.most**2
         if self.rounding == "nearest":
             return StrictlyContractive(others / (4 * square + others))
         return Unbiased((math.sqrt(1 + others / square) - 1) / 2)
 
     def witness(self, d: int) -> np.ndarray:
-        """A vector that reaches the constant, all in the first block."""
+        """Return a vector that reaches the constant, all in the first block.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
         most, n = self.most, min(d, self.block)
         rest = 1 / (2 * most) if self.rounding == "nearest" else 1 / (most + math.sqrt(most**2 + n - 1))
         return np.where(np.arange(d) == 0, 1.0, np.where(np.arange(d) < n, rest, 0.0))
 
     def claim_at(self, x: np.ndarray) -> Unbiased | StrictlyContractive:
-        """The exact constant of one non-zero vector."""
+        """Return the exact constant of one non-zero vector.
+
+        Parameters
+        ----------
+        x : ndarray
+            The vector, shape (d,).
+        """
         wide = np.abs(np.asarray(x, np.float64))
         starts = np.arange(0, wide.size, self.block)
         steps = np.repeat(np.maximum.reduceat(wide, starts) / self.most, np.diff(np.append(starts, wide.size)))
@@ -89,12 +113,12 @@ class BlockInteger(DeviceOperator):
         return Unbiased(float((rest * (1 - rest) * steps**2).sum()) / float(wide @ wide), tight=True)
 
     def bits(self, d: int) -> Size:
-        """The scales and the integers."""
+        """Return the scales and the integers."""
         return Size.fixed(8 * SCALE_BYTES * self._blocks(d) + self.width * d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Both widths, both roundings."""
+        """Return both widths, both roundings."""
         return cls(), cls(width=4), cls(width=4, rounding="stochastic"), cls(block=100, rounding="stochastic")
 
     def _blocks(self, d: int) -> int:

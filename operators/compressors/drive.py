@@ -18,9 +18,18 @@ from .eden import EDEN, Scale
 class DRIVE(Operator):
     """Send the signs of the rotated x and a scale; decode the scaled signs, rotated back.
 
-    scale : "unbiased" or "mse" (smaller error, biased).
-    x : float tensor, shape (d,).  Everything is as for ``EDEN(1, scale)``, whose messages are the same
-    (Vargaftik et al. 2021).  d + 32 bits.  Raises ValueError for an unknown scale, or if it exceeds binary32.
+    Parameters
+    ----------
+    x
+        Float tensor, shape (d,).  Everything is as for ``EDEN(1, scale)``, whose messages are the same (Vargaftik et
+        al. 2021).  d + 32 bits.
+    scale : Scale, optional
+        "unbiased" or "mse" (smaller error, biased).
+
+    Raises
+    ------
+    ValueError
+        For an unknown scale, or if it exceeds binary32.
     """
 
     scale: Scale = "unbiased"
@@ -38,16 +47,16 @@ class DRIVE(Operator):
         return EDEN(1, self.scale)
 
     def claim(self, d: int) -> Unbiased | Contractive | NoClaim:
-        """That of EDEN."""
+        """Return that of EDEN."""
         return self.eden.claim(d)
 
     def bits(self, d: int) -> Size:
-        """The scale in binary32 and one bit a coordinate."""
+        """Return the scale in binary32 and one bit a coordinate."""
         return self.eden.bits(d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Both scales."""
+        """Return both scales."""
         return cls(), cls("mse")
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:

@@ -10,13 +10,13 @@ import numpy as np
 
 from bounds.claims import Unbiased
 
-from ..bitstream import words
-from ..codes import e8, e8_model
+from ..bits.bitstream import words
+from ..coding import e8, e8_model
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
+from ..quantisers.scale import energy, nearest, negligible
 from ..random import bits32
-from ..scale import energy, nearest, negligible
 
 NORM_BITS = 32
 ENDING = 3  # bits of a stream beyond its symbols, at most
@@ -28,19 +28,29 @@ LARGEST = float(np.finfo(np.float32).max)
 class E8Dithering(Operator):
     """Quantise x/step + u to the nearest point q of E8, block by block of eight, and decode step (q - u).
 
-    omega : 2^-20 .. 2^20.  E|C(x) - x|^2 = omega |x|^2 for every x.
-    x : float tensor, shape (d,).  What remains after the last full block is quantised coordinate by coordinate, to
-    multiples of sqrt(12 G) step: intervals of the same second moment.
+    Parameters
+    ----------
+    x
+        Float tensor, shape (d,).  What remains after the last full block is quantised coordinate by coordinate, to
+        multiples of sqrt(12 G) step: intervals of the same second moment.
+    omega : float, optional
+        2^-20 .. 2^20.  ``E|C(x) - x|^2 = omega |x|^2`` for every x.
 
-    u is uniform on [0, 2)^8, a cell of the sublattice (2 Z)^8, shared by both ends.  So q(y) - y is a function of
-    y modulo E8 at a uniform y: the error is uniform on the Voronoi cell whatever x is, symmetric about 0 and under
-    exchange of coordinates.  Hence C is unbiased, and each coordinate has the error step^2 G, G = 929/12960 the
-    second moment of E8 (Conway and Sloane 1982); step = |x| sqrt(omega/(d G)).  The dither is an odd multiple of
-    2^-32, so this holds up to that and to binary32 rounding.
-    A Gaussian x of that energy costs log2(1 + 1/omega)/2 + log2(2 pi e G)/2 bits a coordinate, the second term .146;
-    a fixed-length code could not send every x.  The code learns, so other laws cost less.
-    Norm 32 bits, its sign telling whether the code learns; then the arithmetic code.  Zero sends the norm only.
-    Raises ValueError for an omega out of range, or a result that could exceed binary32.
+    Raises
+    ------
+    ValueError
+        For an omega out of range, or a result that could exceed binary32.
+
+    Notes
+    -----
+    u is uniform on [0, 2)^8, a cell of the sublattice (2 Z)^8, shared by both ends.  So q(y) - y is a function of y
+    modulo E8 at a uniform y: the error is uniform on the Voronoi cell whatever x is, symmetric about 0 and under
+    exchange of coordinates.  Hence C is unbiased, and each coordinate has the error step^2 G, G = 929/12960 the second
+    moment of E8 (Conway and Sloane 1982); step = ``|x| sqrt(omega/(d G))``.  The dither is an odd multiple of 2^-32, so
+    this holds up to that and to binary32 rounding.  A Gaussian x of that energy costs log2(1 + 1/omega)/2 + log2(2 pi e
+    G)/2 bits a coordinate, the second term .146; a fixed-length code could not send every x.  The code learns, so other
+    laws cost less.  Norm 32 bits, its sign telling whether the code learns; then the arithmetic code.  Zero sends the
+    norm only.
     """
 
     omega: float = 1 / 3
@@ -54,17 +64,17 @@ class E8Dithering(Operator):
             raise ValueError(f"omega must satisfy 2^-20 <= omega <= 2^20; got omega = {self.omega}")
 
     def claim(self, d: int) -> Unbiased:
-        """Equality for every x."""
+        """Return equality for every x."""
         return Unbiased(self.omega, tight=True)
 
     def bits(self, d: int) -> Size:
-        """Limits of the mean and the worst length, from the starting counts."""
+        """Return limits of the mean and the worst length, from the starting counts."""
         mean, worst = e8_model.sizes(d, self.omega)
         return Size(None, NORM_BITS + mean, NORM_BITS + worst)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """One bit, four bits, and less than one."""
+        """Return one bit, four bits, and less than one."""
         return cls(), cls(omega=0.004), cls(omega=4.0)
 
     def _step(self, norm: float, d: int) -> float:
@@ -85,11 +95,13 @@ class E8Dithering(Operator):
         return np.concatenate([head, stream]), NORM_BITS + bits
 
     def _stream(self, x: np.ndarray, per_step: float, dither: np.ndarray, gain: int) -> tuple[np.ndarray, int, float]:
-        """(payload, bits, bits with counts that stand still but for the ending)."""
+        """Return (payload, bits, bits with counts that stand still but for the ending)."""
         counts, raw = e8_model.model(self.omega)
-        seen, out = np.zeros_like(counts), np.zeros(e8_model.room(x.size, self.omega), np.uint8)
-        bits = int(e8.encode(x, per_step, dither, counts.copy(), gain, raw, seen, out))
-        still = float((seen[:, : e8_model.SYMBOLS] * e8_model.costs(self.omega)).sum() + seen[:, e8_model.TOTAL].sum())
+        counted, out = np.zeros_like(counts), np.zeros(e8_model.room(x.size, self.omega), np.uint8)
+        bits = int(e8.encode(x, per_step, dither, counts.copy(), gain, raw, counted, out))
+        still = float(
+            (counted[:, : e8_model.SYMBOLS] * e8_model.costs(self.omega)).sum() + counted[:, e8_model.TOTAL].sum()
+        )
         return out[: (bits + 7) // 8], bits, still
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:

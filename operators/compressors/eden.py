@@ -12,12 +12,12 @@ from bounds.claims import Contractive, NoClaim, StrictlyContractive, Unbiased
 from bounds.special.lloyd_max import MAX_BITS
 from bounds.special.sphere_quantiser import lloyd_max_moments
 
-from ..codes.centroids import lloyd_max_grid, pack_nearest, pack_positive, unpack_levels
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
-from ..rotation import HAAR_LIMIT, Rotation, enlarged, moderate
-from ..scale import energy, nearest, negligible
+from ..quantisers.lloyd_max import lloyd_max_grid, pack_nearest, pack_positive, unpack_levels
+from ..quantisers.rotation import HAAR_LIMIT, Rotation, prescale, unscale
+from ..quantisers.scale import energy, nearest, negligible
 
 Scale = Literal["unbiased", "mse"]
 SCALE_BYTES = 4
@@ -25,7 +25,7 @@ ROUNDING = 1e-4  # more than the rotations' rounding
 
 
 def pack_levels(z: np.ndarray, norm: float, bits: int, out: np.ndarray) -> tuple[float, float]:
-    """Write the nearest levels of z sqrt(d)/norm; returns (<z, q>, |q|^2)."""
+    """Write the nearest levels of z sqrt(d)/norm; returns (<z, q>, ``|q|^2``)."""
     grid = lloyd_max_grid(bits)
     if bits == 1:
         level = float(grid.levels[1])
@@ -36,23 +36,38 @@ def pack_levels(z: np.ndarray, norm: float, bits: int, out: np.ndarray) -> tuple
 
 @dataclass(frozen=True)
 class EDEN(Operator):
-    """Send q_i, the level nearest to z_i sqrt(d)/|x|, z the rotated x, and a scale f; decode f times q rotated back.
+    """Send q_i, the level nearest to ``z_i sqrt(d)/|x|``, z the rotated x, and a scale f; decode f times q rotated
+    back.
 
-    bits_per_coordinate : b, 1 <= b <= 8.  scale : "unbiased" or "mse" (smaller error, biased).
-    x : float tensor, shape (d,).  The rotation is Haar-distributed for d <= 64, so that z/|x| is uniform on the
-    sphere for every x; with v one of its coordinates times sqrt(d) and Q the quantiser:
+    Parameters
+    ----------
+    x
+        Float tensor, shape (d,).  The rotation is Haar-distributed for d <= 64, so that ``z/|x|`` is uniform on the
+        sphere for every x; with v one of its coordinates times sqrt(d) and Q the quantiser:
+    bits_per_coordinate : int, optional
+        b, 1 <= b <= 8.
+    scale : Scale, optional
+        "unbiased" or "mse" (smaller error, biased).
 
-    unbiased, d <= 64 : f = |x| / (sqrt(d) E v Q(v)); omega = E Q(v)^2 / (E v Q(v))^2 - 1 for every x, because
-        E q rotated back points along x by symmetry.  At 1 bit omega = pi^2/8 - 1 at d = 2.
-    mse, d <= 64 : f = <z, q>/|q|^2, the best for this q, hence no worse than the best constant:
-        alpha <= 1 - (E v Q(v))^2 / E Q(v)^2; at 1 bit exactly (1 - 1/d)(1 - 2/pi) for every x.
-    d > 64 : four Hadamard rotations.  They are not uniform and nothing is promised, except at 1 bit that the error
-        of the mse scale never exceeds 1 - 1/d, whatever the rotation.  The unbiased scale is the paper's
-        f = |x|^2/<z, q>, which is right along x always.  On most vectors the errors are those of the limit
-        d -> infinity: D/(1 - D) and D, D the quantiser's distortion on the normal law.
+    Raises
+    ------
+    ValueError
+        Unless 1 <= b <= 8 and scale is known, or if the scale exceeds binary32.
 
-    b d + 32 bits (Vargaftik et al. 2022).  Raises ValueError unless 1 <= b <= 8 and scale is known, or if the
-    scale exceeds binary32.
+    Notes
+    -----
+    unbiased, d <= 64 : ``f = |x| / (sqrt(d) E v Q(v))``; omega = E Q(v)^2 / (E v Q(v))^2 - 1 for every x, because E q
+    rotated back points along x by symmetry.  At 1 bit omega = pi^2/8 - 1 at d = 2.
+
+    mse, d <= 64 : f = ``<z, q>/|q|^2``, the best for this q, hence no worse than the best constant: alpha <= 1 - (E v
+    Q(v))^2 / E Q(v)^2; at 1 bit exactly (1 - 1/d)(1 - 2/pi) for every x.
+
+    d > 64 : four Hadamard rotations.  They are not uniform and nothing is promised, except at 1 bit that the error of
+    the mse scale never exceeds 1 - 1/d, whatever the rotation.  The unbiased scale is the paper's ``f = |x|^2/<z, q>``,
+    which is right along x always.  On most vectors the errors are those of the limit d -> infinity: D/(1 - D) and D, D
+    the quantiser's distortion on the normal law.
+
+    b d + 32 bits (Vargaftik et al. 2022).
     """
 
     bits_per_coordinate: int = 1
@@ -72,7 +87,7 @@ class EDEN(Operator):
             raise ValueError(f"scale must be one of {', '.join(get_args(Scale))}; got {self.scale!r}")
 
     def claim(self, d: int) -> Unbiased | Contractive | NoClaim:
-        """Exact for d <= 64; see the class."""
+        """Return exact for d <= 64; see the class."""
         b = self.bits_per_coordinate
         if d > HAAR_LIMIT:
             if self.scale == "mse" and b == 1:
@@ -88,21 +103,21 @@ class EDEN(Operator):
         return Contractive(max(0.0, 1 - along**2 / square))
 
     def bits(self, d: int) -> Size:
-        """The scale in binary32 and the levels."""
+        """Return the scale in binary32 and the levels."""
         return Size.fixed(8 * SCALE_BYTES + self.bits_per_coordinate * d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """One bit with both scales, two and four bits."""
+        """Return one bit with both scales, two and four bits."""
         return cls(), cls(1, "mse"), cls(2), cls(4, "mse")
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         d, b = x.size, self.bits_per_coordinate
         payload = np.zeros(SCALE_BYTES + (b * d + 7) // 8, np.uint8)
         if not negligible(x):
-            y, factor = moderate(x)
+            y, factor = prescale(x)
             norm = math.sqrt(energy(y))
-            along, square = pack_levels(Rotation(d, key).forth(y), norm, b, payload[SCALE_BYTES:])
+            along, square = pack_levels(Rotation(d, key).forward(y), norm, b, payload[SCALE_BYTES:])
             if self.scale == "mse":
                 f = along / square
             elif d <= HAAR_LIMIT:
@@ -127,4 +142,4 @@ class EDEN(Operator):
             return np.zeros(d, np.float32)
         levels, q = lloyd_max_grid(self.bits_per_coordinate).levels / np.float32(math.sqrt(d)), np.empty(d, np.float32)
         unpack_levels(payload[SCALE_BYTES:], self.bits_per_coordinate, levels, q)
-        return enlarged(Rotation(d, key).back(q), sent)
+        return unscale(Rotation(d, key).inverse(q), sent)

@@ -11,12 +11,12 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive, Unbiased
 
-from ..codes.floats import NEAREST, cells, nearest_alpha, round_floats, stochastic_omega, values
+from ..coding.minifloat import NEAREST, cells, nearest_alpha, round_floats, stochastic_omega, values
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Randomness, Size
+from ..quantisers.scale import largest
 from ..random import bits32
-from ..scale import largest
 
 HEAD_BYTES = 2
 ZERO_EXPONENT = 150  # the head is 0 for the zero vector, else 150 + exponent of the largest magnitude
@@ -44,17 +44,28 @@ FORMATS = {
 class FloatCast(Operator):
     """Multiply by a power of two, round to a short floating-point format, and multiply back.
 
-    format : "fp16", "bf16", or with 8 bits "e4m3", "e5m2".
-    rounding : "nearest", ties to even, or "stochastic" between the two neighbours, linear in the number.
-    x : float tensor, shape (d,), max|x| <= 2^127.
-    The power of two brings max|x| into [2^E, 2^(E+1)), where 2^(E+1) is still a number of the format, so nothing
-    overflows; small numbers end in the format's subnormal ones or in 0.  With h = 2^(1 - significant bits) and
-    2^-D the smallest normal number relative to 2^E (D = 28, 252, 13, 28), q = (d - 1) h^2 4^-D is the part of
-    underflow, and the constants are sharp (see ``codes.floats``):
-    nearest is strictly contractive with alpha = (h^2 + q)/((2 + h)^2 + q); stochastic is unbiased (each number to
-    2^-32 of its spacing) with omega = (h^2 + q)/(4 (1 + h)) while that is below h/2.
-    16 bits for the power, then 16 or 8 bits a coordinate; negative zero is sent as zero.
-    Raises ValueError for a parameter out of range or a larger magnitude.
+    Parameters
+    ----------
+    x
+        Float tensor, shape (d,), ``max|x| <= 2^127``.
+    format : {"fp16", "bf16", "e4m3", "e5m2"}, optional
+        "fp16", "bf16", or with 8 bits "e4m3", "e5m2".
+    rounding : {"nearest", "stochastic"}, optional
+        "nearest", ties to even, or "stochastic" between the two neighbours, linear in the number.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of range or a larger magnitude.
+
+    Notes
+    -----
+    The power of two brings ``max|x|`` into [2^E, 2^(E+1)), where 2^(E+1) is still a number of the format, so nothing
+    overflows; small numbers end in the format's subnormal ones or in 0.  With h = 2^(1 - significant bits) and 2^-D the
+    smallest normal number relative to 2^E (D = 28, 252, 13, 28), q = (d - 1) h^2 4^-D is the part of underflow, and the
+    constants are sharp (see ``codes.floats``): nearest is strictly contractive with alpha = (h^2 + q)/((2 + h)^2 + q);
+    stochastic is unbiased (each number to 2^-32 of its spacing) with omega = (h^2 + q)/(4 (1 + h)) while that is below
+    h/2. 16 bits for the power, then 16 or 8 bits a coordinate; negative zero is sent as zero.
     """
 
     format: Literal["fp16", "bf16", "e4m3", "e5m2"] = "bf16"
@@ -79,14 +90,20 @@ class FloatCast(Operator):
         return "private" if self.rounding == "stochastic" else "none"
 
     def claim(self, d: int) -> Unbiased | StrictlyContractive:
-        """The sharp constant."""
+        """Return the sharp constant."""
         _, p, lowest, highest = self._format
         if self.rounding == "nearest":
             return StrictlyContractive(nearest_alpha(p, highest - lowest, d))
         return Unbiased(stochastic_omega(p, highest - lowest, d))
 
     def witness(self, d: int) -> np.ndarray:
-        """The largest coordinate where its own error is worst, all others where underflow is."""
+        """Return the largest coordinate where its own error is worst, all others where underflow is.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
         _, p, lowest, highest = self._format
         h, claim = 2.0 ** (1 - p), self.claim(d)
         if isinstance(claim, Unbiased):
@@ -96,7 +113,13 @@ class FloatCast(Operator):
         return np.where(np.arange(d) == 0, first, rest * h * 2.0 ** (lowest - highest))
 
     def claim_at(self, x: np.ndarray) -> Unbiased | StrictlyContractive:
-        """The exact constant of one non-zero vector."""
+        """Return the exact constant of one non-zero vector.
+
+        Parameters
+        ----------
+        x : ndarray
+            The vector, shape (d,).
+        """
         wide = np.asarray(x, np.float64)
         _, p, lowest, highest = self._format
         wide = np.ldexp(wide, highest + 1 - int(np.frexp(np.abs(wide).max())[1]))
@@ -107,12 +130,12 @@ class FloatCast(Operator):
         return Unbiased(float(rest @ (spacing - rest)) / energy, tight=True)
 
     def bits(self, d: int) -> Size:
-        """The power and the numbers."""
+        """Return the power and the numbers."""
         return Size.fixed(8 * HEAD_BYTES + self._format.width * d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """The four formats, the two roundings."""
+        """Return the four formats, the two roundings."""
         return (
             cls(),
             cls("fp16"),
@@ -159,7 +182,7 @@ class FloatCast(Operator):
 
 @lru_cache(maxsize=4)
 def _table(name: str) -> np.ndarray:
-    """The number of each code, NaN for a code that is never sent: float64."""
+    """Return the number of each code, NaN for a code that is never sent: float64."""
     width, p, lowest, highest = FORMATS[name]
     half = values(p, lowest, 1 << (width - 1))
     half[half > 2.0 ** (highest + 1)] = np.nan

@@ -10,24 +10,31 @@ import torch
 
 from bounds.claims import NoClaim
 
-from ..bitstream import BitReader, pack
+from ..bits.bitstream import BitReader, pack
 from ..kernels import rice, selection
 from ..kernels.backend import zeros
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
-from ..scale import TINY
+from ..quantisers.scale import TINY
 from .top_k import check_fraction, kept
 
 
 @dataclass(frozen=True)
 class HardThreshold(DeviceOperator):
-    """Keep the entries with |x_i| >= threshold, the largest ones if they are more than the message may hold.
+    """Keep the entries with ``|x_i|`` >= threshold, the largest ones if they are more than the message may hold.
 
-    threshold : > 0, in the units of x.  Meant for accumulated gradients (wrap it in ErrorFeedback), where
-        everything reaches it in the end (Strom 2015; Sahu et al. 2021).
-    most : at most max(1, ceil(most d)) entries are sent, which bounds the message.
-    x : float tensor, shape (d,).
+    Parameters
+    ----------
+    x : float tensor, shape (d,)
+    threshold : float, optional
+        > 0, in the units of x.  Meant for accumulated gradients (wrap it in ErrorFeedback), where everything reaches it
+        in the end (Strom 2015; Sahu et al. 2021).
+    most : float, optional
+        At most max(1, ceil(most d)) entries are sent, which bounds the message.
+
+    Notes
+    -----
     No relative constant exists: a vector below the threshold is lost whole.  While at most the allowed number
     reach the threshold, the squared error is below d threshold^2.
     Bits: the count, then the support as Rice-coded gaps and the values in binary32; nothing but the count if
@@ -48,18 +55,18 @@ class HardThreshold(DeviceOperator):
         check_fraction(self.most, None)
 
     def claim(self, d: int) -> NoClaim:
-        """None: the error is bounded absolutely."""
+        """Return none: the error is bounded absolutely."""
         return NoClaim("the squared error is bounded by d threshold^2, not by a share of |x|^2")
 
     def bits(self, d: int) -> Size:
-        """Length of the fullest message: with k < d entries the support costs too."""
+        """Return length of the fullest message: with k < d entries the support costs too."""
         most = kept(self.most, None, d)
         worst = most.bit_length() + max(rice.worst_bits(k, d) for k in {most, max(1, most - 1)})
         return Size(None, worst, worst)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Unbounded and bounded."""
+        """Return unbounded and bounded."""
         return cls(threshold=0.01), cls(threshold=1.0, most=0.1)
 
     @property

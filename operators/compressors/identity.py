@@ -18,7 +18,10 @@ from ..operator import Operator, Size
 class Identity(Operator):
     """Send every coordinate as binary32, big-endian.
 
-    x : float tensor, shape (d,).  Exact: alpha = 0.  32 d bits.
+    Parameters
+    ----------
+    x
+        Float tensor, shape (d,).  Exact: alpha = 0.  32 d bits.
     """
 
     name = "identity"
@@ -26,16 +29,16 @@ class Identity(Operator):
     equivariant = frozenset({"permutation", "scale", "sign"})
 
     def claim(self, d: int) -> StrictlyContractive:
-        """No error at all."""
+        """Return no error at all."""
         return StrictlyContractive(0.0, tight=True)
 
     def bits(self, d: int) -> Size:
-        """32 bits a coordinate."""
+        """Return 32 bits a coordinate."""
         return Size.fixed(32 * d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """There is only one."""
+        """Return there is only one."""
         return (cls(),)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:

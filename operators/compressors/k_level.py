@@ -11,7 +11,7 @@ import numpy as np
 
 from bounds.claims import Unbiased
 
-from ..codes.fixed_width import pack_fixed, unpack_fixed
+from ..coding.fixed_width import pack_fixed, unpack_fixed
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
@@ -23,7 +23,7 @@ MOST = 1 << 16
 
 
 @numba.njit(cache=True, nogil=True)
-def _levels(x, low, high, most, words, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _levels(x, low, high, most, words, out):
     span = np.float64(high) - np.float64(low)
     for i in range(x.size):
         if x[i] == high:
@@ -37,13 +37,22 @@ def _levels(x, low, high, most, words, out):  # type: ignore[no-untyped-def]  # 
 class KLevel(Operator):
     """Send min x, max x and, per coordinate, a neighbour among k equally spaced levels from one to the other.
 
-    k : levels, 2 .. 65536.
-    x : float tensor, shape (d,).
-    Unbiased (each coordinate to 2^-32 of a step); with D = max(0, d - 2) sharp for every k:
-    omega = D/(2 (k-1)^2) for even k, reached at (1, -1, 0, ..., 0), and
-    omega = (d/4) (sqrt(1 + 4 D/(d (k-1)^2)) - 1) for odd k, see ``omega`` (algorithm, and d/(2 (k-1)^2) for every
-    k: Suresh et al. 2017).
-    64 bits and ceil(log2 k) a coordinate.  Raises ValueError for a k out of range.
+    Parameters
+    ----------
+    x : float tensor, shape (d,)
+    k : int, optional
+        Levels, 2 .. 65536.
+
+    Raises
+    ------
+    ValueError
+        For a k out of range.
+
+    Notes
+    -----
+    Unbiased (each coordinate to 2^-32 of a step); with D = max(0, d - 2) sharp for every k: omega = D/(2 (k-1)^2) for
+    even k, reached at (1, -1, 0, ..., 0), and omega = (d/4) (sqrt(1 + 4 D/(d (k-1)^2)) - 1) for odd k, see ``omega``
+    (algorithm, and d/(2 (k-1)^2) for every k: Suresh et al. 2017). 64 bits and ceil(log2 k) a coordinate.
     """
 
     k: int = 16
@@ -57,11 +66,17 @@ class KLevel(Operator):
             raise ValueError(f"k must satisfy 2 <= k <= {MOST}; got k = {self.k}")
 
     def claim(self, d: int) -> Unbiased:
-        """The sharp omega."""
+        """Return the sharp omega."""
         return Unbiased(omega(self.k, d))
 
     def witness(self, d: int) -> np.ndarray:
-        """The two ends, and all others where the variance outweighs the energy most."""
+        """Return the two ends, and all others where the variance outweighs the energy most.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
         if d == 1:
             return np.ones(1)
         shift, rest = (0.0, 0.0) if self.k % 2 == 0 else _odd(self.k, d)
@@ -69,7 +84,13 @@ class KLevel(Operator):
         return np.concatenate([[half + shift, shift - half], np.full(d - 2, -rest)])
 
     def claim_at(self, x: np.ndarray) -> Unbiased:
-        """The exact relative variance of one non-zero vector."""
+        """Return the exact relative variance of one non-zero vector.
+
+        Parameters
+        ----------
+        x : ndarray
+            The vector, shape (d,).
+        """
         wide = np.asarray(x, np.float64)
         step = (wide.max() - wide.min()) / (self.k - 1)
         rest = np.mod((wide - wide.min()) / step, 1) if step > 0 else np.zeros_like(wide)
@@ -81,19 +102,29 @@ class KLevel(Operator):
         return (self.k - 1).bit_length()
 
     def bits(self, d: int) -> Size:
-        """The two ends and d levels."""
+        """Return the two ends and d levels."""
         return Size.fixed(8 * ENDS_BYTES + self.width * d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Sixteen levels, two, and three."""
+        """Return sixteen levels, two, and three."""
         return cls(), cls(k=2), cls(k=3)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         return self.pack(*quantise(x, self.k, bits32(key, x.size)))
 
     def pack(self, low: float, high: float, levels: np.ndarray) -> tuple[np.ndarray, int]:
-        """(payload, bits) of two binary32 ends and uint32 levels."""
+        """Return (payload, bits) of two binary32 ends and uint32 levels.
+
+        Parameters
+        ----------
+        low : float
+            The lower end.
+        high : float
+            The upper end.
+        levels : ndarray
+            A level for every coordinate, uint32.
+        """
         ends = np.array([low, high], ">f4").view(np.uint8)
         payload = np.concatenate([ends, pack_fixed(levels, self.width)])
         return payload, 8 * ENDS_BYTES + self.width * levels.size
@@ -116,9 +147,19 @@ class KLevel(Operator):
 
 
 def quantise(x: np.ndarray, k: int, words: np.ndarray) -> tuple[float, float, np.ndarray]:
-    """(min x, max x, levels) with max x at level k - 1; level rounded up where its word reaches 2^32 (1 - rest).
+    """Return (min x, max x, levels) with max x at level k - 1; level rounded up where its word reaches 2^32 (1 - rest).
 
-    x : finite float32, shape (d,).  words, levels : uint32, shape (d,).
+    Parameters
+    ----------
+    x : ndarray
+        Finite float32, shape (d,).
+    words : ndarray
+        uint32, shape (d,).
+
+    Notes
+    -----
+    levels
+        uint32, shape (d,).
     """
     low, high = np.float32(x.min()) + np.float32(0), np.float32(x.max()) + np.float32(0)  # no negative zero
     levels = np.zeros(x.size, np.uint32)
@@ -128,14 +169,14 @@ def quantise(x: np.ndarray, k: int, words: np.ndarray) -> tuple[float, float, np
 
 
 def omega(k: int, d: int) -> float:
-    """The sharp constant of k levels at dimension d.
+    """Return the sharp constant of k levels at dimension d.
 
     Let the step be 1, K = k - 1, N = d - 2, the ends -K/2 + s and K/2 + s, exact, with energy K^2/2 + 2 s^2.  Every
-    other coordinate has at most the variance of the worst one, so let them all be -y, and let a = |s| + |y| be
-    the distance from the centre of the grid, which for odd K lies between two levels: variance N/4 at s = y = 0
-    reaches the largest possible N/4 at the least possible energy K^2/2.  For even K the centre is a level, the
-    variance N a (1 - a), and the least energy at given a is K^2/2 + 2 N a^2/d, at s = N y/2; the ratio is
-    largest at a = 1/(1 + sqrt(1 + 1/r)), r = K^2 d/(4 N), where it is (d/4) (sqrt(1 + 1/r) - 1).
+    other coordinate has at most the variance of the worst one, so let them all be -y, and let a = ``|s| + |y|`` be the
+    distance from the centre of the grid, which for odd K lies between two levels: variance N/4 at s = y = 0 reaches the
+    largest possible N/4 at the least possible energy K^2/2.  For even K the centre is a level, the variance N a (1 -
+    a), and the least energy at given a is K^2/2 + 2 N a^2/d, at s = N y/2; the ratio is largest at a = 1/(1 + sqrt(1 +
+    1/r)), r = K^2 d/(4 N), where it is (d/4) (sqrt(1 + 1/r) - 1).
     """
     n, span = max(0, d - 2), float(k - 1) ** 2
     if k % 2 == 0:
@@ -144,7 +185,7 @@ def omega(k: int, d: int) -> float:
 
 
 def _odd(k: int, d: int) -> tuple[float, float]:
-    """(s, y) of the derivation in ``omega``."""
+    """Return (s, y) of the derivation in ``omega``."""
     n = d - 2
     if n == 0:
         return 0.0, 0.0

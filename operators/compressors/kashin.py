@@ -14,9 +14,9 @@ from bounds.claims import Unbiased
 from ..kernels import hadamard, signs
 from ..key import Key
 from ..operator import Operator, Size
+from ..quantisers.rotation import prescale, unscale
+from ..quantisers.scale import largest, nearest, negligible
 from ..random import bits32
-from ..rotation import enlarged, moderate
-from ..scale import largest, nearest, negligible
 from .k_level import KLevel, quantise
 from .random_k import random_support
 
@@ -28,17 +28,30 @@ SHRINK = 0.75
 class Kashin(Operator):
     """Write x = U a with N > d coefficients a of small maximum, send a as ``KLevel`` does, decode U times it.
 
-    k : levels, 2 .. 65536.
-    redundancy : > 1; N is the least power of two that is at least redundancy d.
-    iterations : >= 0, of clipping a to ``SHRINK`` times the least maximum so far and projecting back on U a = x.
-    x : float tensor, shape (d,).  U takes d random rows of the orthonormal Hadamard matrix of order N and multiplies
-    them by random signs.  Every iterate is exact and the one with the least maximum is kept; the first is U^T x,
-    so max|a| <= sqrt(d/N) |x| surely.  Ten iterations measure max|a| = 2 |x|/sqrt(N), where one rotation has
-    sqrt(2 ln N) |x|/sqrt(N) and the iteration of Lyubarskii and Vershynin (2010) gains nothing at such N.
+    Parameters
+    ----------
+    x
+        Float tensor, shape (d,).  U takes d random rows of the orthonormal Hadamard matrix of order N and multiplies
+        them by random signs.  Every iterate is exact and the one with the least maximum is kept; the first is U^T x, so
+        ``max|a| <= sqrt(d/N) |x|`` surely.  Ten iterations measure ``max|a| = 2 |x|/sqrt(N)``, where one rotation has
+        ``sqrt(2 ln N) |x|/sqrt(N)`` and the iteration of Lyubarskii and Vershynin (2010) gains nothing at such N.
+    k : int, optional
+        Levels, 2 .. 65536.
+    redundancy : float, optional
+        > 1; N is the least power of two that is at least redundancy d.
+    iterations : int, optional
+        >= 0, of clipping a to ``SHRINK`` times the least maximum so far and projecting back on U a = x.
+
+    Raises
+    ------
+    ValueError
+        For parameters out of range, or an end beyond binary32.
+
+    Notes
+    -----
     Unbiased; rounding errors are independent and the columns of U have the square d/N, so the error is exactly d/N
     times the variance of the levels, hence omega = (d/N)^2 (N - 2)/(k - 1)^2 whatever U, and on most vectors about
-    (3/2) d/N (two levels) or below 4 d/N/(k - 1)^2.
-    64 bits and N ceil(log2 k).  Raises ValueError for parameters out of range, or an end beyond binary32.
+    (3/2) d/N (two levels) or below 4 d/N/(k - 1)^2. 64 bits and N ceil(log2 k).
     """
 
     k: int = 16
@@ -57,28 +70,34 @@ class Kashin(Operator):
             raise ValueError(f"iterations must not be negative; got iterations = {self.iterations}")
 
     def coefficients(self, d: int) -> int:
-        """N."""
+        """Return N.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
         return 1 << (math.ceil(self.redundancy * d) - 1).bit_length()
 
     def claim(self, d: int) -> Unbiased:
-        """The sure bound."""
+        """Return the sure bound."""
         n = self.coefficients(d)
         return Unbiased((d / n) ** 2 * (n - 2) / (self.k - 1) ** 2)
 
     def bits(self, d: int) -> Size:
-        """Those of KLevel with N coordinates."""
+        """Return those of KLevel with N coordinates."""
         return KLevel(self.k).bits(self.coefficients(d))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Sixteen levels; two levels and twice as many coefficients."""
+        """Return sixteen levels; two levels and twice as many coefficients."""
         return cls(), cls(2, 3.0)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         n = self.coefficients(x.size)
         if negligible(x):
             return KLevel(self.k).pack(0.0, 0.0, np.zeros(n, np.uint32))
-        y, factor = moderate(x)
+        y, factor = prescale(x)
         a = self.represent(y, Frame(x.size, n, key))
         low, high, levels = quantise(a, self.k, bits32(key.fold(ROUNDING), n))
         nearest(math.sqrt(n) * max(high, -low) / factor)  # so that every decoded entry fits binary32
@@ -88,7 +107,15 @@ class Kashin(Operator):
         return KLevel(self.k).pack(float(ends[0]), float(ends[1]), levels)
 
     def represent(self, x: np.ndarray, frame: Frame) -> np.ndarray:
-        """Coefficients a, float32, shape (N,), with U a = x up to rounding."""
+        """Return coefficients a, float32, shape (N,), with U a = x up to rounding.
+
+        Parameters
+        ----------
+        x : ndarray
+            The vector, shape (d,).
+        frame : Frame
+            The frame U.
+        """
         a = frame.transposed(x)
         best, top = a, float(largest(a))
         for _ in range(self.iterations):
@@ -104,12 +131,22 @@ class Kashin(Operator):
         a = KLevel(self.k)._decode(payload, bits, n, None)
         if not a.any():
             return np.zeros(d, np.float32)
-        y, factor = moderate(a)
-        return enlarged(Frame(d, n, key).times(y), 1 / factor)
+        y, factor = prescale(a)
+        return unscale(Frame(d, n, key).times(y), 1 / factor)
 
 
 class Frame:
-    """U of a key: its rows are orthonormal, its columns have the square d/N."""
+    """U of a key: its rows are orthonormal, its columns have the square d/N.
+
+    Parameters
+    ----------
+    d : int
+        Number of coordinates.
+    n : int
+        Number N of coefficients.
+    key : Key
+        Stream of random numbers.
+    """
 
     def __init__(self, d: int, n: int, key: Key) -> None:
         self.d, self.n = d, n
@@ -118,17 +155,27 @@ class Frame:
         self.signs = signs.unpack(words, d).numpy()
 
     def times(self, a: np.ndarray) -> np.ndarray:
-        """U a, shape (d,).  a : float32, shape (N,)."""
+        """Return U a, shape (d,).
+
+        Parameters
+        ----------
+        a : float32, shape (N,)
+        """
         return _hadamard(a)[self.rows] * self.signs
 
     def transposed(self, x: np.ndarray) -> np.ndarray:
-        """U^T x, shape (N,).  x : float32, shape (d,)."""
+        """Return U^T x, shape (N,).
+
+        Parameters
+        ----------
+        x : float32, shape (d,)
+        """
         wide = np.zeros(self.n, np.float32)
         wide[self.rows] = x * self.signs
         return _hadamard(wide)
 
 
 def _hadamard(a: np.ndarray) -> np.ndarray:
-    """The orthonormal Hadamard transform of 2^n coordinates: a rotation without signs."""
+    """Return the orthonormal Hadamard transform of 2^n coordinates: a rotation without signs."""
     no_signs = torch.zeros(hadamard.word_count(a.size, 1), dtype=torch.int32)
     return hadamard.rotate(torch.from_numpy(a), no_signs, 1).numpy()

@@ -13,9 +13,9 @@ from bounds.claims import Contractive, StrictlyContractive
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
+from ..quantisers.rotation import prescale
+from ..quantisers.scale import energy, nearest, negligible
 from ..random import normal
-from ..rotation import moderate
-from ..scale import energy, nearest, negligible
 from .random_k import pack_values, unpack_values
 
 DEPENDENT = 1e-10  # a column this small after the earlier ones are projected out of it, relative to before
@@ -27,15 +27,27 @@ _LARGEST = float(np.finfo(np.float32).max)
 class LowRank(Operator):
     """Read x as an m x n matrix M row by row; send P = orth(M G), G Gaussian, and Q = M^T P; decode P Q^T.
 
-    rank : r >= 1, columns of G, P and Q.
-    shape : (m, n) with m n = d; None for the near-square m = floor(sqrt(d)), n = ceil(d/m), zeros filling the rest.
-    x : float tensor, shape (d,).  Where r (m + n) >= d, x itself is sent and nothing is lost.
-    Contractive with alpha = 1 - r/min(m, n), reached by a flat spectrum.  Proof: let s_i be the singular values,
-    k = min(m, n) of them, l_i the leverage of row i of diag(s) G', G' Gaussian; the captured energy is
-    sum s_i^2 E l_i with sum l_i = r.  A leverage grows with its own s_i and falls with the others, so E l_i is
-    ordered like s_i, and Chebyshev's sum inequality gives at least (r/k) sum s_i^2.  This is PowerSGD (Vogels et
-    al. 2019) without its warm start, which has no constant: see ``PowerSGD``.
-    32 r (m + n) bits, or 32 d.  Raises ValueError if rank < 1, if shape does not fit d, or if |x| exceeds binary32.
+    Parameters
+    ----------
+    x
+        Float tensor, shape (d,).  Where r (m + n) >= d, x itself is sent and nothing is lost.
+    rank : int, optional
+        r >= 1, columns of G, P and Q.
+    shape : tuple of int or None, optional
+        (m, n) with m n = d; None for the near-square m = floor(sqrt(d)), n = ceil(d/m), zeros filling the rest.
+
+    Raises
+    ------
+    ValueError
+        If rank < 1, if shape does not fit d, or if ``|x|`` exceeds binary32.
+
+    Notes
+    -----
+    Contractive with alpha = 1 - r/min(m, n), reached by a flat spectrum.  Proof: let s_i be the singular values, k =
+    min(m, n) of them, l_i the leverage of row i of diag(s) G', G' Gaussian; the captured energy is sum s_i^2 E l_i with
+    sum l_i = r.  A leverage grows with its own s_i and falls with the others, so E l_i is ordered like s_i, and
+    Chebyshev's sum inequality gives at least (r/k) sum s_i^2.  This is PowerSGD (Vogels et al. 2019) without its warm
+    start, which has no constant: see ``PowerSGD``. 32 r (m + n) bits, or 32 d.
     """
 
     rank: int = 1
@@ -52,7 +64,18 @@ class LowRank(Operator):
             raise ValueError(f"shape must be two positive numbers, or None; got shape = {self.shape}")
 
     def matrix_shape(self, d: int) -> tuple[int, int]:
-        """(m, n) at dimension d.  Raises ValueError if the fixed shape has another product."""
+        """Return (m, n) at dimension d.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+
+        Raises
+        ------
+        ValueError
+            If the fixed shape has another product.
+        """
         if self.shape is None:
             m = math.isqrt(d)
             return m, -(-d // m)
@@ -61,17 +84,29 @@ class LowRank(Operator):
         return self.shape
 
     def is_exact(self, d: int) -> bool:
-        """Whether two factors would be no shorter than x, which is then sent instead."""
+        """Return whether two factors would be no shorter than x, which is then sent instead.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
         return self.rank * sum(self.matrix_shape(d)) >= d
 
     def claim(self, d: int) -> Contractive:
-        """alpha = 1 - r/min(m, n), or 0 where x itself is sent."""
+        """Return alpha = 1 - r/min(m, n), or 0 where x itself is sent."""
         if self.is_exact(d):
             return StrictlyContractive(0.0, tight=True)
         return Contractive(1 - self.rank / min(self.matrix_shape(d)))
 
     def witness(self, d: int) -> np.ndarray | None:
-        """A permutation matrix without entries in the last columns, where the last row may be cut off."""
+        """Return a permutation matrix without entries in the last columns, where the last row may be cut off.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
         m, n = self.matrix_shape(d)
         if self.is_exact(d) or n < m:
             return None
@@ -80,7 +115,7 @@ class LowRank(Operator):
         return matrix.reshape(-1)[:d]
 
     def bits(self, d: int) -> Size:
-        """Two factors in binary32, or all of x."""
+        """Return two factors in binary32, or all of x."""
         return Size.fixed(32 * (d if self.is_exact(d) else self.rank * sum(self.matrix_shape(d))))
 
     @classmethod
@@ -95,14 +130,18 @@ class LowRank(Operator):
         return pack_values(np.concatenate([p.reshape(-1), q.reshape(-1)]))
 
     def factors(self, x: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(P, Q), float32, shapes (m, r) and (n, r), of one power iteration.
+        """Return (P, Q), float32, shapes (m, r) and (n, r), of one power iteration.
 
-        x : float32, shape (d,).  start : float64, n r entries, not far from 1: the columns of G in C order.
+        Parameters
+        ----------
+        x : float32, shape (d,)
+        start : ndarray
+            float64, n r entries, not far from 1: the columns of G in C order.
         """
         m, n = self.matrix_shape(x.size)
         if negligible(x):
             return np.zeros((m, self.rank), np.float32), np.zeros((n, self.rank), np.float32)
-        y, factor = moderate(x)
+        y, factor = prescale(x)
         nearest((1 + ROUNDING) * math.sqrt(energy(y)) / factor)  # no entry of Q or of what is decoded is larger
         padded = np.zeros(m * n, np.float32)
         padded[: x.size] = y
@@ -123,7 +162,8 @@ class LowRank(Operator):
 
 
 def orthonormal(columns: np.ndarray) -> np.ndarray:
-    """An orthonormal basis of the columns' span by Gram-Schmidt, each column projected twice; float64, same shape.
+    """Return an orthonormal basis of the columns' span by Gram-Schmidt, each column projected twice; float64, same
+    shape.
 
     A column that depends on earlier ones, or is zero, becomes zero.
     """

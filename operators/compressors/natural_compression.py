@@ -10,13 +10,13 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive, Unbiased
 
-from ..codes.fixed_width import pack_fixed, unpack_fixed
-from ..codes.floats import NEAREST, cells, round_floats, values
+from ..coding.fixed_width import pack_fixed, unpack_fixed
+from ..coding.minifloat import NEAREST, cells, round_floats, values
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Randomness, Size
+from ..quantisers.scale import largest
 from ..random import bits32
-from ..scale import largest
 
 WIDTH = 9
 NEGATIVE = 1 << 8
@@ -27,12 +27,23 @@ LOWEST, HIGHEST = -149, 105  # exponents of codes 1 and 255
 class NaturalCompression(Operator):
     """Round each magnitude to a neighbouring power of two; send its sign and exponent.
 
-    rounding : "stochastic", up from 2^e m (1 <= m < 2) with probability m - 1; or "nearest", ties up.
-    x : float tensor, shape (d,), max|x| <= 2^105.
+    Parameters
+    ----------
+    x
+        Float tensor, shape (d,), ``max|x| <= 2^105``.
+    rounding : {"stochastic", "nearest"}, optional
+        "stochastic", up from 2^e m (1 <= m < 2) with probability m - 1; or "nearest", ties up.
+
+    Raises
+    ------
+    ValueError
+        For another rounding, or for a larger magnitude.
+
+    Notes
+    -----
     Stochastic: unbiased, exactly, with omega = 1/8, reached at m = 4/3 (Horvath et al. 2019).  Nearest: strictly
-    contractive with alpha = 1/9, reached at m = 3/2.  The probability is linear in m, not in log m.
-    9 bits a coordinate: the sign, and 0 for zero or 150 + exponent, so that subnormal numbers keep theirs.
-    Raises ValueError for another rounding, or for a larger magnitude.
+    contractive with alpha = 1/9, reached at m = 3/2.  The probability is linear in m, not in log m. 9 bits a
+    coordinate: the sign, and 0 for zero or 150 + exponent, so that subnormal numbers keep theirs.
     """
 
     rounding: Literal["stochastic", "nearest"] = "stochastic"
@@ -50,15 +61,27 @@ class NaturalCompression(Operator):
         return "private" if self.rounding == "stochastic" else "none"
 
     def claim(self, d: int) -> Unbiased | StrictlyContractive:
-        """omega = 1/8 or alpha = 1/9."""
+        """Return omega = 1/8 or alpha = 1/9."""
         return Unbiased(1 / 8) if self.rounding == "stochastic" else StrictlyContractive(1 / 9)
 
     def witness(self, d: int) -> np.ndarray:
-        """A flat vector that reaches the constant."""
+        """Return a flat vector that reaches the constant.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
         return np.full(d, 4 / 3 if self.rounding == "stochastic" else 1.5)
 
     def claim_at(self, x: np.ndarray) -> Unbiased | StrictlyContractive:
-        """The exact constant of one non-zero vector."""
+        """Return the exact constant of one non-zero vector.
+
+        Parameters
+        ----------
+        x : ndarray
+            The vector, shape (d,).
+        """
         wide = np.asarray(x, np.float64)
         rest, spacing = cells(wide, 1, LOWEST)
         energy = float(wide @ wide)
@@ -72,7 +95,7 @@ class NaturalCompression(Operator):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Both roundings."""
+        """Return both roundings."""
         return cls(), cls("nearest")
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
@@ -95,6 +118,6 @@ class NaturalCompression(Operator):
 
 @lru_cache(maxsize=1)
 def _table() -> np.ndarray:
-    """The float32 number of each code."""
+    """Return the float32 number of each code."""
     magnitudes = values(1, LOWEST, NEGATIVE).astype(np.float32)
     return np.concatenate([magnitudes, -magnitudes])

@@ -12,12 +12,12 @@ import numpy as np
 
 from bounds.claims import Unbiased
 
-from ..codes.fixed_width import pack_fixed, unpack_fixed
+from ..coding.fixed_width import pack_fixed, unpack_fixed
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
+from ..quantisers.scale import energy, largest, negligible, round_up_to_float32
 from ..random import bits32
-from ..scale import energy, largest, negligible, upward
 
 SCALE_BYTES = 4
 UNIT = 2.0**-32  # a random word times UNIT is uniform on [0, 1)
@@ -26,7 +26,7 @@ DIGITS = 6  # base-4 digits of A that are enumerated
 
 
 @numba.njit(cache=True, nogil=True)
-def _indices(x, scale, levels, negative, words, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _indices(x, scale, levels, negative, words, out):
     """Index 0 for zero, i for 2^(i - levels), plus ``negative`` where x < 0 and the index is not 0."""
     least = 2.0 ** (1 - levels)
     for i in range(x.size):
@@ -43,16 +43,26 @@ def _indices(x, scale, levels, negative, words, out):  # type: ignore[no-untyped
 
 @dataclass(frozen=True)
 class NaturalDithering(Operator):
-    """Round |x_i| / N stochastically to a neighbour among 0, 2^(1-s), ..., 1/2, 1; send N, signs and indices.
+    """Round ``|x_i| / N`` stochastically to a neighbour among 0, 2^(1-s), ..., 1/2, 1; send N, signs and indices.
 
-    levels : s, 1 .. 127.  norm : N is the Euclidean norm ("l2", rounded up to binary32) or the largest magnitude
-    ("max").
-    x : float tensor, shape (d,).
-    Unbiased (each coordinate to 2^-32 of its cell), the probability linear between the levels; omega is sharp:
-    see ``omega_max`` and ``omega_l2`` (algorithm: Horvath et al. 2019, who give 1/8 + q min(1, q),
-    q = sqrt(d) 2^(1-s), for the Euclidean norm).
-    32 bits and 1 + ceil(log2(s + 1)) a coordinate.
-    Raises ValueError for a parameter out of range or a norm beyond binary32.
+    Parameters
+    ----------
+    x : float tensor, shape (d,)
+    levels : int, optional
+        s, 1 .. 127.
+    norm : {"l2", "max"}, optional
+        N is the Euclidean norm ("l2", rounded up to binary32) or the largest magnitude ("max").
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of range or a norm beyond binary32.
+
+    Notes
+    -----
+    Unbiased (each coordinate to 2^-32 of its cell), the probability linear between the levels; omega is sharp: see
+    ``omega_max`` and ``omega_l2`` (algorithm: Horvath et al. 2019, who give 1/8 + q min(1, q), q = sqrt(d) 2^(1-s), for
+    the Euclidean norm). 32 bits and 1 + ceil(log2(s + 1)) a coordinate.
     """
 
     levels: int = 7
@@ -69,11 +79,17 @@ class NaturalDithering(Operator):
             raise ValueError(f'norm must be "l2" or "max"; got {self.norm!r}')
 
     def claim(self, d: int) -> Unbiased:
-        """The sharp omega."""
+        """Return the sharp omega."""
         return Unbiased(omega_max(self.levels, d) if self.norm == "max" else omega_l2(self.levels, d))
 
     def witness(self, d: int) -> np.ndarray:
-        """A vector that reaches omega."""
+        """Return a vector that reaches omega.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
         s = self.levels
         if self.norm == "max":
             omega, least = omega_max(s, d), 2.0 ** (1 - s)
@@ -82,7 +98,13 @@ class NaturalDithering(Operator):
         return _witness_l2(s, d)
 
     def claim_at(self, x: np.ndarray) -> Unbiased:
-        """The exact relative variance of one non-zero vector (norm not rounded)."""
+        """Return the exact relative variance of one non-zero vector (norm not rounded).
+
+        Parameters
+        ----------
+        x : ndarray
+            The vector, shape (d,).
+        """
         wide = np.abs(np.asarray(x, np.float64))
         t = wide / (wide.max() if self.norm == "max" else np.linalg.norm(wide))
         below = np.exp2(np.floor(np.log2(np.maximum(t, 2.0**-200))))
@@ -96,18 +118,18 @@ class NaturalDithering(Operator):
         return 1 + self.levels.bit_length()
 
     def bits(self, d: int) -> Size:
-        """The norm, then sign and index of every coordinate."""
+        """Return the norm, then sign and index of every coordinate."""
         return Size.fixed(8 * SCALE_BYTES + self.width * d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Seven levels or three, the ternary case, both norms."""
+        """Return seven levels or three, the ternary case, both norms."""
         return cls(), cls(levels=3), cls(levels=1), cls(levels=7, norm="max")
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         scale = 0.0
         if not negligible(x):
-            scale = upward(math.sqrt(energy(x))) if self.norm == "l2" else float(largest(x))
+            scale = round_up_to_float32(math.sqrt(energy(x))) if self.norm == "l2" else float(largest(x))
         codes = np.zeros(x.size, np.uint32)
         if scale > 0:
             _indices(x, scale, self.levels, 1 << (self.width - 1), bits32(key, x.size), codes)
@@ -132,7 +154,7 @@ class NaturalDithering(Operator):
 
 @lru_cache(maxsize=8)
 def _table(levels: int, width: int) -> np.ndarray:
-    """The level of each code, NaN for a code that is never sent: float64, shape (2^width,)."""
+    """Return the level of each code, NaN for a code that is never sent: float64, shape (2^width,)."""
     half = np.full(1 << (width - 1), np.nan)
     half[: levels + 1] = np.exp2(np.arange(levels + 1.0) - levels)
     half[0] = 0
@@ -142,7 +164,7 @@ def _table(levels: int, width: int) -> np.ndarray:
 
 
 def omega_max(levels: int, d: int) -> float:
-    """The sharp omega for the largest magnitude.
+    """Return the sharp omega for the largest magnitude.
 
     That coordinate is exact.  The others maximise g(t) - omega t^2 with g the variance of a cell, all at one t:
     t = h/(2 (1 + omega)) below the smallest level h = 2^(1-s), which gives (sqrt(1 + (d-1) h^2) - 1)/2, or
@@ -155,12 +177,12 @@ def omega_max(levels: int, d: int) -> float:
 
 @lru_cache(maxsize=1024)
 def omega_l2(levels: int, d: int) -> float:
-    """The sharp omega for the Euclidean norm: exact for s <= 7, else an upper limit less than 10^-6 above.
+    """Return the sharp omega for the Euclidean norm: exact for s <= 7, else an upper limit less than 10^-6 above.
 
     Maximise sum g(b_i) over sum b_i = 1, b = t^2.  g is 3 l sqrt(b) - b - 2 l^2 between the levels l and 2 l, and
     h sqrt(b) - b below the smallest, h = 2^(1-s): concave in pieces with convex kinks, so at a maximum no b_i is
     at a kink and coordinates in one piece are equal, t = 3 l c or h c with one c.  With n coordinates above h, A
-    the sum of their l^2 and E = 9 A + (d - n) h^2, sum b_i = 1 means c = 1/sqrt(E), and
+    the sum of their l^2 and E = 9 A + (d - n) h^2, sum b_i = 1 means c = 1/sqrt(E), and ::
 
         sum g = sqrt(E) - 1 - 2 A,    9/4 <= E <= 9 if n > 0, E >= 1 if n = 0.
 
@@ -176,14 +198,14 @@ def omega_l2(levels: int, d: int) -> float:
 
 
 def _prefixes(levels: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Every A of at most 6 base-4 digits, its digits and their sum."""
+    """Return every A of at most 6 base-4 digits, its digits and their sum."""
     kept = min(levels - 1, DIGITS)
     digits = np.arange(4**kept)[:, None] // 4 ** np.arange(kept - 1, -1, -1) % 4
     return np.arange(4**kept) / 4**kept, digits, digits.sum(axis=1)
 
 
 def _sum_g(start: np.ndarray, stop: np.ndarray, n: np.ndarray, levels: int, d: int) -> np.ndarray:
-    """The largest sum of g with A in [start, stop] and n coordinates above h; -inf where none is possible."""
+    """Return the largest sum of g with A in [start, stop] and n coordinates above h; -inf where none is possible."""
     fine = np.maximum(d - n, 0) * 4.0 ** (1 - levels)
     low = np.maximum(start, np.where(n > 0, 9 / 4 - fine, 1 - fine) / 9)
     high = np.minimum(stop, (9 - fine) / 9)
@@ -194,8 +216,8 @@ def _sum_g(start: np.ndarray, stop: np.ndarray, n: np.ndarray, levels: int, d: i
 
 def _witness_l2(levels: int, d: int) -> np.ndarray:
     prefix, digits, n = _prefixes(levels)
-    at = int(_sum_g(prefix, prefix, n, levels, d).argmax())
-    counts = digits[at]
+    most = int(_sum_g(prefix, prefix, n, levels, d).argmax())
+    counts = digits[most]
     coarse = np.repeat(np.exp2(-1.0 - np.arange(counts.size)), counts)
-    c = 1 / math.sqrt(9 * prefix[at] + (d - coarse.size) * 4.0 ** (1 - levels))
+    c = 1 / math.sqrt(9 * prefix[most] + (d - coarse.size) * 4.0 ** (1 - levels))
     return np.concatenate([3 * c * coarse, np.full(d - coarse.size, c * 2.0 ** (1 - levels))])

@@ -16,13 +16,13 @@ from ..kernels import signs
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
-from ..scale import negligible
+from ..quantisers.scale import negligible
 
 COLUMN_BITS = 64
 
 
 @numba.njit(cache=True, nogil=True)
-def _means(x, length, means):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _means(x, length, means):
     """Per column: mean of the entries >= 0, mean magnitude of the negative ones; 0 for an empty class."""
     for c in range(means.shape[0]):
         above, below, n_below = 0.0, 0.0, 0
@@ -40,7 +40,7 @@ def _means(x, length, means):  # type: ignore[no-untyped-def]  # pragma: no cove
 
 
 @numba.njit(cache=True, nogil=True)
-def _rebuild(signs, length, means, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _rebuild(signs, length, means, out):
     """Fill ``out`` from signs +1 and -1; False if a column's means do not fit its signs."""
     for c in range(means.shape[0]):
         start, stop = c * length, min(out.size, (c + 1) * length)
@@ -58,12 +58,23 @@ def _rebuild(signs, length, means, out):  # type: ignore[no-untyped-def]  # prag
 class OneBitSGD(Operator):
     """Send the sign of each entry and, per column, the mean of its non-negative and of its negative entries.
 
-    shape : (rows, columns) of x in C order; None cuts x into runs of ceil(sqrt(d)) entries as columns.
-    x : float tensor, shape (d,); 0 and -0 count as non-negative; an empty class has mean 0.
-    Strictly contractive with alpha = 1 - 1/n, n entries in the longest column, reached by a one-hot column; per
-    column 1 - alpha = (S+^2/n+ + S-^2/n-)/|x|^2 >= |x|_1^2/(n |x|^2) by Cauchy-Schwarz (algorithm: Seide et al.
-    2014, with error feedback).
-    d bits and 64 a column.  Raises ValueError if shape does not hold d entries.
+    Parameters
+    ----------
+    x
+        Float tensor, shape (d,); 0 and -0 count as non-negative; an empty class has mean 0.
+    shape : tuple of int or None, optional
+        (rows, columns) of x in C order; None cuts x into runs of ceil(sqrt(d)) entries as columns.
+
+    Raises
+    ------
+    ValueError
+        If shape does not hold d entries.
+
+    Notes
+    -----
+    Strictly contractive with alpha = 1 - 1/n, n entries in the longest column, reached by a one-hot column; per column
+    ``1 - alpha = (S+^2/n+ + S-^2/n-)/|x|^2 >= |x|_1^2/(n |x|^2)`` by Cauchy-Schwarz (algorithm: Seide et al. 2014, with
+    error feedback). d bits and 64 a column.
     """
 
     shape: tuple[int, int] | None = None
@@ -74,7 +85,13 @@ class OneBitSGD(Operator):
     equivariant = frozenset({"scale", "sign"})
 
     def column(self, d: int) -> int:
-        """Entries of the longest column."""
+        """Return entries of the longest column.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
         if self.shape is None:
             return math.isqrt(d - 1) + 1
         rows, columns = self.shape
@@ -83,16 +100,16 @@ class OneBitSGD(Operator):
         return rows
 
     def claim(self, d: int) -> StrictlyContractive:
-        """alpha = 1 - 1/n for columns of n entries."""
+        """Return alpha = 1 - 1/n for columns of n entries."""
         return StrictlyContractive(1 - 1 / self.column(d))
 
     def bits(self, d: int) -> Size:
-        """One bit an entry, two binary32 numbers a column."""
+        """Return one bit an entry, two binary32 numbers a column."""
         return Size.fixed(d + COLUMN_BITS * -(-d // self.column(d)))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Near-square columns."""
+        """Return near-square columns."""
         return (cls(),)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:

@@ -12,16 +12,16 @@ import torch
 
 from bounds.claims import Unbiased
 
-from ..bitstream import float_bytes, read_floats
-from ..codes.levels import bucket_bits
-from ..codes.rounding_variance import extremal_vector, largest_variance
+from ..bits.bitstream import float_bytes, read_floats
+from ..coding.qsgd_size import bucket_bits
 from ..kernels import elias, norms
 from ..kernels import levels as rounding
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
+from ..quantisers.rounding_variance import extremal_vector, largest_variance
+from ..quantisers.scale import TINY, round_up_all
 from ..random import stream
-from ..scale import TINY, upward_all
 
 CODES = (*elias.CODES, "fixed")
 _INFINITY = 0x7F800000  # binary32 pattern
@@ -29,23 +29,35 @@ _INFINITY = 0x7F800000  # binary32 pattern
 
 @dataclass(frozen=True)
 class QSGD(DeviceOperator):
-    """Round s |x_i| / N stochastically to an integer level and send N, signs and levels.
+    """Round ``s |x_i| / N`` stochastically to an integer level and send N, signs and levels.
 
-    levels : s, 1 .. 32768.
-    norm : N is the Euclidean norm ("l2", rounded up to binary32) or the largest magnitude ("max").
-    bucket : treat each run of this many coordinates as a vector of its own; None for one bucket.
-    code : Elias omega code per coordinate, omega(level + 1) and a sign if it is not 0 ("dense"); a non-zero flag,
-        sign and omega(level) ("flag"); or per non-zero omega(gap), sign, omega(level), ended by the gap to the end
-        ("sparse").  A bucket of norm 0 sends its norm only.  Or all norms, then the signed level + s of every
-        coordinate in a field of ceil(log2(2 s + 1)) bits ("fixed"): the fastest, and shorter than Elias codes
-        where levels are large; on a GPU neither direction leaves the device, while Elias codes are read by the CPU.
-    x : float tensor, shape (d,).
-    Full tiles of 4096 coordinates draw their words in the tile order of ``kernels.philox``.
-    Unbiased (each coordinate to 2^-32 N/s).  With d the bucket's length, for the Euclidean norm
-    omega = sqrt(d)/s - 1 if s <= sqrt(d)/2, else just below d/(4 s^2) (``codes.rounding_variance``); for the largest
-    magnitude omega = (sqrt(1 + (d-1)/s^2) - 1)/2, a concave majorant of the rounding variance.  All are reached
-    (algorithm: Alistarh et al. 2017).
-    Raises ValueError for a parameter out of range or a norm beyond binary32.
+    Parameters
+    ----------
+    x : float tensor, shape (d,)
+    levels : int, optional
+        s, 1 .. 32768.
+    norm : {"l2", "max"}, optional
+        N is the Euclidean norm ("l2", rounded up to binary32) or the largest magnitude ("max").
+    bucket : int or None, optional
+        Treat each run of this many coordinates as a vector of its own; None for one bucket.
+    code : {"dense", "sparse", "flag", "fixed"}, optional
+        Elias omega code per coordinate, omega(level + 1) and a sign if it is not 0 ("dense"); a non-zero flag, sign and
+        omega(level) ("flag"); or per non-zero omega(gap), sign, omega(level), ended by the gap to the end ("sparse").
+        A bucket of norm 0 sends its norm only.  Or all norms, then the signed level + s of every coordinate in a field
+        of ceil(log2(2 s + 1)) bits ("fixed"): the fastest, and shorter than Elias codes where levels are large; on a
+        GPU neither direction leaves the device, while Elias codes are read by the CPU.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of range or a norm beyond binary32.
+
+    Notes
+    -----
+    Full tiles of 4096 coordinates draw their words in the tile order of ``kernels.philox``.  Unbiased (each coordinate
+    to 2^-32 N/s).  With d the bucket's length, for the Euclidean norm omega = sqrt(d)/s - 1 if s <= sqrt(d)/2, else
+    just below d/(4 s^2) (``codes.rounding_variance``); for the largest magnitude omega = (sqrt(1 + (d-1)/s^2) - 1)/2, a
+    concave majorant of the rounding variance.  All are reached (algorithm: Alistarh et al. 2017).
     """
 
     levels: int = 16
@@ -68,14 +80,20 @@ class QSGD(DeviceOperator):
             raise ValueError(f"code must be one of {', '.join(CODES)}; got {self.code!r}")
 
     def claim(self, d: int) -> Unbiased:
-        """The sharp omega of the longest bucket."""
+        """Return the sharp omega of the longest bucket."""
         s, length = self.levels, min(d, self.bucket or d)
         if self.norm == "max":
             return Unbiased((math.sqrt(1 + (length - 1) / s**2) - 1) / 2)
         return Unbiased(largest_variance(s, length))
 
     def witness(self, d: int) -> np.ndarray:
-        """A vector that reaches omega, all in the first bucket."""
+        """Return a vector that reaches omega, all in the first bucket.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
         s, length = self.levels, min(d, self.bucket or d)
         x = np.zeros(d)
         x[:length] = extremal_vector(s, length) if self.norm == "l2" else 1 / (s + math.sqrt(s * s + length - 1))
@@ -83,7 +101,13 @@ class QSGD(DeviceOperator):
         return x
 
     def claim_at(self, x: np.ndarray) -> Unbiased:
-        """The exact relative variance of one non-zero vector (norm not rounded)."""
+        """Return the exact relative variance of one non-zero vector (norm not rounded).
+
+        Parameters
+        ----------
+        x : ndarray
+            The vector, shape (d,).
+        """
         wide = np.asarray(x, np.float64)
         variance = 0.0
         for start, stop in self._buckets(wide.size):
@@ -95,7 +119,7 @@ class QSGD(DeviceOperator):
         return Unbiased(variance / float(wide @ wide), tight=True)
 
     def bits(self, d: int) -> Size:
-        """Fixed fields, or limits of the mean and the worst length under the energy budget of the levels."""
+        """Return fixed fields, or limits of the mean and the worst length under the energy budget of the levels."""
         if self.code == "fixed":
             return Size.fixed(elias.NORM_BITS * -(-d // (self.bucket or d)) + d * rounding.width_of(self.levels))
         length = min(d, self.bucket or d)
@@ -108,7 +132,7 @@ class QSGD(DeviceOperator):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Both norms, the four codes, with and without buckets."""
+        """Return both norms, the four codes, with and without buckets."""
         return (
             cls(levels=16),
             cls(levels=1),
@@ -122,15 +146,15 @@ class QSGD(DeviceOperator):
         return ((start, min(start + step, d)) for start in range(0, d, step))
 
     def _norms(self, x: torch.Tensor, step: int) -> torch.Tensor:
-        """The buckets' norms as sent, float32; all 0 for a negligible vector."""
+        """Return the buckets' norms as sent, float32; all 0 for a negligible vector."""
         if self.norm == "max":
-            found = norms.largest(x, step)
-            negligible = bool(found.max() < TINY)
+            scales = norms.largest(x, step)
+            negligible = bool(scales.max() < TINY)
         else:
-            found = upward_all(norms.energy(x, step).sqrt())
-            small = bool(found.max() < TINY * math.sqrt(step))
+            scales = round_up_all(norms.energy(x, step).sqrt())
+            small = bool(scales.max() < TINY * math.sqrt(step))
             negligible = small and norms.largest(x, x.numel()).item() < TINY
-        return torch.zeros_like(found) if negligible else found
+        return torch.zeros_like(scales) if negligible else scales
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
         d, step = x.numel(), self.bucket or x.numel()

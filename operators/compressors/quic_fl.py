@@ -11,9 +11,15 @@ import numpy as np
 from bounds.claims import Unbiased
 from bounds.special.sphere_quantiser import cell_moments
 
-from ..bitstream import BitReader, copy_bits, pack, padded
-from ..codes.fixed_width import pack_fixed, unpack_fixed
-from ..codes.stochastic_grid import (
+from ..bits.bitstream import BitReader, copy_bits, pack, padded
+from ..coding.fixed_width import pack_fixed, unpack_fixed
+from ..coding.support_set import decode_support, encode_support, support_bits
+from ..key import Key
+from ..message import CorruptMessage
+from ..operator import Operator, Size
+from ..quantisers.rotation import HAAR_LIMIT, Rotation, prescale, unscale
+from ..quantisers.scale import energy, nearest, negligible, round_up_to_float32
+from ..quantisers.stochastic_grid import (
     MAX_BITS,
     largest_variance,
     mean_variance,
@@ -21,13 +27,7 @@ from ..codes.stochastic_grid import (
     round_stochastically,
     stochastic_grid,
 )
-from ..codes.support import decode_support, encode_support, support_bits
-from ..key import Key
-from ..message import CorruptMessage
-from ..operator import Operator, Size
 from ..random import bits32
-from ..rotation import HAAR_LIMIT, Rotation, enlarged, moderate
-from ..scale import energy, nearest, negligible, upward
 
 NORM_BYTES = 4
 ROTATION, ROUNDING = 0, 1  # folds of the key
@@ -37,18 +37,32 @@ SLACK = 1e-4  # more than the rotation's rounding
 
 @dataclass(frozen=True)
 class QUICFL(Operator):
-    """With v = z sqrt(d)/|x|, z the rotated x: send v_i exactly if |v_i| > T, else round it to a level next to it.
+    """With ``v = z sqrt(d)/|x|``, z the rotated x: send v_i exactly if ``|v_i| > T``, else round it to a level next to
+    it.
 
-    bits_per_coordinate : b, 1 <= b <= 8; the 2^b levels lie between -T and T, T = 3.097, see ``positive_levels``.
-    x : float tensor, shape (d,).
+    Parameters
+    ----------
+    x : float tensor, shape (d,)
+    bits_per_coordinate : int, optional
+        b, 1 <= b <= 8; the 2^b levels lie between -T and T, T = 3.097, see ``positive_levels``.
+
+    Raises
+    ------
+    ValueError
+        For other bits, or if ``2 T |x|`` exceeds binary32.
+
+    Notes
+    -----
     Unbiased (each coordinate to 2^-32 of a step), whatever the rotation, and without an inverse scale.
+
     d <= 64 : the rotation is Haar-distributed, and omega, the mean variance of a coordinate of the sphere of
-        radius sqrt(d), is exact for every x.
-    d > 64 : one Hadamard rotation; omega is the largest mean variance of any v with |v|^2 = d (9.59, .844, .161,
-        .0411 at 1 to 4 bits), which no unlucky x exceeds.  On most vectors the error is that of normal v: 8.60,
-        .573, .0926, .0195 (Ben Basat et al. 2022).
-    Bits: 32 for |x|, b a coordinate, the number of exact entries, 32 for each, and their positions.
-    Raises ValueError for other bits, or if 2 T |x| exceeds binary32.
+    radius sqrt(d), is exact for every x.
+
+    d > 64 : one Hadamard rotation; omega is the largest mean variance of any v with ``|v|^2 = d (9.59``, .844, .161,
+    .0411 at 1 to 4 bits), which no unlucky x exceeds.  On most vectors the error is that of normal v: 8.60, .573,
+    .0926, .0195 (Ben Basat et al. 2022).
+
+    Bits: 32 for ``|x|``, b a coordinate, the number of exact entries, 32 for each, and their positions.
     """
 
     bits_per_coordinate: int = 2
@@ -65,7 +79,7 @@ class QUICFL(Operator):
             )
 
     def claim(self, d: int) -> Unbiased:
-        """Exact for d <= 64, the worst rotated vector above."""
+        """Return exact for d <= 64, the worst rotated vector above."""
         if d <= HAAR_LIMIT:
             return Unbiased(mean_variance(self.bits_per_coordinate, d), tight=True)
         return Unbiased(largest_variance(self.bits_per_coordinate))
@@ -76,11 +90,19 @@ class QUICFL(Operator):
         return float(np.float32(positive_levels(self.bits_per_coordinate)[-1]))
 
     def most(self, d: int) -> int:
-        """Entries that can exceed T at once, since |v|^2 = d."""
+        """Return entries that can exceed T at once, since ``|v|^2 = d``.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
         return min(d, int(d * (1 + SLACK) / self.top**2))
 
     def bits(self, d: int) -> Size:
-        """Up to 64 coordinates the mean number of exact entries is known, and log2 C(d, k) is concave in k (Jensen)."""
+        """Return up to 64 coordinates the mean number of exact entries is known, and log2 C(d, k) is concave in k
+        (Jensen).
+        """
         most = self.most(d)
         fixed = 8 * NORM_BYTES + self.bits_per_coordinate * d + most.bit_length()
         if most == 0:
@@ -94,17 +116,17 @@ class QUICFL(Operator):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Two bits, one, four."""
+        """Return two bits, one, four."""
         return cls(), cls(1), cls(4)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         d, b = x.size, self.bits_per_coordinate
         codes, exact, norm = np.zeros(d, np.uint32), np.empty(0, np.float32), 0.0
         if not negligible(x):
-            y, factor = moderate(x)
-            norm = upward(math.sqrt(energy(y)) / factor)
+            y, factor = prescale(x)
+            norm = round_up_to_float32(math.sqrt(energy(y)) / factor)
             nearest(2 * self.top * norm)  # |decoded| is below (1 + T) |x|, so it fits binary32
-            v = Rotation(d, key.fold(ROTATION), ROUNDS).forth(y)
+            v = Rotation(d, key.fold(ROTATION), ROUNDS).forward(y)
             grid, unit = stochastic_grid(b), np.float32(math.sqrt(d) / (norm * factor))
             search = grid.levels, grid.start, grid.per_unit, grid.below, grid.inside
             words = bits32(key.fold(ROUNDING), d)
@@ -140,17 +162,17 @@ class QUICFL(Operator):
             return np.zeros(d, np.float32)
         v = stochastic_grid(b).levels[codes]
         v[beyond] = exact
-        return enlarged(Rotation(d, key.fold(ROTATION), ROUNDS).back(v / np.float32(math.sqrt(d))), norm)
+        return unscale(Rotation(d, key.fold(ROTATION), ROUNDS).inverse(v / np.float32(math.sqrt(d))), norm)
 
 
 def joined(*parts: tuple[np.ndarray, int]) -> tuple[np.ndarray, int]:
-    """One bit string from several (payload, bits)."""
+    """Return one bit string from several (payload, bits)."""
     total = sum(bits for _, bits in parts)
-    out, at = np.zeros((total + 7) // 8 + 1, np.uint8), 0
+    out, position = np.zeros((total + 7) // 8 + 1, np.uint8), 0
     for payload, bits in parts:
-        n, shift = (bits + 7) // 8, at & 7
-        out[at >> 3 : (at >> 3) + n] |= payload[:n] >> shift
+        n, shift = (bits + 7) // 8, position & 7
+        out[position >> 3 : (position >> 3) + n] |= payload[:n] >> shift
         if shift:
-            out[(at >> 3) + 1 : (at >> 3) + 1 + n] |= payload[:n] << (8 - shift)
-        at += bits
+            out[(position >> 3) + 1 : (position >> 3) + 1 + n] |= payload[:n] << (8 - shift)
+        position += bits
     return out[: (total + 7) // 8], total

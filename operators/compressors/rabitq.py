@@ -10,13 +10,13 @@ import numpy as np
 
 from bounds.claims import NoClaim, Unbiased
 
-from ..codes.fixed_width import pack_fixed, unpack_fixed
-from ..codes.sphere_grid import MAX_BITS, mean_square_tangent, nearest_direction
+from ..coding.fixed_width import pack_fixed, unpack_fixed
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
-from ..rotation import QUANTISER_LIMIT, Rotation, enlarged, moderate
-from ..scale import energy, nearest, negligible
+from ..quantisers.rotation import QUANTISER_LIMIT, Rotation, prescale, unscale
+from ..quantisers.scale import energy, nearest, negligible
+from ..quantisers.sphere_grid import MAX_BITS, mean_square_tangent, nearest_direction
 
 SCALE_BYTES = 4
 ROUNDING = 1e-4  # more than the rotations' rounding
@@ -24,17 +24,31 @@ ROUNDING = 1e-4  # more than the rotations' rounding
 
 @dataclass(frozen=True)
 class RaBitQ(Operator):
-    """Send the point c of {+-1/2, +-3/2, ..}^d nearest in direction to z, the rotated x, and |x|/cos of their angle.
+    """Send the point c of {+-1/2, +-3/2, ..}^d nearest in direction to z, the rotated x, and ``|x|/cos`` of their
+    angle.
 
-    bits_per_coordinate : b, 1 <= b <= 8; 2^b values a coordinate.
-    x : float tensor, shape (d,).  Decoded is |x|^2/<z, c> times c rotated back: <C(x), x> = |x|^2 on every draw.
+    Parameters
+    ----------
+    x
+        Float tensor, shape (d,).  Decoded is ``|x|^2/<z, c>`` times c rotated back: ``<C(x), x> = |x|^2`` on every
+        draw.
+    bits_per_coordinate : int, optional
+        b, 1 <= b <= 8; 2^b values a coordinate.
+
+    Raises
+    ------
+    ValueError
+        Unless 1 <= b <= 8, or if ``|x|/cos`` exceeds binary32.
+
+    Notes
+    -----
     d <= 256 : the rotation is Haar-distributed.  Unbiased, because the rest of the error is symmetric about x, and
-        omega = E tan^2 of the angle: for one bit exactly d E|u|_1^-2 - 1, u a uniform direction; above, a proved
-        bound of about pi/2 times the error of a uniform quantiser.  No query has more than omega |q|^2 |x|^2/(d - 1).
+    omega = E tan^2 of the angle: for one bit exactly ``d E|u|_1^-2 - 1``, u a uniform direction; above, a proved bound
+    of about pi/2 times the error of a uniform quantiser.  No query has more than ``omega |q|^2 |x|^2/(d - 1)``.
+
     d > 256 : four Hadamard rotations.  They are not uniform and nothing is promised.
 
-    b d + 32 bits (Gao and Long 2024; Gao et al. 2025).  Raises ValueError unless 1 <= b <= 8, or if |x|/cos exceeds
-    binary32.
+    b d + 32 bits (Gao and Long 2024; Gao et al. 2025).
     """
 
     bits_per_coordinate: int = 1
@@ -51,7 +65,7 @@ class RaBitQ(Operator):
             )
 
     def claim(self, d: int) -> Unbiased | NoClaim:
-        """For d <= 256, an equality at one bit; see the class."""
+        """Return for d <= 256, an equality at one bit; see the class."""
         if d > QUANTISER_LIMIT:
             return NoClaim(
                 f"Hadamard rotations of d = {d} > {QUANTISER_LIMIT} coordinates are not uniform: some x stay biased"
@@ -60,20 +74,20 @@ class RaBitQ(Operator):
         return Unbiased(mean_square_tangent(b, d), tight=b == 1 or d == 1)
 
     def bits(self, d: int) -> Size:
-        """The scale in binary32 and b bits a coordinate."""
+        """Return the scale in binary32 and b bits a coordinate."""
         return Size.fixed(8 * SCALE_BYTES + self.bits_per_coordinate * d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """One, two and four bits."""
+        """Return one, two and four bits."""
         return cls(), cls(2), cls(4)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         d, b = x.size, self.bits_per_coordinate
         codes, sent = np.zeros(d, np.uint32), 0.0
         if not negligible(x):
-            y, factor = moderate(x)
-            z = self._rotation(d, key).forth(y)
+            y, factor = prescale(x)
+            z = self._rotation(d, key).forward(y)
             codes = nearest_direction(z, b)
             c = self._points(codes)
             sent = energy(y) / float(z.astype(np.float64) @ c) * math.sqrt(float(c @ c)) / factor  # |x|/cos
@@ -94,10 +108,10 @@ class RaBitQ(Operator):
                 raise CorruptMessage("the message of a zero vector is all zeros")
             return np.zeros(d, np.float32)
         c = self._points(codes)
-        return enlarged(self._rotation(d, key).back((c / math.sqrt(float(c @ c))).astype(np.float32)), sent)
+        return unscale(self._rotation(d, key).inverse((c / math.sqrt(float(c @ c))).astype(np.float32)), sent)
 
     def _points(self, codes: np.ndarray) -> np.ndarray:
-        """The grid's values: float64, shape (d,)."""
+        """Return the grid's values: float64, shape (d,)."""
         return codes - ((1 << self.bits_per_coordinate) - 1) / 2
 
     def _rotation(self, d: int, key: Key) -> Rotation:

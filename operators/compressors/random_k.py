@@ -21,7 +21,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 @numba.njit(cache=True, nogil=True)
-def _floyd(words, d, mask):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _floyd(words, d, mask):
     """Mark k = words.size / 2 distinct positions: for j = d-k .. d-1 a uniform t <= j, or j if t is taken."""
     half = np.uint64(32)
     k = words.size // 2
@@ -35,19 +35,25 @@ def _floyd(words, d, mask):  # type: ignore[no-untyped-def]  # pragma: no cover 
 
 
 def random_support(key: Key, k: int, d: int) -> np.ndarray:
-    """k distinct increasing positions below d < 2^32, every subset equally likely to 2^-32 relative (Floyd)."""
+    """Return k distinct increasing positions below d < 2^32, every subset equally likely to 2^-32 relative (Floyd)."""
     mask = np.zeros(d, np.uint8)
     _floyd(bits32(key, 2 * k), d, mask)
     return np.flatnonzero(mask)
 
 
 def pack_values(values: np.ndarray) -> tuple[np.ndarray, int]:
-    """(payload, bits) of binary32 numbers, big-endian."""
+    """Return (payload, bits) of binary32 numbers, big-endian."""
     return values.astype(">f4").view(np.uint8), 32 * values.size
 
 
 def unpack_values(payload: np.ndarray, bits: int, k: int) -> np.ndarray:
-    """k finite binary32 numbers.  Raises CorruptMessage for another length, NaN or infinity."""
+    """Return k finite binary32 numbers.
+
+    Raises
+    ------
+    CorruptMessage
+        For another length, NaN or infinity.
+    """
     if bits != 32 * k:
         raise CorruptMessage(f"{k} values take {32 * k} bits; got {bits}")
     values = payload.view(">f4").astype(np.float32)
@@ -60,11 +66,24 @@ def unpack_values(payload: np.ndarray, bits: int, k: int) -> np.ndarray:
 class RandomK(Operator):
     """Keep k coordinates chosen at random without replacement, times d/k.
 
-    fraction or k : k = max(1, ceil(fraction d)); exactly one of the two is given.
-    x : float tensor, shape (d,), k <= d < 2^32.
-    Unbiased with omega = d/k - 1, an equality for every x.  Both ends draw the support from the key, so only the
-    k values are sent: 32 k bits.  A key that all workers share gives them one support, whose variance does not
-    average down.  Raises ValueError if k > d or an enlarged value exceeds binary32.
+    Parameters
+    ----------
+    x : float tensor, shape (d,), k <= d < 2^32
+    fraction : float or None, optional
+        Share of the coordinates that are sent: k = max(1, ceil(fraction d)).
+    k : int or None, optional
+        Number of coordinates that are sent; exactly one of the two is given.
+
+    Raises
+    ------
+    ValueError
+        If k > d or an enlarged value exceeds binary32.
+
+    Notes
+    -----
+    Unbiased with omega = d/k - 1, an equality for every x.  Both ends draw the support from the key, so only the k
+    values are sent: 32 k bits.  A key that all workers share gives them one support, whose variance does not average
+    down.
     """
 
     fraction: float | None = None
@@ -78,16 +97,16 @@ class RandomK(Operator):
         check_fraction(self.fraction, self.k)
 
     def claim(self, d: int) -> Unbiased:
-        """omega = d/k - 1."""
+        """Return omega = d/k - 1."""
         return Unbiased(d / kept(self.fraction, self.k, d) - 1, tight=True)
 
     def bits(self, d: int) -> Size:
-        """k values in binary32."""
+        """Return k values in binary32."""
         return Size.fixed(32 * kept(self.fraction, self.k, d))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """A tenth, one coordinate, all of them."""
+        """Return a tenth, one coordinate, all of them."""
         return cls(fraction=0.1), cls(k=1), cls(fraction=1.0)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:

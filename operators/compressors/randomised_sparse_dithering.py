@@ -12,13 +12,13 @@ import torch
 
 from bounds.claims import Unbiased
 
-from ..codes import dithering
+from ..coding import sparse_levels
+from ..coding.size_bounds import SLACK, least
 from ..kernels import levels as rounding
 from ..key import Key
 from ..operator import Operator, Size
+from ..quantisers.scale import energy, nearest, negligible, round_up_to_float32
 from ..random import stream
-from ..scale import energy, nearest, negligible, upward
-from ..sizing import SLACK, least
 
 FINEST = 2.0**-30  # keeps levels far below 2^31 at every d that fits memory
 COARSEST = 2.0**30
@@ -26,16 +26,28 @@ COARSEST = 2.0**30
 
 @dataclass(frozen=True)
 class RandomisedSparseDithering(Operator):
-    """Round x/|x| stochastically to multiples of h, where h sqrt(d) = 2 sqrt(omega), or 1 + omega if omega >= 1.
+    """Round ``x/|x|`` stochastically to multiples of h, where h sqrt(d) = 2 sqrt(omega), or 1 + omega if omega >= 1.
 
-    omega : 2^-30 <= omega <= 2^30.
+    Parameters
+    ----------
+    x
+        Float tensor, shape (d,).  The norm is rounded up to binary32 first and the levels use the rounded one, so that
+        rounding it causes no bias; each coordinate is unbiased to ``2^-32 h |x|``.
+    omega : float, optional
+        2^-30 <= omega <= 2^30.
+
+    Raises
+    ------
+    ValueError
+        For omega out of range or a norm beyond binary32.
+
+    Notes
+    -----
     Full tiles of 4096 coordinates draw their words in the tile order of ``kernels.philox``.
-    x : float tensor, shape (d,).  The norm is rounded up to binary32 first and the levels use the rounded one,
-    so that rounding it causes no bias; each coordinate is unbiased to 2^-32 h |x|.
-    Unbiased with variance omega: d h^2/4 for omega <= 1 (Albasyoni et al. 2020); for omega >= 1 the
-    concave majorant of the rounding variance is h sqrt(t) - t, so equal magnitudes are worst: h sqrt(d) - 1.
-    Bits: scale 31, count, signs, unary levels, support within 2 bits of log2 C(d, k).  Zero sends the scale only.
-    Raises ValueError for omega out of range or a norm beyond binary32.
+
+    Unbiased with variance omega: d h^2/4 for omega <= 1 (Albasyoni et al. 2020); for omega >= 1 the concave majorant of
+    the rounding variance is h sqrt(t) - t, so equal magnitudes are worst: h sqrt(d) - 1.  Bits: scale 31, count, signs,
+    unary levels, support within 2 bits of log2 C(d, k).  Zero sends the scale only.
     """
 
     omega: float = 1.0
@@ -49,43 +61,49 @@ class RandomisedSparseDithering(Operator):
             raise ValueError(f"omega must satisfy 2^-30 <= omega <= 2^30; got omega = {self.omega}")
 
     def claim(self, d: int) -> Unbiased:
-        """The parameter itself."""
+        """Return the parameter itself."""
         return Unbiased(self.omega)
 
     def bits(self, d: int) -> Size:
-        """Limits of the mean and the worst length under the energy budget 1/h^2 of the levels."""
+        """Return limits of the mean and the worst length under the energy budget 1/h^2 of the levels."""
         mean, worst = _limits(self.omega)
-        ends = dithering.ends_bits(d, 0)
+        ends = sparse_levels.ends_bits(d, 0)
         return Size(None, ends + d * mean, ends + d * worst)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Fine, unit and coarse."""
+        """Return fine, unit and coarse."""
         return cls(omega=0.1), cls(omega=1.0), cls(omega=4.0)
 
     def spacing(self, d: int) -> float:
-        """Distance h of neighbouring levels on the unit sphere."""
+        """Return distance h of neighbouring levels on the unit sphere.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
         return (2 * math.sqrt(self.omega) if self.omega < 1 else 1 + self.omega) / math.sqrt(d)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         if negligible(x):
-            return np.zeros(4, np.uint8), dithering.SCALE_BITS
-        h, norm = self.spacing(x.size), upward(math.sqrt(energy(x)))
+            return np.zeros(4, np.uint8), sparse_levels.SCALE_BITS
+        h, norm = self.spacing(x.size), round_up_to_float32(math.sqrt(energy(x)))
         rates = rounding.rate_of(1, torch.tensor([norm * h], dtype=torch.float64))
         levels = rounding.signed(torch.from_numpy(x), x.size, rates, stream(key, x.size)).numpy()
         most = math.ceil(1 / h)
         np.clip(levels, -most, most, out=levels)
         nearest(norm * h * most)
-        return dithering.write(norm, levels, 0)
+        return sparse_levels.write(norm, levels, 0)
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         h = self.spacing(d)
-        return dithering.read(payload, bits, d, 0, h, math.ceil(1 / h))
+        return sparse_levels.read(payload, bits, d, 0, h, math.ceil(1 / h))
 
 
 @lru_cache(maxsize=256)
 def _limits(omega: float) -> tuple[float, float]:
-    """(mean, worst) bits a coordinate beyond the ends, for levels a with mean square at most B = 1/(d h^2).
+    """Return (mean, worst) bits a coordinate beyond the ends, for levels a with mean square at most B = 1/(d h^2).
 
     Mean: log2 C(d, k) <= -k log2 p - (d - k) log2(1 - p); a coordinate is non-zero with probability min(a, 1)
     and its mean level is a.  Worst: a level n needs a > n - 1.
@@ -110,4 +128,4 @@ def _limits(omega: float) -> tuple[float, float]:
         n = math.floor(1 + 1 / (2 * t))
         return max(m - t * (m - 1) ** 2 for m in (n, n + 1))
 
-    return SLACK * least(best_mean, -30.0, 30.0, 60), dithering.per_coordinate(cost, budget)
+    return SLACK * least(best_mean, -30.0, 30.0, 60), sparse_levels.per_coordinate(cost, budget)

@@ -12,10 +12,10 @@ from bounds.claims import Unbiased
 
 from ..key import Key
 from ..operator import Operator, Size
+from ..quantisers.rotation import HAAR_LIMIT, Rotation, prescale, unscale
+from ..quantisers.scale import nearest, negligible
+from ..quantisers.sphere_moments import extremes
 from ..random import bits32
-from ..rotation import HAAR_LIMIT, Rotation, enlarged, moderate
-from ..scale import nearest, negligible
-from ..sphere import extremes
 from .k_level import KLevel, omega, quantise
 
 ROTATION, ROUNDING = 0, 1  # folds of the key
@@ -26,16 +26,30 @@ ROUNDS = 1  # the rounding is unbiased whatever the rotation
 class RotatedKLevel(Operator):
     """Rotate x and send the result as ``KLevel`` does: its ends and, per coordinate, one of k levels between them.
 
-    k : levels, 2 .. 65536.
-    x : float tensor, shape (d,).
+    Parameters
+    ----------
+    x : float tensor, shape (d,)
+    k : int, optional
+        Levels, 2 .. 65536.
+
+    Raises
+    ------
+    ValueError
+        For a k out of range, or an end beyond binary32.
+
+    Notes
+    -----
     Unbiased (each coordinate to 2^-32 of a step), whatever the rotation (algorithm: Suresh et al. 2017).
+
     d <= 64 : the rotation is Haar-distributed.  With M and m the extremes of d standard normal numbers,
-        k = 2 : omega = -E M m - 1 + 2/d for every x, the mean of sum (z_i - m)(M - z_i) on the sphere;
-        k > 2 : omega <= (1 - 2/d) E (M - m)^2 / (4 (k-1)^2), as all but two coordinates have at most a quarter of
-        the squared step as variance; or KLevel's constant if that is smaller.
+    k = 2 : omega = -E M m - 1 + 2/d for every x, the mean of sum (z_i - m)(M - z_i) on the sphere;
+    k > 2 : omega <= (1 - 2/d) E (M - m)^2 / (4 (k-1)^2), as all but two coordinates have at most a quarter of
+    the squared step as variance; or KLevel's constant if that is smaller.
+
     d > 64 : one Hadamard rotation; only KLevel's constant is sure, while most vectors have about that of normal z,
-        which grows as ln d and not as d.
-    64 bits and ceil(log2 k) a coordinate.  Raises ValueError for a k out of range, or an end beyond binary32.
+    which grows as ln d and not as d.
+
+    64 bits and ceil(log2 k) a coordinate.
     """
 
     k: int = 16
@@ -48,7 +62,7 @@ class RotatedKLevel(Operator):
         KLevel(self.k)
 
     def claim(self, d: int) -> Unbiased:
-        """The best constant known; exact for two levels up to 64 coordinates."""
+        """Return the best constant known; exact for two levels up to 64 coordinates."""
         if d == 1 or d > HAAR_LIMIT:
             return Unbiased(omega(self.k, d))
         squared_range, product = extremes(d)
@@ -57,19 +71,19 @@ class RotatedKLevel(Operator):
         return Unbiased(min(omega(self.k, d), (1 - 2 / d) * squared_range / (4 * (self.k - 1) ** 2)))
 
     def bits(self, d: int) -> Size:
-        """Those of KLevel."""
+        """Return those of KLevel."""
         return KLevel(self.k).bits(d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Sixteen levels, and two."""
+        """Return sixteen levels, and two."""
         return cls(), cls(2)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         if negligible(x):
             return KLevel(self.k).pack(0.0, 0.0, np.zeros(x.size, np.uint32))
-        y, factor = moderate(x)
-        z = Rotation(x.size, key.fold(ROTATION), ROUNDS).forth(y)
+        y, factor = prescale(x)
+        z = Rotation(x.size, key.fold(ROTATION), ROUNDS).forward(y)
         low, high, levels = quantise(z, self.k, bits32(key.fold(ROUNDING), x.size))
         nearest(math.sqrt(x.size) * max(high, -low) / factor)  # so that every decoded entry fits binary32
         ends = np.array([low / factor, high / factor]).astype(np.float32)
@@ -82,5 +96,5 @@ class RotatedKLevel(Operator):
         z = KLevel(self.k)._decode(payload, bits, d, None)
         if not z.any():
             return z
-        y, factor = moderate(z)
-        return enlarged(Rotation(d, key.fold(ROTATION), ROUNDS).back(y), 1 / factor)
+        y, factor = prescale(z)
+        return unscale(Rotation(d, key.fold(ROTATION), ROUNDS).inverse(y), 1 / factor)

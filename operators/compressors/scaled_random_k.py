@@ -19,9 +19,19 @@ from .top_k import check_fraction, kept
 class ScaledRandomK(Operator):
     """RandomK divided by 1 + omega = d/k: k random coordinates are sent unchanged, the others become 0.
 
-    fraction or k, x, bits : as RandomK.
+    Parameters
+    ----------
+    x
+        As RandomK.
+    fraction : float or None, optional
+        As RandomK.
+    k : int or None, optional
+        As RandomK.
+
+    Notes
+    -----
     Contractive with alpha = 1 - k/d, an equality for every x in expectation (Stich et al. 2018); not
-    surely, so it needs error feedback.
+    surely, so it needs error feedback.  Bits: as RandomK.
     """
 
     fraction: float | None = None
@@ -36,16 +46,16 @@ class ScaledRandomK(Operator):
         check_fraction(self.fraction, self.k)
 
     def claim(self, d: int) -> Contractive:
-        """alpha = 1 - k/d."""
+        """Return alpha = 1 - k/d."""
         return Contractive(1 - kept(self.fraction, self.k, d) / d, tight=True)
 
     def bits(self, d: int) -> Size:
-        """k values in binary32."""
+        """Return k values in binary32."""
         return Size.fixed(32 * kept(self.fraction, self.k, d))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """A tenth, one coordinate, all of them."""
+        """Return a tenth, one coordinate, all of them."""
         return cls(fraction=0.1), cls(k=1), cls(fraction=1.0)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:

@@ -10,24 +10,34 @@ import torch
 
 from bounds.claims import StrictlyContractive
 
-from ..bitstream import float_bytes, read_floats
+from ..bits.bitstream import float_bytes, read_floats
 from ..kernels import norms, signs
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
-from ..scale import TINY, nearest
+from ..quantisers.scale import TINY, nearest
 
 MEAN_BYTES = 4
 
 
 @dataclass(frozen=True)
 class ScaledSign(DeviceOperator):
-    """Send the sign of each coordinate and the mean magnitude m = |x|_1 / d; decode m sign(x).
+    """Send the sign of each coordinate and the mean magnitude ``m = |x|_1 / d``; decode m sign(x).
 
-    x : float tensor, shape (d,); sign(0) = sign(-0) = +1.
-    Strictly contractive with alpha = 1 - 1/d, reached by a one-hot vector; at x exactly
-    alpha = 1 - |x|_1^2 / (d |x|_2^2) (Karimireddy et al. 2019).
-    d + 32 bits.  Raises ValueError if m exceeds binary32.
+    Parameters
+    ----------
+    x
+        Float tensor, shape (d,); sign(0) = sign(-0) = +1.
+
+    Raises
+    ------
+    ValueError
+        If m exceeds binary32.
+
+    Notes
+    -----
+    Strictly contractive with alpha = 1 - 1/d, reached by a one-hot vector; at x exactly ``alpha = 1 - |x|_1^2 / (d
+    |x|_2^2)`` (Karimireddy et al. 2019). d + 32 bits.
     """
 
     name = "scaled_sign"
@@ -36,22 +46,28 @@ class ScaledSign(DeviceOperator):
     equivariant = frozenset({"permutation", "scale", "sign"})
 
     def claim(self, d: int) -> StrictlyContractive:
-        """alpha = 1 - 1/d."""
+        """Return alpha = 1 - 1/d."""
         return StrictlyContractive(1 - 1 / d)
 
     def claim_at(self, x: np.ndarray) -> StrictlyContractive:
-        """The exact alpha of one non-zero vector."""
+        """Return the exact alpha of one non-zero vector.
+
+        Parameters
+        ----------
+        x : ndarray
+            The vector, shape (d,).
+        """
         wide = np.asarray(x, np.float64)
         alpha = 1 - np.abs(wide).sum() ** 2 / (wide.size * np.dot(wide, wide))
         return StrictlyContractive(max(0.0, float(alpha)), tight=True)
 
     def bits(self, d: int) -> Size:
-        """The mean in binary32 and one bit a coordinate."""
+        """Return the mean in binary32 and one bit a coordinate."""
         return Size.fixed(8 * MEAN_BYTES + d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """There is only one."""
+        """Return there is only one."""
         return (cls(),)
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:

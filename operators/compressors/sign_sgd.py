@@ -20,7 +20,13 @@ from ..operator import DeviceOperator, Size
 class SignSGD(DeviceOperator):
     """Send the sign of each coordinate; decode +1 or -1, sign(0) = sign(-0) = +1.
 
-    x : float tensor, shape (d,).  Without a scale there is no constant (Bernstein et al. 2018).
+    Parameters
+    ----------
+    x
+        Float tensor, shape (d,).  Without a scale there is no constant (Bernstein et al. 2018).
+
+    Notes
+    -----
     d bits.
     """
 
@@ -29,20 +35,26 @@ class SignSGD(DeviceOperator):
     equivariant = frozenset({"permutation", "sign"})
 
     def claim(self, d: int) -> NoClaim:
-        """None."""
+        """Return none."""
         return NoClaim("signs carry no scale: the error is not a share of |x|^2")
 
     def mean_at(self, x: np.ndarray) -> tuple[np.ndarray, float]:
-        """The output itself."""
+        """Return the output itself.
+
+        Parameters
+        ----------
+        x : ndarray
+            The vector, shape (d,).
+        """
         return np.where(np.asarray(x) < 0, -1.0, 1.0), 0.0
 
     def bits(self, d: int) -> Size:
-        """One bit a coordinate."""
+        """Return one bit a coordinate."""
         return Size.fixed(d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """There is only one."""
+        """Return there is only one."""
         return (cls(),)
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:

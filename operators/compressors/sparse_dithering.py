@@ -12,18 +12,18 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive
 
-from ..codes import dithering
-from ..codes.support import RANKED, support_bits
+from ..coding import sparse_levels
+from ..coding.support_set import RANKED, support_bits
 from ..key import Key
 from ..operator import Operator, Size
-from ..scale import energy, nearest, negligible
+from ..quantisers.scale import energy, nearest, negligible
 
 FINEST = 2.0**-30  # keeps levels far below 2^31 at every d that fits memory
 COARSEST = 1 - 2.0**-40  # at nu = 1 every level may be zero
 
 
 @numba.njit(cache=True, nogil=True)
-def _round(x, spacing, most, levels):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _round(x, spacing, most, levels):
     """Signed levels to nearest."""
     for i in range(x.size):
         n = np.int32(min(np.floor(np.float64(abs(x[i])) / spacing + 0.5), most))
@@ -31,8 +31,8 @@ def _round(x, spacing, most, levels):  # type: ignore[no-untyped-def]  # pragma:
 
 
 @numba.njit(cache=True, nogil=True)
-def _project(x, levels):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """(<x, n>, |n|^2), summed in two halves of even and odd places."""
+def _project(x, levels):
+    """Return (<x, n>, ``|n|^2``), summed in two halves of even and odd places."""
     a, b, square = 0.0, 0.0, np.int64(0)
     for i in range(0, x.size - 1, 2):
         a += np.float64(x[i]) * np.float64(levels[i])
@@ -45,9 +45,14 @@ def _project(x, levels):  # type: ignore[no-untyped-def]  # pragma: no cover - c
 
 
 def quantise(x: np.ndarray, nu: float) -> tuple[float, np.ndarray]:
-    """(g, signed levels n): g h n is the projection of x on the rounded direction, h = 2 sqrt(nu/d).
+    """Return (g, signed levels n): g h n is the projection of x on the rounded direction, h = 2 sqrt(nu/d).
 
-    g is a positive binary32 number, 0 if x is negligible.  Raises ValueError if it exceeds binary32.
+    g is a positive binary32 number, 0 if x is negligible.
+
+    Raises
+    ------
+    ValueError
+        If it exceeds binary32.
     """
     levels = np.zeros(x.size, np.int32)
     if negligible(x):
@@ -61,26 +66,35 @@ def quantise(x: np.ndarray, nu: float) -> tuple[float, np.ndarray]:
 
 
 def spacing(nu: float, d: int) -> float:
-    """Distance of neighbouring levels on the unit sphere: h = 2 sqrt(nu/d)."""
+    """Return distance of neighbouring levels on the unit sphere: h = 2 sqrt(nu/d)."""
     return 2 * math.sqrt(nu / d)
 
 
 def highest(nu: float, d: int) -> int:
-    """The level of a one-hot vector."""
+    """Return the level of a one-hot vector."""
     return math.floor(1 / spacing(nu, d) + 0.5)
 
 
 @dataclass(frozen=True)
 class SparseDithering(Operator):
-    """Round x/|x| to multiples of h = 2 sqrt(nu/d), and send the projection of x on the result.
+    """Round ``x/|x|`` to multiples of h = 2 sqrt(nu/d), and send the projection of x on the result.
 
-    nu : 2^-30 <= nu < 1.
-    x : float tensor, shape (d,).
-    Strictly contractive with alpha = nu: the rounding error is at most d h^2/4 = nu, and projecting cannot be
-    worse (Albasyoni et al. 2020).
-    Bits: scale 31, count, signs, unary levels, support within 2 bits of log2 C(d, k); below
+    Parameters
+    ----------
+    x : float tensor, shape (d,)
+    nu : float, optional
+        2^-30 <= nu < 1.
+
+    Raises
+    ------
+    ValueError
+        For nu out of range or a scale beyond binary32.
+
+    Notes
+    -----
+    Strictly contractive with alpha = nu: the rounding error is at most d h^2/4 = nu, and projecting cannot be worse
+    (Albasyoni et al. 2020).  Bits: scale 31, count, signs, unary levels, support within 2 bits of log2 C(d, k); below
     30 + log2 d + 3.35 d at nu = .1 and d >= 93.  Zero sends the scale only.
-    Raises ValueError for nu out of range or a scale beyond binary32.
     """
 
     nu: float = 0.1
@@ -95,38 +109,38 @@ class SparseDithering(Operator):
             raise ValueError(f"nu must satisfy 2^-30 <= nu <= 1 - 2^-40; got nu = {self.nu}")
 
     def claim(self, d: int) -> StrictlyContractive:
-        """alpha = nu."""
+        """Return alpha = nu."""
         return StrictlyContractive(self.nu)
 
     def bits(self, d: int) -> Size:
-        """The worst vector under the energy budget sum (n_i - 1/2)^2 <= d/(4 nu) of the non-zero levels."""
+        """Return the worst vector under the energy budget sum (n_i - 1/2)^2 <= d/(4 nu) of the non-zero levels."""
         worst = _exact_worst(self.nu, d) if d <= RANKED else _worst(self.nu, d)
         return Size(None, worst, worst)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """The paper's choice, a fine and a coarse one."""
+        """Return the paper's choice, a fine and a coarse one."""
         return cls(nu=0.1), cls(nu=0.01), cls(nu=0.9)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         g, levels = quantise(x, self.nu)
         if g == 0:
-            return np.zeros(4, np.uint8), dithering.SCALE_BITS
-        return dithering.write(g, levels, 1)
+            return np.zeros(4, np.uint8), sparse_levels.SCALE_BITS
+        return sparse_levels.write(g, levels, 1)
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        return dithering.read(payload, bits, d, 1, spacing(self.nu, d), highest(self.nu, d))
+        return sparse_levels.read(payload, bits, d, 1, spacing(self.nu, d), highest(self.nu, d))
 
 
 @lru_cache(maxsize=1024)
 def _exact_worst(nu: float, d: int) -> int:
-    """Field by field for every k: equal levels m, as many as the budget allows raised to m + 1."""
+    """Return field by field for every k: equal levels m, as many as the budget allows raised to m + 1."""
     budget, most = d / (4 * nu) * (1 + 1e-12), 0.0
     for k in range(1, d + 1):
         m = math.floor(0.5 + math.sqrt(budget / k))
         raised = min(k, math.floor((budget - k * (m - 0.5) ** 2) / (2 * m)))
         most = max(most, support_bits(d, k) + k + k * m + raised)
-    return dithering.SCALE_BITS + (d - 1).bit_length() + int(most)
+    return sparse_levels.SCALE_BITS + (d - 1).bit_length() + int(most)
 
 
 @lru_cache(maxsize=1024)
@@ -135,4 +149,4 @@ def _worst(nu: float, d: int) -> float:
         n = math.floor(0.5 + 1 / (2 * t))
         return max(m - t * (m - 0.5) ** 2 for m in (max(n, 1), n + 1))
 
-    return dithering.ends_bits(d, 1) + d * dithering.per_coordinate(cost, 1 / (4 * nu))
+    return sparse_levels.ends_bits(d, 1) + d * sparse_levels.per_coordinate(cost, 1 / (4 * nu))

@@ -9,18 +9,18 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive
 
-from ..codes import spherical
-from ..codes.golomb import Golomb
+from ..bits.golomb import Golomb
+from ..coding import spherical
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
-from ..scale import nearest, negligible
+from ..quantisers.scale import nearest, negligible
 
 _LARGEST = float(np.finfo(np.float32).max)
 
 
 def mean_bits(alpha: float, block: int, d: int) -> float:
-    """Mean message length when no block is zero; zero blocks only shorten it."""
+    """Return mean message length when no block is zero; zero blocks only shorten it."""
     total = 0.0
     for n, count in spherical.lengths(d, block).items():
         p = spherical.cap(alpha, n)[0] if n > 1 else 1.0
@@ -30,7 +30,7 @@ def mean_bits(alpha: float, block: int, d: int) -> float:
 
 
 def full_and_last(x: np.ndarray, alpha: float, block: int, key: Key) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(N, <x, v_N>, |x|) of every block; a block of one coordinate has its magnitude for the last two."""
+    """Return (N, <x, v_N>, ``|x|``) of every block; a block of one coordinate has its magnitude for the last two."""
     wide, whole = x.astype(np.float64), x.size - x.size % block
     numbers, along, norms = [], [], []
     for part, n in ((wide[:whole], block), (wide[whole:], x.size - whole)):
@@ -38,24 +38,36 @@ def full_and_last(x: np.ndarray, alpha: float, block: int, key: Key) -> tuple[np
             continue
         rows = part.reshape(-1, n)
         norms.append(np.sqrt((rows * rows).sum(axis=1)))
-        found = spherical.search(rows, alpha, key) if n > 1 else (np.ones(1, np.int64), norms[-1])
-        numbers.append(found[0])
-        along.append(found[1])
+        nearest = spherical.search(rows, alpha, key) if n > 1 else (np.ones(1, np.int64), norms[-1])
+        numbers.append(nearest[0])
+        along.append(nearest[1])
     return np.concatenate(numbers), np.concatenate(along), np.concatenate(norms)
 
 
 @dataclass(frozen=True)
 class SphericalCompression(Operator):
-    """Cut x into blocks; per block send N, the first direction with cosine >= sqrt(1 - alpha), and |x| cos.
+    """Cut x into blocks; per block send N, the first direction with cosine >= sqrt(1 - alpha), and ``|x|`` cos.
 
-    alpha : 0 < alpha < 1.  block : length of a block, >= 2, short enough that 1/P <= 2^16 draws suffice on
-        average, P being the cap's share of the sphere; the last block may be shorter.
-    x : float tensor, shape (d,).
-    Strictly contractive with alpha: the relative error of a block is sin^2 <= alpha (Albasyoni et al. 2020;
-    they send |x| sqrt(1 - alpha), which is no better for any x).  A block of one coordinate is exact.
-    Both ends draw the directions from the key.  Bits a block: 31 for the scale, Golomb code of N, whose mean is
-    below -log2 P + 1.4755; unbounded in the worst case.  A zero block sends its scale only.
-    Raises ValueError for parameters out of range or a scale beyond binary32.
+    Parameters
+    ----------
+    x : float tensor, shape (d,)
+    alpha : float, optional
+        0 < alpha < 1.
+    block : int, optional
+        Length of a block, >= 2, short enough that 1/P <= 2^16 draws suffice on average, P being the cap's share of the
+        sphere; the last block may be shorter.
+
+    Raises
+    ------
+    ValueError
+        For parameters out of range or a scale beyond binary32.
+
+    Notes
+    -----
+    Strictly contractive with alpha: the relative error of a block is sin^2 <= alpha (Albasyoni et al. 2020; they send
+    ``|x| sqrt(1 - alpha)``, which is no better for any x).  A block of one coordinate is exact.  Both ends draw the
+    directions from the key.  Bits a block: 31 for the scale, Golomb code of N, whose mean is below -log2 P + 1.4755;
+    unbounded in the worst case.  A zero block sends its scale only.
     """
 
     alpha: float = 0.5
@@ -70,16 +82,16 @@ class SphericalCompression(Operator):
         spherical.check(self.alpha, self.block)
 
     def claim(self, d: int) -> StrictlyContractive:
-        """The parameter."""
+        """Return the parameter."""
         return StrictlyContractive(self.alpha)
 
     def bits(self, d: int) -> Size:
-        """The mean when no block is zero."""
+        """Return the mean when no block is zero."""
         return Size(None, mean_bits(self.alpha, self.block, d), None)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """A middle and a coarse one."""
+        """Return a middle and a coarse one."""
         return cls(alpha=0.5, block=8), cls(alpha=0.8, block=12)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
@@ -96,7 +108,7 @@ class SphericalCompression(Operator):
 
 
 def to_float32(x: np.ndarray) -> np.ndarray:
-    """Raises CorruptMessage if an entry exceeds binary32."""
+    """Raise CorruptMessage if an entry exceeds binary32."""
     if np.abs(x).max() > _LARGEST:
         raise CorruptMessage("a decoded value exceeds binary32")
     return x.astype(np.float32)

@@ -12,11 +12,11 @@ import torch
 
 from bounds.claims import Contractive, Unbiased
 
-from ..kernels import tcdq
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size, canonical
 from ..random import normal
+from ..tcdq import dispatch as tcdq
 from ..tcdq import size
 from ..tcdq.dither import MOST, seeds
 from ..tcdq.plan import Plan, plan_of
@@ -40,39 +40,54 @@ SPARSE = 0.5  # bits below which several messages are averaged, so that the mean
 class TCDQ(DeviceOperator):
     """Quantise x/step + u to the nearest sequence of a trellis code, entropy-code it given u, subtract u again.
 
-    omega : 2^-20 .. 2^20.  E|C(x) - x|^2 = omega |x|^2 for every x.
-    states : of the trellis, 1 (plain integers), 4, 8 or 64; more are nearer to the limit and slower.  Below 64
-        coordinates it is 1.
-    form : "unbiased", or "contractive": the same divided by 1 + omega.
-    knee : 2^-20 .. 2^20, the largest distortion of what is sent: a larger omega sends a part of the coordinates.  None
+    Parameters
+    ----------
+    x
+        Float tensor, shape (d,), d <= 2^31, on any device; from d = 2^17 on a GPU works on it in place.
+    omega : float, optional
+        2^-20 .. 2^20.  ``E|C(x) - x|^2 = omega |x|^2`` for every x.
+    states : {1, 4, 8, 64}, optional
+        Of the trellis, 1 (plain integers), 4, 8 or 64; more are nearer to the limit and slower.  Below 64 coordinates
+        it is 1.
+    form : {"unbiased", "contractive"}, optional
+        "unbiased", or "contractive": the same divided by 1 + omega.
+    knee : float or None, optional
+        2^-20 .. 2^20, the largest distortion of what is sent: a larger omega sends a part of the coordinates.  None
         stands for what costs a Gaussian vector least; peaky ones gain from less (``for_bits`` looks for it).
-    x : float tensor, shape (d,), d <= 2^31, on any device; from d = 2^17 on a GPU works on it in place.
 
-    The step is |x| sqrt(omega / (d c)), c the code's mean squared error, and u is uniform on a cell of the
-    sublattice (4 Z)^d, shared by both ends.  Three facts, for every x (Q is the quantiser, y = x/step + u and
-    e = Q(y) - y, so that C(x) - x = step e):
+    Raises
+    ------
+    ValueError
+        For a parameter out of range, d > 2^31, or a result that could exceed binary32.
 
-    1. *The error law does not depend on x.*  Q(y + 4 z) = Q(y) + 4 z for integer z, so e is a function of y
-       modulo 4, and y modulo 4 is uniform.  Hence E|C(x) - x|^2 = step^2 d c = omega |x|^2.
-    2. *Unbiased.*  The labels n mod 4 = 2 z1 + z0 of admitted sequences form a linear code over F_2.  Adding a
-       codeword a acts on each coordinate as an isometry of the line: n -> n, 1 - n, n + 2, 3 - n for labels
-       0, 1, 2, 3.  It maps admitted sequences to admitted ones, so Q commutes with it up to ties, and it leaves
-       the uniform law of y in place.  So the law of e is invariant under e_i -> (-1)^(a_0i) e_i.  If some codeword
-       has z0 = 1 at i, then E e_i = 0.  If none has, all labels at i are even and n_i -> -n_i alone maps
-       admitted sequences to admitted ones: again E e_i = 0.
-    3. *Rate.*  By 1 and 2, sum E(n - u)^2 = d c (1 + 1/omega) whatever x is, and the code length under a Gaussian
-       of that variance is quadratic in n - u but for its normalisation at a given u.  So the Gaussian model spends
-       log2(2 pi e G)/2 bits a coordinate above log2(1 + 1/omega)/2 on every x, G = c/v^2 the normalised second
-       moment (.074 bit at 8 states, .046 at 64, .255 at 1), and somewhat more above omega = 1/2.  The encoder sends
-       a mixture by context instead wherever that is shorter.
+    Notes
+    -----
+    The step is ``|x| sqrt(omega / (d c))``, c the code's mean squared error, and u is uniform on a cell of the
+    sublattice (4 Z)^d, shared by both ends.  Three facts, for every x (Q is the quantiser, y = x/step + u and e = Q(y)
+    - y, so that C(x) - x = step e):
+
+    1. *The error law does not depend on x.*  Q(y + 4 z) = Q(y) + 4 z for integer z, so e is a function of y modulo 4,
+       and y modulo 4 is uniform.  Hence ``E|C(x) - x|^2`` = step^2 ``d c = omega |x|^2``.
+
+    2. *Unbiased.*  The labels n mod 4 = 2 z1 + z0 of admitted sequences form a linear code over F_2.  Adding a codeword
+       a acts on each coordinate as an isometry of the line: n -> n, 1 - n, n + 2, 3 - n for labels 0, 1, 2, 3.  It maps
+       admitted sequences to admitted ones, so Q commutes with it up to ties, and it leaves the uniform law of y in
+       place.  So the law of e is invariant under e_i -> (-1)^(a_0i) e_i.  If some codeword has z0 = 1 at i, then E e_i
+       = 0.  If none has, all labels at i are even and n_i -> -n_i alone maps admitted sequences to admitted ones: again
+       E e_i = 0.
+
+    3. *Rate.*  By 1 and 2, sum E(n - u)^2 = d c (1 + 1/omega) whatever x is, and the code length under a Gaussian of
+       that variance is quadratic in n - u but for its normalisation at a given u.  So the Gaussian model spends log2(2
+       pi e G)/2 bits a coordinate above log2(1 + 1/omega)/2 on every x, G = c/v^2 the normalised second moment (.074
+       bit at 8 states, .046 at 64, .255 at 1), and somewhat more above omega = 1/2.  The encoder sends a mixture by
+       context instead wherever that is shorter.
 
     Above the knee, 1.5 (1 with one state), a random k of the d coordinates, drawn alike at both ends, is sent with
     omega' = (1 + omega) k/d - 1 and multiplied by d/k; equality is kept.  The dither is a multiple of 2^-24 of its
-    cell, symmetric about 0, so the statements hold up to that and to binary32 rounding.
-    (Codes: Ungerboeck 1982; dither: Zamir and Feder 1992; coder: Duda 2013.)
-    Bits: norm 32, 8 or more for the model from d = 1024 on, one coder state of 64 below d = 2^17; from there on 16 of
-    32 for each segment of 2^17 coordinates, with 32 for its length; the stream.  Zero sends the norm only.
-    Raises ValueError for a parameter out of range, d > 2^31, or a result that could exceed binary32.
+    cell, symmetric about 0, so the statements hold up to that and to binary32 rounding. (Codes: Ungerboeck 1982;
+    dither: Zamir and Feder 1992; coder: Duda 2013.) Bits: norm 32, 8 or more for the model from d = 1024 on, one coder
+    state of 64 below d = 2^17; from there on 16 of 32 for each segment of 2^17 coordinates, with 32 for its length; the
+    stream.  Zero sends the norm only.
     """
 
     omega: float = 1.0
@@ -103,12 +118,25 @@ class TCDQ(DeviceOperator):
         form: Literal["unbiased", "contractive"] = "unbiased",
         like: torch.Tensor | np.ndarray | None = None,
     ) -> Self:
-        """The operator whose messages have about this many bits a coordinate, everything counted.
+        """Return the operator whose messages have about this many bits a coordinate, everything counted.
 
-        bits : a coordinate, .01 .. 10.  like : a vector typical of what will be sent; by default 2^17 Gaussian
-        numbers, which cost most at their energy, so that other vectors stay below the budget.  With it, two knees are
-        tried, and the one of less distortion is taken.
-        Raises ValueError outside that range, or for a vector too short for so few bits.
+        Parameters
+        ----------
+        bits : float, bits
+            A coordinate, .01 .. 10.
+        states : {1, 4, 8, 64}, optional
+            States of the trellis.
+        form : {"unbiased", "contractive"}, optional
+            "unbiased" or "contractive".
+        like : tensor or ndarray or None, optional
+            A vector typical of what will be sent; by default 2^17 Gaussian numbers, which cost most at their energy, so
+            that other vectors stay below the budget.  With it, two knees are tried, and the one of less distortion is
+            taken.
+
+        Raises
+        ------
+        ValueError
+            For arguments outside that range, or for a vector too short for so few bits.
         """
         if not 0.01 <= bits <= 10:
             raise ValueError(f"bits must satisfy .01 <= bits <= 10 a coordinate; got bits = {bits}")
@@ -128,24 +156,30 @@ class TCDQ(DeviceOperator):
         return cls(omega=omega, states=states, form=form, knee=knee)
 
     def claim(self, d: int) -> Unbiased | Contractive:
-        """Equality for every x; a contraction by omega/(1 + omega) in the contractive form."""
+        """Return equality for every x; a contraction by omega/(1 + omega) in the contractive form."""
         if self.form == "contractive":
             return Contractive(self.omega / (1 + self.omega), tight=True)
         return Unbiased(self.omega, tight=True)
 
     def mean_at(self, x: np.ndarray) -> tuple[np.ndarray, float]:
-        """x, or x/(1 + omega) in the contractive form, with the variance omega, omega/(1 + omega)^2."""
+        """Return x, or x/(1 + omega) in the contractive form, with the variance omega, omega/(1 + omega)^2.
+
+        Parameters
+        ----------
+        x : ndarray
+            The vector, shape (d,).
+        """
         factor = 1 / (1 + self.omega) if self.form == "contractive" else 1.0
         return factor * np.asarray(x, np.float64), self.omega * factor**2
 
     def bits(self, d: int) -> Size:
-        """Limits from the coder's tables; whole bytes."""
+        """Return limits from the coder's tables; whole bytes."""
         plan = self._plan(d)
         return Size(None, size.expected(plan), size.worst(plan))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Rates from .13 to 4 bits, three codes, both forms."""
+        """Return rates from .13 to 4 bits, three codes, both forms."""
         return cls(), cls(omega=0.004, states=4), cls(omega=9.0), cls(omega=0.25, states=1), cls(form="contractive")
 
     def _plan(self, d: int) -> Plan:
@@ -155,7 +189,7 @@ class TCDQ(DeviceOperator):
         return plan_of(k, omega, self.states)
 
     def _factor(self, plan: Plan, d: int) -> float:
-        """What a decoded coordinate is multiplied by."""
+        """Return what a decoded coordinate is multiplied by."""
         return d / plan.d / (1 + self.omega if self.form == "contractive" else 1)
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
@@ -183,19 +217,19 @@ class TCDQ(DeviceOperator):
 
 
 def _guess(rate: float) -> float:
-    """omega of a rate above the limit of half a logarithm."""
+    """Return omega of a rate above the limit of half a logarithm."""
     return float(np.clip(1 / math.expm1(2 * math.log(2) * max(rate, 1e-7)), FINEST, COARSEST))
 
 
 def _search(bits: float, close: float, measured: Callable[[float], float]) -> float:
-    """omega at which ``measured(omega)`` is ``bits``: it falls, for a Gaussian by as much as the limit does."""
+    """Return omega at which ``measured(omega)`` is ``bits``: it falls, for a Gaussian by as much as the limit does."""
     rate, low, high = bits, 0.0, HIGHEST
     for turn in range(ROUNDS):
-        seen = measured(_guess(rate))
-        if abs(seen - bits) <= close:
+        sent = measured(_guess(rate))
+        if abs(sent - bits) <= close:
             return _guess(rate)
-        low, high = (max(rate, low), high) if seen < bits else (low, min(rate, high))
-        rate += bits - seen
+        low, high = (max(rate, low), high) if sent < bits else (low, min(rate, high))
+        rate += bits - sent
         if turn > NEWTON or not low < rate < high:
             rate = (low + high) / 2
     raise ValueError(

@@ -12,31 +12,42 @@ import torch
 
 from bounds.claims import NoClaim, Unbiased
 
-from ..bitstream import float_bytes, read_floats
+from ..bits.bitstream import float_bytes, read_floats
 from ..kernels import norms, trits
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
+from ..quantisers.scale import TINY
 from ..random import stream
-from ..scale import TINY
 
 SCALE_BYTES = 4
 
 
 @dataclass(frozen=True)
 class TernGrad(DeviceOperator):
-    """Send m = max|x| and, per coordinate, sign(x_i) with probability |x_i|/m, else 0; decode m times that.
+    """Send ``m = max|x|`` and, per coordinate, sign(x_i) with probability ``|x_i|/m``, else 0; decode m times that.
 
-    clip : None, or c > 0: clip x to c times its root mean square first (the paper uses 2.5 standard deviations of
+    Parameters
+    ----------
+    x : float tensor, shape (d,)
+    clip : float or None, optional
+        None, or c > 0: clip x to c times its root mean square first (the paper uses 2.5 standard deviations of
         gradients, whose mean is near 0).  Clipping is biased, so nothing is claimed then.
-    scale : None, or a number that all workers agreed on beforehand, at least every |x_i| (scaler sharing): it is
-        not sent, and sums of n messages are multiples of it between -n and n.  The variance is then
-        scale |x|_1 - |x|^2, which no multiple of |x|^2 bounds.
-    x : float tensor, shape (d,).
-    Full tiles of 4096 coordinates draw their words in the tile order of ``kernels.philox``.
-    Unbiased (each coordinate to 2^-32 m) with omega = (sqrt(d) - 1)/2, reached at (1, t, .., t) with
-    t = 1/(1 + sqrt(d)); at x exactly max|x| |x|_1/|x|^2 - 1 (algorithm: Wen et al. 2017).
-    Five ternary digits a byte, 1.6 d bits, and 32 for m.  Raises ValueError if |x_i| exceeds a shared scale.
+    scale : float or None, optional
+        None, or a number that all workers agreed on beforehand, at least every ``|x_i|`` (scaler sharing): it is not
+        sent, and sums of n messages are multiples of it between -n and n.  The variance is then scale ``|x|_1 -
+        |x|^2``, which no multiple of ``|x|^2`` bounds.
+
+    Raises
+    ------
+    ValueError
+        ``If |x_i|`` exceeds a shared scale.
+
+    Notes
+    -----
+    Full tiles of 4096 coordinates draw their words in the tile order of ``kernels.philox``.  Unbiased (each coordinate
+    to 2^-32 m) with omega = (sqrt(d) - 1)/2, reached at (1, t, .., t) with t = 1/(1 + sqrt(d)); at x exactly ``max|x|
+    |x|_1/|x|^2 - 1`` (algorithm: Wen et al. 2017).  Five ternary digits a byte, 1.6 d bits, and 32 for m.
     """
 
     clip: float | None = None
@@ -56,12 +67,18 @@ class TernGrad(DeviceOperator):
 
     @classmethod
     def sharing(cls, maxima: Iterable[float]) -> Self:
-        """Scaler sharing: the operator on whose scale all workers agree, the largest of their max|x|."""
+        """Return scaler sharing: the operator on whose scale all workers agree, the largest of their ``max|x|``.
+
+        Parameters
+        ----------
+        maxima : iterable of float
+            The workers' ``max|x|``.
+        """
         scale = max(maxima, default=0.0)
         return cls(scale=float(scale)) if scale >= TINY else cls()
 
     def claim(self, d: int) -> Unbiased | NoClaim:
-        """omega = (sqrt(d) - 1)/2 with its own scale and no clipping."""
+        """Return omega = (sqrt(d) - 1)/2 with its own scale and no clipping."""
         if self.clip is not None:
             return NoClaim(f"clipping to {self.clip} root mean squares is biased")
         if self.scale is not None:
@@ -69,17 +86,35 @@ class TernGrad(DeviceOperator):
         return Unbiased((math.sqrt(d) - 1) / 2)
 
     def witness(self, d: int) -> np.ndarray:
-        """The vector (1, t, ..., t), t = 1/(1 + sqrt(d)), that reaches omega."""
+        """Return the vector (1, t, ..., t), t = 1/(1 + sqrt(d)), that reaches omega.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
         return np.where(np.arange(d) == 0, 1.0, 1 / (1 + math.sqrt(d)))
 
     def claim_at(self, x: np.ndarray) -> Unbiased:
-        """The exact relative variance of one non-zero vector without clipping."""
+        """Return the exact relative variance of one non-zero vector without clipping.
+
+        Parameters
+        ----------
+        x : ndarray
+            The vector, shape (d,).
+        """
         wide = np.abs(np.asarray(x, np.float64))
         scale = self.scale or wide.max()
         return Unbiased(max(0.0, float(scale * wide.sum() / (wide @ wide) - 1)), tight=True)
 
     def mean_at(self, x: np.ndarray) -> tuple[np.ndarray, float]:
-        """The clipped vector, with its exact relative variance."""
+        """Return the clipped vector, with its exact relative variance.
+
+        Parameters
+        ----------
+        x : ndarray
+            The vector, shape (d,).
+        """
         wide = np.asarray(x, np.float64)
         energy = float(wide @ wide)
         limit = self.clip * math.sqrt(energy / wide.size) if self.clip is not None else math.inf
@@ -88,12 +123,12 @@ class TernGrad(DeviceOperator):
         return mean, max(0.0, (scale * float(np.abs(mean).sum()) - float(mean @ mean)) / energy)
 
     def bits(self, d: int) -> Size:
-        """The scale unless it is shared, and the ternary digits."""
+        """Return the scale unless it is shared, and the ternary digits."""
         return Size.fixed((0 if self.scale else 8 * SCALE_BYTES) + trits.trit_bits(d))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Plain and clipped."""
+        """Return plain and clipped."""
         return cls(), cls(clip=2.5)
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:

@@ -19,9 +19,12 @@ from ..operator import DeviceOperator, Size
 
 
 def kept(fraction: float | None, k: int | None, d: int) -> int:
-    """How many of d coordinates a sparsifier keeps: k, or max(1, ceil(fraction d)) with the decimal's value.
+    """Return how many of d coordinates a sparsifier keeps: k, or max(1, ceil(fraction d)) with the decimal's value.
 
-    Raises ValueError if k > d.
+    Raises
+    ------
+    ValueError
+        If k > d.
     """
     if k is None:
         return max(1, math.ceil(Fraction(repr(fraction)) * d))
@@ -31,7 +34,7 @@ def kept(fraction: float | None, k: int | None, d: int) -> int:
 
 
 def check_fraction(fraction: float | None, k: int | None) -> None:
-    """Raises ValueError unless exactly one of the two is given, and it is in range."""
+    """Raise ValueError unless exactly one of the two is given, and it is in range."""
     if (fraction is None) == (k is None):
         raise ValueError(f"give exactly one of fraction and k; got fraction = {fraction}, k = {k}")
     if fraction is not None and not 0 < fraction <= 1:
@@ -44,11 +47,24 @@ def check_fraction(fraction: float | None, k: int | None) -> None:
 class TopK(DeviceOperator):
     """Keep the k entries of largest magnitude, exactly.
 
-    fraction or k : k = max(1, ceil(fraction d)); exactly one of the two is given.
-    x : float tensor, shape (d,), d >= k; ties go to the lower index.
-    Strictly contractive with alpha = 1 - k/d, reached by equal magnitudes; at x exactly the share of energy
-    left out (Aji & Heafield 2017; Stich et al. 2018).
-    Bits: the support as Rice-coded gaps and k values in binary32.  Raises ValueError if k > d.
+    Parameters
+    ----------
+    x
+        Float tensor, shape (d,), d >= k; ties go to the lower index.
+    fraction : float or None, optional
+        Share of the coordinates that are kept: k = max(1, ceil(fraction d)).
+    k : int or None, optional
+        Number of coordinates that are kept; exactly one of the two is given.
+
+    Raises
+    ------
+    ValueError
+        If k > d.
+
+    Notes
+    -----
+    Strictly contractive with alpha = 1 - k/d, reached by equal magnitudes; at x exactly the share of energy left out
+    (Aji & Heafield 2017; Stich et al. 2018).  Bits: the support as Rice-coded gaps and k values in binary32.
     """
 
     fraction: float | None = None
@@ -63,22 +79,28 @@ class TopK(DeviceOperator):
         check_fraction(self.fraction, self.k)
 
     def claim(self, d: int) -> StrictlyContractive:
-        """alpha = 1 - k/d."""
+        """Return alpha = 1 - k/d."""
         return StrictlyContractive(1 - kept(self.fraction, self.k, d) / d)
 
     def claim_at(self, x: np.ndarray) -> StrictlyContractive:
-        """The exact alpha of one non-zero vector: its tail's share of the energy."""
+        """Return the exact alpha of one non-zero vector: its tail's share of the energy.
+
+        Parameters
+        ----------
+        x : ndarray
+            The vector, shape (d,).
+        """
         squares = np.sort(np.asarray(x, np.float64) ** 2)
         return StrictlyContractive(float(squares[: -kept(self.fraction, self.k, x.size)].sum() / squares.sum()), True)
 
     def bits(self, d: int) -> Size:
-        """No vector takes more than the worst support; shorter gaps take less."""
+        """Return no vector takes more than the worst support; shorter gaps take less."""
         worst = rice.worst_bits(kept(self.fraction, self.k, d), d)
         return Size(exact=worst if worst == rice.VALUE_BITS * d else None, expected_upper=worst, worst_case=worst)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """One per cent, a third, one coordinate, all of them."""
+        """Return one per cent, a third, one coordinate, all of them."""
         return cls(fraction=0.01), cls(fraction=0.3), cls(k=1), cls(fraction=1.0)
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:

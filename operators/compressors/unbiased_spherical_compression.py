@@ -9,23 +9,37 @@ import numpy as np
 
 from bounds.claims import Unbiased
 
-from ..codes import spherical
+from ..coding import spherical
 from ..key import Key
 from ..operator import Operator, Size
+from ..quantisers.scale import nearest, negligible
 from ..random import bits32
-from ..scale import nearest, negligible
 from .spherical_compression import full_and_last, mean_bits, to_float32
 
 
 @dataclass(frozen=True)
 class UnbiasedSphericalCompression(Operator):
-    """SphericalCompression with decoded blocks |x| v_N / m, m the mean cosine on the cap.
+    """SphericalCompression with decoded blocks ``|x| v_N / m``, m the mean cosine on the cap.
 
-    alpha, block, x, bits : as SphericalCompression.
-    v_N is uniform on the cap about x/|x|, so its mean is m x/|x|: unbiased with omega = m^-2 - 1 per block, an
-    equality for every block of 2 or more coordinates.  The norm is rounded stochastically to binary32, which
-    keeps the mean (to 2^-32 of a spacing).
-    Raises ValueError for parameters out of range or a norm/m beyond binary32.
+    Parameters
+    ----------
+    x
+        As SphericalCompression.
+    alpha : float, optional
+        As SphericalCompression.
+    block : int, optional
+        As SphericalCompression.
+
+    Raises
+    ------
+    ValueError
+        For parameters out of range or a norm/m beyond binary32.
+
+    Notes
+    -----
+    v_N is uniform on the cap about ``x/|x|``, so its mean is ``m x/|x|``: unbiased with omega = m^-2 - 1 per block, an
+    equality for every block of 2 or more coordinates.  The norm is rounded stochastically to binary32, which keeps the
+    mean (to 2^-32 of a spacing).  Bits: as SphericalCompression.
     """
 
     alpha: float = 0.5
@@ -39,18 +53,18 @@ class UnbiasedSphericalCompression(Operator):
         spherical.check(self.alpha, self.block)
 
     def claim(self, d: int) -> Unbiased:
-        """The largest omega among the block lengths; exact for every x if all blocks are equally long."""
+        """Return the largest omega among the block lengths; exact for every x if all blocks are equally long."""
         sizes = spherical.lengths(d, self.block)
         omega = max(spherical.cap(self.alpha, n)[1] ** -2 - 1 if n > 1 else 0.0 for n in sizes)
         return Unbiased(omega, tight=len(sizes) == 1)
 
     def bits(self, d: int) -> Size:
-        """The mean when no block is zero."""
+        """Return the mean when no block is zero."""
         return Size(None, mean_bits(self.alpha, self.block, d), None)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """A middle and a coarse one."""
+        """Return a middle and a coarse one."""
         return cls(alpha=0.5, block=8), cls(alpha=0.8, block=12)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
@@ -69,7 +83,9 @@ class UnbiasedSphericalCompression(Operator):
 
 
 def _stochastic(norms: np.ndarray, key: Key) -> np.ndarray:
-    """Each norm rounded to one of its two binary32 neighbours with mean the norm; words of a stream of its own."""
+    """Return each norm rounded to one of its two binary32 neighbours with mean the norm; words of a stream
+    of its own.
+    """
     low = norms.astype(np.float32)
     low = np.where(low > norms, np.nextafter(low, np.float32(0)), low)
     gap = np.nextafter(low, np.float32(np.inf)).astype(np.float64) - low

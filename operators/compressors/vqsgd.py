@@ -1,4 +1,4 @@
-"""vqSGD with the cross-polytope: send the index of one of the 2d points +-sqrt(d) |x| e_i."""
+"""vqSGD with the cross-polytope: send the index of one of the 2d points ``+-sqrt(d) |x| e_i``."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from bounds.claims import Unbiased
 
-from ..codes.fixed_width import pack_fixed, unpack_fixed
+from ..coding.fixed_width import pack_fixed, unpack_fixed
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
+from ..quantisers.scale import energy, nearest, negligible, round_up_to_float32
 from ..random import bits32
-from ..scale import energy, nearest, negligible, upward
 
 NORM_BYTES = 4
 _LARGEST = float(np.finfo(np.float32).max)
@@ -23,14 +23,25 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True)
 class VQSGD(Operator):
-    """Draw sign(x_i) e_i with probability |x_i|/(sqrt(d) |x|), else any of 2d evenly; decode sqrt(d) |x| times it.
+    """Draw sign(x_i) e_i with probability ``|x_i|/(sqrt(d) |x|)``, else any of 2d evenly; decode ``sqrt(d) |x|`` times
+    it.
 
-    repeats : r >= 1 independent draws, whose mean is decoded.
-    x : float tensor, shape (d,), d < 2^31.  The even draws, a share 1 - |x|_1/(sqrt(d) |x|) >= 0, average to zero.
-    Unbiased (probabilities to 2^-52) with omega = (d - 1)/r, an equality for every x, because a drawn point always
-    has the square d |x|^2 (Gandikota et al. 2019).
-    32 bits for |x|, rounded up, and ceil(log2(2d)) a draw.  Raises ValueError if r < 1, or if sqrt(d) |x| exceeds
-    binary32.
+    Parameters
+    ----------
+    x
+        Float tensor, shape (d,), d < 2^31.  The even draws, a share ``1 - |x|_1/(sqrt(d) |x|) >= 0``, average to zero.
+    repeats : int, optional
+        r >= 1 independent draws, whose mean is decoded.
+
+    Raises
+    ------
+    ValueError
+        If r < 1, or if ``sqrt(d) |x|`` exceeds binary32.
+
+    Notes
+    -----
+    Unbiased (probabilities to 2^-52) with omega = (d - 1)/r, an equality for every x, because a drawn point always has
+    the square ``d |x|^2`` (Gandikota et al. 2019). 32 bits for ``|x|``, rounded up, and ceil(log2(2d)) a draw.
     """
 
     repeats: int = 1
@@ -44,20 +55,20 @@ class VQSGD(Operator):
             raise ValueError(f"repeats must be at least 1; got repeats = {self.repeats}")
 
     def claim(self, d: int) -> Unbiased:
-        """omega = (d - 1)/r."""
+        """Return omega = (d - 1)/r."""
         return Unbiased((d - 1) / self.repeats, tight=True)
 
     def bits(self, d: int) -> Size:
-        """The norm in binary32 and the indices."""
+        """Return the norm in binary32 and the indices."""
         return Size.fixed(8 * NORM_BYTES + self.repeats * index_width(d))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """One draw, and twenty."""
+        """Return one draw, and twenty."""
         return cls(), cls(20)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        width, norm = index_width(x.size), 0.0 if negligible(x) else upward(math.sqrt(energy(x)))
+        width, norm = index_width(x.size), 0.0 if negligible(x) else round_up_to_float32(math.sqrt(energy(x)))
         nearest(math.sqrt(x.size) * norm)  # the decoded entry fits binary32
         points = self._draw(x, norm, key) if norm > 0 else np.zeros(self.repeats, np.int64)
         head = np.array([norm], ">f4").view(np.uint8)
@@ -66,15 +77,15 @@ class VQSGD(Operator):
         ), 8 * NORM_BYTES + width * self.repeats
 
     def _draw(self, x: np.ndarray, norm: float, key: Key) -> np.ndarray:
-        """2i for +e_i and 2i + 1 for -e_i, shape (r,)."""
+        """Return 2i for +e_i and 2i + 1 for -e_i, shape (r,)."""
         words = bits32(key, 2 * self.repeats).astype(np.float64).reshape(-1, 2)
         place = (words[:, 0] + (words[:, 1] // 2**12 + 0.5) * 2.0**-20) * 2.0**-32  # uniform to 2^-52
         ends = np.cumsum(np.abs(x), dtype=np.float64)
         whole = math.sqrt(x.size) * norm
         rest = max(0.0, whole - float(ends[-1]))  # never negative but for rounding
         target = place * max(whole, float(ends[-1])) - rest
-        at = np.minimum(np.searchsorted(ends, target, side="right"), np.searchsorted(ends, ends[-1]))
-        chosen = 2 * at + (x[at] < 0)
+        coordinate = np.minimum(np.searchsorted(ends, target, side="right"), np.searchsorted(ends, ends[-1]))
+        chosen = 2 * coordinate + (x[coordinate] < 0)
         if rest == 0:
             return chosen
         even = np.minimum(((target + rest) / rest * 2 * x.size).astype(np.int64), 2 * x.size - 1)
@@ -98,5 +109,5 @@ class VQSGD(Operator):
 
 
 def index_width(d: int) -> int:
-    """Bits of one of 2d indices."""
+    """Return bits of one of 2d indices."""
     return (2 * d - 1).bit_length()

@@ -1,1 +1,1 @@
-"""Memory around a compressor, one method per file: what the operator drops today is sent later."""
+"""Remember around a compressor, one method a file: what the operator drops today is sent later."""

@@ -19,12 +19,26 @@ WARM_UP = (0.25, 0.0625, 0.015625, 0.004)  # kept fractions of the first epochs 
 
 @dataclass(frozen=True)
 class DeepGradientCompression(Feedback):
-    """u <- m u + g, v <- v + u; send the top k of |v|; clear u and v where sent (momentum factor masking).
+    """u <- m u + g, v <- v + u; send the top k of ``|v|``; clear u and v where sent (momentum factor masking).
 
-    fraction : kept after the warm-up.  momentum : m, 0 <= m < 1.
-    clip : None, or the largest norm of the whole gradient; with n workers each local gradient is clipped to
-        clip/sqrt(n) before it is accumulated (local gradient clipping).
-    workers : n.  warm_up : fractions of the first stages, each ``stage`` messages long; () for none.
+    Parameters
+    ----------
+    fraction : float, optional
+        Kept after the warm-up.
+    momentum : float, optional
+        m, 0 <= m < 1.
+    clip : float or None, optional
+        None, or the largest norm of the whole gradient; with n workers each local gradient is clipped to clip/sqrt(n)
+        before it is accumulated (local gradient clipping).
+    workers : int, optional
+        n.
+    warm_up : tuple of float, optional
+        Fractions of the first stages, each ``stage`` messages long; () for none.
+    stage : int, optional
+        Messages in each stage of the warm-up.
+
+    Notes
+    -----
     x is the gradient.  Both ends count the messages, so the number of kept entries needs no bits.  With m = 0 it
     is error feedback on top-k; the sum of all decoded vectors plus v is then the sum of all (clipped) inputs
     (Lin et al. 2018).
@@ -56,26 +70,32 @@ class DeepGradientCompression(Feedback):
         return TopK(fraction=self.fraction)
 
     def operator_at(self, step: int) -> Operator:
-        """Top-k of message number ``step``, counted from 0."""
+        """Return top-k of message number ``step``, counted from 0.
+
+        Parameters
+        ----------
+        step : int
+            Number of the message, from 0.
+        """
         stage = step // self.stage
         return TopK(fraction=self.warm_up[stage]) if stage < len(self.warm_up) else self.operator
 
     def bits(self, d: int) -> Size:
-        """The longest message of any stage."""
+        """Return the longest message of any stage."""
         sizes = [TopK(fraction=fraction).bits(d) for fraction in (*self.warm_up, self.fraction)]
         worst = max(size.worst_case or 0 for size in sizes)
         return Size(None, worst, worst)
 
     def init(self, d: int) -> State:
-        """No momentum, nothing accumulated, message 0."""
+        """Return no momentum, nothing accumulated, message 0."""
         return {"u": torch.zeros(d), "v": torch.zeros(d), "step": torch.tensor(0)}
 
     def init_receiver(self, d: int) -> State:
-        """Message 0."""
+        """Return message 0."""
         return {"step": torch.tensor(0)}
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
-        """Accumulate and send the largest entries."""
+        """Return accumulate and send the largest entries."""
         g = vector(x, state, "v")
         if self.clip is not None:
             limit, norm = self.clip / math.sqrt(self.workers), float(g.double().norm())
@@ -88,11 +108,11 @@ class DeepGradientCompression(Feedback):
         return {"u": torch.where(sent, 0, u), "v": torch.where(sent, 0, v), "step": state["step"] + 1}, message
 
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
-        """The sent entries."""
+        """Return the sent entries."""
         decoded = self.operator_at(int(state["step"])).decode(message, d=d)
         return {"step": state["step"] + 1}, decoded
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """The paper's final sparsity; with clipping and its warm-up."""
+        """Return the paper's final sparsity; with clipping and its warm-up."""
         return cls(), cls(fraction=0.01, clip=1.0, workers=4, warm_up=WARM_UP, stage=2)

@@ -22,12 +22,20 @@ from .feedback import Feedback, State, vector
 class DIANA(Feedback):
     """Send q = C(x - h); the receiver uses h + q, and both ends set h <- h + alpha q.
 
-    operator : unbiased with some omega.  alpha : None for 1/(1 + omega), or a number in (0, 1/(1 + omega)].
-    x is the gradient itself.  h + q is an unbiased estimate of x whatever h is.  On a constant x,
-    E|h' - x|^2 <= (1 - 2 alpha + alpha^2 (1 + omega)) |h - x|^2 <= (1 - alpha) |h - x|^2, so the variance
-    omega |h - x|^2 vanishes, where compressed gradients themselves keep theirs (Mishchenko et al. 2019).  Both ends
-    start at h = 0 and add the same decoded binary32 numbers in the same order, so their shifts are equal bit for bit.
-    ``init`` raises ValueError for an operator that is not unbiased, or a larger alpha.
+    Parameters
+    ----------
+    operator : Operator, optional
+        Unbiased with some omega.
+    alpha : float or None, optional
+        None for 1/(1 + omega), or a number in (0, 1/(1 + omega)].
+
+    Notes
+    -----
+    x is the gradient itself.  h + q is an unbiased estimate of x whatever h is.  On a constant x, ``E|h' - x|^2 <= (1 -
+    2 alpha + alpha^2 (1 + omega)) |h - x|^2 <= (1 - alpha) |h - x|^2``, so the variance ``omega |h - x|^2`` vanishes,
+    where compressed gradients themselves keep theirs (Mishchenko et al. 2019).  Both ends start at h = 0 and add the
+    same decoded binary32 numbers in the same order, so their shifts are equal bit for bit. ``init`` raises ValueError
+    for an operator that is not unbiased, or a larger alpha.
     """
 
     operator: Operator = field(default_factory=lambda: RandomK(fraction=0.1))
@@ -40,7 +48,13 @@ class DIANA(Feedback):
             raise ValueError(f"alpha must satisfy 0 < alpha <= 1/(1 + omega), or be None; got alpha = {self.alpha}")
 
     def rate(self, d: int) -> float:
-        """alpha at dimension d."""
+        """Return alpha at dimension d.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
         claim = self.operator.claim(d)
         if not isinstance(claim, Unbiased):
             raise ValueError(f"DIANA needs an unbiased operator; {self.operator} is not at d = {d}")
@@ -50,12 +64,12 @@ class DIANA(Feedback):
         return largest if self.alpha is None else self.alpha
 
     def init(self, d: int) -> State:
-        """The shift 0."""
+        """Return the shift 0."""
         self.rate(d)
         return {"shift": torch.zeros(d)}
 
     def init_receiver(self, d: int) -> State:
-        """The same shift as the sender's."""
+        """Return the same shift as the sender's."""
         return self.init(d)
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
@@ -65,11 +79,11 @@ class DIANA(Feedback):
         return state, message
 
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
-        """The shift plus the decoded difference."""
+        """Return the shift plus the decoded difference."""
         difference = self.operator.decode(message, d=d, key=key)
         return {"shift": state["shift"] + self.rate(d) * difference}, state["shift"] + difference
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Random coordinates, stochastic levels, powers of two with a smaller alpha."""
+        """Return random coordinates, stochastic levels, powers of two with a smaller alpha."""
         return cls(), cls(QSGD()), cls(NaturalCompression(), alpha=0.5)

@@ -19,9 +19,12 @@ from .feedback import Feedback, State, vector
 class EF21(Feedback):
     """Send C(x - g); both ends set g <- g + decoded, and the receiver uses g.
 
-    operator : contractive.  x is the gradient itself.  Both ends start at g = 0 and add the same decoded
-    binary32 numbers in the same order, so their estimates are equal bit for bit.  On a constant x the error
-    |g - x|^2 shrinks by the factor alpha a message (Richtarik et al. 2021).
+    Parameters
+    ----------
+    operator : Operator, optional
+        Contractive.  x is the gradient itself.  Both ends start at g = 0 and add the same decoded binary32 numbers in
+        the same order, so their estimates are equal bit for bit.  On a constant x the error ``|g - x|^2`` shrinks by
+        the factor alpha a message (Richtarik et al. 2021).
     """
 
     operator: Operator = field(default_factory=lambda: TopK(fraction=0.01))
@@ -29,11 +32,11 @@ class EF21(Feedback):
     name = "ef21"
 
     def init(self, d: int) -> State:
-        """The estimate 0."""
+        """Return the estimate 0."""
         return {"estimate": torch.zeros(d)}
 
     def init_receiver(self, d: int) -> State:
-        """The same estimate as the sender's."""
+        """Return the same estimate as the sender's."""
         return self.init(d)
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
@@ -43,11 +46,11 @@ class EF21(Feedback):
         return state, message
 
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
-        """The new estimate."""
+        """Return the new estimate."""
         estimate = state["estimate"] + self.operator.decode(message, d=d, key=key)
         return {"estimate": estimate}, estimate
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Top-k and scaled sign."""
+        """Return top-k and scaled sign."""
         return cls(TopK(fraction=0.01)), cls(ScaledSign())

@@ -19,10 +19,16 @@ from .feedback import Feedback, State, vector
 class ErrorFeedback(Feedback):
     """Send C(x + e) and keep e <- x + e - decoded; with ScaledSign this is EF-signSGD.
 
-    operator : any; convergence needs a contractive one.  x is the step itself (learning rate times gradient).
-    The sum of all decoded vectors plus e is the sum of all inputs, up to binary32 rounding of e.  If
-    E|x|^2 <= G^2 and E|C(p) - p|^2 <= alpha |p|^2, then E|e|^2 <= 4 alpha/(1 - alpha)^2 G^2
-    (Stich et al. 2018; Karimireddy et al. 2019).
+    Parameters
+    ----------
+    operator : Operator, optional
+        Any; convergence needs a contractive one.  x is the step itself (learning rate times gradient).
+
+    Notes
+    -----
+    The sum of all decoded vectors plus e is the sum of all inputs, up to binary32 rounding of e.  ``If E|x|^2 <= G^2``
+    and ``E|C(p) - p|^2 <= alpha |p|^2``, then ``E|e|^2 <= 4 alpha/(1 - alpha)^2 G^2`` (Stich et al. 2018; Karimireddy
+    et al. 2019).
     """
 
     operator: Operator = field(default_factory=ScaledSign)
@@ -35,16 +41,16 @@ class ErrorFeedback(Feedback):
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
         """Compress x plus the residual."""
-        wanted = vector(x, state, "residual") + state["residual"]
-        message = self.operator.encode(wanted, key=key)
-        decoded = self.operator.decode(message, d=wanted.numel(), key=key)
-        return {"residual": wanted - decoded}, message
+        corrected = vector(x, state, "residual") + state["residual"]
+        message = self.operator.encode(corrected, key=key)
+        decoded = self.operator.decode(message, d=corrected.numel(), key=key)
+        return {"residual": corrected - decoded}, message
 
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
-        """The decoded message; the receiver remembers nothing."""
+        """Return the decoded message; the receiver remembers nothing."""
         return state, self.operator.decode(message, d=d, key=key)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """EF-signSGD and top-k with memory."""
+        """Return EF-signSGD and top-k with memory."""
         return cls(ScaledSign()), cls(TopK(fraction=0.01))

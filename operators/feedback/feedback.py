@@ -22,8 +22,12 @@ class Feedback(ABC):
     restores it.  No method changes the state it is given.  The sender's state starts as ``init(d)``, the
     receiver's as ``init_receiver(d)``; a method whose receiver keeps nothing starts it empty.
 
-    name : the catalogue name ("ef").
-    operator : what compresses each message.
+    Attributes
+    ----------
+    name : str
+        The catalogue name ("ef").
+    operator : Operator
+        What compresses each message.
     """
 
     name: ClassVar[str]
@@ -31,38 +35,80 @@ class Feedback(ABC):
 
     @abstractmethod
     def init(self, d: int) -> State:
-        """The sender's state before its first message of dimension d."""
+        """Return the sender's state before its first message of dimension d.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
 
     def init_receiver(self, d: int) -> State:
-        """The receiver's state before its first message; empty unless the method needs one."""
+        """Return the receiver's state before its first message; empty unless the method needs one.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
         return {}
 
     @abstractmethod
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
         """Compress the next vector: (sender's new state, message).
 
-        x : float tensor, shape (d,).  key : as for the operator; give every step another one.
+        Parameters
+        ----------
+        state : State
+            What the method remembers.
+        x : float tensor, shape (d,)
+        key : Key
+            As for the operator; give every step another one.
+
+        Notes
+        -----
         Raises what ``Operator.encode`` raises, and ValueError if x and the state differ in dimension.
         """
 
     @abstractmethod
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
-        """Rebuild: (receiver's new state, float32 tensor of shape (d,)).  Raises what ``Operator.decode`` raises."""
+        """Rebuild: (receiver's new state, float32 tensor of shape (d,)).  Raises what ``Operator.decode`` raises.
+
+        Parameters
+        ----------
+        state : State
+            What the method remembers.
+        message : Message
+            A message of ``encode``.
+        d : int
+            Number of coordinates.
+        key : Key or None, optional
+            Stream of random numbers.
+        """
 
     def bits(self, d: int) -> Size:
-        """Length of one message at dimension d."""
+        """Return length of one message at dimension d.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
         return self.operator.bits(d)
 
     @classmethod
     @abstractmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Instances valid for every d >= 1."""
+        """Return instances valid for every d >= 1."""
 
 
 def vector(x: torch.Tensor, state: State, name: str) -> torch.Tensor:
-    """x as a flat float32 tensor on the CPU, where the states live.
+    """Return x as a flat float32 tensor on the CPU, where the states live.
 
-    Raises ValueError if the state's tensor ``name`` has another length.
+    Raises
+    ------
+    ValueError
+        If the state's tensor ``name`` has another length.
     """
     flat = x.detach().reshape(-1).to(device="cpu", dtype=torch.float32)
     if flat.numel() != state[name].numel():

@@ -24,16 +24,28 @@ NUDGE = 0.01  # costs 1e-4 of the captured energy at most, and forgets an unluck
 class PowerSGD(Feedback):
     """Send P = orth(M Q) and Q' = M^T P for M = x + e read as a matrix; keep e <- M - P Q'^T and Q <- Q'.
 
-    rank : r >= 1.  shape : (m, n) with m n = d, or None for a near-square matrix; see ``LowRank``, whose messages
-        these are.  x is the step itself (learning rate times gradient).
+    Parameters
+    ----------
+    rank : int, optional
+        r >= 1.
+    shape : tuple of int or None, optional
+        (m, n) with m n = d, or None for a near-square matrix; see ``LowRank``, whose messages these are.  x is the step
+        itself (learning rate times gradient).
+
+    Raises
+    ------
+    ValueError
+        As ``LowRank`` does.
+
+    Notes
+    -----
     Q is the warm start: over a slowly changing M the factors tend to the leading singular vectors.  Its columns are
-    kept at length 1, drawn anew where they are zero (at first, and where M had a smaller rank).
-    The warm start alone contracts nothing: with M = diag(1, h) and Q = e_2, P stays e_2 and the error
-    1/(1 + h^2) |M|^2 for ever.  Error feedback is therefore part of the method, and it does not suffice either:
-    the residual then grows along e_1 without end, because M e_2 stays along e_2.  So ``NUDGE`` times a fresh
-    Gaussian direction is added to Q, which the grown residual turns towards itself.
-    The sum of all decoded vectors plus e is the sum of all inputs (Vogels et al. 2019, without the nudge).
-    32 r (m + n) bits.  Raises ValueError as ``LowRank`` does.
+    kept at length 1, drawn anew where they are zero (at first, and where M had a smaller rank).  The warm start alone
+    contracts nothing: with M = diag(1, h) and Q = e_2, P stays e_2 and the error ``1/(1 + h^2) |M|^2`` for ever.  Error
+    feedback is therefore part of the method, and it does not suffice either: the residual then grows along e_1 without
+    end, because M e_2 stays along e_2.  So ``NUDGE`` times a fresh Gaussian direction is added to Q, which the grown
+    residual turns towards itself.  The sum of all decoded vectors plus e is the sum of all inputs (Vogels et al. 2019,
+    without the nudge). 32 r (m + n) bits.
     """
 
     rank: int = 1
@@ -54,19 +66,19 @@ class PowerSGD(Feedback):
         return {"residual": torch.zeros(d), "start": torch.zeros(self.operator.matrix_shape(d)[1], self.rank)}
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
-        """One power iteration on x plus the residual."""
-        wanted = vector(x, state, "residual") + state["residual"]
-        flat, d, operator = canonical(wanted), wanted.numel(), self.operator
+        """Return one power iteration on x plus the residual."""
+        corrected = vector(x, state, "residual") + state["residual"]
+        flat, d, operator = canonical(corrected), corrected.numel(), self.operator
         if operator.is_exact(d):
-            message, start = operator.encode(wanted, key=key), state["start"]
+            message, start = operator.encode(corrected, key=key), state["start"]
         else:
             p, q = operator.factors(flat, nudged(state["start"].double().numpy(), key))
             payload, bits = pack_values(np.concatenate([p.reshape(-1), q.reshape(-1)]))
             message, start = Message(torch.from_numpy(payload), bits), torch.from_numpy(unit_columns(q))
-        return {"residual": wanted - operator.decode(message, d=d), "start": start}, message
+        return {"residual": corrected - operator.decode(message, d=d), "start": start}, message
 
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
-        """The product of the factors; the receiver remembers nothing."""
+        """Return the product of the factors; the receiver remembers nothing."""
         return state, self.operator.decode(message, d=d)
 
     @classmethod
@@ -76,13 +88,13 @@ class PowerSGD(Feedback):
 
 
 def nudged(start: np.ndarray, key: Key) -> np.ndarray:
-    """The warm start, shape (n, r), a little turned; Gaussian in the columns that are zero."""
+    """Return the warm start, shape (n, r), a little turned; Gaussian in the columns that are zero."""
     fresh = normal(key, start.size).reshape(start.shape) / math.sqrt(len(start))
     return np.where(start.any(axis=0), start + NUDGE * fresh, fresh)
 
 
 def unit_columns(q: np.ndarray) -> np.ndarray:
-    """The columns at length 1, float32; zero ones stay zero."""
+    """Return the columns at length 1, float32; zero ones stay zero."""
     wide = q.astype(np.float64)
     lengths = np.linalg.norm(wide, axis=0)
     return (wide / np.where(lengths > 0, lengths, 1)).astype(np.float32)

@@ -23,7 +23,11 @@ def use(backend: Backend) -> Iterator[None]:
     """Force a back end inside the block: "reference" (torch, any device), "cpu" (numba) or "cuda" (Triton).
 
     Only this context is affected.  The kernels raise on tensors that their back end cannot reach.
-    Raises ValueError for another name.
+
+    Raises
+    ------
+    ValueError
+        For another name.
     """
     if backend not in get_args(Backend):
         raise ValueError(f"the back end must be one of {', '.join(get_args(Backend))}; got {backend!r}")
@@ -35,7 +39,9 @@ def use(backend: Backend) -> Iterator[None]:
 
 
 def backend_of(x: torch.Tensor) -> Backend:
-    """The forced back end, else "cpu" for CPU tensors, "cuda" for CUDA ones ("reference" if Triton is missing)."""
+    """Return the forced back end, else "cpu" for CPU tensors, "cuda" for CUDA ones ("reference" if Triton
+    is missing).
+    """
     forced = _forced.get()
     if forced is not None:
         return forced
@@ -50,12 +56,12 @@ def _has_triton() -> bool:
 
 
 def zeros(n: int, device: torch.device) -> torch.Tensor:
-    """n float32 zeros; on the CPU numpy's, whose pages the system hands out when they are first written."""
+    """Return n float32 zeros; on the CPU numpy's, whose pages the system hands out when they are first written."""
     return torch.from_numpy(np.zeros(n, np.float32)) if device.type == "cpu" else torch.zeros(n, device=device)
 
 
 def implementation(primitive: str, x: torch.Tensor) -> ModuleType:
-    """The module of a primitive that works on x: ``kernels.<primitive>.<back end>``."""
+    """Return the module of a primitive that works on x: ``kernels.<primitive>.<back end>``."""
     return _module(primitive, backend_of(x))
 
 

@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 import torch
 
-from .domain import Domain
 from .forms.form import Form
 from .forms.function import Function
 from .forms.hivemind import Hivemind
 from .forms.hook import Hook
 from .forms.jax_function import JaxFunction
 from .forms.pair import Pair
-from .subject import ClaimSource, Subject
+from .kit.domain import Domain
+from .kit.subject import ClaimSource, Subject
 
 Library = Literal["torch", "numpy", "jax"]
 RANGES = {torch.float16: (2.0**-8, 2.0**8), torch.bfloat16: (2.0**-60, 2.0**60)}
@@ -30,22 +30,41 @@ def adapt(
     domain: Domain | None = None,
     state: Any = None,
 ) -> Subject:
-    """A subject for ``check`` and ``parametrize_with_checks`` of what is not an Operator.
+    """Return a subject for ``check`` and ``parametrize_with_checks`` of what is not an Operator.
 
-    target : one of
+    Parameters
+    ----------
+    target : number
+        One of.
+    claim : ClaimSource, optional
+        One of ``bounds.claims``, or a function of d; the default is ``target.claim``.
+    library : Library, optional
+        The name of the library, or None for a plain object or function.
+    dtype : dtype, optional
+        Of the tensors that it receives; vectors are rounded to it, and its rounding is allowed.
+    domain : Domain or None, optional
+        The vectors that it is meant for; by default those with ``2^-126 <= max|x| <= 2^100``, of float16 ``2^-8 <=
+        max|x| <= 2^8``, of bfloat16 ``2^-60 <= max|x| <= 2^60``.
+    state : optional
+        Of a hook.
 
+    Raises
+    ------
+    TypeError
+        For what has none of these forms.
+    ValueError
+        For an unknown library, or one without the dtype.
+
+    Notes
+    -----
     - a function ``x -> x_hat`` of a 1-d array of ``library``; of jax, it may take a key (``key``, ``rng`` or second);
+
     - a communication hook of torch, ``hook(state, bucket) -> Future``, run in a process group of one;
+
     - a pair ``(compress, decompress)`` of functions, or an object with methods of these names; compress may take the
       name of the tensor, and return ``(tensors, ctx)``, both handed to decompress (as in GRACE);
-    - a codec with ``compress(tensor, ...)`` and ``extract(message)`` (as in hivemind).
 
-    claim : one of ``bounds.claims``, or a function of d; the default is ``target.claim``.
-    dtype : of the tensors that it receives; vectors are rounded to it, and its rounding is allowed.
-    domain : the vectors that it is meant for; by default those with 2^-126 <= max|x| <= 2^100, of float16
-    2^-8 <= max|x| <= 2^8, of bfloat16 2^-60 <= max|x| <= 2^60.
-    state : of a hook.
-    Raises TypeError for what has none of these forms, ValueError for an unknown library, or one without the dtype.
+    - a codec with ``compress(tensor, ...)`` and ``extract(message)`` (as in hivemind).
     """
     if library not in ("torch", "numpy", "jax"):
         raise ValueError(f'library must be "torch", "numpy" or "jax"; got {library!r}')
@@ -81,7 +100,7 @@ def _form(target: Any, library: Library, state: Any) -> Form:
 
 
 def _is_hook(target: Callable[..., Any]) -> bool:
-    """Whether two arguments must be given."""
+    """Return whether two arguments must be given."""
     try:
         parameters = inspect.signature(target).parameters.values()
     except ValueError:  # a built-in function
@@ -91,5 +110,7 @@ def _is_hook(target: Callable[..., Any]) -> bool:
 
 
 def _rounding(dtype: torch.dtype) -> float:
-    """The relative error of a few roundings to a 16-bit type; 0 for the others, whose rounding laws allow anyway."""
+    """Return the relative error of a few roundings to a 16-bit type; 0 for the others, whose rounding laws allow
+    anyway.
+    """
     return 4 * torch.finfo(dtype).eps if dtype in RANGES else 0.0

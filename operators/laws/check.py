@@ -7,11 +7,11 @@ from collections.abc import Collection
 from time import monotonic
 from typing import Any
 
-from .budget import Budget
-from .law import Context, Law
-from .subject import Array, ClaimSource, Subject
+from .betting.budget import Budget
+from .kit.law import Context, Law
+from .kit.subject import Array, ClaimSource, Subject
+from .kit.verdict import Outcome, Report, Verdict
 from .suite import LAWS, laws_for, statistical_laws
-from .verdict import Outcome, Report, Verdict
 
 
 def check(
@@ -26,16 +26,36 @@ def check(
 ) -> Report:
     """Judge a compressor by every law that applies to it.
 
-    op : an Operator; an object with ``encode(x, [key=])`` and ``decode(message, [d=], [key=])``; or a function
-    ``x -> x_hat`` with its own randomness, which receives a 1-d float32 torch tensor (``array="numpy"``: an array);
-    or a subject made by ``adapt``, which brings its claim.
-    claim : one of ``bounds.claims``, or a function of d; the default is ``op.claim``.  A claim without d is taken
-    to hold at every d tried (among them 1, sizes above 64 and sizes that are no power of two).
-    budget : what may be spent (``Budget.quick()``, ``Budget()``, ``Budget.deep()``).
-    seed : replays a report; without it every call draws afresh.  laws : names of the laws to run, all by default.
-    accept_inconclusive : ``ok`` also where a law could not judge, or judged with less power than ``budget.bias`` asks.
+    Parameters
+    ----------
+    op
+        An Operator; an object with ``encode(x, [key=])`` and ``decode(message, [d=], [key=])``; or a function ``x ->
+        x_hat`` with its own randomness, which receives a 1-d float32 torch tensor (``array="numpy"``: an array); or a
+        subject made by ``adapt``, which brings its claim.
+    claim : ClaimSource, optional
+        One of ``bounds.claims``, or a function of d; the default is ``op.claim``.  A claim without d is taken to hold
+        at every d tried (among them 1, sizes above 64 and sizes that are no power of two).
+    budget : Budget or None, optional
+        What may be spent (``Budget.quick()``, ``Budget()``, ``Budget.deep()``).
+    array : Array, optional
+        What the subject takes: "numpy" or "torch".
+    seed : int or None, optional
+        Replays a report; without it every call draws afresh.
+    laws : collection of str or None, optional
+        Names of the laws to run, all by default.
+    accept_inconclusive : bool, optional
+        ``ok`` also where a law could not judge, or judged with less power than ``budget.bias`` asks.
+
+    Raises
+    ------
+    TypeError
+        For what is no compressor.
+    ValueError
+        For an unknown law or a negative seed.
+
+    Notes
+    -----
     Returns a Report whose ``ok`` is false with probability at most ``budget.false_alarm`` if the claim is true.
-    Raises TypeError for what is no compressor, ValueError for an unknown law or a negative seed.
     """
     budget = Budget() if budget is None else budget
     if seed is not None and seed < 0:
@@ -43,10 +63,10 @@ def check(
             f"seed must satisfy seed >= 0; got seed = {seed}: give a natural number, or none to draw afresh"
         )
     seed = secrets.randbits(32) if seed is None else seed
-    known = {law.name for law in LAWS}
-    unknown = set(laws or ()) - known
+    names = {law.name for law in LAWS}
+    unknown = set(laws or ()) - names
     if unknown:
-        raise ValueError(f"unknown law {sorted(unknown)[0]!r}; known: {', '.join(sorted(known))}")
+        raise ValueError(f"unknown law {sorted(unknown)[0]!r}; known: {', '.join(sorted(names))}")
     subject = op if isinstance(op, Subject) else Subject(op, claim, array)
     chosen = tuple(law for law in laws_for(subject) if laws is None or law.name in laws)
     context = Context(budget, seed, parts=statistical_laws(), laws=chosen)
@@ -57,7 +77,7 @@ def check(
 
 
 def _verdict(law: Law, subject: Subject, context: Context) -> Verdict:
-    """One law's verdict, with a clock of its own."""
+    """Return one law's verdict, with a clock of its own."""
     context.began = monotonic()
     subject.deadline = min(context.ends, context.began + context.law_seconds)
     verdict = law.run(subject, context)
@@ -66,7 +86,7 @@ def _verdict(law: Law, subject: Subject, context: Context) -> Verdict:
 
 
 def reproduction(subject: Subject, claim: ClaimSource, budget: Budget, seed: int, laws: Collection[str] | None) -> str:
-    """One line of Python that repeats a check draw by draw (where no time limit was met)."""
+    """Return one line of Python that repeats a check draw by draw (where no time limit was met)."""
     arguments = [subject.name, f"seed={seed}", _spelled(budget)]
     if claim is not None:
         arguments.append(f"claim={claim!r}" if not callable(claim) else "claim=...")
@@ -78,7 +98,7 @@ def reproduction(subject: Subject, claim: ClaimSource, budget: Budget, seed: int
 
 
 def _spelled(budget: Budget) -> str:
-    """The budget as an argument, empty for the default one."""
+    """Return the budget as an argument, empty for the default one."""
     profiles = {"Budget()": Budget(), "Budget.quick()": Budget.quick(), "Budget.deep()": Budget.deep()}
     named = {profile: name for name, profile in profiles.items()}
     named |= {profile.untimed(): f"{name}.untimed()" for name, profile in profiles.items()}

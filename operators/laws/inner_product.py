@@ -12,18 +12,18 @@ from bounds.special.inverse_power_of_two import InversePowerOfTwoLessOne
 from bounds.special.sphere_quantiser import lloyd_max_sphere_distortion
 
 from .adapt import Library
-from .budget import Budget
-from .eprocess import inflated
-from .evidence import Draws, collect
-from .examples import Example
-from .law import Violation
-from .ledger import Ledger, log_growth
-from .mean_bets import MeanBets
-from .power import Power, bias_along_x, excess
+from .betting.budget import Budget
+from .betting.eprocess import inflated
+from .betting.ledger import Ledger, log_growth
+from .betting.mean_bets import MeanBets
+from .betting.power import Power, bias_along_x, excess
+from .betting.size_bets import STAKES, SizeBets
+from .kit.evidence import Draws, collect
+from .kit.examples import Example
+from .kit.law import Violation
+from .kit.statistical import ClaimBets
+from .kit.verdict import Outcome, Report, Verdict
 from .queries import Bank, Quantiser, QuerySource, bank, vectors_of
-from .size_bets import STAKES, SizeBets
-from .statistical import ClaimBets
-from .verdict import Outcome, Report, Verdict
 
 OVERHEAD_BITS = 64  # of norms, beside the bits of the coordinates: two in binary32
 NORMS = (2.0**-10, 2.0**17)  # the larger one is beyond what 16 bits hold
@@ -44,22 +44,51 @@ def check_inner_product(
     seed: int | None = None,
     accept_inconclusive: bool = False,
 ) -> Report:
-    """Judge estimates of inner products: E estimate = <q, x>, E(estimate - <q, x>)^2 <= omega_ip |q|^2 |x|^2/d.
+    """Judge estimates of inner products: E estimate = <q, x>, ``E(estimate - <q, x>)^2 <= omega_ip |q|^2 |x|^2/d``.
 
     Both for every q and x, from what a vector quantiser keeps of x.
 
-    quantise : a function ``x -> decoded x`` (the estimate is its inner product with q); a pair
-    ``(encode, estimate)``, called as ``estimate(q, encode(x))``; or an Operator.
-    d : dimension of x and q.  bits : of each coordinate's code; norms of up to 64 bits in all are free.
-    omega_ip : the claimed constant; the default is that of TurboQuant for inner products at this d, pi/2 times the
-    distortion of bits - 1 bits (``bounds.limits.turboquant_inner_product_worst``).
-    seeded : whether ``quantise`` is a function of an int that returns one of the above.  The mean is one over
-    random rotations: where the rotation is drawn once and kept, pass the function that draws it.
-    library : "torch" or "numpy", what the functions receive, float32.
-    norms : of x, tried beside 1.  budget, seed, accept_inconclusive : as for ``check``.
+    Parameters
+    ----------
+    quantise
+        A function ``x -> decoded x`` (the estimate is its inner product with q); a pair ``(encode, estimate)``, called
+        as ``estimate(q, encode(x))``; or an Operator.
+    d : int
+        Dimension of x and q.
+    bits : float, bits
+        Of each coordinate's code; norms of up to 64 bits in all are free.
+    omega_ip : float or None, optional
+        The claimed constant; the default is that of TurboQuant for inner products at this d, pi/2 times the distortion
+        of bits - 1 bits (``bounds.limits.turboquant_inner_product_worst``).
+    seeded : bool, optional
+        Whether ``quantise`` is a function of an int that returns one of the above.  The mean is one over random
+        rotations: where the rotation is drawn once and kept, pass the function that draws it.
+    library : Library, optional
+        "torch" or "numpy", what the functions receive, float32.
+    norms : tuple of float, optional
+        Of x, tried beside 1.
+    budget : Budget or None, optional
+        How many draws, as for ``check``.
+    seed : int or None, optional
+        Replays a verdict, as for ``check``.
+    accept_inconclusive : bool, optional
+        Whether an inconclusive verdict passes, as for ``check``.
+
+    Returns
+    -------
+    Report
+        a Report whose ``ok`` is false with probability at most ``budget.false_alarm`` if the claim is true.
+
+    Raises
+    ------
+    TypeError
+        For what has none of these forms.
+    ValueError
+        For a wrong d, bits, omega_ip or library.
+
+    Notes
+    -----
     The queries are x itself, a vector orthogonal to it, coordinates and Gaussian vectors, at structured and random x.
-    Returns a Report whose ``ok`` is false with probability at most ``budget.false_alarm`` if the claim is true.
-    Raises TypeError for what has none of these forms, ValueError for a wrong d, bits, omega_ip or library.
     """
     budget = Budget() if budget is None else budget
     seed = secrets.randbits(32) if seed is None else seed
@@ -89,7 +118,7 @@ def _claimed(d: int, bits: float, omega_ip: float | None) -> float:
 
 
 def _above_the_limit(d: int, bits: float, claimed: float) -> Verdict:
-    """Whether the claim is possible at all."""
+    """Return whether the claim is possible at all."""
     least = float(InversePowerOfTwoLessOne.kernel(2 * (bits + OVERHEAD_BITS / d)))  # ``inner_product_limit``
     if claimed >= least:
         return Verdict("limit", Outcome.PASS)
@@ -101,7 +130,7 @@ def _above_the_limit(d: int, bits: float, claimed: float) -> Verdict:
 
 
 def _judged(source: QuerySource, examples: list[Example], claimed: float, budget: Budget) -> tuple[Verdict, ...]:
-    """What the edge cases and the draws say."""
+    """Return what the edge cases and the draws say."""
     try:
         _zero(source, examples[0])
         repeats = None if source.quantiser.fresh else _repeats(source, examples)
@@ -109,20 +138,20 @@ def _judged(source: QuerySource, examples: list[Example], claimed: float, budget
         mean = Bias(banks, claimed, budget.false_alarm / 2, budget.bias)
         error = QueryErrors(banks, claimed, budget.false_alarm / 2)
         if repeats is None:
-            made = collect(source, examples, [mean, error], budget)
+            draws = collect(source, examples, [mean, error], budget)
     except Exception as found:  # whatever the subject raises is a finding
         text = str(found) if isinstance(found, Violation) else f"raised {type(found).__name__}: {found}"
         return (Verdict("estimates", Outcome.FAIL, text),)
     edges = Verdict("estimates", Outcome.PASS)
     if repeats is not None:
         return edges, Verdict("unbiasedness", Outcome.INCONCLUSIVE, repeats)
-    return edges, _verdict("unbiasedness", mean, examples, made), _verdict("error", error, examples, made)
+    return edges, _verdict("unbiasedness", mean, examples, draws), _verdict("error", error, examples, draws)
 
 
 def _verdict(law: str, bets: Bias | QueryErrors, examples: list[Example], made: int) -> Verdict:
     if bets.rejected():
-        at = examples[bets.richest()]
-        return Verdict(law, Outcome.FAIL, bets.finding(), at.name, at.x)
+        example = examples[bets.richest()]
+        return Verdict(law, Outcome.FAIL, bets.finding(), example.name, example.x)
     power = bets.power()
     text = f"{made} draws; {bets.remark()}{power}"
     if isinstance(bets, Bias) and not bets.enough():
@@ -139,7 +168,7 @@ def _zero(source: QuerySource, example: Example) -> None:
 
 
 def _repeats(source: QuerySource, examples: list[Example]) -> str | None:
-    """Why the mean cannot be judged: an error that is the same at every call."""
+    """Return why the mean cannot be judged: an error that is the same at every call."""
     for example in examples:
         errors = source.draw(example, _AGAIN).errors
         if np.ptp(errors, axis=0).max() <= _ROUNDING < np.abs(errors).max() and example.d > 1:
@@ -170,15 +199,15 @@ class Bias(ClaimBets):
         self.mean.update(vector, draws.errors / self.lengths[vector])
 
     def rejected(self) -> bool:
-        """Whether the capital has reached 1/level."""
+        """Return whether the capital has reached 1/level."""
         return self.mean.ledger.rejects(self.level)
 
     def enough(self) -> bool:
-        """Whether the bias asked for would be found."""
+        """Return whether the bias asked for would be found."""
         return bias_along_x(self.mean, self.level) <= self.asked
 
     def richest(self) -> int:
-        """The vector on which the most was won."""
+        """Return the vector on which the most was won."""
         return self.mean.ledger.richest()
 
     def promising(self) -> int | None:
@@ -186,15 +215,15 @@ class Bias(ClaimBets):
         return self.mean.promising(self.asked)
 
     def finding(self) -> str:
-        """What was claimed and what was seen."""
-        at = self.richest()
-        moments = self.mean.moments[at]
-        here = moments.error / max(1, moments.n) * self.lengths[at]
-        worst = int(np.abs(here).argmax())
+        """Return what was claimed and what was seen."""
+        vector = self.richest()
+        moments = self.mean.moments[vector]
+        errors = moments.error / max(1, moments.n) * self.lengths[vector]
+        worst = int(np.abs(errors).argmax())
         return (
             f"E estimate = <q, x> rejected at level {self.level:.1e}; over all vectors x shrinks by "
-            f"{-self.mean.mean_error():+.3g}, and at this one the mean error is {here[worst]:+.3g} |q| |x| for "
-            f"q = {self.banks[at].names[worst]}"
+            f"{-self.mean.mean_error():+.3g}, and at this one the mean error is {errors[worst]:+.3g} |q| |x| for "
+            f"q = {self.banks[vector].names[worst]}"
         )
 
     def remark(self) -> str:
@@ -202,12 +231,16 @@ class Bias(ClaimBets):
         return ""
 
     def power(self) -> Power:
-        """What would have been found."""
+        """Return what would have been found."""
         return Power(along_x=bias_along_x(self.mean, self.level))
 
 
+LEAST_EXCESS = 0.4  # of the claimed error, that the draws should show
+
+
 class QueryErrors(ClaimBets):
-    """Bets that d (estimate - <q, x>)^2/(|q| |x|)^2 is larger than claimed: for each query, and on average over them.
+    """Bets that d ``(estimate - <q, x>)^2/(|q| |x|)^2`` is larger than claimed: for each query, and on average over
+    them.
 
     The average leaves out q = x, where many quantisers have no error.
     """
@@ -228,27 +261,31 @@ class QueryErrors(ClaimBets):
         self.single.close(vector)
 
     def rejected(self) -> bool:
-        """Whether either capital has reached its level."""
+        """Return whether either capital has reached its level."""
         return self.average.ledger.rejects(self.level / 2) or self.single.rejects(self.level / 2)
 
+    def enough(self) -> bool:
+        """Return whether an error that is larger by ``LEAST_EXCESS`` would be found."""
+        return excess(self.average, self.level / 2) <= LEAST_EXCESS
+
     def richest(self) -> int:
-        """The vector on which the most was won."""
+        """Return the vector on which the most was won."""
         return (self.average.ledger if self.average.ledger.rejects(self.level / 2) else self.single).richest()
 
     def finding(self) -> str:
-        """What was claimed and what was seen."""
-        at = self.richest()
-        query = int(np.argmax([group.max() for group in self.single.own[at]]))
+        """Return what was claimed and what was seen."""
+        vector = self.richest()
+        query = int(np.argmax([group.max() for group in self.single.own[vector]]))
         return (
             f"d E(estimate - <q, x>)^2 <= {self.claimed:.4g} |q|^2 |x|^2 rejected at level {self.level:.1e}; the mean "
-            f"is {self.average.ratio(at):.4g} of it over the queries at this vector, "
-            f"{self.average.overall_ratio():.4g} over all, and most is won at q = {self.banks[at].names[query]}"
+            f"is {self.average.ratio(vector):.4g} of it over the queries at this vector, "
+            f"{self.average.overall_ratio():.4g} over all, and most is won at q = {self.banks[vector].names[query]}"
         )
 
     def remark(self) -> str:
-        """How large the error is."""
+        """Return how large the error is."""
         return f"the mean error over the queries tried is {self.average.overall_ratio():.3g} of the claimed; "
 
     def power(self) -> Power:
-        """What would have been found."""
+        """Return what would have been found."""
         return Power(excess=excess(self.average, self.level / 2))

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .budget import Budget
+from .betting.budget import Budget
 from .check import reproduction
-from .law import Context, Law
-from .subject import ClaimSource, Subject
+from .kit.law import Context, Law
+from .kit.subject import ClaimSource, Subject
+from .kit.verdict import Outcome
 from .suite import laws_for, statistical_laws
-from .verdict import Outcome
 
 ExpectedFailures = Callable[[Any], Mapping[str, str]]
 
@@ -27,7 +27,13 @@ class LawOf:
     seed: int | None
 
     def __call__(self, operator: Any) -> None:
-        """Judge one operator.  Raises AssertionError with the verdict."""
+        """Judge one operator.
+
+        Raises
+        ------
+        AssertionError
+            With the verdict.
+        """
         seed = secrets.randbits(32) if self.seed is None else self.seed
         context = Context(self.budget, seed, parts=statistical_laws(), laws=(self.law,))
         subject = operator if isinstance(operator, Subject) else Subject(operator, self.claim)
@@ -47,10 +53,23 @@ def parametrize_with_checks(
     seed: int | None = None,
     expected_failures: ExpectedFailures | None = None,
 ) -> Any:
-    """Decorate ``def test(operator, law): law(operator)`` to run every law that applies to every operator.
+    """Return decorate ``def test(operator, law): law(operator)`` to run every law that applies to every operator.
 
-    operators : instances, functions, or subjects made by ``adapt``.  claim, budget, seed : as in ``check``.
-    expected_failures : maps an operator to {law: reason}; such a test must fail, and its reason is shown.
+    Parameters
+    ----------
+    operators : iterable
+        Instances, functions, or subjects made by ``adapt``.
+    claim : ClaimSource, optional
+        What is promised, as in ``check``.
+    budget : Budget or None, optional
+        How many draws, as in ``check``.
+    seed : int or None, optional
+        Replays a report, as in ``check``.
+    expected_failures : ExpectedFailures or None, optional
+        Maps an operator to {law: reason}; such a test must fail, and its reason is shown.
+
+    Notes
+    -----
     Test ids read "QSGD(levels=4)-unbiasedness".
     """
     import pytest

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from .law import Law
+    from .kit.law import Law
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,9 +49,12 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
 
 
 def load(specification: str) -> Any:
-    """The object that "package.module:object" names; the current folder is searched too.
+    """Return the object that "package.module:object" names; the current folder is searched too.
 
-    Raises pytest.UsageError if it cannot be imported.
+    Raises
+    ------
+    pytest.UsageError
+        If it cannot be imported.
     """
     module, colon, attribute = specification.partition(":")
     if not (module and colon and attribute):
@@ -59,18 +62,18 @@ def load(specification: str) -> Any:
     from ..outside import imported
 
     try:
-        found = imported(specification)
+        value = imported(specification)
     except (ImportError, AttributeError) as error:
         raise pytest.UsageError(f"--operator {specification}: {error}") from error
-    return found() if isinstance(found, type) else found
+    return value() if isinstance(value, type) else value
 
 
 class OperatorCollector(pytest.Collector):
     """The laws of one operator."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """One item for each law that applies."""
-        from .subject import Subject
+        """Return one item for each law that applies."""
+        from .kit.subject import Subject
         from .suite import laws_for
 
         try:
@@ -93,7 +96,7 @@ class LawItem(pytest.Item):
 
     def runtest(self) -> None:
         """Judge, and raise AssertionError with the verdict on a violation."""
-        from .budget import Budget
+        from .betting.budget import Budget
         from .parametrize import LawOf
 
         choice = self.config.getoption("--operator-budget")
@@ -101,7 +104,7 @@ class LawItem(pytest.Item):
         LawOf(self.law, None, budget, None)(self.target)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The verdict alone; anything unexpected in full."""
+        """Return the verdict alone; anything unexpected in full."""
         return str(excinfo.value) if excinfo.errisinstance(AssertionError) else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Any, None, str]:

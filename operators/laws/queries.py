@@ -11,11 +11,11 @@ import torch
 
 from ..operator import Operator
 from .adapt import Library
-from .evidence import Draws, Source
-from .examples import Example, drawn, structured
 from .forms.form import name_of
-from .law import Violation, fresh_key
-from .subject import to_numpy
+from .kit.evidence import Draws, Source
+from .kit.examples import Example, drawn, structured
+from .kit.law import Violation, fresh_key
+from .kit.subject import to_numpy
 
 Quantise = Callable[[Any], Any] | tuple[Callable[[Any], Any], Callable[[Any, Any], Any]] | Operator
 _STRUCTURED = ("flat", "one-hot, last", "pair (1, 1/2", "pair (1, -1", "one large", "two scales", "alternating")
@@ -25,10 +25,18 @@ _SEEDS = 1 << 31
 class Quantiser:
     """Estimates of <q, x> from what is kept of x, with fresh randomness at every call.
 
-    quantise : a function ``x -> decoded x``; a pair ``(encode, estimate)`` with ``estimate(q, encode(x))``; an
-    Operator; or, if ``seeded``, a function of a seed that returns one of these.
-    library : of the vectors that it receives, "torch" or "numpy", float32.
-    fresh : whether its randomness is drawn anew at every call for certain.
+    Parameters
+    ----------
+    quantise
+        A function ``x -> decoded x``; a pair ``(encode, estimate)`` with ``estimate(q, encode(x))``; an Operator; or,
+        if ``seeded``, a function of a seed that returns one of these.
+    library : Library
+        Of the vectors that it receives, "torch" or "numpy", float32.
+
+    Attributes
+    ----------
+    fresh
+        Whether its randomness is drawn anew at every call for certain.
     """
 
     def __init__(self, quantise: Any, library: Library, seeded: bool) -> None:
@@ -46,24 +54,32 @@ class Quantiser:
         self.name = repr(quantise) if isinstance(quantise, Operator) else name_of(quantise[0] if pair else quantise)
 
     def estimates(self, x: np.ndarray, queries: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Of <q, x> for every query: float64, shape (m,).  x : float32, shape (d,); queries : float32, shape (m, d).
+        """Of <q, x> for every query: float64, shape (m,).
 
-        Raises Violation for an output of another shape, and for estimates that are not finite.
+        Parameters
+        ----------
+        x : float32, shape (d,)
+        queries : float32, shape (m, d)
+
+        Raises
+        ------
+        Violation
+            For an output of another shape, and for estimates that are not finite.
         """
-        found = self.quantise(int(rng.integers(_SEEDS))) if self.seeded else self.quantise
-        if isinstance(found, tuple):
-            code = found[0](self._given(x))
-            values = np.array([float(found[1](self._given(q), code)) for q in queries])
+        quantiser = self.quantise(int(rng.integers(_SEEDS))) if self.seeded else self.quantise
+        if isinstance(quantiser, tuple):
+            code = quantiser[0](self._given(x))
+            values = np.array([float(quantiser[1](self._given(q), code)) for q in queries])
         else:
-            y = found(x, key=fresh_key(rng)) if isinstance(found, Operator) else found(self._given(x))
+            y = quantiser(x, key=fresh_key(rng)) if isinstance(quantiser, Operator) else quantiser(self._given(x))
             decoded = to_numpy(y)
             if decoded.shape != x.shape:
                 raise Violation(f"decoded x has the shape {decoded.shape}; x has {x.shape}")
             values = queries.astype(np.float64) @ decoded
         if not np.isfinite(values).all():
-            at = int(np.flatnonzero(~np.isfinite(values))[0])
+            first = int(np.flatnonzero(~np.isfinite(values))[0])
             raise Violation(
-                f"an estimate of <q, x> is {values[at]} at |x| = {np.linalg.norm(x.astype(np.float64)):.4g}"
+                f"an estimate of <q, x> is {values[first]} at |x| = {np.linalg.norm(x.astype(np.float64)):.4g}"
             )
         return values
 
@@ -75,8 +91,15 @@ class Quantiser:
 class Bank:
     """The queries asked at one x.
 
-    queries : float32, shape (m, d), m >= 2.  names : of each.  exact : <q, x>, shape (m,).
-    sizes : |q| |x|, shape (m,).
+    Parameters
+    ----------
+    queries : float32, shape (m, d), m >= 2
+    names : tuple of str
+        Of each.
+    exact : ndarray
+        <q, x>, shape (m,).
+    sizes : ndarray
+        ``|q| |x|``, shape (m,).
     """
 
     queries: np.ndarray
@@ -91,7 +114,9 @@ class Bank:
 
 
 def bank(x: np.ndarray, rng: np.random.Generator) -> Bank:
-    """x itself, a vector orthogonal to it, up to five coordinates and two Gaussian vectors; at d = 1, 1 and -1."""
+    """Return x itself, a vector orthogonal to it, up to five coordinates and two Gaussian vectors; at d =
+    1, 1 and -1.
+    """
     named = dict(_queries(x.astype(np.float64), rng))
     queries = np.array(list(named.values()), np.float32)
     wide = queries.astype(np.float64)
@@ -116,32 +141,32 @@ def _queries(x: np.ndarray, rng: np.random.Generator) -> Iterator[tuple[str, np.
 
 
 def vectors_of(d: int, norms: tuple[float, ...], rng: np.random.Generator) -> list[Example]:
-    """Structured vectors of norm 1, a Gaussian and a Cauchy one, and one Gaussian vector of each given norm."""
-    found = [
+    """Return structured vectors of norm 1, a Gaussian and a Cauchy one, and one Gaussian vector of each given norm."""
+    vectors = [
         Example(e.name, (e.x / np.linalg.norm(e.x.astype(np.float64))).astype(np.float32))
         for e in structured(d)
         if e.name.startswith(_STRUCTURED)
     ]
-    found += [next(drawn(d, 1, rng))]
+    vectors += [next(drawn(d, 1, rng))]
     cauchy = list(drawn(d, 2, rng))[1]
-    found += [Example(cauchy.name, (cauchy.x / np.linalg.norm(cauchy.x.astype(np.float64))).astype(np.float32))]
+    vectors += [Example(cauchy.name, (cauchy.x / np.linalg.norm(cauchy.x.astype(np.float64))).astype(np.float32))]
     for norm in norms:
         g = rng.standard_normal(d)
-        found.append(Example(f"Gaussian, |x| = {norm:g}, d = {d}", (norm * g / np.linalg.norm(g)).astype(np.float32)))
-    return found
+        vectors.append(Example(f"Gaussian, |x| = {norm:g}, d = {d}", (norm * g / np.linalg.norm(g)).astype(np.float32)))
+    return vectors
 
 
 class QuerySource(Source):
     """Fresh draws of the errors of inner products.
 
-    ``draw`` gives (estimate - <q, x>)/(|q| |x|) for every query of a vector's bank, shape (n, m).
+    ``draw`` gives ``(estimate - <q, x>)/(|q| |x|)`` for every query of a vector's bank, shape (n, m).
     """
 
     def __init__(self, quantiser: Quantiser, banks: dict[str, Bank], rng: np.random.Generator) -> None:
         self.quantiser, self.banks, self.rng = quantiser, banks, rng
 
     def draw(self, example: Example, n: int) -> Draws:
-        """n draws at a vector."""
+        """Return n draws at a vector."""
         asked = self.banks[example.name]
         estimates = np.array([self.quantiser.estimates(example.x, asked.queries, self.rng) for _ in range(n)])
         return Draws((estimates - asked.exact) / asked.sizes, np.zeros(n))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .domain import EVERYTHING, Domain
+from .kit.domain import EVERYTHING, Domain
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
@@ -17,10 +17,19 @@ SHORT = 12
 
 
 def vectors(domain: Domain = EVERYTHING) -> SearchStrategy[np.ndarray]:
-    """Gradient-shaped vectors of a domain, float32, shape (d,): short ones, which shrink, and long ones.
+    """Return gradient-shaped vectors of a domain, float32, shape (d,): short ones, which shrink, and long ones.
 
     Zeros of either sign, ties, heavy tails, layers of different scales, tiny and huge magnitudes are among them.
-    Raises ModuleNotFoundError without Hypothesis (``pip install ratedist[laws]``).
+
+    Parameters
+    ----------
+    domain : Domain, optional
+        The vectors that count.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Without Hypothesis (``pip install ratedist[laws]``).
     """
     from hypothesis import strategies as st
 

@@ -2,51 +2,51 @@
 
 from __future__ import annotations
 
-from .adversarial import Adversarial
-from .aggregate_claim import AggregateClaim
-from .aggregate_corruption import AggregateCorruption
-from .aggregate_mass import AggregateMass
-from .aggregate_purity import AggregatePurity
-from .corruption import Corruption
-from .declared_size import DeclaredSize
-from .determinism import Determinism
-from .devices import Devices
-from .distortion import Distortion
-from .dtypes import Dtypes
-from .enumeration import Enumeration
-from .every_coordinate import EveryCoordinate
-from .exact_marginals import ExactMarginals
-from .expected_size import ExpectedSize
-from .extremes import Extremes
-from .feedback_cleared import FeedbackCleared
-from .feedback_in_step import FeedbackInStep
-from .feedback_mass import FeedbackMass
-from .feedback_purity import FeedbackPurity
-from .independent_streams import IndependentStreams
-from .input_contract import InputContract
-from .kept_output import KeptOutput
-from .key_collisions import KeyCollisions
-from .key_separation import KeySeparation
-from .large_index import LargeIndex
-from .law import Law
-from .negative_zero import NegativeZero
-from .no_mutation import NoMutation
-from .output_form import OutputForm
-from .own_message import OwnMessage
-from .payload_alone import PayloadAlone
-from .permutation import Permutation
-from .private_randomness import PrivateRandomness
-from .projection import Projection
-from .random_state import RandomState
-from .reached import Reached
-from .round_trip import RoundTrip
-from .scale import Scale
-from .sign import Sign
-from .strides import Strides
-from .subject import Subject
-from .sure_contraction import SureContraction
-from .unbiasedness import Unbiasedness
-from .zero import Zero
+from .aggregate.aggregate_claim import AggregateClaim
+from .aggregate.aggregate_corruption import AggregateCorruption
+from .aggregate.aggregate_mass import AggregateMass
+from .aggregate.aggregate_purity import AggregatePurity
+from .feedback.feedback_cleared import FeedbackCleared
+from .feedback.feedback_in_step import FeedbackInStep
+from .feedback.feedback_mass import FeedbackMass
+from .feedback.feedback_purity import FeedbackPurity
+from .kit.law import Law
+from .kit.subject import Subject
+from .operator.adversarial import Adversarial
+from .operator.corruption import Corruption
+from .operator.declared_size import DeclaredSize
+from .operator.determinism import Determinism
+from .operator.devices import Devices
+from .operator.distortion import Distortion
+from .operator.dtypes import Dtypes
+from .operator.enumeration import Enumeration
+from .operator.every_coordinate import EveryCoordinate
+from .operator.exact_marginals import ExactMarginals
+from .operator.expected_size import ExpectedSize
+from .operator.extremes import Extremes
+from .operator.independent_streams import IndependentStreams
+from .operator.input_contract import InputContract
+from .operator.kept_output import KeptOutput
+from .operator.key_collisions import KeyCollisions
+from .operator.key_separation import KeySeparation
+from .operator.large_index import LargeIndex
+from .operator.negative_zero import NegativeZero
+from .operator.no_mutation import NoMutation
+from .operator.output_form import OutputForm
+from .operator.own_message import OwnMessage
+from .operator.payload_alone import PayloadAlone
+from .operator.permutation import Permutation
+from .operator.private_randomness import PrivateRandomness
+from .operator.projection import Projection
+from .operator.random_state import RandomState
+from .operator.round_trip import RoundTrip
+from .operator.scale import Scale
+from .operator.sign import Sign
+from .operator.strides import Strides
+from .operator.sure_contraction import SureContraction
+from .operator.tightness import Tightness
+from .operator.unbiasedness import Unbiasedness
+from .operator.zero import Zero
 
 LAWS: tuple[Law, ...] = (
     OutputForm(),
@@ -62,7 +62,7 @@ LAWS: tuple[Law, ...] = (
     # the claim, statistically
     Distortion(),
     Unbiasedness(),
-    Reached(),
+    Tightness(),
     EveryCoordinate(),
     IndependentStreams(),
     # the codec
@@ -104,10 +104,10 @@ LAWS: tuple[Law, ...] = (
 
 
 def laws_for(subject: Subject) -> tuple[Law, ...]:
-    """The laws about this kind of subject, whether or not they apply to it."""
+    """Return the laws about this kind of subject, whether or not they apply to it."""
     return tuple(law for law in LAWS if law.judges(subject))
 
 
 def statistical_laws() -> int:
-    """Among how many laws the false-alarm budget is split."""
+    """Return among how many laws the false-alarm budget is split."""
     return sum(law.statistical for law in LAWS)

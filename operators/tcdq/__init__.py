@@ -1,1 +1,1 @@
-"""The parts of trellis-coded, subtractively dithered, entropy-coded quantisation: see ``compressors/tcdq.py``."""
+"""Encode and decode trellis-coded, subtractively dithered, entropy-coded quantisation: see ``compressors/tcdq.py``."""

@@ -13,23 +13,23 @@ from .rans import magnitude, split
 
 
 @numba.njit(inline="always")
-def follow(c, past, thresholds):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """The number of thresholds that do not exceed ``past``, searched from c: it seldom moves far."""
-    while c < thresholds.size and past >= thresholds[c]:
+def next_class(c, energy, thresholds):
+    """Return the number of thresholds that do not exceed ``energy``, searched from c: it seldom moves far."""
+    while c < thresholds.size and energy >= thresholds[c]:
         c += 1
-    while c > 0 and past < thresholds[c - 1]:
+    while c > 0 and energy < thresholds[c - 1]:
         c -= 1
     return c
 
 
 @numba.njit(inline="always")
-def fade(past, total, width):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """The running sum after a row of ``width`` coordinates whose magnitudes add to ``total``."""
-    return past - (past * width >> 4) + total
+def decay_energy(energy, total, width):
+    """Return the running sum after a row of ``width`` coordinates whose magnitudes add to ``total``."""
+    return energy - (energy * width >> 4) + total
 
 
 @numba.njit(inline="always")
-def _sum(symbols, row, width, low):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _sum(symbols, row, width, low):
     """Sum of the magnitudes of a row, in 1/64 spacings."""
     total = 0
     for i in range(width * row, min(width * row + width, symbols.size)):
@@ -39,45 +39,45 @@ def _sum(symbols, row, width, low):  # type: ignore[no-untyped-def]  # pragma: n
 
 
 @numba.njit(cache=True, nogil=True)
-def classify(symbols, low, thresholds, width, classes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def classify(symbols, low, thresholds, width, classes):
     """Fill the class of every row from those before it; returns the sum of (2 j + 1)^2 over all magnitudes j.
 
-    It is below 2^62, since |x|/step is below 2^25 and sqrt(d) below 2^16.
+    It is below 2^62, since ``|x|/step`` is below 2^25 and sqrt(d) below 2^16.
     """
-    past, energy, c = 0, 0, 0
+    energy, squares, c = 0, 0, 0
     for row in range(classes.size):
-        c = follow(c, past, thresholds)
+        c = next_class(c, energy, thresholds)
         classes[row] = c
         total = 0
         for i in range(width * row, min(width * row + width, symbols.size)):
             k, phase, _ = split(symbols[i], low)
             j = magnitude(k, phase)
             total += j
-            energy += (2 * j + 1) * (2 * j + 1)
-        past = fade(past, total, width)
-    return energy
+            squares += (2 * j + 1) * (2 * j + 1)
+        energy = decay_energy(energy, total, width)
+    return squares
 
 
 @numba.njit(cache=True, nogil=True)
-def histogram(symbols, low, thresholds, width, stride, levels, counts):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Levels of magnitude by class in every ``stride``-th row; returns their sum of squared magnitudes.
+def histogram(symbols, low, thresholds, width, stride, levels, counts):
+    """Return levels of magnitude by class in every ``stride``-th row; returns their sum of squared magnitudes.
 
     A stride above 1 needs rows of 16, whose class depends on one row alone.
     """
-    energy, past, c = 0.0, 0, 0
+    squares, energy, c = 0.0, 0, 0
     for row in range(0, (symbols.size + width - 1) // width, stride):
         if stride > 1 and row:
-            past = _sum(symbols, row - 1, width, low)
-        c = follow(c, past, thresholds)
+            energy = _sum(symbols, row - 1, width, low)
+        c = next_class(c, energy, thresholds)
         total = 0
         for i in range(width * row, min(width * row + width, symbols.size)):
             k, phase, _ = split(symbols[i], low)
             j, more = magnitude(k, phase), 0
             total += j
-            energy += (j + 0.5) * (j + 0.5)
+            squares += (j + 0.5) * (j + 0.5)
             while j >= levels.size:
                 j >>= 1
                 more += 8
             counts[c, levels[j] + more] += 1
-        past = fade(past, total, width)
-    return energy
+        energy = decay_energy(energy, total, width)
+    return squares

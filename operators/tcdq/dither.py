@@ -21,14 +21,14 @@ HALF_BITS = 23  # parity 1 moves the lattice by v/2 = 2^23 units
 
 
 def seeds(key: Key) -> tuple[np.uint32, np.uint32]:
-    """The two key words of the hash."""
+    """Return the two key words of the hash."""
     first, second = bits32(key, 2)
     return first, second
 
 
 @numba.njit(inline="always")
-def mix(index, first, second):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """The hash of one index: every product and sum wrapped to 32 bits."""
+def mix(index, first, second):
+    """Return the hash of one index: every product and sum wrapped to 32 bits."""
     h = np.uint32(np.uint32(np.uint32(index) * np.uint32(WEYL)) + first)
     h = np.uint32(h ^ (h >> np.uint32(16)))
     h = np.uint32(np.uint32(h * np.uint32(0x85EBCA6B)) ^ second)
@@ -37,19 +37,8 @@ def mix(index, first, second):  # type: ignore[no-untyped-def]  # pragma: no cov
     return np.uint32(h ^ (h >> np.uint32(16)))
 
 
-def mix_reference(index: int, first: int, second: int) -> int:
-    """The same hash in plain integers."""
-    mask = 0xFFFFFFFF
-    h = (index * WEYL + first) & mask
-    h ^= h >> 16
-    h = (h * 0x85EBCA6B & mask) ^ second
-    h ^= h >> 13
-    h = h * 0xC2B2AE35 & mask
-    return h ^ (h >> 16)
-
-
 def shape(spacing: int) -> tuple[int, int]:
-    """(shift, offset): the dither is 2 (hash >> shift) + 1 - offset units, uniform on a cell around 0.
+    """Return (shift, offset): the dither is 2 (hash >> shift) + 1 - offset units, uniform on a cell around 0.
 
     The cell is two spacings wide for a trellis (4 = 2 v), one for the integers (1 = v).
     """
@@ -57,13 +46,13 @@ def shape(spacing: int) -> tuple[int, int]:
 
 
 @numba.njit(cache=True, nogil=True)
-def _hashes(first, second, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _hashes(first, second, out):
     for i in range(out.size):
         out[i] = mix(i, first, second)
 
 
 def hashes(key: Key, d: int) -> np.ndarray:
-    """The hashes of indices 0 .. d - 1: shape (d,), uint32, all different."""
+    """Return the hashes of indices 0 .. d - 1: shape (d,), uint32, all different."""
     out = np.empty(d, np.uint32)
     _hashes(*seeds(key), out)
     return out

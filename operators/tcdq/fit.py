@@ -27,7 +27,7 @@ BYTE = 8
 
 @lru_cache(maxsize=1)
 def _levels() -> tuple[np.ndarray, np.ndarray]:
-    """(level of each magnitude below 2^13, the root mean square magnitude of each level in spacings)."""
+    """Return (level of each magnitude below 2^13, the root mean square magnitude of each level in spacings)."""
     j = np.arange(FINE) + 0.5
     level = np.maximum(np.floor(PER_OCTAVE * np.log2(j)), 0).astype(np.uint8)
     square = np.bincount(level, j * j, LEVELS) / np.maximum(np.bincount(level, minlength=LEVELS), 1)
@@ -47,42 +47,50 @@ class Choice:
     least_squares: float = 0.0
 
     def gaussian(self, plan: Plan) -> Choice:
-        """The same without mixtures."""
+        """Return the same without mixtures."""
         return replace(self, model=gaussian(plan), groups=self.groups * 0)
 
 
 def gaussian(plan: Plan) -> Model:
-    """The model without mixtures."""
+    """Return the model without mixtures."""
     return Model(plan.sigma, low=plan.low)
 
 
 def choose(symbols: np.ndarray, plan: Plan, most: int = CLASSES) -> Choice:
-    """The model of fewest estimated bits for packed symbols.  most : mixtures allowed; 0 for the Gaussian."""
+    """Return the model of fewest estimated bits for packed symbols.
+
+    Parameters
+    ----------
+    most : int, optional
+        Mixtures allowed; 0 for the Gaussian.
+    """
     width = plan.form.streams
     classes = np.zeros(-(-plan.d // width), np.uint8)
     bits, model = fitted(symbols, stride(plan), plan, most)
     if not model.mixtures:
         return Choice(model, classes, bits)
     energy = sum(
-        classify(symbols[own], model.low, THRESHOLDS, width, classes[own.start // width : -(-own.stop // width)])
-        for own in plan.segments
+        classify(
+            symbols[segment], model.low, THRESHOLDS, width, classes[segment.start // width : -(-segment.stop // width)]
+        )
+        for segment in plan.segments
     )
     return Choice(model, np.array(model.starts, np.uint8)[classes], bits, least_squares(energy, plan.d, model.low))
 
 
 def least_squares(energy: int, d: int, low: int) -> float:
-    """A lower bound of sum r^2 from the sum of (2 j + 1)^2 over the magnitudes j, each known up to ``off``."""
+    """Return a lower bound of sum r^2 from the sum of (2 j + 1)^2 over the magnitudes j, each known up to ``off``."""
     off = 0.5 * (low > 0) + 0.5 / PHASES
     return max(np.sqrt(energy) / (2 * PHASES) - off * np.sqrt(d), 0.0) ** 2 * 4.0**low
 
 
 def stride(plan: Plan) -> int:
-    """The histogram looks at every so many rows; it is odd."""
+    """Return the histogram looks at every so many rows; it is odd."""
     return (-(-plan.d // plan.form.streams) // SAMPLE) | 1 if plan.form.streams > 1 else 1
 
 
 def fitted(symbols: np.ndarray, stride: int, plan: Plan, most: int = CLASSES) -> tuple[float, Model]:
-    """(estimated bits, the model of fewest) from every ``stride``-th row."""
+    """Return (estimated bits, the model of fewest) from every ``stride``-th row."""
     sigma, d, width = plan.sigma, plan.d, plan.form.streams
     if most == 0 or not plan.fits:
         return d * (np.log2(sigma) + GAUSS_BITS + plan.low), gaussian(plan)
@@ -94,8 +102,8 @@ def fitted(symbols: np.ndarray, stride: int, plan: Plan, most: int = CLASSES) ->
         if low == plan.low:
             plain = d * np.log2(sigma * np.sqrt(2 * np.pi)) + share * squares / (2 * sigma**2) * np.log2(np.e)
             candidates.append((plain + BYTE + low * d, gaussian(plan)))
-        one = (0,) * CLASSES
-        for starts in {one, _grouping(counts.sum(axis=1)) if most > 1 else one}:
+        together = (0,) * CLASSES
+        for starts in {together, _grouping(counts.sum(axis=1)) if most > 1 else together}:
             grouped = np.zeros((starts[-1] + 1, LEVELS))
             np.add.at(grouped, list(starts), counts)
             weights = _fit(grouped)
@@ -106,7 +114,7 @@ def fitted(symbols: np.ndarray, stride: int, plan: Plan, most: int = CLASSES) ->
 
 
 def _grouping(sizes: np.ndarray) -> tuple[int, ...]:
-    """Neighbouring classes share a mixture until they hold enough coordinates to fit one."""
+    """Return neighbouring classes share a mixture until they hold enough coordinates to fit one."""
     starts, held, left = [0] * CLASSES, 0, int(sizes.sum())
     for c in range(CLASSES):
         fresh = c > 0 and held >= LEAST_IN_GROUP and left >= LEAST_IN_GROUP
@@ -118,7 +126,7 @@ def _grouping(sizes: np.ndarray) -> tuple[int, ...]:
 
 @lru_cache(maxsize=1)
 def _densities() -> tuple[np.ndarray, np.ndarray]:
-    """(Densities of the components at every level, what an escape leaves of them at such a level).
+    """Return (Densities of the components at every level, what an escape leaves of them at such a level).
 
     Shapes (components, levels).  The second is the tail's probability, halved for each bit that follows it.
     """
@@ -132,10 +140,10 @@ def _densities() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _fit(counts: np.ndarray) -> np.ndarray:
-    """Weights 0 .. 255, the largest 255: shape (groups, components)."""
-    seen = np.flatnonzero(counts.any(axis=0))
-    table, data = _densities()[0][:, seen], counts[:, seen]
-    last = int(np.ceil(2 * np.log2(max(4 * _levels()[1][seen[-1]], 1)))) + 1
+    """Return weights 0 .. 255, the largest 255: shape (groups, components)."""
+    occupied = np.flatnonzero(counts.any(axis=0))
+    table, data = _densities()[0][:, occupied], counts[:, occupied]
+    last = int(np.ceil(2 * np.log2(max(4 * _levels()[1][occupied[-1]], 1)))) + 1
     table = table[: min(last + 1, COMPONENTS)]
     weights = np.full((counts.shape[0], table.shape[0]), 1 / table.shape[0])
     for _ in range(STEPS):
@@ -147,6 +155,6 @@ def _fit(counts: np.ndarray) -> np.ndarray:
 
 
 def _bits(counts: np.ndarray, weights: np.ndarray) -> float:
-    seen = np.flatnonzero(counts.any(axis=0))
-    density = weights / weights.sum(axis=1, keepdims=True) @ _densities()[1][:, seen]
-    return -float((counts[:, seen] * np.log2(np.maximum(density, 1e-30))).sum())
+    occupied = np.flatnonzero(counts.any(axis=0))
+    density = weights / weights.sum(axis=1, keepdims=True) @ _densities()[1][:, occupied]
+    return -float((counts[:, occupied] * np.log2(np.maximum(density, 1e-30))).sum())

@@ -18,7 +18,7 @@ ROOT_2PI = 2691471615  # floor(2^30 sqrt(2 pi))
 
 @lru_cache(maxsize=1)
 def _powers() -> np.ndarray:
-    """floor(2^32 2^(-2^-i)) for i = 1 .. 32, by repeated square roots with 96 more bits."""
+    """Return floor(2^32 2^(-2^-i)) for i = 1 .. 32, by repeated square roots with 96 more bits."""
     value, out = 1 << 127, []
     for i in range(1, _BITS + 1):
         value = isqrt((1 << 255) if i == 1 else value << 128)
@@ -27,12 +27,12 @@ def _powers() -> np.ndarray:
 
 
 def rate(numerator: int, denominator: int) -> int:
-    """The rate of ``decay`` for exp(-(2 j + 1)^2 numerator / denominator)."""
+    """Return the rate of ``decay`` for exp(-(2 j + 1)^2 numerator / denominator)."""
     return numerator * _LOG2_E // (denominator << (62 - RATE))
 
 
 def decay(rate: int, n: int) -> np.ndarray:
-    """2^30 2^(-rate 2^-56 (2 j + 1)^2) for j = 0 .. n - 1, rounded down: int64."""
+    """Return 2^30 2^(-rate 2^-56 (2 j + 1)^2) for j = 0 .. n - 1, rounded down: int64."""
     odd = 2 * np.arange(n, dtype=np.int64) + 1
     limit = (40 << RATE) // max(rate, 1)  # 2^-40 is zero here
     exponent = np.minimum(odd * odd, limit) * np.int64(rate) >> (RATE - _BITS)
@@ -51,5 +51,5 @@ def _tails() -> np.ndarray:
 
 
 def tail(sixteenths: int) -> int:
-    """2^20 P(|Z| > sixteenths / 16) for a standard normal Z, rounded down."""
+    """Return ``2^20 P(|Z| > sixteenths / 16)`` for a standard normal Z, rounded down."""
     return int(_tails()[min(sixteenths, TAIL_SIZE)])

@@ -29,10 +29,16 @@ THRESHOLDS = np.array([isqrt((1 << 16) << c) for c in range(CLASSES - 1)], np.in
 class Model:
     """What the entropy coder assumes.
 
-    sigma : standard deviation of the Gaussian that serves where no mixture is given.
-    starts : ``starts[c]`` is the number of the mixture of class c; non-decreasing from 0 by steps of 0 or 1.
-    mixtures : weights, one tuple per mixture; empty for the Gaussian.
-    low : last bits of each symbol that are sent as they are.
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the Gaussian that serves where no mixture is given.
+    starts : tuple of int, optional
+        ``starts[c]`` is the number of the mixture of class c; non-decreasing from 0 by steps of 0 or 1.
+    mixtures : tuple of tuple of int, optional
+        Weights, one tuple per mixture; empty for the Gaussian.
+    low : int, optional
+        Last bits of each symbol that are sent as they are.
     """
 
     sigma: float
@@ -46,7 +52,9 @@ class Model:
         return max(1, len(self.mixtures))
 
     def header(self) -> bytes:
-        """The model as bytes: 0; or 1 + 2 low, the classes at which a mixture begins (bit c), and the weights."""
+        """Return the model as bytes: 0; or 1 + 2 low, the classes at which a mixture begins (bit c), and
+        the weights.
+        """
         if not self.mixtures:
             return b"\x00"
         mask = sum(1 << c for c in range(CLASSES) if c == 0 or self.starts[c] != self.starts[c - 1])
@@ -56,24 +64,26 @@ class Model:
 
 
 def density(model: Model, group: int, bins: int) -> np.ndarray:
-    """The density at |n - u| = (j + 1/2)/bins spacings, j = 0 .. 128 bins - 1, up to a factor: int64."""
+    """Return the density at ``|n - u| = (j`` + 1/2)/bins spacings, j = 0 .. 128 bins - 1, up to a factor: int64."""
     if not model.mixtures:
         return _gaussian(model.sigma, bins) << MASS
     parts = _components(bins)
     return sum(w * parts[m] for m, w in enumerate(model.mixtures[group]) if w)
 
 
-def mass(model: Model, group: int) -> int:
-    """The integral of ``density`` over a spacing's multiples: what its values sum to at one phase, on average."""
+def total_mass(model: Model, group: int) -> int:
+    """Return the integral of ``density`` over a spacing's multiples: what its values sum to at one phase,
+    on average.
+    """
     if not model.mixtures:
         return int(ROOT_2PI * model.sigma * (1 << MASS))
     return sum(model.mixtures[group]) * ROOT_2PI // 4
 
 
-def beyond(model: Model, group: int, reach: int) -> int:
-    """The part of ``mass`` at |n - u| > reach spacings."""
+def tail_mass(model: Model, group: int, reach: int) -> int:
+    """Return the part of ``total_mass`` at ``|n - u|`` > reach spacings."""
     if not model.mixtures:
-        return mass(model, group) * tail(int(TAIL_STEP * reach / model.sigma)) >> 20
+        return total_mass(model, group) * tail(int(TAIL_STEP * reach / model.sigma)) >> 20
     total = 0
     for m, w in enumerate(model.mixtures[group]):
         total += w * (ROOT_2PI // 4) * tail(isqrt((4 * TAIL_STEP * reach) ** 2 >> m)) >> 20
@@ -88,7 +98,7 @@ def _gaussian(sigma: float, bins: int) -> np.ndarray:
 
 @lru_cache(maxsize=4)
 def _components(bins: int) -> np.ndarray:
-    """Densities of the components, each divided by its standard deviation: shape (32, 128 bins)."""
+    """Return densities of the components, each divided by its standard deviation: shape (32, 128 bins)."""
     out = np.empty((COMPONENTS, REACH * bins), np.int64)
     for m in range(COMPONENTS):
         values = decay(rate(16, (8 << m) * bins * bins), REACH * bins)
@@ -97,6 +107,6 @@ def _components(bins: int) -> np.ndarray:
 
 
 def widest(values: np.ndarray, total: int, bins: int, rarest: int) -> int:
-    """K: symbols 1 - K .. K are coded; those of probability below 2^-rarest leave it to the escape."""
+    """Return K: symbols 1 - K .. K are coded; those of probability below 2^-rarest leave it to the escape."""
     rare = np.flatnonzero(values[2 * bins :: bins] < total >> rarest)
     return min(WIDEST_SYMBOL, 2 + int(rare[0])) if rare.size else WIDEST_SYMBOL

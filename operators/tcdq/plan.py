@@ -19,7 +19,10 @@ COARSEST = 16.0  # a symbol keeps its last bits apart until sigma is at most 16 
 class Plan:
     """What both ends know: the number of coordinates, the distortion omega and the number of states.
 
-    segment : coordinates of every segment but the last, a multiple of 16; a vector that fills one has the long format.
+    Parameters
+    ----------
+    segment : int, optional
+        Coordinates of every segment but the last, a multiple of 16; a vector that fills one has the long format.
     """
 
     d: int
@@ -81,12 +84,12 @@ class Plan:
         return self.d >= MODEL_FROM
 
     def step(self, norm: float) -> tuple[float, float]:
-        """(step for the norm's significand, the power of two left over)."""
+        """Return (step for the norm's significand, the power of two left over)."""
         significand, exponent = math.frexp(norm)
         return 2 * significand * self.ratio, math.ldexp(1.0, exponent - 1)
 
 
 @lru_cache(maxsize=256)
 def plan_of(d: int, omega: float, states: int) -> Plan:
-    """The plan, kept so that its derived constants are computed once."""
+    """Return the plan, kept so that its derived constants are computed once."""
     return Plan(d, omega, states)

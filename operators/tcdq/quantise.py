@@ -19,8 +19,8 @@ SETTLE = 16  # rows between two subtractions of the least metric
 
 
 @numba.njit(inline="always")
-def _floor(value, scale, inverse, dither):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """(F, y - F) of y = value scale inverse + dither; only the fractions are added, so none is lost."""
+def _floor(value, scale, inverse, dither):
+    """Return (F, y - F) of y = value scale inverse + dither; only the fractions are added, so none is lost."""
     r = value * scale * inverse
     whole = np.floor(r)
     g = (r - whole) + dither
@@ -29,14 +29,14 @@ def _floor(value, scale, inverse, dither):  # type: ignore[no-untyped-def]  # pr
 
 
 @numba.njit(inline="always")
-def _select(metric, update, cost, before, bits, lanes):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _select(metric, update, cost, before, bits, lanes):
     """Add, compare and select in every lane; ``bits`` receives the survivors."""
     states = metric.shape[0]
     for lane in range(lanes):
         bits[lane] = 0
     for s in range(states):
-        one, two = before[2 * s], before[2 * s + 1]
-        p, i, q, j = one >> 2, one & 3, two >> 2, two & 3
+        upper, lower = before[2 * s], before[2 * s + 1]
+        p, i, q, j = upper >> 2, upper & 3, lower >> 2, lower & 3
         for lane in range(lanes):
             a = metric[p, lane] + cost[i, lane]
             b = metric[q, lane] + cost[j, lane]
@@ -45,7 +45,7 @@ def _select(metric, update, cost, before, bits, lanes):  # type: ignore[no-untyp
 
 
 @numba.njit(inline="always")
-def _settle(metric, lanes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _settle(metric, lanes):
     for lane in range(lanes):
         least = metric[0, lane]
         for s in range(1, metric.shape[0]):
@@ -55,7 +55,7 @@ def _settle(metric, lanes):  # type: ignore[no-untyped-def]  # pragma: no cover 
 
 
 @numba.njit(inline="always")
-def _costs(fraction, quarter, cost, lanes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _costs(fraction, quarter, cost, lanes):
     """Squared distances to the residues 0 .. 3, from y modulo 4."""
     two = np.float32(2)
     for lane in range(lanes):
@@ -70,24 +70,24 @@ def _costs(fraction, quarter, cost, lanes):  # type: ignore[no-untyped-def]  # p
 
 
 @numba.njit(inline="always")
-def dithered(x, at, scale, inverse, first, second):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Floor and fraction of one dithered point."""
-    u = np.int32(2 * np.int32(mix(at, first, second) >> np.uint32(8)) + 1 - UNIT)
-    return _floor(x, scale, inverse, np.float32(u) * np.float32(2.0**-23))
+def dithered(x, i, grid):
+    """Return floor and fraction of one dithered point."""
+    u = np.int32(2 * np.int32(mix(i, grid.first, grid.second) >> np.uint32(8)) + 1 - UNIT)
+    return _floor(x, grid.scale, grid.inverse, np.float32(u) * np.float32(2.0**-23))
 
 
 @numba.njit(cache=True, nogil=True)
-def forward(x, scale, inverse, first, second, before, top, metric, floors, survivors):  # type: ignore[no-untyped-def]  # pragma: no cover
+def forward(x, grid, before, top, metric, floors, survivors):
     """Rows ``top`` and later, any number of states and lanes: ``metric`` (states, lanes) is brought to the end."""
     rows, lanes = survivors.shape
     update, cost = np.empty_like(metric), np.empty((4, lanes), np.float32)
     fractions, bits = np.empty(lanes, np.float32), np.empty(lanes, np.int64)
     for t in range(top, rows):
-        at = t * lanes
-        present = min(lanes, x.size - at)
+        row = t * lanes
+        present = min(lanes, x.size - row)
         for lane in range(present):
-            floors[at + lane], fractions[lane] = dithered(x[at + lane], at + lane, scale, inverse, first, second)
-        _costs(fractions, floors[at:], cost, present)
+            floors[row + lane], fractions[lane] = dithered(x[row + lane], row + lane, grid)
+        _costs(fractions, floors[row:], cost, present)
         _select(metric, update, cost, before, bits, present)
         for lane in range(present):
             survivors[t, lane] = bits[lane]
@@ -97,31 +97,31 @@ def forward(x, scale, inverse, first, second, before, top, metric, floors, survi
 
 
 @numba.njit(cache=True, nogil=True)
-def back(floors, survivors, state, before, first, second):  # type: ignore[no-untyped-def]  # pragma: no cover
+def back(floors, survivors, state, before, grid):
     """Replace ``floors`` by packed symbols, last row first; ``state`` (uint8) is consumed.
 
     Indices are unsigned where it matters: no negative ones have to be looked for.
     """
     rows, lanes = survivors.shape
-    flat, width, one = survivors.reshape(-1), np.uint64(lanes), np.uint64(1)
+    flat, width, unit = survivors.reshape(-1), np.uint64(lanes), np.uint64(1)
     branches = np.empty(CHUNK * lanes, np.uint8)
     for top in range((rows - 1) // CHUNK * CHUNK, -1, -CHUNK):
         base = np.uint64(top * lanes)
         stop = min((top + CHUNK) * lanes, floors.size)
-        here = min(CHUNK, rows - top)
-        for r in range(here):
-            row = here - 1 - r
-            at = np.uint64(row) * width
+        count = min(CHUNK, rows - top)
+        for r in range(count):
+            row = count - 1 - r
+            start = np.uint64(row) * width
             present = min(lanes, floors.size - (top + row) * lanes)
             for lane in range(present):
                 i = np.uint64(lane)
                 s = np.uint64(state[i])
-                branch = before[np.uint64((s + s) | ((np.uint64(flat[base + at + i]) >> s) & one))]
-                branches[at + i] = branch
+                branch = before[np.uint64((s + s) | ((np.uint64(flat[base + start + i]) >> s) & unit))]
+                branches[start + i] = branch
                 state[i] = branch >> np.uint8(2)
         for step in range(stop - top * lanes):
             j = base + np.uint64(step)
-            u = np.int32(2 * np.int32(mix(np.uint32(j), first, second) >> np.uint32(8)) + 1 - UNIT)
+            u = np.int32(2 * np.int32(mix(np.uint32(j), grid.first, grid.second) >> np.uint32(8)) + 1 - UNIT)
             label = np.int32(branches[step])
             low = np.int32(floors[j] - 1)
             n = np.int32(low + ((label - low) & 3))
@@ -132,10 +132,10 @@ def back(floors, survivors, state, before, first, second):  # type: ignore[no-un
 
 
 @numba.njit(cache=True, nogil=True)
-def integers(x, scale, inverse, first, second, out):  # type: ignore[no-untyped-def]  # pragma: no cover
+def integers(x, grid, out):
     """Packed symbols of the code without a trellis: n = rint(y)."""
     for i in range(x.size):
-        u = np.int32(2 * np.int32(mix(i, first, second) >> np.uint32(9)) + 1 - (UNIT >> 1))
-        n, rest = _floor(x[i], scale, inverse, np.float32(u) * np.float32(2.0**-24))
+        u = np.int32(2 * np.int32(mix(i, grid.first, grid.second) >> np.uint32(9)) + 1 - (UNIT >> 1))
+        n, rest = _floor(x[i], grid.scale, grid.inverse, np.float32(u) * np.float32(2.0**-24))
         n += np.int32(rest >= np.float32(0.5))
         out[i] = np.int32(((n - (u >> 24)) << 6) | ((u & PHASE) >> _PHASE_SHIFT))

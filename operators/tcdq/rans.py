@@ -22,8 +22,8 @@ RECIPROCAL = 44
 
 
 @numba.njit(inline="always")
-def split(symbol, low):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """(k, phase, low part) of a packed symbol: its ``low`` last bits, with their offset, are set apart."""
+def split(symbol, low):
+    """Return (k, phase, low part) of a packed symbol: its ``low`` last bits, with their offset, are set apart."""
     k, phase = symbol >> 6, symbol & 63
     if low == 0:
         return k, phase, 0
@@ -32,14 +32,14 @@ def split(symbol, low):  # type: ignore[no-untyped-def]  # pragma: no cover - co
 
 
 @numba.njit(inline="always")
-def magnitude(k, phase):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """|n - u| in 1/64 spacings, rounded down."""
+def magnitude(k, phase):
+    """Return ``|n - u|`` in 1/64 spacings, rounded down."""
     return 64 * k - phase - 1 if k > 0 else phase - 64 * k
 
 
 @numba.njit(inline="always")
-def _excess(k, widest):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """(excess >= 1, its length, sign bit) of a symbol outside 1 - K .. K."""
+def _excess(k, widest):
+    """Return (excess >= 1, its length, sign bit) of a symbol outside 1 - K .. K."""
     negative = k <= 0
     e = 1 - widest - k if negative else k - widest
     length = 0
@@ -49,38 +49,41 @@ def _excess(k, widest):  # type: ignore[no-untyped-def]  # pragma: no cover - co
 
 
 @numba.njit(inline="always")
-def _put_short(state, out, at, start, frequency, precision):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _put_short(state, out, position, start, frequency, precision):
     f = np.uint64(frequency)
     if state >= f << np.uint64(63 - precision):
-        at -= 1
-        out[at] = np.uint32(state & np.uint64(0xFFFFFFFF))
+        position -= 1
+        out[position] = np.uint32(state & np.uint64(0xFFFFFFFF))
         state >>= np.uint64(32)
     q = state // f
-    return (q << np.uint64(precision)) + (state - q * f) + np.uint64(start), at
+    return (q << np.uint64(precision)) + (state - q * f) + np.uint64(start), position
 
 
 @numba.njit(inline="always")
-def _put_long(state, out, at, start, frequency, reciprocal):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Without a branch: the word is always stored, and kept only if the state is too large."""
+def _put_long(state, out, position, start, frequency, reciprocal):
+    """Return without a branch: the word is always stored, and kept only if the state is too large."""
     f = np.uint64(frequency)
-    out[at - 1] = np.uint16(state)
+    out[position - 1] = np.uint16(state)
     full = np.int64(state >= f << np.uint64(32 - LONG_P))
-    at -= full
+    position -= full
     state >>= np.uint64(full << 4)
     q = (state * reciprocal) >> np.uint64(RECIPROCAL)
-    return state + q * (np.uint64(1 << LONG_P) - f) + np.uint64(start), at
+    return state + q * (np.uint64(1 << LONG_P) - f) + np.uint64(start), position
 
 
 @numba.njit(cache=True, nogil=True)
-def encode_short(symbols, low, groups, widest, offset, frequency, start, shift, out):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Words backwards from the end of ``out`` (uint32); returns (state, first word), or -1 if they do not fit."""
-    state, at = SHORT_BASE, out.size
+def encode_short(symbols, groups, tables, out):
+    """Return words backwards from the end of ``out`` (uint32); returns (state, first word), or -1 if they
+    do not fit.
+    """
+    low, shift, widest, offset, frequency, start = tables
+    state, position = SHORT_BASE, out.size
     for i in range(symbols.size - 1, -1, -1):
-        if at < ROOM:
+        if position < ROOM:
             return state, -1
         k, phase, rest = split(symbols[i], low)
         if low:
-            state, at = _put_short(state, out, at, rest << (SHORT_P - low), 1 << (SHORT_P - low), SHORT_P)
+            state, position = _put_short(state, out, position, rest << (SHORT_P - low), 1 << (SHORT_P - low), SHORT_P)
         g = groups[i]
         top = widest[g]
         index = k + top - 1
@@ -90,38 +93,42 @@ def encode_short(symbols, low, groups, widest, offset, frequency, start, shift, 
             while done < length:
                 width = min(PIECE, length - done)
                 piece = (e >> done) & ((1 << width) - 1)
-                state, at = _put_short(state, out, at, piece << (SHORT_P - width), 1 << (SHORT_P - width), SHORT_P)
+                state, position = _put_short(
+                    state, out, position, piece << (SHORT_P - width), 1 << (SHORT_P - width), SHORT_P
+                )
                 done += width
             field = sign | length
-            state, at = _put_short(state, out, at, field << (SHORT_P - FIELD), 1 << (SHORT_P - FIELD), SHORT_P)
+            state, position = _put_short(
+                state, out, position, field << (SHORT_P - FIELD), 1 << (SHORT_P - FIELD), SHORT_P
+            )
             index = 2 * top
         entry = offset[g] + (phase >> shift) * (2 * top + 1) + index
-        state, at = _put_short(state, out, at, start[entry], frequency[entry], SHORT_P)
-    return state, at
+        state, position = _put_short(state, out, position, start[entry], frequency[entry], SHORT_P)
+    return state, position
 
 
 @numba.njit(inline="always")
-def _put_field(state, out, at, value, width):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """A field without a model, long format."""
+def _put_field(state, out, position, value, width):
+    """Return a field without a model, long format."""
     left = LONG_P - width
-    return _put_long(state, out, at, value << left, 1 << left, np.uint64(1) << np.uint64(RECIPROCAL - left))
+    return _put_long(state, out, position, value << left, 1 << left, np.uint64(1) << np.uint64(RECIPROCAL - left))
 
 
 @numba.njit(cache=True, nogil=True)
-def _put_escape(state, out, at, k, widest):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """The fields after an escape, last first."""
+def _put_escape(state, out, position, k, widest):
+    """Return the fields after an escape, last first."""
     e, length, sign = _excess(k, widest)
     done = 0
     while done < length:
         width = min(PIECE, length - done)
-        state, at = _put_field(state, out, at, (e >> done) & ((1 << width) - 1), width)
+        state, position = _put_field(state, out, position, (e >> done) & ((1 << width) - 1), width)
         done += width
-    return _put_field(state, out, at, sign | length, FIELD)
+    return _put_field(state, out, position, sign | length, FIELD)
 
 
 @numba.njit(inline="always")
-def _indices(symbols, at, shift, widest, base, entries):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Table entries of a row without low parts; returns whether none of its symbols is an escape."""
+def _indices(symbols, at, shift, widest, base, entries):
+    """Return table entries of a row without low parts; returns whether none of its symbols is an escape."""
     size, outside = np.int32(2 * widest + 1), np.uint32(0)
     for lane in range(LANES):
         symbol = symbols[at + np.uint64(lane)]
@@ -132,34 +139,41 @@ def _indices(symbols, at, shift, widest, base, entries):  # type: ignore[no-unty
 
 
 @numba.njit(cache=True, nogil=True)
-def _put_row(symbols, t, low, widest, base, pairs, reciprocal, shift, out, at, states):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Any row of the long format, last lane first; returns the first word."""
+def _put_row(symbols, t, fields, pairs, reciprocal, out, position, states):
+    """Return any row of the long format, last lane first; returns the first word.
+
+    Parameters
+    ----------
+    fields
+        (raw bits, shift, K, offset).
+    """
+    low, shift, widest, base = fields
     for lane in range(min(LANES, symbols.size - LANES * t) - 1, -1, -1):
         state = states[lane]
         k, phase, rest = split(symbols[LANES * t + lane], low)
         if low:
-            state, at = _put_field(state, out, at, rest, low)
+            state, position = _put_field(state, out, position, rest, low)
         index = k + widest - 1
         if index < 0 or index >= 2 * widest:
-            state, at = _put_escape(state, out, at, k, widest)
+            state, position = _put_escape(state, out, position, k, widest)
             index = 2 * widest
         entry = base + (phase >> shift) * (2 * widest + 1) + index
         pair = pairs[entry]
-        states[lane], at = _put_long(state, out, at, pair >> np.uint32(16), pair & np.uint32(0xFFFF), reciprocal[entry])
-    return at
+        states[lane], position = _put_long(
+            state, out, position, pair >> np.uint32(16), pair & np.uint32(0xFFFF), reciprocal[entry]
+        )
+    return position
 
 
 @numba.njit(cache=True, nogil=True)
-def encode_long(symbols, low, groups, widest, offset, pairs, reciprocal, shift, out, states):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """As ``encode_short`` with coordinate i in state i mod 16 (``states``, uint64); returns the first word or -1.
-
-    pairs : start << 16 | frequency, uint32.
-    """
-    at, d = out.size, symbols.size
+def encode_long(symbols, groups, tables, out, states):
+    """As ``encode_short`` with coordinate i in state i mod 16 (``states``, uint64); returns the first word or -1."""
+    low, shift, widest, offset, pairs, reciprocal = tables
+    position, d = out.size, symbols.size
     states[:] = LONG_BASE
     entries = np.empty(LANES, np.int32)
     for t in range((d - 1) >> 4, -1, -1):
-        if at < LANES * ROOM:
+        if position < LANES * ROOM:
             return -1
         top, base = widest[groups[t]], offset[groups[t]]
         row = np.uint64(LANES * t)
@@ -168,9 +182,9 @@ def encode_long(symbols, low, groups, widest, offset, pairs, reciprocal, shift, 
                 lane = np.uint64(LANES - 1 - r)
                 entry = np.uint64(entries[lane])
                 pair = pairs[entry]
-                states[lane], at = _put_long(
-                    states[lane], out, at, pair >> np.uint32(16), pair & np.uint32(0xFFFF), reciprocal[entry]
+                states[lane], position = _put_long(
+                    states[lane], out, position, pair >> np.uint32(16), pair & np.uint32(0xFFFF), reciprocal[entry]
                 )
         else:
-            at = _put_row(symbols, t, low, top, base, pairs, reciprocal, shift, out, at, states)
-    return at
+            position = _put_row(symbols, t, (low, shift, top, base), pairs, reciprocal, out, position, states)
+    return position

@@ -15,17 +15,17 @@ COUNT_BYTES = 4  # of the number of words, before every segment but the last
 
 
 def count(d: int, segment: int = SEGMENT) -> int:
-    """How many segments d coordinates have."""
+    """Return how many segments d coordinates have."""
     return max(1, d // segment)
 
 
 def segments(d: int, segment: int = SEGMENT) -> list[slice]:
-    """The coordinates of each."""
+    """Return the coordinates of each."""
     n = count(d, segment)
     return [slice(j * segment, (j + 1) * segment if j < n - 1 else d) for j in range(n)]
 
 
 def seeds_from(start: int, seeds: tuple[np.uint32, np.uint32]) -> tuple[np.uint32, np.uint32]:
-    """Seeds with which index 0 has the hash that index ``start`` has with the given ones."""
+    """Return seeds with which index 0 has the hash that index ``start`` has with the given ones."""
     first, second = seeds
     return np.uint32((int(first) + start * WEYL) & 0xFFFFFFFF), second

@@ -19,8 +19,8 @@ HALF = 1 << 16
 
 
 @numba.njit(cache=True, nogil=True)
-def _kth_least(first, second, d, k):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """The k-th least hash of the indices 0 .. d - 1."""
+def _kth_least(first, second, d, k):
+    """Return the k-th least hash of the indices 0 .. d - 1."""
     counts, half = np.zeros(HALF, np.int64), np.uint32(16)
     for i in range(d):
         counts[mix(i, first, second) >> half] += 1
@@ -41,41 +41,44 @@ def _kth_least(first, second, d, k):  # type: ignore[no-untyped-def]  # pragma: 
 
 
 @numba.njit(cache=True, nogil=True)
-def _gather(x, first, second, limit, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _gather(x, first, second, limit, out):
     """Without a branch: each coordinate is stored, and the position moves on if it is in (``out`` has one spare)."""
-    at = 0
+    position = 0
     for i in range(x.size):
-        out[at] = x[i]
-        at += int(mix(i, first, second) <= limit)
+        out[position] = x[i]
+        position += int(mix(i, first, second) <= limit)
 
 
 @numba.njit(cache=True, nogil=True)
-def _scatter(part, first, second, limit, factor, out):  # type: ignore[no-untyped-def]  # pragma: no cover
-    at = 0
+def _scatter(part, first, second, limit, factor, out):
+    position = 0
     for i in range(out.size):
         inside = mix(i, first, second) <= limit
-        out[i] = part[min(at, part.size - 1)] * factor if inside else np.float32(0)
-        at += int(inside)
+        out[i] = part[min(position, part.size - 1)] * factor if inside else np.float32(0)
+        position += int(inside)
 
 
 def gather(x: np.ndarray, k: int, key: Key) -> np.ndarray:
-    """The k coordinates drawn, in order: shape (k,)."""
+    """Return the k coordinates drawn, in order: shape (k,)."""
     words, out = seeds(key.fold(STREAM)), np.empty(k + 1, x.dtype)
     _gather(x, *words, _kth_least(*words, x.size, k), out)
     return out[:k]
 
 
 def scatter(part: np.ndarray, d: int, key: Key, factor: float) -> np.ndarray:
-    """The vector of d coordinates that has ``factor`` times ``part`` where they were drawn, and 0 elsewhere."""
+    """Return the vector of d coordinates that has ``factor`` times ``part`` where they were drawn, and 0 elsewhere."""
     words, out = seeds(key.fold(STREAM)), np.empty(d, part.dtype)
     _scatter(part, *words, _kth_least(*words, d, part.size), np.float32(factor), out)
     return out
 
 
 def sizes(d: int, omega: float, knee: float) -> tuple[int, float]:
-    """(k, distortion within the subset) with (1 + omega') d/k - 1 = omega; k = d as long as omega <= knee.
+    """Return (k, distortion within the subset) with (1 + omega') d/k - 1 = omega; k = d as long as omega <= knee.
 
-    knee : the most distortion of what is sent.
+    Parameters
+    ----------
+    knee : float
+        The most distortion of what is sent.
     """
     if omega <= knee:
         return d, omega

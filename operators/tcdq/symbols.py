@@ -4,28 +4,36 @@ from __future__ import annotations
 
 import numpy as np
 
-from .lockstep import STATES, lockstep
 from .quantise import back, forward, integers
+from .stream import Grid
 from .trellis import LANES
+from .viterbi_simd import STATES, viterbi_simd
 
 
-def symbols(x: np.ndarray, scale: float, inverse: float, before: np.ndarray, lanes: int, seeds: tuple) -> np.ndarray:
-    """Packed symbols of a segment: shape (d,), int32.
+def symbols(x: np.ndarray, grid: Grid, before: np.ndarray, lanes: int) -> np.ndarray:
+    """Return the packed symbols of a segment: int32, shape (d,).
 
-    scale : a power of two that brings the norm near 1; inverse : the reciprocal of the step after it, binary32.
-    before : the trellis.  seeds : of the dither.
+    Parameters
+    ----------
+    x : ndarray of float32, shape (d,)
+        The segment.
+    grid : Grid
+        What it is quantised to.
+    before : ndarray of int32, shape (2 states,)
+        The trellis; see ``Trellis.before``.
+    lanes : int
+        How many trellises run side by side.
     """
     out = np.empty(x.size, np.int32)
-    scale32, inverse32 = np.float32(scale), np.float32(inverse)
     states = before.size // 2
     if states == 1:
-        integers(x, scale32, inverse32, *seeds, out)
+        integers(x, grid, out)
         return out
     survivors = np.empty((-(-x.size // lanes), lanes), np.uint8 if states <= 8 else np.uint64)
     metric = np.full((states, lanes), np.float32(np.inf), np.float32)
     metric[0], top = 0, 0
     if lanes == LANES and states == STATES:
-        top = lockstep(x, scale32, inverse32, *seeds, metric, out, survivors)
-    forward(x, scale32, inverse32, *seeds, before, top, metric, out, survivors)
-    back(out, survivors, metric.argmin(axis=0).astype(np.uint8), before.astype(np.uint8), *seeds)
+        top = viterbi_simd(x, grid, metric, out, survivors)
+    forward(x, grid, before, top, metric, out, survivors)
+    back(out, survivors, metric.argmin(axis=0).astype(np.uint8), before.astype(np.uint8), grid)
     return out

@@ -7,16 +7,27 @@ from functools import lru_cache
 
 import numpy as np
 
-from .model import Model, beyond, density, mass, widest
+from .model import Model, density, tail_mass, total_mass, widest
 
 
 @dataclass(frozen=True)
 class Format:
     """How the coder works.
 
-    precision : P, frequencies add to 2^P.  bins : of the phase, C.  streams : interleaved coder states of a segment.
-    state, word : bytes of a final state and of a word.
-    rarest : symbols of probability below 2^-rarest are escapes; each one above takes at least 2^-P.
+    Parameters
+    ----------
+    precision : int
+        P, frequencies add to 2^P.
+    bins : int
+        Of the phase, C.
+    streams : int
+        Interleaved coder states of a segment.
+    rarest : int
+        Symbols of probability below 2^-rarest are escapes; each one above takes at least 2^-P.
+    state : int
+        Bytes of a final state and of a word.
+    word : int
+        Bytes of a final state and of a word.
     """
 
     precision: int
@@ -40,9 +51,16 @@ LONG = Format(precision=12, bins=16, streams=16, rarest=13, state=4, word=2)
 class Tables:
     """Every group's frequencies one after the other.
 
-    widest : K of each group, int64; symbols 1 - K .. K have indices 0 .. 2 K - 1, the escape 2 K.
-    offset : where a group begins, int64; entry offset + bin (2 K + 1) + index.
-    frequency, start : uint32.
+    Parameters
+    ----------
+    widest : ndarray
+        K of each group, int64; symbols 1 - K .. K have indices 0 .. 2 K - 1, the escape 2 K.
+    offset : ndarray
+        Where a group begins, int64; entry offset + bin (2 K + 1) + index.
+    frequency : ndarray
+        uint32.
+    start : ndarray
+        uint32.
     """
 
     form: Format
@@ -52,14 +70,14 @@ class Tables:
     start: np.ndarray
 
     def rows(self, group: int) -> np.ndarray:
-        """The frequencies of one group: shape (C, 2 K + 1)."""
+        """Return the frequencies of one group: shape (C, 2 K + 1)."""
         size = 2 * int(self.widest[group]) + 1
-        at = int(self.offset[group])
-        return self.frequency[at : at + self.form.bins * size].reshape(-1, size)
+        first = int(self.offset[group])
+        return self.frequency[first : first + self.form.bins * size].reshape(-1, size)
 
 
 def build(model: Model, form: Format) -> Tables:
-    """The tables of a model."""
+    """Return the tables of a model."""
     return _gaussian(model.sigma, form) if not model.mixtures else _build(model, form)
 
 
@@ -82,12 +100,12 @@ def _build(model: Model, form: Format) -> Tables:
 
 
 def _group(model: Model, group: int, form: Format) -> np.ndarray:
-    values, total = density(model, group, form.bins), mass(model, group)
+    values, total = density(model, group, form.bins), total_mass(model, group)
     k = widest(values, total, form.bins, form.rarest)
     symbol = np.arange(1 - k, k + 1)[None, :] * form.bins
     bins = np.arange(form.bins)[:, None]
     near = values[np.where(symbol > 0, symbol - bins - 1, bins - symbol)]
-    share = np.concatenate([near, np.full((form.bins, 1), beyond(model, group, k))], axis=1)
+    share = np.concatenate([near, np.full((form.bins, 1), tail_mass(model, group, k))], axis=1)
     spare = (1 << form.precision) - share.shape[1]
     frequency = share * spare // share.sum(axis=1, keepdims=True) + 1
     rest = (1 << form.precision) - frequency.sum(axis=1)
@@ -96,7 +114,9 @@ def _group(model: Model, group: int, form: Format) -> np.ndarray:
 
 
 def lookup(tables: Tables) -> np.ndarray:
-    """By group, bin and low 12 bits of the state: index | (slot - start) << 8 | frequency << 20, flat uint32."""
+    """By group, bin and low 12 bits of the state: index ``|`` (slot - start) ``<< 8 |`` frequency << 20,
+    flat uint32.
+    """
     parts = [np.tile(np.arange(2 * k + 1), tables.form.bins) for k in tables.widest]
     index, frequency = np.concatenate(parts).astype(np.uint32), tables.frequency
     entry = index - (tables.start << np.uint32(8)) + (frequency << np.uint32(20))  # wraps until the slot is added

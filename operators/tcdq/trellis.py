@@ -1,6 +1,6 @@
 """The codes: Ungerboeck's rate-1/2 trellises on the integers modulo 4, and their mean squared error.
 
-Write n mod 4 = 2 z1 + z0.  State s forces the parity z0 = s & 1 and the free bit z1 drives the state,
+Write n mod 4 = 2 z1 + z0.  State s forces the parity z0 = s & 1 and the free bit z1 drives the state, ::
 
     s' = (s >> 1) xor (s & 1) A xor z1 B,
 
@@ -27,9 +27,18 @@ TRELLIS_FROM = 64  # below this d the integers themselves are the code
 class Trellis:
     """One code.
 
-    states : S.  a, b : the feedback A and drive B of the state recursion.
-    error : mean squared error per coordinate, for a uniform point and d -> infinity.
-    ends : what the two ends of one trellis add to the sum of squared errors.
+    Parameters
+    ----------
+    states : int
+        S.
+    a : int
+        The feedback A of the state recursion.
+    b : int
+        The drive B of the state recursion.
+    error : float
+        mean squared error per coordinate, for a uniform point and d -> infinity.
+    ends : float
+        What the two ends of one trellis add to the sum of squared errors.
     """
 
     states: int
@@ -44,7 +53,7 @@ class Trellis:
         return 1 if self.states == 1 else 2
 
     def following(self, state: int, z1: int) -> int:
-        """The next state."""
+        """Return the next state."""
         return (state >> 1) ^ (state & 1) * self.a ^ z1 * self.b
 
     @cached_property
@@ -62,7 +71,7 @@ class Trellis:
         return np.array(entering, np.int32).reshape(-1)
 
     def mean_error(self, d: int, segment: int = SEGMENT) -> float:
-        """c_S(d): mean squared error per coordinate at d coordinates, its ends included."""
+        """Return c_S(d): mean squared error per coordinate at d coordinates, its ends included."""
         return self.error + self.ends * lanes(d) * count(d, segment) / d
 
 
@@ -77,10 +86,10 @@ CODES = {
 
 @lru_cache(maxsize=256)
 def code(states: int, d: int) -> Trellis:
-    """The code in use at d coordinates: below 64 the ends of a trellis weigh too much and the integers serve."""
+    """Return the code in use at d coordinates: below 64 the ends of a trellis weigh too much and the integers serve."""
     return CODES[states if d >= TRELLIS_FROM else 1]
 
 
 def lanes(d: int) -> int:
-    """How many trellises run side by side in a segment."""
+    """Return how many trellises run side by side in a segment."""
     return LANES if d >= LANES_FROM else 1

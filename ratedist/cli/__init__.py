@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from .parser import build
+from .parser import build, keywords_of, named
 
 OK, FAILED, USAGE, CRASHED, INTERRUPTED = 0, 1, 2, 3, 130
 EXTRAS = {"fastapi": "serve", "uvicorn": "serve", "starlette": "serve", "pydantic": "serve", "h11": "serve"} | {
@@ -26,20 +26,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0 done, 1 a check failed or nothing is feasible, 2 usage, 3 a fault of ratedist, 130 Ctrl-C.
     """
-    parser = build()
-    options, rest = parser.parse_known_args(arguments)
-    if rest and options.command != "certify":
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = build(words[0] if words else None)
+    options, rest = parser.parse_known_args(words)
+    call = named(options.command)
+    assert call is not None
+    assert call.command is not None
+    command = call.command
+    if rest and not command.takes_symbols:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    from .commands import COMMANDS
-
     try:
-        outcome = COMMANDS[options.command](options, rest)
+        result = command.run(**keywords_of(command, options, rest))
         if options.json:
             from ..records import to_json
 
-            sys.stdout.write(json.dumps(to_json(outcome.record), allow_nan=False, indent=2) + "\n")
-        elif outcome.show is not None:
-            _print(outcome.show)
+            sys.stdout.write(json.dumps(to_json(command.record(result)), allow_nan=False, indent=2) + "\n")
+        elif (shown := command.show(result)) is not None:
+            _print(shown)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has seen enough, as in ratedist operators | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -51,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         fault = f"a fault of ratedist, not of the command ({type(error).__name__}: {error}): report it"
         return _said(options.command, fault, CRASHED)
-    return OK if outcome.ok else FAILED
+    return OK if command.ok(result) else FAILED
 
 
 def _said(command: str, sentence: str, status: int) -> int:
@@ -60,7 +63,7 @@ def _said(command: str, sentence: str, status: int) -> int:
 
 
 def _sentence(error: Exception) -> str:
-    """What to say of bad input; of a missing library, which extra brings it."""
+    """Return what to say of bad input; of a missing library, which extra brings it."""
     library = (getattr(error, "name", None) or "").partition(".")[0] if isinstance(error, ImportError) else ""
     if library in EXTRAS:
         return f'this command needs {library}, which is not installed: pip install "ratedist[{EXTRAS[library]}]"'

@@ -1,46 +1,17 @@
-"""Every command and option; options carry the keyword names of the Python calls, with _ or -."""
+"""The parser of the command line, made from the calls; options carry the keyword names of Python, with _ or -."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
-EXAMPLES = {
-    "bits": ("--d 1e3 --omega 1 --json", "--d 1e9 --omega 1", "--d 25600000 --alpha 0.1 0.01"),
-    "solve": ("--d 1e6 --bits 2e6", "--d 1e6 --bits 2e6 --alpha", "--bits 2e6 --omega 1"),
-    "runtime": ("--workers 16 --step_s 0.08 --tau 1 4 16 --bits 8.192e8",),
-    "error": ("--workers 16 --step_s 0.08 --L 1 --sigma2 1 --eta 0.05 --gap 1 --tau 8 --time_s 3600",),
-    "tau": ("--workers 16 --step_s 0.08 --bits 8.192e8 --L 1 --sigma2 1 --eta 0.01 --gap 1 --time_s 600",),
-    "plan": (
-        "--d 25600000 --workers 16 --step_s 0.08 --operators tcdq:omega=1 qsgd:4 topk:0.01 --target 0.1",
-        "--d 1e6 --workers 4 --operators identity tcdq:omega=1 --target 0.1 --L 1 --sigma2 1 --gap 1 --json",
-        "--d 1e8 --workers 8 --operators identity tcdq:omega=1 --target 0.1 --codec tcdq:omega=1=9e-11,5e-11",
-    ),
-    "operators": ("--d 1e6",),
-    "check": ("scaled_sign --budget quick --seed 1", "my_compressor:halve --omega 0.1 --budget quick --seed 1"),
-    "certify": (
-        "worst_case_bits --d 1000000000000 --alpha 0.3",
-        "sphere_bits --d 10 --alpha 0.3 --setting strictly_contractive self_delimiting",
-        "--list",
-    ),
-    "measure": ("gradient.npy --operators tcdq:omega=1 qsgd:4 topk:0.01",),
-    "serve": ("--port 8000",),
-}
-SUMMARIES = {
-    "bits": "bits that the longest message must have (give omega or alpha)",
-    "solve": "the one of d, bits and omega (or alpha) that is left out or given without a value",
-    "runtime": "seconds of one local step, its share of an averaging included",
-    "error": "what the error is at most after a time budget",
-    "tau": "how many local steps between two averagings",
-    "plan": "rank compressors for a model and a cluster",
-    "operators": "the catalogue of compressors",
-    "check": "judge a compressor by the conformance laws; exit status 1 if one fails",
-    "certify": "the certified value of any theorem; options are its symbols",
-    "measure": "bits, error and gap of compressors on a gradient (.npy or .pt, loaded without pickle)",
-    "serve": "serve the calculator as a page and as JSON over HTTP",
-}
+from ..calls import all_calls, call_of
+from ..calls import call as kinds
+from ..calls.call import ABSENT, REQUIRED, Argument, Call, Command
+from .serve import SERVE
 
-CONSTANT = "a number, an estimate such as 1.2:0.8:2 (value:low:high), or left out: then assumed to be 1"
+CLUSTER = ("workers", "bandwidth_bit_per_s", "latency_s", "step_s", "compute", "topology")
 
 
 class _Once(argparse.Action):
@@ -60,7 +31,10 @@ class _Once(argparse.Action):
 class _Parser(argparse.ArgumentParser):
     """A usage error is one clear line.
 
-    given : the options that have been read.
+    Attributes
+    ----------
+    given
+        The options that have been read.
     """
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -78,83 +52,83 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
-def build() -> argparse.ArgumentParser:
-    """The parser of all commands."""
+def build(command: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of all commands, or of one: then no other call is imported."""
     parser = _Parser(
         prog="ratedist",
         description="How few bits, how few synchronisations, how far from the limit?",
         epilog="exit status: 0 done, 1 a check failed or nothing is feasible, 2 usage, 3 a fault, 130 Ctrl-C",
     )
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser, metavar="command")
-    parsers = {name: _command(commands, name) for name in SUMMARIES}
-    _numbers(parsers["bits"], "d", required=True)
-    _numbers(parsers["bits"], "omega", "alpha")
-    for name in ("d", "bits", "omega", "alpha"):
-        parsers["solve"].add_argument(f"--{name}", nargs="*", metavar="X", help=f"{name}; without a value it is sought")
-    parsers["solve"].add_argument("--theorem", help="another limit, such as worst_case_bits")
-    for name in ("solve", "certify"):
-        parsers[name].add_argument("--setting", nargs="+", metavar="NAME", help="what holds: refuse what needs more")
-    for name in ("runtime", "error", "tau", "plan"):
-        _cluster(parsers[name])
-    _numbers(parsers["runtime"], "tau", required=True)
-    _numbers(parsers["runtime"], "bits", default=["0"])
-    parsers["runtime"].add_argument("--exchange", default="sum", help="sum (default) or gather")
-    _numbers(parsers["error"], "eta", "tau", "time_s", required=True)
-    for name in ("L", "sigma2", "gap"):
-        parsers["error"].add_argument(*_flags(name), nargs="+", metavar="X", help=CONSTANT)
-        parsers["tau"].add_argument(*_flags(name), metavar="X", help=CONSTANT)
-    _numbers(parsers["error"], "bits", "omega", default=["0"])
-    for name in ("eta", "time_s"):
-        parsers["tau"].add_argument(*_flags(name), required=True, metavar="X")
-    parsers["tau"].add_argument("--bits", default="0", metavar="X", help="of one message (default: latency alone)")
-    parsers["tau"].add_argument(*_flags("third_derivative"), metavar="X", help="of the loss, along the noise")
-    parsers["plan"].add_argument("--d", required=True, metavar="X")
-    parsers["plan"].add_argument("--operators", nargs="+", required=True, metavar="SPEC")
-    for name in ("target", "time_s", "L", "sigma2", "gap", "G", "eta", "condition"):
-        parsers["plan"].add_argument(*_flags(name), metavar="X")
-    parsers["plan"].add_argument("--setting", nargs="+", metavar="NAME", help="what holds: refuse what needs more")
-    parsers["plan"].add_argument(
-        "--codec",
-        nargs="+",
-        metavar="C",
-        help="seconds a coordinate to encode and to decode: ENCODE,DECODE for all operators, SPEC=ENCODE,DECODE for "
-        "one, free, or measured on this machine (default)",
-    )
-    parsers["operators"].add_argument("--d", default="1e6", metavar="X", help="dimension (default: 1e6)")
-    _check(parsers["check"])
-    parsers["certify"].add_argument("theorem", nargs="?", help="a name of the catalogue")
-    parsers["certify"].add_argument("--list", action="store_true", help="name every theorem and its symbols")
-    _measure(parsers["measure"])
-    _serve(parsers["serve"])
+    only = named(command) if command else None
+    for call in (only,) if only else sorted([*all_calls().values(), SERVE], key=lambda call: call.place):
+        if call.command is not None:
+            _add_command(commands, call, call.command)
     return parser
 
 
-def _command(commands: argparse._SubParsersAction[_Parser], name: str) -> _Parser:
-    lines = [f"  ratedist {name} {example}" for example in EXAMPLES[name]]
+def named(command: str) -> Call | None:
+    """Return the call of a command, None if there is none."""
+    call = SERVE if command == SERVE.name else call_of(command)
+    return call if call is not None and call.command is not None else None
+
+
+def _add_command(commands: argparse._SubParsersAction[_Parser], call: Call, command: Command) -> None:
+    lines = [f"  ratedist {call.name} {example}" for example in command.examples]
     parser = commands.add_parser(
-        name,
-        help=SUMMARIES[name],
-        description=SUMMARIES[name],
+        call.name,
+        help=call.summary,
+        description=call.summary,
         epilog="examples:\n" + "\n".join(lines),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print JSON; infinities are the texts Infinity, -Infinity")
-    return parser
+    for argument in command.arguments:
+        if isinstance(argument.kind, kinds.Workers):
+            _add_cluster(parser)
+        else:
+            _add_argument(parser, argument)
+
+
+def _add_argument(parser: _Parser, argument: Argument) -> None:
+    required = argument.default is REQUIRED
+    keywords: dict[str, Any] = {"help": argument.help or None}
+    match argument.kind:
+        case kinds.Number():
+            keywords |= {"metavar": "X"}
+        case kinds.Numbers():
+            keywords |= {"nargs": "+", "metavar": "X", "help": argument.help or "one number or several"}
+        case kinds.Sought():
+            keywords |= {"nargs": "*", "metavar": "X"}
+        case kinds.Names() | kinds.Hosts():
+            keywords |= {"nargs": "+", "metavar": "NAME"}
+        case kinds.Specifications():
+            keywords |= {"nargs": "+", "metavar": "SPEC"}
+        case kinds.Coding():
+            keywords |= {"nargs": "+", "metavar": "C"}
+        case kinds.Whole():
+            keywords |= {"type": int}
+        case kinds.Real():
+            keywords |= {"type": float}
+        case kinds.Flag():
+            keywords |= {"action": "store_true"}
+    if argument.positional:
+        parser.add_argument(
+            argument.name, **keywords, **({} if required else {"nargs": "?", "default": argument.default})
+        )
+    elif isinstance(argument.kind, kinds.Flag):
+        parser.add_argument(*_flags(argument.name), **keywords)
+    else:
+        default = None if required else argument.default
+        parser.add_argument(*_flags(argument.name), **keywords, required=required, default=default)
 
 
 def _flags(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((f"--{name}", f"--{name.replace('_', '-')}")))
 
 
-def _numbers(parser: _Parser, *names: str, required: bool = False, default: list[str] | None = None) -> None:
-    for name in names:
-        parser.add_argument(
-            *_flags(name), nargs="+", required=required, default=default, metavar="X", help="one number or several"
-        )
-
-
-def _cluster(parser: _Parser) -> None:
+def _add_cluster(parser: _Parser) -> None:
     group = parser.add_argument_group("cluster")
     group.add_argument("--workers", required=True, metavar="M")
     group.add_argument(*_flags("bandwidth_bit_per_s"), default="1e10", metavar="X", help="of one link (default: 1e10)")
@@ -164,24 +138,57 @@ def _cluster(parser: _Parser) -> None:
     group.add_argument("--topology", default="ring", help="ring (default), tree or parameter_server")
 
 
-def _check(parser: _Parser) -> None:
-    parser.add_argument("subject", help='a specification such as "qsgd:4", or package.module:object')
-    parser.add_argument("--budget", default="standard", help="quick, standard (default) or deep")
-    parser.add_argument("--seed", type=int, help="replays a report")
-    parser.add_argument("--omega", type=float, help="claim: unbiased with this constant")
-    parser.add_argument("--alpha", type=float, help="claim: contractive with this constant")
+def keywords_of(command: Command, options: argparse.Namespace, rest: Sequence[str]) -> dict[str, Any]:
+    """Return the arguments of a command's function from what was read.
+
+    Parameters
+    ----------
+    command : Command
+        The command.
+    options : Namespace
+        Its options.
+    rest : sequence of str
+        Further words, which are the symbols of a theorem.
+
+    Raises
+    ------
+    ValueError
+        For words that are no options, and a cluster outside its ranges.
+    """
+    keywords = {argument.name: _value(argument, options) for argument in command.arguments}
+    return keywords | _symbols(rest)
 
 
-def _measure(parser: _Parser) -> None:
-    parser.add_argument("file", help="a .npy array, or a .pt tensor, list or dictionary of tensors")
-    parser.add_argument("--operators", nargs="+", metavar="SPEC", help="default: one of every kind")
-    parser.add_argument("--draws", type=int, default=3, help="messages of each operator (default: 3)")
-    parser.add_argument("--seed", type=int, default=0, help="of their randomness (default: 0)")
+def _value(argument: Argument, options: argparse.Namespace) -> Any:
+    if isinstance(argument.kind, kinds.Workers):
+        from ..model.cluster import Cluster
+
+        return Cluster(**{name: getattr(options, name) for name in CLUSTER})
+    value = getattr(options, argument.name)
+    if isinstance(argument.kind, kinds.Sought):
+        return ABSENT if value is None else _single(value) if value else None
+    return _single(value) if isinstance(argument.kind, kinds.Numbers) else value
 
 
-def _serve(parser: _Parser) -> None:
-    parser.add_argument("--host", default="127.0.0.1", help="address to bind (default: loopback only)")
-    parser.add_argument("--port", type=int, default=8000, help="port (default: 8000)")
-    parser.add_argument(
-        *_flags("allow_host"), nargs="+", default=[], metavar="NAME", help="further names that it is reached by"
-    )
+def _single(value: Any) -> Any:
+    """Return a list of one text as that text; a default, which is no list, as it is."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _symbols(rest: Sequence[str]) -> dict[str, Any]:
+    """Return options that carry the names of a theorem's symbols, each with one value or several."""
+    pairs: dict[str, list[str]] = {}
+    name = None
+    for word in rest:
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            name = name.replace("-", "_")
+            pairs[name] = [value] if equals else []
+        elif name is None:
+            raise ValueError(f"symbols are given as options; got {word!r}: write for example --alpha {word}")
+        else:
+            pairs[name].append(word)
+    for name, values in pairs.items():
+        if not values:
+            raise ValueError(f"--{name} needs a value; got none: write --{name} 0.1")
+    return {name: _single(values) for name, values in pairs.items()}

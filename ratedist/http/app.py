@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,13 +15,16 @@ from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
+from ..calls import all_calls
+from ..calls.call import Route
 from . import models
-from .calls import answer, is_closed_form, warm_up
+from .calls import answer, warm_up
 from .limits import Limits
 from .pool import Pool, pool_of
 from .worker import LIMIT_S, Fault, Overload, fault_sentence
 
 MOST_PROBLEMS = 8
+ShortText = Annotated[str, Query(max_length=32)]
 PAGE = Path(__file__).parent.parent / "page"
 DESCRIPTION = (
     "How few bits, how few synchronisations, how far from the limit. Numbers may be JSON numbers or decimal texts, "
@@ -39,17 +43,6 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         (503, "too many requests wait"),
     )
 }
-POSTS: dict[str, tuple[type[models._Request], type[Any], str]] = {
-    "bits": (models.Bits, models.Answer, "Bits that the longest message must have"),
-    "solve": (models.Solve, models.Answer, "The one of d, bits and distortion that is left out"),
-    "runtime": (models.Runtime, models.Answer, "Seconds of one local step"),
-    "error": (models.ErrorBound, models.Answer, "What the error is at most after a time budget"),
-    "tau": (models.Tau, models.Answer, "How many local steps between two averagings"),
-    "plan": (models.Plan, models.Record, "Rank compressors for a model and a cluster"),
-    "certify": (models.Certify, models.Answer, "The certified value of any theorem"),
-    "gap": (models.Gap, models.Answer, "Bits of a compressor above the limit of its class"),
-    "check": (models.Check, models.Record, "Judge a compressor of the catalogue by the conformance laws"),
-}
 
 
 class Json(Response):
@@ -58,14 +51,19 @@ class Json(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        """The bytes of the body."""
+        """Return the bytes of the body."""
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
 def create_app(*, pool: Pool | None = None, hosts: Iterable[str] = ()) -> FastAPI:
-    """The application; its worker processes live as long as it does.
+    """Return the application; its worker processes live as long as it does.
 
-    pool : of the processes.  hosts : names that it answers to, besides addresses and localhost.
+    Parameters
+    ----------
+    pool : Pool or None, optional
+        Of the processes.
+    hosts : iterable of str, optional
+        Names that it answers to, besides addresses and localhost.
     """
     workers = pool or pool_of()
 
@@ -89,27 +87,47 @@ def create_app(*, pool: Pool | None = None, hosts: Iterable[str] = ()) -> FastAP
     app.add_exception_handler(Fault, _faulty)
     app.add_exception_handler(Exception, _faulty)
 
-    for name, (model, answer_model, summary) in POSTS.items():
-        app.post(f"/v1/{name}", response_model=answer_model, responses=REFUSALS, summary=summary, operation_id=name)(
-            _endpoint(name, model, workers)
-        )
-
-    _add_reads(app, workers)
+    routes = {name: call.route for name, call in all_calls().items() if call.route is not None}
+    for name, route in routes.items():
+        if route.model:
+            _add_call(app, name, route, workers)
+    for name, route in routes.items():
+        if not route.model:
+            _add_reading(app, name, route, workers)
+    _add_rest(app)
     app.mount("/page", StaticFiles(directory=PAGE), name="page")
     return app
 
 
-def _add_reads(app: FastAPI, workers: Pool) -> None:
-    @app.get("/v1/operators", response_model=models.Record, responses=REFUSALS, operation_id="operators")
-    async def operators(http: Request, d: Annotated[str, Query(max_length=32)] = "1e6") -> Response:
-        """The catalogue of compressors at dimension d."""
-        return Json(await workers.call("operators", {"d": d}, http.is_disconnected))
+def _add_call(app: FastAPI, name: str, route: Route, workers: Pool) -> None:
+    async def endpoint(request: Any, http: Request) -> Response:
+        given = request.model_dump(exclude_unset=True)
+        if route.is_closed_form(given):
+            return Json(answer(name, given))
+        return Json(await workers.call(name, given, http.is_disconnected))
 
-    @app.get("/v1/theorems", response_model=models.Record, responses=REFUSALS, operation_id="theorems")
-    async def theorems(http: Request) -> Response:
-        """Every theorem that certify takes, with its symbols."""
-        return Json(await workers.call("theorems", {}, http.is_disconnected))
+    endpoint.__annotations__["request"] = models.request_model(route)
+    model = models.Answer if route.stated else models.Record
+    app.post(f"/v1/{name}", response_model=model, responses=REFUSALS, summary=route.title, operation_id=name)(endpoint)
 
+
+def _add_reading(app: FastAPI, name: str, route: Route, workers: Pool) -> None:
+    """Add a call that is read with GET; its arguments are short texts of the query."""
+
+    async def endpoint(http: Request, **given: str) -> Response:
+        return Json(await workers.call(name, given, http.is_disconnected))
+
+    query = [
+        Parameter(argument.name, Parameter.KEYWORD_ONLY, default=argument.default, annotation=ShortText)
+        for argument in route.arguments
+    ]
+    request = Parameter("http", Parameter.POSITIONAL_OR_KEYWORD, annotation=Request)
+    endpoint.__signature__ = Signature([request, *query])  # type: ignore[attr-defined]
+    endpoint.__name__, endpoint.__doc__ = name, route.about
+    app.get(f"/v1/{name}", response_model=models.Record, responses=REFUSALS, operation_id=name)(endpoint)
+
+
+def _add_rest(app: FastAPI) -> None:
     @app.get("/healthz", response_model=models.Record, operation_id="healthz")
     async def healthz() -> Response:
         """Whether the server answers."""
@@ -118,17 +136,6 @@ def _add_reads(app: FastAPI, workers: Pool) -> None:
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
         return FileResponse(PAGE / "index.html")
-
-
-def _endpoint(name: str, model: type[models._Request], workers: Pool) -> Callable[..., Awaitable[Response]]:
-    async def endpoint(request: Any, http: Request) -> Response:
-        given = request.given()
-        if is_closed_form(name, given):
-            return Json(answer(name, given))
-        return Json(await workers.call(name, given, http.is_disconnected))
-
-    endpoint.__annotations__["request"] = model
-    return endpoint
 
 
 def _problem(status: int, sentence: str, kind: str, loc: tuple[Any, ...] = ("body",)) -> Response:
@@ -160,7 +167,7 @@ async def _failed(_: Request, error: Exception) -> Response:
 
 
 async def _invalid(_: Request, error: Exception) -> Response:
-    """Every failing field in one sentence: name, rule, value, remedy."""
+    """Return every failing field in one sentence: name, rule, value, remedy."""
     assert isinstance(error, RequestValidationError)
     fields: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for problem in error.errors():
@@ -174,7 +181,7 @@ async def _invalid(_: Request, error: Exception) -> Response:
 
 
 def _sentence(place: tuple[Any, ...], errors: list[dict[str, Any]]) -> str:
-    """One field's failures; a field of several kinds fails once for each."""
+    """Return one field's failures; a field of several kinds fails once for each."""
     kinds, first = {error["type"] for error in errors}, errors[0]
     if isinstance(first.get("input"), bytes):
         return "the body must be a JSON object; got bytes: send it with content-type: application/json"

@@ -27,8 +27,11 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 class Limits:
     """Refuses other hosts (421), bodies beyond MOST_BYTES (413) or that take longer than ARRIVAL_S to arrive (408).
 
-    hosts : names that the server answers to, besides addresses.  A page of another site that makes its name point here
-    (DNS rebinding) could otherwise read the answers.
+    Parameters
+    ----------
+    hosts : iterable of str, optional
+        Names that the server answers to, besides addresses.  A page of another site that makes its name point here (DNS
+        rebinding) could otherwise read the answers.
     """
 
     def __init__(self, app: App, hosts: Iterable[str] = ()) -> None:
@@ -72,7 +75,9 @@ class Limits:
 
 
 def _is_known(named: str, hosts: frozenset[str]) -> bool:
-    """Whether a Host header names this server: one of its names, or any address, which nobody can make point here."""
+    """Return whether a Host header names this server: one of its names, or any address, which nobody can make point
+    here.
+    """
     try:
         name = urlsplit(f"//{named}").hostname or ""
     except ValueError:
@@ -85,7 +90,7 @@ def _is_known(named: str, hosts: frozenset[str]) -> bool:
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """The whole body, or None if it is too long; reading stops there."""
+    """Return the whole body, or None if it is too long; reading stops there."""
     parts: list[bytes] = []
     size = 0
     while True:

@@ -16,14 +16,23 @@ LEFT = 499  # the status that nginx gives to requests whose client has left; nob
 
 
 def processes_here() -> int:
-    """Worker processes of a server: one a core, but at least 2, so that one long request blocks nobody, at most 4."""
+    """Return worker processes of a server: one a core, but at least 2, so that one long request blocks nobody, at most
+    4.
+    """
     return min(max(2, os.cpu_count() or 1), 4)
 
 
 class Pool:
     """Worker processes that share one queue.
 
-    processes : how many.  wait_s : a request that has waited longer is refused.  worker : makes one.
+    Parameters
+    ----------
+    processes : int or None, optional
+        How many.
+    wait_s : float, seconds, optional
+        A request that has waited longer is refused.
+    worker : callable, optional
+        Makes one.
     """
 
     def __init__(
@@ -53,9 +62,16 @@ class Pool:
     async def call(
         self, name: str, given: dict[str, Any], has_left: Callable[[], Awaitable[bool]] | None = None
     ) -> dict[str, Any]:
-        """The answer of the next idle worker.  Raises what ``Worker.ask`` does, and Overload if the queue is too long.
+        """Return the answer of the next idle worker.  Raises what ``Worker.ask`` does, and Overload if the queue is too
+        long.
 
-        has_left : whether nobody waits for the answer any more; then Overload is raised instead of computing it.
+        Parameters
+        ----------
+        has_left : callable or None, optional
+            Whether nobody waits for the answer any more; then Overload is raised instead of computing it.
+
+        Notes
+        -----
         A request that is abandoned later keeps its worker until that has finished.
         """
         worker = await self._next()
@@ -84,5 +100,11 @@ class Pool:
 
 
 def pool_of(limit_s: float = LIMIT_S) -> Pool:
-    """The pool of a server.  limit_s : seconds that one request may compute."""
+    """Return the pool of a server.
+
+    Parameters
+    ----------
+    limit_s : float, seconds, optional
+        Seconds that one request may compute.
+    """
     return Pool(worker=lambda: Worker(limit_s))

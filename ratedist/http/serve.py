@@ -14,8 +14,19 @@ BACKLOG = 2048
 def serve(*, host: str = "127.0.0.1", port: int = 8000, allow_host: Sequence[str] = ()) -> None:
     """Serve until interrupted.
 
-    host, port : to listen on.  allow_host : further names that the server is reached by, as behind a proxy.
-    Raises ValueError without the extra ``serve``, for an empty host, a bad port, or if the address cannot be had.
+    Parameters
+    ----------
+    host : str, optional
+        The address to listen on.
+    port : int, optional
+        The port to listen on.
+    allow_host : sequence of str, optional
+        Further names that the server is reached by, as behind a proxy.
+
+    Raises
+    ------
+    ValueError
+        Without the extra ``serve``, for an empty host, a bad port, or if the address cannot be had.
     """
     if not host.strip():
         raise ValueError(
@@ -48,7 +59,13 @@ def serve(*, host: str = "127.0.0.1", port: int = 8000, allow_host: Sequence[str
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A listening socket.  Raises ValueError if the address cannot be had."""
+    """Return a listening socket.
+
+    Raises
+    ------
+    ValueError
+        If the address cannot be had.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio sends at once only on TCP
     try:

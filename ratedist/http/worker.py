@@ -36,8 +36,14 @@ class Fault(Exception):  # noqa: N818  its sentence is the answer
 class Worker:
     """One process, one request at a time.
 
-    limit_s : seconds of processor time that a request may compute.  wall_s : seconds that it may take at all.
-    calls : the module whose ``prepare()`` is called first and whose ``answer(name, given)`` computes.
+    Parameters
+    ----------
+    limit_s : float, seconds, optional
+        Seconds of processor time that a request may compute.
+    wall_s : float, seconds, optional
+        Seconds that it may take at all.
+    calls : str, optional
+        The module whose ``prepare()`` is called first and whose ``answer(name, given)`` computes.
     """
 
     def __init__(self, limit_s: float = LIMIT_S, *, wall_s: float = WALL_S, calls: str = CALLS) -> None:
@@ -77,10 +83,13 @@ class Worker:
             self._connection = None
 
     def ask(self, name: str, given: dict[str, Any]) -> dict[str, Any]:
-        """The answer of ``calls.answer``; blocks.
+        """Return the answer of ``calls.answer``; blocks.
 
-        Raises ValueError as it does, Fault for any other exception in it and if the process crashed, Overload when the
-        request took too long or too much memory, or the process was killed from outside.
+        Raises
+        ------
+        ValueError
+            As it does, Fault for any other exception in it and if the process crashed, Overload when the request took
+            too long or too much memory, or the process was killed from outside.
         """
         if self._process is None or not self._process.is_alive():
             self.stop()
@@ -108,7 +117,7 @@ class Worker:
         raise (ValueError if kind == "refused" else Fault)(answer)
 
     def _ended(self) -> Exception:
-        """Why the process is gone, by its exit status."""
+        """Return why the process is gone, by its exit status."""
         self._process.join(EXIT_S)
         status, ready = self._process.exitcode, self._ready
         self.stop()
@@ -141,7 +150,7 @@ def _loop(connection: Connection, calls: str, limit_s: float) -> None:
 
 
 def _outcome(answer: Any, name: str, given: dict[str, Any]) -> bytes:
-    """What came of one request, pickled: whatever is raised, the process lives on and says what it was."""
+    """Return what came of one request, pickled: whatever is raised, the process lives on and says what it was."""
     try:
         return pickle.dumps(("answer", answer(name, given)))
     except ValueError as refused:
@@ -153,7 +162,7 @@ def _outcome(answer: Any, name: str, given: dict[str, Any]) -> bytes:
 
 
 def fault_sentence(error: BaseException) -> str:
-    """What is said of an exception that nobody expected."""
+    """Return what is said of an exception that nobody expected."""
     text = " ".join(str(error).split())[:MOST_CHARACTERS]
     fault = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return f"computing failed by a fault of ratedist, not of the request ({fault}): report it with this request"

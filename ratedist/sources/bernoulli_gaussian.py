@@ -17,8 +17,17 @@ QUADRATURE_NODES = 200_001
 class BernoulliGaussian(Source):
     """N(0, s^2 ratio) with probability ``small_share``, else N(0, s^2); unit variance.
 
-    small_share : in (0, 1).  variance_ratio : in [0, 1); 0 puts an atom at zero (a sparse source).
-    Raises ValueError outside.
+    Parameters
+    ----------
+    small_share : float
+        In (0, 1).
+    variance_ratio : float, optional
+        In [0, 1); 0 puts an atom at zero (a sparse source).
+
+    Raises
+    ------
+    ValueError
+        For arguments outside.
     """
 
     small_share: float
@@ -32,7 +41,6 @@ class BernoulliGaussian(Source):
 
     @property
     def second_moment(self) -> float:
-        """1."""
         return 1.0
 
     @property
@@ -55,7 +63,13 @@ class BernoulliGaussian(Source):
         return float(2 * np.trapezoid(integrand, u))
 
     def density(self, x: np.ndarray) -> np.ndarray:
-        """Density of the continuous part (away from 0 if there is an atom)."""
+        """Return density of the continuous part (away from 0 if there is an atom).
+
+        Parameters
+        ----------
+        x : ndarray
+            Points, any shape.
+        """
         small, large = self.scales
         result = (1 - self.small_share) * Gaussian().density(np.asarray(x) / large) / large
         if small > 0:
@@ -63,7 +77,6 @@ class BernoulliGaussian(Source):
         return result
 
     def sample(self, shape: int | tuple[int, ...], generator: np.random.Generator) -> np.ndarray:
-        """Independent draws."""
         small, large = self.scales
         scale = np.where(generator.random(shape) < self.small_share, small, large)
         return scale * generator.standard_normal(shape)
@@ -103,7 +116,7 @@ def _scaled(cells: Cells, scale: float) -> Cells:
 
 
 def _dense(law: Gaussian, edges: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """P, E[X; .] and E[X^2; .] of all cells, empty ones included."""
+    """Return P, E[X; .] and E[X^2; .] of all cells, empty ones included."""
     z = edges / scale
     mass, first, second = law.tails(np.abs(z))
     below = z < 0  # reflect: P(X > -t) = 1 - P(X > t), and so on

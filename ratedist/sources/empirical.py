@@ -17,8 +17,16 @@ BLOCKS = 16  # of the entropy interval
 class Empirical(Source):
     """The law that draws one coordinate of a given tensor.
 
-    values : any real array or torch tensor with at least one non-zero, all entries finite; it is flattened and
-    copied to float64.  Raises ValueError otherwise.
+    Parameters
+    ----------
+    values
+        Any real array or torch tensor with at least one non-zero, all entries finite; it is flattened and copied to
+        float64.
+
+    Raises
+    ------
+    ValueError
+        For other arguments.
     """
 
     def __init__(self, values: Any) -> None:
@@ -37,11 +45,11 @@ class Empirical(Source):
 
     @property
     def entropy_bits(self) -> float:
-        """Minus infinity: the law is discrete.  See ``entropy_interval`` for the law it was drawn from."""
+        """Minus infinity, for the law is discrete.  See ``entropy_interval`` for the law it was drawn from."""
         return -math.inf
 
     def sample(self, shape: int | tuple[int, ...], generator: np.random.Generator) -> np.ndarray:
-        """Draws with replacement."""
+        """Return draws with replacement."""
         return generator.choice(self.values, size=shape)
 
     def cells(self, edges: np.ndarray) -> Cells:
@@ -57,19 +65,30 @@ class Empirical(Source):
         return Cells(counts / self.values.size, np.clip(centroid, low, high), spread, low, high)
 
     def reach(self, share: float) -> float:
-        """See ``Source``."""
         size = np.sort(np.abs(self.values))
         tail = np.cumsum(size[::-1] ** 2)[::-1]
         above = np.flatnonzero(tail <= share * tail[0])
         return float(size[max(above[0] - 1, 0)] if above.size else size[-1])
 
     def entropy_interval(self, generator: np.random.Generator, level: float = 1e-3) -> Interval:
-        """A confidence interval for the differential entropy (bits) of the density the entries were drawn from.
+        """Return a confidence interval for the differential entropy (bits) of the density the entries were drawn from.
 
-        level : probability of missing.  The entries are split at random into 16 blocks, each gives an
-        m-spacing estimate (Vasicek 1976 with Ebrahimi's bias factor), and Student's t covers their mean.
+        Parameters
+        ----------
+        generator : numpy Generator
+            Source of randomness; it is advanced.
+        level : float, optional
+            Probability of missing.  The entries are split at random into 16 blocks, each gives an m-spacing estimate
+            (Vasicek 1976 with Ebrahimi's bias factor), and Student's t covers their mean.
+
+        Raises
+        ------
+        ValueError
+            With fewer than 1024 entries or with repeated values (then there is no density).
+
+        Notes
+        -----
         The interval covers sampling error; the estimate's own bias, O(m/n), is not in it.
-        Raises ValueError with fewer than 1024 entries or with repeated values (then there is no density).
         """
         from scipy.special import stdtrit
 

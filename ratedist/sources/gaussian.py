@@ -21,15 +21,14 @@ class Gaussian(SymmetricSource):
         return GAUSSIAN_ENTROPY_BITS
 
     def density(self, x: Any) -> Any:
-        """e^(-x^2/2)/sqrt(2 pi)."""
+        """Return e^(-x^2/2)/sqrt(2 pi)."""
         return np.exp(-np.square(x) / 2) / math.sqrt(2 * math.pi)
 
     def sample(self, shape: int | tuple[int, ...], generator: np.random.Generator) -> np.ndarray:
-        """Independent draws."""
         return generator.standard_normal(shape)
 
     def tails(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """P, E[X; .] = phi(t) and E[X^2; .] = P + t phi(t)."""
+        """Return P, E[X; .] = phi(t) and E[X^2; .] = P + t phi(t)."""
         from scipy.special import ndtr
 
         mass, first = ndtr(-t), self.density(t)

@@ -13,10 +13,17 @@ from .source import SymmetricSource
 
 @dataclass(frozen=True)
 class GeneralisedGaussian(SymmetricSource):
-    """Density proportional to e^(-|x/s|^shape) with unit variance.
+    """Density proportional to ``e^(-|x/s|^shape)`` with unit variance.
 
-    shape : 0.1 <= shape <= 100; 1 is Laplace, 2 Gaussian, large values tend to the uniform law.
-    Raises ValueError for any other shape.
+    Parameters
+    ----------
+    shape : float
+        0.1 <= shape <= 100; 1 is Laplace, 2 Gaussian, large values tend to the uniform law.
+
+    Raises
+    ------
+    ValueError
+        For any other shape.
     """
 
     shape: float
@@ -37,17 +44,17 @@ class GeneralisedGaussian(SymmetricSource):
         return log / math.log(2)
 
     def density(self, x: Any) -> Any:
-        """shape/(2 s Gamma(1/shape)) e^(-|x/s|^shape)."""
+        """Return shape/(2 s Gamma(1/shape)) ``e^(-|x/s|^shape)``."""
         log_factor = math.log(self.shape / (2 * self.scale)) - math.lgamma(1 / self.shape)
         return np.exp(log_factor - np.abs(np.asarray(x) / self.scale) ** self.shape)
 
     def sample(self, shape: int | tuple[int, ...], generator: np.random.Generator) -> np.ndarray:
-        """Independent draws: |X/s|^shape is Gamma(1/shape)."""
+        """Return independent draws: ``|X/s|^shape`` is Gamma(1/shape)."""
         size = generator.gamma(1 / self.shape, size=shape) ** (1 / self.shape)
         return self.scale * size * np.where(generator.random(shape) < 0.5, -1.0, 1.0)
 
     def tails(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Incomplete gamma functions of (t/s)^shape: the k-th absolute moment has order (k + 1)/shape."""
+        """Return incomplete gamma functions of (t/s)^shape: the k-th absolute moment has order (k + 1)/shape."""
         from scipy.special import gammaincc
 
         u = (np.asarray(t) / self.scale) ** self.shape

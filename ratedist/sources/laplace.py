@@ -15,7 +15,7 @@ SCALE = math.sqrt(0.5)  # variance 2 s^2 = 1
 
 @dataclass(frozen=True)
 class Laplace(SymmetricSource):
-    """Density e^(-|x|/s)/(2s) with unit variance."""
+    """Density ``e^(-|x|/s)/(2s)`` with unit variance."""
 
     @property
     def entropy_bits(self) -> float:
@@ -23,14 +23,13 @@ class Laplace(SymmetricSource):
         return math.log2(2 * math.e * SCALE)
 
     def density(self, x: Any) -> Any:
-        """e^(-|x|/s)/(2s)."""
+        """Return ``e^(-|x|/s)/(2s)``."""
         return np.exp(-np.abs(x) / SCALE) / (2 * SCALE)
 
     def sample(self, shape: int | tuple[int, ...], generator: np.random.Generator) -> np.ndarray:
-        """Independent draws."""
         return generator.laplace(scale=SCALE, size=shape)
 
     def tails(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """e^(-t/s)/2 times 1, t + s and t^2 + 2 s t + 2 s^2."""
+        """Return e^(-t/s)/2 times 1, t + s and t^2 + 2 s t + 2 s^2."""
         mass = np.exp(-t / SCALE) / 2
         return mass, mass * (t + SCALE), mass * (t * t + 2 * SCALE * t + 2 * SCALE**2)

@@ -16,9 +16,18 @@ GAUSSIAN_ENTROPY_BITS = 0.5 * math.log2(2 * math.pi * math.e)  # differential en
 class Cells:
     """A partition of the real line into intervals, with what the law puts into each.
 
-    probability, centroid : P(cell) and E[X | cell]; cells of probability 0 are left out.
-    spread : E[(X - centroid)^2; cell], so that the total is the error of replacing X by the centroid.
-    lower, upper : ends of the cell; equal for an atom, infinite at the two ends.
+    Parameters
+    ----------
+    probability : ndarray
+        P(cell); cells of probability 0 are left out.
+    centroid : ndarray
+        ``E[X | cell]``.
+    spread : ndarray
+        E[(X - centroid)^2; cell], so that the total is the error of replacing X by the centroid.
+    lower : ndarray
+        Lower end; equal to the upper one for an atom, infinite in the first cell.
+    upper : ndarray
+        Upper end; infinite in the last cell.
     """
 
     probability: np.ndarray
@@ -48,24 +57,56 @@ class Source(ABC):
 
     @abstractmethod
     def sample(self, shape: int | tuple[int, ...], generator: np.random.Generator) -> np.ndarray:
-        """Independent draws, float64."""
+        """Return independent draws, float64.
+
+        Parameters
+        ----------
+        shape : int or tuple of int
+            Shape of the array that is returned.
+        generator : numpy Generator
+            Source of randomness; it is advanced.
+        """
 
     @abstractmethod
     def cells(self, edges: np.ndarray) -> Cells:
-        """The partition at increasing finite edges; the first and last cells are unbounded."""
+        """Return the partition at increasing finite edges; the first and last cells are unbounded.
+
+        Parameters
+        ----------
+        edges : ndarray
+            Ascending ends of the cells.
+        """
 
     @abstractmethod
     def reach(self, share: float) -> float:
-        """A t such that E[X^2; |X| > t] is at most share times the second moment."""
+        """Return a t such that E[X^2; ``|X| > t]`` is at most share times the second moment.
+
+        Parameters
+        ----------
+        share : float
+            Share of the mean square that may lie beyond.
+        """
 
     def shannon_lower_bound(self, nmse: float) -> float:
-        """max(0, h(X) - log2(2 pi e D)/2) bits a coordinate at D = nmse E X^2; 0 where h is minus infinity."""
+        """Return max(0, h(X) - log2(2 pi e D)/2) bits a coordinate at D = nmse E X^2; 0 where h is minus infinity.
+
+        Parameters
+        ----------
+        nmse : float
+            Mean square error over the mean square of the input, > 0.
+        """
         distortion = checked_nmse(nmse) * self.second_moment
         return max(0.0, self.entropy_bits - GAUSSIAN_ENTROPY_BITS - 0.5 * math.log2(distortion))
 
 
 def checked_nmse(nmse: float) -> float:
-    """The nmse itself; ValueError unless 0 < nmse < 1."""
+    """Return the nmse itself; ValueError unless 0 < nmse < 1.
+
+    Parameters
+    ----------
+    nmse : float
+        Mean square error over the mean square of the input, > 0.
+    """
     if not 0 < nmse < 1:
         raise ValueError(f"nmse must satisfy 0 < nmse < 1 (at 1 sending nothing is enough); got nmse = {nmse}")
     return nmse
@@ -76,15 +117,27 @@ class SymmetricSource(Source):
 
     @abstractmethod
     def density(self, x: Any) -> Any:
-        """Probability density at x."""
+        """Return probability density at x.
+
+        Parameters
+        ----------
+        x
+            Points, any shape.
+        """
 
     @abstractmethod
     def tails(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """P(X > t), E[X; X > t] and E[X^2; X > t] for finite t >= 0."""
+        """Return P(X > t), E[X; X > t] and E[X^2; X > t] for finite t >= 0.
+
+        Parameters
+        ----------
+        t : ndarray
+            Points >= 0, any shape.
+        """
 
     @property
     def second_moment(self) -> float:
-        """1: these laws are standardised."""
+        """One, for these laws are standardised."""
         return 1.0
 
     def cells(self, edges: np.ndarray) -> Cells:
@@ -112,7 +165,7 @@ class SymmetricSource(Source):
         return high
 
     def _half(self, edges: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The cells of [0, inf) at edges that begin with 0."""
+        """Return the cells of [0, inf) at edges that begin with 0."""
         mass, first, second = (np.append(tail, 0.0) for tail in self.tails(edges))
         p, m1, m2 = -np.diff(mass), -np.diff(first), -np.diff(second)
         upper = np.append(edges[1:], np.inf)

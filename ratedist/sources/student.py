@@ -13,7 +13,13 @@ from .source import SymmetricSource
 
 @dataclass(frozen=True)
 class Student(SymmetricSource):
-    """Student's law with dof > 2 degrees of freedom, scaled to unit variance; ValueError otherwise."""
+    """Student's law with dof > 2 degrees of freedom, scaled to unit variance; ValueError otherwise.
+
+    Parameters
+    ----------
+    dof : float
+        Degrees of freedom, > 2.
+    """
 
     dof: float
 
@@ -36,18 +42,17 @@ class Student(SymmetricSource):
         return float(nats + 0.5 * math.log(self.dof) + math.log(self.scale)) / math.log(2)
 
     def density(self, x: Any) -> Any:
-        """(1 + (x/s)^2/dof)^(-(dof+1)/2)/(s sqrt(dof) B(dof/2, 1/2))."""
+        """Return (1 + (x/s)^2/dof)^(-(dof+1)/2)/(s sqrt(dof) B(dof/2, 1/2))."""
         from scipy.special import betaln
 
         log_factor = -betaln(self.dof / 2, 0.5) - 0.5 * math.log(self.dof) - math.log(self.scale)
         return np.exp(log_factor - (self.dof + 1) / 2 * np.log1p(np.square(np.asarray(x) / self.scale) / self.dof))
 
     def sample(self, shape: int | tuple[int, ...], generator: np.random.Generator) -> np.ndarray:
-        """Independent draws."""
         return self.scale * generator.standard_t(self.dof, size=shape)
 
     def tails(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Incomplete beta functions of w = dof/(dof + (t/s)^2); the first moment is elementary."""
+        """Return incomplete beta functions of w = dof/(dof + (t/s)^2); the first moment is elementary."""
         from scipy.special import betainc
 
         half = self.dof / 2

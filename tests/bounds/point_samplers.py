@@ -58,6 +58,12 @@ DRAWS: dict[str, Draw] = {
     "bits_per_coordinate": lambda rng, n: rng.integers(1, 9, n).astype(float),
     "zeta": from_zero(fraction),
     "block_momentum_factor": from_zero(fraction),
+    "omega1": from_zero(log_spread(-15, 12)),
+    "omega2": from_zero(log_spread(-15, 12)),
+    "peak_ratio": above(1, from_zero(log_spread(-9, 6))),
+    "stage_bits": lambda rng, n: 64 * 10 ** rng.uniform(-12, 0, n),
+    "tree_depth": lambda rng, n: rng.integers(1, 65, n).astype(float),
+    "word_bits": lambda rng, n: rng.integers(2, 65, n).astype(float),
     "sync_probability": fraction,
     "faulty_fraction": lambda rng, n: fraction(rng, n) / 2,
     "dof": above(2, log_spread(-9, 12)),
@@ -94,6 +100,8 @@ def related(at: dict[str, np.ndarray], rng: np.random.Generator, n: int) -> None
         at["layer_variance"] = np.where(half, at["water_level"] * near, at["layer_variance"])
     if {"angle", "alpha"} <= set(at):
         at["angle"] = np.arcsin(np.sqrt(at["alpha"])) * 10 ** rng.uniform(-6, 0, n) * 0.999  # no code at its end
+    if {"mean_square", "square_of_mean"} <= set(at):
+        at["square_of_mean"] = np.where(half, at["mean_square"] / at["m"] * near, at["square_of_mean"])
     if {"mse", "m"} <= set(at):
         at["mse"] = fraction(rng, n) / at["m"]
     if {"eta", "L"} <= set(at):

@@ -8,7 +8,6 @@ import catalogue
 import citations
 import pytest
 import records
-from house_docstrings import to_rst
 from markdown_text import escape, number
 
 from bounds import all_bounds
@@ -73,20 +72,6 @@ def test_arxiv_number_in_a_docstring_is_that_of_the_work_before_it():
             assert citations.bibliography()[key].fields.get("eprint") == match["number"], f"{path}: {match[0]}"
             found += 1
     assert found >= 3
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("E|C(x)|^2 <= a*b_i", ["E\\|C(x)\\|^2 \\<= a\\*b\\_i", ""]),
-        ("d : coordinates.  nu : share.", ["``d``", "   coordinates.", "", "``nu``", "   share.", "", ""]),
-        ("One.\n\nx : two\nlines.\nThree.", ["One.", "", "``x``", "   two lines.", "", "", "Three.", ""]),
-        (">>> f(1)\n2", [">>> f(1)", "2", ""]),
-        ("See ``a_b``:\n\n    c = |d|", ["See ``a_b``:", "", ".. code-block:: text", "", "       c = |d|", ""]),
-    ],
-)
-def test_docstrings_show_what_they_say(text, shown):
-    assert to_rst(text) == shown
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import reproduced
 
-from gpu_validation.records import Verdict
+from gpu_validation.verdicts.verdict import Verdict
 
 DOCS = Path(__file__).parents[2] / "docs"
 SCRIPTS = sorted(path.stem for path in (DOCS / "figures").glob("*.py") if path.stem != "common")

@@ -18,7 +18,7 @@ from test_docstrings import public
 from test_pages import assert_preset_exists
 
 from ratedist.cli import main
-from ratedist.cli.parser import SUMMARIES
+from ratedist.cli.parser import named
 
 PREAMBLE = """
 import numpy as np, sympy as sp, torch, operators.laws, ratedist, ratedist as rd
@@ -27,14 +27,13 @@ from torch.nn.parallel import DistributedDataParallel
 from bounds.claims import *
 from bounds.schedules import AdaComm, Fixed, Observation
 from bounds.symbols import *
-from gpu_validation.averaging import *
-from gpu_validation.checkpoint import *
-from gpu_validation.mixing import *
+from gpu_validation import *
+from gpu_validation.local_sgd.mixing import *
 from gpu_validation.workloads import *
 from operators import *
 from operators.laws import *
-from operators.laws.domain import EVERYTHING as domain
-from operators.torch_ddp import register
+from operators.laws.kit.domain import EVERYTHING as domain
+from operators.ddp import register
 from ratedist.sources import *
 from sympy import Rational
 
@@ -147,13 +146,13 @@ def test_commands_run_or_are_understood(piece, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     program, *words = shlex.split(piece.code)
     if program == "ratedist":
-        assert words[0] in SUMMARIES
+        assert named(words[0]) is not None
         if words[1:]:
             run_calculator(words, tmp_path)
     elif program == "gpu-validation":
         assert words[0] in ("list", "run", "attach")
         if words[0] == "attach":
-            from gpu_validation.__main__ import _parser
+            from gpu_validation.cli import _parser
 
             assert str(_parser().parse_args(words).folder) == "runs/a"
         if words[0] == "run" and words[1] != "NAME":

@@ -94,7 +94,7 @@ def test_commands_of_a_page_exist(page):
 
 
 def assert_preset_exists(name):
-    from gpu_validation.presets import all_presets
+    from gpu_validation.studies import all_presets
 
     assert name in all_presets()
 

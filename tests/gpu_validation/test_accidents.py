@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,8 +12,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from gpu_validation.__main__ import main
-from gpu_validation.outcome import (
+from gpu_validation.cli import main
+from gpu_validation.records.exit_status import (
     CRASHED,
     FILES,
     INTERRUPTED,
@@ -24,11 +25,11 @@ from gpu_validation.outcome import (
     Terminated,
     UsageError,
 )
-from gpu_validation.records import DamagedRecords, JsonLines, read_lines, write_atomically
-from gpu_validation.results_folder import claimed, set_aside
-from gpu_validation.study import StaleResultsError, carry_out
+from gpu_validation.records.results_folder import claimed, set_aside
+from gpu_validation.records.storage import DamagedRecords, JsonLines, read_lines, write_atomically
+from gpu_validation.studies.study import StaleResultsError, carry_out
 
-from .test_study import Squares
+from .studies.test_study import Squares
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -38,7 +39,7 @@ def run(monkeypatch, tmp_path, capsys):
     """Run a study of squares by the command line: (exit status, lines of the error output)."""
 
     def act(study, *options):
-        monkeypatch.setattr("gpu_validation.presets.outside.all_presets", lambda: {"squares": study})
+        monkeypatch.setattr("gpu_validation.studies.outside.all_presets", lambda: {"squares": study})
         status = main(["run", "squares", "--out", str(tmp_path), *options])
         return status, capsys.readouterr().err.splitlines()
 
@@ -78,7 +79,7 @@ def test_a_missing_extra_is_named_before_anything_is_measured(run, monkeypatch, 
 
 def test_quick_without_the_extra_is_one_line_and_status_2(tmp_path):
     code = "import sys; sys.modules['sklearn'] = sys.modules['matplotlib'] = None\n"
-    code += "from gpu_validation.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    code += "from gpu_validation.cli import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", code, "run", "quick", "--out", str(tmp_path)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
 
@@ -104,7 +105,7 @@ def test_a_second_ctrl_c_while_the_report_is_written_says_that_there_is_none(run
     def impatient(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gpu_validation.study.page", impatient)
+    monkeypatch.setattr("gpu_validation.studies.study.page", impatient)
     status, (words,) = run(Squares(failing={"3": KeyboardInterrupt()}))
 
     assert status == INTERRUPTED
@@ -292,6 +293,7 @@ def test_sigterm_ends_every_process_leaves_a_report_and_the_next_run_keeps_the_r
         _, errors = process.communicate(timeout=60)
         assert process.returncode == TERMINATED, errors
         assert "ended by SIGTERM; all processes were ended" in errors
+        assert re.search(r"\d+ of 12 units were measured and kept in", errors), errors
         assert (tmp_path / "smoke" / "report.html").exists()
         with pytest.raises(ProcessLookupError):
             os.killpg(process.pid, 0)

@@ -14,7 +14,7 @@ from gpu_validation.mutations.bench import LOSSLESS
 from gpu_validation.mutations.mutation import least_noticed
 from gpu_validation.mutations.scaled import patched
 from gpu_validation.mutations.studies import smoke_rows
-from gpu_validation.records import Verdict
+from gpu_validation.verdicts.verdict import Verdict
 
 RECORDED = Path(__file__).parents[2] / "docs" / "data" / "mutations.jsonl"
 BY_NAME = {mutation.name: mutation for mutation in MUTATIONS}

@@ -1,4 +1,4 @@
-"""Rotations with scalars: what ``operators.rotation`` does, slowly and in plain Python."""
+"""Rotations with scalars: what ``operators.quantisers.rotation`` does, slowly and in plain Python."""
 
 import math
 
@@ -29,16 +29,16 @@ def haar_matrix(key: Key, d: int) -> np.ndarray:
     return matrix
 
 
-def hadamard(x: list[float], words: list[int], rounds: int, forth: bool) -> list[float]:
+def hadamard(x: list[float], words: list[int], rounds: int, forward: bool) -> list[float]:
     """The definition with scalars: signs and scale, then butterflies; back in reverse order."""
     x, d = [np.float32(v) for v in x], len(x)
     p = 2 ** (d.bit_length() - 1)
     s, per_part = np.float32(1 / math.sqrt(p)), -(-p // 32)
     starts = [start for _ in range(rounds) for start in ([0] if p == d else [0, d - p])]
     numbered = list(enumerate(starts))
-    for at, start in numbered if forth else reversed(numbered):
+    for at, start in numbered if forward else reversed(numbered):
         signed = [-s if int(words[at * per_part + i // 32]) >> (i % 32) & 1 else s for i in range(p)]
-        part = [x[start + i] * (signed[i] if forth else np.float32(1)) for i in range(p)]
+        part = [x[start + i] * (signed[i] if forward else np.float32(1)) for i in range(p)]
         h = 1
         while h < p:
             for i in range(p):
@@ -46,15 +46,15 @@ def hadamard(x: list[float], words: list[int], rounds: int, forth: bool) -> list
                     part[i], part[i + h] = part[i] + part[i + h], part[i] - part[i + h]
             h *= 2
         for i in range(p):
-            x[start + i] = part[i] * (np.float32(1) if forth else signed[i])
+            x[start + i] = part[i] * (np.float32(1) if forward else signed[i])
     return [float(v) for v in x]
 
 
-def rotated(x: list[float], key: Key, forth: bool = True, rounds: int = 4) -> list[float]:
-    """x, or with ``forth=False`` its inverse image: Haar up to 64 coordinates, Hadamard rounds above."""
+def rotated(x: list[float], key: Key, forward: bool = True, rounds: int = 4) -> list[float]:
+    """x, or with ``forward=False`` its inverse image: Haar up to 64 coordinates, Hadamard rounds above."""
     d = len(x)
     if d <= 64:
         matrix = haar_matrix(key, d)
-        return [math.fsum(row * x) for row in (matrix if forth else matrix.T)]
+        return [math.fsum(row * x) for row in (matrix if forward else matrix.T)]
     per_round = -(-(2 ** (d.bit_length() - 1)) // 32) * (1 if d & (d - 1) == 0 else 2)
-    return hadamard(x, bits32_numpy(key, rounds * per_round).tolist(), rounds, forth)
+    return hadamard(x, bits32_numpy(key, rounds * per_round).tolist(), rounds, forward)

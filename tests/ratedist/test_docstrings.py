@@ -12,11 +12,11 @@ MODULES = [
     m.name for m in pkgutil.walk_packages(ratedist.__path__, "ratedist.") if m.name not in ("ratedist.__main__",)
 ]
 WITH_EXAMPLES = {
-    "ratedist.api.bits",
-    "ratedist.api.cluster",
-    "ratedist.api.training",
-    "ratedist.api.periods",
-    "ratedist.api.planning",
+    *(f"ratedist.calls.{name}" for name in ("bits", "solve", "certify", "runtime", "error", "tau", "plan", "check")),
+    *(f"ratedist.calls.{name}" for name in ("gap", "operators")),
+    "ratedist.model.cluster",
+    "ratedist.model.codec",
+    "ratedist.model.compressors",
 }
 
 

@@ -52,7 +52,7 @@ class _Array:
 
 
 def _latin1(text: Any, encoding: Any) -> bytes:
-    """Stands for _codecs.encode, by which Python 3 writes bytes in old protocols."""
+    """Return stands for _codecs.encode, by which Python 3 writes bytes in old protocols."""
     if not isinstance(text, str) or encoding != "latin1":
         raise UnsafePickle(f"bytes must be written as text in latin1; got {encoding!r}")
     return text.encode("latin1")
@@ -79,20 +79,23 @@ class _Reader(pickle.Unpickler):
 
 
 def read_arrays(data: bytes) -> dict[str, Any]:
-    """The dictionary in a pickle of protocol 0 to 5: text keys, and values that are byte arrays or plain data.
+    """Return the dictionary in a pickle of protocol 0 to 5: text keys, and values that are byte arrays or plain data.
 
-    Raises UnsafePickle, a ValueError, for any other global and for anything malformed.
+    Raises
+    ------
+    UnsafePickle
+        a ValueError, for any other global and for anything malformed.
     """
     try:
         _require_bounded_memo(data)
-        found = _Reader(io.BytesIO(data), encoding="latin1").load()
+        content = _Reader(io.BytesIO(data), encoding="latin1").load()
     except UnsafePickle:
         raise
     except Exception as error:  # a malformed pickle raises nearly anything
         raise UnsafePickle(f"not a pickled dictionary of byte arrays: {type(error).__name__}: {error}") from error
-    if not isinstance(found, dict):
-        raise UnsafePickle(f"the pickle must hold a dictionary; got {type(found).__name__}")
-    return {str(name): value.value if isinstance(value, _Array) else value for name, value in found.items()}
+    if not isinstance(content, dict):
+        raise UnsafePickle(f"the pickle must hold a dictionary; got {type(content).__name__}")
+    return {str(name): value.value if isinstance(value, _Array) else value for name, value in content.items()}
 
 
 def _require_bounded_memo(data: bytes) -> None:

@@ -16,11 +16,19 @@ PIXEL_MAXIMUM = 16.0  # of the digits
 class Bundled(Source):
     """One of scikit-learn's bundled data sets as a table of float64.
 
-    name : breast_cancer (569 x 30, two classes), diabetes (442 x 10, regression), digits (1797 x 64, ten classes),
-    iris (150 x 4, three), wine (178 x 13, three).  Pixels of the digits are divided by 16; the columns of the others,
-    and the values of a regression, are shifted and scaled to mean 0 and variance 1.
-    held_out : fraction of the samples that is kept aside.
-    Raises ValueError for another name or a fraction outside [0, 1).
+    Parameters
+    ----------
+    name : str
+        breast_cancer (569 x 30, two classes), diabetes (442 x 10, regression), digits (1797 x 64, ten classes), iris
+        (150 x 4, three), wine (178 x 13, three).  Pixels of the digits are divided by 16; the columns of the others,
+        and the values of a regression, are shifted and scaled to mean 0 and variance 1.
+    held_out : float, optional
+        Fraction of the samples that is kept aside.
+
+    Raises
+    ------
+    ValueError
+        For another name or a fraction outside [0, 1).
     """
 
     name: str
@@ -34,8 +42,8 @@ class Bundled(Source):
         """Read it from scikit-learn's files."""
         from sklearn import datasets
 
-        found = getattr(datasets, f"load_{self.name}")()
-        table, targets = np.asarray(found.data, np.float64), np.asarray(found.target)
+        bundle = getattr(datasets, f"load_{self.name}")()
+        table, targets = np.asarray(bundle.data, np.float64), np.asarray(bundle.target)
         table = table / PIXEL_MAXIMUM if self.name == "digits" else standardised(table)
         classes = CLASSES[self.name]
         targets = targets.astype(np.int64) if classes else standardised(targets[:, None].astype(np.float64))[:, 0]

@@ -28,9 +28,23 @@ LARGEST = 2**28  # bytes that an archive may unpack to; the standard ones have 1
 class Layout:
     """What one archive contains.
 
-    folder : of its members.  train, test : names of the files.  labels : distinct labels.
-    train_images, test_images : in each file.  label_bytes : before the pixels of a record in the binary form, the last
-    one of them being the label; 0 for the Python form, where ``label_key`` names the list of labels.
+    Parameters
+    ----------
+    folder : str
+        Of its members.
+    train : tuple of str
+        Names of the files.
+    test : tuple of str
+        Names of the files.
+    labels : int
+        Distinct labels.
+    train_images : int
+        In each file.
+    test_images : int
+        In each file.
+    label_bytes : int, bytes, optional
+        Before the pixels of a record in the binary form, the last one of them being the label; 0 for the Python form,
+        where ``label_key`` names the list of labels.
     """
 
     folder: str
@@ -91,9 +105,21 @@ LAYOUTS: dict[int, tuple[Layout, ...]] = {
 class Cifar(Source):
     """CIFAR-10 or CIFAR-100: 50000 training and 10000 held-out images, uint8 of shape (3, 32, 32).
 
-    path : of the tar.gz archive, in binary or Python form.  classes : 10 or 100 (the fine labels).
-    Raises ValueError if it is not that archive, complete and with every label equally often; OSError if it cannot be
-    read.
+    Parameters
+    ----------
+    path : str
+        Of the tar.gz archive, in binary or Python form.
+    classes : int, optional
+        10 or 100 (the fine labels).
+
+    Raises
+    ------
+    ValueError
+        If it is not that archive, complete and with every label equally often.
+
+    Notes
+    -----
+    OSError if it cannot be read.
     """
 
     path: str
@@ -109,11 +135,13 @@ class Cifar(Source):
 
 
 def read_archive(path: str, name: str, layouts: Iterable[Layout]) -> Dataset:
-    """The data set in an archive of one of the given layouts; raises what ``Cifar`` raises."""
+    """Return the data set in an archive of one of the given layouts; raises what ``Cifar`` raises."""
     layouts = tuple(layouts)
-    wanted = {f"{layout.folder}/{file}": layout for layout in layouts for file in (*layout.train, *layout.test)}
-    contents = _members(path, wanted)
-    missing = {layout: [n for n, own in wanted.items() if own is layout and n not in contents] for layout in layouts}
+    layout_of = {f"{layout.folder}/{file}": layout for layout in layouts for file in (*layout.train, *layout.test)}
+    contents = _members(path, layout_of)
+    missing = {
+        layout: [n for n, other in layout_of.items() if other is layout and n not in contents] for layout in layouts
+    }
     nearest = min(layouts, key=lambda layout: len(missing[layout]))
     if missing[nearest]:
         expected = " or ".join(f"{layout.folder}/" for layout in layouts)
@@ -124,9 +152,12 @@ def read_archive(path: str, name: str, layouts: Iterable[Layout]) -> Dataset:
 
 
 def _members(path: str, wanted: dict[str, Layout]) -> dict[str, bytes]:
-    """Contents of the wanted regular files, in one pass through the archive.
+    """Return contents of the wanted regular files, in one pass through the archive.
 
-    Raises ValueError for a broken archive, one that unpacks to more than LARGEST bytes and a member that occurs twice.
+    Raises
+    ------
+    ValueError
+        For a broken archive, one that unpacks to more than LARGEST bytes and a member that occurs twice.
     """
     contents: dict[str, bytes] = {}
     try:
@@ -176,7 +207,7 @@ def _dataset(path: str, name: str, layout: Layout, contents: dict[str, bytes]) -
 
 
 def _file(where: str, content: bytes, layout: Layout, images: int) -> tuple[np.ndarray, np.ndarray]:
-    """Labels, shape (images,), and pixels, shape (images, PIXELS), of one file."""
+    """Return labels, shape (images,), and pixels, shape (images, PIXELS), of one file."""
     if layout.label_bytes:
         record = layout.label_bytes + PIXELS
         if len(content) != images * record:
@@ -184,10 +215,10 @@ def _file(where: str, content: bytes, layout: Layout, images: int) -> tuple[np.n
         table = np.frombuffer(content, np.uint8).reshape(images, record)
         return table[:, layout.label_bytes - 1], table[:, layout.label_bytes :]
     try:
-        found = read_arrays(content)
+        arrays = read_arrays(content)
     except ValueError as error:
         raise ValueError(f"{where} is refused: {error}") from error
-    pixels, labels = found.get("data"), found.get(layout.label_key)
+    pixels, labels = arrays.get("data"), arrays.get(layout.label_key)
     if not isinstance(pixels, np.ndarray) or pixels.shape != (images, PIXELS):
         raise ValueError(f"{where} must hold 'data' of shape ({images}, {PIXELS}); got {np.shape(pixels)}")  # type: ignore[arg-type]
     if not isinstance(labels, list) or len(labels) != images or not all(type(x) is int and x >= 0 for x in labels):

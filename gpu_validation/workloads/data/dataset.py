@@ -18,7 +18,13 @@ from ..workload import Description
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """inputs : (n, *shape), float64 or uint8.  targets : (n,), int64 labels or float64 values; (n, window) for text."""
+    """Parameters
+    ----------
+    inputs : tensor
+        (n, ``*shape``), float64 or uint8.
+    targets : tensor
+        (n,), int64 labels or float64 values; (n, window) for text.
+    """
 
     inputs: torch.Tensor
     targets: torch.Tensor
@@ -27,7 +33,13 @@ class Samples:
         return len(self.targets)
 
     def to(self, device: torch.device) -> Samples:
-        """The same samples on a device."""
+        """Return the same samples on a device.
+
+        Parameters
+        ----------
+        device : device
+            Where it lies.
+        """
         return Samples(self.inputs.to(device), self.targets.to(device))
 
 
@@ -35,8 +47,18 @@ class Samples:
 class Dataset:
     """Samples to train on and samples kept aside.
 
-    classes : number of labels, 0 for a regression.  held_out may be empty.
-    name : of the data.  synthetic : whether a formula made them.
+    Parameters
+    ----------
+    name : str
+        Of the data.
+    train : Samples
+        Samples to train on.
+    held_out : Samples
+        Samples kept aside.
+    classes : int
+        Number of labels, 0 for a regression.  held_out may be empty.
+    synthetic : bool
+        Whether a formula made them.
     """
 
     name: str
@@ -57,7 +79,7 @@ class Dataset:
         return digest.hexdigest()
 
     def description(self) -> Description:
-        """What a record says about these samples."""
+        """Return what a record says about these samples."""
         return Description(
             self.name,
             self.synthetic,
@@ -74,26 +96,56 @@ class Source(ABC):
 
     @abstractmethod
     def read(self) -> Dataset:
-        """The samples.  Raises ValueError if they are not what they should be, OSError if a file cannot be read."""
+        """Return the samples.
+
+        Raises
+        ------
+        ValueError
+            If they are not what they should be.
+        OSError
+            If a file cannot be read.
+        """
 
 
 @lru_cache(maxsize=8)
 def load(source: Source, device: torch.device = torch.device("cpu")) -> Dataset:  # noqa: B008  immutable
-    """The data set of a source, read once a process and kept on the device."""
+    """Return the data set of a source, read once a process and kept on the device.
+
+    Parameters
+    ----------
+    source : Source
+        Where the data come from.
+    device : device, optional
+        Where it lies.
+    """
     if device.type == "cpu":
         return source.read()
-    found = load(source)
-    return replace(found, train=found.train.to(device), held_out=found.held_out.to(device))
+    dataset = load(source)
+    return replace(dataset, train=dataset.train.to(device), held_out=dataset.held_out.to(device))
 
 
 @lru_cache(maxsize=8)
 def describe(source: Source) -> Description:
-    """The description of a source, whose checksum takes a while."""
+    """Return the description of a source, whose checksum takes a while.
+
+    Parameters
+    ----------
+    source : Source
+        Where the data come from.
+    """
     return load(source).description()
 
 
 def permutation(key: Key, n: int) -> np.ndarray:
-    """A uniformly random order of 0 .. n - 1, shape (n,), int64: the ranks of 64-bit words of the key's stream."""
+    """Return a uniformly random order of 0 .. n - 1, shape (n,), int64: the ranks of 64-bit words of the key's stream.
+
+    Parameters
+    ----------
+    key : Key
+        Stream of random numbers.
+    n : int
+        How many numbers.
+    """
     words = bits32(key, 2 * n).astype(np.uint64)
     return np.argsort(words[:n] << np.uint64(32) | words[n:], kind="stable")
 
@@ -102,9 +154,21 @@ HOLD_OUT = Key(0, rank=None).fold(0x686F6C64)  # the one stream that chooses hel
 
 
 def hold_out(inputs: np.ndarray, targets: np.ndarray, fraction: float) -> tuple[Samples, Samples]:
-    """Training and held-out samples, each in their old order; the choice depends on n and the fraction alone.
+    """Return training and held-out samples, each in their old order; the choice depends on n and the fraction alone.
 
-    Raises ValueError unless 0 <= fraction < 1.
+    Parameters
+    ----------
+    inputs : ndarray
+        The samples, one a row.
+    targets : ndarray
+        The true labels.
+    fraction : float
+        Share that is kept aside.
+
+    Raises
+    ------
+    ValueError
+        Unless 0 <= fraction < 1.
     """
     if not 0 <= fraction < 1:
         raise ValueError(f"held_out must satisfy 0 <= held_out < 1; got {fraction}")
@@ -120,7 +184,13 @@ def _samples(inputs: np.ndarray, targets: np.ndarray) -> Samples:
 
 
 def standardised(table: np.ndarray) -> np.ndarray:
-    """Every column of a table (n, d) shifted to mean 0 and scaled to variance 1; constant columns become 0."""
+    """Return every column of a table (n, d) shifted to mean 0 and scaled to variance 1; constant columns become 0.
+
+    Parameters
+    ----------
+    table : ndarray
+        Numbers, shape (n, d).
+    """
     centred = table - table.mean(axis=0)
     scale = centred.std(axis=0)
     return centred / np.where(scale > 0, scale, 1.0)

@@ -17,12 +17,27 @@ LARGEST = 2**27  # entries of the dense table, 1 GiB of float64
 class Libsvm(Source):
     """A LIBSVM file, made dense in float64; a file that ends in .gz or .bz2 is read compressed.
 
-    path : of the file; the data set is called by its last part.
-    task : "classification" takes every distinct label for a class, numbered in ascending order; "regression" keeps
-    the labels as numbers.  scaling : "standard" shifts and scales every column to mean 0 and variance 1, "none".
-    held_out : fraction of the samples that is kept aside.
-    Raises ValueError if the file is malformed, empty, holds a number that is not finite, has a single class, or would
-    need more than 2^27 entries; OSError if it cannot be read.
+    Parameters
+    ----------
+    path : str
+        Of the file; the data set is called by its last part.
+    task : {"classification", "regression"}, optional
+        "classification" takes every distinct label for a class, numbered in ascending order; "regression" keeps the
+        labels as numbers.
+    scaling : {"standard", "none"}, optional
+        "standard" shifts and scales every column to mean 0 and variance 1, "none".
+    held_out : float, optional
+        Fraction of the samples that is kept aside.
+
+    Raises
+    ------
+    ValueError
+        If the file is malformed, empty, holds a number that is not finite, has a single class, or would need more than
+        2^27 entries.
+
+    Notes
+    -----
+    OSError if it cannot be read.
     """
 
     path: str

@@ -17,11 +17,28 @@ CHAIN, TEXT = 0, 1  # folds of the key
 
 @dataclass(frozen=True)
 class MarkovText(Source):
-    """Windows of a text in which the next letter depends on the last two: P(c | a, b) ~ exp(contrast z_abc), z normal.
+    """Windows of a text in which the next letter depends on the last two: ``P(c | a, b)`` ~ exp(contrast z_abc), z
+    normal.
 
-    letters : size of the alphabet.  window : letters that a model is given; it predicts the one after each of them.
-    samples, held_out : numbers of windows.  seed : of the chain and of the text.
-    Raises ValueError for fewer than two letters, an empty window or no samples.
+    Parameters
+    ----------
+    letters : int, optional
+        Size of the alphabet.
+    window : int, optional
+        Letters that a model is given; it predicts the one after each of them.
+    contrast : float, optional
+        How much the next letter depends on the last two.
+    samples : int, optional
+        Number of windows to train on.
+    held_out : int, optional
+        Number of windows kept aside.
+    seed : int, optional
+        Of the chain and of the text.
+
+    Raises
+    ------
+    ValueError
+        For fewer than two letters, an empty window or no samples.
     """
 
     letters: int = 6
@@ -36,13 +53,13 @@ class MarkovText(Source):
             raise ValueError(f"need letters >= 2, window >= 1, samples >= 1 and held_out >= 0; got {self}")
 
     def chain(self) -> np.ndarray:
-        """P(c | a, b), shape (letters, letters, letters)."""
+        """Return ``P(c | a, b)``, shape (letters, letters, letters)."""
         n = self.letters
         weights = np.exp(self.contrast * normal(self._key(CHAIN), n**3)).reshape(n, n, n)
         return weights / weights.sum(axis=2, keepdims=True)
 
     def pairs(self) -> np.ndarray:
-        """The stationary probability of two letters in a row, shape (letters, letters)."""
+        """Return the stationary probability of two letters in a row, shape (letters, letters)."""
         chain, n = self.chain(), self.letters
         step = np.zeros((n, n, n, n))  # from (a, b) to (b, c)
         for b in range(n):
@@ -51,9 +68,10 @@ class MarkovText(Source):
         return np.linalg.lstsq(system, np.append(np.zeros(n * n), 1.0), rcond=None)[0].reshape(n, n)
 
     def floor(self) -> float:
-        """The least mean loss, in nats a letter, of any model that sees no more than the window's letters so far.
+        """Return the least mean loss, in nats a letter, of any model that sees no more than the window's letters so
+        far.
 
-        The first prediction knows one letter, H(X2 | X1); all others the two that matter, H(X3 | X1, X2).
+        The first prediction knows one letter, ``H(X2 | X1)``; all others the two that matter, ``H(X3 | X1, X2)``.
         """
         pairs, chain = self.pairs(), self.chain()
         first = -float(np.sum(pairs * np.log(pairs / pairs.sum(axis=1, keepdims=True))))
@@ -61,7 +79,14 @@ class MarkovText(Source):
         return (first + (self.window - 1) * rate) / self.window
 
     def read(self) -> Dataset:
-        """inputs : (n, window), letters by number.  targets : (n, window), the letters that follow, int64."""
+        """Notes
+        -----
+        targets
+            (n, window), the letters that follow, int64.
+
+        inputs
+            (n, window), letters by number.
+        """
         total = self.samples + self.held_out
         text = self._text(total * self.window + 1)
         inputs, targets = text[:-1].reshape(total, -1), text[1:].reshape(total, -1)
@@ -75,7 +100,7 @@ class MarkovText(Source):
         )
 
     def _text(self, length: int) -> torch.Tensor:
-        """One walk along the chain, int64, that begins in its stationary law."""
+        """Return one walk along the chain, int64, that begins in its stationary law."""
         sums = self.chain().cumsum(axis=2)
         draws = uniform(self._key(TEXT), length)
         first = int(np.searchsorted(self.pairs().cumsum(), draws[0] * (1 - 1e-12)))

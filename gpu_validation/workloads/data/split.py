@@ -18,8 +18,17 @@ from .dataset import permutation
 class Split(ABC):
     """A partition of the training samples over workers: every sample once, no worker without any.
 
-    workers : >= 1.  seed : of the split, apart from that of any run.
-    Raises ValueError for workers < 1.
+    Parameters
+    ----------
+    workers : int
+        >= 1.
+    seed : int, optional
+        Of the split, apart from that of any run.
+
+    Raises
+    ------
+    ValueError
+        For workers < 1.
     """
 
     workers: int
@@ -30,9 +39,17 @@ class Split(ABC):
             raise ValueError(f"workers must be >= 1; got {self.workers}")
 
     def parts(self, targets: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The indices of every worker's samples, ascending, int64.
+        """Return the indices of every worker's samples, ascending, int64.
 
-        targets : (n,), integers if they are labels.  Raises ValueError for fewer samples than workers.
+        Parameters
+        ----------
+        targets : ndarray
+            (n,), integers if they are labels.
+
+        Raises
+        ------
+        ValueError
+            For fewer samples than workers.
         """
         if len(targets) < self.workers:
             raise ValueError(f"every worker needs a sample; got {len(targets)} samples for {self.workers} workers")
@@ -57,9 +74,19 @@ class Iid(Split):
 class Dirichlet(Split):
     """Label skew: the samples of each class are dealt out in proportions drawn from Dirichlet(alpha, ..., alpha).
 
-    alpha : > 0; the smaller, the fewer classes a worker sees (Hsu et al. 2019, arXiv:1909.06335).  Sizes are unequal.
+    Parameters
+    ----------
+    alpha : float, optional
+        > 0; the smaller, the fewer classes a worker sees (Hsu et al. 2019, arXiv:1909.06335).  Sizes are unequal.
+
+    Raises
+    ------
+    ValueError
+        For alpha <= 0, and for targets that are not labels.
+
+    Notes
+    -----
     A worker that would get nothing takes one sample from the largest.
-    Raises ValueError for alpha <= 0, and for targets that are not labels.
     """
 
     alpha: float = 1.0
@@ -74,15 +101,16 @@ class Dirichlet(Split):
             raise ValueError(f"a Dirichlet split needs labels; got targets of type {targets.dtype}: use an Iid split")
         parts: list[list[np.ndarray]] = [[] for _ in range(self.workers)]
         for label in np.unique(targets):
-            own = np.flatnonzero(targets == label)
-            own = own[permutation(self._key(2 * int(label)), len(own))]
-            cuts = np.rint(np.cumsum(self._proportions(int(label)))[:-1] * len(own)).astype(int)
-            for part, piece in zip(parts, np.split(own, cuts), strict=True):
+            indices = np.flatnonzero(targets == label)
+            indices = indices[permutation(self._key(2 * int(label)), len(indices))]
+            cuts = np.rint(np.cumsum(self._proportions(int(label)))[:-1] * len(indices)).astype(int)
+            for part, piece in zip(parts, np.split(indices, cuts), strict=True):
                 part.append(piece)
         return _fed([np.concatenate(part) for part in parts])
 
     def _proportions(self, label: int) -> np.ndarray:
-        """Dirichlet numbers, shape (workers,): gamma variates by inversion, in logarithms since alpha may be tiny.
+        """Return dirichlet numbers, shape (workers,): gamma variates by inversion, in logarithms since alpha may be
+        tiny.
 
         Gamma(alpha) is Gamma(alpha + 1) times U^(1/alpha).
         """

@@ -33,8 +33,21 @@ CHUNK = 512
 class SyntheticImages(Source):
     """uint8 images of shape (3, 32, 32), every class equally often; image i does not depend on how many there are.
 
-    seed : of the waves and of every image.  classes, samples, held_out : how many of each.
-    Raises ValueError for fewer than two classes, or fewer samples than classes.
+    Parameters
+    ----------
+    seed : int, optional
+        Of the waves and of every image.
+    classes : int, optional
+        How many classes.
+    samples : int, optional
+        How many images to train on.
+    held_out : int, optional
+        How many images are kept aside.
+
+    Raises
+    ------
+    ValueError
+        For fewer than two classes, or fewer samples than classes.
     """
 
     seed: int = 0
@@ -52,7 +65,7 @@ class SyntheticImages(Source):
         return Dataset(f"synthetic{self.classes}", train, held, self.classes, synthetic=True)
 
     def waves(self) -> tuple[np.ndarray, np.ndarray]:
-        """Periods across the image, int64 (classes, WAVES, 2), and colours, float32 (classes, WAVES, CHANNELS).
+        """Return periods across the image, int64 (classes, WAVES, 2), and colours, float32 (classes, WAVES, CHANNELS).
 
         The mean square of a class's sum of waves is 1 where their directions differ.
         """
@@ -79,15 +92,15 @@ class SyntheticImages(Source):
         chosen = uniform(key.fold(CHOICES), numbers * n, start=numbers * start).reshape(n, numbers)
         other = (labels + 1 + (chosen[:, 0] * (self.classes - 1)).astype(int)) % self.classes
         phases = 2 * np.pi * chosen[:, 3:]
-        own, foreign = self._fields(labels, phases[:, :WAVES]), self._fields(other, phases[:, WAVES:])
-        field = SIGNAL * _mirrored(own, chosen[:, 1] < 0.5) + CLUTTER * _mirrored(foreign, chosen[:, 2] < 0.5)
+        fields, foreign = self._fields(labels, phases[:, :WAVES]), self._fields(other, phases[:, WAVES:])
+        field = SIGNAL * _mirrored(fields, chosen[:, 1] < 0.5) + CLUTTER * _mirrored(foreign, chosen[:, 2] < 0.5)
         four = bits32(key.fold(GRAIN), n * PIXELS, start=start * PIXELS).view(np.uint8).reshape(n, PIXELS, 4)
         noise = (four.sum(axis=2, dtype=np.float32) - np.float32(4 * MIDDLE)) / np.float32(IRWIN_HALL)
         values = MIDDLE + CONTRAST * (field + NOISE * noise.reshape(field.shape))
         return np.clip(np.rint(values), 0, 255).astype(np.uint8)
 
     def _fields(self, labels: np.ndarray, phases: np.ndarray) -> np.ndarray:
-        """The classes' waves with the given phases (n, WAVES), shape (n, CHANNELS, SIDE, SIDE), float32."""
+        """Return the classes' waves with the given phases (n, WAVES), shape (n, CHANNELS, SIDE, SIDE), float32."""
         periods, colours = self.waves()
         place = np.arange(SIDE)
         turns = periods[..., :1] * place / SIDE, periods[..., 1:] * place / SIDE  # each (classes, WAVES, SIDE)
@@ -98,5 +111,5 @@ class SyntheticImages(Source):
 
 
 def _mirrored(fields: np.ndarray, where: np.ndarray) -> np.ndarray:
-    """Left and right exchanged in the chosen fields (n, CHANNELS, SIDE, SIDE)."""
+    """Return left and right exchanged in the chosen fields (n, CHANNELS, SIDE, SIDE)."""
     return np.where(where[:, None, None, None], fields[..., ::-1], fields)

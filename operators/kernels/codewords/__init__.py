@@ -8,8 +8,16 @@ from ..backend import implementation
 
 
 def pack(values: torch.Tensor, widths: torch.Tensor) -> tuple[torch.Tensor, int]:
-    """(payload uint8, bits).  values : int64, shape (n,), each in [0, 2^width); widths : int64 in 0 .. 32, same shape.
+    """Return (payload uint8, bits).
 
+    Parameters
+    ----------
+    values : int64, shape (n,), each in [0, 2^width)
+    widths : tensor
+        int64 in 0 .. 32, same shape.
+
+    Notes
+    -----
     The payload is zero-padded to a byte.
     """
     return implementation("codewords", values).pack(values, widths)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from ...bitstream import pack32
+from ...bits.bitstream import pack32
 
 
 def pack(values: torch.Tensor, widths: torch.Tensor) -> tuple[torch.Tensor, int]:
-    """See the package."""
     payload, bits = pack32(values.numpy().view(np.uint64), widths.numpy(), values.numel())
     return torch.from_numpy(payload), bits

@@ -12,7 +12,7 @@ BLOCK = 256
 
 
 @triton.jit(do_not_specialize=["n", "most"])
-def _scatter(values, widths, ends, bits, n, most, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def _scatter(values, widths, ends, bits, n, most, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(values + i, mask=i < n, other=0)
     width = tl.load(widths + i, mask=i < n, other=0)
@@ -22,14 +22,13 @@ def _scatter(values, widths, ends, bits, n, most, BLOCK: tl.constexpr):  # type:
 
 
 @triton.jit(do_not_specialize=["n"])
-def _gather(bits, out, n, GROUPS: tl.constexpr):  # type: ignore[no-untyped-def]
+def _gather(bits, out, n, GROUPS: tl.constexpr):
     group = tl.program_id(0).to(tl.int64) * GROUPS + tl.arange(0, GROUPS)
     i = group[:, None] * 8 + tl.arange(0, 8)[None, :]
     store_groups(out, group, tl.load(bits + i, mask=i < n, other=0).to(tl.int32), n, 1)
 
 
 def pack(values: torch.Tensor, widths: torch.Tensor) -> tuple[torch.Tensor, int]:
-    """See the package."""
     n = values.numel()
     if n == 0:
         return torch.empty(0, dtype=torch.uint8, device=values.device), 0

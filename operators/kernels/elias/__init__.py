@@ -1,8 +1,17 @@
 """Signed levels in Elias omega code, in buckets with a norm each: dense, flag and sparse form.
 
-dense : omega(|level| + 1) of every coordinate and, if the level is not 0, a sign.
-flag : one bit that tells whether the level is not 0, then the sign and omega(|level|).
-sparse : per non-zero level omega(gap), the sign and omega(|level|), ended by the gap to the end of the bucket.
+dense ::
+
+    ``omega(|level| + 1)`` of every coordinate and, if the level is not 0, a sign.
+
+flag ::
+
+    One bit that tells whether the level is not 0, then the sign and ``omega(|level|)``.
+
+sparse ::
+
+    Per non-zero level omega(gap), the sign and ``omega(|level|)``, ended by the gap to the end of the bucket.
+
 A bucket is preceded by its norm in binary32; one of norm 0 consists of its norm.
 """
 
@@ -21,20 +30,35 @@ MOST_LEVELS = 1 << 15  # a level's code, its sign and its flag then fit 32 bits
 
 
 def encode(levels: torch.Tensor, norms: torch.Tensor, step: int, code: Code, most: int) -> tuple[torch.Tensor, int]:
-    """(payload uint8, bits).
+    """Return (payload uint8, bits).
 
-    levels : int32, shape (d,), |level| <= most <= ``MOST_LEVELS``, 0 in buckets of norm 0.  norms : float32, shape
-    (ceil(d/step),), one for each ``step`` coordinates.
+    Parameters
+    ----------
+    levels : tensor
+        int32, shape (d,), ``|level|`` <= most <= ``MOST_LEVELS``, 0 in buckets of norm 0.
+    norms : tensor
+        float32, shape (ceil(d/step),), one for each ``step`` coordinates.
     """
     return implementation("elias", levels).encode(levels, norms, step, code, most)
 
 
 def decode(payload: torch.Tensor, bits: int, d: int, step: int, code: Code, most: int, full: bool) -> torch.Tensor:
-    """norm/most times level: float32, shape (d,).
+    """Return norm/most times level: float32, shape (d,).
 
-    full : in each bucket of positive norm some level must reach ``most``.
-    Codes of varying length follow one another, so this is the CPU's work; a payload on another device is copied
-    there, and the result back.  Raises CorruptMessage for anything that ``encode`` does not write.
+    Parameters
+    ----------
+    full : bool
+        In each bucket of positive norm some level must reach ``most``.
+
+    Raises
+    ------
+    CorruptMessage
+        For anything that ``encode`` does not write.
+
+    Notes
+    -----
+    Codes of varying length follow one another, so this is the CPU's work; a payload on another device is copied there,
+    and the result back.
     """
     if payload.device.type != "cpu":
         return decode(payload.cpu(), bits, d, step, code, most, full).to(payload.device)

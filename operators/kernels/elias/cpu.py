@@ -12,8 +12,8 @@ import numba
 import numpy as np
 import torch
 
-from ...bitstream import FIELDS, flush, put, put_many, words
-from ...codes import elias
+from ...bits import elias
+from ...bits.bitstream import FIELDS, flush, words, write_bits, write_fields
 from ...message import CorruptMessage
 
 NORM_BITS = 32
@@ -24,7 +24,7 @@ _INFINITY = 0x7F800000  # binary32 pattern
 
 
 @numba.njit(cache=True, nogil=True)
-def _level_codes(most, code, codes, widths):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _level_codes(most, code, codes, widths):
     """Bits of level n with its sign and flag at index n + most."""
     for n in range(-most, most + 1):
         size, negative = abs(n), np.uint64(n < 0)
@@ -49,8 +49,8 @@ def _encoder(most: int, code: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @numba.njit(cache=True, nogil=True)
-def _joined(levels, most, codes, widths, parts, values, lengths):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Fields of ``parts`` levels each, and of one each for what remains; returns how many."""
+def _joined(levels, most, codes, widths, parts, values, lengths):
+    """Return fields of ``parts`` levels each, and of one each for what remains; returns how many."""
     m = levels.size // parts
     for j in range(m):
         value, length = np.uint64(0), np.int64(0)
@@ -66,12 +66,12 @@ def _joined(levels, most, codes, widths, parts, values, lengths):  # type: ignor
 
 
 @numba.njit(cache=True, nogil=True)
-def _write(levels, patterns, step, most, codes, widths, parts, out):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Dense and flag form; returns the bits."""
+def _write(levels, patterns, step, most, codes, widths, parts, out):
+    """Return dense and flag form; returns the bits."""
     state = (np.uint64(0), 0, 0)
     values, lengths = np.zeros(FIELDS + AT_ONCE, np.uint64), np.zeros(FIELDS + AT_ONCE, np.int64)
     for b in range(patterns.size):
-        state = put(out, state, patterns[b], NORM_BITS)
+        state = write_bits(out, state, patterns[b], NORM_BITS)
         if patterns[b] == 0:
             continue
         stop = min((b + 1) * step, levels.size)
@@ -83,15 +83,15 @@ def _write(levels, patterns, step, most, codes, widths, parts, out):  # type: ig
                 m = _joined(piece, most, codes, widths, 2, values, lengths)
             else:
                 m = _joined(piece, most, codes, widths, 1, values, lengths)
-            state = put_many(out, state, values, lengths, m)
+            state = write_fields(out, state, values, lengths, m)
     bits = 8 * state[2] + state[1]
     flush(out, state)
     return bits
 
 
 @numba.njit(cache=True, nogil=True)
-def _gap(gap, values, lengths, m):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """The two fields of one gap from index m; returns the next index."""
+def _gap(gap, values, lengths, m):
+    """Return the two fields of one gap from index m; returns the next index."""
     value, width = elias.build(gap)
     values[m], lengths[m] = value >> np.uint64(32), max(width - 32, 0)
     values[m + 1], lengths[m + 1] = value & np.uint64(0xFFFFFFFF), min(width, 32)
@@ -99,12 +99,12 @@ def _gap(gap, values, lengths, m):  # type: ignore[no-untyped-def]  # pragma: no
 
 
 @numba.njit(cache=True, nogil=True)
-def _write_sparse(levels, patterns, step, most, codes, widths, out):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Sparse form; returns the bits."""
+def _write_sparse(levels, patterns, step, most, codes, widths, out):
+    """Return sparse form; returns the bits."""
     state = (np.uint64(0), 0, 0)
     values, lengths = np.zeros(3 * FIELDS, np.uint64), np.zeros(3 * FIELDS, np.int64)
     for b in range(patterns.size):
-        state = put(out, state, patterns[b], NORM_BITS)
+        state = write_bits(out, state, patterns[b], NORM_BITS)
         if patterns[b] == 0:
             continue
         begin, stop, last = b * step, min((b + 1) * step, levels.size), b * step - 1
@@ -116,15 +116,14 @@ def _write_sparse(levels, patterns, step, most, codes, widths, out):  # type: ig
                     m = _gap(i - last, values, lengths, m)
                     values[m], lengths[m] = codes[n + most], widths[n + most]
                     m, last = m + 1, i
-            state = put_many(out, state, values, lengths, m)
-        state = put_many(out, state, values, lengths, _gap(stop - last, values, lengths, 0))
+            state = write_fields(out, state, values, lengths, m)
+        state = write_fields(out, state, values, lengths, _gap(stop - last, values, lengths, 0))
     bits = 8 * state[2] + state[1]
     flush(out, state)
     return bits
 
 
 def encode(levels: torch.Tensor, norms: torch.Tensor, step: int, code: str, most: int) -> tuple[torch.Tensor, int]:
-    """See the package."""
     array, patterns = levels.numpy(), norms.numpy().view(np.uint32)
     codes, widths = _encoder(most, _NUMBERS[code])
     widest, head = int(widths.max()), NORM_BITS * patterns.size
@@ -140,8 +139,8 @@ def encode(levels: torch.Tensor, norms: torch.Tensor, step: int, code: str, most
 
 
 @numba.njit(cache=True, nogil=True)
-def _symbol(w, code):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """(signed level, bits) at the top of a 64-bit window; 0 bits if there is none."""
+def _symbol(w, code):
+    """Return (signed level, bits) at the top of a 64-bit window; 0 bits if there is none."""
     if code == _FLAG and not w >> np.uint64(63):
         return np.int64(0), np.int64(1)
     head = np.uint64(code)  # bits before the level: none, the sign, the flag and the sign
@@ -159,7 +158,7 @@ def _symbol(w, code):  # type: ignore[no-untyped-def]  # pragma: no cover - comp
 
 
 @numba.njit(cache=True, nogil=True)
-def _fill(width, code, most, counts, used, tops, symbols):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _fill(width, code, most, counts, used, tops, symbols):
     for entry in range(1 << width):
         w, left = np.uint64(entry) << np.uint64(64 - width), width
         while counts[entry] < AT_ONCE:
@@ -175,7 +174,7 @@ def _fill(width, code, most, counts, used, tops, symbols):  # type: ignore[no-un
 
 @lru_cache(maxsize=16)
 def _decoder(code: int, most: int) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(bits looked up; per entry: how many levels, their bits, the largest of them, the levels)."""
+    """Return (bits looked up; per entry: how many levels, their bits, the largest of them, the levels)."""
     width = 12 if most < 16 else 15
     counts, used = np.zeros(1 << width, np.uint8), np.zeros(1 << width, np.uint8)
     tops, symbols = np.zeros(1 << width, np.int16), np.zeros((1 << width, AT_ONCE), np.int16)
@@ -184,14 +183,14 @@ def _decoder(code: int, most: int) -> tuple[int, np.ndarray, np.ndarray, np.ndar
 
 
 @numba.njit(cache=True, nogil=True)
-def _read(words, bits, code, step, most, full, width, counts, used, tops, symbols, out):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Dense and flag form; returns 0, or the first coordinate of a corrupt bucket plus 1."""
+def _read(words, bits, code, step, most, full, width, counts, used, tops, symbols, out):
+    """Return dense and flag form; returns 0, or the first coordinate of a corrupt bucket plus 1."""
     position, shift = np.int64(0), np.uint64(64 - width)
     for start in range(0, out.size, step):
         if position + NORM_BITS > bits:
             return start + 1
-        at = position >> 5
-        w = ((np.uint64(words[at]) << np.uint64(32)) | np.uint64(words[at + 1])) << np.uint64(position & 31)
+        first = position >> 5
+        w = ((np.uint64(words[first]) << np.uint64(32)) | np.uint64(words[first + 1])) << np.uint64(position & 31)
         pattern = np.uint32(w >> np.uint64(32))
         position += NORM_BITS
         if pattern >= _INFINITY:  # also every negative number
@@ -202,14 +201,14 @@ def _read(words, bits, code, step, most, full, width, counts, used, tops, symbol
             continue
         scale, top, i = np.float64(pattern.view(np.float32)) / most, np.int64(0), np.int64(start)
         while i < stop:
-            at = position >> 5
-            w = ((np.uint64(words[at]) << np.uint64(32)) | np.uint64(words[at + 1])) << np.uint64(position & 31)
+            first = position >> 5
+            w = ((np.uint64(words[first]) << np.uint64(32)) | np.uint64(words[first + 1])) << np.uint64(position & 31)
             entry = np.int64(w >> shift)
-            found = np.int64(counts[entry])
-            if found > 0 and i + AT_ONCE <= stop and position + width <= bits:
+            count = np.int64(counts[entry])
+            if count > 0 and i + AT_ONCE <= stop and position + width <= bits:
                 for k in range(AT_ONCE):  # those beyond the count are overwritten
                     out[i + k] = np.float32(scale * np.float64(symbols[entry, k]))
-                i += found
+                i += count
                 position += np.int64(used[entry])
                 top = max(top, np.int64(tops[entry]))
                 continue
@@ -226,14 +225,14 @@ def _read(words, bits, code, step, most, full, width, counts, used, tops, symbol
 
 
 @numba.njit(cache=True, nogil=True)
-def _read_sparse(words, bits, step, most, full, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Sparse form into ``out`` (zeroed); returns as ``_read``."""
+def _read_sparse(words, bits, step, most, full, out):
+    """Return sparse form into ``out`` (zeroed); returns as ``_read``."""
     position = np.int64(0)
     for start in range(0, out.size, step):
         if position + NORM_BITS > bits:
             return start + 1
-        at = position >> 5
-        w = ((np.uint64(words[at]) << np.uint64(32)) | np.uint64(words[at + 1])) << np.uint64(position & 31)
+        first = position >> 5
+        w = ((np.uint64(words[first]) << np.uint64(32)) | np.uint64(words[first + 1])) << np.uint64(position & 31)
         pattern = np.uint32(w >> np.uint64(32))
         position += NORM_BITS
         if pattern >= _INFINITY:
@@ -243,17 +242,17 @@ def _read_sparse(words, bits, step, most, full, out):  # type: ignore[no-untyped
         scale, top = np.float64(pattern.view(np.float32)) / most, np.int64(0)
         i, stop = start - 1, min(start + step, out.size)
         while True:
-            at, shift = position >> 5, np.uint64(position & 31)
-            w = ((np.uint64(words[at]) << np.uint64(32)) | np.uint64(words[at + 1])) << shift
-            w |= (np.uint64(words[at + 2]) << shift) >> np.uint64(32)  # a gap has up to 56 bits
+            first, shift = position >> 5, np.uint64(position & 31)
+            w = ((np.uint64(words[first]) << np.uint64(32)) | np.uint64(words[first + 1])) << shift
+            w |= (np.uint64(words[first + 2]) << shift) >> np.uint64(32)  # a gap has up to 56 bits
             gap, length = elias.parse(w)
             position, i = position + length, i + gap
             if length == 0 or position > bits or i > stop:
                 return start + 1
             if i == stop:
                 break
-            at = position >> 5
-            w = ((np.uint64(words[at]) << np.uint64(32)) | np.uint64(words[at + 1])) << np.uint64(position & 31)
+            first = position >> 5
+            w = ((np.uint64(words[first]) << np.uint64(32)) | np.uint64(words[first + 1])) << np.uint64(position & 31)
             n, length = _symbol(w, _SPARSE)
             position += length
             if length == 0 or position > bits or abs(n) > most:
@@ -266,7 +265,6 @@ def _read_sparse(words, bits, step, most, full, out):  # type: ignore[no-untyped
 
 
 def decode(payload: torch.Tensor, bits: int, d: int, step: int, code: str, most: int, full: bool) -> torch.Tensor:
-    """See the package."""
     stream = words(payload.numpy())
     if code == "sparse":
         out = np.zeros(d, np.float32)

@@ -10,5 +10,4 @@ from .reference import fields
 
 
 def encode(levels: torch.Tensor, norms: torch.Tensor, step: int, code: str, most: int) -> tuple[torch.Tensor, int]:
-    """See the package."""
     return codewords.pack(*fields(levels, norms, step, code))

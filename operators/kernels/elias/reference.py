@@ -1,26 +1,22 @@
-"""The coder of levels in torch: all fields of all coordinates at once; the decoder reads them one by one."""
+"""The coder of levels in torch: all fields of all coordinates at once; the decoder is the CPU's."""
 
 from __future__ import annotations
-
-import math
 
 import torch
 from torch.nn.functional import pad
 
-from ...bitstream import BitReader
-from ...message import CorruptMessage
 from ..codewords import reference as codewords
+from .cpu import decode as decode
 
 Fields = tuple[torch.Tensor, torch.Tensor]  # values and widths
 
 
 def encode(levels: torch.Tensor, norms: torch.Tensor, step: int, code: str, most: int) -> tuple[torch.Tensor, int]:
-    """See the package."""
     return codewords.pack(*fields(levels, norms, step, code))
 
 
 def omega(n: torch.Tensor) -> Fields:
-    """Codes and their lengths of int64 numbers from 1 to 2^40."""
+    """Return codes and their lengths of int64 numbers from 1 to 2^40."""
     code, length, left = torch.zeros_like(n), torch.ones_like(n), n
     while bool((left > 1).any()):
         going = left > 1
@@ -32,7 +28,7 @@ def omega(n: torch.Tensor) -> Fields:
 
 
 def fields(levels: torch.Tensor, norms: torch.Tensor, step: int, code: str) -> Fields:
-    """All fields of the message, those that are not sent with width 0."""
+    """Return all fields of the message, those that are not sent with width 0."""
     d, buckets = levels.numel(), norms.numel()
     rows = pad(levels.long(), (0, buckets * step - d)).reshape(buckets, step)
     place = torch.arange(step, device=levels.device)
@@ -58,7 +54,7 @@ def fields(levels: torch.Tensor, norms: torch.Tensor, step: int, code: str) -> F
 def _sparse(
     size: torch.Tensor, negative: torch.Tensor, place: torch.Tensor, lengths: torch.Tensor, live: torch.Tensor
 ) -> Fields:
-    """Per coordinate the gap in two fields and the level; last the gap to the end in two fields."""
+    """Return per coordinate the gap in two fields and the level; last the gap to the end in two fields."""
     there = size > 0
     latest = torch.where(there, place, -1).cummax(1).values
     before = pad(latest[:, :-1], (1, 0), value=-1)
@@ -73,47 +69,3 @@ def _sparse(
         torch.cat([values.flatten(1), end >> 32, end & 0xFFFFFFFF], 1),
         torch.cat([widths.flatten(1), torch.where(live, ends, 0)], 1),
     )
-
-
-def decode(payload: torch.Tensor, bits: int, d: int, step: int, code: str, most: int, full: bool) -> torch.Tensor:
-    """See the package."""
-    reader, out = BitReader(payload.numpy(), bits), torch.zeros(d)
-    for start in range(0, d, step):
-        norm = reader.read_float()
-        if not norm:
-            continue
-        levels = _read_bucket(reader, code, min(step, d - start), most)
-        if full and max(map(abs, levels)) != most:
-            raise CorruptMessage(f"no level of the bucket at coordinate {start} reaches {most}")
-        out[start : start + len(levels)] = torch.tensor([norm / most * n for n in levels], dtype=torch.float64).float()
-    reader.finish()
-    return out
-
-
-def _number(reader: BitReader) -> int:
-    n = 1
-    while reader.read(1):
-        if n > 40:
-            raise CorruptMessage("a number is longer than any that is sent")
-        n = (1 << n) | reader.read(n)
-    return n
-
-
-def _read_bucket(reader: BitReader, code: str, length: int, most: int) -> list[int]:
-    levels, i = [0] * length, -1
-    while True:
-        i += _number(reader) if code == "sparse" else 1
-        if i >= length:
-            break
-        if code == "flag" and not reader.read(1):
-            continue
-        sign = 1 if code == "dense" else 1 - 2 * reader.read(1)
-        n = _number(reader) - (code == "dense")
-        if code == "dense" and n:
-            sign = 1 - 2 * reader.read(1)
-        if n > most:
-            raise CorruptMessage(f"level {n} is beyond {most}")
-        levels[i] = int(math.copysign(n, sign))
-    if i > length:
-        raise CorruptMessage("a gap leads beyond the end of the bucket")
-    return levels

@@ -8,10 +8,17 @@ from ..backend import implementation
 
 
 def pack(values: torch.Tensor, width: int) -> torch.Tensor:
-    """uint8, shape (ceil(n width/8),), zero-padded.  values : int32 in [0, 2^width), shape (n,); width : 1 .. 31."""
+    """Return uint8, shape (ceil(n width/8),), zero-padded.
+
+    Parameters
+    ----------
+    values : int32 in [0, 2^width), shape (n,)
+    width : int
+        1 .. 31.
+    """
     return implementation("fields", values).pack(values, width)
 
 
 def unpack(payload: torch.Tensor, n: int, width: int) -> torch.Tensor:
-    """int32 tensor, shape (n,); the payload has at least n width bits, width 1 .. 31."""
+    """Return int32 tensor, shape (n,); the payload has at least n width bits, width 1 .. 31."""
     return implementation("fields", payload).unpack(payload, n, width)

@@ -8,7 +8,7 @@ import torch
 
 
 @numba.njit(cache=True, nogil=True)
-def _pack_parts(values, width, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _pack_parts(values, width, out):
     """Width 1, 2 or 4: a byte holds whole fields."""
     parts = 8 // width
     whole = values.size // parts
@@ -33,28 +33,28 @@ def _pack_parts(values, width, out):  # type: ignore[no-untyped-def]  # pragma: 
 
 
 @numba.njit(cache=True, nogil=True)
-def _pack_any(values, width, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _pack_any(values, width, out):
     """Any width: an accumulator that holds fewer than 32 bits between fields."""
-    acc, filled, at = np.uint64(0), 0, 0
+    acc, filled, next_byte = np.uint64(0), 0, 0
     for i in range(values.size):
         acc = (acc << np.uint64(width)) | np.uint64(values[i])
         filled += width
         if filled >= 32:
             filled -= 32
             word = acc >> np.uint64(filled)
-            out[at] = np.uint8(word >> np.uint64(24))
-            out[at + 1] = np.uint8(word >> np.uint64(16))
-            out[at + 2] = np.uint8(word >> np.uint64(8))
-            out[at + 3] = np.uint8(word)
-            at += 4
+            out[next_byte] = np.uint8(word >> np.uint64(24))
+            out[next_byte + 1] = np.uint8(word >> np.uint64(16))
+            out[next_byte + 2] = np.uint8(word >> np.uint64(8))
+            out[next_byte + 3] = np.uint8(word)
+            next_byte += 4
     word = acc << np.uint64(32 - filled)
     for shift in range(24, 24 - filled, -8):
-        out[at] = np.uint8(word >> np.uint64(shift))
-        at += 1
+        out[next_byte] = np.uint8(word >> np.uint64(shift))
+        next_byte += 1
 
 
 @numba.njit(cache=True, nogil=True)
-def pack_fields(values, width, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def pack_fields(values, width, out):
     """Fill ``out`` (uint8, shape (ceil(n width/8),)) with the fields of ``values`` (int32, below 2^width)."""
     if width == 8:
         for i in range(values.size):
@@ -70,20 +70,20 @@ def pack_fields(values, width, out):  # type: ignore[no-untyped-def]  # pragma: 
 
 
 @numba.njit(cache=True, nogil=True)
-def _unpack_any(payload, width, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    acc, filled, at = np.uint64(0), 0, 0
+def _unpack_any(payload, width, out):
+    acc, filled, next_byte = np.uint64(0), 0, 0
     mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
     for i in range(out.size):
         while filled < width:
-            acc = (acc << np.uint64(8)) | np.uint64(payload[at])
+            acc = (acc << np.uint64(8)) | np.uint64(payload[next_byte])
             filled += 8
-            at += 1
+            next_byte += 1
         filled -= width
         out[i] = np.int32((acc >> np.uint64(filled)) & mask)
 
 
 @numba.njit(cache=True, nogil=True)
-def unpack_fields(payload, width, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def unpack_fields(payload, width, out):
     """Fill ``out`` (int32) from a payload that begins with its first field."""
     if width == 8:
         for i in range(out.size):
@@ -101,14 +101,12 @@ def unpack_fields(payload, width, out):  # type: ignore[no-untyped-def]  # pragm
 
 
 def pack(values: torch.Tensor, width: int) -> torch.Tensor:
-    """See the package."""
     out = np.empty((values.numel() * width + 7) // 8, np.uint8)
     pack_fields(values.numpy(), width, out)
     return torch.from_numpy(out)
 
 
 def unpack(payload: torch.Tensor, n: int, width: int) -> torch.Tensor:
-    """See the package."""
     out = np.empty(n, np.int32)
     unpack_fields(payload.numpy(), width, out)
     return torch.from_numpy(out)

@@ -10,13 +10,13 @@ GROUPS = 64  # of eight fields for one program
 
 
 @triton.jit
-def store_groups(out, group, codes, n, WIDTH: tl.constexpr):  # type: ignore[no-untyped-def]
+def store_groups(out, group, codes, n, WIDTH: tl.constexpr):
     """Write fields 8 group .. 8 group + 7 (codes, int32, shape (groups, 8); 0 beyond n) below their last byte."""
     place = tl.arange(0, 8)[None, :]
     last = (n * WIDTH + 7) // 8
     if WIDTH == 8:
-        at = group[:, None] * 8 + place
-        tl.store(out + at, codes.to(tl.uint8), mask=at < last)
+        index = group[:, None] * 8 + place
+        tl.store(out + index, codes.to(tl.uint8), mask=index < last)
     else:
         for k in tl.static_range(WIDTH):
             shift = 8 * (k + 1) - WIDTH * (place + 1)
@@ -27,8 +27,8 @@ def store_groups(out, group, codes, n, WIDTH: tl.constexpr):  # type: ignore[no-
 
 
 @triton.jit
-def load_fields(payload, i, n, WIDTH: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Fields i (int64 tensor) of a payload as int32; 0 for i >= n."""
+def load_fields(payload, i, n, WIDTH: tl.constexpr):
+    """Return fields i (int64 tensor) of a payload as int32; 0 for i >= n."""
     position = i * WIDTH
     first = position >> 3
     last = (n * WIDTH + 7) // 8
@@ -40,20 +40,19 @@ def load_fields(payload, i, n, WIDTH: tl.constexpr):  # type: ignore[no-untyped-
 
 
 @triton.jit(do_not_specialize=["n"])
-def _pack(values, out, n, WIDTH: tl.constexpr, GROUPS: tl.constexpr):  # type: ignore[no-untyped-def]
+def _pack(values, out, n, WIDTH: tl.constexpr, GROUPS: tl.constexpr):
     group = tl.program_id(0).to(tl.int64) * GROUPS + tl.arange(0, GROUPS)
     i = group[:, None] * 8 + tl.arange(0, 8)[None, :]
     store_groups(out, group, tl.load(values + i, mask=i < n, other=0), n, WIDTH)
 
 
 @triton.jit(do_not_specialize=["n"])
-def _unpack(payload, out, n, WIDTH: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def _unpack(payload, out, n, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, load_fields(payload, i, n, WIDTH), mask=i < n)
 
 
 def pack(values: torch.Tensor, width: int) -> torch.Tensor:
-    """See the package."""
     n = values.numel()
     out = torch.empty((n * width + 7) // 8, dtype=torch.uint8, device=values.device)
     if n:
@@ -62,7 +61,6 @@ def pack(values: torch.Tensor, width: int) -> torch.Tensor:
 
 
 def unpack(payload: torch.Tensor, n: int, width: int) -> torch.Tensor:
-    """See the package."""
     out = torch.empty(n, dtype=torch.int32, device=payload.device)
     if n:
         _unpack[(triton.cdiv(n, 1024),)](payload, out, n, WIDTH=width, BLOCK=1024)

@@ -7,7 +7,6 @@ from torch.nn.functional import pad as extend
 
 
 def pack(values: torch.Tensor, width: int) -> torch.Tensor:
-    """See the package."""
     shifts = torch.arange(width - 1, -1, -1, device=values.device)
     bits = ((values.long()[:, None] >> shifts) & 1).reshape(-1)
     groups = extend(bits, (0, -bits.numel() % 8)).reshape(-1, 8)
@@ -15,7 +14,6 @@ def pack(values: torch.Tensor, width: int) -> torch.Tensor:
 
 
 def unpack(payload: torch.Tensor, n: int, width: int) -> torch.Tensor:
-    """See the package."""
     bits = ((payload.long()[:, None] >> torch.arange(7, -1, -1, device=payload.device)) & 1).reshape(-1)
     fields = bits[: n * width].reshape(n, width)
     return (fields << torch.arange(width - 1, -1, -1, device=payload.device)).sum(1).to(torch.int32)

@@ -7,7 +7,7 @@ coordinates with fresh signs.  Both parts are orthonormal, so a round is; the in
 Every back end does the same binary32 operations.  Forth: x_i is multiplied by +s or -s, s = binary32(1/sqrt(p));
 then for h = 1, 2, 4, .., p/2 each pair (a, b) of coordinates i and i + h, i & h = 0, becomes (a + b, a - b).  Back:
 the same sums in the same order, and last the product with +s or -s.  Coordinate i of a part has the sign minus if
-bit i & 31 (lowest first) of the part's word i >> 5 is set; the parts' words follow each other in the order forth.
+bit i & 31 (lowest first) of the part's word i >> 5 is set; the parts' words follow each other in the forward order.
 """
 
 from __future__ import annotations
@@ -20,40 +20,45 @@ from ..backend import implementation
 
 
 def rotate(x: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
-    """The rotated vector, a new tensor.
+    """Return the rotated vector, a new tensor.
 
-    x : contiguous float32, shape (d,), d >= 1.  words : int32 bit patterns, shape (word_count(d, rounds),), same
-    device.  Sums of up to d entries must fit binary32: scale x so that max|x| is far from the ends of the range.
+    Parameters
+    ----------
+    x : tensor
+        Contiguous float32, shape (d,), d >= 1.
+    words : tensor
+        int32 bit patterns, shape (word_count(d, rounds),), same device.  Sums of up to d entries must fit binary32:
+        scale x so that ``max|x|`` is far from the ends of the range.
     """
     return implementation("hadamard", x).rotate(x, words, rounds)
 
 
 def unrotate(z: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
-    """The inverse of ``rotate`` for the same words, up to rounding, as a new tensor; arguments as there."""
+    """Return the inverse of ``rotate`` for the same words, up to rounding, as a new tensor; arguments as there."""
     return implementation("hadamard", z).unrotate(z, words, rounds)
 
 
 def transform_length(d: int) -> int:
-    """p, the largest power of two that is at most d >= 1."""
+    """Return p, the largest power of two that is at most d >= 1."""
     return 1 << (d.bit_length() - 1)
 
 
 def part_starts(d: int) -> tuple[int, ...]:
-    """First coordinates of the parts of one round: 0, and d - p unless d is a power of two."""
+    """Return first coordinates of the parts of one round: 0, and d - p unless d is a power of two."""
     p = transform_length(d)
     return (0,) if p == d else (0, d - p)
 
 
 def words_per_part(d: int) -> int:
-    """32-bit words that hold the signs of one part."""
+    """Return 32-bit words that hold the signs of one part."""
     return (transform_length(d) + 31) // 32
 
 
 def word_count(d: int, rounds: int) -> int:
-    """32-bit words that ``rounds`` rounds take at dimension d."""
+    """Return 32-bit words that ``rounds`` rounds take at dimension d."""
     return rounds * len(part_starts(d)) * words_per_part(d)
 
 
 def factor(d: int) -> float:
-    """s = 1/sqrt(p) before it is rounded to binary32."""
+    """Return s = 1/sqrt(p) before it is rounded to binary32."""
     return 1 / math.sqrt(transform_length(d))

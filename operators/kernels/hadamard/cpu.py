@@ -18,7 +18,7 @@ ROWS_LOG2 = 7  # at most in a buffer, so that copies of its rows are long enough
 
 
 @numba.njit(cache=True, nogil=True, inline="never")
-def _flip(v, words, s):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _flip(v, words, s):
     """v_i times -s where bit i of the words is set, times +s elsewhere."""
     twice = s + s
     whole = v.size >> 5
@@ -31,7 +31,7 @@ def _flip(v, words, s):  # type: ignore[no-untyped-def]  # pragma: no cover - co
 
 
 @numba.njit(nogil=True, inline="never")
-def _stages(v, h):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _stages(v, h):
     """The stages of distance h, 2h, .., v.size/2, two at a time; slices tell the compiler that nothing overlaps."""
     n = v.size
     while 4 * h <= n:
@@ -50,7 +50,7 @@ def _stages(v, h):  # type: ignore[no-untyped-def]  # pragma: no cover - compile
 
 
 @numba.njit(nogil=True, inline="never")
-def _first_stages(v):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _first_stages(v):
     """The stages of distance 1, 2 and 4; v.size is a multiple of 8."""
     for s in range(0, v.size, 8):
         a, b, c, d = v[s] + v[s + 1], v[s] - v[s + 1], v[s + 2] + v[s + 3], v[s + 2] - v[s + 3]
@@ -62,7 +62,7 @@ def _first_stages(v):  # type: ignore[no-untyped-def]  # pragma: no cover - comp
 
 
 @numba.njit(cache=True, nogil=True)
-def _far_stages(v, h, rows, buffer):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _far_stages(v, h, rows, buffer):
     """The stages of distance h, 2h, .., rows h/2."""
     width = buffer.size // rows
     for start in range(0, v.size, rows * h):
@@ -79,7 +79,7 @@ def _far_stages(v, h, rows, buffer):  # type: ignore[no-untyped-def]  # pragma: 
 
 
 @numba.njit(cache=True, nogil=True)
-def _near_stages(v, words, s):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _near_stages(v, words, s):
     """The stages inside blocks of a buffer's size; if there are words, signs and s first, while a block is at hand."""
     near = min(v.size, BUFFER)
     for start in range(0, v.size, near):
@@ -106,12 +106,10 @@ def _transform(v: np.ndarray, words: np.ndarray, s: np.float32, buffer: np.ndarr
 
 
 def rotate(x: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
-    """See the package."""
     return _run(x, words, rounds, True)
 
 
 def unrotate(z: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
-    """See the package."""
     return _run(z, words, rounds, False)
 
 
@@ -119,7 +117,7 @@ def _run(x: torch.Tensor, words: torch.Tensor, rounds: int, forwards: bool) -> t
     d, out = x.numel(), x.numpy().copy()
     p, n, s, starts = transform_length(d), words_per_part(d), np.float32(factor(d)), part_starts(d) * rounds
     signs, buffer = words.numpy().view(np.uint32), np.empty(BUFFER, np.float32)
-    parts = [(out[start : start + p], signs[at * n : (at + 1) * n]) for at, start in enumerate(starts)]
+    parts = [(out[start : start + p], signs[number * n : (number + 1) * n]) for number, start in enumerate(starts)]
     for part, minus in parts if forwards else reversed(parts):
         if forwards:
             _transform(part, minus, s, buffer)

@@ -16,8 +16,8 @@ ROWS = 64  # at most in a later pass, so that a row is long enough to be read as
 
 
 @triton.jit
-def butterflies(v, ROWS: tl.constexpr, WIDTH: tl.constexpr, STAGES: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The stages between the rows of a tensor of shape (ROWS * WIDTH,)."""
+def butterflies(v, ROWS: tl.constexpr, WIDTH: tl.constexpr, STAGES: tl.constexpr):
+    """Return the stages between the rows of a tensor of shape (ROWS * WIDTH,)."""
     for s in tl.static_range(STAGES):
         pairs = tl.reshape(v, (ROWS >> (s + 1), 2, WIDTH << s))
         a, b = tl.split(tl.permute(pairs, (0, 2, 1)))
@@ -26,16 +26,14 @@ def butterflies(v, ROWS: tl.constexpr, WIDTH: tl.constexpr, STAGES: tl.constexpr
 
 
 @triton.jit
-def signs_of(words, i, s):  # type: ignore[no-untyped-def]
-    """-s where the bit of coordinate i is set, s elsewhere."""
+def signs_of(words, i, s):
+    """Return -s where the bit of coordinate i is set, s elsewhere."""
     word = tl.load(words + (i >> 5))
     return tl.where(((word >> (i & 31).to(tl.int32)) & 1) == 1, -s, s)
 
 
 @triton.jit(do_not_specialize=["distance", "s"])
-def _pass(  # type: ignore[no-untyped-def]
-    v, words, distance, s, ROWS: tl.constexpr, WIDTH: tl.constexpr, STAGES: tl.constexpr, FLIP: tl.constexpr
-):
+def _pass(v, words, distance, s, ROWS: tl.constexpr, WIDTH: tl.constexpr, STAGES: tl.constexpr, FLIP: tl.constexpr):
     """Stages between ROWS rows at ``distance``, WIDTH coordinates wide; FLIP: signs "before", "after" or not."""
     program = tl.program_id(0).to(tl.int64)
     columns = distance // WIDTH
@@ -52,14 +50,14 @@ def _pass(  # type: ignore[no-untyped-def]
 
 
 def _passes(p: int) -> list[tuple[int, int, int]]:
-    """(distance, rows, width) of each pass over p coordinates."""
-    found = [(1, min(p, SIZE), 1)]
+    """Return (distance, rows, width) of each pass over p coordinates."""
+    passes = [(1, min(p, SIZE), 1)]
     distance = min(p, SIZE)
     while distance < p:
         rows = min(ROWS, p // distance)
-        found.append((distance, rows, min(SIZE // rows, distance)))
+        passes.append((distance, rows, min(SIZE // rows, distance)))
         distance *= rows
-    return found
+    return passes
 
 
 def _part(v: torch.Tensor, words: torch.Tensor, s: float, forwards: bool) -> None:
@@ -77,12 +75,10 @@ def _part(v: torch.Tensor, words: torch.Tensor, s: float, forwards: bool) -> Non
 
 
 def rotate(x: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
-    """See the package."""
     return _run(x, words, rounds, True)
 
 
 def unrotate(z: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
-    """See the package."""
     return _run(z, words, rounds, False)
 
 
@@ -91,7 +87,7 @@ def _run(x: torch.Tensor, words: torch.Tensor, rounds: int, forwards: bool) -> t
     starts, p, n = part_starts(d), transform_length(d), words_per_part(d)
     s = torch.tensor(factor(d), dtype=torch.float32).item()
     for i in range(rounds * len(starts)):
-        at = i if forwards else rounds * len(starts) - 1 - i
-        start = starts[at % len(starts)]
-        _part(out[start : start + p], words[at * n : (at + 1) * n], s, forwards)
+        number = i if forwards else rounds * len(starts) - 1 - i
+        start = starts[number % len(starts)]
+        _part(out[start : start + p], words[number * n : (number + 1) * n], s, forwards)
     return out

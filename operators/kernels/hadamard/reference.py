@@ -8,7 +8,6 @@ from . import factor, part_starts, transform_length, words_per_part
 
 
 def rotate(x: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
-    """See the package."""
     z = x.clone()
     for start, signs in _parts(z, words, rounds):
         part = z[start : start + signs.numel()]
@@ -17,7 +16,6 @@ def rotate(x: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
 
 
 def unrotate(z: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
-    """See the package."""
     x = z.clone()
     for start, signs in reversed(_parts(x, words, rounds)):
         part = x[start : start + signs.numel()]
@@ -26,7 +24,7 @@ def unrotate(z: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
 
 
 def hadamard(x: torch.Tensor) -> torch.Tensor:
-    """H x, shape (p,), p a power of two."""
+    """Return H x, shape (p,), p a power of two."""
     h = 1
     while h < x.numel():
         pairs = x.view(-1, 2, h)
@@ -36,13 +34,13 @@ def hadamard(x: torch.Tensor) -> torch.Tensor:
 
 
 def _parts(x: torch.Tensor, words: torch.Tensor, rounds: int) -> list[tuple[int, torch.Tensor]]:
-    """(start, s times signs) of every part in order."""
+    """Return (start, s times signs) of every part in order."""
     d = x.numel()
     starts, n = part_starts(d), words_per_part(d)
     i = torch.arange(transform_length(d), device=x.device)
     s = torch.tensor(factor(d), dtype=torch.float32, device=x.device)
     parts = []
-    for at in range(rounds * len(starts)):
-        minus = (words[at * n + (i >> 5)] >> (i & 31)) & 1
-        parts.append((starts[at % len(starts)], torch.where(minus == 1, -s, s)))
+    for number in range(rounds * len(starts)):
+        minus = (words[number * n + (i >> 5)] >> (i & 31)) & 1
+        parts.append((starts[number % len(starts)], torch.where(minus == 1, -s, s)))
     return parts

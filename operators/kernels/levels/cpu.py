@@ -14,54 +14,54 @@ UNIT = 2.0**-32
 
 
 @numba.njit(cache=True, nogil=True)
-def round_tile(x, at, n, step, rates, words, offset, out, to):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """``offset`` plus the signed levels of coordinates at .. at + n - 1 of a vector cut into runs, from out[to] on.
+def round_tile(x, tile, n, step, rates, words, offset, out, to):
+    """``offset`` plus the signed levels of coordinates tile .. tile + n - 1 of a vector cut into runs, from out[to] on.
 
     Slices would count references, which costs as much as sixteen coordinates each; unsigned indices cannot wrap
     around, so that the inner loop is a vector loop without them.
     """
-    at, to, i = np.uint64(at), np.uint64(to), np.uint64(0)
+    tile, to, i = np.uint64(tile), np.uint64(to), np.uint64(0)
     n, step = np.uint64(n), np.uint64(step)
     while i < n:
-        run = (at + i) // step
-        rate, stop = rates[run], min((run + np.uint64(1)) * step - at, n)
+        run = (tile + i) // step
+        rate, stop = rates[run], min((run + np.uint64(1)) * step - tile, n)
         for j in range(i, stop):
-            v = x[at + j]
+            v = x[tile + j]
             level = np.int32(np.float64(abs(v)) * rate + np.float64(words[j]) * UNIT)
             out[to + j] = offset + (-level if v < 0 else level)
         i = stop
 
 
 @numba.njit(cache=True, nogil=True)
-def _signed(x, step, rates, k0, k1, supplied, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _signed(x, step, rates, k0, k1, supplied, out):
     words = np.empty(TILE, np.uint32)
-    for at in range(0, x.size, TILE):
-        n = min(TILE, x.size - at)
-        fill_tile(words, at, n, k0, k1, supplied)
-        round_tile(x, at, n, step, rates, words, np.int32(0), out, at)
+    for tile in range(0, x.size, TILE):
+        n = min(TILE, x.size - tile)
+        fill_tile(words, tile, n, k0, k1, supplied)
+        round_tile(x, tile, n, step, rates, words, np.int32(0), out, tile)
 
 
 @numba.njit(cache=True, nogil=True)
-def _encode(x, step, rates, most, width, k0, k1, supplied, out):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _encode(x, step, rates, most, width, k0, k1, supplied, out):
     words, levels = np.empty(TILE, np.uint32), np.empty(TILE, np.int32)
-    for at in range(0, x.size, TILE):
-        n = min(TILE, x.size - at)
-        fill_tile(words, at, n, k0, k1, supplied)
-        round_tile(x, at, n, step, rates, words, np.int32(most), levels, 0)
-        pack_fields(levels[:n], width, out[(at * width) >> 3 : ((at + n) * width + 7) >> 3])
+    for tile in range(0, x.size, TILE):
+        n = min(TILE, x.size - tile)
+        fill_tile(words, tile, n, k0, k1, supplied)
+        round_tile(x, tile, n, step, rates, words, np.int32(most), levels, 0)
+        pack_fields(levels[:n], width, out[(tile * width) >> 3 : ((tile + n) * width + 7) >> 3])
 
 
 @numba.njit(cache=True, nogil=True)
-def _scale_tile(levels, most, at, n, step, spacings, reached, out):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Spacings times ``levels - most`` of a tile, and which runs reach ``most``; whether all is in range."""
-    at, n, step, i, valid = np.uint64(at), np.uint64(n), np.uint64(step), np.uint64(0), True
+def _scale_tile(levels, most, tile, n, step, spacings, reached, out):
+    """Return spacings times ``levels - most`` of a tile, and which runs reach ``most``; whether all is in range."""
+    tile, n, step, i, valid = np.uint64(tile), np.uint64(n), np.uint64(step), np.uint64(0), True
     while i < n:
-        run = (at + i) // step
-        spacing, top, stop = spacings[run], np.int32(0), min((run + np.uint64(1)) * step - at, n)
+        run = (tile + i) // step
+        spacing, top, stop = spacings[run], np.int32(0), min((run + np.uint64(1)) * step - tile, n)
         for j in range(i, stop):
             level = np.int32(levels[j] - most)
             top = max(top, abs(level))
-            out[at + j] = np.float32(spacing * np.float64(level))
+            out[tile + j] = np.float32(spacing * np.float64(level))
         valid = valid and bool(top <= (most if spacing > 0 else 0))
         reached[run] |= top == most
         i = stop
@@ -69,22 +69,21 @@ def _scale_tile(levels, most, at, n, step, spacings, reached, out):  # type: ign
 
 
 @numba.njit(cache=True, nogil=True)
-def _decode(payload, step, spacings, most, width, reached, out):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _decode(payload, step, spacings, most, width, reached, out):
     levels, valid = np.empty(TILE, np.int32), True
-    for at in range(0, out.size, TILE):
-        n = min(TILE, out.size - at)
-        unpack_fields(payload[(at * width) >> 3 : ((at + n) * width + 7) >> 3], width, levels[:n])
-        valid = _scale_tile(levels, np.int32(most), at, n, step, spacings, reached, out) and valid
+    for tile in range(0, out.size, TILE):
+        n = min(TILE, out.size - tile)
+        unpack_fields(payload[(tile * width) >> 3 : ((tile + n) * width + 7) >> 3], width, levels[:n])
+        valid = _scale_tile(levels, np.int32(most), tile, n, step, spacings, reached, out) and valid
     return valid
 
 
 def supplied_words(stream: Stream) -> np.ndarray:
-    """The stream's supplied words, or an empty array."""
+    """Return the stream's supplied words, or an empty array."""
     return np.empty(0, np.uint32) if stream.words is None else stream.words.numpy().view(np.uint32)
 
 
 def signed(x: torch.Tensor, step: int, rates: torch.Tensor, stream: Stream) -> torch.Tensor:
-    """See the package."""
     out = np.empty(x.numel(), np.int32)
     k0, k1 = np.uint64(stream.k0), np.uint64(stream.k1)
     _signed(x.numpy(), step, rates.numpy(), k0, k1, supplied_words(stream), out)
@@ -92,7 +91,6 @@ def signed(x: torch.Tensor, step: int, rates: torch.Tensor, stream: Stream) -> t
 
 
 def encode(x: torch.Tensor, step: int, rates: torch.Tensor, most: int, stream: Stream, room: int) -> torch.Tensor:
-    """See the package."""
     width = (2 * most).bit_length()
     out = np.empty(room + (x.numel() * width + 7) // 8, np.uint8)
     k0, k1 = np.uint64(stream.k0), np.uint64(stream.k1)
@@ -103,7 +101,6 @@ def encode(x: torch.Tensor, step: int, rates: torch.Tensor, most: int, stream: S
 def decode(
     payload: torch.Tensor, d: int, step: int, spacings: torch.Tensor, most: int
 ) -> tuple[torch.Tensor, torch.Tensor, bool]:
-    """See the package."""
     out, reached = np.empty(d, np.float32), np.zeros(spacings.numel(), np.bool_)
     valid = _decode(payload.numpy(), step, spacings.numpy(), most, (2 * most).bit_length(), reached, out)
     return torch.from_numpy(out), torch.from_numpy(reached), bool(valid)

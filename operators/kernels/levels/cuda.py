@@ -15,8 +15,8 @@ GROUPS = 32  # of eight coordinates, worked on at once
 
 
 @triton.jit
-def rounded(x, rates, at, d, step, w):  # type: ignore[no-untyped-def]
-    """Signed levels of the coordinates ``at`` with their words w."""
+def rounded(x, rates, at, d, step, w):
+    """Return signed levels of the coordinates ``at`` with their words w."""
     value = tl.load(x + at, mask=at < d, other=0.0)
     rate = tl.load(rates + at // step, mask=at < d, other=0.0)
     level = (tl.abs(value).to(tl.float64) * rate + w.to(tl.float64) * 2.3283064365386963e-10).to(tl.int32)
@@ -24,17 +24,17 @@ def rounded(x, rates, at, d, step, w):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def emit(out, group, level, d, most, WIDTH: tl.constexpr):  # type: ignore[no-untyped-def]
+def emit(out, group, level, d, most, WIDTH: tl.constexpr):
     """Store signed levels (WIDTH 0), or their fields."""
-    at = group[:, None] * 8 + tl.arange(0, 8)[None, :]
+    index = group[:, None] * 8 + tl.arange(0, 8)[None, :]
     if WIDTH == 0:
-        tl.store(out + at, level.to(out.dtype.element_ty), mask=at < d)
+        tl.store(out + index, level.to(out.dtype.element_ty), mask=index < d)
     else:
-        store_groups(out, group, tl.where(at < d, level + most, 0), d, WIDTH)
+        store_groups(out, group, tl.where(index < d, level + most, 0), d, WIDTH)
 
 
 @triton.jit(do_not_specialize=["d", "step", "most", "k0", "k1"])
-def _tiles(x, rates, out, d, step, most, k0, k1, WIDTH: tl.constexpr, GROUPS: tl.constexpr):  # type: ignore[no-untyped-def]
+def _tiles(x, rates, out, d, step, most, k0, k1, WIDTH: tl.constexpr, GROUPS: tl.constexpr):
     """Full tiles: a program takes 8 GROUPS blocks, hence as many coordinates in each of the four planes."""
     program = tl.program_id(0).to(tl.int64)
     parts: tl.constexpr = 128 // GROUPS
@@ -42,31 +42,31 @@ def _tiles(x, rates, out, d, step, most, k0, k1, WIDTH: tl.constexpr, GROUPS: tl
     group = part * GROUPS + tl.arange(0, GROUPS)
     block = tile * 1024 + group[:, None] * 8 + tl.arange(0, 8)[None, :]
     w0, w1, w2, w3 = philox(block & 0xFFFFFFFF, block >> 32, k0, k1)
-    at = tile * 4096 + group[:, None] * 8 + tl.arange(0, 8)[None, :]
+    index = tile * 4096 + group[:, None] * 8 + tl.arange(0, 8)[None, :]
     first = tile * 512 + group
-    emit(out, first, rounded(x, rates, at, d, step, w0), d, most, WIDTH)
-    emit(out, first + 128, rounded(x, rates, at + 1024, d, step, w1), d, most, WIDTH)
-    emit(out, first + 256, rounded(x, rates, at + 2048, d, step, w2), d, most, WIDTH)
-    emit(out, first + 384, rounded(x, rates, at + 3072, d, step, w3), d, most, WIDTH)
+    emit(out, first, rounded(x, rates, index, d, step, w0), d, most, WIDTH)
+    emit(out, first + 128, rounded(x, rates, index + 1024, d, step, w1), d, most, WIDTH)
+    emit(out, first + 256, rounded(x, rates, index + 2048, d, step, w2), d, most, WIDTH)
+    emit(out, first + 384, rounded(x, rates, index + 3072, d, step, w3), d, most, WIDTH)
 
 
 @triton.jit(do_not_specialize=["start", "d", "step", "most", "k0", "k1"])
-def _rest(  # type: ignore[no-untyped-def]
+def _rest(
     x, rates, words, out, start, d, step, most, k0, k1, WIDTH: tl.constexpr, GROUPS: tl.constexpr, STRIDE: tl.constexpr
 ):
     """Coordinates from ``start`` (a multiple of 8) on, one word each, ``words[STRIDE i]``; -1: the stream's."""
     group = start // 8 + tl.program_id(0).to(tl.int64) * GROUPS + tl.arange(0, GROUPS)
-    at = group[:, None] * 8 + tl.arange(0, 8)[None, :]
+    index = group[:, None] * 8 + tl.arange(0, 8)[None, :]
     w = (
-        word(at, k0, k1)
+        word(index, k0, k1)
         if STRIDE < 0
-        else tl.load(words + at * STRIDE, mask=at < d, other=0).to(tl.uint32, bitcast=True)
+        else tl.load(words + index * STRIDE, mask=index < d, other=0).to(tl.uint32, bitcast=True)
     )
-    emit(out, group, rounded(x, rates, at, d, step, w), d, most, WIDTH)
+    emit(out, group, rounded(x, rates, index, d, step, w), d, most, WIDTH)
 
 
 @triton.jit(do_not_specialize=["d", "step", "most"])
-def _decode(payload, spacings, reached, bad, out, d, step, most, WIDTH: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def _decode(payload, spacings, reached, bad, out, d, step, most, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     level = load_fields(payload, i, d, WIDTH) - most
     spacing = tl.load(spacings + i // step, mask=i < d, other=0.0)
@@ -94,14 +94,12 @@ def launch(
 
 
 def signed(x: torch.Tensor, step: int, rates: torch.Tensor, stream: Stream) -> torch.Tensor:
-    """See the package."""
     out = torch.empty(x.numel(), dtype=torch.int32, device=x.device)
     launch(x, step, rates, 0, stream, 0, out)
     return out
 
 
 def encode(x: torch.Tensor, step: int, rates: torch.Tensor, most: int, stream: Stream, room: int) -> torch.Tensor:
-    """See the package."""
     width = (2 * most).bit_length()
     out = torch.empty(room + (x.numel() * width + 7) // 8, dtype=torch.uint8, device=x.device)
     launch(x, step, rates, most, stream, width, out[room:])
@@ -111,7 +109,6 @@ def encode(x: torch.Tensor, step: int, rates: torch.Tensor, most: int, stream: S
 def decode(
     payload: torch.Tensor, d: int, step: int, spacings: torch.Tensor, most: int
 ) -> tuple[torch.Tensor, torch.Tensor, bool]:
-    """See the package."""
     out = torch.empty(d, dtype=torch.float32, device=payload.device)
     reached = torch.zeros(spacings.numel(), dtype=torch.int8, device=payload.device)
     bad = torch.zeros(1, dtype=torch.int8, device=payload.device)

@@ -10,12 +10,11 @@ from ..philox import reference as philox
 
 
 def _of(runs: torch.Tensor, d: int, step: int) -> torch.Tensor:
-    """The value of each coordinate's run."""
+    """Return the value of each coordinate's run."""
     return runs[torch.arange(d, device=runs.device) // step]
 
 
 def signed(x: torch.Tensor, step: int, rates: torch.Tensor, stream: Stream) -> torch.Tensor:
-    """See the package."""
     if stream.words is None:
         words = tiled(philox.words64(x.numel(), 0, stream.k0, stream.k1, x.device))
     else:
@@ -26,7 +25,6 @@ def signed(x: torch.Tensor, step: int, rates: torch.Tensor, stream: Stream) -> t
 
 
 def encode(x: torch.Tensor, step: int, rates: torch.Tensor, most: int, stream: Stream, room: int) -> torch.Tensor:
-    """See the package."""
     packed = fields.pack(signed(x, step, rates, stream) + most, (2 * most).bit_length())
     return torch.cat([torch.zeros(room, dtype=torch.uint8, device=x.device), packed])
 
@@ -34,7 +32,6 @@ def encode(x: torch.Tensor, step: int, rates: torch.Tensor, most: int, stream: S
 def decode(
     payload: torch.Tensor, d: int, step: int, spacings: torch.Tensor, most: int
 ) -> tuple[torch.Tensor, torch.Tensor, bool]:
-    """See the package."""
     level = fields.unpack(payload, d, (2 * most).bit_length()) - most
     spacing = _of(spacings, d, step)
     run = torch.arange(d, device=payload.device) // step

@@ -16,9 +16,12 @@ PIECE = 4096
 
 
 def largest(x: torch.Tensor, step: int) -> torch.Tensor:
-    """max|x| of each run: float32, shape (ceil(d/step),); NaN or infinite if and only if some entry is.
+    """Return ``max|x|`` of each run: float32, shape (ceil(d/step),); NaN or infinite if and only if some entry is.
 
-    x : contiguous float32, shape (d,).
+    Parameters
+    ----------
+    x : tensor
+        Contiguous float32, shape (d,).
     """
     return implementation("norms", x).largest(x, step)
 

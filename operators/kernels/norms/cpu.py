@@ -10,8 +10,8 @@ LANES, PIECE = 64, 4096
 
 
 @numba.njit(cache=True, nogil=True)
-def largest_pattern(patterns):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Largest bit pattern (uint32) without its sign: above 0x7F7FFFFF if and only if some entry is no number."""
+def largest_pattern(patterns):
+    """Return largest bit pattern (uint32) without its sign: above 0x7F7FFFFF if and only if some entry is no number."""
     top = np.uint32(0)
     for i in range(patterns.size):
         top = max(top, patterns[i] & np.uint32(0x7FFFFFFF))
@@ -19,7 +19,7 @@ def largest_pattern(patterns):  # type: ignore[no-untyped-def]  # pragma: no cov
 
 
 @numba.njit(cache=True, nogil=True)
-def _fold(lanes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _fold(lanes):
     """Sum of 64 lanes by halves; loops of a known length become a few vector additions."""
     for i in range(32):
         lanes[i] += lanes[i + 32]
@@ -33,7 +33,7 @@ def _fold(lanes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
 
 
 @numba.njit(cache=True, nogil=True)
-def piece_sum(x, start, stop, squares, lanes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def piece_sum(x, start, stop, squares, lanes):
     """Sum of up to 4096 terms; ``x`` is float32 (magnitudes or squares) or float64 (as it is).
 
     Unsigned indices cannot wrap around, so that the inner loops are vector loops.
@@ -55,8 +55,8 @@ def piece_sum(x, start, stop, squares, lanes):  # type: ignore[no-untyped-def]  
 
 
 @numba.njit(cache=True, nogil=True)
-def sum_of_pieces(sums, lanes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """The sum of the sums of pieces, and of theirs, until one is left."""
+def sum_of_pieces(sums, lanes):
+    """Return the sum of the sums of pieces, and of theirs, until one is left."""
     while sums.size > 1:
         above = np.empty((sums.size + PIECE - 1) // PIECE)
         for p in range(above.size):
@@ -66,8 +66,8 @@ def sum_of_pieces(sums, lanes):  # type: ignore[no-untyped-def]  # pragma: no co
 
 
 @numba.njit(cache=True, nogil=True)
-def _run_sum(x, start, stop, squares, lanes):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """The sum of one run: of its pieces, of their sums, and so on."""
+def _run_sum(x, start, stop, squares, lanes):
+    """Return the sum of one run: of its pieces, of their sums, and so on."""
     if stop - start <= PIECE:
         return piece_sum(x, start, stop, squares, lanes)
     sums = np.empty((stop - start + PIECE - 1) // PIECE)
@@ -78,13 +78,13 @@ def _run_sum(x, start, stop, squares, lanes):  # type: ignore[no-untyped-def]  #
 
 
 @numba.njit(cache=True, nogil=True)
-def ordered_sum(x, squares):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def ordered_sum(x, squares):
     """Sum of the magnitudes, or of the squares, of a float32 array; 0 for an empty one."""
     return _run_sum(x, 0, x.size, squares, np.empty(LANES))
 
 
 @numba.njit(cache=True, nogil=True)
-def _largest(patterns, step, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _largest(patterns, step, out):
     start, step, size = np.uint64(0), np.uint64(step), np.uint64(patterns.size)
     for b in range(out.size):
         top, stop = np.uint32(0), min(start + step, size)
@@ -94,28 +94,25 @@ def _largest(patterns, step, out):  # type: ignore[no-untyped-def]  # pragma: no
 
 
 @numba.njit(cache=True, nogil=True)
-def _sums(x, step, squares, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _sums(x, step, squares, out):
     lanes = np.empty(LANES)
     for b in range(out.size):
         out[b] = _run_sum(x, b * step, min((b + 1) * step, x.size), squares, lanes)
 
 
 def largest(x: torch.Tensor, step: int) -> torch.Tensor:
-    """See the package."""
     out = np.empty(-(-x.numel() // step), np.uint32)
     _largest(x.numpy().view(np.uint32), step, out)
     return torch.from_numpy(out.view(np.float32))
 
 
 def absolute_sum(x: torch.Tensor, step: int) -> torch.Tensor:
-    """See the package."""
     out = np.empty(-(-x.numel() // step))
     _sums(x.numpy(), step, False, out)
     return torch.from_numpy(out)
 
 
 def energy(x: torch.Tensor, step: int) -> torch.Tensor:
-    """See the package."""
     out = np.empty(-(-x.numel() // step))
     _sums(x.numpy(), step, True, out)
     return torch.from_numpy(out)

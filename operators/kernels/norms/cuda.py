@@ -10,7 +10,7 @@ PIECE = 4096
 
 
 @triton.jit(do_not_specialize=["d", "step", "pieces"])
-def _reduce(x, out, d, step, pieces, ROWS: tl.constexpr, KIND: tl.constexpr):  # type: ignore[no-untyped-def]
+def _reduce(x, out, d, step, pieces, ROWS: tl.constexpr, KIND: tl.constexpr):
     """KIND: largest bit pattern, sum of magnitudes, or sum of squares of one piece of one run."""
     program = tl.program_id(0).to(tl.int64)
     run, piece = program // pieces, program % pieces
@@ -18,8 +18,8 @@ def _reduce(x, out, d, step, pieces, ROWS: tl.constexpr, KIND: tl.constexpr):  #
     total = tl.zeros((64,), tl.int32) if KIND == "largest" else tl.zeros((64,), tl.float64)
     for row in range(ROWS):
         place = piece * 4096 + row * 64 + lane
-        at = run * step + place
-        value = tl.load(x + at, mask=(place < step) & (at < d), other=0)
+        index = run * step + place
+        value = tl.load(x + index, mask=(place < step) & (index < d), other=0)
         if KIND == "largest":
             total = tl.maximum(total, value & 0x7FFFFFFF)
         elif KIND == "magnitudes":
@@ -38,7 +38,7 @@ def _reduce(x, out, d, step, pieces, ROWS: tl.constexpr, KIND: tl.constexpr):  #
 
 
 def _launch(x: torch.Tensor, step: int, kind: str, dtype: torch.dtype) -> torch.Tensor:
-    """The value of every piece: shape (runs, pieces)."""
+    """Return the value of every piece: shape (runs, pieces)."""
     runs, pieces = -(-x.numel() // step), -(-step // PIECE)
     out = torch.empty(runs * pieces, dtype=dtype, device=x.device)
     rows = min(-(-step // 64), PIECE // 64)
@@ -47,7 +47,6 @@ def _launch(x: torch.Tensor, step: int, kind: str, dtype: torch.dtype) -> torch.
 
 
 def largest(x: torch.Tensor, step: int) -> torch.Tensor:
-    """See the package."""
     return _launch(x.view(torch.int32), step, "largest", torch.int32).amax(1).view(torch.float32)
 
 
@@ -59,10 +58,8 @@ def _sums(x: torch.Tensor, step: int, kind: str) -> torch.Tensor:
 
 
 def absolute_sum(x: torch.Tensor, step: int) -> torch.Tensor:
-    """See the package."""
     return _sums(x, step, "magnitudes")
 
 
 def energy(x: torch.Tensor, step: int) -> torch.Tensor:
-    """See the package."""
     return _sums(x, step, "squares")

@@ -13,7 +13,7 @@ def _runs(x: torch.Tensor, step: int) -> torch.Tensor:
 
 
 def _sum(terms: torch.Tensor) -> torch.Tensor:
-    """Row sums of a float64 matrix in the order of the package."""
+    """Return row sums of a float64 matrix in the order of the package."""
     piece = PIECE if terms.shape[1] > LANES else LANES
     lanes = pad(terms, (0, -terms.shape[1] % piece)).reshape(terms.shape[0], -1, piece // LANES, LANES)
     total = torch.zeros_like(lanes[:, :, 0])
@@ -28,16 +28,13 @@ def _sum(terms: torch.Tensor) -> torch.Tensor:
 
 
 def largest(x: torch.Tensor, step: int) -> torch.Tensor:
-    """See the package."""
     patterns = x.view(torch.int32) & 0x7FFFFFFF  # ordered as the magnitudes are
     return _runs(patterns, step).amax(1).view(torch.float32)
 
 
 def absolute_sum(x: torch.Tensor, step: int) -> torch.Tensor:
-    """See the package."""
     return _sum(_runs(x.abs().double(), step))
 
 
 def energy(x: torch.Tensor, step: int) -> torch.Tensor:
-    """See the package."""
     return _sum(_runs(x.double().square(), step))

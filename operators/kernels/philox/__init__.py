@@ -1,8 +1,8 @@
 """Philox4x32-10 (Salmon et al. 2011): a stream of 32-bit words, word i of a key from (key, i) alone.
 
-Word i is word i & 3 of block i >> 2.  A kernel that draws one word a coordinate reads the stream in *tiles*:
-of each 4096 words, word j of block b serves coordinate 1024 j + b, so that many blocks are worked on at once and
-nothing is shuffled; the rest, fewer than 4096, are read in order.
+Word i is word i & 3 of block i >> 2.  A kernel that draws one word a coordinate reads the stream in ``*tiles*``: of
+each 4096 words, word j of block b serves coordinate 1024 j + b, so that many blocks are worked on at once and nothing
+is shuffled; the rest, fewer than 4096, are read in order.
 """
 
 from __future__ import annotations
@@ -18,15 +18,34 @@ PLANE = TILE // 4  # blocks of a tile
 
 
 def fill(n: int, start: int, k0: int, k1: int, like: torch.Tensor) -> torch.Tensor:
-    """Words start .. start + n - 1 of the stream of the 64-bit key (k0, k1), on the device of ``like``.
+    """Return words start .. start + n - 1 of the stream of the 64-bit key (k0, k1), on the device of ``like``.
 
     int32 tensor, shape (n,), that holds the bit patterns.
+
+    Parameters
+    ----------
+    n : int
+        How many words.
+    start : int
+        Index of the first word.
+    k0 : int
+        First word of the key.
+    k1 : int
+        Second word of the key.
+    like : tensor
+        A tensor on the wanted device.
     """
     return implementation("philox", like).fill(n, start, k0, k1, like)
 
 
 def tiled(words: torch.Tensor) -> torch.Tensor:
-    """A stream's words from its beginning, shape (n,), in the order of the coordinates that they serve."""
+    """Return a stream's words from its beginning, shape (n,), in the order of the coordinates that they serve.
+
+    Parameters
+    ----------
+    words : tensor
+        Random words, uint32.
+    """
     whole = words.numel() // TILE * TILE
     if whole == 0:
         return words
@@ -37,9 +56,15 @@ def tiled(words: torch.Tensor) -> torch.Tensor:
 class Stream:
     """What a kernel that rounds n coordinates draws from.
 
-    k0, k1 : the 64-bit Philox key, two 32-bit halves.
-    words : None, or words to be used instead, int32 patterns on the vector's device: one for each coordinate in
-        order, shape (n,), or one for all of them, shape (1,).
+    Parameters
+    ----------
+    k0 : int
+        First half of the 64-bit Philox key.
+    k1 : int
+        Second half of it.
+    words : tensor or None, optional
+        None, or words to be used instead, int32 patterns on the vector's device: one for each coordinate in order,
+        shape (n,), or one for all of them, shape (1,).
     """
 
     k0: int
@@ -48,5 +73,12 @@ class Stream:
 
 
 def to_nearest(device: torch.device) -> Stream:
-    """The word 2^31 for every coordinate: stochastic rounding becomes rounding to nearest, halves away from zero."""
+    """Return the word 2^31 for every coordinate: stochastic rounding becomes rounding to nearest, halves away from
+    zero.
+
+    Parameters
+    ----------
+    device : device
+        Where the result lies.
+    """
     return Stream(0, 0, torch.tensor([-(1 << 31)], dtype=torch.int32, device=device))

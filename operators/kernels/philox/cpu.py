@@ -11,8 +11,8 @@ PLANE = 1024
 
 
 @numba.njit(inline="always")
-def rounds(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """One block: four words (uint64 below 2^32) from a counter and a key of such words."""
+def rounds(c0, c1, c2, c3, k0, k1):
+    """Return one block: four words (uint64 below 2^32) from a counter and a key of such words."""
     mask = np.uint64(0xFFFFFFFF)
     half = np.uint64(32)
     for _ in range(10):
@@ -25,7 +25,7 @@ def rounds(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]  # pragma: n
 
 
 @numba.njit(cache=True, nogil=True)
-def fill_planes(out, first, blocks, k0, k1):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def fill_planes(out, first, blocks, k0, k1):
     """Words of up to 1024 blocks: word j of block first + b at 1024 j + b of ``out`` (uint32, shape (4096,)).
 
     The masks tell the compiler that 32-bit factors suffice; without them each product takes three instructions.
@@ -41,7 +41,7 @@ def fill_planes(out, first, blocks, k0, k1):  # type: ignore[no-untyped-def]  # 
 
 
 @numba.njit(cache=True, nogil=True)
-def fill_stream(out, start, k0, k1):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def fill_stream(out, start, k0, k1):
     """Words start .. start + out.size - 1 in order."""
     planes = np.empty(TILE, np.uint32)
     done, first = 0, start >> 2
@@ -64,10 +64,13 @@ def fill_stream(out, start, k0, k1):  # type: ignore[no-untyped-def]  # pragma: 
 
 
 @numba.njit(cache=True, nogil=True)
-def fill_tile(words, at, n, k0, k1, supplied):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def fill_tile(words, at, n, k0, k1, supplied):
     """The words of coordinates at .. at + n - 1, n <= 4096 and ``at`` a multiple of 4096, into ``words``.
 
-    supplied : empty, or words to be used instead: one for all coordinates, or one for each in their order.
+    Parameters
+    ----------
+    supplied
+        Empty, or words to be used instead: one for all coordinates, or one for each in their order.
     """
     if supplied.size == 1:
         words[:n] = supplied[0]
@@ -80,7 +83,6 @@ def fill_tile(words, at, n, k0, k1, supplied):  # type: ignore[no-untyped-def]  
 
 
 def fill(n: int, start: int, k0: int, k1: int, like: torch.Tensor) -> torch.Tensor:
-    """See the package."""
     out = np.empty(n, np.uint32)
     fill_stream(out, start, np.uint64(k0), np.uint64(k1))
     return torch.from_numpy(out.view(np.int32))

@@ -11,7 +11,7 @@ _MASK = 0xFFFFFFFF
 
 
 def words64(n: int, start: int, k0: int, k1: int, device: torch.device | str) -> torch.Tensor:
-    """Words start .. start + n - 1, shape (n,), int64 holding values in [0, 2^32)."""
+    """Return words start .. start + n - 1, shape (n,), int64 holding values in [0, 2^32)."""
     first = start >> 2
     block = torch.arange(first, (start + n + 3) >> 2, dtype=torch.int64, device=device)
     c = [block & _MASK, block >> 32, torch.zeros_like(block), torch.zeros_like(block)]
@@ -24,13 +24,12 @@ def words64(n: int, start: int, k0: int, k1: int, device: torch.device | str) ->
 
 
 def _multiply(a: int, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """High and low 32-bit halves of a * b without unsigned 64-bit integers."""
+    """Return high and low 32-bit halves of a * b without unsigned 64-bit integers."""
     high, low = (a >> 16) * b, (a & 0xFFFF) * b  # each below 2^48
     total = ((high & 0xFFFF) << 16) + low  # below 2^49
     return (high >> 16) + (total >> 32), total & _MASK
 
 
 def fill(n: int, start: int, k0: int, k1: int, like: torch.Tensor) -> torch.Tensor:
-    """See the package."""
     words = words64(n, start, k0, k1, like.device)
     return torch.where(words < 1 << 31, words, words - (1 << 32)).to(torch.int32)

@@ -18,18 +18,26 @@ MOST = 31  # parameter
 def pack(
     index: torch.Tensor, values: torch.Tensor, d: int, head: int = 0, head_bits: int = 0
 ) -> tuple[torch.Tensor, int]:
-    """(payload, bits) of a field of 0 to 32 bits, then k >= 1 values at increasing positions below d.
+    """Return (payload, bits) of a field of 0 to 32 bits, then k >= 1 values at increasing positions below d.
 
-    index : int64, values : float32, both of shape (k,).
+    Parameters
+    ----------
+    index : tensor
+        int64, values : float32, both of shape (k,).
     """
     return implementation("rice", index).pack(index, values, d, head, head_bits)
 
 
 def unpack(payload: torch.Tensor, bits: int, k: int, d: int, position: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """(index, values) of ``pack`` after a head that ends at ``position``.
+    """Return (index, values) of ``pack`` after a head that ends at ``position``.
 
-    Codes of varying length follow one another, so this is the CPU's work; a payload on another device is copied
-    there, and the result back.  Raises CorruptMessage for anything that ``pack`` does not write.
+    Codes of varying length follow one another, so this is the CPU's work; a payload on another device is copied there,
+    and the result back.
+
+    Raises
+    ------
+    CorruptMessage
+        For anything that ``pack`` does not write.
     """
     if payload.device.type != "cpu":
         index, values = unpack(payload.cpu(), bits, k, d, position)
@@ -38,7 +46,7 @@ def unpack(payload: torch.Tensor, bits: int, k: int, d: int, position: int = 0) 
 
 
 def worst_bits(k: int, d: int) -> int:
-    """The most bits that k values among d coordinates take: the worst total gap d - k at the best parameter."""
+    """Return the most bits that k values among d coordinates take: the worst total gap d - k at the best parameter."""
     if k == d:
         return VALUE_BITS * d
     return VALUE_BITS * k + PARAMETER_BITS + min(k * (1 + r) + ((d - k) >> r) for r in range(MOST + 1))

@@ -6,15 +6,15 @@ import numba
 import numpy as np
 import torch
 
-from ...bitstream import FIELDS, flush, padded, put, put_many, read_field, window
+from ...bits.bitstream import FIELDS, flush, padded, peek, read_field, write_bits, write_fields
 from ...message import CorruptMessage
 
 PARAMETER_BITS, VALUE_BITS, MOST = 5, 32, 31
 
 
 @numba.njit(cache=True, nogil=True)
-def _cost(gaps, r):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Bits of the gaps at parameter r."""
+def _cost(gaps, r):
+    """Return bits of the gaps at parameter r."""
     total = gaps.size * (1 + r)
     for i in range(gaps.size):
         total += gaps[i] >> r
@@ -22,8 +22,8 @@ def _cost(gaps, r):  # type: ignore[no-untyped-def]  # pragma: no cover - compil
 
 
 @numba.njit(cache=True, nogil=True)
-def best_parameter(gaps, span):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """(r, bits) of the least r that minimises the cost, which is unimodal in r; ``span`` is a start for d."""
+def best_parameter(gaps, span):
+    """Return (r, bits) of the least r that minimises the cost, which is unimodal in r; ``span`` is a start for d."""
     r, ratio = 0, span // max(gaps.size, 1)
     while ratio > 2 and r < MOST:
         ratio >>= 1
@@ -43,8 +43,8 @@ def best_parameter(gaps, span):  # type: ignore[no-untyped-def]  # pragma: no co
 
 
 @numba.njit(cache=True, nogil=True)
-def _gap_fields(gaps, start, r, values, widths):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Fields of the gaps from ``start`` on, as many as fit: (how many, next gap).  No gap has half of them."""
+def _gap_fields(gaps, start, r, values, widths):
+    """Return fields of the gaps from ``start`` on, as many as fit: (how many, next gap).  No gap has half of them."""
     m, low, i = 0, np.int64((1 << r) - 1), start
     while i < gaps.size and m + 2 + (gaps[i] >> r) // 32 <= FIELDS:
         ones = gaps[i] >> r
@@ -58,16 +58,16 @@ def _gap_fields(gaps, start, r, values, widths):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _write(head, head_bits, gaps, r, patterns, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    state = put(out, (np.uint64(0), 0, 0), head, head_bits)
+def _write(head, head_bits, gaps, r, patterns, out):
+    state = write_bits(out, (np.uint64(0), 0, 0), head, head_bits)
     values, widths = np.empty(FIELDS, np.uint64), np.empty(FIELDS, np.int64)
     if gaps.size:
-        state = put(out, state, r, PARAMETER_BITS)
+        state = write_bits(out, state, r, PARAMETER_BITS)
     i = 0
     while i < gaps.size:
         ones = gaps[i] >> r
         while ones >= 32 * (FIELDS - 2):  # a quotient that fills a buffer by itself
-            state = put(out, state, 0xFFFFFFFF, 32)
+            state = write_bits(out, state, 0xFFFFFFFF, 32)
             ones -= 32
         if ones < gaps[i] >> r:
             rest = np.array([(ones << r) | (gaps[i] & ((1 << r) - 1))])
@@ -75,18 +75,18 @@ def _write(head, head_bits, gaps, r, patterns, out):  # type: ignore[no-untyped-
             i += 1
         else:
             m, i = _gap_fields(gaps, i, r, values, widths)
-        state = put_many(out, state, values, widths, m)
+        state = write_fields(out, state, values, widths, m)
     widths[:] = VALUE_BITS
     for start in range(0, patterns.size, FIELDS):
         m = min(FIELDS, patterns.size - start)
         for j in range(m):
             values[j] = patterns[start + j]
-        state = put_many(out, state, values, widths, m)
+        state = write_fields(out, state, values, widths, m)
     flush(out, state)
 
 
 @numba.njit(cache=True, nogil=True)
-def _read(padded, position, bits, r, d, index):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _read(padded, position, bits, r, d, index):
     """Fill ``index`` with increasing positions below d; returns the next bit position, or -1 if corrupt."""
     last = -1
     for j in range(index.size):
@@ -94,7 +94,7 @@ def _read(padded, position, bits, r, d, index):  # type: ignore[no-untyped-def] 
         while True:
             if position >= bits:
                 return -1
-            if not window(padded, position) >> np.uint64(63):
+            if not peek(padded, position) >> np.uint64(63):
                 break
             quotient += 1
             position += 1
@@ -103,7 +103,7 @@ def _read(padded, position, bits, r, d, index):  # type: ignore[no-untyped-def] 
         position += 1
         if position + r > bits:
             return -1
-        low = np.int64(window(padded, position) >> np.uint64(64 - r)) if r > 0 else 0
+        low = np.int64(peek(padded, position) >> np.uint64(64 - r)) if r > 0 else 0
         position += r
         last += (quotient << r) + low + 1
         if last >= d:
@@ -113,14 +113,13 @@ def _read(padded, position, bits, r, d, index):  # type: ignore[no-untyped-def] 
 
 
 @numba.njit(cache=True, nogil=True)
-def _read_values(padded, position, patterns):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _read_values(padded, position, patterns):
     for j in range(patterns.size):
-        patterns[j] = np.uint32(window(padded, position) >> np.uint64(32))
+        patterns[j] = np.uint32(peek(padded, position) >> np.uint64(32))
         position += VALUE_BITS
 
 
 def pack(index: torch.Tensor, values: torch.Tensor, d: int, head: int, head_bits: int) -> tuple[torch.Tensor, int]:
-    """See the package."""
     k = index.numel()
     gaps = np.diff(index.numpy(), prepend=-1) - 1 if k < d else np.empty(0, np.int64)
     r, support_bits = best_parameter(gaps, d) if gaps.size else (0, 0)
@@ -131,7 +130,6 @@ def pack(index: torch.Tensor, values: torch.Tensor, d: int, head: int, head_bits
 
 
 def unpack(payload: torch.Tensor, bits: int, k: int, d: int, position: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """See the package."""
     support_at = position + (PARAMETER_BITS if k < d else 0)
     if bits < support_at + VALUE_BITS * k:
         raise CorruptMessage(f"{k} values need {VALUE_BITS * k} bits; got {bits}")

@@ -10,5 +10,4 @@ from .reference import codes
 
 
 def pack(index: torch.Tensor, values: torch.Tensor, d: int, head: int, head_bits: int) -> tuple[torch.Tensor, int]:
-    """See the package."""
     return codewords.pack(*codes(index, values, d, head, head_bits))

@@ -8,8 +8,11 @@ from ..backend import implementation
 
 
 def largest(x: torch.Tensor, k: int) -> torch.Tensor:
-    """Increasing positions of the k largest |x|: int64, shape (k,); ties go to the lower index.
+    """Return increasing positions of the k largest ``|x|``: int64, shape (k,); ties go to the lower index.
 
-    x : contiguous float32, shape (d,), finite; 1 <= k <= d.
+    Parameters
+    ----------
+    x : tensor
+        Contiguous float32, shape (d,), finite; 1 <= k <= d.
     """
     return implementation("selection", x).largest(x, k)

@@ -16,8 +16,8 @@ PIECE = 4096
 
 
 @numba.njit(cache=True, nogil=True)
-def _critical(histogram, k):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """(bin that holds the k-th largest, how many of that bin are wanted)."""
+def _critical(histogram, k):
+    """Return (bin that holds the k-th largest, how many of that bin are wanted)."""
     left = k
     for b in range(histogram.size - 1, -1, -1):
         if histogram[b] >= left:
@@ -27,18 +27,18 @@ def _critical(histogram, k):  # type: ignore[no-untyped-def]  # pragma: no cover
 
 
 @numba.njit(cache=True, nogil=True)
-def _radix(patterns, k, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _radix(patterns, k, out):
     """Positions of the k largest patterns without sign, by their high 15 and then their low 16 bits."""
     magnitude = np.uint32(0x7FFFFFFF)
     high = np.zeros(1 << 15, np.int64)
     for i in range(patterns.size):
         high[(patterns[i] & magnitude) >> np.uint32(16)] += 1
-    top, wanted = _critical(high, k)
+    top, remaining = _critical(high, k)
     low = np.zeros(1 << 16, np.int64)
     for i in range(patterns.size):
         if (patterns[i] & magnitude) >> np.uint32(16) == top:
             low[patterns[i] & np.uint32(0xFFFF)] += 1
-    bottom, ties = _critical(low, wanted)
+    bottom, ties = _critical(low, remaining)
     threshold = np.uint32((top << 16) | bottom)
     j = 0
     for i in range(patterns.size):
@@ -53,8 +53,8 @@ def _radix(patterns, k, out):  # type: ignore[no-untyped-def]  # pragma: no cove
 
 
 @numba.njit(cache=True, nogil=True)
-def _candidates(patterns, threshold, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Positions with a magnitude of at least ``threshold`` into ``out``; returns how many, or -1 if too many.
+def _candidates(patterns, threshold, out):
+    """Return positions with a magnitude of at least ``threshold`` into ``out``; returns how many, or -1 if too many.
 
     Comparisons are vector loops; most groups of eight hold none and are passed over at once.
     """
@@ -76,7 +76,7 @@ def _candidates(patterns, threshold, out):  # type: ignore[no-untyped-def]  # pr
 
 
 def _threshold(patterns: np.ndarray, k: int) -> np.uint32:
-    """A magnitude that somewhat more than k of all are expected to reach; 0 if that is no help."""
+    """Return a magnitude that somewhat more than k of all are expected to reach; 0 if that is no help."""
     sample = patterns[:: patterns.size // SAMPLE] & np.uint32(0x7FFFFFFF)
     expected = k * sample.size / patterns.size
     rank = int(expected + 4 * expected**0.5 + 4)
@@ -84,17 +84,16 @@ def _threshold(patterns: np.ndarray, k: int) -> np.uint32:
 
 
 def largest(x: torch.Tensor, k: int) -> torch.Tensor:
-    """See the package."""
     if x.numel() < SMALL:
         order = np.argsort(-np.abs(x.numpy()), kind="stable")
         return torch.from_numpy(np.sort(order[:k]))
     patterns, out = x.numpy().view(np.uint32), np.empty(k, np.int64)
     threshold = _threshold(patterns, k) if x.numel() > 4 * SAMPLE else np.uint32(0)
     if threshold > 0:
-        found = np.empty(2 * k + x.numel() // 16 + 2 * PIECE, np.int64)
-        n = int(_candidates(patterns, threshold, found))
+        candidates = np.empty(2 * k + x.numel() // 16 + 2 * PIECE, np.int64)
+        n = int(_candidates(patterns, threshold, candidates))
         if n >= k:
-            _radix(patterns[found[:n]], k, out)
-            return torch.from_numpy(found[out])
+            _radix(patterns[candidates[:n]], k, out)
+            return torch.from_numpy(candidates[out])
     _radix(patterns, k, out)
     return torch.from_numpy(out)

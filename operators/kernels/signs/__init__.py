@@ -8,15 +8,21 @@ from ..backend import implementation
 
 
 def pack(x: torch.Tensor) -> torch.Tensor:
-    """Sign bits as uint8, shape (ceil(n/8),), zero-padded.  x : contiguous float32, shape (n,)."""
+    """Sign bits as uint8, shape (ceil(n/8),), zero-padded.
+
+    Parameters
+    ----------
+    x : tensor
+        Contiguous float32, shape (n,).
+    """
     return implementation("signs", x).pack(x)
 
 
 def pack_with_sum(x: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """(``pack(x)``, the ordered sum of magnitudes of ``norms``), on the CPU in one pass over memory."""
+    """Return (``pack(x)``, the ordered sum of magnitudes of ``norms``), on the CPU in one pass over memory."""
     return implementation("signs", x).pack_with_sum(x)
 
 
 def unpack(payload: torch.Tensor, n: int, plus: float = 1.0, minus: float = -1.0) -> torch.Tensor:
-    """float32 tensor, shape (n,): ``minus`` where the bit is 1, ``plus`` elsewhere; payload has >= n bits."""
+    """Return float32 tensor, shape (n,): ``minus`` where the bit is 1, ``plus`` elsewhere; payload has >= n bits."""
     return implementation("signs", payload).unpack(payload, n, plus, minus)

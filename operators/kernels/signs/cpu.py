@@ -12,7 +12,7 @@ _GATHER = 0x8040201008040201  # brings the lowest bits of eight bytes together i
 
 
 @numba.njit(cache=True, nogil=True)
-def pack_signs(patterns, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def pack_signs(patterns, out):
     """Sign bits of binary32 patterns (uint32, shape (n,)) into ``out`` (uint8, shape (ceil(n/8),))."""
     limit = np.uint32(0x80000000)
     negative = np.empty(PIECE, np.uint8)
@@ -28,7 +28,7 @@ def pack_signs(patterns, out):  # type: ignore[no-untyped-def]  # pragma: no cov
 
 
 @numba.njit(cache=True, nogil=True)
-def _pack_with_sum(x, patterns, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _pack_with_sum(x, patterns, out):
     sums, lanes = np.empty((x.size + PIECE - 1) // PIECE), np.empty(LANES)
     for p in range(sums.size):
         start, stop = p * PIECE, min((p + 1) * PIECE, x.size)
@@ -38,7 +38,7 @@ def _pack_with_sum(x, patterns, out):  # type: ignore[no-untyped-def]  # pragma:
 
 
 @numba.njit(cache=True, nogil=True)
-def _unpack(payload, plus, minus, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _unpack(payload, plus, minus, out):
     whole = out.size >> 3
     for j in range(whole):
         byte = payload[j]
@@ -49,21 +49,18 @@ def _unpack(payload, plus, minus, out):  # type: ignore[no-untyped-def]  # pragm
 
 
 def pack(x: torch.Tensor) -> torch.Tensor:
-    """See the package."""
     out = np.empty((x.numel() + 7) // 8, np.uint8)
     pack_signs(x.numpy().view(np.uint32), out)
     return torch.from_numpy(out)
 
 
 def pack_with_sum(x: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """See the package."""
     out = np.empty((x.numel() + 7) // 8, np.uint8)
     total = _pack_with_sum(x.numpy(), x.numpy().view(np.uint32), out)
     return torch.from_numpy(out), float(total)
 
 
 def unpack(payload: torch.Tensor, n: int, plus: float, minus: float) -> torch.Tensor:
-    """See the package."""
     out = np.empty(n, np.float32)
     _unpack(payload.numpy(), np.float32(plus), np.float32(minus), out)
     return torch.from_numpy(out)

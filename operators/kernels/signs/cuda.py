@@ -12,7 +12,7 @@ BYTES = 256  # of the payload for one program
 
 
 @triton.jit(do_not_specialize=["n"])
-def _pack(patterns, out, n, BYTES: tl.constexpr):  # type: ignore[no-untyped-def]
+def _pack(patterns, out, n, BYTES: tl.constexpr):
     byte = tl.program_id(0).to(tl.int64) * BYTES + tl.arange(0, BYTES)
     place = tl.arange(0, 8)
     i = byte[:, None] * 8 + place[None, :]
@@ -23,7 +23,7 @@ def _pack(patterns, out, n, BYTES: tl.constexpr):  # type: ignore[no-untyped-def
 
 
 @triton.jit(do_not_specialize=["n"])
-def _unpack(payload, out, n, plus, minus, BYTES: tl.constexpr):  # type: ignore[no-untyped-def]
+def _unpack(payload, out, n, plus, minus, BYTES: tl.constexpr):
     byte = tl.program_id(0).to(tl.int64) * BYTES + tl.arange(0, BYTES)
     place = tl.arange(0, 8)
     value = tl.load(payload + byte, mask=byte * 8 < n, other=0).to(tl.int32)
@@ -33,7 +33,6 @@ def _unpack(payload, out, n, plus, minus, BYTES: tl.constexpr):  # type: ignore[
 
 
 def pack(x: torch.Tensor) -> torch.Tensor:
-    """See the package."""
     out = torch.empty((x.numel() + 7) // 8, dtype=torch.uint8, device=x.device)
     if out.numel():
         _pack[(triton.cdiv(out.numel(), BYTES),)](x.view(torch.int32), out, x.numel(), BYTES=BYTES)
@@ -41,12 +40,10 @@ def pack(x: torch.Tensor) -> torch.Tensor:
 
 
 def pack_with_sum(x: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """See the package."""
     return pack(x), float(norms.absolute_sum(x, x.numel()).item())
 
 
 def unpack(payload: torch.Tensor, n: int, plus: float, minus: float) -> torch.Tensor:
-    """See the package."""
     out = torch.empty(n, dtype=torch.float32, device=payload.device)
     if n:
         _unpack[(triton.cdiv(n, 8 * BYTES),)](payload, out, n, float(plus), float(minus), BYTES=BYTES)

@@ -9,7 +9,6 @@ from ..norms import reference as norms
 
 
 def pack(x: torch.Tensor) -> torch.Tensor:
-    """See the package."""
     patterns = x.view(torch.int32)
     negative = (patterns < 0) & (patterns != -(1 << 31))  # by the pattern: subnormal numbers may be flushed
     groups = pad(negative.to(torch.uint8), (0, -x.numel() % 8)).reshape(-1, 8)
@@ -18,12 +17,10 @@ def pack(x: torch.Tensor) -> torch.Tensor:
 
 
 def pack_with_sum(x: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """See the package."""
     return pack(x), float(norms.absolute_sum(x, x.numel()).item())
 
 
 def unpack(payload: torch.Tensor, n: int, plus: float, minus: float) -> torch.Tensor:
-    """See the package."""
     shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=payload.device)
     bits = ((payload[:, None] >> shifts) & 1).reshape(-1)[:n]
     values = torch.tensor([plus, minus], dtype=torch.float32, device=payload.device)

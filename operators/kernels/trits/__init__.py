@@ -14,18 +14,24 @@ TAIL_BITS = (0, 2, 4, 5, 7)
 
 
 def trit_bits(n: int) -> int:
-    """Bits of n digits."""
+    """Return bits of n digits."""
     return 8 * (n // 5) + TAIL_BITS[n % 5]
 
 
 def encode(x: torch.Tensor, rate: float, stream: Stream, room: int = 0) -> torch.Tensor:
-    """The levels of ``levels.signed`` at one rate <= 1/max|x| (rounded up), after ``room`` bytes for the caller.
+    """Return the levels of ``levels.signed`` at one rate <= ``1/max|x|`` (rounded up), after ``room`` bytes for the
+    caller.
 
-    x : contiguous float32, shape (n,).  uint8 tensor, shape (room + ceil(trit_bits(n)/8),).
+    Parameters
+    ----------
+    x : tensor
+        Contiguous float32, shape (n,).  uint8 tensor, shape (room + ceil(trit_bits(n)/8),).
     """
     return implementation("trits", x).encode(x, rate, stream, room)
 
 
 def decode(payload: torch.Tensor, n: int, scale: float) -> tuple[torch.Tensor, bool, bool]:
-    """(scale times levels, float32 of shape (n,); whether some level is not 0; whether all groups are possible)."""
+    """Return (scale times levels, float32 of shape (n,); whether some level is not 0; whether all groups
+    are possible).
+    """
     return implementation("trits", payload).decode(payload, n, scale)

@@ -16,7 +16,7 @@ _DIGITS = np.array([[g // 3**j % 3 - 1 if j < 5 else 0 for j in range(8)] for g 
 
 
 @numba.njit(cache=True, nogil=True)
-def _pack(digits, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _pack(digits, out):
     whole = digits.size // 5
     for j in range(whole):
         g = digits[5 * j : 5 * j + 5]
@@ -30,20 +30,20 @@ def _pack(digits, out):  # type: ignore[no-untyped-def]  # pragma: no cover - co
 
 
 @numba.njit(cache=True, nogil=True)
-def _encode(x, rates, k0, k1, supplied, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _encode(x, rates, k0, k1, supplied, out):
     words, digits = np.empty(TILE, np.uint32), np.empty(5 * TILE, np.int32)
     for start in range(0, x.size, 5 * TILE):
         stop = min(start + 5 * TILE, x.size)
-        for at in range(start, stop, TILE):
-            n = min(TILE, stop - at)
-            fill_tile(words, at, n, k0, k1, supplied)
-            round_tile(x, at, n, x.size, rates, words, np.int32(1), digits, at - start)
+        for tile in range(start, stop, TILE):
+            n = min(TILE, stop - tile)
+            fill_tile(words, tile, n, k0, k1, supplied)
+            round_tile(x, tile, n, x.size, rates, words, np.int32(1), digits, tile - start)
         _pack(digits[: stop - start], out[start // 5 :])
 
 
 @numba.njit(cache=True, nogil=True)
-def _decode(payload, table, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Returns (whether some level is not 0, whether all groups are possible); impossible ones read as others."""
+def _decode(payload, table, out):
+    """Return returns (whether some level is not 0, whether all groups are possible); impossible ones read as others."""
     others, impossible = 0, 0
     whole, rest = out.size // 5, out.size % 5
     safe = max(0, (out.size - 3) // 5)  # a group is written with three entries of the next one
@@ -69,7 +69,6 @@ def _decode(payload, table, out):  # type: ignore[no-untyped-def]  # pragma: no 
 
 
 def encode(x: torch.Tensor, rate: float, stream: Stream, room: int) -> torch.Tensor:
-    """See the package."""
     n = x.numel()
     out = np.empty(room + n // 5 + (n % 5 > 0), np.uint8)
     k0, k1 = np.uint64(stream.k0), np.uint64(stream.k1)
@@ -78,7 +77,6 @@ def encode(x: torch.Tensor, rate: float, stream: Stream, room: int) -> torch.Ten
 
 
 def decode(payload: torch.Tensor, n: int, scale: float) -> tuple[torch.Tensor, bool, bool]:
-    """See the package."""
     out = np.empty(n, np.float32)
     other, valid = _decode(payload.numpy(), _DIGITS * np.float32(scale), out)
     return torch.from_numpy(out), bool(other), bool(valid)

@@ -14,14 +14,14 @@ TAIL_BITS = (0, 2, 4, 5, 7)
 
 
 @triton.jit
-def power_of_three(place):  # type: ignore[no-untyped-def]
-    """3^place for 0 <= place < 5."""
+def power_of_three(place):
+    """Return 3^place for 0 <= place < 5."""
     low = tl.where(place == 0, 1, tl.where(place == 1, 3, 9))
     return tl.where(place < 3, low, tl.where(place == 3, 27, 81))
 
 
 @triton.jit(do_not_specialize=["n", "tail"])
-def _pack(levels, out, n, tail, BYTES: tl.constexpr):  # type: ignore[no-untyped-def]
+def _pack(levels, out, n, tail, BYTES: tl.constexpr):
     byte = tl.program_id(0).to(tl.int64) * BYTES + tl.arange(0, BYTES)
     place = tl.arange(0, 8)[None, :]
     i = byte[:, None] * 5 + place
@@ -33,7 +33,7 @@ def _pack(levels, out, n, tail, BYTES: tl.constexpr):  # type: ignore[no-untyped
 
 
 @triton.jit(do_not_specialize=["n", "tail", "possible"])
-def _unpack(payload, out, flags, n, tail, possible, scale, BYTES: tl.constexpr):  # type: ignore[no-untyped-def]
+def _unpack(payload, out, flags, n, tail, possible, scale, BYTES: tl.constexpr):
     byte = tl.program_id(0).to(tl.int64) * BYTES + tl.arange(0, BYTES)
     place = tl.arange(0, 8)[None, :]
     short = byte * 5 + 5 > n
@@ -51,7 +51,6 @@ def _unpack(payload, out, flags, n, tail, possible, scale, BYTES: tl.constexpr):
 
 
 def encode(x: torch.Tensor, rate: float, stream: Stream, room: int) -> torch.Tensor:
-    """See the package."""
     n = x.numel()
     levels = torch.empty(n, dtype=torch.int8, device=x.device)
     launch(x, n, torch.tensor([rate], dtype=torch.float64, device=x.device), 0, stream, 0, levels)
@@ -62,7 +61,6 @@ def encode(x: torch.Tensor, rate: float, stream: Stream, room: int) -> torch.Ten
 
 
 def decode(payload: torch.Tensor, n: int, scale: float) -> tuple[torch.Tensor, bool, bool]:
-    """See the package."""
     out = torch.empty(n, dtype=torch.float32, device=payload.device)
     flags = torch.zeros(2, dtype=torch.int8, device=payload.device)
     grid = (triton.cdiv(-(-n // 5), BYTES),)

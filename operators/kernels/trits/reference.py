@@ -12,7 +12,6 @@ TAIL_BITS = (0, 2, 4, 5, 7)
 
 
 def encode(x: torch.Tensor, rate: float, stream: Stream, room: int) -> torch.Tensor:
-    """See the package."""
     rates = torch.tensor([rate], dtype=torch.float64, device=x.device)
     digits = levels.signed(x, x.numel(), rates, stream) + 1
     groups = pad(digits, (0, -x.numel() % 5)).reshape(-1, 5)
@@ -23,7 +22,6 @@ def encode(x: torch.Tensor, rate: float, stream: Stream, room: int) -> torch.Ten
 
 
 def decode(payload: torch.Tensor, n: int, scale: float) -> tuple[torch.Tensor, bool, bool]:
-    """See the package."""
     values = payload.long()
     if n % 5:
         values = torch.cat([values[:-1], values[-1:] >> (8 - TAIL_BITS[n % 5])])

@@ -1,1 +1,1 @@
-"""The forms in which other projects write their compressors, each as a function of a vector."""
+"""Call compressors in the forms in which other projects write them, each as a function of a vector."""

@@ -31,10 +31,10 @@ class Hivemind(Form):
         return self.receive(self.send(x)).reshape(x.shape)
 
     def send(self, x: torch.Tensor) -> Any:
-        """What compress returns."""
+        """Return what compress returns."""
         given = self.given(x)
         return self.codec.compress(given, *((Info(key=0, descriptor=given),) if self._informed else ()))
 
     def receive(self, message: Any) -> torch.Tensor:
-        """What extract makes of it."""
+        """Return what extract makes of it."""
         return self.codec.extract(message)

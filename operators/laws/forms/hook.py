@@ -20,7 +20,7 @@ class Bucket:
         self._parameter = torch.nn.Parameter(torch.zeros_like(gradient))
 
     def buffer(self) -> torch.Tensor:
-        """The flattened gradients, shape (d,)."""
+        """Return the flattened gradients, shape (d,)."""
         return self._buffer
 
     def set_buffer(self, buffer: torch.Tensor) -> None:
@@ -28,26 +28,29 @@ class Bucket:
         self._buffer = buffer
 
     def gradients(self) -> list[torch.Tensor]:
-        """A view for each parameter."""
+        """Return a view for each parameter."""
         return [self._buffer]
 
     def parameters(self) -> list[torch.Tensor]:
-        """The parameters."""
+        """Return the parameters."""
         return [self._parameter]
 
     def index(self) -> int:
-        """The number of the bucket."""
+        """Return the number of the bucket."""
         return 0
 
     def is_last(self) -> bool:
-        """Whether no bucket follows."""
+        """Return whether no bucket follows."""
         return True
 
 
 class Hook(Form):
     """``hook(state, bucket) -> Future``: the gradient of a group of one rank as every rank would receive it.
 
-    state : handed to every call.  A group is started for a check, or a call, unless the caller has one.
+    Parameters
+    ----------
+    state : optional
+        Handed to every call.  A group is started for a check, or a call, unless the caller has one.
     """
 
     def __init__(self, hook: Callable[[Any, Any], Any], state: Any = None) -> None:
@@ -63,7 +66,7 @@ class Hook(Form):
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """A process group of one, where there is none."""
+        """Return a process group of one, where there is none."""
         if dist.is_initialized():
             yield
             return

@@ -15,7 +15,12 @@ from .form import Form, name_of, required
 class JaxFunction(Form):
     """A function x -> x_hat, or one that takes a fresh key in every call: as ``key=``, ``rng=`` or its second argument.
 
-    Its keys are not intercepted: the statistical laws judge it.  Raises ModuleNotFoundError without jax.
+    Its keys are not intercepted: the statistical laws judge it.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Without jax.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:

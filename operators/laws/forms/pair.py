@@ -30,10 +30,10 @@ class Pair(Form):
         return self.receive(self.send(x))
 
     def send(self, x: Any) -> Any:
-        """What compress returns."""
+        """Return what compress returns."""
         return self.compress(self.given(x), *((TENSOR_NAME,) if self._named else ()))
 
     def receive(self, message: Any) -> Any:
-        """What decompress makes of it."""
+        """Return what decompress makes of it."""
         split = isinstance(message, tuple) and self._parts > 1 and len(message) == self._parts
         return self.decompress(*message) if split else self.decompress(message)

@@ -18,14 +18,22 @@ from .torch_draws import TorchDraws
 
 @dataclass
 class Facts:
-    """What is known once the block is left.  resolution : the coarsest spacing of the uniform numbers drawn."""
+    """What is known once the block is left.
+
+    Parameters
+    ----------
+    resolution : float, optional
+        The coarsest spacing of the uniform numbers drawn.
+    """
 
     resolution: float = 0.0
 
 
 @contextmanager
 def intercepted(source: Source, generators: list[Generator]) -> Iterator[Facts]:
-    """Inside the block all draws are made of the source's words; ``generators`` are those of numpy to take along."""
+    """Return inside the block all draws are made of the source's words; ``generators`` are those of numpy to take
+    along.
+    """
 
     def of_key(key: Key, n: int, start: int) -> np.ndarray:
         words = source(("key", key), n, start)

@@ -34,33 +34,33 @@ class _BitGen(ctypes.Structure):
 
 @cache
 def _callbacks() -> tuple[Any, Any, Any]:
-    """next_uint64, next_uint32 and next_double, reading [position, capacity, words ...] as uint64."""
+    """Return next_uint64, next_uint32 and next_double, reading [position, capacity, words ...] as uint64."""
     two, width = np.uint64(2), np.uint64(32)
 
     def next_word(state):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
         head = carray(state, (2,), np.uint64)
-        at = head[0]
-        head[0] = at + np.uint64(1)
-        if at >= head[1]:
+        position = head[0]
+        head[0] = position + np.uint64(1)
+        if position >= head[1]:
             return np.uint32(0)
-        return np.uint32(carray(state, (int(head[1]) + 2,), np.uint64)[int(at) + 2])
+        return np.uint32(carray(state, (int(head[1]) + 2,), np.uint64)[int(position) + 2])
 
     def next_pair(state):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
         head = carray(state, (2,), np.uint64)
-        at = head[0]
-        head[0] = at + two
-        if at + np.uint64(1) >= head[1]:
+        position = head[0]
+        head[0] = position + two
+        if position + np.uint64(1) >= head[1]:
             return np.uint64(0)
         words = carray(state, (int(head[1]) + 2,), np.uint64)
-        return (words[int(at) + 2] << width) | words[int(at) + 3]
+        return (words[int(position) + 2] << width) | words[int(position) + 3]
 
     def next_double(state):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
         head = carray(state, (2,), np.uint64)
-        at = head[0]
-        head[0] = at + np.uint64(1)
-        if at >= head[1]:
+        position = head[0]
+        head[0] = position + np.uint64(1)
+        if position >= head[1]:
             return 0.0
-        return carray(state, (int(head[1]) + 2,), np.uint64)[int(at) + 2] * 2.0**-32
+        return carray(state, (int(head[1]) + 2,), np.uint64)[int(position) + 2] * 2.0**-32
 
     pointer = types.voidptr
     return (
@@ -92,25 +92,25 @@ _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 def live_generators() -> list[Generator]:
-    """Every Generator and RandomState in memory, numpy's global one among them (a tenth of a second)."""
+    """Return every Generator and RandomState in memory, numpy's global one among them (a tenth of a second)."""
     kinds = (np.random.Generator, np.random.RandomState)
-    found = [o for o in gc.get_objects() if type(o) in kinds]
-    return found if any(g is global_generator() for g in found) else [global_generator(), *found]
+    living = [o for o in gc.get_objects() if type(o) in kinds]
+    return living if any(g is global_generator() for g in living) else [global_generator(), *living]
 
 
 def global_generator() -> np.random.RandomState:
-    """The one behind ``np.random.rand`` and its like."""
+    """Return the one behind ``np.random.rand`` and its like."""
     return np.random.mtrand._rand
 
 
 def state_of(generator: Generator) -> Hashable:
-    """The state as bytes."""
+    """Return the state as bytes."""
     bits = bit_generator_of(generator)
     return "numpy", type(bits).__name__, _plain(bits.state)
 
 
 def bit_generator_of(generator: Generator) -> Any:
-    """The bit generator of a Generator or a RandomState."""
+    """Return the bit generator of a Generator or a RandomState."""
     return generator._bit_generator  # type: ignore[union-attr]
 
 
@@ -122,9 +122,13 @@ def _plain(value: Any) -> Hashable:
 
 @contextmanager
 def numpy_draws(source: Source, generators: list[Generator]) -> Iterator[None]:
-    """Inside the block the given generators, and those that ``np.random.default_rng`` makes, read the source's words.
+    """Return inside the block the given generators, and those that ``np.random.default_rng`` makes, read the source's
+    words.
 
-    Raises Uninterceptable if one reads more than CAPACITY words.
+    Raises
+    ------
+    Uninterceptable
+        If one reads more than CAPACITY words.
     """
     redirected = _Redirected(source)
     for number, generator in enumerate(generators):
@@ -132,10 +136,10 @@ def numpy_draws(source: Source, generators: list[Generator]) -> Iterator[None]:
     true_default_rng = np.random.default_rng
 
     def default_rng(seed: Any = None) -> np.random.Generator:
-        made = true_default_rng(seed)
+        created = true_default_rng(seed)
         if not isinstance(seed, np.random.Generator):
-            redirected.add(made, state_of(made))
-        return made
+            redirected.add(created, state_of(created))
+        return created
 
     np.random.default_rng = default_rng
     try:

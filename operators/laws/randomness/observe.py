@@ -37,8 +37,12 @@ class Watching:
 class Draws:
     """What is known of a function's randomness.
 
-    generators : those of numpy that it draws from, found by watching their state.
-    complete : whether many replays have shown that nothing else decides its output.
+    Attributes
+    ----------
+    generators
+        Those of numpy that it draws from, found by watching their state.
+    complete
+        Whether many replays have shown that nothing else decides its output.
     """
 
     def __init__(self) -> None:
@@ -47,17 +51,17 @@ class Draws:
         self._searched = False
 
     def constant_roots(self, call: Callable[[Key], object]) -> frozenset[Hashable]:
-        """The streams that are the same in every call: a generator that the function seeds with a constant."""
-        seen = []
+        """Return the streams that are the same in every call: a generator that the function seeds with a constant."""
+        runs = []
         for turn in range(NATURAL_CALLS):
             before = state_of(global_generator())
             watching = Watching()
             with intercepted(watching, []):
                 call(Key(turn, step=turn))
-            seen.append(watching.roots)
+            runs.append(watching.roots)
             if state_of(global_generator()) != before:
                 self._add(global_generator())
-        return frozenset(set.intersection(*seen))
+        return frozenset(set.intersection(*runs))
 
     def search(self, call: Callable[[Key], object]) -> bool:
         """Look among all generators of numpy in memory for those that a call moves; whether new ones were found."""

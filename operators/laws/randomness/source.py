@@ -21,14 +21,20 @@ class Source(Protocol):
     """
 
     def __call__(self, root: Hashable, n: int, start: int, kind: int | None = None) -> np.ndarray | None:
-        """Words start ... start + n - 1 of a stream, uint32, shape (n,).
+        """Return words start ... start + n - 1 of a stream, uint32, shape (n,).
 
-        root : identifies the stream.
-        kind : r if only the word's place among r equal cells matters, ORDER if only the order does, None if unknown.
+        Parameters
+        ----------
+        root : Hashable
+            Identifies the stream.
+        kind : int or None, optional
+            r if only the word's place among r equal cells matters, ORDER if only the order does, None if unknown.
         """
 
     def lend(self, root: Hashable, capacity: int) -> np.ndarray | None:
-        """The first words of a stream, uint32, at most ``capacity``, where it is not known how many will be read."""
+        """Return the first words of a stream, uint32, at most ``capacity``, where it is not known how many will be
+        read.
+        """
 
     def returned(self, root: Hashable, used: int) -> None:
         """How many of the lent words were read."""
@@ -41,7 +47,7 @@ class Cursor:
         self._at: dict[Hashable, tuple[Hashable, int]] = {}
 
     def at(self, state: Hashable) -> tuple[Hashable, int]:
-        """(root, position) of a generator in this state; a new state is a root at position 0."""
+        """Return (root, position) of a generator in this state; a new state is a root at position 0."""
         return self._at.get(state, (state, 0))
 
     def moved(self, state: Hashable, root: Hashable, position: int) -> None:

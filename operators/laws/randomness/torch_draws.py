@@ -26,9 +26,16 @@ Values = np.ndarray | torch.Tensor
 class TorchDraws(TorchDispatchMode):
     """Replaces the random numbers of torch inside the block.
 
-    resolution : the coarsest spacing of the uniform numbers drawn.
-    Raises Uninterceptable for a random operator that is not known here (``torch.poisson``, for instance), unless
-    the source leaves its generator alone.
+    Attributes
+    ----------
+    resolution
+        The coarsest spacing of the uniform numbers drawn.
+
+    Raises
+    ------
+    Uninterceptable
+        For a random operator that is not known here (``torch.poisson``, for instance), unless the source leaves its
+        generator alone.
     """
 
     def __init__(self, source: Source) -> None:
@@ -39,7 +46,7 @@ class TorchDraws(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """No: torch would import its compiler, which takes seconds."""
+        """Return no: torch would import its compiler, which takes seconds."""
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -71,7 +78,7 @@ class Draw:
         self.mode, self.root, self.position, self.named, self.out = mode, root, position, named, out
 
     def words(self, n: int, kind: int | None = None) -> np.ndarray | None:
-        """The next n words of its generator's stream."""
+        """Return the next n words of its generator's stream."""
         words = self.mode.source(self.root, n, self.position, kind)
         self.position += n
         return words
@@ -82,7 +89,7 @@ class Draw:
             raise Uninterceptable(f"it draws from {func.overloadpacket}, whose numbers cannot be chosen")
 
     def uniform(self) -> np.ndarray | None:
-        """Numbers on [0, 1) as fine as torch's own of this type, shape of the result flattened."""
+        """Return numbers on [0, 1) as fine as torch's own of this type, shape of the result flattened."""
         words = self.words(self.out.numel())
         bits = UNIFORM_BITS.get(self.out.dtype, 32)
         if words is None:
@@ -91,17 +98,17 @@ class Draw:
         return (words >> np.uint32(32 - bits)) * 2.0**-bits
 
     def fine(self) -> np.ndarray | None:
-        """Numbers in (0, 1), half a word away from both ends."""
+        """Return numbers in (0, 1), half a word away from both ends."""
         words = self.words(self.out.numel())
         return None if words is None else (words + 0.5) * 2.0**-32
 
     def mapped(self, of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray | None:
-        """A function of ``fine``."""
+        """Return a function of ``fine``."""
         u = self.fine()
         return None if u is None else of(u)
 
     def get(self, name: str, default: float = 0.0) -> Any:
-        """An argument: a number, or a tensor's entries broadcast to the result and flattened."""
+        """Return an argument: a number, or a tensor's entries broadcast to the result and flattened."""
         value = self.named.get(name)
         if isinstance(value, torch.Tensor):
             return value.detach().cpu().to(torch.float64).expand(self.out.shape).reshape(-1).numpy()
@@ -223,7 +230,7 @@ def _is_random(func: Any) -> bool:
 
 @cache
 def _defaults(func: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The names of its arguments, and the values of those that have one."""
+    """Return the names of its arguments, and the values of those that have one."""
     arguments = func._schema.arguments
     return tuple(a.name for a in arguments), {a.name: a.default_value for a in arguments if a.has_default_value()}
 

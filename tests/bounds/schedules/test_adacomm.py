@@ -3,7 +3,7 @@ import pytest
 import sympy as sp
 
 from bounds.schedules import AdaComm, Fixed, Observation
-from bounds.tau.tau_star import derivation
+from bounds.tau import TauStar
 
 
 def decide(rule, losses, etas=None, interval_s=10.0):
@@ -27,7 +27,7 @@ def test_a_tenfold_decay_multiplies_tau_by_the_power_of_ten(exponent, tau):
 
 
 def test_exponents_follow_from_theorem_2():
-    tau_star = derivation().minimiser
+    tau_star = TauStar.derivation().minimiser
     gap, eta = (next(s for s in tau_star.free_symbols if s.name == name) for name in ("gap", "eta"))
     a, b = sp.symbols("a b", positive=True)
     ratio = tau_star.subs({gap: a * gap, eta: eta / b}, simultaneous=True) / tau_star

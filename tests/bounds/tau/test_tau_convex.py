@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from bounds.tau import tau_convex, tau_star
-from bounds.tau.tau_convex import derivation
+from bounds.tau import TauConvex, tau_convex, tau_star
 from bounds.theorems.pasgd_convex import pasgd_convex
 
 AT = {"gap": 1, "delay_s": 10, "eta": "0.05", "L": 1, "sigma2": 1, "time_s": 10_000}
@@ -18,7 +17,7 @@ def test_convexity_lengthens_the_period_by_the_stated_factor(m):
 
 
 def test_derivation_reproduces_the_closed_form():
-    proof = derivation()
+    proof = TauConvex.derivation()
     at = dict.fromkeys(proof.minimiser.free_symbols, 3)  # every symbol 3: tau*^2 = 2 * 9/3^7, times 2/(1 - 1/3) = 3
     assert sp.simplify(proof.minimiser.subs(at) - sp.sqrt(sp.Rational(2 * 9, 3**7) * 3)) == 0
     assert "sqrt" in tau_convex(**AT, m=4).latex()

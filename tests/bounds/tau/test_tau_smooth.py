@@ -4,8 +4,7 @@ from fractions import Fraction
 import pytest
 import sympy as sp
 
-from bounds.tau import best_integer_cubic, tau_smooth
-from bounds.tau.tau_smooth import derivation
+from bounds.tau import TauSmooth, best_integer_cubic, tau_smooth
 
 AT = {"gap": 1, "delay_s": 10, "eta": "0.05", "sigma2": 1, "time_s": 10_000, "third_derivative": "0.5"}
 
@@ -21,10 +20,10 @@ def test_derivation_reproduces_the_closed_form():
     gap, D, eta, s, T, Q = (
         sp.Symbol(n, positive=True) for n in ("gap", "delay_s", "eta", "sigma2", "time_s", "third_derivative")
     )
-    minimiser = derivation().minimiser
+    minimiser = TauSmooth.derivation().minimiser
     ours = minimiser.subs({s: sp.Symbol(s.name, positive=True) for s in minimiser.free_symbols})
     assert sp.simplify(ours / (16 * gap * D / (eta**5 * Q**2 * s**2 * T)) ** sp.Rational(1, 3)) == 1
-    assert tau_smooth(**AT).derivation() is derivation()
+    assert tau_smooth(**AT).derivation() is TauSmooth.derivation()
     assert tau_smooth(**AT).latex().startswith(r"\tau_3^* = \sqrt[3]{")
 
 

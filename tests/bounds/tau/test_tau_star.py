@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from bounds.tau import tau_star
-from bounds.tau.tau_star import derivation
+from bounds.tau import TauStar, tau_star
 from bounds.theorems.pasgd_runtime import pasgd_runtime
 
 AT = {"gap": 1, "delay_s": 10, "eta": "0.05", "L": 1, "sigma2": 1, "time_s": 10_000}
@@ -20,7 +19,7 @@ def test_value_by_hand():
 
 
 def test_derivation_reproduces_the_published_formula():
-    proof = derivation()
+    proof = TauStar.derivation()
     gap, D, eta, L, sigma2, T = (
         sp.Symbol(name, positive=True) for name in ("gap", "delay_s", "eta", "L", "sigma2", "time_s")
     )

@@ -14,6 +14,8 @@ from bounds.special.fused_difference import FusedDifference
 from bounds.special.geometric_decay import GeometricDecay
 from bounds.special.log2_one_plus import Log2OnePlus
 from bounds.special.mean_growth import MeanGrowth
+from bounds.special.one_minus_power_of_two import OneMinusPowerOfTwo
+from bounds.special.square_growth import SquareGrowth
 
 THEOREMS = {name: value for name, value in vars(theorems).items() if isinstance(value, Bound)}
 TESTS = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
@@ -43,10 +45,17 @@ def fifty_digits(expression, point):
     plain = expression.replace(MeanGrowth(y, n), (((1 + y) ** n - 1) / y - n) / (n * y))
     plain = plain.replace(FusedDifference(n, x, y), n - x * y).replace(Log2OnePlus(x), sp.log(1 + x, 2))
     plain = plain.replace(GeometricDecay(x, y, n), (1 - x * y) ** n)
+    plain = plain.replace(SquareGrowth(y, n), 2 * ((1 + y) ** n - 1 - n * y - n * (n - 1) / 2 * y**2) / y**3)
+    plain = plain.replace(OneMinusPowerOfTwo(x), 1 - 2 ** (-x))
     symbols = sorted(plain.free_symbols, key=str)
     with mpmath.workdps(60):
         arguments = [mpmath.mpf(point[s.name].numerator) / point[s.name].denominator for s in symbols]
-        return sp.lambdify(symbols, plain, "mpmath")(*arguments)
+        return sp.lambdify(symbols, plain, [{"PowerQuotient": power_quotient}, "mpmath"])(*arguments)
+
+
+def power_quotient(a, b, n):
+    """sum a^i b^(n-1-i), also where a = b."""
+    return mpmath.fsum(a**i * b ** (n - 1 - i) for i in range(int(n)))
 
 
 @pytest.mark.parametrize("name", THEOREMS)

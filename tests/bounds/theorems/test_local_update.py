@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from bounds import AssumptionViolated, theorems
-from bounds.dynamics import Quadratic, additive, arguments, compressed, linear, multiplicative, reference_quadratic
+from bounds.dynamics import (
+    Quadratic,
+    additive,
+    arguments,
+    compressed,
+    linear,
+    multiplicative,
+    reference_quadratic,
+    two_shot,
+)
 from bounds.dynamics.geometric import excess, geometric_sum, mean_geometric_sum
 from bounds.runtime import Constant, RuntimeModel, rounds_by
 from bounds.symbols import tau as tau_symbol
@@ -166,6 +175,39 @@ def test_pasgd_compressed_wall_clock_lies_above_the_exact_value(problem, m, tau,
         compressed.mean_squared_gradient(problem, eta=at["eta"], m=m, tau=tau, omega=omega, rounds=n) for n in counts
     ]
     assert_above(bound, float(chances @ np.array(exact)), problem, **at)
+
+
+@given(quadratics(), workers, periods, round_counts, shares, st.floats(1e-3, 30), st.floats(1e-3, 30))
+@drawn
+def test_pasgd_two_shot_lies_above_the_exact_value(problem, m, tau, rounds, share, omega1, omega2):
+    bound = theorems.pasgd_two_shot
+    stages = {"m": m, "tau": tau, "omega1": omega1, "omega2": omega2}
+    eta = admissible_eta(bound, problem, share, K=tau * rounds, **stages)
+    exact = two_shot.mean_squared_gradient(problem, eta=eta, rounds=rounds, **stages)
+    assert_above(bound, exact, problem, eta=eta, K=tau * rounds, **stages)
+
+
+@given(quadratics(), workers, periods, round_counts, shares, st.floats(1e-3, 30), positive, st.floats(0, 30))
+@drawn
+def test_pasgd_two_shot_runtime_lies_above_the_exact_value(problem, m, tau, rounds, share, omega, step_s, delay_s):
+    bound = theorems.pasgd_two_shot_runtime
+    stages = {"m": m, "tau": tau, "omega1": omega, "omega2": omega / 4}
+    seconds = {"step_s": step_s, "delay_s": delay_s, "time_s": rounds * (tau * step_s + delay_s)}
+    eta = admissible_eta(bound, problem, share, **stages, **seconds)
+    exact = two_shot.mean_squared_gradient(problem, eta=eta, rounds=rounds, **stages)
+    assert_above(bound, exact, problem, eta=eta, **stages, **seconds)
+
+
+@given(quadratics(), workers, periods, shares, st.floats(1e-3, 30), st.data())
+@drawn
+def test_pasgd_two_shot_wall_clock_lies_above_the_exact_value(problem, m, tau, share, omega, data):
+    counts, chances, inverse = random_rounds(data.draw)
+    bound = theorems.pasgd_two_shot_wall_clock
+    stages = {"m": m, "tau": tau, "omega1": omega, "omega2": omega / 4}
+    inverse_rounds = min(inverse * (1 + 1e-12), 1.0)
+    eta = admissible_eta(bound, problem, share, inverse_rounds=inverse_rounds, **stages)
+    exact = [two_shot.mean_squared_gradient(problem, eta=eta, rounds=n, **stages) for n in counts]
+    assert_above(bound, float(chances @ np.array(exact)), problem, eta=eta, inverse_rounds=inverse_rounds, **stages)
 
 
 @given(quadratics(), workers, st.lists(st.tuples(st.integers(1, 12), shares), min_size=1, max_size=12))

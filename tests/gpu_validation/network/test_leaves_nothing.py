@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from gpu_validation.launch import RunFailed, run_ranks
+from gpu_validation.distributed.launch import RunFailed, run_ranks
 from gpu_validation.network import Network, NetworkUnavailable, switch
 from gpu_validation.network import network as network_module
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from gpu_validation.launch import run_ranks
+from gpu_validation.distributed.launch import run_ranks
 from gpu_validation.network import LOOPBACK, METHODS, Network, NetworkUnavailable
 from gpu_validation.network.links import address
 from operators import Key

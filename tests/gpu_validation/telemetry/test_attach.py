@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from gpu_validation.__main__ import main
-from gpu_validation.launch import RunFailed
+from gpu_validation.cli import main
+from gpu_validation.distributed.launch import RunFailed
 from gpu_validation.telemetry import attach, recorder
 from operators import ScaledSign
 

@@ -7,11 +7,10 @@ import pytest
 import torch
 
 from bounds.schedules import AdaComm
-from gpu_validation.averaging import PeriodicAveraging
-from gpu_validation.mixing import Sampled, ring
-from gpu_validation.records import Evidence, Verdict
-from gpu_validation.riding import Riding
+from gpu_validation.local_sgd.mixing import Sampled, ring
+from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.telemetry import Known, read_folder, report_of
+from gpu_validation.verdicts.verdict import Evidence, Verdict
 from operators import ErrorFeedback, Key, ScaledSign, TopK
 
 from ..ranks import in_ranks
@@ -40,17 +39,13 @@ def steps(averaging, model, optimizer, rank, number):
         averaging.step(loss)
 
 
-def run(place, number=ROUNDS, *, buffers=0, d=D, dtype=torch.float32, exchange=None, **settings):
+def run(place, number=ROUNDS, *, buffers=0, d=D, dtype=torch.float32, **settings):
     model = torch.nn.Linear(d, 1, bias=False, dtype=dtype)
-    if exchange is not None:
-        settings["exchange"] = exchange()
     if buffers:
         model.register_buffer("statistics", torch.zeros(buffers))
     torch.nn.init.ones_(model.weight)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
     averaging = PeriodicAveraging(model, optimizer, key=Key(1), **settings)
-    if exchange is not None:
-        settings["exchange"].observe(averaging)
     steps(averaging, model, optimizer, place.rank, number)
     return averaging, model
 
@@ -108,11 +103,11 @@ MODES = {
     "sampled models": {"schedule": 2, "mixing": Sampled(clients=2, key=Key(3))},
     "momentum": {"schedule": 2, "operator": ScaledSign(), "block_momentum": 0.5},
     "gossip": {"schedule": 2, "mixing": ring(3)},
-    "riding": {"schedule": AdaComm(tau_0=4, interval_s=0.01), "exchange": Riding},
+    "piggyback": {"schedule": AdaComm(tau_0=4, interval_s=0.01), "piggyback": True},
     "shards": {"schedule": 4, "d": 100_000},
     "shards of half precision": {"schedule": 4, "d": 200_000, "dtype": torch.bfloat16},
 }
-UNFORETOLD = ("gossip", "riding")
+UNFORETOLD = ("gossip",)
 
 
 def test_bytes_are_those_foretold_in_every_mode_both_ways_and_ranks_agree(tmp_path):

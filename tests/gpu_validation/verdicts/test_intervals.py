@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_validation.records import Sample
+from gpu_validation.records.sample import Sample
 from gpu_validation.verdicts.intervals import (
     ACQUIT,
     RATES,

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from bounds.runtime import Constant, RuntimeModel
-from gpu_validation.lockstep import rehearse_together
-from gpu_validation.race import Race
-from gpu_validation.rehearsal import rehearse
+from gpu_validation.measurement.batched_simulation import simulate_together
+from gpu_validation.measurement.simulation import simulate
+from gpu_validation.measurement.spec import TrainingRun
 from gpu_validation.workloads import Characters
 
 WORKLOAD = Characters()
@@ -29,8 +29,8 @@ def test_a_prediction_depends_on_no_later_letter():
 
 @pytest.mark.slow
 def test_it_learns_down_to_the_entropy_of_its_source():
-    race = Race(replace(WORKLOAD, eta=0.33), 8, Constant(1.0), 0, steps=1600, points=4)
-    (record,) = rehearse_together([race], RUNTIME)
+    race = TrainingRun(replace(WORKLOAD, eta=0.33), 8, Constant(1.0), 0, steps=1600, points=4)
+    (record,) = simulate_together([race], RUNTIME)
 
     floor = WORKLOAD.source.floor()
     assert record["losses"][0] > 1.7
@@ -39,10 +39,10 @@ def test_it_learns_down_to_the_entropy_of_its_source():
 
 
 def test_workers_together_and_alone_agree_bit_for_bit():
-    race = Race(WORKLOAD, 3, Constant(1.0), 0, steps=9, optimizer="momentum")
-    (record,) = rehearse_together([race], RUNTIME)
+    race = TrainingRun(WORKLOAD, 3, Constant(1.0), 0, steps=9, optimizer="momentum")
+    (record,) = simulate_together([race], RUNTIME)
 
-    assert record["losses"] == rehearse(race, RUNTIME)["losses"]
+    assert record["losses"] == simulate(race, RUNTIME)["losses"]
 
 
 @pytest.mark.parametrize("window", [1, 8])

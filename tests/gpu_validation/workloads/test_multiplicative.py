@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from bounds.dynamics import multiplicative
-from gpu_validation.presets import Cells, Preset
-from gpu_validation.records import Verdict
-from gpu_validation.run import execute
-from gpu_validation.theory import AT_MEAN, LOSS
+from gpu_validation.studies import Cells, Preset
+from gpu_validation.studies.grid.theory import AT_MEAN, LOSS
+from gpu_validation.studies.study import carry_out
+from gpu_validation.verdicts.verdict import Verdict
 from gpu_validation.workloads import MultiplicativeQuadratic
 from operators import Identity, Key
 
@@ -53,7 +53,7 @@ def test_real_processes_follow_the_exact_law(tmp_path):
         Cells(MultiplicativeQuadratic(copies=400, eta=0.2), taus=(1, 8), steps=24, seeds=tuple(range(6)), step_s=0.0),
     )
     preset = Preset("small", "for tests", (Identity(),), cells, processes=2, probe_d=64, probe_messages=5)
-    outcome = execute(preset, tmp_path)
+    outcome = carry_out(preset, tmp_path)
 
     rows = [c for c in outcome.comparisons if c.theorem == "exact dynamics with multiplicative noise"]
     assert [(row.tau, row.quantity) for row in rows] == [(tau, words) for tau in (1, 8) for words in (AT_MEAN, LOSS)]

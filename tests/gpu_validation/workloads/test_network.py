@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from gpu_validation.workloads import LeNet, ResNet20, ResNet50, SmallNetwork, SyntheticImages, Vgg16
+from gpu_validation.workloads.models import initialised, lenet, resnet20, resnet50, vgg16
 from gpu_validation.workloads.network import top_curvature
-from gpu_validation.workloads.networks import initialised, lenet, resnet20, resnet50, vgg16
 from operators import Key
 
 IMAGES = SyntheticImages(samples=20, held_out=10)

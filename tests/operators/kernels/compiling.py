@@ -17,24 +17,13 @@ from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
 import operators.kernels
+import operators.tcdq
 from operators import CorruptMessage, Key
-from operators.kernels import (
-    codewords,
-    elias,
-    fields,
-    hadamard,
-    levels,
-    norms,
-    philox,
-    rice,
-    selection,
-    signs,
-    tcdq,
-    trits,
-)
+from operators.kernels import codewords, elias, fields, hadamard, levels, norms, philox, rice, selection, signs, trits
 from operators.kernels.backend import use
 from operators.kernels.philox import Stream
-from operators.kernels.tcdq import cuda_rans, cuda_trellis
+from operators.tcdq import cuda_rans, cuda_trellis
+from operators.tcdq import dispatch as tcdq
 from operators.tcdq.fit import gaussian
 from operators.tcdq.model import Model
 from operators.tcdq.plan import Plan
@@ -74,8 +63,9 @@ def _type(value: Any) -> str:
 def launched() -> set[str]:
     """Names of all kernels: their names begin with an underscore, those of their parts do not."""
     names = set()
-    for found in pkgutil.walk_packages(operators.kernels.__path__, "operators.kernels."):
-        if not found.name.rpartition(".")[2].startswith("cuda"):
+    packages = operators.kernels, operators.tcdq
+    for found in (m for p in packages for m in pkgutil.walk_packages(p.__path__, f"{p.__name__}.")):
+        if "cuda" not in found.name.rpartition(".")[2]:
             continue
         module = importlib.import_module(found.name)
         kernels = {n for n, v in vars(module).items() if isinstance(v, JITFunction) and n.startswith("_")}

@@ -10,6 +10,7 @@ from operators import CorruptMessage
 from operators.kernels import rice
 from operators.kernels.rice import cpu, reference
 
+from . import rice_oracle
 from .equality import FEW, OTHERS, SIZES, assert_equal, run
 
 
@@ -35,8 +36,8 @@ def test_back_ends_agree_and_the_vector_comes_back(other, vector, head_bits):
     payload, bits = run("cpu", rice.pack, *arguments)
     assert_equal((payload, bits), run(other, rice.pack, *arguments))
     assert bits <= head_bits + rice.worst_bits(index.numel(), d)
-    for backend in ("cpu", other):
-        assert_equal((index, values), run(backend, rice.unpack, payload, bits, index.numel(), d, head_bits))
+    assert_equal((index, values), run("cpu", rice.unpack, payload, bits, index.numel(), d, head_bits))
+    assert_equal((index, values), rice_oracle.unpack(payload, bits, index.numel(), d, head_bits))
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -59,10 +60,10 @@ def test_quotients_as_long_as_a_buffer_are_written_whole(gaps):
     assert_equal(rice.unpack(payload, bits, index.numel(), d), (index, values))
 
 
-@pytest.mark.parametrize("backend", ["cpu", "reference"])
-def test_shorter_and_longer_messages_are_refused(backend):
+@pytest.mark.parametrize("unpack", [rice.unpack, rice_oracle.unpack])
+def test_shorter_and_longer_messages_are_refused(unpack):
     index, values = torch.tensor([2, 3, 90]), torch.tensor([1.0, -2.0, 3.0])
     payload, bits = rice.pack(index, values, 100)
     for wrong in (bits - 1, bits - 30, 6, bits + 1):
         with pytest.raises(CorruptMessage):
-            run(backend, rice.unpack, torch.cat([payload, payload]), wrong, 3, 100)
+            unpack(torch.cat([payload, payload]), wrong, 3, 100)

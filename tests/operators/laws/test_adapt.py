@@ -18,7 +18,7 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import (
 from bounds.claims import StrictlyContractive, Unbiased
 from operators import QSGD, TopK
 from operators.laws import Budget, Domain, Outcome, adapt, check, parametrize_with_checks, vectors
-from operators.laws.examples import Example
+from operators.laws.kit.examples import Example
 
 from . import forms
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bounds.claims import NoClaim, StrictlyContractive
 from operators import Key, all_aggregates, all_feedbacks, all_operators
 from operators.laws import Budget, check, parametrize_with_checks
-from operators.laws.eprocess import SLACK
+from operators.laws.betting.eprocess import SLACK
 
 from .strategies import gradients, in_range, long_vectors, short_vectors
 

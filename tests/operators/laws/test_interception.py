@@ -9,12 +9,12 @@ import torch
 
 from bounds.claims import Unbiased
 from operators.laws import Budget, Outcome, check
-from operators.laws.law import Undecided
-from operators.laws.marginals import marginals
+from operators.laws.kit.law import Undecided
+from operators.laws.kit.subject import Subject
 from operators.laws.randomness.numpy_draws import numpy_draws
 from operators.laws.randomness.torch_draws import RULES
-from operators.laws.subject import Subject
-from operators.laws.tape import Controlled
+from operators.laws.replay.marginals import marginals
+from operators.laws.replay.recorded_words import Controlled
 
 NUMPY = np.random.default_rng(11)
 LEGACY = np.random.RandomState(11)

@@ -58,6 +58,13 @@ def test_wrong_wrapper_is_convicted_by_its_law_and_the_right_one_is_not(mutant):
     assert check(mutant.parent, seed=4, budget=SMALL, laws=[mutant.law]).ok
 
 
+def test_too_good_a_contraction_of_the_mean_is_convicted_with_the_standard_budget():
+    """Gaussian vectors lie far below a selection's worst error; the flat one reaches it."""
+    wrong = next(m.wrong for m in WRAPPER_MUTANTS if m.what == "contraction of the mean too good")
+
+    assert check(wrong, seed=11, budget=Budget().untimed(), laws=["aggregate-claim"]).failures
+
+
 def test_every_law_convicts_a_mutant():
     """The law of devices needs a CUDA device; it is tried on machines that have one."""
     convicting = {m.law for m in MUTANTS} | {m.law for m in WRAPPER_MUTANTS}

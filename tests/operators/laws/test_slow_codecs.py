@@ -9,7 +9,7 @@ import torch
 from bounds.claims import Unbiased
 from operators import QSGD, TopK
 from operators.laws import Budget, check
-from operators.laws.law import SLOW_S, Context
+from operators.laws.kit.law import SLOW_S, Context
 
 from .mutants import MUTANTS
 

@@ -9,8 +9,8 @@ import torch
 
 from bounds.claims import StrictlyContractive, Unbiased
 from operators.laws import Budget, Subject, check
-from operators.laws.subject import OutOfTime
-from operators.laws.tape import Controlled
+from operators.laws.kit.subject import OutOfTime
+from operators.laws.replay.recorded_words import Controlled
 
 CALL_S, MOST_S = 0.005, 10.0
 LEAST_CALLS = 1400  # of a function with omega = 1, where every law does no more than its least

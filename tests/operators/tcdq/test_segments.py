@@ -5,9 +5,11 @@ import pytest
 
 from operators import TCDQ, CorruptMessage, Key
 from operators.tcdq import codec
-from operators.tcdq.dither import hashes, mix_reference, seeds
+from operators.tcdq.dither import hashes, seeds
 from operators.tcdq.plan import plan_of
 from operators.tcdq.segments import SEGMENT, count, seeds_from, segments
+
+from . import oracle
 
 
 @pytest.mark.parametrize("d", [1, SEGMENT - 1, SEGMENT, 2 * SEGMENT - 1, 2 * SEGMENT, 5 * SEGMENT + 7])
@@ -26,7 +28,7 @@ def test_segment_sees_the_dither_of_the_whole_vector(start):
     first, second = seeds_from(start, seeds(key))
     whole = hashes(key, start + 50)
     from_there = [int(v) for v in whole[start:]]
-    assert [mix_reference(i, int(first), int(second)) for i in range(50)] == from_there
+    assert [oracle.hashed(i, int(first), int(second)) for i in range(50)] == from_there
 
 
 def test_error_is_that_promised_in_every_segment_and_at_their_borders():

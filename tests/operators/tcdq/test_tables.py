@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from operators.tcdq import fixed
-from operators.tcdq.model import CLASSES, Model, beyond, mass
+from operators.tcdq.model import CLASSES, Model, tail_mass, total_mass
 from operators.tcdq.tables import LONG, SHORT, build, lookup
 
 MIXED = Model(1.0, (0,) * 4 + (1,) * 12, ((255, 100, 0, 3), (0, 1, 0, 9, 255, 20, 1, 0, 0, 0, 2)))
@@ -64,7 +64,7 @@ def test_mass_and_escape_of_a_mixture_add_over_its_components():
         tails = [2 * phi(step - 3 / (0.25 * 2 ** (m / 2))) for m in range(len(weights))]
         return sum(w * t for w, t in zip(weights, tails, strict=True)) / sum(weights)
 
-    assert share(0) * (1 - 1e-4) <= beyond(MIXED, 1, 3) / mass(MIXED, 1) <= share(1 / 16) * (1 + 1e-4)
+    assert share(0) * (1 - 1e-4) <= tail_mass(MIXED, 1, 3) / total_mass(MIXED, 1) <= share(1 / 16) * (1 + 1e-4)
 
 
 def test_lookup_inverts_the_cumulative_frequencies():

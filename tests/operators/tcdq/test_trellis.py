@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from operators import Key
-from operators.tcdq import reference
 from operators.tcdq.dither import UNIT, seeds
 from operators.tcdq.plan import plan_of
+from operators.tcdq.stream import Grid
 from operators.tcdq.symbols import symbols
 from operators.tcdq.trellis import CODES, code, lanes
+
+from . import oracle
 
 TRELLISES = [CODES[s] for s in (4, 8, 64)]
 OCTAL = {4: (0o5, 0o2), 8: (0o13, 0o4), 64: (0o103, 0o24)}
@@ -71,7 +73,8 @@ def test_mean_error_is_that_of_a_uniform_point(states, d):
     trellis, n = code(states, d), 400_000 // d
     zero, mean = np.zeros(d, np.float32), np.empty(n)
     for draw in range(n):
-        packed = symbols(zero, 1.0, 1.0, trellis.before, lanes(d), seeds(Key(7, step=draw)))
+        grid = Grid(np.float32(1), np.float32(1), *seeds(Key(7, step=draw)))
+        packed = symbols(zero, grid, trellis.before, lanes(d))
         k, phase = packed >> 6, packed & 63
         mean[draw] = np.mean((2 * (k - (phase + 0.5) / 64)) ** 2)
     quantisation_of_phase = (2 / 64) ** 2 / 12  # the phase is known to 1/64 of the spacing
@@ -82,7 +85,7 @@ def test_mean_error_is_that_of_a_uniform_point(states, d):
 def test_error_of_one_state_is_that_of_rounding():
     assert CODES[1].mean_error(10) == pytest.approx(1 / 12, rel=1e-15)
     plan = plan_of(50_000, 0.5, 1)
-    k, w = reference.quantise(np.zeros(plan.d, np.float32), 1.0, plan, reference.dither(plan, seeds(Key(3))))
+    k, w = oracle.quantise(np.zeros(plan.d, np.float32), 1.0, plan, oracle.dither(plan, seeds(Key(3))))
     assert np.mean((k - w / UNIT) ** 2) == pytest.approx(1 / 12, rel=0.02)
     assert np.abs(k - w / UNIT).max() <= 0.5
 

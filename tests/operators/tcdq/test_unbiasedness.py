@@ -5,8 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from operators.tcdq import reference
 from operators.tcdq.trellis import CODES
+
+from . import oracle
 
 D = 6
 
@@ -14,7 +15,7 @@ D = 6
 def quantiser(y, trellis):
     """Nearest admitted sequence; y : float64, exact in binary32."""
     floor = np.floor(y)
-    return reference.nearest((floor.astype(np.int64), (y - floor).astype(np.float32)), trellis)
+    return oracle.nearest((floor.astype(np.int64), (y - floor).astype(np.float32)), trellis)
 
 
 def codewords(trellis, d):

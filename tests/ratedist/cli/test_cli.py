@@ -10,9 +10,13 @@ import pytest
 import torch
 
 import ratedist as rd
+from ratedist.calls import all_calls
 from ratedist.cli import main
-from ratedist.cli.parser import EXAMPLES, SUMMARIES, build
+from ratedist.cli.parser import build
+from ratedist.cli.serve import SERVE
 
+EXAMPLES = {name: call.command.examples for name, call in all_calls().items() if call.command is not None}
+EXAMPLES[SERVE.name] = SERVE.command.examples
 LINES = [f"{name} {line}" for name, lines in EXAMPLES.items() for line in lines if name != "serve"]
 FAILS = {"check my_compressor:halve --omega 0.1 --budget quick --seed 1": 1}
 
@@ -45,7 +49,7 @@ def test_every_example_has_json_too(line, folder, capsys):
     assert json.loads(capsys.readouterr().out, parse_constant=constant)
 
 
-@pytest.mark.parametrize("name", SUMMARIES)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_help_shows_the_examples(name, capsys):
     with pytest.raises(SystemExit) as done:
         build().parse_args([name, "--help"])

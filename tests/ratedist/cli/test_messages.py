@@ -3,13 +3,15 @@
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from operators import all_operators, parse
 from ratedist import cli
-from ratedist.cli import main
+from ratedist.calls import call_of
+from ratedist.cli import main, parser
 
 CLUSTER = "--workers 4 --L 1 --sigma2 1 --eta 0.01 --gap 1 --time_s 600"
 PLAN = "plan --d 1000 --workers 4 --target 0.1 --operators"
@@ -86,11 +88,18 @@ def test_tau_beyond_the_learning_rate_is_status_1(capsys):
     assert "eta L > 1" in capsys.readouterr().out
 
 
+def replace_run(monkeypatch, name, run):
+    call = call_of(name)
+    changed = replace(call, command=replace(call.command, run=run))
+    for module in (cli, parser):
+        monkeypatch.setattr(module, "named", {name: changed}.get)
+
+
 def test_a_missing_library_is_named_with_its_extra(monkeypatch, capsys):
-    def missing(*_):
+    def missing(**_):
         raise ModuleNotFoundError("No module named 'hypothesis'", name="hypothesis")
 
-    monkeypatch.setitem(__import__("ratedist.cli.commands", fromlist=["COMMANDS"]).COMMANDS, "check", missing)
+    replace_run(monkeypatch, "check", missing)
     assert main(["check", "qsgd:4"]) == 2
     assert capsys.readouterr().err == (
         'ratedist check: this command needs hypothesis, which is not installed: pip install "ratedist[laws]"\n'
@@ -98,10 +107,10 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch, capsys):
 
 
 def test_a_fault_has_its_own_status(monkeypatch, capsys):
-    def broken(*_):
+    def broken(**_):
         raise TypeError("unsupported operand")
 
-    monkeypatch.setitem(__import__("ratedist.cli.commands", fromlist=["COMMANDS"]).COMMANDS, "operators", broken)
+    replace_run(monkeypatch, "operators", broken)
     assert main(["operators"]) == cli.CRASHED
     err = capsys.readouterr().err
     assert (

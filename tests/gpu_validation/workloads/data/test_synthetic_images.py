@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from gpu_validation.workloads.data import SyntheticImages
-from gpu_validation.workloads.networks import initialised
+from gpu_validation.workloads.models import initialised
 from operators import Key
 from operators.random import uniform
 

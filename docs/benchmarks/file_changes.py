@@ -1,0 +1,66 @@
+"""How often one compressed synchronisation of simulated workers changes file: calls into another file of the packages.
+
+    python -P docs/benchmarks/file_changes.py [--list]
+
+A reader who follows a synchronisation from call to call opens a file at every such call.  Calls that the packages make
+within one file, and those of the standard library, numpy, torch and numba, are not counted; neither are returns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+from gpu_validation import SimulatedWorkers
+from operators import QSGD
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = tuple(str(ROOT / name) for name in ("bounds", "operators", "ratedist", "gpu_validation"))
+WORKERS, D = 2, 64
+
+
+def changes_of_file(workers: SimulatedWorkers) -> Counter[tuple[str, str]]:
+    """Calls from one file of the packages into another during one synchronisation, by the two files."""
+    found: Counter[tuple[str, str]] = Counter()
+
+    def look(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGES):
+            caller = frame.f_back
+            while caller is not None and not caller.f_code.co_filename.startswith(PACKAGES):
+                caller = caller.f_back
+            if caller is not None and caller.f_code.co_filename != frame.f_code.co_filename:
+                names = (Path(code.co_filename).relative_to(ROOT) for code in (caller.f_code, frame.f_code))
+                found[tuple(map(str, names))] += 1  # type: ignore[index]
+
+    sys.setprofile(look)
+    try:
+        workers.average()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def main() -> None:
+    """Print the number, and with --list every pair of files."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true", help="every pair of files with its number of calls")
+    options = parser.parse_args()
+    models = [torch.nn.Linear(D, 1, bias=False) for _ in range(WORKERS)]
+    workers = SimulatedWorkers(models, schedule=1, operator=QSGD(levels=16))
+    workers.average()  # compiles, and imports what is imported late
+    found = changes_of_file(workers)
+    if options.list:
+        for (caller, called), times in found.most_common():
+            print(f"{times:4} {caller} -> {called}")
+    files = {name for pair in found for name in pair}
+    print(f"{sum(found.values())} changes of file, {len(files)} files, {WORKERS} workers")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+"""The command line: ``gpu-validation list`` and ``gpu-validation run NAME --out FOLDER``."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # ranks share the cores; set before torch is imported
+
+import argparse
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from .records.exit_status import CRASHED, FILES, STATUSES, USAGE, Terminated, UsageError, ending
+from .telemetry.command import add_arguments, attach
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from .studies.study import Study, StudyOutcome
+
+EXTRA = {"matplotlib": "matplotlib", "sklearn": "scikit-learn"}  # of ratedist[validate]: module -> package
+
+
+class _Parser(argparse.ArgumentParser):
+    """A usage error is one clear line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="gpu-validation",
+        description="Run distributed training with real processes and compare what is measured with the bounds.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="exit status:\n" + "\n".join(f"  {code:3}  {words}" for code, words in STATUSES.items()),
+    )
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    commands.add_parser("list", help="name the experiments")
+    run = commands.add_parser("run", help="carry out one experiment")
+    which = run.add_mutually_exclusive_group(required=True)
+    which.add_argument("preset", nargs="?", help="its name, as shown by list, or module:PRESET of your own")
+    which.add_argument("--preset", dest="named", metavar="PRESET", help="the same")
+    run.add_argument("--out", type=Path, default=Path("results"), help="folder for the results (default: results)")
+    run.add_argument(
+        "--minutes", type=float, default=None, help="begin no unit after so long; the next run goes on where it stopped"
+    )
+    run.add_argument(
+        "--seed",
+        type=int,
+        default=None,
+        help="of everything random, 0 as in the committed records; a new one is drawn and printed unless told",
+    )
+    add_arguments(commands.add_parser("attach", help="show the report of a run of your own, while it runs or after"))
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    if options.command == "attach":
+        return _attach(options)
+    if options.command == "list":
+        return _list()
+    if options.minutes is not None and not options.minutes > 0:
+        sys.stderr.write(f"gpu-validation: --minutes must be above 0; got {options.minutes}\n")
+        return USAGE
+    from .studies.outside import preset_named
+
+    name = options.preset or options.named
+    try:
+        preset = _seeded(preset_named(name), options.out, options.seed)
+        with _sigterm_raises():
+            return _run(preset, options.out, options.minutes)
+    except KeyboardInterrupt as interrupt:
+        status, words = ending(interrupt)
+        return _told(status, f"{words} before a report was written; what was measured is kept in {options.out}")
+    except UsageError as error:
+        return _told(USAGE, str(error))
+    except ModuleNotFoundError as error:
+        return _told(USAGE, f"{name} needs the package {error.name}: install it")
+    except Exception as error:  # whatever it is, its exit status must not be that of a verdict
+        return _crashed(error, options.out)
+
+
+def _list() -> int:
+    from .studies import all_presets
+    from .studies.outside import offered_lines
+
+    for preset in all_presets().values():
+        sys.stdout.write(f"{preset.name:15} {preset.minutes:4g} min  {preset.description}\n")
+    for line in offered_lines():
+        sys.stdout.write(f"{line}\n")
+    return 0
+
+
+def _seeded(preset: Study, out: Path, seed: int | None) -> Study:
+    """With the seed that is given, that of the results to go on with, or a new one.
+
+    Raises
+    ------
+    UsageError
+    """
+    from .records.seeds import draw
+    from .studies.study import stored_seed
+
+    if seed is None:
+        seed = stored_seed(out / preset.name) if preset.resumable else None
+    if seed is None:
+        seed = draw()
+    try:
+        return preset.seeded(seed)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from error
+
+
+def _attach(options: argparse.Namespace) -> int:
+    try:
+        return attach(options)
+    except UsageError as error:
+        return _told(USAGE, str(error))
+    except OSError as error:
+        return _told(FILES, f"cannot read or write {error.filename}: {error.strerror}")
+
+
+def _crashed(error: Exception, out: Path) -> int:
+    from .records.storage import DamagedRecords
+
+    if isinstance(error, DamagedRecords):
+        return _told(FILES, str(error))
+    kept = f"what was measured before is kept in {out}"
+    if isinstance(error, OSError) and error.filename:
+        return _told(FILES, f"cannot read or write {error.filename}: {error.strerror}; {kept}")
+    traceback.print_exc()
+    return _told(CRASHED, f"crashed ({type(error).__name__}: {error}); {kept}; please report the lines above")
+
+
+def _told(status: int, words: str) -> int:
+    sys.stderr.write(f"gpu-validation: {words}\n")
+    return status
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    """Let SIGTERM end the run as Ctrl-C does, with a report."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def terminate(number: int, frame: object) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _require_extra() -> None:
+    """Before anything is measured: the report at the end needs what the extra brings.
+
+    Raises
+    ------
+    UsageError
+    """
+    missing = [package for module, package in EXTRA.items() if find_spec(module) is None]
+    if missing:
+        raise UsageError(f'a run needs {" and ".join(missing)}: pip install "ratedist[validate]"')
+
+
+def _run(preset: Study, out: Path, minutes: float | None) -> int:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from .records.seeds import replay
+    from .studies.study import carry_out
+
+    if not preset.resumable and minutes is not None:
+        raise UsageError(f"the preset {preset.name} is not resumable and takes no --minutes: leave it out")
+    _require_extra()
+    console = Console()
+    console.print(f"seed {preset.seed}; again: {replay(preset.name, preset.seed)}", highlight=False, soft_wrap=True)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=len(preset.units()))
+
+        def advance(title: str) -> None:
+            bar.update(task, advance=1, description=title)
+
+        outcome = carry_out(preset, out, seconds=None if minutes is None else 60 * minutes, progress=advance)
+    _show(console, preset, outcome)
+    return outcome.exit_code
+
+
+def _show(console: Console, preset: Study, outcome: StudyOutcome) -> None:
+    """The summary table, the verdict counts and where to look."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    from .records.exit_status import OK
+    from .reporting.console import evidence_line
+
+    console.print(preset.summary(outcome.records, outcome.comparisons))
+    console.print(evidence_line(outcome.comparisons), highlight=False)
+    if outcome.note:
+        console.print(outcome.note, highlight=False, soft_wrap=True)
+    console.print(f"report: {outcome.folder / 'report.html'}", highlight=False, soft_wrap=True)
+    if outcome.exit_code != OK:
+        Console(stderr=True).print(f"gpu-validation: {escape(outcome.message)}", highlight=False, soft_wrap=True)

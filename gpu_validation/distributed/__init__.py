@@ -1,0 +1,1 @@
+"""Processes and their collectives: launching, exchanging, reducing, checkpointing and restarting."""

@@ -1,0 +1,279 @@
+"""Checkpoints of a distributed run: a file a rank, written whole or not at all, used on all ranks or on none. ::
+
+    checkpoint = Checkpoint("checkpoints", model=model, optimizer=optimizer, averaging=averaging, draw=generator)
+    for step in range(checkpoint.load(), 500):
+        ...
+        if (step + 1) % 100 == 0:
+            checkpoint.save(step + 1)
+
+A file is written under another name, forced to the disk and renamed.  The oldest ones go only when every rank has
+written the new one; so at any moment, whoever is killed, there is a step that all ranks can resume from.  Some are
+kept, for a disk may lose what it has taken: a run resumes from the newest step that is whole on all ranks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import os
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, cast
+
+import torch
+import torch.distributed as dist
+
+from operators import Message
+from operators.ddp.gather import Gather
+
+log = logging.getLogger("gpu_validation")
+
+NAME = re.compile(r"step-(\d+)-rank-(\d+)-of-(\d+)\.pt")
+
+T = TypeVar("T")
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint could not be written or read: the same line on every rank."""
+
+
+class Stateful(Protocol):
+    """A model, an optimizer, an averaging, a communication hook."""
+
+    def state_dict(self) -> Any:
+        """Return everything to be restored."""
+
+    def load_state_dict(self, state: Any) -> Any:
+        """Restore it.
+
+        Parameters
+        ----------
+        state
+            What ``state_dict`` gave.
+        """
+
+
+class Checkpoint:
+    """Saves and restores the parts of a run; every rank must make the same calls.
+
+    Parameters
+    ----------
+    folder : str or PathLike
+        Where the files go; made if it is missing.  Ranks on several machines may use folders of their own.
+    group : ProcessGroup or None, optional
+        Process group; None for the default one.
+    keep : int, optional
+        How many steps are kept, >= 1.
+    **parts : Stateful or torch Generator
+        What a resumed run needs, by name: objects with ``state_dict`` and ``load_state_dict``, and ``torch.Generator``
+        (``torch.default_generator`` for dropout).
+
+    Notes
+    -----
+    States hold tensors and plain values only: files are read with ``weights_only=True`` and run no code.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        group: dist.ProcessGroup | None = None,
+        keep: int = 3,
+        **parts: Stateful | torch.Generator,
+    ) -> None:
+        if keep < 1:
+            raise ValueError(f"keep must be >= 1; got keep = {keep}")
+        self.folder, self.parts, self.group, self.keep = Path(folder), parts, group, keep
+        self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+        nccl = dist.get_backend(group) == "nccl"
+        self._temporary = f"rank-{self.rank}-of-{self.size}.tmp"
+        self._device = torch.device("cuda", torch.cuda.current_device()) if nccl else torch.device("cpu")
+
+    def path(self, step: int) -> Path:
+        """Return this rank's file of a step.
+
+        Parameters
+        ----------
+        step : int
+            The step.
+        """
+        return self.folder / f"step-{step}-rank-{self.rank}-of-{self.size}.pt"
+
+    def save(self, step: int) -> None:
+        """Write the state after ``step`` steps; of the other checkpoints keep the last ones before it.
+
+        all others are then kept.
+
+        Parameters
+        ----------
+        step : int
+            Steps that have been done.
+
+        Raises
+        ------
+        CheckpointError
+            On every rank, if a rank cannot write.
+        """
+        before = self._together(self._steps)
+        try:
+            self._together(lambda: self._write(step))
+        except CheckpointError:
+            self._remove({step}.difference(before))
+            raise
+        earlier = sorted(s for s in before if s < step)
+        self._remove(set(before) - {step, *earlier[max(0, len(earlier) - self.keep + 1) :]})
+
+    def load(self) -> int:
+        """Restore the newest step that is whole on all ranks; returns it, or 0 if there is none at all.
+
+        Where a newer one is damaged, a warning of the logger "gpu_validation" says which file it is, on rank 0.
+
+        Raises
+        ------
+        CheckpointError
+            On every rank, if a file does not fit, if all steps are damaged, if no step is on all ranks, or if the files
+            are those of another number of ranks.
+        """
+        local_steps = self._together(self._steps)
+        steps_by_rank = [set(json.loads(text)) for text in self._tell(json.dumps(local_steps))]
+        common = set.intersection(*steps_by_rank)
+        if not common:
+            self._together(lambda: self._explain(steps_by_rank))
+            return 0
+        step, states = self._newest_whole(sorted(common, reverse=True))
+        self._together(lambda: self._restore(step, states))
+        self._remove(
+            [newer for newer in local_steps if newer > max(common)]
+        )  # of a rank that was ahead when another one died
+        return step
+
+    def _newest_whole(self, steps: Sequence[int]) -> tuple[int, dict[str, Any]]:
+        """Return the first of the steps that every rank can read, and this rank's states there."""
+        damage: list[CheckpointError] = []
+        for step in steps:
+            try:
+                states = self._together(partial(self._read, step))
+            except CheckpointError as error:
+                damage.append(error)
+                continue
+            if damage and self.rank == 0:
+                log.warning("%s; resuming from step %d instead", damage[0], step)
+            return step, states
+        raise CheckpointError(f"{damage[0]}: delete it to start anew") from damage[0]
+
+    # -- files -------------------------------------------------------------------------------------------
+    def _files(self) -> list[tuple[int, int, int]]:
+        """Return (step, rank, number of ranks) of every checkpoint in the folder, whoever wrote it."""
+        try:
+            names = sorted(path.name for path in self.folder.iterdir()) if self.folder.exists() else []
+        except OSError as error:
+            raise CheckpointError(f"cannot list {self.folder}: {error.strerror}") from error
+        matches = [match for match in map(NAME.fullmatch, names) if match]
+        return [(int(match[1]), int(match[2]), int(match[3])) for match in matches]
+
+    def _steps(self) -> list[int]:
+        return [step for step, rank, size in self._files() if (rank, size) == (self.rank, self.size)]
+
+    def _explain(self, found: list[set[int]]) -> None:
+        """Raise if there are checkpoints, but none that this run can use."""
+        if any(found):
+            held = "; ".join(f"rank {rank}: {sorted(steps) or 'none'}" for rank, steps in enumerate(found))
+            raise CheckpointError(f"finds no step in {self.folder} that all ranks have ({held}): delete them")
+        sizes = {size for _, _, size in self._files()}
+        if sizes:
+            raise CheckpointError(
+                f"finds checkpoints of {min(sizes)} ranks in {self.folder}, but this run has {self.size}: start as "
+                "many, or delete them"
+            )
+
+    def _remove(self, steps: Iterable[int]) -> None:
+        """Files that are no longer needed; one that cannot be removed does no harm."""
+        with contextlib.suppress(OSError):
+            (self.folder / self._temporary).unlink(missing_ok=True)
+            for step in steps:
+                self.path(step).unlink(missing_ok=True)
+
+    def _write(self, step: int) -> None:
+        path = self.path(step)
+        temporary = self.folder / self._temporary
+        buffer = io.BytesIO()
+        torch.save({"step": step, "parts": {name: _state(part) for name, part in self.parts.items()}}, buffer)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with temporary.open("wb") as file:
+                file.write(buffer.getbuffer())
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+            _sync(self.folder)
+        except OSError as error:
+            raise CheckpointError(f"cannot write {path}: {error.strerror}") from error
+
+    def _read(self, step: int) -> dict[str, Any]:
+        path = self.path(step)
+        try:
+            with zipfile.ZipFile(path) as archive:
+                if (bad := archive.testzip()) is not None:  # torch.load does not look at the checksums
+                    raise zipfile.BadZipFile(f"the checksum of {bad} is wrong")
+            return cast(dict[str, Any], torch.load(path, map_location="cpu", weights_only=True)["parts"])
+        except Exception as error:  # whatever a damaged archive may cause
+            reason = str(error).partition("\n")[0]
+            raise CheckpointError(f"cannot read {path}, it is damaged ({reason})") from error
+
+    def _restore(self, step: int, states: dict[str, Any]) -> None:
+        path = self.path(step)
+        if states.keys() != self.parts.keys():
+            raise CheckpointError(f"{path} holds {sorted(states)}; this run needs {sorted(self.parts)}")
+        for name, part in self.parts.items():
+            try:
+                _restore_part(part, states[name])
+            except Exception as error:
+                reason = str(error).replace("\n", " ")
+                raise CheckpointError(f"{path} does not fit {name} of this run: {reason}") from error
+
+    # -- all ranks together ------------------------------------------------------------------------------
+    def _together(self, act: Callable[[], T]) -> T:
+        """Do something on every rank; if one fails, all raise what the first such rank says."""
+        failure, result = None, None
+        try:
+            result = act()
+        except CheckpointError as error:
+            failure = error
+        except Exception as error:  # the other ranks must hear of it, whatever it is
+            failure = CheckpointError(f"fails: {type(error).__name__}: {error}".replace("\n", " "))
+        for rank, text in enumerate(self._tell("" if failure is None else str(failure))):
+            if text:
+                raise CheckpointError(f"rank {rank} {text}") from failure
+        return cast(T, result)
+
+    def _tell(self, text: str) -> list[str]:
+        """Return the texts of all ranks, in rank order."""
+        data = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8) if text else torch.empty(0).byte()
+        gather = Gather(Message(data, 8 * data.numel()), group=self.group, device=self._device)
+        gather.send()
+        return [bytes(message.payload.tolist()).decode() for message in gather.wait()]
+
+
+def _state(part: Stateful | torch.Generator) -> Any:
+    return part.get_state() if isinstance(part, torch.Generator) else part.state_dict()
+
+
+def _restore_part(part: Stateful | torch.Generator, state: Any) -> None:
+    if isinstance(part, torch.Generator):
+        part.set_state(state)
+    else:
+        part.load_state_dict(state)
+
+
+def _sync(folder: Path) -> None:
+    """Force a renaming to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,29 @@
+"""What the counters of network interfaces and TCP streams say about a piece of a run."""
+
+from __future__ import annotations
+
+import torch
+
+from ..network.streams import StreamCount
+from .collectives import gather_arrays
+from .launch import GLOO, RankContext
+
+
+def interface_counter(place: RankContext) -> int | None:
+    """Return bytes that the interface has sent, where the backend's traffic crosses that interface."""
+    count = place.port.count() if place.backend == GLOO else None
+    return None if count is None else count.sent_bytes
+
+
+def sent_between(before: StreamCount | None, after: StreamCount | None) -> StreamCount | None:
+    """Return what this rank's connections carried in between."""
+    return None if before is None or after is None else after - before
+
+
+def interface_bytes(place: RankContext, before: int | None, after: int | None) -> int | None:
+    """Return what all ranks together have sent in between: the sum of their counters, or the one that they share."""
+    local_bytes = -1 if before is None or after is None else after - before
+    parts = [int(part) for part in gather_arrays(torch.tensor([local_bytes]))]
+    if min(parts) < 0:
+        return None
+    return local_bytes if place.port.shared else sum(parts)

@@ -1,0 +1,82 @@
+"""Means of vectors on the CPU in compiled code, the same bits as plain float64 arithmetic in rank order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numba
+import numpy as np
+import torch
+
+PIECE = 1 << 13  # entries whose float64 sum stays in a core's first cache
+
+
+def mean_of_arrays(parts: Sequence[np.ndarray], out: np.ndarray) -> None:
+    """Put the mean of at least two vectors, float32 or float64, shape (d,), into ``out``.
+
+    They are summed one after the other in float64; the sum is divided by their number and rounded once.
+    """
+    first, *between, last = parts
+    if not between:
+        _close(first, last, float(len(parts)), out)
+        return
+    total = np.empty(min(PIECE, out.size))
+    for start in range(0, out.size, PIECE):
+        piece = slice(start, min(start + PIECE, out.size))
+        sums = total[: piece.stop - start]
+        _add(first[piece], between[0][piece], sums)
+        for part in between[1:]:
+            _add(sums, part[piece], sums)
+        _close(sums, last[piece], float(len(parts)), out[piece])
+
+
+@numba.njit(cache=True, nogil=True)
+def _add(a, b, out):
+    for i in range(out.size):
+        out[i] = np.float64(a[i]) + np.float64(b[i])
+
+
+@numba.njit(cache=True, nogil=True)
+def _close(a, b, count, out):
+    scale = 1 / count
+    if math.frexp(count)[0] == 0.5:  # a power of two: a product is as exact and takes two thirds of the time
+        for i in range(out.size):
+            out[i] = (np.float64(a[i]) + np.float64(b[i])) * scale
+    else:
+        for i in range(out.size):
+            out[i] = (np.float64(a[i]) + np.float64(b[i])) / count
+
+
+def precision(dtype: torch.dtype) -> torch.dtype:
+    """Return in what a mean of vectors of this dtype is kept: float64 for float64, else float32."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def fold(parts: Sequence[torch.Tensor], out: torch.Tensor | None = None) -> torch.Tensor:
+    """Return the mean of equally long vectors: their sum, one after the other in float64, divided by their number.
+
+    The same parts in the same order give the same bits, for any piece of the vectors and on any device.
+
+    Parameters
+    ----------
+    out : tensor or None, optional
+        Where to put it; by default a new vector in the parts' ``precision``.
+    """
+    first, *rest = parts
+    if out is None:
+        out = first.new_empty(first.numel(), dtype=precision(first.dtype))
+    if rest and first.device.type == "cpu" and first.dtype == out.dtype:
+        mean_of_arrays([part.numpy() for part in parts], out.numpy())
+    else:
+        _fold_plainly(parts, out)
+    return out
+
+
+def _fold_plainly(parts: Sequence[torch.Tensor], out: torch.Tensor) -> None:
+    """For any dtype and device; the reference of the compiled way."""
+    first, *rest = parts
+    total = first.to(torch.float64, copy=True)
+    for part in rest:
+        total += part
+    out.copy_(total.div_(len(parts)))

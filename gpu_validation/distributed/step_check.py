@@ -1,0 +1,73 @@
+"""Whether all ranks have made the same number of local steps on the same model, told by numbers averaged with it.
+
+A count travels as digits below 16 and their squares, which even bfloat16 holds exactly.  If all counts are equal, so
+are the means; if not, a digit has a variance, at least about 1/m, which everyone sees who averages it.  One more
+number is 1 on a rank whose model has other parameters than at the last averaging, and 0 elsewhere.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+
+BASE_BITS, DIGITS = 4, 8
+VALUES = 2 * DIGITS + 1
+TOLERANCE = 2.0**-14  # above the rounding of a mean square to float32, 2.7e-5; below the variance for m <= 10^4
+
+
+class UnevenSteps(RuntimeError):  # noqa: N818  a name users are told to catch
+    """The ranks came to an averaging after unequal numbers of local steps."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(
+            f"{found}: every rank must make the same number of local steps and resume from the same one; give all "
+            "ranks equally many batches, or stop together"
+        )
+
+
+class UnevenModels(RuntimeError):  # noqa: N818  a name users are told to catch
+    """Parameters were added, removed, frozen or unfrozen on some ranks only."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "since the last averaging, parameters were added, removed, frozen or unfrozen on some ranks only, or not "
+            "alike on all: change the model in the same way on every rank between the same two local steps"
+        )
+
+
+@lru_cache(maxsize=2)
+def encode(count: int, changed: bool = False) -> torch.Tensor:
+    """Return a count below 2^32 as numbers to be averaged, shape (17,), float32; not to be written to.
+
+    Parameters
+    ----------
+    changed : bool, optional
+        Whether this rank's model has other parameters than at the last averaging.
+    """
+    digits = [(count >> (BASE_BITS * i)) & ((1 << BASE_BITS) - 1) for i in range(DIGITS)]
+    return torch.tensor([*digits, *(digit**2 for digit in digits), changed], dtype=torch.float32)
+
+
+def require(averaged: torch.Tensor, count: int, changed: bool = False) -> None:
+    """Raise unless ``averaged`` is the mean of what equal ranks encode, this rank among them.
+
+    Parameters
+    ----------
+    averaged : tensor
+        What became of ``encode``, shape (17,), in float32 or better.
+
+    Raises
+    ------
+    UnevenModels
+        Or UnevenSteps.
+    """
+    if torch.equal(averaged, encode(count, changed).to(averaged)):
+        return
+    means, squares, flag = averaged.detach().cpu().split([DIGITS, DIGITS, 1])
+    if abs(flag.item() - changed) > TOLERANCE:
+        raise UnevenModels
+    apart = torch.maximum((means - encode(count)[:DIGITS]).abs().max(), (squares - means**2).abs().max())
+    if apart > TOLERANCE:
+        mean = sum(float(digit) * 2.0 ** (BASE_BITS * i) for i, digit in enumerate(means))
+        raise UnevenSteps(f"this rank has made {count} local steps, those it averages with {mean:.6g} on average")

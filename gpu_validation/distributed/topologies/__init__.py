@@ -1,0 +1,9 @@
+"""Ways to bring every rank's message to every rank, one a file: what they send can be predicted to the byte."""
+
+from .direct import Direct as Direct
+from .exact_sum import ExactSum as ExactSum
+from .parameter_server import Hub as Hub
+from .ring import Ring as Ring
+from .topology import Topology as Topology
+
+TOPOLOGIES: tuple[Topology, ...] = (Direct(), Ring(), Hub())

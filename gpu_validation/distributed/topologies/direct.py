@@ -1,0 +1,33 @@
+"""Everybody to everybody: headers by all-gather, bodies by one all-to-all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from operators import Message
+
+from ..collectives import Exchange
+from ..message_counts import averaging_messages
+from .topology import Topology, framed_bytes
+
+
+@dataclass(frozen=True)
+class Direct(Topology):
+    """What ``Exchange`` does: every rank hands its header and its body over once for every other rank."""
+
+    name = "direct"
+
+    def all_gather(self, message: Message) -> tuple[list[Message], int]:
+        """Return one all-gather and one all-to-all."""
+        exchange = Exchange()
+        messages = exchange.all_gather(message)
+        return messages, exchange.payload_bytes
+
+    def payload_bytes(self, bits: Sequence[int], rank: int) -> int:
+        """Return (m - 1) times the own framed message."""
+        return (len(bits) - 1) * framed_bytes(bits[rank])
+
+    def messages(self, size: int) -> int:
+        """As gloo sends them: every header in two halves around a ring, every body to everybody."""
+        return averaging_messages(size)

@@ -1,0 +1,70 @@
+"""Joining the processes of torchrun so that a run survives the death of a rank and finds a rank that hangs."""
+
+from __future__ import annotations
+
+import datetime
+import os
+
+import torch
+import torch.distributed as dist
+
+from .orphans import die_with
+
+VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+
+def join_torchrun(*, timeout_s: float = 60.0, backend: str | None = None) -> int:
+    """Initialise the default process group under torchrun; returns how often the run has been restarted.
+
+    Parameters
+    ----------
+    timeout_s : float, seconds, optional
+        A collective that waits longer has lost a peer, and raises; torchrun then ends all ranks and, with
+        ``--max-restarts``, starts them anew.  (The default of torch is half an hour.).
+    backend : str or None, optional
+        NCCL where every rank of this machine has a GPU, gloo otherwise.
+
+    Raises
+    ------
+    ValueError
+        For a time-out that is not positive.
+    RuntimeError
+        For arguments outside torchrun.
+
+    Notes
+    -----
+    Every attempt meets under a name of its own: a store that outlives an attempt still holds the addresses of processes
+    that are dead.  A rank ends with the process that has started it: if torchrun is killed, nobody goes on writing
+    checkpoints beside the ranks of the next start.
+    """
+    if not timeout_s > 0:
+        raise ValueError(f"timeout_s must be > 0; got timeout_s = {timeout_s}")
+    missing = [name for name in VARIABLES if name not in os.environ]
+    if missing:
+        raise RuntimeError(f"{missing[0]} is not set: start the script by torchrun")
+    die_with(os.getppid())
+    timeout = datetime.timedelta(seconds=timeout_s)
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    attempt = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+    served_by_torchrun = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == str(True)
+    store = dist.TCPStore(
+        os.environ["MASTER_ADDR"],
+        int(os.environ["MASTER_PORT"]),
+        size,
+        is_master=rank == 0 and not served_by_torchrun,
+        timeout=timeout,
+    )
+    dist.init_process_group(
+        backend or _backend(),
+        store=dist.PrefixStore(f"attempt {attempt}", store),
+        rank=rank,
+        world_size=size,
+        timeout=timeout,
+    )
+    return attempt
+
+
+def _backend() -> str:
+    """Return NCCL needs one GPU a rank; with it, tensors on the CPU still travel by gloo."""
+    local_ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return "cpu:gloo,cuda:nccl" if dist.is_nccl_available() and torch.cuda.device_count() >= local_ranks else "gloo"

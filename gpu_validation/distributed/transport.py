@@ -1,0 +1,55 @@
+"""What joins the ranks of a run: processes by torch.distributed, or simulated workers of one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import torch
+
+from operators import Message
+
+
+class VectorTransport(Protocol):
+    """Joins the ranks; a process hosts one of them, or all of them as simulated workers.
+
+    Attributes
+    ----------
+    size : int
+        Number of ranks.
+    ranks : sequence of int
+        Those hosted here; vectors are given and returned in their order.
+    """
+
+    size: int
+    ranks: Sequence[int]
+
+    def means(self, owns: Sequence[torch.Tensor], members: Sequence[int]) -> list[torch.Tensor]:
+        """Return the mean of the members' vectors for every rank hosted here, folded in rank order."""
+
+    def receive(
+        self, owns: Sequence[torch.Tensor], sources: Callable[[int], Sequence[int]]
+    ) -> list[dict[int, torch.Tensor]]:
+        """Return for every rank hosted here the vectors of its sources, by rank; its own is never one of them."""
+
+
+class Transport(VectorTransport, Protocol):
+    """A transport that also moves messages, numbers and the starting point."""
+
+    def gather(self, messages: Sequence[Message | int | None], *, position: int) -> dict[int, Message]:
+        """Return all ranks' messages by rank, from those of the ranks hosted here, or the reasons why they
+        have none.
+        """
+
+    def all_gather_floats(self, rows: Sequence[Sequence[float]]) -> list[list[float]]:
+        """Return a few numbers of every rank, in rank order."""
+
+    def all_gather_int(self, numbers: Sequence[int]) -> list[int]:
+        """Return one integer of every rank, in rank order."""
+
+    def broadcast(self, tensors: Sequence[Sequence[torch.Tensor]]) -> None:
+        """Replace all ranks' tensors by rank 0's, in place."""
+
+    def uncounted(self) -> AbstractContextManager[None]:
+        """Return bytes handed over within are not counted."""

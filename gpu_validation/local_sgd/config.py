@@ -1,0 +1,127 @@
+"""How a run averages: what all ranks must have in common, checked before they meet."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+
+from bounds.schedules import Fixed, GradientRetention, Schedule
+from operators import Feedback, Key, Operator
+
+from .mixing import Full, Mixing
+from .structure import layout
+
+OptimizerState = Literal["keep", "average", "reset"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """See ``PeriodicAveraging`` for the meaning of the fields.
+
+    Parameters
+    ----------
+    schedule : int or Schedule or {"auto"}
+        As there.
+    operator : Operator or Feedback or None
+        As there.
+    mixing : Mixing or {"full"}
+        As there.
+    key : Key
+        As there.
+    optimizer_state : OptimizerState
+        As there.
+    block_momentum : float
+        As there.
+    steps : int or None
+        Local steps of the run.
+    piggyback : bool, optional
+        Whether the schedule's numbers travel with the models in one exchange.
+
+    Raises
+    ------
+    ValueError
+        For values out of range and for settings that exclude each other.
+    """
+
+    schedule: int | Schedule | Literal["auto"]
+    operator: Operator | Feedback | None
+    mixing: Mixing | Literal["full"]
+    key: Key
+    optimizer_state: OptimizerState
+    block_momentum: float
+    steps: int | None
+    piggyback: bool = False
+
+    def __post_init__(self) -> None:
+        self.rule  # noqa: B018  raises for what is none
+        if not isinstance(self.mixing, Mixing) and self.mixing != "full":
+            raise ValueError(f'mixing must be "full" or a mode of gpu_validation.local_sgd.mixing; got {self.mixing!r}')
+        if self.optimizer_state not in ("keep", "average", "reset"):
+            raise ValueError(f"optimizer_state must be keep, average or reset; got {self.optimizer_state!r}")
+        if not 0 <= self.block_momentum < 1:
+            raise ValueError(f"block_momentum must satisfy 0 <= beta < 1; got {self.block_momentum}")
+        if not self.mode.common and (self.operator is not None or self.block_momentum):
+            raise ValueError(
+                "an operator and block_momentum need rounds that start at one point on all ranks; "
+                f"{type(self.mode).__name__} keeps them apart: use full or sampled averaging, or leave both out"
+            )
+        if self.piggyback and not isinstance(self.mode, Full):
+            raise ValueError(f"piggyback needs an averaging of all ranks' models; {type(self.mode).__name__} is none")
+        if self.measures and not self.mode.common:
+            raise ValueError(
+                f"{type(self.rule).__name__} looks at the averaged model, and {type(self.mode).__name__} has none: use "
+                "full or sampled averaging, or another schedule"
+            )
+
+    @property
+    def rule(self) -> Schedule:
+        """The rule for tau that ``schedule`` names, is, or is short for."""
+        if isinstance(self.schedule, int):
+            return Fixed(self.schedule)
+        if isinstance(self.schedule, str):
+            if self.schedule != "auto":
+                raise ValueError(f'schedule must be a number, a rule or "auto"; got {self.schedule!r}')
+            return GradientRetention()
+        return self.schedule
+
+    @property
+    def measures(self) -> bool:
+        """Whether the rule for tau wants measurements."""
+        return isinstance(self.rule, Schedule) and self.rule.measures
+
+    @property
+    def mode(self) -> Mixing:
+        """The mixing mode that ``mixing`` names or is."""
+        return self.mixing if isinstance(self.mixing, Mixing) else Full()
+
+    @property
+    def shared_key(self) -> Key:
+        """The key without a rank, which is filled in."""
+        return replace(self.key, rank=None)
+
+    def check_optimizer(self, optimizer: torch.optim.Optimizer | None) -> None:
+        """Raise ValueError if there is no optimizer and one is needed.
+
+        Parameters
+        ----------
+        optimizer : Optimizer or None
+            The optimizer of this rank, or None.
+        """
+        adapts = not isinstance(self.rule, Fixed)
+        if optimizer is None and (adapts or self.optimizer_state != "keep" or self.block_momentum):
+            raise ValueError("an adaptive schedule, optimizer_state and block_momentum need the optimizer: pass it")
+
+    def fingerprint(self, model: torch.nn.Module) -> int:
+        """Return a number that is the same on ranks with equal settings and with models of equal shapes.
+
+        Parameters
+        ----------
+        model : Module
+            The model.
+        """
+        without_addresses = re.sub(r"0x[0-9a-f]+", "", repr(replace(self, key=self.shared_key)))
+        return zlib.crc32(f"{without_addresses} {layout(model)}".encode())

@@ -1,0 +1,375 @@
+"""The rounds of local-update SGD, for all workers that a process hosts: its own one, or many virtual ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from operators import Identity, Message
+from operators.ddp.gather import Refusal
+
+from ..distributed.tensors import flat, floating_state, load
+from ..distributed.transport import Transport
+from ..records.round import Round
+from ..telemetry import Observer
+from .clock import Clock
+from .config import Settings
+from .delta_codec import CHANGED, SILENT, WHOLE, Error, Receiver, Sender, decoding_error, in_words, why_not
+from .gradient_probe import Closure
+from .mixing import Full, Mixing
+from .payload import Payload
+from .period import PeriodController
+from .schedule_inputs import LossInputs, NoInputs
+from .sensing import MeasuredInputs
+from .structure import require_averageable
+from .worker import Worker
+
+Averaged = tuple[tuple[int, ...], list[Error]]  # bits of all ranks' messages, and errors of the workers hosted here
+
+
+class Rounds:
+    """Counts local steps and ends rounds.
+
+    Parameters
+    ----------
+    workers : sequence of Worker
+        Those hosted here, in the order of ``transport.ranks``.
+    transport : Transport
+        How messages travel.
+    settings : Settings
+        What all ranks have in common.
+    clock : Clock
+        What tells seconds.
+
+    Raises
+    ------
+    ValueError
+        For a mode that does not fit the number of ranks, or ranks that are configured differently.
+
+    Notes
+    -----
+    A model whose parameters are others at an averaging than before (added, removed, frozen or not) is joined again.
+    """
+
+    def __init__(self, workers: Sequence[Worker], transport: Transport, settings: Settings, clock: Clock) -> None:
+        self.workers, self.transport, self.settings, self.clock = workers, transport, settings, clock
+        self.periods, self.mixing = PeriodController(settings.rule, settings.steps), settings.mode
+        self.mixing.check(transport.size)
+        self._require_equal_ranks()
+        self.inputs = self._schedule_inputs()
+        self.payload = Payload(self.inputs.numbers, transport.size)
+        self.telemetry = Observer()
+        self._rows: list[list[float]] = []  # that the schedule is told by, as they have arrived
+        self._failure: Exception | None = None
+        transport.broadcast([[*w.model.parameters(), *w.model.buffers()] for w in workers])
+        self._begin_together()
+        if self.inputs.times_synchronisations:
+            self._warm_up()
+
+    def _schedule_inputs(self) -> NoInputs:
+        """Return what this run's schedule looks at."""
+        if self.settings.measures:
+            return MeasuredInputs(self.workers, self.periods, self.transport.ranks)
+        if self.periods.adapts:
+            return LossInputs(self.workers, self.periods, self.transport, piggyback=self.settings.piggyback)
+        return NoInputs()
+
+    def _require_equal_ranks(self) -> None:
+        """Others would wait for each other for ever."""
+        numbers = self.transport.all_gather_int([self.settings.fingerprint(worker.model) for worker in self.workers])
+        for rank, number in enumerate(numbers):
+            if number != numbers[0]:
+                raise ValueError(
+                    f"ranks 0 and {rank} differ in the model's shapes, in what is frozen, or in a setting of the "
+                    "averaging: give all ranks the same ones"
+                )
+
+    def _begin_together(self) -> None:
+        """All workers hold the same model: the first round, or the first with these parameters, begins there."""
+        settings, size = self.settings, self.transport.size
+        anchor = self.workers[0].vector().to(self.workers[0].anchor)
+        for rank, worker in zip(self.transport.ranks, self.workers, strict=True):
+            worker.anchor = worker.start = anchor
+            worker.sender = Sender(settings.operator, settings.shared_key, rank=rank, d=anchor.numel())
+            worker.mixing_state = self.mixing.init(anchor)
+        self.receiver = Receiver(settings.operator, settings.shared_key, m=size, d=anchor.numel())
+        self.momentum = torch.zeros_like(anchor)
+        exact = all(worker.full_precision for worker in self.workers)
+        # what Identity would send of every movement are the same 32 d bits, but through a codec
+        self.whole = settings.operator is None or (
+            isinstance(settings.operator, Identity) and exact and anchor.dtype == torch.float32
+        )
+        alone = self.whole and exact and self.mixing.common and not settings.block_momentum
+        for worker in self.workers:
+            worker.keeps_anchor = not alone
+            worker.make_room(self.payload.tail_values)
+
+    def _join_again(self) -> Averaged:
+        """Return all models have other parameters than before: average them whole, old and new, and begin anew.
+
+        Frozen by now or not, whatever ranks may differ in becomes the exact mean; what operators remember is dropped.
+        """
+        self.telemetry.change()
+        self._require_equal_ranks()
+        for worker in self.workers:
+            require_averageable(worker.model)
+        everyone = range(self.transport.size)
+        parts = [worker.once_averaged() for worker in self.workers]
+        means = self.transport.means([flat(tensors) for tensors in parts], everyone)
+        for worker, tensors, mean in zip(self.workers, parts, means, strict=True):
+            load(mean, tensors)
+            worker.hold()
+        size = sum(8 * p.element_size() * p.numel() for p in parts[0])
+        if self.inputs.numbers and not self.whole:
+            self._rows = self.transport.all_gather_floats(self.inputs.rows(self.clock))
+        self._begin_together()
+        return (size,) * self.transport.size, [WHOLE] * len(self.workers)
+
+    def _warm_up(self) -> None:
+        """One averaging of what is equal everywhere: the first one that is timed finds memory and compiled code."""
+        everyone = range(self.transport.size)
+        with self._explaining(), self.transport.uncounted():
+            if self.whole:
+                self.transport.means([w.outgoing(place) for w, place in self._tailed()], everyone)
+                return
+            senders, receivers = [w.sender.state for w in self.workers], list(self.receiver.states)
+            zeros = [w.sender.encode(np.zeros(self.receiver.d, np.float32), 0) for w in self.workers]
+            self.receiver.mean(self._gathered(zeros, everyone), everyone, 0, keep=())
+            for worker, state in zip(self.workers, senders, strict=True):
+                worker.sender.state = state
+            self.receiver.states = receivers
+
+    def _tailed(self, changed: bool = False) -> Iterator[tuple[Worker, torch.Tensor]]:
+        return zip(self.workers, self._places(changed), strict=True)
+
+    # -- stepping ----------------------------------------------------------------------------------------
+    def count(
+        self, losses: Sequence[torch.Tensor | float | None], closures: Sequence[Closure | None] | None = None
+    ) -> list[Round] | None:
+        """Count one local step of every worker; end the round after every tau-th.
+
+        Parameters
+        ----------
+        losses : sequence of tensor or float or None
+            The loss of every worker.
+        closures : sequence of Closure or None or None, optional
+            Each worker's closure, for optimizers that evaluate the loss again.
+        """
+        self.inputs.record_step(losses, closures, self.participants, self.clock)
+        if self.periods.count():
+            return self.end_round()
+        self.inputs.step_counted()
+        return None
+
+    def end_round(self) -> list[Round]:
+        """Average now, and start the next round; one account for each worker hosted here."""
+        round_index, steps = self.periods.rounds, self.periods.local_steps
+        members = self.mixing.members(round_index, self.transport.size)
+        followed = [worker.follow() for worker in self.workers]
+        changed = not all(followed)
+        self.telemetry.start_sync(round_index)
+        self.inputs.start_sync(self.clock)
+        self._rows = []
+        with self._explaining():
+            average = self._average_models if self.whole else self._average_deltas
+            bits, errors = average(round_index, members, changed)
+            self._average_rest(round_index)
+            self.clock.advance_round(steps, bits, members)
+            self.periods.end_round()
+            self.inputs.decide(self._rows, members, self.clock)
+        self.inputs.end_sync(self.clock, members)
+        accounts = [Round(round_index, steps, bits, *error) for error in errors]
+        self.telemetry.finish_round(accounts[0], self.periods.total_steps, self.periods.rule)
+        return accounts
+
+    @property
+    def participants(self) -> Sequence[int]:
+        """The ranks whose models count in the coming averaging; a rank that is not among them may idle."""
+        return self.mixing.members(self.periods.rounds, self.transport.size)
+
+    def unite(self) -> None:
+        """Give every rank the exact mean of all models and buffers, as at the end of a run by gossip."""
+        with self._explaining():
+            models = [w.unrounded(w.vector().to(w.anchor)) for w in self.workers]
+            means = self.transport.means(models, range(self.transport.size))
+            self._mix([w.buffers for w in self.workers], torch.float64, Full())
+        for worker, mean in zip(self.workers, means, strict=True):
+            worker.begin(mean)
+
+    # -- one averaging -----------------------------------------------------------------------------------
+    def _average_models(self, round_index: int, members: Sequence[int], changed: bool) -> Averaged:
+        """Return whole models, in the parameters' dtype, with the count of steps behind them: one collective.
+
+        Parameters
+        ----------
+        changed : bool
+            The models have other parameters; zeros are sent in their place, to learn whether all have.
+        """
+        d = self.receiver.d
+        if self.mixing.common and not changed:
+            owns = [w.outgoing(place) for w, place in self._tailed()]
+            self.telemetry.keep(owns[0][:d])
+        else:  # the models are needed once more
+            owns = [w.nothing(place) if changed else flat([*w.parameters, place]) for w, place in self._tailed(changed)]
+        blended = self.mixing.mix(self.transport, owns, round_index)
+        first_tail, *tails = (arrived[d:] for arrived in blended)
+        steps = self.periods.total_steps
+        self._rows = self.payload.open_tail(first_tail, members=members, steps=steps, changed=changed)
+        for tail in tails:
+            self.payload.check(tail, steps=steps, changed=changed)
+        if changed:
+            return self._join_again()
+        if self.mixing.common:
+            first, mean = self.workers[0], blended[0][:d]
+            self.telemetry.meet(mean)
+            self._begin(
+                self._with_momentum(mean - first.start) if self.settings.block_momentum else first.unrounded(mean)
+            )
+        else:
+            for worker, arrived in zip(self.workers, blended, strict=True):
+                worker.mixing_state, mixed = self.mixing.update(
+                    worker.mixing_state, worker.vector(), arrived[:d], self.transport.size
+                )
+                worker.begin(worker.unrounded(mixed))
+        size = 8 * owns[0].element_size() * d
+        bits = tuple(size if rank in members else 0 for rank in range(self.transport.size))
+        return bits, [WHOLE] * len(self.workers)
+
+    def _places(self, changed: bool = False) -> list[torch.Tensor]:
+        """Return what goes behind each worker's model: the count of its steps, and what it has measured."""
+        rows = self.inputs.rows(self.clock) or [[]] * len(self.workers)
+        tails = [
+            self.payload.tail(row, rank=rank, steps=self.periods.total_steps, changed=changed)
+            for rank, row in zip(self.transport.ranks, rows, strict=True)
+        ]
+        return [tail.to(worker.device, worker.dtype) for worker, tail in zip(self.workers, tails, strict=True)]
+
+    def _average_deltas(self, round_index: int, members: Sequence[int], changed: bool) -> Averaged:
+        """Return compressed movements of the members, decoded and folded alike by all ranks.
+
+        Parameters
+        ----------
+        changed : bool
+            The models have other parameters; that is said in place of a message.
+        """
+        hosted = list(zip(self.transport.ranks, self.workers, strict=True))
+        deltas: dict[int, np.ndarray] = {}
+        self._failure = None
+        outgoing: list[Message | int | None] = [CHANGED if changed else None for _ in hosted]
+        for i, (rank, worker) in enumerate(hosted):
+            if rank in members and not changed:
+                try:
+                    deltas[rank] = worker.delta()
+                    outgoing[i] = worker.sender.encode(deltas[rank], round_index)
+                except Exception as error:  # the other ranks must hear of it, whatever it is
+                    outgoing[i], self._failure = why_not(worker.movement()), error
+        try:
+            messages = self._gathered(outgoing, members)
+        except Refusal as refusal:
+            if refusal.reason == CHANGED:
+                return self._join_again()
+            averaging = f"averaging {round_index}, after {self.periods.total_steps} local steps"
+            raise ValueError(in_words(refusal, averaging, self.workers[0].name_of, self._failure)) from self._failure
+        mean, decoded = self.receiver.mean(messages, members, round_index, keep=self.transport.ranks)
+        anchor = self.workers[0].anchor
+        movement = torch.from_numpy(mean).to(anchor)
+        if hosted[0][0] in deltas:
+            self.telemetry.meet_movements(movement, deltas[hosted[0][0]], decoded[hosted[0][0]], len(members))
+        self._begin(self._with_momentum(movement) if self.settings.block_momentum else anchor + movement)
+        bits = tuple(messages[rank].bits if rank in members else 0 for rank in range(self.transport.size))
+        return bits, [decoding_error(decoded[rank], deltas[rank]) if rank in members else SILENT for rank, _ in hosted]
+
+    def _gathered(self, own: Sequence[Message | int | None], members: Sequence[int]) -> dict[int, Message]:
+        """Return all ranks' messages; what the members have measured travels before theirs."""
+        rows = self.inputs.rows(self.clock) or [[]] * len(own)
+        packed = [
+            self.payload.attach(row, message) if isinstance(message, Message) else message
+            for row, message in zip(rows, own, strict=True)
+        ]
+        messages = self.transport.gather(packed, position=self.periods.total_steps)
+        if self.inputs.numbers:
+            self._rows = []
+            for rank in members:
+                row, messages[rank] = self.payload.detach(messages[rank])
+                self._rows.append(row)
+        return messages
+
+    def _begin(self, anchor: torch.Tensor) -> None:
+        for worker in self.workers:
+            worker.begin(anchor)
+
+    def _with_momentum(self, movement: torch.Tensor) -> torch.Tensor:
+        """Return u <- beta u + G, x <- anchor - eta u, where -eta G is the mean movement and eta is rank 0's."""
+        eta = self.transport.all_gather_floats([[w.eta()] for w in self.workers])[0][0]
+        self.momentum = self.settings.block_momentum * self.momentum - movement / eta
+        return self.workers[0].anchor - eta * self.momentum
+
+    def _average_rest(self, round_index: int) -> None:
+        """Buffers, in float64 so that counters stay exact, and what the policy wants of the optimizers."""
+        self._mix([w.buffers for w in self.workers], torch.float64, self.mixing, round_index)
+        if self.settings.optimizer_state == "average":
+            states = [floating_state(w.optimizer) for w in self.workers if w.optimizer]
+            self._mix(states, None, self.mixing, round_index)
+        elif self.settings.optimizer_state == "reset":
+            for worker in self.workers:
+                if worker.optimizer:
+                    worker.optimizer.state.clear()
+
+    def _mix(
+        self, tensors: Sequence[Sequence[torch.Tensor]], dtype: torch.dtype | None, mixing: Mixing, round_index: int = 0
+    ) -> None:
+        if tensors[0]:
+            blended = mixing.mix(self.transport, [flat(local_tensors, dtype) for local_tensors in tensors], round_index)
+            for local_tensors, arrived in zip(tensors, blended, strict=True):
+                load(arrived, local_tensors)
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """Return a collective that fails does not say why."""
+        try:
+            yield
+        except RuntimeError as error:
+            if not isinstance(error, dist.DistError) and "gloo" not in str(error):
+                raise
+            raise RuntimeError(
+                f"averaging {self.periods.rounds} after {self.periods.total_steps} local steps failed, because another "
+                f"rank has ended, died or stopped; all ranks must make equally many steps ({error})"
+            ) from error
+
+    # -- restart -----------------------------------------------------------------------------------------
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything that a resumed run needs beside model and optimizer; tensors and plain values only."""
+        return {
+            "workers": [worker.state_dict() for worker in self.workers],
+            "momentum": self.momentum,
+            "receivers": list(self.receiver.states),
+            "rhythm": self.periods.state_dict(),
+            "clock": self.clock.state_dict(),
+            "sensing": self.inputs.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue where ``state_dict`` was taken; model and optimizer are restored by their own methods.
+
+        Parameters
+        ----------
+        state : mapping
+            What ``state_dict`` gave.
+
+        Raises
+        ------
+        ValueError
+            If the state belongs to a model of another size.
+        """
+        for worker, worker_state in zip(self.workers, state["workers"], strict=True):
+            worker.load_state_dict(worker_state)
+        self.momentum = state["momentum"].to(self.momentum)
+        self.receiver.states = list(state["receivers"])
+        self.periods.load_state_dict(state["rhythm"])
+        self.clock.load_state_dict(state["clock"])
+        self.inputs.load_state_dict(state["sensing"])

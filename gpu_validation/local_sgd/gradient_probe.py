@@ -1,0 +1,184 @@
+"""How much of a worker's last local gradient the averaging leaves: one more gradient, on the same batch.
+
+h is the gradient of the last local step, found in ``p.grad``; u is that of the user's closure at the averaged model.
+What counts is <u - h, P u> and <u, P u>, where P is what the optimizer multiplies gradients by: the learning rates of
+the parameter groups, and for Adam and its kin one over the root of the second moment.  With P = S^2 these are the plain
+products in the coordinates S^-1 x, in which the preconditioned step is a gradient step.  Momentum, being the same
+factor for all coordinates, has no part in P.
+
+Nothing is disturbed: gradients, buffers (BatchNorm) and the state of torch's generators are as before.  Dropout drops
+in u what it dropped in h: the generators' state is kept at the first call of the model in the round's last step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import zip_longest
+from operator import mul
+from typing import Any
+
+import torch
+
+Closure = Callable[[], Any]
+Weights = list[torch.Tensor | float]
+CPU_BLOCK = 1 << 16
+
+SECOND_MOMENTS = ("max_exp_avg_sq", "exp_avg_sq", "square_avg", "sum")  # Adam (amsgrad, plain), RMSprop, Adagrad
+
+
+class Probe:
+    """One worker's probe.
+
+    Parameters
+    ----------
+    model : Module
+        Called by the closure; where it is not (a functional form), randomness is not repeated.
+    optimizer : Optimizer
+        Whose learning rates and second moments weigh the coordinates.
+    """
+
+    def __init__(
+        self, model: torch.nn.Module, parameters: list[torch.nn.Parameter], optimizer: torch.optim.Optimizer
+    ) -> None:
+        self.model, self.parameters, self.optimizer = model, parameters, optimizer
+        self._before: list[torch.Tensor] | None = None
+        self._hook: Any = None
+
+    def await_last_step(self) -> None:
+        """The coming local step ends the round: keep the generators' state at its first call of the model."""
+        self._before = None
+        self._on_next_call(lambda: setattr(self, "_before", self._generators()))
+
+    def weights(self) -> Weights:
+        """Return the diagonal of P, up to a factor, as the optimizer has it now."""
+        groups = self.optimizer.param_groups
+        largest = max(float(group["lr"]) for group in groups) or 1.0
+        by_parameter = {
+            p: _weight(group, self.optimizer.state.get(p, {}), largest) for group in groups for p in group["params"]
+        }
+        return [by_parameter.get(p, 0.0) for p in self.parameters]
+
+    def measure(self, closure: Closure, weights: Weights) -> tuple[float, float, float]:
+        """Return (<u - h, P u>, <u, P u>, loss at the model as it is now), nan for a loss that the closure does not
+        return.
+
+        Raises
+        ------
+        ValueError
+            Where p.grad holds no gradient, before or after the closure.
+        """
+        last = [p.grad for p in self.parameters]
+        if all(h is None for h in last):
+            raise ValueError(
+                "the probe needs the gradients of the last local step in p.grad, which are None: call averaging.step "
+                "after optimizer.step and before zero_grad"
+            )
+        with self._undisturbed(last):
+            loss = closure()
+            again = [p.grad for p in self.parameters]
+        if all(u is None for u in again):
+            raise ValueError("the closure has left no gradient in p.grad: let it call backward and return the loss")
+        lost, fresh = retention(last, again, weights)
+        return lost, fresh, scalar(loss)
+
+    @contextmanager
+    def _undisturbed(self, last: list[torch.Tensor | None]) -> Iterator[None]:
+        """Put everything back that another forward and backward pass changes."""
+        generators = self._generators()
+        buffers = [(b, b.detach().clone()) for b in self.model.buffers()]
+        for p in self.parameters:
+            p.grad = None
+        before = self._before
+        if before is not None:
+            self._on_next_call(lambda: self._set_generators(before))
+        try:
+            with torch.enable_grad():
+                yield
+        finally:
+            self._forget_hook()
+            self._before = None
+            for p, h in zip(self.parameters, last, strict=True):
+                p.grad = h
+            with torch.no_grad():
+                for buffer, kept in buffers:
+                    buffer.copy_(kept)
+            self._set_generators(generators)
+
+    # -- randomness --------------------------------------------------------------------------------------
+    def _on_next_call(self, act: Callable[[], None]) -> None:
+        """Do something once, before the model is called next; nothing of it stays in the model."""
+        self._forget_hook()
+
+        def once(module: torch.nn.Module, arguments: Any) -> None:
+            self._forget_hook()
+            act()
+
+        self._hook = self.model.register_forward_pre_hook(once)
+
+    def _forget_hook(self) -> None:
+        if self._hook is not None:
+            self._hook.remove()
+            self._hook = None
+
+    def _generators(self) -> list[torch.Tensor]:
+        """Return states of the generators in use: the CPU's, and the GPU's where the parameters are on one."""
+        device = self.parameters[0].device
+        return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
+
+    def _set_generators(self, states: list[torch.Tensor]) -> None:
+        torch.set_rng_state(states[0])
+        if len(states) > 1:
+            torch.cuda.set_rng_state(states[1], self.parameters[0].device)
+
+
+def scalar(loss: Any) -> float:
+    """Return a loss as a number; nan for None."""
+    if loss is None:
+        return math.nan
+    return float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
+
+
+def retention(
+    last: list[torch.Tensor | None], again: list[torch.Tensor | None], weights: Weights
+) -> tuple[float, float]:
+    """Return (<u - h, P u>, <u, P u>), each tensor's in float32 or better; a gradient that is None counts as zero.
+
+    The difference is taken before the product, so that little is lost where little was.  All products leave the device
+    together.
+    """
+    factors, products = [], []
+    for h, u, weight in zip(last, again, weights, strict=True):
+        if u is None:
+            continue
+        new = _dense(u)
+        old = torch.zeros_like(new) if h is None else _dense(h)
+        factor, diagonal = (1.0, _blocks(weight.flatten())) if isinstance(weight, torch.Tensor) else (weight, ())
+        for a, b, p in zip_longest(_blocks(new), _blocks(old), diagonal):
+            weighed = a if p is None else p * a
+            factors.append(factor)
+            products += [(a - b) @ weighed, a @ weighed]
+    values = torch.stack(products).tolist()
+    return sum(map(mul, factors, values[::2])), sum(map(mul, factors, values[1::2]))
+
+
+def _blocks(vector: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Return on a CPU in pieces, so that differences stay in the cache and take no new memory."""
+    return vector.split(CPU_BLOCK) if vector.device.type == "cpu" else (vector,)
+
+
+def _dense(gradient: torch.Tensor) -> torch.Tensor:
+    detached = gradient.detach()
+    detached = detached.to_dense() if detached.layout is not torch.strided else detached
+    return (detached if detached.dtype == torch.float64 else detached.float()).flatten()
+
+
+def _weight(group: dict[str, Any], state: dict[str, Any], largest: float) -> torch.Tensor | float:
+    """Return what the optimizer multiplies a gradient by, over the largest learning rate."""
+    rate = float(group["lr"]) / largest
+    second = next((state[name] for name in SECOND_MOMENTS if name in state), None)
+    if second is None:
+        return rate
+    unbiased = 1 - group["betas"][1] ** float(state["step"]) if "betas" in group else 1.0
+    return rate / ((second / unbiased).sqrt() + group["eps"])

@@ -1,0 +1,22 @@
+"""Full averaging: every rank gets the mean of all models (PASGD, local SGD)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from .mixing import Mixing
+
+
+@final
+@dataclass(frozen=True)
+class Full(Mixing):
+    """W = J, all entries 1/m; zeta = 0."""
+
+    common = True
+
+    def matrix(self, m: int, round_index: int = 0) -> np.ndarray:
+        """Return all entries 1/m."""
+        return np.full((m, m), 1 / m)

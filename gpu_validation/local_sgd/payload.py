@@ -1,0 +1,132 @@
+"""The payload of a synchronisation: parameters, step check and a schedule's numbers, packed and unpacked in one place.
+
+Behind a model go the step check and, for every rank, room for its numbers; before a message go its sender's numbers.
+A collective of their own would cost as much as the models' where latency dominates.  Every number goes as the four
+bytes of its binary32: integers below 256, which even bfloat16 holds exactly.  With models every member fills a place of
+its own in a vector of zeros, so that the mean over members holds all bytes, each divided by their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from operators import Message
+
+from ..distributed import step_check
+
+Row = Sequence[float]
+WORD = np.dtype(">f4")
+
+
+@dataclass(frozen=True)
+class Payload:
+    """What goes beside the parameters.
+
+    Parameters
+    ----------
+    numbers : int
+        Of every rank's row; 0 where the schedule needs none.
+    world_size : int
+        Number of ranks.
+    """
+
+    numbers: int
+    world_size: int
+
+    @property
+    def tail_values(self) -> int:
+        """How many values go behind a model."""
+        return step_check.VALUES + WORD.itemsize * self.numbers * self.world_size
+
+    @property
+    def front_bits(self) -> int:
+        """How many bits go before a message."""
+        return 8 * WORD.itemsize * self.numbers
+
+    # -- with models -----------------------------------------------------------------------------------------
+    def tail(self, row: Row, *, rank: int, steps: int, changed: bool) -> torch.Tensor:
+        """Pack what goes behind a model.
+
+        Parameters
+        ----------
+        row : sequence of float
+            The rank's numbers; empty if there are none.
+        rank : int
+            Whose.
+        steps : int
+            Local steps that this rank has made.
+        changed : bool
+            Whether its model has other parameters than at the last synchronisation.
+
+        Returns
+        -------
+        torch.Tensor
+            Shape (tail_values,), float32, to be averaged; not to be written to.
+        """
+        check = step_check.encode(steps, changed)
+        return torch.cat([check, scatter_row(row, rank=rank, world_size=self.world_size)]) if self.numbers else check
+
+    def open_tail(
+        self, averaged: torch.Tensor, *, members: Sequence[int], steps: int, changed: bool
+    ) -> list[list[float]]:
+        """Unpack the members' mean of ``tail`` and return their rows, in their order.
+
+        Parameters
+        ----------
+        averaged : tensor, shape (tail_values,), in float32 or better
+
+        Raises
+        ------
+        UnevenModels
+            Or UnevenSteps unless all ranks have packed the same step check.
+        """
+        self.check(averaged, steps=steps, changed=changed)
+        if not self.numbers:
+            return []
+        return gather_rows(averaged[step_check.VALUES :], members=members, world_size=self.world_size)
+
+    @staticmethod
+    def check(averaged: torch.Tensor, *, steps: int, changed: bool) -> None:
+        """Raise UnevenModels or UnevenSteps unless all ranks have packed the same step check."""
+        step_check.require(averaged[: step_check.VALUES], steps, changed)
+
+    # -- with messages ---------------------------------------------------------------------------------------
+    def attach(self, row: Row, message: Message) -> Message:
+        """Return the message with the row before it."""
+        if not self.numbers:
+            return message
+        front = torch.frombuffer(bytearray(_bytes(row)), dtype=torch.uint8)
+        return Message(torch.cat([front, message.payload.cpu()]), 8 * front.numel() + message.bits)
+
+    def detach(self, message: Message) -> tuple[list[float], Message]:
+        """Return the row, and the message behind it."""
+        n = WORD.itemsize * self.numbers
+        if not n:
+            return [], message
+        return _row(bytes(message.payload[:n].tolist())), Message(message.payload[n:], message.bits - 8 * n)
+
+
+def scatter_row(row: Row, *, rank: int, world_size: int) -> torch.Tensor:
+    """Put the row's bytes at this rank's place among zeros; shape (4 world_size len(row),), float32."""
+    places = np.zeros((world_size, WORD.itemsize * len(row)), np.float32)
+    places[rank] = np.frombuffer(_bytes(row), np.uint8)
+    return torch.from_numpy(places).flatten()
+
+
+def gather_rows(averaged: torch.Tensor, *, members: Sequence[int], world_size: int) -> list[list[float]]:
+    """Return the members' rows from their mean of what ``scatter_row`` gave, in float32 or better."""
+    parts = averaged.detach().cpu().double().numpy().reshape(world_size, -1)
+    sums = np.rint(parts * len(members)).astype(np.uint8)
+    return [_row(sums[rank].tobytes()) for rank in members]
+
+
+def _bytes(row: Row) -> bytes:
+    return np.asarray(row, WORD).tobytes()
+
+
+def _row(data: bytes) -> list[float]:
+    return np.frombuffer(data, WORD).astype(float).tolist()

@@ -1,0 +1,116 @@
+"""When to average: counts local steps, and asks the schedule for the next tau in a way that all ranks share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bounds.schedules import Fixed, Measured, Observation, Schedule
+
+
+class PeriodController:
+    """Averagings come after steps tau, 2 tau, ...; a new tau begins with a new round, counted from its start.
+
+    Parameters
+    ----------
+    schedule : int or Schedule
+        Local steps a round, or a rule.
+    steps : int or None, optional
+        Of the whole run, if known.
+
+    Attributes
+    ----------
+    tau
+        Of the current round, 0 before an adaptive rule has decided for the first time.
+
+    Raises
+    ------
+    ValueError
+        For a tau < 1.
+    """
+
+    def __init__(self, schedule: int | Schedule, steps: int | None = None) -> None:
+        self.schedule = Fixed(schedule) if isinstance(schedule, int) else schedule
+        self.steps = steps
+        self.rule = self.schedule.init()
+        self.tau = self.schedule.tau if isinstance(self.schedule, Fixed) else 0
+        self.rounds = self.local_steps = self.total_steps = 0
+
+    @property
+    def adapts(self) -> bool:
+        """Whether tau is decided anew in every round."""
+        return not isinstance(self.schedule, Fixed)
+
+    def count(self) -> bool:
+        """Return one more local step is done; whether the round ends with it."""
+        self.total_steps += 1
+        self.local_steps += 1
+        return self.local_steps >= self.tau
+
+    def end_round(self) -> None:
+        """An averaging is done."""
+        self.rounds += 1
+        self.local_steps = 0
+
+    @staticmethod
+    def row(losses: Sequence[float], time_s: float, eta: float) -> list[float]:
+        """Return what one rank contributes to the decision: its mean loss since the last one, clock, rate.
+
+        Without losses their mean is nan, and inf if one of them is not finite.
+        """
+        mean = sum(losses) / len(losses) if losses else math.nan
+        return [mean if math.isfinite(mean) or not losses else math.inf, time_s, eta]
+
+    def decide_by(self, *, time_s: float, eta: float, measured: Measured) -> None:
+        """Choose tau by what has been measured, by rank 0's clock and learning rate."""
+        observation = Observation(time_s, self.total_steps, eta, steps_left=self._left(), measured=measured)
+        self.rule, self.tau = self.schedule(self.rule, observation)
+
+    def decide(self, rows: Sequence[Sequence[float]], members: Sequence[int]) -> None:
+        """Choose tau by the members' mean loss, and by rank 0's clock and learning rate.
+
+        Parameters
+        ----------
+        rows : sequence of sequence of float
+            Of all ranks, in rank order.
+        members : sequence of int
+            The ranks that took part in the round.
+
+        Raises
+        ------
+        ValueError
+            On all ranks, if a member's is not finite.
+
+        Notes
+        -----
+        A pure function of what all ranks see, so that they cannot disagree.  The loss is observed only if every member
+        gave one.
+        """
+        _, time_s, eta = rows[0]
+        common: dict[str, Any] = {"time_s": time_s, "step": self.total_steps, "eta": eta, "steps_left": self._left()}
+        losses = [rows[rank][0] for rank in members]
+        diverged = [rank for rank in members if math.isinf(rows[rank][0])]
+        if diverged:
+            who = f"rank {diverged[0]}" if len(diverged) < len(members) else "the ranks"
+            raise ValueError(
+                f"the loss of {who} was not finite within the {self.total_steps} local steps so far, and the schedule "
+                "decides by it: lower the learning rate, or clip the gradients"
+            )
+        observation = Observation(**common) if any(map(math.isnan, losses)) else Observation.shared(losses, **common)
+        self.rule, self.tau = self.schedule(self.rule, observation)
+
+    def _left(self) -> int | None:
+        return None if self.steps is None else max(0, self.steps - self.total_steps)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything that a resumed run needs, in plain values."""
+        return {
+            "rule": self.rule.to_dict(),
+            "counters": [self.tau, self.rounds, self.local_steps, self.total_steps],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue where ``state_dict`` was taken, in the middle of a round if it was."""
+        self.rule = self.schedule.restore(state["rule"])
+        self.tau, self.rounds, self.local_steps, self.total_steps = state["counters"]

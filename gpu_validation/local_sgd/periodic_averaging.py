@@ -1,0 +1,281 @@
+"""PASGD for a training script: local steps, and every tau of them an averaging. ::
+
+    averaging = PeriodicAveraging(model, optimizer, schedule=8, operator=QSGD(levels=16))
+    for batch in data:
+        optimizer.zero_grad()
+        value = loss(model, batch)
+        value.backward()
+        optimizer.step()
+        averaging.step(value)
+    averaging.average()
+
+Synchronisations come after steps tau, 2 tau, ...: every round, the first included, has tau local steps, and a new
+tau begins with a new round.  With full averaging or sampled clients all ranks hold the same model after each of
+them, bit for bit, because every rank folds the same vectors in rank order.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Literal
+
+import torch
+import torch.distributed as dist
+
+from bounds.schedules import Schedule, State
+from operators import Feedback, Key, Operator
+
+from ..distributed.collectives import PLACE_BITS, Exchange
+from ..records.round import Round as Round
+from ..telemetry import Journal, Known, Recorder, RunReport, report_of
+from .clock import Clock, WallClock
+from .config import OptimizerState, Settings
+from .engine import Rounds
+from .gradient_probe import Closure
+from .mixing import Mixing
+from .run_header import header_of
+from .worker import Worker
+
+DAY_S = 86_400.0
+
+
+class PeriodicAveraging(Rounds):
+    """Periodic averaging of this process's model with those of the other ranks of a process group.
+
+    Parameters
+    ----------
+    model : Module
+        Its parameters and buffers start as rank 0's.  Where possible the parameters become views of one vector, so that
+        an averaging need not copy them together.  Frozen parameters, which require no gradient, are sent at the start
+        only.  Parameters that are replaced, added, removed, frozen or unfrozen, on all ranks alike, are joined at the
+        next averaging: replaced ones as if they had been written to; else all ranks get the exact mean of whole models,
+        whatever the operator and the mixing, and what feedback and block momentum remember is dropped.
+    optimizer : Optimizer or None, optional
+        Needed if the schedule adapts, for ``optimizer_state`` and for ``block_momentum``.
+    schedule : int or Schedule or {"auto"}, optional
+        Local steps a round, a rule of ``bounds.schedules``, or "auto", which is ``GradientRetention``: it measures D/Y
+        and how much of a gradient survives a round, and needs no tuning, but a closure in ``step``.  All ranks decide
+        by the mean of their losses or measurements, by rank 0's clock and learning rate.
+    operator : Operator or Feedback or None, optional
+        Compresses the movement of a round; a Feedback keeps its state from round to round.  None sends whole models in
+        their own dtype.  Means are taken in float64 and kept in float32 or better, so that a bfloat16 model loses
+        nothing of an averaging that moves it by less than its resolution.
+    mixing : Mixing or {"full"}, optional
+        "full", or a mode of ``gpu_validation.local_sgd.mixing``: elastic averaging, gossip, sampled clients.
+    process_group : ProcessGroup or None, optional
+        Of torch.distributed; by default that of all ranks.
+    exchange : Exchange or None, optional
+        One to share between several averagings, so that it counts the bytes of all; it brings its own group.
+    key : Key, optional
+        Of the operator's randomness; step and rank are filled in.
+    optimizer_state : OptimizerState, optional
+        What an averaging does to it: keep each worker's own, average it, or reset it (local momentum restarts from
+        zero, as AdaComm prescribes).
+    block_momentum : float, optional
+        beta of u <- beta u + G, x <- anchor - eta u, where G is the mean sum of gradients of a round.
+    steps : int or None, optional
+        Of the whole run, if known.
+    clock : Clock or None, optional
+        What the schedule and the record of events go by.
+    telemetry : bool or str or PathLike, optional
+        True keeps what ``report`` needs in bounded memory; a folder also gets it as JSON lines, at most one a second
+        and rank, which ``gpu-validation attach`` shows from another process.  Nothing is sent for it: the run is the
+        same, bit for bit and byte for byte.
+    piggyback : bool, optional
+        Whether loss, clock and learning rate that a schedule looks at travel with the models, by the clock before the
+        averaging, and not in a collective of their own after it; full averaging only.
+
+    Raises
+    ------
+    ValueError
+        For a model without parameters, a tau < 1, a missing optimizer, a mode that does not fit the group or the other
+        settings, ranks that are configured differently, or a folder that cannot be written to.
+
+    Notes
+    -----
+    Every averaging also averages the buffers: floating-point
+    ones (BatchNorm statistics) and integer ones (counters; to the nearest); boolean ones stay as they are.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        optimizer: torch.optim.Optimizer | None = None,
+        *,
+        schedule: int | Schedule | Literal["auto"] = 1,
+        operator: Operator | Feedback | None = None,
+        mixing: Mixing | Literal["full"] = "full",
+        process_group: dist.ProcessGroup | None = None,
+        exchange: Exchange | None = None,
+        key: Key = Key(0),  # noqa: B008  frozen
+        optimizer_state: OptimizerState = "keep",
+        block_momentum: float = 0.0,
+        steps: int | None = None,
+        clock: Clock | None = None,
+        telemetry: bool | str | os.PathLike[str] = False,
+        piggyback: bool = False,
+    ) -> None:
+        if exchange is not None and process_group is not None:
+            raise ValueError("give process_group or exchange, not both: the exchange has its own group")
+        settings = Settings(schedule, operator, mixing, key, optimizer_state, block_momentum, steps, piggyback)
+        settings.check_optimizer(optimizer)
+        self._worker = Worker(model, optimizer)
+        self.exchange = exchange or Exchange(group=process_group)
+        journal = None if isinstance(telemetry, bool) else Journal(telemetry, self.exchange.rank)
+        super().__init__([self._worker], self.exchange, settings, clock or WallClock())
+        run = torch.tensor([secrets.randbits(62)])
+        self.exchange.broadcast([[run]])  # on every rank, whether it keeps telemetry or not
+        if telemetry is not False:
+            self.telemetry = self._recorder(int(run), journal)
+            weakref.finalize(self, self.telemetry.close)
+
+    def _recorder(self, run: int, journal: Journal | None) -> Recorder:
+        size = self.exchange.size
+        describe = partial(
+            header_of,
+            self.settings,
+            self._worker,
+            run=run,
+            rank=self.exchange.rank,
+            size=size,
+            whole=self.whole,
+            tail=self.payload.tail_values,
+            front=PLACE_BITS + self.payload.front_bits,
+            plain_exchange=type(self.exchange) is Exchange,
+        )
+        return Recorder(describe, self._worker, self.exchange, self.mixing, journal)
+
+    def step(self, loss: torch.Tensor | float | None = None, closure: Closure | None = None) -> Round | None:
+        """Count one local step; average after every tau-th.
+
+        Parameters
+        ----------
+        loss : tensor or float or None, optional
+            Of this step, on this rank; needed by schedules that look at it.
+        closure : Closure or None, optional
+            Computes the gradient of this step again, from zero_grad to backward, clipping and accumulation included,
+            and returns the loss; needed by "auto", which calls it once in the time of 50 steps at most, and leaves
+            gradients, buffers and torch's generators as they were.
+
+        Returns
+        -------
+        Round or None
+            The round's account, or None.
+
+        Raises
+        ------
+        UnevenSteps
+            If another rank has made fewer or more steps, and UnevenModels if its model has other parameters (whole
+            models have been averaged then: resume from a checkpoint).
+        RuntimeError
+            If one has gone.
+        ValueError
+            On every rank, if one's movement or loss is not finite where an operator or the schedule needs it, and
+            without a closure that is needed.
+        """
+        self.telemetry.record_loss(loss)
+        accounts = self.count([loss], [closure])
+        return accounts[0] if accounts else None
+
+    def average(self) -> Round:
+        """End the round now, however many steps it has had; every rank must do so at the same step."""
+        return self.end_round()[0]
+
+    @contextmanager
+    def pause(self, timeout_s: float = DAY_S) -> Iterator[None]:
+        """Let ranks do unequal things, such as an evaluation on rank 0: at the end all wait for the slowest one.
+
+        Every rank must enter and leave it, between the same two local steps.  Collectives of the process group give up
+        after its time-out; this wait after ``timeout_s``, or as soon as a rank has ended.  The time within does not
+        count for schedules that go by the clock, nor as time of local steps.
+
+        Parameters
+        ----------
+        timeout_s : float, seconds, optional
+            How long the others wait.
+
+        Raises
+        ------
+        ValueError
+            Unless timeout_s > 0.
+        RuntimeError
+            If a rank has ended or comes too late.
+        """
+        if not timeout_s > 0:
+            raise ValueError(f"timeout_s must be > 0; got timeout_s = {timeout_s}")
+        room, began = self.exchange.waiting_room(timeout_s), time.monotonic()
+        yield
+        try:
+            dist.barrier(group=room)
+        except RuntimeError as error:
+            raise RuntimeError(
+                f"the pause after {self.total_steps} local steps did not end, because another rank has ended or "
+                f"is more than timeout_s = {timeout_s:g} s late ({error})"
+            ) from error
+        away_s = time.monotonic() - began
+        self.clock.leave_out(away_s)
+        self.telemetry.leave_out(away_s)
+
+    def report(self, *, known: Known | None = None) -> RunReport:
+        """Return what the run tells about itself so far, judged; this rank alone calls it, or all do, at any time.
+
+        With a folder all ranks that write to the same one are heard, else this rank alone.
+
+        Parameters
+        ----------
+        known : Known or None, optional
+            Constants of the problem, for what a better tau would gain.
+
+        Raises
+        ------
+        ValueError
+            Without telemetry.
+        """
+        if not isinstance(self.telemetry, Recorder):
+            raise ValueError("a report needs telemetry: give PeriodicAveraging(..., telemetry=True) or a folder")
+        account = self.telemetry.account()
+        return report_of(self.telemetry.with_others(account), known=known)
+
+    @property
+    def model(self) -> torch.nn.Module:
+        """This rank's model."""
+        return self._worker.model
+
+    @property
+    def parameters(self) -> Sequence[torch.Tensor]:
+        """The parameters that are averaged, which are those that require a gradient."""
+        return self._worker.parameters
+
+    @property
+    def anchor(self) -> torch.Tensor | None:
+        """Where this rank's round began, shape (d,), in float32 (float64 for float64).
+
+        None where nothing needs it: without compression, block momentum, elastic averaging, gossip or bfloat16.
+        """
+        return self._worker.anchor if self._worker.keeps_anchor else None
+
+    @property
+    def tau(self) -> int:
+        """Local steps of the current round; 0 before an adaptive schedule has seen the first one."""
+        return self.periods.tau
+
+    @property
+    def schedule_state(self) -> State:
+        """What the schedule knows; with "auto" also n = D/Y, the decline and the loss jump, in its own words."""
+        return self.periods.rule
+
+    @property
+    def total_steps(self) -> int:
+        """Local steps made so far."""
+        return self.periods.total_steps
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether this rank's steps count in the current round; without sampled clients they always do."""
+        return self.exchange.rank in self.participants

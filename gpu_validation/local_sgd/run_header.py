@@ -1,0 +1,104 @@
+"""How a run is set up, as its telemetry tells it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from typing import Any
+
+from bounds.claims import NoClaim
+from bounds.schedules import Fixed
+from operators import Feedback, Identity, Operator, Size, specification
+
+from ..records.compression import Declared
+from ..telemetry import Header
+from .config import Settings
+from .mixing import Full, Sampled
+from .worker import Worker
+
+OWED = "with memory the operator is given the movement and what it owes, and its claim is about that"
+
+
+def header_of(
+    settings: Settings,
+    worker: Worker,
+    *,
+    run: int,
+    rank: int,
+    size: int,
+    whole: bool,
+    tail: int,
+    front: int,
+    plain_exchange: bool,
+) -> Header:
+    """Describe a run.
+
+    Parameters
+    ----------
+    plain_exchange : bool
+        Whether bytes go as ``Exchange`` sends them.  The other arguments are those of the engine.
+    """
+    operator, mode = settings.operator, settings.mode
+    d = worker.anchor.numel()
+    inner = operator.operator if isinstance(operator, Feedback) else operator
+    members = mode.clients if isinstance(mode, Sampled) else size
+    adapts = not isinstance(settings.rule, Fixed)
+    optimizer = worker.optimizer
+    return Header(
+        run=run,
+        rank=rank,
+        size=size,
+        d=d,
+        value_bytes=worker.vector().element_size(),
+        mean_bytes=worker.anchor.element_size(),
+        operator="" if whole and not isinstance(operator, Identity) else _named(operator),
+        schedule=repr(settings.rule),
+        mixing=repr(mode),
+        optimizer="" if optimizer is None else type(optimizer).__name__,
+        declared=None if whole or operator is None else _declared(operator, d),
+        projects=isinstance(operator, Operator) and bool(getattr(inner, "projects", False)),
+        whole=whole,
+        common=mode.common,
+        members=members,
+        buffers=sum(b.numel() for b in worker.buffers),
+        tail=tail,
+        front=front,
+        extra_bytes=_extra_bytes(settings, mode, adapts) if plain_exchange else None,
+        plain_sgd=_plain_sgd(optimizer),
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        started=time.time(),
+    )
+
+
+def _named(operator: Operator | Feedback | None) -> str:
+    if operator is None:
+        return ""
+    if isinstance(operator, Feedback):
+        return f"{operator.name}({_named(operator.operator)})"
+    return specification(operator)
+
+
+def _declared(operator: Operator | Feedback, d: int) -> Declared:
+    try:
+        size = operator.bits(d)
+        claim = NoClaim(OWED) if isinstance(operator, Feedback) else operator.claim(d)
+    except ValueError as refused:
+        size, claim = Size(), NoClaim(str(refused))
+    return Declared.of(claim, size)
+
+
+def _extra_bytes(settings: Settings, mode: object, adapts: bool) -> int | None:
+    """Return to each other rank, beside the model, its buffers and the message."""
+    if settings.optimizer_state == "average" or not isinstance(mode, Full | Sampled):
+        return None
+    numbers = (3 if adapts and not settings.measures and not settings.piggyback else 0) + (
+        1 if settings.block_momentum else 0
+    )
+    return 8 * numbers
+
+
+def _plain_sgd(optimizer: Any) -> bool:
+    groups = [] if optimizer is None else optimizer.param_groups
+    return type(optimizer).__name__ == "SGD" and not any(g.get("momentum") or g.get("weight_decay") for g in groups)

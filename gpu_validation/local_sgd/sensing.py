@@ -1,0 +1,121 @@
+"""What a rule that measures is told: times of the rounds, and probes of the gradient, one round later."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from bounds.schedules import Measured
+
+from .clock import Clock
+from .gradient_probe import Closure, Probe, Weights, scalar
+from .period import PeriodController
+from .schedule_inputs import NoInputs, Row
+from .worker import Worker
+
+NUMBERS = 7  # of a row: clock, learning rate, then those of Measured.shared
+UNKNOWN = [math.nan] * 5
+NEEDED = (
+    'schedule="auto" measures how much of a gradient survives: call averaging.step(loss, closure), where closure() '
+    "computes the gradient of the last step again (zero_grad, loss, backward) and returns the loss"
+)
+
+
+class MeasuredInputs(NoInputs):
+    """The measurements of the workers hosted here.
+
+    A row is sent with every averaging: seconds of the round's local steps, seconds of the averaging before, and what a
+    probe found that followed it.  So no collective is added; what an averaging and a probe tell is one round late.
+    """
+
+    numbers = NUMBERS
+    times_synchronisations = True
+
+    def __init__(self, workers: Sequence[Worker], periods: PeriodController, ranks: Sequence[int]) -> None:
+        self.workers, self.periods, self.ranks = workers, periods, ranks
+        self.probes = [Probe(w.model, w.parameters, w.optimizer) for w in workers if w.optimizer is not None]
+        self._found = [list(UNKNOWN) for _ in workers]
+        self._last: list[tuple[Any, Closure | None]] = [(None, None)] * len(workers)
+        self._weights: list[Weights] | None = None
+        self.evaluations = 0  # of the closures, on each worker
+
+    @property
+    def due(self) -> bool:
+        """Whether the current round ends with a probe."""
+        return bool(self.periods.rule.probe)
+
+    def record_step(
+        self,
+        losses: Sequence[Any],
+        closures: Sequence[Closure | None] | None,
+        participants: Sequence[int],
+        clock: Clock,
+    ) -> None:
+        """Remember losses and closures of one local step; None from a worker that idles.
+
+        Raises
+        ------
+        ValueError
+            Without a closure from a worker that takes part.
+        """
+        given = closures if closures is not None else [None] * len(self.workers)
+        silent = [rank for rank, closure in zip(self.ranks, given, strict=True) if closure is None]
+        if silent and not set(silent).isdisjoint(participants):
+            raise ValueError(NEEDED)
+        kept = [loss.detach() if isinstance(loss, torch.Tensor) else loss for loss in losses]
+        self._last = list(zip(kept, given, strict=True))
+        if not self.periods.tau:  # nothing is measured yet, so that nothing need be shared
+            self.periods.decide_by(time_s=0.0, eta=self.workers[0].eta(), measured=Measured())
+
+    def step_counted(self) -> None:
+        """Await the round's last step, which a probe needs."""
+        if self.due and self.periods.local_steps == self.periods.tau - 1:
+            for probe in self.probes:
+                probe.await_last_step()
+
+    def start_sync(self, clock: Clock) -> None:
+        """Take the time of the round's local steps, and keep the weights if a probe is due."""
+        for worker in self.workers:
+            if worker.parameters[0].is_cuda:
+                torch.cuda.synchronize(worker.parameters[0].device)
+        clock.start_sync(self.periods.local_steps)
+        for measured, seconds in zip(self._found, clock.computed(self.ranks), strict=True):
+            measured[0] = seconds
+        due = self.due and self.periods.local_steps > 1
+        self._weights = [probe.weights() for probe in self.probes] if due else None
+
+    def rows(self, clock: Clock) -> list[list[float]]:
+        """Return clock, learning rate and measurements of every worker."""
+        now = clock.seconds()
+        return [[now, w.eta(), *measured] for w, measured in zip(self.workers, self._found, strict=True)]
+
+    def decide(self, arrived: Sequence[Row], members: Sequence[int], clock: Clock) -> None:
+        """Choose the next period by all members' measurements, and by the first one's clock and learning rate."""
+        time_s, eta = arrived[0][:2]
+        self.periods.decide_by(time_s=time_s, eta=eta, measured=Measured.shared(row[2:] for row in arrived))
+
+    def end_sync(self, clock: Clock, members: Sequence[int]) -> None:
+        """Take the synchronisation's time, and probe if it is time to."""
+        self._found = [[math.nan, seconds, *UNKNOWN[2:]] for seconds in clock.averaged(self.ranks)]
+        if self._weights is not None:
+            for i, rank in enumerate(self.ranks):
+                loss, closure = self._last[i]
+                if rank in members and closure is not None:
+                    lost, fresh, now = self.probes[i].measure(closure, self._weights[i])
+                    self._found[i][2:] = [lost, fresh, now - scalar(loss)]
+            self._weights = None
+            self.evaluations += 1
+            clock.pass_probe()
+        clock.end_sync()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what is known but not sent yet."""
+        return {"found": [list(row) for row in self._found], "evaluations": self.evaluations}
+
+    def load_state_dict(self, state: Mapping[str, Any] | None) -> None:
+        """Continue where ``state_dict`` was taken."""
+        assert state is not None  # of a run that measures too
+        self._found, self.evaluations = [list(row) for row in state["found"]], state["evaluations"]

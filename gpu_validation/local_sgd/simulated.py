@@ -1,0 +1,254 @@
+"""Many simulated workers in one process, bit for bit the run that as many real processes would make. ::
+
+    workers = SimulatedWorkers(models, optimizers, schedule=8, operator=QSGD(levels=16), clock=clock)
+    for step in range(steps):
+        workers.step([local_step(model, optimizer, ...) for model, optimizer in zip(models, optimizers)])
+
+The rounds are those of ``PeriodicAveraging``; only the transport differs, which has nothing to transport.  A
+``SimulatedClock`` tells the time that the real run would have taken.  Workers step one after the other, which works
+for every model and also on one GPU; ``vmapped_gradients`` lets small ones step together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Literal
+
+import torch
+
+from bounds.schedules import Schedule
+from operators import Feedback, Key, Message, Operator
+from operators.ddp.gather import Refusal
+
+from ..distributed.reduction import fold
+from ..records.round import Round
+from .clock import Clock, WallClock
+from .config import OptimizerState, Settings
+from .engine import Rounds
+from .gradient_probe import Closure
+from .mixing import Mixing
+from .worker import Worker
+
+Loss = Callable[..., torch.Tensor]
+
+
+class InProcessTransport:
+    """A transport between m workers of one process: all of them are present, so nothing is sent.
+
+    Parameters
+    ----------
+    m : int
+        Number of workers.
+    """
+
+    def __init__(self, m: int) -> None:
+        self.size = m
+        self.ranks: Sequence[int] = range(m)
+
+    def means(self, owns: Sequence[torch.Tensor], members: Sequence[int]) -> list[torch.Tensor]:
+        """Return the mean of the members' vectors, folded in rank order: one tensor, given to all.
+
+        Parameters
+        ----------
+        owns : sequence of tensor
+            The vectors of the ranks hosted here.
+        members : sequence of int
+            The ranks whose models count.
+        """
+        return [fold([owns[rank] for rank in members])] * self.size
+
+    def receive(
+        self, owns: Sequence[torch.Tensor], sources: Callable[[int], Sequence[int]]
+    ) -> list[dict[int, torch.Tensor]]:
+        """Return every worker's sources.
+
+        Parameters
+        ----------
+        owns : sequence of tensor
+            The vectors of the ranks hosted here.
+        sources : callable
+            The ranks that a rank listens to.
+        """
+        return [{source: owns[source] for source in sources(rank)} for rank in self.ranks]
+
+    def gather(self, messages: Sequence[Message | int | None], *, position: int) -> dict[int, Message]:
+        """Return all messages by rank.
+
+        Parameters
+        ----------
+        messages : sequence of Message or int or None
+            One message of every rank, in rank order.
+        position : int
+            Place of the first of the local vectors among all.
+
+        Raises
+        ------
+        Refusal
+            If a worker has none.
+        """
+        for rank, message in enumerate(messages):
+            if isinstance(message, int):
+                raise Refusal(rank, message)
+        return {rank: message for rank, message in enumerate(messages) if isinstance(message, Message)}
+
+    def all_gather_floats(self, rows: Sequence[Sequence[float]]) -> list[list[float]]:
+        """Return all rows.
+
+        Parameters
+        ----------
+        rows : sequence of sequence of float
+            A few numbers of every rank.
+        """
+        return [list(row) for row in rows]
+
+    def all_gather_int(self, numbers: Sequence[int]) -> list[int]:
+        """Return all numbers.
+
+        Parameters
+        ----------
+        numbers : sequence of int
+            One integer of every rank hosted here.
+        """
+        return list(numbers)
+
+    def uncounted(self) -> AbstractContextManager[None]:
+        """Nothing is counted anyway."""
+        return nullcontext()
+
+    def broadcast(self, tensors: Sequence[Sequence[torch.Tensor]]) -> None:
+        """Copy worker 0's tensors into the others'.
+
+        Parameters
+        ----------
+        tensors : sequence of sequence of tensor
+            The tensors that are replaced, in place.
+        """
+        with torch.no_grad():
+            for others in tensors[1:]:
+                for source, other in zip(tensors[0], others, strict=True):
+                    other.copy_(source)
+
+
+class SimulatedWorkers(Rounds):
+    """m = len(models) workers that average as ``PeriodicAveraging`` does between m processes.
+
+    Parameters
+    ----------
+    models : sequence of Module
+        One for each worker, of equal shapes; all start as models[0].  optimizers may be left out where nothing needs
+        them.  The other settings are those of ``PeriodicAveraging``.
+    optimizers : sequence of Optimizer or None, optional
+        One for each worker, of equal shapes; all start as models[0].  optimizers may be left out where nothing needs
+        them.  The other settings are those of ``PeriodicAveraging``.
+    schedule : int or Schedule or {"auto"}, optional
+        The rule for the local steps, or their number.
+    operator : Operator or Feedback or None, optional
+        The compressor.
+    mixing : Mixing or {"full"}, optional
+        How models are mixed at an averaging.
+    key : Key, optional
+        Stream of random numbers.
+    optimizer_state : OptimizerState, optional
+        What becomes of the optimizers' memory at an averaging.
+    block_momentum : float, optional
+        Momentum between rounds.
+    steps : int or None, optional
+        Local steps.
+    clock : Clock or None, optional
+        The clock of simulated seconds; None for none.
+
+    Raises
+    ------
+    ValueError
+        For what it refuses, and unless there is one optimizer for each model.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[torch.nn.Module],
+        optimizers: Sequence[torch.optim.Optimizer] | None = None,
+        *,
+        schedule: int | Schedule | Literal["auto"] = 1,
+        operator: Operator | Feedback | None = None,
+        mixing: Mixing | Literal["full"] = "full",
+        key: Key = Key(0),  # noqa: B008  frozen
+        optimizer_state: OptimizerState = "keep",
+        block_momentum: float = 0.0,
+        steps: int | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        settings = Settings(schedule, operator, mixing, key, optimizer_state, block_momentum, steps)
+        owners = list(optimizers) if optimizers is not None else [None] * len(models)
+        if not models or len(owners) != len(models):
+            raise ValueError(f"give one optimizer for each of at least one model; got {len(owners)} and {len(models)}")
+        for optimizer in owners:
+            settings.check_optimizer(optimizer)
+        workers = [Worker(model, optimizer) for model, optimizer in zip(models, owners, strict=True)]
+        super().__init__(workers, InProcessTransport(len(models)), settings, clock or WallClock())
+
+    def step(
+        self,
+        losses: Sequence[torch.Tensor | float | None] | None = None,
+        closures: Sequence[Closure | None] | None = None,
+    ) -> list[Round] | None:
+        """Count one local step of every worker; average after every tau-th.
+
+        Parameters
+        ----------
+        losses : sequence of tensor or float or None or None, optional
+            Of this step, one for each worker; needed by schedules that look at them.
+        closures : sequence of Closure or None or None, optional
+            Of this step, one for each worker; needed by schedules that look at them.
+
+        Notes
+        -----
+        Returns every worker's account of the round, or None.
+        """
+        return self.count(losses if losses is not None else [None] * len(self.workers), closures)
+
+    def average(self) -> list[Round]:
+        """End the round now, however many steps it has had."""
+        return self.end_round()
+
+
+def vmapped_gradients(models: Sequence[torch.nn.Module], loss: Loss, *batches: torch.Tensor) -> torch.Tensor:
+    """Return the gradients of all workers' losses at once, left in ``p.grad`` of every parameter p.
+
+    Parameters
+    ----------
+    models : sequence of Module
+        The workers' models.
+    loss : Loss
+        ``loss(model, *batch)``, a scalar; called once, for all workers.
+    *batches : tensors whose first dimension is the worker
+
+    Returns
+    -------
+    tensor
+        The losses, shape (m,), without gradient history.
+
+    Raises
+    ------
+    ValueError
+        For models with buffers, which vmap cannot update.
+
+    Notes
+    -----
+    For models of linear layers the gradients have been found equal to the loop's bit for bit, the losses equal but for
+    their last bit; convolutions become grouped ones and need not be.
+    """
+    template = models[0]
+    if any(True for _ in template.buffers()):
+        raise ValueError("vmap cannot update buffers such as BatchNorm statistics: step the workers in a loop")
+    named = [dict(model.named_parameters()) for model in models]
+    stacked = {name: torch.stack([of_worker[name].detach() for of_worker in named]) for name in named[0]}
+
+    def single(parameters: dict[str, torch.Tensor], *batch: torch.Tensor) -> torch.Tensor:
+        return loss(lambda *x: torch.func.functional_call(template, parameters, x), *batch)
+
+    gradients, losses = torch.func.vmap(torch.func.grad_and_value(single))(stacked, *batches)
+    for i, of_worker in enumerate(named):
+        for name, parameter in of_worker.items():
+            parameter.grad = gradients[name][i]
+    return losses

@@ -1,0 +1,230 @@
+"""One worker: its model as a vector, where its round began, and what it owes and remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from operators.operator import canonical
+
+from ..distributed import step_check
+from ..distributed.reduction import precision
+from ..distributed.tensors import flat
+from .delta_codec import Sender
+from .flat_parameters import FlatParameters
+from .structure import kinds, numeric_buffers, require_averageable, trained
+
+
+class Worker:
+    """A model, its optimizer and its memory from round to round.
+
+    Parameters
+    ----------
+    model : Module
+        With floating-point parameters.
+    optimizer : Optimizer or None
+        None where nothing needs it.
+
+    Attributes
+    ----------
+    anchor
+        Where the current round began, shape (d,), in float32 (float64 for float64).
+    start
+        The same as the model holds it, rounded to the parameters' dtype; what the rounding left out is not lost, for it
+        stays in the anchor.
+    parameters
+        Those that require a gradient, in the model's order.
+    names
+        Theirs.
+    buffers
+        Those with a mean.
+
+    Raises
+    ------
+    ValueError
+        For what ``structure.require_averageable`` refuses.
+    TypeError
+        For what ``structure.require_averageable`` refuses.
+    """
+
+    def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None) -> None:
+        self.model, self.optimizer = model, optimizer
+        self.names: list[str] = []
+        self.parameters: list[torch.nn.Parameter] = []
+        self.losses: list[float | torch.Tensor] = []
+        self.sender: Sender
+        self.mixing_state: Mapping[str, torch.Tensor] = {}
+        self.keeps_anchor = True
+        self.hold()
+
+    def hold(self) -> None:
+        """Take the model's parameters as they are now for those that are averaged, and begin at them."""
+        require_averageable(self.model)
+        parameters = trained(self.model)
+        self._kinds, self.names = kinds(parameters), list(parameters)
+        self.parameters[:] = parameters.values()  # the same list, which a probe looks at too
+        self.buffers = numeric_buffers(self.model)
+        self.make_room(step_check.VALUES)
+        vector = self.vector()
+        self.dtype, self.device = vector.dtype, vector.device
+        self.full_precision = all(p.dtype == precision(vector.dtype) for p in self.parameters)
+        self.anchor = self.start = vector.to(precision(vector.dtype))
+
+    def follow(self) -> bool:
+        """Take over parameters and buffers that were replaced by others.
+
+        Returns False, and takes no parameters, if their names or kinds are others, or which of them are frozen.
+        """
+        parameters, self.buffers = trained(self.model), numeric_buffers(self.model)
+        if kinds(parameters) != self._kinds:
+            return False
+        self.parameters[:] = parameters.values()
+        return True
+
+    def once_averaged(self) -> list[torch.nn.Parameter]:
+        """Return the parameters that are to be averaged from now on, or were until now: ranks may differ in any of
+        them.
+        """
+        return [p for name, p in self.model.named_parameters() if p.requires_grad or name in self.names]
+
+    def vector(self) -> torch.Tensor:
+        """Return all parameters as they are now, as one new vector in the parameters' dtype."""
+        return flat(self.parameters)
+
+    def make_room(self, values: int) -> None:
+        """Make room for so many values behind the parameters; before the first averaging.
+
+        Parameters
+        ----------
+        values : int
+            The numbers.
+        """
+        self._joined = FlatParameters(self.parameters, values)
+
+    def outgoing(self, *behind: torch.Tensor) -> torch.Tensor:
+        """Return the same, and further values behind it, in memory that is used again and may be the parameters' own.
+
+        Parameters
+        ----------
+        *behind : tensor
+            Values that follow the parameters.
+        """
+        return self._joined.vector(*behind)
+
+    def nothing(self, *behind: torch.Tensor) -> torch.Tensor:
+        """Return zeros in the place of the parameters, and further values behind them.
+
+        Parameters
+        ----------
+        *behind : tensor
+            Values that follow the parameters.
+        """
+        return torch.cat([torch.zeros(self.anchor.numel(), dtype=self.dtype, device=self.device), *behind])
+
+    def delta(self) -> np.ndarray:
+        """Return what the local steps of this round did, as float32, shape (d,).
+
+        Raises
+        ------
+        ValueError
+            For a movement that is not finite.
+        """
+        return canonical(self.movement())
+
+    def movement(self) -> torch.Tensor:
+        """Return what the local steps of this round did, shape (d,)."""
+        return self.vector().to(self.start.dtype) - self.start
+
+    def name_of(self, entry: int) -> str:
+        """Return entry and name of a parameter for an entry of the vector.
+
+        Parameters
+        ----------
+        entry : int
+            Position in the vector.
+        """
+        for name, p in zip(self.names, self.parameters, strict=True):
+            if entry < p.numel():
+                return f"entry {entry} of {name}"
+            entry -= p.numel()
+        return f"entry {entry} behind the parameters"
+
+    def begin(self, anchor: torch.Tensor) -> None:
+        """Start the next round from ``anchor``; the vector is kept, never changed, if the anchor is needed.
+
+        Parameters
+        ----------
+        anchor : tensor
+            Where the round starts, shape (d,).
+        """
+        self._joined.load(anchor)
+        if self.keeps_anchor:
+            self.anchor = anchor.clone() if self._joined.holds(anchor) else anchor
+            self.start = self.anchor if self.full_precision else self.vector().to(anchor.dtype)
+
+    def unrounded(self, mixed: torch.Tensor) -> torch.Tensor:
+        """Return the next anchor from the mixed models: they miss what rounding this rank's start has left out.
+
+        Parameters
+        ----------
+        mixed : tensor
+            The mixed models, shape (d,).
+        """
+        return mixed if self.full_precision else mixed + (self.anchor - self.start)
+
+    def record_loss(self, loss: torch.Tensor | float) -> None:
+        """Remember the loss of one step, without waiting for the device that computes it.
+
+        Parameters
+        ----------
+        loss : tensor or float
+            The loss, a number or a scalar tensor.
+        """
+        self.losses.append(loss.detach() if isinstance(loss, torch.Tensor) else loss)
+
+    def round_losses(self) -> list[float]:
+        """Return the losses of this round so far."""
+        values = [torch.as_tensor(loss, dtype=torch.float64).reshape(()) for loss in self.losses]
+        return torch.stack(values).tolist() if values else []
+
+    def eta(self) -> float:
+        """Return the learning rate of the optimizer's first group."""
+        assert self.optimizer is not None  # checked at the start
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything that a resumed run needs beside model and optimizer; tensors and plain values only."""
+        return {
+            "d": self.anchor.numel(),
+            "anchor": self.anchor if self.keeps_anchor else None,
+            "start": self.start if self.keeps_anchor else None,
+            "sender": self.sender.state,
+            "mixing": dict(self.mixing_state),
+            "losses": [float(loss) for loss in self.losses],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue where ``state_dict`` was taken.
+
+        Parameters
+        ----------
+        state : mapping
+            What ``state_dict`` gave.
+
+        Raises
+        ------
+        ValueError
+            If it belongs to a model of another size.
+        """
+        if state["d"] != self.anchor.numel():
+            raise ValueError(
+                f"the state is for d = {state['d']} parameters that require a gradient; this model has "
+                f"d = {self.anchor.numel()}: build and freeze it as it was before it is averaged"
+            )
+        if self.keeps_anchor:
+            self.anchor, self.start = state["anchor"].to(self.anchor), state["start"].to(self.anchor)
+        self.sender.state, self.mixing_state = state["sender"], dict(state["mixing"])
+        self.losses = list(state["losses"])

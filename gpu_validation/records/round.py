@@ -1,0 +1,35 @@
+"""The account of one round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one averaging did, as seen by one rank.
+
+    Parameters
+    ----------
+    index : int
+        Rounds before this one.
+    tau : int
+        Its local steps.
+    bits : tuple of int, bits
+        Lengths of all ranks' messages in rank order.
+    error2 : float
+        Squared error of the rank's own decoded delta and squared norm of the delta; 0 and nan where whole models were
+        sent, 0 and 0 where the rank had nothing to send.
+    norm2 : float
+        Squared error of the rank's own decoded delta and squared norm of the delta; 0 and nan where whole models were
+        sent, 0 and 0 where the rank had nothing to send.
+    error_along : float, optional
+        Inner product of that error with the delta; 0 where there is none.
+    """
+
+    index: int
+    tau: int
+    bits: tuple[int, ...]
+    error2: float
+    norm2: float
+    error_along: float = 0.0

@@ -1,0 +1,45 @@
+"""One number a run, from which all its randomness follows: drawn anew unless told, kept with what was measured."""
+
+from __future__ import annotations
+
+import secrets
+
+from operators import Key
+from operators.random import bits32
+
+RECORDED = 0  # under which every stream has the seed that its experiment names, as in the committed records
+SEEDS = 1 << 32
+
+
+def draw() -> int:
+    """Return a seed that no run has been told, from the system's entropy; never the recorded one."""
+    return 1 + secrets.randbelow(SEEDS - 1)
+
+
+def require(seed: int) -> int:
+    """Return the seed itself.
+
+    Raises
+    ------
+    ValueError
+        Unless 0 <= seed < 2^32.
+    """
+    if not 0 <= seed < SEEDS:
+        raise ValueError(f"seed must satisfy 0 <= seed < 2^32; got {seed}")
+    return seed
+
+
+def derived(seed: int, own: int) -> int:
+    """Return the seed of one stream of a run: ``own``, as the experiment names it, under the recorded seed.
+
+    Raises
+    ------
+    ValueError
+        Unless 0 <= seed < 2^32.
+    """
+    return own if require(seed) == RECORDED else int(bits32(Key(seed).fold(own), 1)[0])
+
+
+def replay(name: str, seed: int) -> str:
+    """Return the command that draws the same numbers again, on the same commit and with the same libraries."""
+    return f"gpu-validation run {name} --seed {seed}"

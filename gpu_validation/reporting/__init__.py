@@ -1,0 +1,1 @@
+"""Verdicts and measurements for readers: pages, figures and console tables."""

@@ -1,0 +1,3 @@
+"""Majority votes of signs under attacks of faulty workers."""
+
+from .study import PRESET as PRESET

@@ -1,0 +1,236 @@
+"""Majority vote under faulty workers: the chance of a wrong vote, training through attacks, and election coding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from operators import Aggregate, CoordinateMedian, MajorityVote, Mean, TrimmedMean
+from operators.aggregate.election_coding import MINIMAL
+
+from ...records.storage import Record
+from ...reporting.plotting import LINES, MARKS, PALETTE, canvas
+from ...verdicts.comparisons import exact_row, out_of_scope, share_row, unjudged_row
+from ...verdicts.verdict import Comparison
+from ..study import Figure, Study
+from .attacks import Attack, Collude, Negate, RandomSigns, Rescale
+from .training import HORIZON, train, tuned
+from .votes import crowd, election, votes
+
+ATTACKS: dict[str, Attack] = {a.name: a for a in (Rescale(), RandomSigns(), Negate(), Collude())}
+RULES: dict[str, Aggregate] = {
+    "mean": Mean(),
+    "majority_vote": MajorityVote(),
+    "coordinate_median": CoordinateMedian(),
+    "trimmed_mean": TrimmedMean(0.41),
+}
+
+
+@dataclass(frozen=True)
+class Byzantine(Study):
+    """n workers, some faulty.
+
+    Votes: one coordinate of gradient S and unit Gaussian noise, ``coordinates`` independent copies, real messages.
+    The wide case (workers, faulty, S) is one where the published law for negating workers is below 1 and colluders
+    exceed it.  Training: logistic regression on the digits, every rule under every attack at the best of the same
+    learning rates on ``tuning_seeds``; the trimmed mean drops as many workers from either end as are faulty.
+    """
+
+    workers: int = 27
+    faulty: tuple[int, ...] = (0, 5, 9, 11, 13)
+    snr: float = 1.0
+    coordinates: int = 20_000
+    wide: tuple[int, int, float] = (501, 200, 0.5)
+    crowd: tuple[int, ...] = (1, 3, 9, 27, 81)
+    steps: int = 100
+    seeds: tuple[int, ...] = (0, 1, 2)
+    tuning_seeds: tuple[int, ...] = (1000, 1001)
+
+    name = "byzantine"
+    description = "majority vote, median, trimmed mean and mean under four attacks; the exact chance of a wrong vote"
+    minutes = 2
+
+    def units(self) -> Sequence[str]:
+        """Return vote:ATTACK:FAULTY, wide:ATTACK, crowd:WORKERS, election:N:B, train:RULE:ATTACK."""
+        return [
+            *(f"vote:{attack}:{f}" for attack in ATTACKS for f in self.faulty),
+            *(f"wide:{attack}" for attack in ("negate", "collude")),
+            *(f"crowd:{n}" for n in self.crowd),
+            *(f"election:{n}:{b}" for n, b in MINIMAL),
+            *(f"train:{rule}:{attack}" for rule in RULES for attack in ("none", *ATTACKS)),
+        ]
+
+    def measure(self, unit: str) -> Record:
+        """By the kind of unit."""
+        kind, *what = unit.split(":")
+        if kind == "vote":
+            return votes(self.workers, int(what[1]), self.snr, self.coordinates, ATTACKS[what[0]], self.seed)
+        if kind == "wide":
+            workers, faulty, snr = self.wide
+            return votes(workers, faulty, snr, self.coordinates // 10, ATTACKS[what[0]], self.seed)
+        if kind == "crowd":
+            return crowd(int(what[0]), self.snr, self.coordinates, self.seed)
+        if kind == "election":
+            return election(int(what[0]), int(what[1]))
+        return self._train(RULES[what[0]], ATTACKS.get(what[1]))
+
+    def _train(self, rule: Aggregate, attack: Attack | None) -> Record:
+        workers, faulty = self.workers, self.faulty[-2]
+        rate = tuned(rule, attack, workers, faulty, self.steps, self.tuning_seeds)
+        runs = [train(rule, attack, workers, faulty, self.steps, seed, rate) for seed in self.seeds]
+        return {
+            "rate": rate,
+            "tuning_seeds": list(self.tuning_seeds),
+            "loss": [r[0] for r in runs],
+            "accuracy": [r[1] for r in runs],
+            "curve": runs[0][2],
+        }
+
+    def judge(self, records: Sequence[Record]) -> list[Comparison]:
+        """Return exact laws where there are any; published bounds only where their assumptions hold."""
+        level = self.false_alarm / (3 * len(self.units()))
+        rows: list[Comparison] = []
+        for record in records:
+            kind, *what = record["unit"].split(":")
+            rows += {"vote": _vote_rows, "wide": _vote_rows, "crowd": _crowd_rows}.get(kind, _other_rows)(
+                record, what, level
+            )
+        return rows
+
+    def figures(self, records: Sequence[Record]) -> list[Figure]:
+        """Return wrong votes against the faulty share, and losses under attack."""
+        drawn = []
+        voted = [r for r in records if r["unit"].startswith("vote:")]
+        trained = {r["unit"]: r for r in records if r["unit"].startswith("train:")}
+        if voted:
+            drawn.append(
+                Figure(
+                    lambda: _draw_votes(voted),
+                    f"Measured (marks): share of wrong majority votes of {self.workers} workers at S = {self.snr:g}, "
+                    f"{self.coordinates} coordinates. Theory (lines): the exact probability.",
+                )
+            )
+        if trained:
+            drawn.append(
+                Figure(
+                    lambda: _draw_training(trained),
+                    f"Measured: training loss of logistic regression on the digits, {self.workers} workers, "
+                    f"{self.faulty[-2]} of them faulty, first seed; a curve that leaves the frame has diverged.",
+                )
+            )
+        return drawn
+
+
+# -- judgements --------------------------------------------------------------------------------------------------
+def honest_right(snr: float) -> float:
+    """Return the probability that the sign of S + N(0, 1) is positive."""
+    return 0.5 * math.erfc(-snr / math.sqrt(2))
+
+
+def _vote_rows(record: Record, what: list[str], level: float) -> list[Comparison]:
+    from bounds.theorems import vote_error
+    from bounds.theorems.vote_error import exact_vote_error
+
+    attack = ATTACKS[what[0]]
+    n, faulty, snr = record["workers"], record["faulty"], record["snr"]
+    p = honest_right(snr)
+    exact = exact_vote_error(workers=n, faulty=faulty, right=p, faulty_right=attack.right(p))
+    about: dict[str, Any] = {"operator": f"majority_vote, {faulty} of {n} {attack.name}", "workload": f"S = {snr:g}"}
+    counts = record["wrong"], record["trials"]
+    rows = [
+        share_row(
+            *counts, exact, "tight", level=level, quantity="wrong votes, exact law", theorem="binomial laws", **about
+        )
+    ]
+    law = vote_error(faulty_fraction=faulty / n, m=n, snr=snr)
+    about |= {"quantity": "wrong votes, published bound", "theorem": vote_error.name}
+    row = share_row(*counts, law, "upper", level=level, **about)
+    if attack.colludes and faulty:
+        reason = "the bound needs faulty workers that do not collude"
+        row = out_of_scope(row, reason)
+    return [*rows, row]
+
+
+def _crowd_rows(record: Record, what: list[str], level: float) -> list[Comparison]:
+    from bounds.theorems.vote_error import exact_vote_error
+
+    n, snr, trials = record["workers"], record["snr"], record["trials"]
+    about: dict[str, Any] = {"workload": f"S = {snr:g}, {n} workers, none faulty", "theorem": "binomial, normal law"}
+    exact = exact_vote_error(workers=n, faulty=0, right=honest_right(snr))
+    mean = 1 - honest_right(snr * math.sqrt(n))
+    voted = {"operator": "majority_vote", "quantity": "wrong signs", **about}
+    return [
+        share_row(record["wrong"], trials, exact, "tight", level=level, **voted),
+        share_row(record["mean_wrong"], trials, mean, "tight", level=level, **{**voted, "operator": "mean, 32 bits"}),
+    ]
+
+
+def _other_rows(record: Record, what: list[str], level: float) -> list[Comparison]:
+    if record["unit"].startswith("train:"):
+        about: dict[str, Any] = {"operator": what[0], "workload": f"digits, {what[1]}", "theorem": ""}
+        reason = "no theorem covers constant steps here; recorded to compare the rules"
+        return [
+            unjudged_row(record["loss"], reason, quantity="final loss", **about),
+            unjudged_row(record["accuracy"], reason, quantity="held-out accuracy", **about),
+        ]
+    n, b = map(int, what)
+    rows = []
+    for liars, criterion, wrong in zip((b, b + 1), record["criterion"], record["wrong"], strict=True):
+        rows.append(
+            exact_row(
+                wrong,
+                0.0,
+                (wrong == 0) == criterion,
+                operator=f"election_coding, n = {n}, {record['partitions']} partitions",
+                workload=f"{liars} liars, all patterns",
+                quantity="wrong elections " + ("where the criterion holds" if criterion else "where it fails (> 0)"),
+                theorem="tolerance criterion",
+            )
+        )
+    return rows
+
+
+# -- drawings ----------------------------------------------------------------------------------------------------
+def _draw_votes(records: Sequence[Record]) -> Any:
+    from bounds.theorems.vote_error import exact_vote_error
+
+    figure, axes = canvas(1, 1, height=4.2)
+    ax = axes[0, 0]
+    for i, (name, attack) in enumerate(ATTACKS.items()):
+        attacked = [r for r in records if r["unit"].split(":")[1] == name]
+        if not attacked:
+            continue
+        n, p = attacked[0]["workers"], honest_right(attacked[0]["snr"])
+        faulty = range(max(r["faulty"] for r in attacked) + 1)
+        exact = [exact_vote_error(workers=n, faulty=f, right=p, faulty_right=attack.right(p)) for f in faulty]
+        ax.plot(faulty, exact, LINES[i], color=PALETTE[i])
+        shares = [r["wrong"] / r["trials"] for r in attacked]
+        ax.plot([r["faulty"] for r in attacked], shares, MARKS[i], color=PALETTE[i], label=name)
+    ax.set(xlabel="faulty workers", ylabel="share of wrong votes", yscale="symlog")
+    ax.set_yscale("symlog", linthresh=1e-4)
+    ax.grid(alpha=0.3)
+    ax.legend(fontsize=8)
+    return figure
+
+
+def _draw_training(records: dict[str, Record]) -> Any:
+    cases = list(dict.fromkeys(unit.split(":")[2] for unit in records))
+    figure, axes = canvas(1, len(cases), height=3.4)
+    for ax, case in zip(axes[0], cases, strict=True):
+        for i, rule in enumerate(RULES):
+            record = records.get(f"train:{rule}:{case}")
+            if record:
+                steps = 10 * np.arange(1, len(record["curve"]) + 1)
+                ax.plot(steps, record["curve"], LINES[i], color=PALETTE[i], label=rule)
+        ax.set(title=case, xlabel="step", yscale="log", ylim=(0.05, HORIZON))
+        ax.grid(alpha=0.3)
+    axes[0, 0].set_ylabel("training loss")
+    axes[0, 0].legend(fontsize=7)
+    return figure
+
+
+PRESET = Byzantine()

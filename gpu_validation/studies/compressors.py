@@ -1,0 +1,292 @@
+"""Every compressor on convex problems with known minima: suboptimality against bits, and the cheapest compression.
+
+After the figures of Albasyoni et al. (2020, arXiv:2010.03246), on data that come with scikit-learn: full gradients of
+four workers, so that compression is the only randomness, and the step sizes of the theorems.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+
+from bounds.claims import Unbiased
+from bounds.total_communication import SMALLEST, total_bits
+from operators import QSGD, Operator, RandomisedSparseDithering, RandomK, all_operators, specification
+
+from ..measurement.compressed_descent import METHODS, Diana, descend, landmarks, methods_for
+from ..records.storage import Record
+from ..reporting.plotting import LINES, MARKS, PALETTE, canvas
+from ..verdicts.comparisons import exact_row, mean_row, out_of_scope, unjudged_row
+from ..verdicts.verdict import Comparison, exact_verdict
+from ..workloads import Bundled, Iid, LogisticRegression, Ridge
+from ..workloads.linear import LinearModel
+from .study import Figure, Study
+
+WORKERS = 4
+ROUNDING = 1e-5  # of a potential or a squared gradient: they rest on vectors that travel as binary32
+PROBLEMS: dict[str, LinearModel] = {
+    "ridge, diabetes": Ridge(batch=None, decay=0.1, split=Iid(WORKERS)),
+    "logistic, breast cancer": LogisticRegression(
+        source=Bundled("breast_cancer"), batch=None, decay=0.1, split=Iid(WORKERS)
+    ),
+    "softmax, digits": LogisticRegression(batch=None, decay=0.1, split=Iid(WORKERS)),
+}
+FAMILIES: dict[str, tuple[Operator, ...]] = {
+    "randomk": tuple(RandomK(fraction=f) for f in (1.0, 0.5, 0.25, 0.1, 0.04)),
+    "qsgd": tuple(QSGD(levels=s) for s in (1, 4, 16, 64)),
+    "randomised_sparse_dithering": tuple(RandomisedSparseDithering(omega=w) for w in (0.1, 1.0, 4.0, 16.0)),
+}
+
+
+@dataclass(frozen=True)
+class Compressors(Study):
+    """``steps`` steps of every method that covers an operator, over ``seeds``; one seed where nothing is random.
+
+    Total communication: DIANA until its potential is ``epsilon`` of its start, over the first ``runs`` seeds.
+    """
+
+    steps: int = 100
+    seeds: tuple[int, ...] = tuple(range(8))
+    every: int = 5
+    epsilon: float = 1e-2
+    runs: int = 3
+    problems: tuple[str, ...] = tuple(PROBLEMS)
+
+    name = "compressors"
+    description = "every operator on ridge and logistic regression: suboptimality against bits, total communication"
+    minutes = 8
+
+    def units(self) -> Sequence[str]:
+        """Return path:PROBLEM:METHOD:OPERATOR and total:PROBLEM:FAMILY:OPERATOR."""
+        names_of_units = []
+        for problem in self.problems:
+            d = landmarks(PROBLEMS[problem]).d
+            names_of_units += [f"path:{problem}:{method}:{operator}" for method, operator in _pairs(d)]
+            names_of_units += [
+                f"total:{problem}:{family}:{specification(operator)}"
+                for family, operators in FAMILIES.items()
+                for operator in operators
+            ]
+        return names_of_units
+
+    def measure(self, unit: str) -> Record:
+        """By the kind of unit."""
+        kind, problem, what, text = unit.split(":", maxsplit=3)
+        workload, operator = PROBLEMS[problem], operators_by_name()[text]
+        data = workload.description()
+        record = self._path(workload, what, operator) if kind == "path" else self._total(workload, operator)
+        return {**record, "data": data.name, "sha256": data.sha256, "synthetic": data.synthetic}
+
+    def _path(self, workload: LinearModel, name: str, operator: Operator) -> Record:
+        marks, method = landmarks(workload), METHODS[name]
+        level = method.level(operator.claim(marks.d))
+        assert level is not None  # by the choice of units
+        seeds = self.seeds[:1] if operator.randomness == "none" else self.seeds
+        paths = [descend(workload, method, operator, steps=self.steps, seed=seed, every=self.every) for seed in seeds]
+        return {
+            **_numbers(workload),
+            "level": level,
+            "eta": method.eta(marks, level),
+            "first_potential": paths[0].potential[0],
+            "potential": [path.potential[-1] for path in paths],
+            "gradient2": [path.gradient2[-1] for path in paths],
+            "bits": [b / marks.m for b in paths[0].bits],
+            "gaps": np.mean([path.gap for path in paths], axis=0).tolist(),
+        }
+
+    def _total(self, workload: LinearModel, operator: Operator) -> Record:
+        marks = landmarks(workload)
+        claim = operator.claim(marks.d)
+        steps = math.ceil(self._predicted(claim, 1.0, _numbers(workload), self.chance).steps)
+        every = max(1, steps // 1000)
+        goal = self.epsilon * descend(workload, Diana(), operator, steps=0, seed=0).potential[0]
+        paths = [
+            descend(workload, Diana(), operator, steps=steps, seed=seed, every=every, until=lambda p: p <= goal)
+            for seed in self.seeds[: self.runs]
+        ]
+        return {
+            **_numbers(workload),
+            "omega": getattr(claim, "omega", 0.0),
+            "every": every,
+            "arrived": [path.potential[-1] <= goal for path in paths],
+            "steps": [path.step[-1] for path in paths],
+            "bits": [path.bits[-1] / marks.m for path in paths],
+        }
+
+    @property
+    def chance(self) -> float:
+        """Of a false alarm in one row."""
+        return self.false_alarm / (200 * len(self.problems))  # fewer than 200 judged rows a problem
+
+    def _predicted(self, claim: Any, bits: float, at: Record, chance: float = 1.0) -> Any:
+        """Return steps and bits of one worker after which E potential is at most epsilon times ``chance``
+        of its start.
+        """
+        kappa = at["L"] / at["mu"]
+        return total_bits("diana", claim, bits, m=at["m"], kappa=kappa, epsilon=self.epsilon * chance)
+
+    # -- judgement ---------------------------------------------------------------------------------------
+    def judge(self, records: Sequence[Record]) -> list[Comparison]:
+        """Return the potential of every run against its theorem; steps to the accuracy against Markov's inequality."""
+        rows: list[Comparison] = []
+        for record in records:
+            kind, problem, what, text = record["unit"].split(":", maxsplit=3)
+            if kind == "path":
+                rows.append(self._path_row(record, problem, what, text))
+            else:
+                rows += self._total_rows(record, problem, text)
+        return rows
+
+    def _path_row(self, record: Record, problem: str, name: str, text: str) -> Comparison:
+        from bounds import theorems
+
+        level = max(record["level"], SMALLEST)
+        about: dict[str, Any] = {"operator": text, "workload": problem}
+        if name == "plain":
+            values, reason = record["gaps"][-1:], "the operator makes no claim, so that no theorem covers it"
+            return unjudged_row(values, reason, quantity="suboptimality, plain", **about)
+        if name == "dcgd":
+            arguments = {k: record[k] for k in ("R0", "eta", "mu", "L", "m", "sigma2_opt")}
+            bound = theorems.dcgd(omega=level, K=self.steps, **arguments)
+            return self._row(record["potential"], bound, quantity="|x - x*|^2, dcgd", theorem="dcgd", **about)
+        if name == "diana":
+            kappa = record["L"] / record["mu"]
+            fold = theorems.diana(kappa=kappa, omega=level, m=record["m"], epsilon=1 / math.e)  # steps of one e-fold
+            bound = record["first_potential"] * math.exp(-self.steps / fold)
+            return self._row(record["potential"], bound, quantity="potential, diana", theorem="diana", **about)
+        unit = theorems.ef21(L=record["L"], gap=record["gap"], alpha=level, epsilon=1.0)  # steps times epsilon
+        return self._row(
+            record["gradient2"],
+            unit / (self.steps + 1),
+            quantity="squared gradient norm, average over steps, ef21",
+            theorem="ef21",
+            **about,
+        )
+
+    def _row(self, values: list[float], bound: float, **about: Any) -> Comparison:
+        bound = float(bound)
+        if len(values) == 1:
+            row = exact_row(values[0], bound, values[0] <= bound * (1 + ROUNDING), **about)
+            return replace(row, side="upper")
+        return mean_row(values, bound * (1 + ROUNDING), "upper", level=self.chance, **about)
+
+    def _total_rows(self, record: Record, problem: str, text: str) -> list[Comparison]:
+        claim = Unbiased(record["omega"])
+        about: dict[str, Any] = {"operator": text, "workload": problem, "theorem": "diana"}
+        each = self._predicted(claim, 1.0, record, self.chance / len(record["steps"])).steps
+        slowest = max(record["steps"]) - record["every"] + 1  # it was still short one recording before
+        late = not all(record["arrived"]) or slowest > each
+        certain = Comparison(
+            measured=slowest,
+            interval=(slowest, max(record["steps"])),
+            bound=float(each),
+            side="upper",
+            verdict=exact_verdict(not late),
+            quantity=f"steps until the potential is {self.epsilon:g} of its start, slowest run, by Markov's inequality",
+            n=len(record["steps"]),
+            **about,
+        )
+        per_step = float(np.mean(np.array(record["bits"]) / np.maximum(1, record["steps"])))
+        predicted = self._predicted(claim, per_step, record).bits
+        reason = "the theorem bounds an expectation after so many steps, not when a run gets there"
+        bits = mean_row(
+            record["bits"],
+            float(predicted),
+            "upper",
+            level=self.chance,
+            quantity="bits of a worker",
+            unit="bit",
+            **about,
+        )
+        return [certain, out_of_scope(bits, reason)]
+
+    # -- drawings ----------------------------------------------------------------------------------------
+    def figures(self, records: Sequence[Record]) -> list[Figure]:
+        """Return suboptimality against bits, one figure a problem, and total communication against omega."""
+        drawn = []
+        for problem in self.problems:
+            paths = [r for r in records if r["unit"].startswith(f"path:{problem}:")]
+            if paths:
+                caption = (
+                    f"Measured, {problem}: suboptimality F - F* against codec bits of one worker, mean of the runs."
+                )
+                drawn.append(Figure(lambda paths=paths: _draw_paths(paths), caption))  # type: ignore[misc]
+        totals = [r for r in records if r["unit"].startswith("total:")]
+        if totals:
+            caption = (
+                f"Bits of one worker until DIANA's potential is {self.epsilon:g} of its start. Marks: measured, mean "
+                "of the runs. Lines: predicted by the theorem from the measured bits of a step."
+            )
+            drawn.append(Figure(lambda: self._draw_totals(totals), caption))
+        return drawn
+
+    def _draw_totals(self, records: Sequence[Record]) -> Any:
+        problems = list(dict.fromkeys(r["unit"].split(":")[1] for r in records))
+        figure, axes = canvas(1, len(problems), height=3.6)
+        for ax, problem in zip(axes[0], problems, strict=True):
+            for i, family in enumerate(FAMILIES):
+                totals = [r for r in records if r["unit"].startswith(f"total:{problem}:{family}:")]
+                totals.sort(key=lambda r: r["omega"])
+                omegas = [max(r["omega"], 1e-2) for r in totals]
+                steps = [max(1.0, float(np.mean(r["steps"]))) for r in totals]
+                bits = [float(np.mean(r["bits"])) for r in totals]
+                predicted = [
+                    self._predicted(Unbiased(r["omega"]), b / s, r).bits
+                    for r, b, s in zip(totals, bits, steps, strict=True)
+                ]
+                ax.plot(omegas, predicted, LINES[i], color=PALETTE[i])
+                ax.plot(omegas, bits, MARKS[i], color=PALETTE[i], label=family)
+            ax.set(title=problem, xlabel="omega (at least .01)", xscale="log", yscale="log")
+            ax.grid(alpha=0.3)
+        axes[0, 0].set_ylabel("bits of one worker")
+        axes[0, 0].legend(fontsize=7)
+        return figure
+
+
+def _catalogue() -> list[Operator]:
+    """Return the first example of every operator."""
+    return [kind.examples()[0] for kind in all_operators().values()]
+
+
+def operators_by_name() -> dict[str, Operator]:
+    """Return all operators of the study by their specification."""
+    return {specification(o): o for o in (*_catalogue(), *(o for family in FAMILIES.values() for o in family))}
+
+
+def _pairs(d: int) -> Iterator[tuple[str, str]]:
+    """Return (method, operator) for every operator of the catalogue and the methods that its claim at d allows."""
+    for operator in _catalogue():
+        for method in methods_for(operator.claim(d)):
+            yield method.name, specification(operator)
+
+
+def _numbers(workload: LinearModel) -> Record:
+    marks = landmarks(workload)
+    return {name: getattr(marks, name) for name in ("L", "mu", "m", "d", "R0", "gap", "sigma2_opt")}
+
+
+def _draw_paths(records: Sequence[Record]) -> Any:
+    methods = list(dict.fromkeys(r["unit"].split(":")[2] for r in records))
+    figure, axes = canvas(-(-len(methods) // 2), 2, height=4.2)
+    for ax in axes.flat[len(methods) :]:
+        ax.axis("off")
+    styles = [(line, colour) for line in LINES for colour in PALETTE]
+    for ax, method in zip(axes.flat, methods, strict=False):
+        paths = [r for r in records if r["unit"].split(":")[2] == method]
+        for record, (line, colour) in zip(paths, cycle(styles), strict=False):
+            name, *settings = record["unit"].split(":", maxsplit=4)[3:]
+            label = f"{name} {settings[0]}" if settings and "(" not in settings[0] else name
+            sent = [(bits, max(gap, 1e-16)) for bits, gap in zip(record["bits"], record["gaps"], strict=True) if bits]
+            ax.plot(*np.transpose(sent), line, color=colour, linewidth=1, label=label)
+        ax.set(title=method, xlabel="bits of one worker", ylabel="F - F*", xscale="log", yscale="log")
+        ax.grid(alpha=0.3)
+        ax.legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    return figure
+
+
+PRESET = Compressors()

@@ -1,0 +1,1 @@
+"""The grid of operators, workloads and periods behind the experiments quick and smoke."""

@@ -1,0 +1,231 @@
+"""One unit of work inside a rank: a probe of an operator, or a training run of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+
+import numpy as np
+import torch
+
+from operators import Key, Operator, specification
+from operators.operator import canonical
+from operators.random import normal
+
+from ...distributed.collectives import Exchange, barrier, gather_arrays
+from ...distributed.interface_counters import interface_bytes, interface_counter, sent_between
+from ...distributed.launch import GLOO, RankContext
+from ...distributed.message_counts import averaging_messages, barrier_messages
+from ...distributed.tensors import flat, floating_tensors, load
+from ...local_sgd.periodic_averaging import PeriodicAveraging, Round
+from ...measurement.local_steps import training_rounds
+from ...measurement.spec import TrainingRun
+from ...measurement.streams import MESSAGES, VECTORS
+from ...measurement.timed_synchronisation import timed_synchronisations
+from ...measurement.training import joined
+from ...records.compression import Compression, Declared
+from ...records.sample import Sample
+from ...timing import PaddedSteps
+from ...workloads import Constants, Workload
+from .norms import RealRun, evaluated, model_at, norms_of_all, norms_of_real
+from .records import Curve, Probe, Timing, Traffic, Training
+from .spec import Cells, Design
+from .theory import covered
+
+CALIBRATION_ROUNDS = 16
+
+
+def probe(place: RankContext, design: Design, operator: Operator, source: str, seed: int) -> Probe | None:
+    """Encode and decode synthetic vectors in every rank; rank 0 returns the record."""
+    d = design.probe_d
+    rows = np.empty((design.probe_messages, 3))
+    for i in range(design.probe_messages):
+        key = Key(seed, step=i, rank=place.rank)
+        x = canonical(normal(key.fold(VECTORS), d) if source == "gaussian" else np.ones(d))
+        message = operator.encode(x, key=key.fold(MESSAGES))
+        error = operator.decode(message, d=d, key=key.fold(MESSAGES)).numpy().astype(np.float64) - x
+        rows[i] = message.bits, error @ error, np.square(x, dtype=np.float64).sum()
+    everyone = np.concatenate([part.numpy() for part in gather_arrays(torch.from_numpy(rows))])
+    if place.rank:
+        return None
+    return Probe(specification(operator), _compression(operator, source, d, everyone))
+
+
+def _compression(operator: Operator, source: str, d: int, rows: np.ndarray) -> Compression:
+    """Parameters
+    ----------
+    rows : ndarray, shape (messages, 3) of bits, squared error, squared norm
+    """
+    bits, error2, norm2 = rows.T
+    ratio = np.divide(error2, norm2, out=np.zeros_like(error2), where=norm2 > 0)
+    return Compression(
+        source=source,
+        d=d,
+        declared=Declared.of(operator.claim(d), operator.bits(d)),
+        bits=Sample.of(bits),
+        ratio=Sample.of(ratio),
+        error_per_coordinate=Sample.of(error2 / d),
+    )
+
+
+@dataclass
+class _Run:
+    """What one rank collects during one seed."""
+
+    rounds: list[Round] = field(default_factory=list)
+    trace: list[torch.Tensor] = field(default_factory=list)
+    anchors: list[torch.Tensor] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    step_s: list[float] = field(default_factory=list)
+    stream_bytes: int | None = None
+
+
+def train(place: RankContext, cells: Cells, operator: Operator, tau: int) -> Training | None:
+    """Run one cell in all ranks; rank 0 returns the record.
+
+    The traffic covers the averagings of all seeds; anything gathered for the record itself is outside it.
+    """
+    workload, exchange = cells.workload, Exchange(place.device)
+    workload.require_workers(place.size)
+    delays = _calibrate(place, cells, operator, exchange)  # first, so that it also warms up
+    exchange.payload_bytes = exchange.predicted_bytes = 0
+    barrier()
+    counter = interface_counter(place)
+    runs = [_one_seed(place, cells, operator, tau, exchange, seed) for seed in cells.seeds]
+    barrier()
+    after = interface_counter(place)
+    payload = int(sum(int(part) for part in gather_arrays(torch.tensor([exchange.payload_bytes]))))
+    interface = interface_bytes(place, counter, after)
+    streams = _everyone([run.stream_bytes for run in runs])
+
+    d = sum(p.numel() for p in workload.model().parameters())
+    local_rows = np.array([[r.bits[place.rank], r.error2, r.norm2] for run in runs for r in run.rounds])
+    rows = np.concatenate([part.numpy() for part in gather_arrays(torch.from_numpy(local_rows))])
+    steps_s = torch.cat(gather_arrays(torch.tensor(runs[0].step_s, dtype=torch.float64)))
+    _require_equal_anchors(runs)
+    compression = _compression(operator, f"round deltas of {workload.name}", d, rows)
+    virtual = bool(cells.virtual) and covered(compression.declared)
+    kept = [RealRun(torch.stack(run.trace), run.anchors[-1]) for run in runs]
+    if virtual:
+        norms = norms_of_all(place, cells, operator, tau, kept)
+    else:
+        norms = norms_of_real(workload, kept, root=place.rank == 0)
+    if place.rank:
+        return None
+
+    first = runs[0]
+    return Training(
+        workload=workload.name,
+        operator=specification(operator),
+        tau=tau,
+        processes=place.size,
+        steps=cells.steps,
+        seeds=(*cells.seeds, *(cells.virtual_seeds if virtual else ())),
+        parameters=_parameters(workload),
+        exact_constants=_constants(workload).exact,
+        inexact_reason=_constants(workload).reason,
+        **vars(norms),
+        accuracy=tuple(workload.accuracy(model_at(workload, run.anchors[-1])) for run in runs),
+        data=asdict(workload.description()),
+        compression=compression,
+        virtual=cells.virtual if virtual else 0,
+        problem=asdict(workload) if workload.description().synthetic else {},  # type: ignore[call-overload]
+        traffic=Traffic(
+            codec_bits=sum(sum(r.bits) for run in runs for r in run.rounds),
+            payload_bytes=payload,
+            predicted_payload_bytes=exchange.predicted_bytes,
+            interface_bytes=interface,
+            interface_method=place.port.method,
+            stream_bytes=streams,
+            messages=sum(
+                len(run.rounds) * averaging_messages(place.size) + 2 * barrier_messages(place.size) for run in runs
+            ),
+        ),
+        timing=Timing(
+            round_s=tuple(np.diff([0.0, *first.seconds]).tolist()),
+            step_s=tuple(steps_s.tolist()),
+            delay_s=Sample.of(delays),
+            wanted_step_s=cells.step_s,
+        ),
+        curve=Curve(
+            seconds=tuple(first.seconds),
+            codec_bits=tuple(int(b) for b in np.cumsum([sum(r.bits) for r in first.rounds])),
+            loss=tuple(evaluated(workload, anchor)[0] for anchor in first.anchors),
+        ),
+    )
+
+
+def _everyone(own: Sequence[int | None]) -> int | None:
+    """Return the sum of what all ranks have counted; None if one of them could not."""
+    total = -1 if None in own else sum(number for number in own if number is not None)
+    parts = [int(part) for part in gather_arrays(torch.tensor([total]))]
+    return None if min(parts) < 0 else sum(parts)
+
+
+def _one_seed(place: RankContext, cells: Cells, operator: Operator, tau: int, exchange: Exchange, seed: int) -> _Run:
+    timed = seed == cells.seeds[0]
+    run = TrainingRun(cells.workload, tau, None, seed, steps=cells.steps, operator=operator)
+    averaging, replica = joined(place, run, exchange=exchange, device="cpu")
+    pacing, collected, watched = PaddedSteps(cells.step_s if timed else 0.0), _Run(), floating_tensors(replica.model)
+    barrier()
+    before = place.streams.count() if place.backend == GLOO else None
+    began = time.perf_counter()
+
+    def trace() -> None:
+        collected.trace.append(flat(watched))
+
+    for (account,) in training_rounds(averaging, [replica], before_step=trace, pacing=pacing):
+        if timed:
+            time.sleep(cells.delay_s)
+        collected.rounds.append(account)
+        collected.anchors.append(flat(watched))
+        collected.seconds.append(time.perf_counter() - began)
+        if run.is_over(collected.seconds[-1], averaging.total_steps):
+            break
+    barrier()
+    sent = sent_between(before, place.streams.count())
+    collected.stream_bytes = None if sent is None else sent.sent_bytes
+    collected.step_s = pacing.durations
+    return collected
+
+
+def _calibrate(place: RankContext, cells: Cells, operator: Operator, exchange: Exchange) -> list[float]:
+    """Return seconds of single synchronisations of realistic model updates, each after a padded step and behind a
+    barrier.
+    """
+    model = cells.workload.model()
+    averaging = PeriodicAveraging(model, operator=operator, exchange=exchange, key=Key(cells.seeds[0]))
+
+    def move(k: int) -> None:
+        """Compute as long as a local step does, then change the model by a random vector."""
+        cells.workload.loss(model, key=Key(k)).backward()
+        start = flat(averaging.parameters)
+        step = torch.from_numpy(normal(Key(k, rank=place.rank).fold(VECTORS), start.numel()))
+        load(start + 0.01 * step.to(start), averaging.parameters)
+
+    def sleep() -> None:
+        time.sleep(cells.delay_s)
+
+    return timed_synchronisations(averaging, move, times=CALIBRATION_ROUNDS, step_s=cells.step_s, sleep=sleep)
+
+
+@lru_cache
+def _constants(workload: Workload) -> Constants:
+    return workload.constants()
+
+
+def _parameters(workload: Workload) -> dict[str, float]:
+    """Return numeric fields of the workload, and its constants under their names in the notation table."""
+    constants = _constants(workload)
+    numbers = {k: float(v) for k, v in asdict(workload).items() if isinstance(v, int | float)}  # type: ignore[call-overload]
+    return {**numbers, "eta": workload.eta, "L": constants.L, "sigma2": constants.sigma2, "gap": constants.gap}
+
+
+def _require_equal_anchors(runs: list[_Run]) -> None:
+    """Every rank must hold the same averaged model, bit for bit."""
+    local_models = torch.cat([anchor.double() for run in runs for anchor in run.anchors])
+    for rank, other in enumerate(gather_arrays(local_models)):
+        if not torch.equal(local_models, other):
+            raise RuntimeError(f"this rank and rank {rank} hold different averaged models")

@@ -1,0 +1,181 @@
+"""What a unit of the grid leaves behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...records.compression import Compression
+from ...records.sample import Sample
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes of all ranks together, in three columns that are never mixed.
+
+    Parameters
+    ----------
+    codec_bits : int, bits
+        sum of the messages' lengths, each counted once.
+    payload_bytes : int, bytes
+        Handed to the transport, headers and receivers counted; predicted_payload_bytes likewise.
+    predicted_payload_bytes : int, bytes
+        What the theory of the topology says.
+    interface_bytes : int or None, bytes
+        The device's own counter over the same period, by ``interface_method``.
+    interface_method : str
+        How the interface's bytes were counted.
+    stream_bytes : int or None, bytes, optional
+        Put into TCP connections while the payload was handed over, without its headers; None where the system does not
+        tell, or another transport carries the payload.
+    messages : int, optional
+        The most that it can have been cut into.
+    """
+
+    codec_bits: int
+    payload_bytes: int
+    predicted_payload_bytes: int
+    interface_bytes: int | None
+    interface_method: str
+    stream_bytes: int | None = None
+    messages: int = 0
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds per local step, measured and predicted.
+
+    Parameters
+    ----------
+    round_s : tuple of float, seconds
+        Duration of every round on rank 0.
+    step_s : tuple of float, seconds
+        Of every local step of every rank, padding included.
+    delay_s : Sample, seconds
+        Of one averaging, timed behind a fence, so that no wait for stragglers is in it; an imposed delay is.
+    wanted_step_s : float, seconds, optional
+        To which local steps were padded; 0 if they were not.
+    """
+
+    round_s: tuple[float, ...]
+    step_s: tuple[float, ...]
+    delay_s: Sample
+    wanted_step_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Loss of the averaged model after every round of the first seed, against time and against bits sent.
+
+    Parameters
+    ----------
+    seconds : tuple of float
+        Since the start, one a round.
+    codec_bits : tuple of int, bits
+        Since the start, one a round.
+    loss : tuple of float
+        F there.
+    """
+
+    seconds: tuple[float, ...]
+    codec_bits: tuple[int, ...]
+    loss: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One operator on synthetic input, outside training.
+
+    Parameters
+    ----------
+    operator : str
+        The compressor.
+    compression : Compression
+        What was measured.
+    kind : str, optional
+        Of the record.
+    """
+
+    operator: str
+    compression: Compression
+    kind: str = "probe"
+
+
+@dataclass(frozen=True)
+class Training:
+    """One cell: an operator and a tau on one workload, over several seeds.
+
+    Parameters
+    ----------
+    workload : str
+        The problem.
+    operator : str
+        The compressor.
+    tau : int
+        Local steps between two averagings.
+    processes : int
+        How many ranks.
+    steps : int
+        Local steps of each rank.
+    seeds : tuple of int
+        One course for each seed.
+    parameters : dict of str to float
+        Numbers of the theorems and of the workload.
+    exact_constants : bool
+        Whether the theorem may judge, else inexact_reason says why not.
+    inexact_reason : str
+        Why the cell need not be what the theory describes; empty if it is.
+    gradient_norm2 : tuple of float
+        Per seed, the average over all steps of ``|grad F|^2`` at the averaged model.
+    final_loss : tuple of float
+        Per seed.
+    compression : Compression
+        What was measured.
+    traffic : Traffic
+        What was measured.
+    timing : Timing
+        What was measured.
+    curve : Curve
+        What was measured.
+    accuracy : tuple of float or None, optional
+        Per real seed, held-out accuracy of the final averaged model, None where nothing is held out.
+    data : dict, optional
+        The workload's ``Description``, which says whether the data are synthetic.
+    virtual : int, optional
+        How many seeds, the last ones, were run by simulated workers; the others by real processes.
+    local_gradient_norm2 : tuple of float, optional
+        Per seed, the same at the workers' own models, averaged over them; empty if not taken.
+    apart : float or None, optional
+        Largest difference between real processes and simulated workers over all steps of the real seeds, None if there
+        were no virtual ones.
+    compared : int, optional
+        Numbers in which they could differ.
+    problem : dict, optional
+        The workload's fields, where it is a formula.
+    kind : str, optional
+        Of the record.
+    """
+
+    workload: str
+    operator: str
+    tau: int
+    processes: int
+    steps: int
+    seeds: tuple[int, ...]
+    parameters: dict[str, float]
+    exact_constants: bool
+    inexact_reason: str
+    gradient_norm2: tuple[float, ...]
+    final_loss: tuple[float, ...]
+    compression: Compression
+    traffic: Traffic
+    timing: Timing
+    curve: Curve
+    accuracy: tuple[float | None, ...] = ()
+    data: dict[str, Any] = field(default_factory=dict)
+    virtual: int = 0
+    local_gradient_norm2: tuple[float, ...] = ()
+    apart: float | None = None
+    compared: int = 0
+    problem: dict[str, Any] = field(default_factory=dict)
+    kind: str = "training"

@@ -1,0 +1,162 @@
+"""The study of a grid: every operator on synthetic vectors, and in training on every workload at every period."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from operators import Key, specification
+
+from ...distributed.launch import RankContext, run_ranks
+from ...records.seeds import derived, require
+from ...records.storage import Record, plain, revive
+from ...verdicts.verdict import Comparison
+from ..study import Figure, Study
+from .analysis import compare
+from .cell import probe, train
+from .figures import figures
+from .records import Probe, Training
+from .spec import SOURCES, Design
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Measurement = Callable[[RankContext], Probe | Training | None]
+
+
+@dataclass(frozen=True)
+class Preset(Design, Study):
+    """An experiment on a grid, carried out by one set of processes from its first unit to its last."""
+
+    resumable = False
+
+    def seeded(self, seed: int) -> Self:
+        """Return the same experiment with other random numbers throughout.
+
+        Parameters
+        ----------
+        seed : int
+            Of all random numbers.
+
+        Raises
+        ------
+        ValueError
+            Unless 0 <= seed < 2^32.
+        """
+        cells = tuple(replace(c, seeds=tuple(derived(seed, recorded) for recorded in c.seeds)) for c in self.cells)
+        return replace(self, seed=require(seed), cells=cells)
+
+    def planned(self) -> Iterator[tuple[str, Measurement]]:
+        """Return every unit's name, and what a rank does for it, in the order of work."""
+        for operator in self.operators:
+            for source in SOURCES:
+                unit = f"{specification(operator)} on {source} input"
+                yield unit, partial(probe, design=self, operator=operator, source=source, seed=self.seed)
+        for i, cells in enumerate(self.cells):
+            for operator in self.trained(cells):
+                for tau in cells.taus:
+                    unit = f"{specification(operator)} on {cells.workload.name}, tau = {tau}, cells {i}"
+                    yield unit, partial(train, cells=cells, operator=operator, tau=tau)
+
+    def units(self) -> Sequence[str]:
+        """Return OPERATOR on SOURCE input; then OPERATOR on WORKLOAD, tau = TAU, and the number of its cells."""
+        return [unit for unit, _ in self.planned()]
+
+    def measure(self, unit: str) -> Record:
+        """Carry out one unit by processes of its own.
+
+        Parameters
+        ----------
+        unit : str
+            The unit.
+        """
+        with closing(self.measurements([unit], [], Path())) as measurements:
+            return next(measurements)
+
+    def measurements(
+        self, units: Sequence[str], records: Sequence[Record], folder: Path
+    ) -> Generator[Record, None, None]:
+        """Carry out units by one set of processes, a record each.
+
+        Parameters
+        ----------
+        units : sequence of str
+            Units to measure; all of the study by default.
+        records : sequence of Record
+            The records at hand.
+        folder : Path
+            Where the results are.
+        """
+        self._warm_up()
+        ranks = run_ranks(Work(self, units), processes=self.processes, silence_s=self.silence_s)
+        with closing(ranks):
+            for record in ranks:
+                yield plain(record)
+
+    def _warm_up(self) -> None:
+        """Compile and load once, before the processes fork, so that none of them waits for it."""
+        for cells in self.cells:
+            cells.workload.objective(cells.workload.model())
+            cells.workload.constants()
+        for operator in self.operators:
+            operator(np.linspace(-1, 1, self.probe_d), key=Key(0))
+
+    def judge(self, records: Sequence[Record]) -> list[Comparison]:
+        """Return messages, bytes, seconds and losses against their bounds.
+
+        Parameters
+        ----------
+        records : sequence of Record
+            The records at hand.
+        """
+        return compare(typed(records), false_alarm=self.false_alarm)
+
+    def figures(self, records: Sequence[Record]) -> list[Figure]:
+        """Return losses against time and bits, and bits against distortion.
+
+        Parameters
+        ----------
+        records : sequence of Record
+            The records at hand.
+        """
+        return figures(typed(records))
+
+    def summary(self, records: Sequence[Record], comparisons: Sequence[Comparison]) -> Table:
+        """Return one line an operator.
+
+        Parameters
+        ----------
+        records : sequence of Record
+            The records at hand.
+        comparisons : sequence of Comparison
+            The judged rows.
+        """
+        from .summary import summary_table
+
+        return summary_table(typed(records), comparisons)
+
+
+def typed(records: Sequence[Record]) -> list[Probe | Training]:
+    """Return records of a grid as what they are, from plain values."""
+    kinds: dict[str, type[Probe | Training]] = {"probe": Probe, "training": Training}
+    return [revive(kinds[record["kind"]], record) for record in records]
+
+
+class Work:
+    """What every rank does: the units that are asked for, in the order of the plan."""
+
+    def __init__(self, preset: Preset, units: Collection[str]) -> None:
+        self.preset, self.units = preset, set(units)
+
+    def __call__(self, place: RankContext, emit: Callable[[Any], None]) -> None:
+        """Emit every record from rank 0."""
+        for unit, measurement in self.preset.planned():
+            record = measurement(place) if unit in self.units else None
+            if record is not None:
+                emit(record)

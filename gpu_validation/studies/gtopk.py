@@ -1,0 +1,220 @@
+"""Global top-k: bits up the tree, mass lost and kept by the two residual rules, its contraction, and training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from operators import ErrorFeedback, GlobalTopK, Key, Mean, TopK
+from operators.random import normal
+
+from ..distributed.tensors import flat, load
+from ..records.storage import Record
+from ..reporting.plotting import LINES, PALETTE, canvas, plain_ticks
+from ..verdicts.comparisons import exact_row, unjudged_row
+from ..verdicts.verdict import Comparison, Verdict
+from ..workloads import SmallNetwork
+from .study import Figure, Study
+
+METHODS = ("uncompressed", "topk+ef", "gtopk:conserving", "gtopk:published")
+INPUT, SEND = 0, 1  # folds
+KEPT = 1e-4  # rounding of sums of binary32 numbers, absolute, for entries of magnitude up to about 10
+
+
+@dataclass(frozen=True)
+class GlobalTopKStudy(Study):
+    """After Shi et al. (2019): heavy-tailed vectors up the tree, and a small network on the digits."""
+
+    crowds: tuple[int, ...] = (2, 4, 8, 16)
+    d: int = 10_000
+    fraction: float = 0.01
+    rounds: int = 20
+    workers: int = 8
+    steps: int = 200
+    seeds: tuple[int, ...] = (0, 1, 2)
+
+    name = "gtopk"
+    description = "global top-k: bits against gathering everything, mass, contraction, training under both rules"
+    minutes = 1
+
+    def units(self) -> Sequence[str]:
+        """Return tree:RULE:WORKERS, train:METHOD."""
+        return [
+            *(f"tree:{rule}:{n}" for rule in ("conserving", "published") for n in self.crowds),
+            *(f"train:{m}" for m in METHODS),
+        ]
+
+    def measure(self, unit: str) -> Record:
+        """By the kind of unit."""
+        kind, rest = unit.split(":", 1)
+        if kind == "train":
+            runs = [self._train(rest, seed) for seed in self.seeds]
+            return {"loss": [run[-1] for run in runs], "curve": runs[0]}
+        rule, workers = rest.split(":")
+        return tree(rule, int(workers), self.d, self.fraction, self.rounds, self.seed)
+
+    def _train(self, method: str, seed: int) -> list[float]:
+        """Return losses every tenth step of synchronous training; what is sent is eta times the gradient."""
+        workload = SmallNetwork()
+        model = workload.model()
+        parameters, curve = list(model.parameters()), []
+        d = sum(p.numel() for p in parameters)
+        merger, feedback = GlobalTopK(fraction=self.fraction), ErrorFeedback(TopK(fraction=self.fraction))
+        if method == "gtopk:published":
+            merger = GlobalTopK(fraction=self.fraction, rule="published")
+        residuals = [torch.zeros(d) for _ in range(self.workers)]
+        states = [feedback.init(d) for _ in range(self.workers)]
+        for step in range(self.steps):
+            keys = [Key(seed, step=step, rank=i) for i in range(self.workers)]
+            steps_of_workers = [self._step(workload, model, key) for key in keys]
+            if method.startswith("gtopk"):
+                residuals, total = merger.exchange(residuals, steps_of_workers, keys=[k.fold(SEND) for k in keys])
+                mean = total / self.workers
+            elif method == "topk+ef":
+                sent = []
+                for i, (x, key) in enumerate(zip(steps_of_workers, keys, strict=True)):
+                    states[i], message = feedback.encode(states[i], x, key=key.fold(SEND))
+                    sent.append(feedback.decode({}, message, d=d)[1])
+                mean = torch.stack(sent).mean(dim=0)
+            else:
+                mean = Mean().round(steps_of_workers, keys=keys)
+            load(flat(parameters) - mean, parameters)
+            if step % 10 == 9:
+                curve.append(float(workload.objective(model).detach()))
+        return curve
+
+    @staticmethod
+    def _step(workload: SmallNetwork, model: torch.nn.Module, key: Key) -> torch.Tensor:
+        loss = workload.loss(model, key=key.fold(INPUT))
+        return workload.eta * flat(torch.autograd.grad(loss, list(model.parameters())))
+
+    def judge(self, records: Sequence[Record]) -> list[Comparison]:
+        """Return conservation is exact, the number of entries too; contraction is an assumption that is
+        only looked at.
+        """
+        rows: list[Comparison] = []
+        for record in records:
+            kind, rest = record["unit"].split(":", 1)
+            rows += _tree_rows(record, rest) if kind == "tree" else _training_rows(record, rest)
+        return rows
+
+    def figures(self, records: Sequence[Record]) -> list[Figure]:
+        """Return bits of a worker against the number of workers, and losses."""
+        trees = [r for r in records if r["unit"].startswith("tree:conserving")]
+        runs = {r["unit"].split(":", 1)[1]: r for r in records if r["unit"].startswith("train:")}
+        caption = (
+            f"Measured. Left: bits that the busiest worker sends and receives in a round, d = {self.d}, "
+            f"{self.fraction:.0%} kept, up the tree against gathering all messages. Right: training loss, "
+            f"{self.workers} workers, first seed."
+        )
+        return [Figure(lambda: _draw(trees, runs), caption)]
+
+
+def tree(rule: str, workers: int, d: int, fraction: float, rounds: int, seed: int = 0) -> Record:
+    """Return rounds with memory on heavy-tailed vectors: bits, what is lost, and the error relative to the sum's
+    energy.
+    """
+    merger = GlobalTopK(fraction=fraction, rule="published" if rule == "published" else "conserving")
+    residuals = [torch.zeros(d) for _ in range(workers)]
+    arrived, exact = np.zeros(d), np.zeros(d)
+    ratios, single = [], 0.0
+    for step in range(rounds):
+        keys = [Key(seed, step=step, rank=i) for i in range(workers)]
+        x = [torch.from_numpy(_heavy(key, d)) for key in keys]
+        before = np.sum([r.numpy() + v.numpy() for r, v in zip(residuals, x, strict=True)], axis=0, dtype=np.float64)
+        residuals, result = merger.exchange(residuals, x, keys=[k.fold(SEND) for k in keys])
+        arrived += result.numpy()
+        exact += np.sum([v.numpy() for v in x], axis=0, dtype=np.float64)
+        ratios.append(float(np.square(before - result.numpy()).sum() / np.square(before).sum()))
+        single = max(single, max(merger.uplink.encode(v, key=keys[0]).bits for v in x))
+    owed = np.sum([r.numpy() for r in residuals], axis=0, dtype=np.float64)
+    return {
+        "workers": workers,
+        "missing": np.abs(arrived + owed - exact).max().item(),
+        "lost_share": float(np.abs(exact - arrived - owed).sum() / np.abs(exact).sum()),
+        "ratio": ratios,
+        "contraction": 1 - math.ceil(fraction * d) / d,
+        "tree_bits": 2 * math.ceil(math.log2(workers)) * single,
+        "gather_bits": workers * single,
+        "nonzero": int((result != 0).sum()),
+        "kept": math.ceil(fraction * d),
+    }
+
+
+def _heavy(key: Key, d: int) -> np.ndarray:
+    """Return products of Gaussian numbers: tails heavier than a gradient's."""
+    z = normal(key.fold(INPUT), 2 * d)
+    return (z[:d] * np.abs(z[d:])).astype(np.float32)
+
+
+def _tree_rows(record: Record, rest: str) -> list[Comparison]:
+    rule, workers = rest.split(":")
+    about: dict[str, Any] = {"operator": f"gtopk, {rule}", "workload": f"{workers} workers"}
+    missing = record["missing"]
+    rows = [
+        exact_row(
+            record["nonzero"],
+            record["kept"],
+            record["nonzero"] <= record["kept"],
+            quantity="entries of the result, at most k",
+            **about,
+        )
+    ]
+    if rule == "conserving":
+        quantity = "largest entry of inputs less results less residuals"
+        rows.append(exact_row(missing, 0.0, missing < KEPT, quantity=quantity, theorem="conservation of mass", **about))
+    else:
+        reason = "the published rule promises no conservation; entries dropped inside the final mask are gone"
+        rows.append(unjudged_row([record["lost_share"]] * 2, reason, quantity="share of the mass lost", **about))
+    ratio = max(record["ratio"])
+    holds = Verdict.HOLDS if ratio <= record["contraction"] else Verdict.OUT_OF_SCOPE
+    return [
+        *rows,
+        Comparison(
+            measured=ratio,
+            interval=(ratio, ratio),
+            bound=record["contraction"],
+            side="upper",
+            verdict=holds,
+            quantity="largest error over energy of the sum, a round",
+            theorem="the assumption of gtopk_sgd, looked at",
+            reason="" if holds is Verdict.HOLDS else "the assumption does not hold on these vectors",
+            **about,
+        ),
+    ]
+
+
+def _training_rows(record: Record, method: str) -> list[Comparison]:
+    reason = "no theorem with known constants covers the network; recorded to compare the rules"
+    return [unjudged_row(record["loss"], reason, operator=method, workload="network, digits", quantity="final loss")]
+
+
+def _draw(trees: Sequence[Record], runs: dict[str, Record]) -> Any:
+    figure, axes = canvas(1, 2, height=3.6)
+    bits, losses = axes[0]
+    crowd = [r["workers"] for r in trees]
+    for i, (field, label) in enumerate((("tree_bits", "global top-k"), ("gather_bits", "all messages to all"))):
+        if trees:
+            bits.plot(crowd, [r[field] for r in trees], LINES[i], color=PALETTE[i], marker="o", label=label)
+    bits.set(xlabel="workers", ylabel="bits of a worker and round", xscale="log", yscale="log")
+    bits.set_xticks(crowd, [str(n) for n in crowd], minor=False)
+    bits.set_xticks([], minor=True)
+    plain_ticks(bits.yaxis)
+    for i, (method, record) in enumerate(runs.items()):
+        steps = 10 * np.arange(1, len(record["curve"]) + 1)
+        losses.plot(steps, record["curve"], LINES[i % len(LINES)], color=PALETTE[i], label=method)
+    losses.set(xlabel="step", ylabel="training loss", yscale="log")
+    plain_ticks(losses.yaxis)
+    for ax in axes[0]:
+        ax.grid(alpha=0.3)
+        if ax.lines:
+            ax.legend(fontsize=8)
+    return figure
+
+
+PRESET = GlobalTopKStudy()

@@ -1,0 +1,209 @@
+"""Layer by layer or the entire model at once: constants, errors and bits on real gradients, and training with both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from bounds.claims import Claim, Contractive, Unbiased
+from operators import QSGD, TCDQ, Key, Operator, ScaledSign, TernGrad, TopK
+from operators.combinators.scope import LayerWise
+
+from ..distributed.tensors import flat, load
+from ..local_sgd.simulated import SimulatedWorkers
+from ..measurement.local_steps import Replica, training_rounds
+from ..measurement.spec import TrainingRun
+from ..records.seeds import derived
+from ..records.storage import Record
+from ..reporting.plotting import MARKS, PALETTE, canvas, plain_ticks
+from ..verdicts.comparisons import NO_RANGE, exact_row, unjudged_row
+from ..verdicts.verdict import Comparison
+from ..workloads import LeNet, SmallNetwork, Workload
+from .study import Figure, Study
+
+NETWORKS: dict[str, Workload] = {"network": SmallNetwork(), "lenet": LeNet()}
+OPERATORS: dict[str, Operator] = {
+    "scaled_sign": ScaledSign(),
+    "terngrad": TernGrad(),
+    "qsgd:1": QSGD(levels=1),
+    "qsgd:16": QSGD(levels=16),
+    "topk:0.05": TopK(fraction=0.05),
+    "tcdq:1": TCDQ(omega=1.0),
+}
+NEVER_WORSE = ("scaled_sign", "terngrad", "qsgd:1")  # layer by layer, on every vector, in the mean over the draws
+DISTORT, TRAIN = 0, 1  # folds
+COURSE = 5  # seed of the run whose gradients are looked at
+
+
+@dataclass(frozen=True)
+class LayerWiseStudy(Study):
+    """After Dutta et al. (2020): gradients of two networks at ``at`` steps of training, ``draws`` of the randomness.
+
+    At equal settings a layer's constant is that of a smaller dimension, so the largest of them never exceeds the
+    entire model's; for signs, ternary digits and one-level QSGD the error itself is never larger.  Top-k is the other
+    way round at equal numbers of kept entries.  Bits are recorded beside: every layer pays its own header.
+    """
+
+    at: tuple[int, ...] = (0, 50, 200)
+    draws: int = 40
+    steps: int = 200
+    workers: int = 4
+    seeds: tuple[int, ...] = (0, 1)
+
+    name = "layerwise"
+    description = "distortion, bits and training, compressed layer by layer against the entire model"
+    minutes = 1
+
+    def units(self) -> Sequence[str]:
+        """Return distort:NETWORK:STEP:OPERATOR, train:SCOPE:OPERATOR."""
+        return [
+            *(f"distort:{n}:{step}:{op}" for n in NETWORKS for step in self.at for op in OPERATORS),
+            *(f"train:{scope}:{op}" for scope in ("layerwise", "entire") for op in OPERATORS),
+        ]
+
+    def measure(self, unit: str) -> Record:
+        """By the kind of unit."""
+        kind, *what = unit.split(":", 2)
+        if kind == "train":
+            operator = OPERATORS[what[1]]
+            return {"loss": [self._final(operator, what[0] == "layerwise", seed) for seed in self.seeds]}
+        step, name = what[1].split(":", 1)
+        gradient, lengths = gradients(what[0], self.at, derived(self.seed, COURSE))[self.at.index(int(step))]
+        return distortion(OPERATORS[name], gradient, lengths, self.draws, self.seed)
+
+    def _final(self, operator: Operator, layers: bool, seed: int) -> float:
+        workload = NETWORKS["network"]
+        run = TrainingRun(workload, 1, None, seed, steps=self.steps)
+        replicas = [Replica.of(run, rank, stream=None) for rank in range(self.workers)]
+        models, optimizers = [r.model for r in replicas], [r.optimizer for r in replicas]
+        scoped = LayerWise.of(operator, models[0].parameters()) if layers else operator
+        group = SimulatedWorkers(models, optimizers, schedule=1, operator=scoped, key=Key(seed).fold(TRAIN))
+        for _ in training_rounds(group, replicas):
+            if run.is_over(0.0, group.periods.total_steps):
+                break
+        return float(workload.objective(models[0]).detach())
+
+    def judge(self, records: Sequence[Record]) -> list[Comparison]:
+        """Return what is proved about constants and single vectors; losses are for comparison."""
+        rows: list[Comparison] = []
+        for record in records:
+            kind, rest = record["unit"].split(":", 1)
+            rows += _distortion_rows(record, rest) if kind == "distort" else _training_rows(record, rest)
+        return rows
+
+    def figures(self, records: Sequence[Record]) -> list[Figure]:
+        """Return error against error, and bits against bits."""
+        distortions = [r for r in records if r["unit"].startswith("distort:")]
+        caption = (
+            "Measured: squared error over squared norm and bits a coordinate, layer by layer (vertical) against the "
+            "entire model (horizontal), one mark a gradient; below the diagonal the layers are better."
+        )
+        return [Figure(lambda: _draw(distortions), caption)] if distortions else []
+
+
+@lru_cache(maxsize=4)
+def gradients(name: str, at: tuple[int, ...], seed: int = COURSE) -> list[tuple[np.ndarray, tuple[int, ...]]]:
+    """Return (mini-batch gradient, lengths of the layers) of a network after each number of plain SGD steps."""
+    workload = NETWORKS[name]
+    model = workload.model()
+    parameters, collected = list(model.parameters()), []
+    for step in range(max(at) + 1):
+        gradient = torch.autograd.grad(workload.loss(model, key=Key(seed, step=step, rank=0)), parameters)
+        if step in at:
+            collected.append((flat(gradient).numpy(), tuple(p.numel() for p in parameters)))
+        load(flat(parameters) - workload.eta * flat(gradient), parameters)
+    return collected
+
+
+def distortion(operator: Operator, x: np.ndarray, lengths: tuple[int, ...], draws: int, seed: int = 0) -> Record:
+    """Return NMSE of every draw and mean bits a coordinate of both scopes, and the constants that they claim."""
+    layers = LayerWise(operator, lengths)
+    entire = operator
+    if isinstance(operator, TopK):  # as many entries as the layers keep together
+        kept = sum(max(1, int(np.ceil((operator.fraction or 0) * n))) for n in lengths)
+        entire = TopK(k=kept)
+    norm2 = float(np.square(x, dtype=np.float64).sum())
+    nmse: dict[str, list[float]] = {}
+    bits: dict[str, float] = {}
+    for name, scoped in (("layerwise", layers), ("entire", entire)):
+        keys = [Key(seed, step=i).fold(DISTORT) for i in range(draws if operator.randomness != "none" else 1)]
+        messages = [scoped.encode(x, key=key) for key in keys]
+        decoded = [scoped.decode(m, d=x.size, key=key).numpy() for m, key in zip(messages, keys, strict=True)]
+        nmse[name] = [float(np.square(y.astype(np.float64) - x).sum()) / norm2 for y in decoded]
+        bits[name] = float(np.mean([m.bits for m in messages])) / x.size
+    constants = {"layerwise": _constant(layers.claim(x.size)), "entire": _constant(entire.claim(x.size))}
+    return {"nmse": nmse, "bits": bits, "constants": constants, "d": x.size, "layers": len(lengths)}
+
+
+def _constant(claim: Claim) -> float | None:
+    if isinstance(claim, Unbiased):
+        return float(claim.omega)
+    return float(claim.alpha) if isinstance(claim, Contractive) else None
+
+
+def _distortion_rows(record: Record, rest: str) -> list[Comparison]:
+    network, step, name = rest.split(":", 2)
+    about: dict[str, Any] = {"operator": name, "workload": f"{network}, step {step}", "theorem": "dutta2020"}
+    layers, entire = (np.array(record["nmse"][scope]) for scope in ("layerwise", "entire"))
+    rows = []
+    layerwise, whole = record["constants"]["layerwise"], record["constants"]["entire"]
+    if layerwise is not None and whole is not None and name != "topk:0.05":
+        rows.append(
+            exact_row(
+                layerwise, whole, layerwise <= whole, quantity="largest constant of a layer, at most d's", **about
+            )
+        )
+    if name in NEVER_WORSE or name == "topk:0.05":
+        better, worse = (layers, entire) if name in NEVER_WORSE else (entire, layers)
+        excess = better - worse
+        about["quantity"] = "error of the layers less that of the entire model, at most 0"
+        if name not in NEVER_WORSE:
+            about["quantity"] = "error of the entire model less that of the layers, at most 0"
+        if excess.size == 1:
+            rows.append(exact_row(float(excess[0]), 0.0, bool(excess[0] <= ROUNDING), **about))
+        else:
+            rows.append(unjudged_row(excess.tolist(), NO_RANGE, **about))
+    else:
+        reason = "neither scope is proved to be better on every vector"
+        quantity = "error of the layers less that of the entire model"
+        difference = np.repeat(layers - entire, 2) if layers.size == 1 else layers - entire
+        rows.append(unjudged_row(difference.tolist(), reason, **{**about, "quantity": quantity}))
+    return rows
+
+
+ROUNDING = 1e-6  # of errors relative to |x|^2, for scales that travel as binary32
+
+
+def _training_rows(record: Record, rest: str) -> list[Comparison]:
+    scope, name = rest.split(":", 1)
+    reason = "no theorem with known constants covers the network; recorded to compare the scopes"
+    about = {"operator": name, "workload": f"network, {scope}", "quantity": "final loss"}
+    return [unjudged_row(record["loss"], reason, **about)]
+
+
+def _draw(records: Sequence[Record]) -> Any:
+    figure, axes = canvas(1, 2, height=4.5)
+    for ax, field, label in zip(axes[0], ("nmse", "bits"), ("NMSE", "bits a coordinate"), strict=True):
+        ends = []
+        for i, name in enumerate(OPERATORS):
+            of_operator = [r for r in records if r["unit"].split(":", 3)[3] == name]
+            points = [(float(np.mean(r[field]["entire"])), float(np.mean(r[field]["layerwise"]))) for r in of_operator]
+            if points:
+                across, up = zip(*points, strict=True)
+                ax.plot(across, up, MARKS[i], color=PALETTE[i], label=name, linestyle="none")
+                ends += [*across, *up]
+        span = (min(ends) / 1.3, max(ends) * 1.3)
+        ax.plot(span, span, "-", color="#444444", linewidth=0.8)
+        ax.set(xlabel=f"{label}, entire model", ylabel=f"{label}, layer by layer", xscale="log", yscale="log")
+        plain_ticks(ax.xaxis, ax.yaxis)
+        ax.grid(alpha=0.3)
+    axes[0, 0].legend(fontsize=8)
+    return figure
+
+
+PRESET = LayerWiseStudy()

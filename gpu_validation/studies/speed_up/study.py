@@ -1,0 +1,177 @@
+"""How much sooner local steps come to a loss, every schedule at its own tuned learning rate.
+
+Tuning and reported runs on a simulated clock, and real processes that are held against them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bounds.runtime import Constant
+
+from ...measurement.batched_simulation import simulate_together
+from ...measurement.spec import TrainingRun
+from ...measurement.training import run_training
+from ...records.seeds import derived
+from ...records.storage import Record
+from ...verdicts.time_to_target import arrival
+from ...verdicts.verdict import Comparison
+from ..study import Figure, Study
+from .analysis import Choice, cells, choose, rows
+from .figures import figures
+from .problems import DELAY_S, SYNCHRONOUS, Course, Design, methods, race, runtime, trials
+
+CURVE = ("seconds", "step", "taus", "bits", "losses", "accuracies", "rounds", "steps_done", "took_s")
+DIGITS_KEPT = 5  # of a recorded number
+
+
+@dataclass(frozen=True)
+class SpeedUp(Design, Study):
+    """Time to a loss for tau = 1, 5, 20, 100 and the rules of AdaComm, each tuned with the same effort."""
+
+    chosen: dict[str, Choice] = field(default_factory=dict, repr=False, compare=False)
+
+    name = "speed-up"
+    description = "time to a loss, every schedule tuned alike: fixed tau and AdaComm, m = 2, 4, 8, digits and text"
+    minutes = 15
+    processes = 4
+
+    def seeded(self, seed: int) -> SpeedUp:
+        """Return also with other seeds of the timed runs."""
+        study = super().seeded(seed)
+        assert isinstance(study, SpeedUp)
+        return replace(study, timed=tuple(derived(seed, recorded) for recorded in self.timed))
+
+    def units(self) -> Sequence[str]:
+        """Return for every cell tune:COURSE:M:SEED, report:COURSE:M:SEED and same:COURSE:M; then seconds:SEED."""
+        names_of_units = []
+        for name, m, _ in self.cells:
+            names_of_units += [f"tune:{name}:{m}:{seed}" for seed in self.tuning]
+            names_of_units += [f"report:{name}:{m}:{seed}" for seed in self.seeds]
+            names_of_units.append(f"same:{name}:{m}")
+        return [*names_of_units, *(f"seconds:{seed}" for seed in self.timed)]
+
+    def with_records(self, records: Sequence[Record], folder: Path) -> SpeedUp:
+        """With the trials that the tuning records choose."""
+        return replace(self, chosen={cell.key: choose(cell) for cell in cells(self, records)})
+
+    # -- one unit ----------------------------------------------------------------------------------------
+    def measure(self, unit: str) -> Record:
+        """By the kind of unit."""
+        kind, *what = unit.split(":")
+        if kind == "seconds":
+            return self._seconds(int(what[0]))
+        name, m = what[0], int(what[1])
+        if kind == "same":
+            return self._same(name, m)
+        decayed = next(d for course, workers, d in self.cells if (course, workers) == (name, m))
+        every = range(self.points)
+        if kind == "tune":
+            chosen_trials = [(method, i) for method in methods(decayed) for i in every]
+        else:
+            picked = self.chosen[f"{name}:{m}"]
+            chosen_trials = [(method, i) for method in methods(decayed) for i in sorted(set(picked.trials[method]))]
+        return {"m": m, "races": self._simulated(name, m, int(what[2]), chosen_trials, curves=kind == "report")}
+
+    def _simulated(
+        self, name: str, m: int, seed: int, wanted: Sequence[tuple[str, int]], *, curves: bool
+    ) -> list[Record]:
+        course = self.course(name)
+        tried = trials(course, self.points)
+        races = [race(course, method, tried[i], seed) for method, i in wanted]
+        looks = np.geomspace(course.budget_s / 100, course.budget_s, self.looks).tolist()
+        last = course.targets[-1]
+        simulated = simulate_together(
+            races, runtime(m), looks=looks, until=lambda t, losses: math.isfinite(arrival(t, losses, last))
+        )
+        return [
+            {"method": method, "trial": i, **_summary(record, course, curves=curves)}
+            for (method, i), record in zip(wanted, simulated, strict=True)
+        ]
+
+    def _checked(self, name: str, m: int) -> list[TrainingRun]:
+        """Return all methods as tuned for the transient, cut short."""
+        course, picked = self.course(name), self.chosen[f"{name}:{m}"]
+        tried = trials(course, self.points)
+        return [
+            race(course, method, tried[picked.trials[method][1]], self.seeds[0], budget_s=self.checked_s, points=20)
+            for method in picked.trials
+        ]
+
+    def _same(self, name: str, m: int) -> Record:
+        """Return how many numbers of a real run's record are those of its rehearsal."""
+        races = self._checked(name, m)
+        twins = simulate_together(races, runtime(m))
+        real = run_training([replace(r, runtime=runtime(m)) for r in races], m=m, shape=None, scheduling="normal")
+        pairs = [
+            (value, other)
+            for a, b in zip(real, twins, strict=True)
+            for key in CURVE
+            for value, other in _pairs(a[key], b[key])
+        ]
+        return {"m": m, "numbers": len(pairs), "equal": sum(value == other for value, other in pairs)}
+
+    def _seconds(self, seed: int) -> Record:
+        """Return real seconds to the transient target, of the digits with four workers."""
+        name, m, _ = self.cells[1]
+        course, picked = self.course(name), self.chosen[f"{name}:{m}"]
+        tried = trials(course, self.points)
+        timed = (SYNCHRONOUS, picked.strongest[1], "gamma")
+        races = [
+            race(course, method, tried[picked.trials[method][1]], seed, budget_s=2 * picked.seconds[method][1] + 1)
+            for method in timed
+        ]
+        slept = [replace(r, delay=Constant(DELAY_S), points=self.looks) for r in races]
+        measured = run_training(slept, m=m, shape=None)
+        return {
+            "m": m,
+            "races": [
+                {"method": method, **_summary(record, course, curves=False), **_paced(record)}
+                for method, record in zip(timed, measured, strict=True)
+            ],
+        }
+
+    # -- what follows ------------------------------------------------------------------------------------
+    def judge(self, records: Sequence[Record]) -> list[Comparison]:
+        """Return real processes against rehearsals, exactly; ratios, that no bound covers."""
+        return rows(self, records)
+
+    def figures(self, records: Sequence[Record]) -> list[Figure]:
+        """Return speed-up against the target, losses against time, and what one common rate makes of it."""
+        return figures(self, records)
+
+
+def _pairs(one: Any, other: Any) -> list[tuple[Any, Any]]:
+    if not isinstance(one, list):
+        return [(one, other)]
+    return list(zip(one, other, strict=True)) if len(one) == len(other) else [(one, other)]
+
+
+def _summary(record: Record, course: Course, *, curves: bool) -> Record:
+    times = [arrival(record["seconds"], record["losses"], target) for target in course.targets]
+    summary: Record = {
+        "times": [_short(t) if math.isfinite(t) else None for t in times],
+        "last": _short(float(np.mean(record["losses"][-4:]))),
+        "accuracy": record["accuracies"][-1],
+        "took_s": _short(record["took_s"]),
+        "diverged": record.get("diverged", False),
+    }
+    if curves:
+        summary |= {key: [_short(x) for x in record[key]] for key in ("seconds", "losses")}
+        summary["taus"] = record["taus"]
+    return summary
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.{DIGITS_KEPT}g}")
+
+
+def _paced(record: Record) -> Record:
+    names = ("rounds", "steps_done", "took_s", "fenced_s", "mean_step_s", "overruns", "method", "scheduling")
+    return {("transport" if name == "method" else name): record[name] for name in names}

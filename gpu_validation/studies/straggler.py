@@ -1,0 +1,284 @@
+"""Stragglers made to order: seconds per iteration against tau and m, with delays drawn from the laws of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from bounds.estimate import batch_means
+from bounds.runtime import (
+    AutoregressiveLogNormal,
+    Constant,
+    Exponential,
+    Gamma,
+    Law,
+    LogNormal,
+    Pareto,
+    PersistentStragglers,
+    ShiftedExponential,
+    StepTime,
+    Uniform,
+    Weibull,
+)
+from operators import Identity, Key
+
+from ..distributed.launch import RankContext, run_ranks
+from ..measurement.iteration_time import IterationTimePlan, measure_iteration_time
+from ..network import Network, Shape
+from ..records.seeds import derived
+from ..records.storage import Record
+from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, plain_ticks
+from ..timing import slowest_seconds, step_seconds
+from ..verdicts.comparisons import mean_row, out_of_scope
+from ..verdicts.iteration_time import barrier_timed_delay, iteration, iteration_time_rows
+from ..verdicts.verdict import MARGIN, Comparison, tight_verdict
+from ..workloads import LogisticRegression, Quadratic, SmallNetwork, Workload
+from .study import Figure, Study
+
+SILENCE_S = 60.0
+SHAPE = Shape(rate_bit_per_s=1e8, delay_s=1e-3)
+STEP_S = 8e-3  # mean of every law
+APPROXIMATE = {"autoregressive": 0.006}  # relative error of E max that the law states
+WITHOUT_VARIANCE = (
+    "Student's interval needs a variance, and this law has none; the mean of the maximum converges slowly"
+)
+
+
+def laws() -> dict[str, StepTime]:
+    """Name -> law of a step's time, all of mean STEP_S; one worker in four is always 1.5 times slower in the last."""
+    y = STEP_S
+    return {
+        "exponential": Exponential(y),
+        "shifted": ShiftedExponential(0.75 * y, 0.25 * y),
+        "pareto": Pareto(2 * y / 3, 3.0),
+        "uniform": Uniform(0.4 * y, 1.6 * y),
+        "weibull": Weibull(y / 1.2658234, 0.7),  # Gamma(1 + 1/.7) = 1.26582
+        "gamma": Gamma(2.5, y / 2.5),
+        "lognormal": LogNormal.from_moments(y, 0.5 * y),
+        "heavy": Pareto(y / 3, 1.5),
+        "autoregressive": AutoregressiveLogNormal(y, 0.3, 0.9),
+        "persistent": PersistentStragglers(Gamma(4.0, y / 4.5), (1.0, 1.0, 1.0, 1.5)),
+    }
+
+
+def cases() -> dict[str, tuple[Workload, StepTime]]:
+    """Return two workloads with steps of one length, and a light one with every law."""
+    steady = {"logistic": LogisticRegression(), "network": SmallNetwork()}
+    return {
+        **{name: (workload, Constant(STEP_S)) for name, workload in steady.items()},
+        **{name: (Quadratic(), law) for name, law in laws().items()},
+    }
+
+
+@dataclass(frozen=True)
+class StragglerStudy(Study):
+    """Real ranks on a network of a stated shape (if the machine allows it) take steps padded to drawn durations.
+
+    Parameters
+    ----------
+    cases : dict of int to tuple of str, optional
+        By the number of ranks m.
+    steps : int, optional
+        Of a run, a multiple of every tau.
+    repeats : int, optional
+        Runs.
+    delays : int, optional
+        Averagings timed by themselves before each.
+    batches : int, optional
+        Of drawn steps alone, for the order statistics.
+    rounds : int, optional
+        Of drawn steps alone, for the order statistics.
+    """
+
+    cases: dict[int, tuple[str, ...]] = field(
+        default_factory=lambda: {
+            2: ("logistic", "network", "exponential", "pareto"),
+            4: tuple(cases()),
+            8: ("exponential", "pareto", "lognormal"),
+        }
+    )
+    taus: tuple[int, ...] = (1, 4, 16)
+    shape: Shape = SHAPE
+    steps: int = 80
+    repeats: int = 2
+    delays: int = 5
+    batches: int = 64
+    rounds: int = 256
+
+    name = "straggler"
+    description = "seconds per iteration against tau and m with injected delays of ten laws"
+    minutes = 4
+    processes = 8
+
+    def units(self) -> Sequence[str]:
+        """Return drawn:M:CASE, for the laws alone, and pace:M:CASE."""
+        return [
+            f"{kind}:{m}:{case}"
+            for m, names in self.cases.items()
+            for case in names
+            for kind in (("drawn", "pace") if case in laws() else ("pace",))
+        ]
+
+    def measure(self, unit: str) -> Record:
+        """Return one case at every tau; rank 0's records."""
+        kind, size, case = unit.split(":")
+        m = int(size)
+        workload, law = cases()[case]
+        if kind == "drawn":
+            return {"m": m, "law": repr(law), "taus": [self._drawn(law, m, tau) for tau in self.taus]}
+        settings = (self.steps, self.repeats, self.delays, self.seed)
+        plans = [IterationTimePlan(workload, Identity(), law, tau, *settings) for tau in self.taus]
+        workload.objective(workload.model())  # loads the data before the processes fork
+
+        def work(place: RankContext, emit: Any) -> None:
+            for plan in plans:
+                record = measure_iteration_time(place, plan)
+                if place.rank == 0:
+                    emit(record)
+
+        with Network.of(self.shape, m) as network:
+            running = run_ranks(work, processes=m, silence_s=SILENCE_S, network=network, scheduling="realtime")
+            records = list(running)
+            return {"method": network.description, "refusals": list(network.refusals), "records": records}
+
+    def _drawn(self, law: StepTime, m: int, tau: int) -> Record:
+        """Return the slowest worker's mean of tau drawn steps, averaged in batches of rounds."""
+        steps = self.batches * self.rounds * tau
+        drawn = np.stack([step_seconds(law, key=Key(derived(self.seed, tau)), worker=i, steps=steps) for i in range(m)])
+        return {
+            "tau": tau,
+            "slowest_s": (batch_means(slowest_seconds(drawn, tau), self.rounds) / tau).tolist(),
+            "predicted_s": law.expected_max(m=m, tau=tau),
+        }
+
+    def judge(self, records: Sequence[Record]) -> list[Comparison]:
+        """Order statistics of the drawn steps decide; seconds of the machine do not."""
+        drawn = [r for r in records if r["unit"].startswith("drawn:")]
+        level = self.false_alarm / sum(len(self.taus) for unit in self.units() if unit.startswith("drawn:"))
+        rows = [_drawn_row(record, case, level, self.rounds) for record in drawn for case in record["taus"]]
+        return [*rows, *iteration_time_rows(_paced(records))]
+
+    def figures(self, records: Sequence[Record]) -> list[Figure]:
+        """Return seconds per iteration against tau, and against m."""
+        paced = _paced(records)
+        if not paced:
+            return []
+        words = (
+            "Measured (marks): mean seconds per iteration of real ranks with padded steps, bars 95 % intervals over "
+            "the rounds. Theory (lines): E max over workers of the mean of tau steps + D/tau, D timed after a barrier. "
+            f"{paced[0]['method']}; {paced[0]['scheduling']}."
+        )
+        against_m = [r for r in paced if len({q["m"] for q in paced if q["law"] == r["law"]}) > 1]
+        drawn = [Figure(lambda: _draw_tau(paced), words)]
+        if against_m:
+            drawn.append(Figure(lambda: _draw_m(against_m), f"The same against the number of workers. {words}"))
+        return drawn
+
+
+# -- judgements --------------------------------------------------------------------------------------------------
+def _variance(law: StepTime, m: int, steps: int) -> float | None:
+    """Of the mean over rounds of the slowest worker's mean of tau steps, at most; None where it is not known.
+
+    Parameters
+    ----------
+    steps : int
+        tau times the rounds.  The largest of independent numbers varies no more than all of them together.
+    """
+    return m * law.sd_s**2 / steps if isinstance(law, Law) and np.isfinite(law.sd_s) else None
+
+
+def _drawn_row(record: Record, at: Record, level: float, rounds: int) -> Comparison:
+    case = record["unit"].split(":")[2]
+    about: dict[str, Any] = {
+        "operator": "",
+        "workload": f"m = {record['m']}, steps {record['law']}",
+        "quantity": "slowest worker's mean of tau drawn steps",
+        "theorem": "E max over m workers",
+        "tau": at["tau"],
+        "unit": "s",
+    }
+    variance = _variance(laws()[case], record["m"], at["tau"] * rounds)
+    row = mean_row(at["slowest_s"], at["predicted_s"], "tight", level=level, variance=variance, **about)
+    if case == "heavy":
+        return out_of_scope(row, WITHOUT_VARIANCE)
+    if case in APPROXIMATE:
+        slack = APPROXIMATE[case] * at["predicted_s"]
+        wider = (row.interval[0] - slack, row.interval[1] + slack)
+        words = f"E max over m workers, within the stated {APPROXIMATE[case]:.1%}"
+        return replace(
+            row,
+            interval=wider,
+            verdict=tight_verdict(wider, at["predicted_s"], MARGIN * at["predicted_s"]),
+            theorem=words,
+        )
+    return row
+
+
+# -- drawings ----------------------------------------------------------------------------------------------------
+def _paced(records: Sequence[Record]) -> list[Record]:
+    return [
+        {"case": unit["unit"].split(":")[2], **r}
+        for unit in records
+        if unit["unit"].startswith("pace:")
+        for r in unit["records"]
+    ]
+
+
+def predicted(record: Record) -> float:
+    """Return E max + D/tau, in seconds."""
+    return float(record["predicted_compute_s"] + barrier_timed_delay(record).value / record["tau"])
+
+
+def _draw_tau(records: Sequence[Record]) -> Any:
+    sizes = sorted({r["m"] for r in records})
+    figure, axes = canvas(1, len(sizes), height=4.2)
+    styles = _styles(records)
+    for ax, m in zip(axes[0], sizes, strict=True):
+        _draw_curves(ax, [r for r in records if r["m"] == m], "tau", styles)
+        ax.set(title=f"m = {m}")
+    axes[0, 0].set(ylabel="seconds per iteration")
+    handles = {label: h for ax in axes[0] for h, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles.keys(), loc="outside right upper", fontsize=8)
+    return figure
+
+
+def _draw_m(records: Sequence[Record]) -> Any:
+    taus = sorted({r["tau"] for r in records})
+    figure, axes = canvas(1, len(taus), height=3.6)
+    styles = _styles(records)
+    for ax, tau in zip(axes[0], taus, strict=True):
+        _draw_curves(ax, [r for r in records if r["tau"] == tau], "m", styles)
+        ax.set(title=f"tau = {tau}")
+    axes[0, 0].set(ylabel="seconds per iteration")
+    axes[0, 0].legend(fontsize=8)
+    return figure
+
+
+def _styles(records: Sequence[Record]) -> dict[str, tuple[str, str, str]]:
+    names = dict.fromkeys(r["case"] for r in records)
+    turns = [i + i // len(PALETTE) for i in range(len(names))]  # no colour comes twice with the same mark
+    styles = [(PALETTE[i % len(PALETTE)], MARKS[t % len(MARKS)], LINES[t % len(LINES)]) for i, t in enumerate(turns)]
+    return dict(zip(names, styles, strict=True))
+
+
+def _draw_curves(ax: Any, records: Sequence[Record], key: str, styles: dict[str, tuple[str, str, str]]) -> None:
+    for case in dict.fromkeys(r["case"] for r in records):
+        of_case = sorted((r for r in records if r["case"] == case), key=lambda r: r[key])
+        colour, mark, line = styles[case]
+        x, estimates = [r[key] for r in of_case], [iteration(r) for r in of_case]
+        middle = np.array([f.value for f in estimates])
+        bars = [middle - [float(f.interval.lo) for f in estimates], [float(f.interval.hi) for f in estimates] - middle]
+        ax.errorbar(x, middle, yerr=bars, fmt=mark, color=colour, markersize=5, capsize=3, label=case)
+        ax.plot(x, [predicted(r) for r in of_case], line, color=colour, linewidth=1)
+    shown = sorted({r[key] for r in records})
+    ax.set(xscale="log", yscale="log", xlabel=key)
+    ax.set_xticks(shown, [str(value) for value in shown])
+    ax.set_xticks([], minor=True)
+    plain_ticks(ax.yaxis)
+    ax.grid(alpha=0.3)
+
+
+PRESET = StragglerStudy()

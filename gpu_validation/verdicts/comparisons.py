@@ -1,0 +1,171 @@
+"""Rows of a study's table: a share of trials, a mean of runs, or an exact fact, each against one number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from ..records.sample import Sample
+from .intervals import (
+    ACQUIT,
+    Interval,
+    Median,
+    interval_below,
+    mean_interval,
+    share_interval,
+    student_interval,
+    variance_interval,
+)
+from .judge import UNJUDGED
+from .verdict import MARGIN, Comparison, Verdict, exact_verdict, lower_verdict, tight_verdict, upper_verdict, wide
+
+Side = Literal["upper", "lower", "tight"]
+SHARE_MARGIN = 0.02
+NO_RANGE = "no number of runs bounds the mean of differences without a declared range; shown with Student's 95 %"
+
+
+def share_row(
+    hits: int, trials: int, bound: float, side: Side, *, level: float, margin: float = SHARE_MARGIN, **about: Any
+) -> Comparison:
+    """Judge a probability, measured in independent trials.
+
+    Parameters
+    ----------
+    level : float
+        Chance of an accusation if the bound is true.
+    margin : float, optional
+        Of an equality, itself a share.
+    **about
+        The other fields of ``Comparison``.
+    """
+    accusing, acquitting = share_interval(hits, trials, 2 * level), share_interval(hits, trials, 2 * ACQUIT)
+    if side == "tight":
+        interval = share_interval(hits, trials, level)
+    else:
+        interval = (accusing[0], acquitting[1]) if side == "upper" else (acquitting[0], accusing[1])
+    return _judged(hits / trials, interval, bound, side, trials, margin, about)
+
+
+def mean_row(
+    values: Sequence[float],
+    bound: float,
+    side: Side,
+    *,
+    level: float,
+    floor: float = 0.0,
+    ceiling: float | None = None,
+    variance: float | None = None,
+    margin: float | None = None,
+    **about: Any,
+) -> Comparison:
+    """Judge a mean of independent draws of which nothing is known but their range, or their variance.
+
+    Parameters
+    ----------
+    level : float
+        As in ``share_row``.
+    floor : float, optional
+        Least and largest value that a draw can have; None if there is no largest.
+    ceiling : float or None, optional
+        Least and largest value that a draw can have; None if there is no largest.
+    variance : float or None, optional
+        Of one draw, at most; takes the place of the range.
+    margin : float or None, optional
+        Of an equality, in the unit of the values; a tenth of the bound by default.
+    **about
+        As in ``share_row``.
+
+    Raises
+    ------
+    ValueError
+        If a value is outside its declared range.
+    """
+    sample, top = Sample.of(values), math.inf if ceiling is None else ceiling
+    below, above = {"upper": (level, ACQUIT), "lower": (ACQUIT, level), "tight": (level / 2, level / 2)}[side]
+    if variance is not None:
+        interval = variance_interval(sample, variance, below=below, above=above)
+    elif side == "upper":
+        interval = interval_below(sample, bound, level, floor=floor, ceiling=ceiling)
+    else:
+        interval = mean_interval(sample, below=below, above=above, floor=floor, ceiling=top)
+    width = MARGIN * abs(bound) if margin is None else margin
+    return _judged(sample.mean, interval, bound, side, sample.n, width, about)
+
+
+def exact_row(measured: float, bound: float, holds: bool, **about: Any) -> Comparison:
+    """Return a number without chance in it."""
+    return _row(measured, (measured, measured), bound, "tight", exact_verdict(holds), 1, about)
+
+
+def unjudged_row(values: Sequence[float], reason: str, **about: Any) -> Comparison:
+    """Return a mean that no bound covers, with a 95 % interval; ``reason`` says which assumption is not met."""
+    sample = Sample.of(values)
+    interval = student_interval(sample, UNJUDGED)
+    return _row(sample.mean, interval, None, "upper", Verdict.OUT_OF_SCOPE, sample.n, {**about, "reason": reason})
+
+
+def median_row(name: str, found: Median, reason: str, **about: Any) -> Comparison:
+    """Return a median over seeds that is shown and not judged: no theorem covers it.
+
+    Parameters
+    ----------
+    name : str
+        Of the method.
+    found : Median
+        The median with its interval.
+    reason : str
+        Why it is not judged.
+    **about
+        The fields that say what was measured on what (``workload``, ``quantity``).
+    """
+    return Comparison(
+        operator=name,
+        measured=found.value,
+        interval=found.interval,
+        bound=None,
+        side="lower",
+        verdict=Verdict.OUT_OF_SCOPE,
+        reason=f"{reason}; median of {found.n} seeds, order statistics at level {found.level:.4g}",
+        n=found.n,
+        decides=False,
+        **about,
+    )
+
+
+def out_of_scope(row: Comparison, reason: str) -> Comparison:
+    """Return the same row without a verdict: an assumption of its bound is not met."""
+    return replace(row, verdict=Verdict.OUT_OF_SCOPE, reason=reason)
+
+
+def _judged(
+    measured: float,
+    interval: Interval,
+    bound: float,
+    side: Side,
+    n: int,
+    margin: float,
+    about: dict[str, Any],
+) -> Comparison:
+    if side == "upper":
+        verdict = upper_verdict(interval, bound)
+    elif side == "lower":
+        verdict = lower_verdict(interval, (bound, bound))
+    else:
+        verdict = tight_verdict(interval, bound, margin)
+        if verdict is Verdict.INCONCLUSIVE:
+            about = {"reason": wide(margin), **about}
+    return _row(measured, interval, bound, side, verdict, n, about)
+
+
+def _row(
+    measured: float,
+    interval: tuple[float, float],
+    bound: float | None,
+    side: str,
+    verdict: Verdict,
+    n: int,
+    about: dict[str, Any],
+) -> Comparison:
+    return Comparison(measured=measured, interval=interval, bound=bound, side=side, verdict=verdict, n=n, **about)

@@ -1,0 +1,159 @@
+"""Messages of an operator against its claims, and against the limit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from bounds import AssumptionViolated, Bound
+
+from ..records.compression import Compression, Declared
+from .intervals import ACQUIT, mean_interval
+from .judge import Judge, gated
+from .verdict import Comparison, Verdict, exact_verdict, lower_verdict, upper_verdict
+
+
+def limit_for(declared: Declared) -> tuple[Bound, str]:
+    """Return the rate-distortion limit on Gaussian input for a class of operators, and its distortion's keyword."""
+    from bounds import limits
+
+    if declared.kind == "Unbiased":
+        return limits.gaussian_unbiased_bits, "omega"
+    return limits.gaussian_bits, "alpha"
+
+
+ROUNDING = 1e-6  # relative to |x|^2: arithmetic and transmitted scales are binary32 (2^-24 each)
+
+
+def compression_rows(compression: Compression, *, false_alarm: float, **labels: Any) -> list[Comparison]:
+    """Return every comparison that the messages of one operator allow.
+
+    Parameters
+    ----------
+    false_alarm : float
+        Chance, over the whole list, that a true claim is VIOLATED by bad luck.
+    """
+    counting = CompressionJudge(level=0.5)
+    counting.compression(compression, labels)
+    return CompressionJudge(level=false_alarm / max(1, counting.samples)).compression(compression, labels)
+
+
+class CompressionJudge(Judge):
+    """Builds the rows of measured messages."""
+
+    def compression(self, c: Compression, where: dict[str, Any]) -> list[Comparison]:
+        """Return all rows of the messages of one operator on one kind of input."""
+        rows = [*self.declared_bits(c, where), self.distortion(c, where)]
+        limit = self.limit(c, where)
+        return [*rows, limit] if limit else rows
+
+    def declared_bits(self, c: Compression, where: dict[str, Any]) -> Iterable[Comparison]:
+        """Compare message lengths with what the operator declares."""
+        declared, common = c.declared, {**where, "unit": "bit", "n": c.bits.n, "theorem": "Operator.bits"}
+        if declared.exact_bits is not None:
+            same = c.bits.low == c.bits.high == declared.exact_bits
+            yield Comparison(
+                quantity="codec bits, every message",
+                measured=c.bits.mean,
+                interval=(c.bits.low, c.bits.high),
+                bound=declared.exact_bits,
+                side="tight",
+                verdict=exact_verdict(same),
+                **common,
+            )
+            return
+        if declared.worst_case_bits is not None:
+            yield Comparison(
+                quantity="codec bits, longest message",
+                measured=c.bits.high,
+                interval=(c.bits.high, c.bits.high),
+                bound=declared.worst_case_bits,
+                side="upper",
+                verdict=exact_verdict(c.bits.high <= declared.worst_case_bits),
+                **common,
+            )
+        if declared.expected_upper_bits is not None:
+            interval = self.below(c.bits, declared.expected_upper_bits, declared.worst_case_bits)
+            yield Comparison(
+                quantity="codec bits, mean",
+                measured=c.bits.mean,
+                interval=interval,
+                bound=declared.expected_upper_bits,
+                side="upper",
+                verdict=upper_verdict(interval, declared.expected_upper_bits),
+                **common,
+            )
+
+    def distortion(self, c: Compression, where: dict[str, Any]) -> Comparison:
+        """Compare the relative squared error with the operator's claim."""
+        declared = c.declared
+        common: dict[str, Any] = {**where, "side": "upper", "n": c.ratio.n, "theorem": f"{declared.kind} claim"}
+        if declared.constant is None:
+            return Comparison(
+                quantity="distortion, mean",
+                measured=c.ratio.mean,
+                interval=self.shown(c.ratio),
+                bound=None,
+                verdict=Verdict.OUT_OF_SCOPE,
+                reason=f"no claim: {declared.reason}",
+                **common,
+            )
+        if declared.kind == "StrictlyContractive":
+            return Comparison(
+                quantity="distortion, worst message",
+                measured=c.ratio.high,
+                interval=(c.ratio.high, c.ratio.high),
+                bound=declared.constant,
+                verdict=exact_verdict(c.ratio.high <= declared.constant + ROUNDING),
+                **common,
+            )
+        interval = self.below(c.ratio, declared.constant + ROUNDING)
+        return Comparison(
+            quantity="distortion, mean",
+            measured=c.ratio.mean,
+            interval=interval,
+            bound=declared.constant,
+            verdict=upper_verdict(interval, declared.constant, slack=ROUNDING),
+            **common,
+        )
+
+    def limit(self, c: Compression, where: dict[str, Any]) -> Comparison | None:
+        """Return mean bits against the fewest that the distortion allows.
+
+        Too few bits are an accusation only beside the largest distortion that the operator can have: the one that it
+        claims, for no number of messages bounds the mean of an error without a largest value.
+        """
+        if c.source == "flat" or c.error_per_coordinate.high == 0 or c.ratio.high == 0:
+            return None  # one fixed vector has no rate-distortion limit; neither has a lossless operator
+        bound, name = limit_for(c.declared)
+        gaussian = c.source == "gaussian"
+        distortion = c.error_per_coordinate if gaussian else c.ratio
+        common: dict[str, Any] = {
+            **where,
+            "quantity": "codec bits against the limit",
+            "measured": c.bits.mean,
+            "side": "lower",
+            "n": c.bits.n,
+            "unit": "bit",
+            "theorem": bound.name,
+        }
+        try:
+            value = bound(d=c.d, **{name: distortion.mean})
+        except AssumptionViolated as error:
+            shown = {**common, "interval": self.shown(c.bits)}
+            return Comparison(bound=None, verdict=Verdict.OUT_OF_SCOPE, reason=str(error), **shown)
+        if not gaussian:
+            reason = "the limit is for isotropic Gaussian input; a structured vector may lie below it"
+            shown = {**common, "interval": self.shown(c.bits)}
+            return Comparison(bound=value, verdict=Verdict.OUT_OF_SCOPE, reason=reason, **shown)
+        self.samples += 1
+        most = next((b for b in (c.declared.exact_bits, c.declared.worst_case_bits) if b is not None), math.inf)
+        most = most if c.bits.high <= most else math.inf  # a broken worst case is none
+        bits = mean_interval(c.bits, below=ACQUIT, above=self.level, floor=0.0, ceiling=most)
+        least, claimed = mean_interval(distortion, below=ACQUIT, above=self.level, floor=0.0)[0], c.declared.constant
+        sharpest = bound(d=c.d, **{name: max(least, 1e-300)})
+        loosest = bound(d=c.d, **{name: claimed}) if claimed is not None else 0.0
+        verdict = lower_verdict(bits, (loosest, sharpest))
+        row = Comparison(bound=value, verdict=verdict, interval=bits, accuses_at=loosest, **common)
+        return gated(bound, row)

@@ -1,0 +1,66 @@
+"""A run of real processes beside its simulation: equal losses decide, seconds are compared with Y + D/tau."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..records.storage import Record
+from .comparisons import exact_row
+from .iteration_time import near
+from .verdict import Comparison
+
+
+def compared(real: Record, twin: Record) -> Record:
+    """Return how far the losses are apart at the steps that both recorded: their number, and the largest difference.
+
+    Parameters
+    ----------
+    real : Record
+        Of ``run_training`` and ``simulate``.
+    twin : Record
+        Of ``run_training`` and ``simulate``.
+    """
+    ends = dict(zip(twin["step"], twin["losses"], strict=True))
+    apart = [abs(loss - ends[k]) for k, loss in zip(real["step"], real["losses"], strict=True) if k in ends]
+    return {"compared": len(apart), "largest_difference": max(apart)}
+
+
+def agreement_rows(record: Record, *, steps: int, step_s: float, tau: int, **about: Any) -> list[Comparison]:
+    """Return the same losses, and seconds per iteration near the runtime model's, which decide nothing.
+
+    Parameters
+    ----------
+    record : Record
+        What ``compared`` gave, ``raced_s`` and ``steps`` of the race, ``fenced_s`` of averagings timed by themselves,
+        ``scheduling`` and ``method``.
+    step_s : float, seconds
+        Y.
+    """
+    about["tau"] = tau
+    equal = exact_row(
+        record["largest_difference"],
+        0.0,
+        record["largest_difference"] == 0 and record["compared"] > 1,
+        quantity=f"real against virtual workers: largest difference of {record['compared']} losses",
+        theorem="the same steps, bit for bit",
+        **about,
+    )
+    delay_s = float(np.mean(record["fenced_s"]))
+    measured, predicted = record["raced_s"] / steps, step_s + delay_s / tau
+    verdict, reason = near(measured, predicted)
+    seconds = Comparison(
+        quantity="seconds per iteration of real processes",
+        measured=measured,
+        interval=(measured, measured),
+        bound=predicted,
+        side="tight",
+        verdict=verdict,
+        reason=reason,
+        theorem=f"Y + D/tau, D = {1e3 * delay_s:.3g} ms timed by itself; {record['scheduling']}; {record['method']}",
+        decides=False,
+        unit="s",
+        **about,
+    )
+    return [equal, seconds]

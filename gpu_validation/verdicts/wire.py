@@ -1,0 +1,67 @@
+"""Bytes of an exchange against their prediction, and against what streams and interfaces may carry for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from bounds.estimate import delay_by_fenced_regression
+
+from ..distributed.message_counts import barrier_messages
+from ..distributed.topologies import TOPOLOGIES
+from ..network.streams import StreamCount
+from ..records.storage import Record
+from .envelope import in_streams, on_interface, payload_on_interface
+from .intervals import Interval
+from .verdict import Comparison, exact_verdict
+
+FRAME_BYTES = 1448  # of the stream, in one frame at an MTU of 1500
+
+
+def wire_rows(records: Sequence[Record]) -> Iterable[Comparison]:
+    """Return payload against its prediction (exact), and against what streams and interfaces may carry for it."""
+    for record in records:
+        if record["kind"] != "operator":
+            continue
+        payload = record["payload_bytes"]
+        common = {"operator": record["operator"], "workload": f"{record['topology']}, m = {record['m']}"}
+        yield Comparison(
+            quantity="payload bytes of an exchange",
+            measured=payload,
+            interval=(payload, payload),
+            bound=record["predicted_payload_bytes"],
+            side="tight",
+            verdict=exact_verdict(payload == record["predicted_payload_bytes"]),
+            theorem="lengths of the messages alone",
+            unit="byte",
+            **common,
+        )
+        sent, messages = record.get("stream_bytes"), _messages(record)
+        yield in_streams(payload, sent, messages, quantity="payload within the bytes of TCP streams", **common)
+        quantity = "payload within the bytes of the interfaces"
+        yield on_interface(payload, _on_interface(record), record["method"], quantity=quantity, **common)
+
+
+def _messages(record: Record) -> float:
+    """Of one exchange, and its share of the two barriers around all of them."""
+    (topology,) = (topology for topology in TOPOLOGIES if topology.name == record["topology"])
+    m, repeats = record["m"], record.get("repeats", 1)
+    return topology.messages(m) + 2 * barrier_messages(m) / repeats
+
+
+def _on_interface(record: Record) -> Interval | None:
+    if not record["own_network"] or record["interface_bytes"] is None:
+        return None
+    resent = StreamCount(0, record.get("resent_bytes", 0), record.get("resent_segments", 0))
+    frame_bytes = record.get("frame_bytes", FRAME_BYTES)
+    return payload_on_interface(record["interface_bytes"], _messages(record), frame_bytes, resent)
+
+
+def fitted_line(records: Sequence[Record]) -> tuple[float, float] | None:
+    """Return (a, b) of interface = a + b payload in bytes, by least squares of the relative errors; None without
+    counters.
+    """
+    if any(record["interface_bytes"] is None or not record["own_network"] for record in records):
+        return None
+    x, y = ([float(record[name]) for record in records] for name in ("payload_bytes", "interface_bytes"))
+    fit = delay_by_fenced_regression(x, y)  # the same line, with bytes in the place of seconds
+    return fit.latency_s.value, fit.seconds_per_byte.value

@@ -1,0 +1,380 @@
+"""Bit strings, most significant bit first: packing of fixed and variable fields, and checked reading."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import torch
+
+from ..message import CorruptMessage
+
+FIELDS = 4096  # of a buffer that is filled and then appended by ``write_fields``
+
+
+@numba.njit(cache=True, nogil=True)
+def pack_fields(values, widths, out, position):
+    """Append each value in its width (0 to 64 bits) to ``out`` (zeroed) from bit ``position``; returns the end.
+
+    Parameters
+    ----------
+    values
+        The numbers, unsigned.
+    widths
+        Bits of each field.
+    out
+        The array that is filled.
+    position
+        Bit position.
+    """
+    for i in range(values.size):
+        value, width = values[i], int(widths[i])
+        while width > 0:
+            free = 8 - (position & 7)
+            take = min(free, width)
+            chunk = (value >> np.uint64(width - take)) & np.uint64((1 << take) - 1)
+            out[position >> 3] |= np.uint8(chunk << np.uint64(free - take))
+            position += take
+            width -= take
+    return position
+
+
+@numba.njit(cache=True, nogil=True)
+def read_field(payload, position, width):
+    """Return ``width`` (0 to 64) bits from bit ``position`` as uint64; the caller has checked that they exist.
+
+    Parameters
+    ----------
+    payload
+        The bytes of a message.
+    position
+        Bit position.
+    width
+        Bits of a field.
+    """
+    value = np.uint64(0)
+    while width > 0:
+        free = 8 - (position & 7)
+        take = min(free, width)
+        chunk = (int(payload[position >> 3]) >> (free - take)) & ((1 << take) - 1)
+        value = (value << np.uint64(take)) | np.uint64(chunk)
+        position += take
+        width -= take
+    return value
+
+
+@numba.njit(cache=True, nogil=True)
+def write_bits(out, state, value, width):
+    """Append ``width`` (0 to 32) bits of ``value`` to a stream under construction; returns its new state.
+
+    Parameters
+    ----------
+    out
+        The array that is filled.
+    state
+        (64-bit accumulator, bits in it below 32, next byte of ``out``); begin with (uint64(0), 0, 0).
+    value
+        The number.
+    width
+        Bits of a field.
+    """
+    acc, filled, next_byte = state
+    acc = (acc << np.uint64(width)) | np.uint64(value)
+    filled += width
+    if filled >= 32:
+        filled -= 32
+        word = acc >> np.uint64(filled)
+        out[next_byte] = np.uint8(word >> np.uint64(24))
+        out[next_byte + 1] = np.uint8(word >> np.uint64(16))
+        out[next_byte + 2] = np.uint8(word >> np.uint64(8))
+        out[next_byte + 3] = np.uint8(word)
+        acc &= (np.uint64(1) << np.uint64(filled)) - np.uint64(1)
+        next_byte += 4
+    return acc, filled, next_byte
+
+
+@numba.njit(cache=True, nogil=True)
+def write_fields(out, state, values, widths, n):
+    """Append the first n fields of 0 to 32 bits; returns the new state.
+
+    The loop repeats ``write_bits`` in place: calling it would count references to ``out`` at every field, which takes
+    ten times longer than the work.
+
+    Parameters
+    ----------
+    out
+        The array that is filled.
+    state
+        What the method remembers.
+    values
+        The numbers, unsigned.
+    widths
+        Bits of each field.
+    n
+        How many words.
+    """
+    acc, filled, next_byte = state
+    for i in range(n):
+        acc = (acc << np.uint64(widths[i])) | values[i]
+        filled += widths[i]
+        if filled >= 32:
+            filled -= 32
+            word = acc >> np.uint64(filled)
+            out[next_byte] = np.uint8(word >> np.uint64(24))
+            out[next_byte + 1] = np.uint8(word >> np.uint64(16))
+            out[next_byte + 2] = np.uint8(word >> np.uint64(8))
+            out[next_byte + 3] = np.uint8(word)
+            next_byte += 4
+    return acc & ((np.uint64(1) << np.uint64(filled)) - np.uint64(1)), filled, next_byte
+
+
+@numba.njit(cache=True, nogil=True)
+def flush(out, state):
+    """Write what the accumulator still holds, zero-padded to a byte.
+
+    Parameters
+    ----------
+    out
+        The stream under construction.
+    state
+        Its state.
+    """
+    acc, filled, next_byte = state
+    while filled > 0:
+        shift = filled - 8
+        out[next_byte] = np.uint8(acc >> np.uint64(shift)) if shift >= 0 else np.uint8(acc << np.uint64(-shift))
+        next_byte += 1
+        filled -= 8
+
+
+@numba.njit(cache=True, nogil=True)
+def peek(padded, position):
+    """At least 57 bits from bit ``position``, at the top of a uint64; ``padded`` ends with 8 spare bytes.
+
+    Parameters
+    ----------
+    padded
+        Packed bytes, uint8, with 8 spare ones at the end.
+    position
+        Bit position.
+    """
+    first = position >> 3
+    word = (
+        (np.uint64(padded[first]) << np.uint64(56))
+        | (np.uint64(padded[first + 1]) << np.uint64(48))
+        | (np.uint64(padded[first + 2]) << np.uint64(40))
+        | (np.uint64(padded[first + 3]) << np.uint64(32))
+        | (np.uint64(padded[first + 4]) << np.uint64(24))
+        | (np.uint64(padded[first + 5]) << np.uint64(16))
+        | (np.uint64(padded[first + 6]) << np.uint64(8))
+        | np.uint64(padded[first + 7])
+    )
+    return word << np.uint64(position & 7)
+
+
+@numba.njit(cache=True, nogil=True)
+def write_string(out, state, payload, bits):
+    """Append a whole bit string; returns the new state of the stream.
+
+    Parameters
+    ----------
+    out
+        The array that is filled.
+    state
+        What the method remembers.
+    payload
+        The bytes of a message.
+    bits : bits
+        Length in bits.
+    """
+    values, widths = np.zeros(FIELDS, np.uint64), np.full(FIELDS, 8, np.int64)
+    whole = bits >> 3
+    for start in range(0, whole, FIELDS):
+        m = min(FIELDS, whole - start)
+        for i in range(m):
+            values[i] = payload[start + i]
+        state = write_fields(out, state, values, widths, m)
+    if bits & 7:
+        state = write_bits(out, state, payload[whole] >> (8 - (bits & 7)), bits & 7)
+    return state
+
+
+@numba.njit(cache=True, nogil=True)
+def copy_bits(padded, position, bits, out):
+    """Write bits position .. position + bits to ``out`` from its start, zero-padded.
+
+    Parameters
+    ----------
+    padded
+        A payload with 8 spare bytes behind it.
+    position
+        Bit position.
+    bits : bits
+        Length in bits.
+    out
+        The array that is filled.
+    """
+    for i in range(out.size):
+        out[i] = np.uint8(peek(padded, position + 8 * i) >> np.uint64(56))
+    if bits & 7:
+        out[out.size - 1] &= np.uint8(0xFF << (8 - (bits & 7)))
+
+
+def padded(payload: np.ndarray) -> np.ndarray:
+    """Return the payload followed by 8 zero bytes, so that ``peek`` may read at its end.
+
+    Parameters
+    ----------
+    payload : ndarray
+        The bytes of a message.
+    """
+    out = np.zeros(payload.size + 8, np.uint8)
+    out[: payload.size] = payload
+    return out
+
+
+def words(payload: np.ndarray) -> np.ndarray:
+    """Return the payload as native uint32 words, first bits highest, followed by at least 3 words of zeros.
+
+    With i = position >> 5, ``((words[i] << 32) | words[i + 1])`` << (position & 31) shows at least 33 bits at the top
+    of 64; loops write it in place for the reason given in ``write_fields``.
+
+    Parameters
+    ----------
+    payload : ndarray
+        The bytes of a message.
+    """
+    out = np.zeros((payload.size + 3) // 4 + 3, ">u4")
+    out.view(np.uint8)[: payload.size] = payload
+    return out.astype(np.uint32)
+
+
+def pack(values: np.ndarray, widths: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return concatenate fields: (payload uint8, bits).
+
+    Parameters
+    ----------
+    values : ndarray
+        uint64.
+    widths : ndarray
+        0..64, same shape (n,).
+    """
+    bits = int(widths.sum())
+    out = np.zeros((bits + 7) // 8, np.uint8)
+    pack_fields(values.astype(np.uint64, copy=False), widths.astype(np.int64, copy=False), out, 0)
+    return out, bits
+
+
+def pack32(values: np.ndarray, widths: np.ndarray, n: int) -> tuple[np.ndarray, int]:
+    """Return ``pack`` of the first n fields, faster, for widths up to 32.
+
+    Parameters
+    ----------
+    values : ndarray
+        The numbers, unsigned.
+    widths : ndarray
+        Bits of each field.
+    n : int
+        How many fields.
+    """
+    bits = int(widths[:n].sum())
+    out = np.zeros((bits + 7) // 8, np.uint8)
+    _pack32(values, widths, n, out)
+    return out, bits
+
+
+@numba.njit(cache=True, nogil=True)
+def _pack32(values, widths, n, out):
+    flush(out, write_fields(out, (np.uint64(0), 0, 0), values, widths, n))
+
+
+class BitReader:
+    """A position in a payload; every read is checked against the announced length.
+
+    Parameters
+    ----------
+    payload : ndarray
+        The bytes of a message.
+    bits : int, bits
+        Length in bits.
+    position : int, optional
+        Bit position.
+    """
+
+    def __init__(self, payload: np.ndarray, bits: int, position: int = 0) -> None:
+        self.payload = payload
+        self.bits = bits
+        self.position = position
+
+    @property
+    def remaining(self) -> int:
+        """Bits not yet read."""
+        return self.bits - self.position
+
+    def read(self, width: int) -> int:
+        """Return the next field.
+
+        Parameters
+        ----------
+        width : int
+            Bits of a field.
+
+        Raises
+        ------
+        CorruptMessage
+            If fewer than ``width`` bits remain.
+        """
+        if width > self.remaining:
+            raise CorruptMessage(f"a field of {width} bits is announced but {self.remaining} bits remain")
+        value = int(read_field(self.payload, self.position, width))
+        self.position += width
+        return value
+
+    def read_float(self) -> float:
+        """Return a binary32 number (norms and scales).
+
+        Raises
+        ------
+        CorruptMessage
+            If it is negative or not finite.
+        """
+        value = np.uint32(self.read(32)).view(np.float32)
+        if not np.isfinite(value) or np.signbit(value):
+            raise CorruptMessage(f"a scale must be finite and not negative; got {value}")
+        return float(value)
+
+    def finish(self) -> None:
+        """Raise CorruptMessage if bits are left over."""
+        if self.remaining:
+            raise CorruptMessage(f"{self.remaining} bits are left over after the last field")
+
+
+def float_bits(value: float) -> np.uint64:
+    """Return the 32-bit pattern of a binary32 number.
+
+    Parameters
+    ----------
+    value : float
+        A binary32 number.
+    """
+    return np.uint64(np.float32(value).view(np.uint32))
+
+
+def float_bytes(values: torch.Tensor) -> torch.Tensor:
+    """Return float32 tensor, shape (n,), as 4 n big-endian bytes (uint8) on its device.
+
+    Parameters
+    ----------
+    values : float32, shape (n,)
+    """
+    return values.view(torch.uint8).reshape(-1, 4).flip(1).reshape(-1)
+
+
+def read_floats(payload: torch.Tensor) -> torch.Tensor:
+    """Return the inverse of ``float_bytes``.
+
+    Parameters
+    ----------
+    payload : tensor
+        The bytes of a message.
+    """
+    return payload.reshape(-1, 4).flip(1).contiguous().view(torch.float32).reshape(-1)

@@ -1,0 +1,1 @@
+"""Turn symbols, supports and short floats into bits, and bound how many bits that takes."""

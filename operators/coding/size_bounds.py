@@ -1,0 +1,73 @@
+"""Upper limits of mean and worst message lengths under an energy budget, by Lagrange multipliers.
+
+A level a = ``|x_i|`` / step is rounded to one of its two neighbours, so the mean cost of a coordinate is the linear
+interpolation f of the code lengths, and sum a_i^2 <= B.  For every multiplier t >= 0 ::
+
+    sum f(a_i) <= t B + d max_a (f(a) - t a^2),
+
+hence any t found by a search gives a valid limit; the search only makes it sharp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+_GOLDEN = (5**0.5 - 1) / 2
+SLACK = 1 + 2.0**-40  # covers the rounding of the few float64 operations below
+
+
+def least(f: Callable[[float], float], lower: float, upper: float, iterations: int = 48) -> float:
+    """Return the smallest value of f found by golden-section search on [lower, upper] (the minimum if f is
+    unimodal).
+    """
+    a, b = lower, upper
+    c, e = b - _GOLDEN * (b - a), a + _GOLDEN * (b - a)
+    at_c, at_e = f(c), f(e)
+    best = min(f(a), f(b), at_c, at_e)
+    for _ in range(iterations):
+        if at_c < at_e:
+            b, e, at_e = e, c, at_c
+            c = b - _GOLDEN * (b - a)
+            at_c = f(c)
+        else:
+            a, c, at_c = c, e, at_e
+            e = a + _GOLDEN * (b - a)
+            at_e = f(e)
+        best = min(best, at_c, at_e)
+    return best
+
+
+def _search(f: Callable[[float], float]) -> float:
+    """Return least value over multipliers 10^-18 .. 10^6, searched on a logarithmic scale."""
+    return SLACK * least(lambda log: f(float(np.exp(log))), np.log(1e-18), np.log(1e6))
+
+
+def mean_cost(costs: np.ndarray, budget: float, d: int) -> float:
+    """Return most that sum f(a_i) can be;
+
+    Parameters
+    ----------
+    costs : ndarray
+        Bits of levels 0, 1, .., L, and a_i <= L.
+    budget : float
+        Of sum a_i^2.
+    """
+    slopes, start = np.diff(costs), np.arange(costs.size - 1.0)
+
+    def limit(t: float) -> float:
+        a = np.clip(slopes / (2 * t), start, start + 1)
+        return t * budget + d * float((costs[:-1] + slopes * (a - start) - t * a * a).max())
+
+    return min(_search(limit), d * float(costs.max()))
+
+
+def worst_cost(costs: np.ndarray, budget: float, d: int) -> float:
+    """Return most that sum costs[ceil(a_i)] can be: rounding up every time, under the same budget."""
+    reached = np.maximum(np.arange(costs.size) - 1.0, 0) ** 2
+
+    def limit(t: float) -> float:
+        return t * budget + d * float((costs - t * reached).max())
+
+    return min(_search(limit), d * float(costs.max()))

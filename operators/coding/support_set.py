@@ -1,0 +1,154 @@
+"""Which k of d coordinates are not zero, within 2 bits of log2 C(d, k); always the last field of a message.
+
+Up to d = 64: the enumerative rank sum_j C(s_j, j) of the support s_1 < s_2 < ... in ceil(log2 C(d, k)) bits.
+Beyond: the same enumeration carried by a range coder, with P(next is in) = (k left)/(coordinates left).
+Nothing is sent if k = 0 or k = d.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+
+from ..bits.bitstream import pack, read_field, words
+from ..message import CorruptMessage
+from . import range_coder
+
+RANKED = 64  # binomial coefficients up to here fit 64 bits
+_BINOMIAL = np.array([[math.comb(n, k) for k in range(RANKED + 1)] for n in range(RANKED + 1)], np.uint64)
+
+
+def rank_bits(d: int, k: int) -> int:
+    """Return ceil(log2 C(d, k)) for d <= 64."""
+    return int(math.comb(d, k) - 1).bit_length()
+
+
+def support_bits(d: int, k: int) -> float:
+    """Return the most bits that a support of k among d takes: the rank's field, or log2 C(d, k) + 2."""
+    if k in (0, d):
+        return 0
+    if d <= RANKED:
+        return rank_bits(d, k)
+    ln = math.lgamma(d + 1) - math.lgamma(k + 1) - math.lgamma(d - k + 1)
+    return ln / math.log(2) + 2
+
+
+@numba.njit(cache=True, nogil=True)
+def _rank(levels, binomial):
+    rank, j = np.uint64(0), 0
+    for i in range(levels.size):
+        if levels[i] != 0:
+            j += 1
+            rank += binomial[i, j]
+    return rank
+
+
+@numba.njit(cache=True, nogil=True)
+def _unrank(rank, k, binomial, mask):
+    for i in range(mask.size - 1, -1, -1):
+        if k > 0 and binomial[i, k] <= rank:
+            rank -= binomial[i, k]
+            mask[i] = 1
+            k -= 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _code(levels, k, out):
+    """Return the loop repeats ``range_coder.encode`` in place; a call would count references at every coordinate."""
+    low, width, next_byte = range_coder.START
+    left, d = k, levels.size
+    for i in range(d):
+        n = d - i
+        if left == 0 or left == n:
+            break
+        share = width // np.uint64(n)
+        before = share * np.uint64(left)
+        if levels[i] != 0:
+            width = before
+            left -= 1
+        else:
+            low += before
+            width -= before
+            if low < before:
+                range_coder.carry(out, next_byte)
+        while width < range_coder.NARROW:
+            out[next_byte] = np.uint8(low >> np.uint64(56))
+            next_byte += 1
+            low <<= np.uint64(8)
+            width <<= np.uint64(8)
+    return range_coder.close(out, (low, width, next_byte))
+
+
+@numba.njit(cache=True, nogil=True)
+def _decode(words, position, end, k, mask):
+    code, width, low, position = range_coder.open_stream(words, position, end)
+    left, d = k, mask.size
+    for i in range(d):
+        n = d - i
+        if left == 0:
+            break
+        if left == n:
+            mask[i:] = 1
+            break
+        before = (width // np.uint64(n)) * np.uint64(left)
+        if code < before:
+            mask[i] = 1
+            width = before
+            left -= 1
+        else:
+            code -= before
+            low += before
+            width -= before
+        while width < range_coder.NARROW:
+            code <<= np.uint64(8)
+            if position < end:
+                first = position >> 5
+                w = ((np.uint64(words[first]) << np.uint64(32)) | np.uint64(words[first + 1])) << np.uint64(
+                    position & 31
+                )
+                code |= w >> np.uint64(56)
+            low <<= np.uint64(8)
+            width <<= np.uint64(8)
+            position += 8
+    return range_coder.finished((code, width, low, position), end)
+
+
+def encode_support(levels: np.ndarray, k: int) -> tuple[np.ndarray, int]:
+    """Return (bytes, bits) of the positions of the k non-zero entries."""
+    d = levels.size
+    if k in (0, d):
+        return np.zeros(0, np.uint8), 0
+    if d <= RANKED:
+        return pack(np.array([_rank(levels, _BINOMIAL)], np.uint64), np.array([rank_bits(d, k)]))
+    out = np.zeros(d // 8 + 32, np.uint8)
+    bits = int(_code(levels, k, out))
+    return out[: (bits + 7) // 8], bits
+
+
+def decode_support(payload: np.ndarray, position: int, end: int, d: int, k: int) -> np.ndarray:
+    """Return the mask (uint8, shape (d,)) whose code fills bits position .. end of a payload exactly.
+
+    Raises
+    ------
+    CorruptMessage
+        If it does not.
+    """
+    mask = np.zeros(d, np.uint8)
+    if k in (0, d):
+        if position != end:
+            raise CorruptMessage(f"{end - position} bits are left over after the last field")
+        mask[:] = k > 0
+        return mask
+    if d <= RANKED:
+        width = rank_bits(d, k)
+        if position + width != end:
+            raise CorruptMessage(f"the support of {k} among {d} takes {width} bits; {end - position} remain")
+        rank = read_field(payload, position, width)
+        if rank >= _BINOMIAL[d, k]:
+            raise CorruptMessage(f"rank {rank} is not below C({d}, {k})")
+        _unrank(np.uint64(rank), k, _BINOMIAL, mask)
+    elif position > end or not _decode(words(payload), position, end, k, mask):
+        raise CorruptMessage(f"the last {end - position} bits are no support of {k} among {d}")
+    return mask

@@ -1,0 +1,4 @@
+from .gather import Gather as Gather
+from .gather import Refusal as Refusal
+from .hook import CompressedGradients as CompressedGradients
+from .hook import register as register

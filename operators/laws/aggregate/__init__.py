@@ -1,0 +1,1 @@
+"""Judge an aggregation, one law a file."""

@@ -1,0 +1,102 @@
+"""How much a check may spend: chance of a false alarm, draws, seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf
+
+LENGTHS = tuple(block + i for block in (64, 128, 256, 512, 1024, 4096) for i in (-1, 0, 1))
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one call of ``check`` may spend.
+
+    Parameters
+    ----------
+    false_alarm : float, optional
+        Bound on the probability that an honest subject is accused, over all laws and examples.
+    bias : float, optional
+        The least bias along x, over ``|x|``, that must be found with probability 99 %; a mean that was judged with less
+        power is INCONCLUSIVE.
+    draws : int, optional
+        Random draws a vector, on average, in the statistical laws; up to 5 times as many until ``bias`` is reached.
+    least_draws : int, optional
+        Of them in all that no clock cuts.
+    evaluations : int, optional
+        Of one exact enumeration.
+    seconds : float, optional
+        After this time the statistical laws draw no more once the power is reached.
+    most_seconds : float, optional
+        Nor without it (their tests stay valid whenever they stop).
+    patience : float, optional
+        Seconds after which the other laws stop; what they have not tried by then makes them INCONCLUSIVE.
+    lengths : tuple of int, optional
+        Of the vectors whose every coordinate is visited, around those of buckets and SIMD blocks.
+    sizes : tuple of int, optional
+        Dimensions of the exact laws.
+    drawn_sizes : tuple of int, optional
+        Of the statistical ones.
+    drawn : int, optional
+        Random vectors per size in the exact laws.
+    large : int, optional
+        Dimension of the index law.
+    search : int, optional
+        Steps of the adversarial search.
+    shrinking : int, optional
+        Attempts at making a failing vector simpler.
+
+    Raises
+    ------
+    ValueError
+        Unless 0 < false_alarm < 1, bias > 0 and the counts are positive.
+
+    Notes
+    -----
+    A codec that takes longer than 2 ms a call is given a quarter of it.
+    """
+
+    false_alarm: float = 1e-6
+    bias: float = 0.05
+    draws: int = 100
+    least_draws: int = 400
+    evaluations: int = 2048
+    seconds: float = 1.5
+    most_seconds: float = 4.5
+    patience: float = 30.0
+    lengths: tuple[int, ...] = LENGTHS
+    sizes: tuple[int, ...] = (1, 2, 7, 8, 9, 64, 1000, 4097)
+    drawn_sizes: tuple[int, ...] = (1, 2, 7, 8, 64, 65)
+    drawn: int = 6
+    large: int = (1 << 16) + 3
+    search: int = 60
+    shrinking: int = 80
+
+    def __post_init__(self) -> None:
+        if not 0 < self.false_alarm < 1:
+            raise ValueError(f"false_alarm must satisfy 0 < false_alarm < 1; got {self.false_alarm}")
+        if not self.bias > 0:
+            raise ValueError(f"bias must satisfy bias > 0; got {self.bias}")
+        counts = self.draws, self.least_draws, self.evaluations, self.drawn, self.search
+        if min(*counts, *self.sizes, *self.drawn_sizes, *self.lengths) < 1:
+            raise ValueError(f"draws, evaluations, sizes and counts must be at least 1; got {self}")
+
+    @classmethod
+    def quick(cls) -> Budget:
+        """Return about a second: a smoke test while writing an operator."""
+        return cls(
+            bias=0.25, draws=60, least_draws=300, evaluations=512, seconds=0.5, most_seconds=4.0,
+            lengths=(64, 65, 129, 257), sizes=(1, 2, 9, 65), drawn_sizes=(2, 8), drawn=2, search=15,
+        )  # fmt: skip
+
+    @classmethod
+    def deep(cls) -> Budget:
+        """Return a minute and more, by hand: more draws and an index beyond the integers of binary32."""
+        return cls(
+            bias=0.01, draws=3000, least_draws=4000, evaluations=65_536, seconds=10.0, most_seconds=50.0,
+            patience=300.0, drawn=40, large=(1 << 24) + 1, search=1000,
+        )  # fmt: skip
+
+    def untimed(self) -> Budget:
+        """Return the same without any limit in seconds: the result depends on the seed alone."""
+        return replace(self, seconds=inf, most_seconds=inf, patience=inf)

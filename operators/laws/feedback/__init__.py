@@ -1,0 +1,1 @@
+"""Judge a feedback method, one law a file."""

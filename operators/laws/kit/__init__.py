@@ -1,0 +1,1 @@
+"""Say what a law is: its subject, examples, verdict and shrinking, and what statistical laws share."""

@@ -1,0 +1,33 @@
+"""The vectors on which the exact laws try a function: the most telling first, until the time is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from time import monotonic
+
+import numpy as np
+
+from .examples import Example, drawn, structured
+
+LEAST, MOST = 2, 16  # vectors: however long they take, and however much time there is
+
+
+def function_examples(sizes: Iterable[int], long: Iterable[int], rng: np.random.Generator) -> Iterator[Example]:
+    """Return drawn vectors from the largest of ``sizes`` on, structured ones, then one drawn at each of ``long``."""
+    descending = sorted(sizes, reverse=True)
+    for d in descending:
+        yield from drawn(d, 2, rng)
+    most = max(descending, default=0)
+    for d in (size for size in long if size > most):
+        yield from drawn(d, 1, rng)
+    yield from chain.from_iterable(structured(d) for d in descending[:1])
+
+
+def in_time(examples: Iterator[Example], seconds: float, most: int = MOST) -> Iterator[Example]:
+    """Return the examples until the seconds are over: at least LEAST of them, at most ``most`` and never above MOST."""
+    end, most = monotonic() + seconds, min(most, MOST)
+    for number, example in enumerate(examples):
+        if number >= most or (number >= LEAST and monotonic() > end):
+            return
+        yield example

@@ -1,0 +1,224 @@
+"""What a law is: something that every honest subject satisfies on every example."""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import partial
+from math import inf
+from time import monotonic
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bounds.claims import Contractive, Unbiased
+
+from ...key import Key
+from ..betting.budget import Budget
+from .examples import Example, drawn, structured
+from .shrink import shrink
+from .subject import OutOfTime, Subject
+from .verdict import Outcome, Verdict
+
+SLOW_S = 0.002  # a call: the slowest operator of the catalogue takes a quarter of it at two coordinates
+SHRINKING_S, LATER_SHRINKING_S = 1.5, 0.5  # the second where an earlier law has shown a simple vector already
+SLOW_SHARE, SLOW_LAWS = 4, 120  # of the patience, for a check and for a law of a slow codec
+
+
+class Violation(AssertionError):  # noqa: N818  it is the finding, not an error of the kit
+    """The law does not hold; the message says what was seen and what was promised."""
+
+
+class Undecided(Exception):  # noqa: N818
+    """The law cannot judge this example; the message says why."""
+
+
+class Inconclusive(Exception):  # noqa: N818
+    """The law suspects a violation here and cannot confirm it in the time; the message says why."""
+
+
+class Context:
+    """What the laws of one check share: budget, seed, clock and the random draws already made.
+
+    Parameters
+    ----------
+    parts : int, optional
+        Statistical laws among which the false-alarm budget is split.
+    laws : tuple of Law, optional
+        Those of this check.
+
+    Attributes
+    ----------
+    began
+        When the present law began, by time.monotonic.
+    law_seconds
+        How long it may call.
+    accused
+        Whether a law has failed already.
+    study
+        See ``statistical.evidence_of``, which makes it.
+    """
+
+    def __init__(self, budget: Budget, seed: int, *, parts: int = 1, laws: tuple[Law, ...] = ()) -> None:
+        self.budget = budget
+        self.seed = seed
+        self.parts = parts
+        self.laws = laws
+        self.study: Any = None
+        self.began = monotonic()
+        self.ends = self.began + budget.patience
+        self.law_seconds = inf
+        self.accused = False
+
+    def hurry(self, pace_s: float) -> None:
+        """Give a codec whose calls take so many seconds less time, and every law a little of it, if it is slow."""
+        if pace_s > SLOW_S:
+            self.ends = self.began + self.budget.patience / SLOW_SHARE
+            self.law_seconds = self.budget.patience / SLOW_LAWS
+
+    def spare(self, share: float = 1.0) -> bool:
+        """Return whether the present law has run for less than this share of ``budget.seconds``."""
+        return monotonic() < self.began + share * self.budget.seconds
+
+    def rng(self, label: str) -> np.random.Generator:
+        """Return a generator that depends on the seed and the label alone."""
+        return np.random.default_rng([self.seed, zlib.crc32(label.encode())])
+
+    def key(self, label: str) -> Key:
+        """Return a key that depends on the seed and the label alone."""
+        return fresh_key(self.rng(label))
+
+    def level(self, examples: int) -> float:
+        """Return the false-alarm probability of a statistical law, shared among so many tests that each pay for
+        themselves.
+        """
+        return self.budget.false_alarm / (self.parts * examples)
+
+
+def fresh_key(rng: np.random.Generator) -> Key:
+    """Return a key with every field drawn."""
+    seed, step, rank, layer = (int(v) for v in rng.integers(0, [1 << 62, 1 << 40, 1 << 10, 1 << 8]))
+    return Key(seed, step=step, rank=rank, layer=layer)
+
+
+class Law(ABC):
+    """One law, one file.
+
+    Attributes
+    ----------
+    name : str
+        Its identifier in reports and test ids.
+    statistical : bool
+        Whether it spends false-alarm budget.
+    needs : str
+        The least that a subject must have: "claim" (anything that maps vectors), "codec", "key", "messages" (bits can
+        be counted), "words" (its random numbers can be chosen: operators, and what torch, numpy and ``random`` draw for
+        others) or "operator"; or else a "feedback" or an "aggregate".
+    shrinks : bool
+        Whether the law makes sense at any vector.
+    """
+
+    name: ClassVar[str]
+    statistical: ClassVar[bool] = False
+    needs: ClassVar[str] = "claim"
+    shrinks: ClassVar[bool] = True
+
+    def judges(self, subject: Subject) -> bool:
+        """Return whether the law is about this kind of thing: a compressor, a feedback wrapper or an aggregate."""
+        return subject.kind == (self.needs if self.needs in ("feedback", "aggregate") else "compressor")
+
+    def applies(self, subject: Subject) -> str | None:
+        """Return why the law has nothing to say about a subject, or None if it has."""
+        if self.needs not in ("claim", "words", "feedback", "aggregate") and not subject.is_codec:
+            return "a plain function has no codec, no key and no declared contract"
+        if self.needs == "key" and not subject.takes_key:
+            return "encode takes no key"
+        if self.needs == "messages" and not subject.has_messages:
+            return "encode returns no Message, so bits cannot be counted"
+        if self.needs == "operator" and not subject.is_operator:
+            return "only an Operator promises the input contract"
+        return None
+
+    def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
+        """Return the vectors on which it is tried: structured and drawn ones at every size of the budget."""
+        rng = context.rng(self.name)
+        for d in context.budget.sizes:
+            yield from structured(d)
+            yield from drawn(d, context.budget.drawn, rng)
+
+    @abstractmethod
+    def holds(self, subject: Subject, example: Example, context: Context) -> None:
+        """Raise Violation if it does not hold, Undecided if it cannot judge, Inconclusive if it suspects only."""
+
+    def run(self, subject: Subject, context: Context) -> Verdict:
+        """Try every example; on a violation, shrink it."""
+        reason = self.applies(subject)
+        if reason is not None:
+            return Verdict(self.name, Outcome.NOT_APPLICABLE, reason)
+        decided, undecided = 0, ""
+        for tried, example in enumerate(subject.domain.of(self.examples(subject, context))):
+            if monotonic() > context.ends:
+                return Verdict(self.name, Outcome.INCONCLUSIVE, f"too slow: the time was over after {tried} vectors")
+            outcome, text = self.judge(subject, example, context)
+            if outcome is Outcome.INCONCLUSIVE:
+                return Verdict(self.name, outcome, text)
+            if outcome is Outcome.FAIL:
+                small = example
+                if self.shrinks:
+                    small, text = self.simplest(subject, example, text, context)
+                return Verdict(self.name, outcome, text, small.name, small.x)
+            decided += outcome is Outcome.PASS
+            undecided = text or undecided
+        try:
+            remark = self.remark(subject, context)
+        except Exception as error:  # as in judge
+            return Verdict(self.name, Outcome.FAIL, raised(error))
+        if remark:
+            return Verdict(self.name, Outcome.NOTE, remark)
+        if not decided:
+            return Verdict(self.name, Outcome.NOT_APPLICABLE, undecided or "there is no vector to try it on")
+        return Verdict(self.name, Outcome.PASS)
+
+    def simplest(self, subject: Subject, example: Example, text: str, context: Context) -> tuple[Example, str]:
+        """Shrink a vector where the law fails: the simplest one found, and the violation seen there."""
+        seconds = min(LATER_SHRINKING_S if context.accused else SHRINKING_S, context.budget.seconds)
+        attempts = context.budget.shrinking
+        judge = partial(self.judge, subject, context=context)
+        return shrink(judge, subject, example, text, seconds=seconds, attempts=attempts)
+
+    def remark(self, subject: Subject, context: Context) -> str:
+        """Return something worth knowing about a subject that passed; empty for most laws."""
+        return ""
+
+    def judge(self, subject: Subject, example: Example, context: Context) -> tuple[Outcome, str]:
+        """Return PASS, FAIL, INCONCLUSIVE or NOT_APPLICABLE at one example, with the reason; a subject that raises
+        fails.
+        """
+        try:
+            self.holds(subject, example, context)
+        except Violation as found:
+            return Outcome.FAIL, str(found)
+        except Inconclusive as reason:
+            return Outcome.INCONCLUSIVE, str(reason)
+        except OutOfTime:
+            return Outcome.INCONCLUSIVE, f"too slow: the time was over at {example.name}"
+        except Undecided as reason:
+            return Outcome.NOT_APPLICABLE, str(reason)
+        except Exception as error:  # whatever the subject raises is a finding
+            return Outcome.FAIL, raised(error)
+        return Outcome.PASS, ""
+
+
+def raised(error: Exception) -> str:
+    """Return what a subject raised: the kind and the first line of the message, which may go on with a traceback."""
+    return f"raised {type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
+
+
+def second_moment(claim: object) -> float | None:
+    """Return the claimed bound of ``E|C(x) - x|^2 / |x|^2``, or None if nothing is claimed."""
+    if isinstance(claim, Unbiased):
+        return float(claim.omega)
+    if isinstance(claim, Contractive):
+        return float(claim.alpha)
+    return None

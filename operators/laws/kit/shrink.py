@@ -1,0 +1,99 @@
+"""Make a failing input simpler while it still fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import monotonic
+
+import numpy as np
+
+from .examples import Example
+from .subject import Subject
+from .verdict import Outcome
+
+Judge = Callable[[Example], tuple[Outcome, str]]
+
+
+def shrink(
+    judge: Judge, subject: Subject, example: Example, text: str, *, seconds: float, attempts: int
+) -> tuple[Example, str]:
+    """Find the simplest vector that fails in the same way, and the violation seen there.
+
+    Shorter first, then more zeros, then rounder values.  Each attempt of a statistical law uses fresh draws.
+
+    Parameters
+    ----------
+    judge : callable
+        The law at one vector: outcome and reason.
+    subject : Subject
+        What is judged; its deadline is brought forward meanwhile.
+    example : Example
+        Where it failed.
+    text : str
+        How it failed.
+    seconds : float
+        Time for all attempts.
+    attempts : int
+        Most vectors that are tried.
+    """
+    allowed, deadline = subject.deadline, monotonic() + seconds
+    subject.deadline = min(allowed, deadline)  # an attempt may take many draws
+    try:
+        return _simplest(judge, subject, example, text, deadline, attempts)
+    finally:
+        subject.deadline = allowed
+
+
+def _simplest(
+    judge: Judge, subject: Subject, example: Example, text: str, deadline: float, attempts: int
+) -> tuple[Example, str]:
+    improved = True
+    while improved:
+        improved = False
+        for x in map(subject.domain.fit, simpler(example.x)):
+            attempts -= 1
+            if attempts < 0 or monotonic() > deadline:
+                return example, text
+            if x is None or x.size > example.d or np.array_equal(x, example.x):
+                continue
+            candidate = Example(f"shrunk from {example.name.removeprefix('shrunk from ')}", x)
+            outcome, reason = judge(candidate)
+            if outcome is Outcome.FAIL and _finding(reason) == _finding(text):
+                example, text, improved = candidate, reason, True
+                break
+    return example, text
+
+
+def _finding(text: str) -> str:
+    """Return what kind of failure it is: the exception's name, or a violation."""
+    return text.split(":")[0] if text.startswith("raised ") else "violation"
+
+
+def simpler(x: np.ndarray) -> Iterator[np.ndarray]:
+    """Return vectors simpler than x, the boldest first; never empty, never all zero unless x is."""
+    tried = {x.tobytes()}
+    for candidate in _candidates(x):
+        if candidate.size and (candidate.any() or not x.any()) and candidate.tobytes() not in tried:
+            tried.add(candidate.tobytes())
+            yield candidate
+
+
+def _candidates(x: np.ndarray) -> Iterator[np.ndarray]:
+    d = x.size
+    for length in (1, 2, 3, d // 8, d // 2, d - 1):
+        if 0 < length < d:
+            yield x[:length].copy()
+            yield x[-length:].copy()
+    largest = float(np.abs(x).max(initial=0.0))
+    if largest and largest != 1:
+        yield (x / np.float32(largest)).astype(np.float32)
+    for i in range(min(d, 16)):
+        if x[i]:
+            yield np.where(np.arange(d) == i, np.float32(0), x)
+    for i in range(min(d, 16)):
+        if x[i] and abs(x[i]) != 1:
+            yield np.where(np.arange(d) == i, np.sign(x[i]), x).astype(np.float32)
+            with np.errstate(over="ignore"):
+                rounded = np.float32(f"{x[i]:.1g}")
+            if np.isfinite(rounded):
+                yield np.where(np.arange(d) == i, rounded, x).astype(np.float32)

@@ -1,0 +1,1 @@
+"""Judge a compressor, one law a file."""

@@ -1,0 +1,73 @@
+"""Scales of a vector: largest magnitude, norm and mean, accumulated in float64 and sent as binary32."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import torch
+
+from ..kernels.norms.cpu import largest_pattern as largest_pattern
+from ..kernels.norms.cpu import ordered_sum
+
+TINY = 2.0**-126  # below this largest magnitude a scaled operator sends zero
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+@numba.njit(cache=True, nogil=True)
+def largest(x):
+    """Return ``max|x|`` of a contiguous float32 array of finite numbers, by their patterns; 0 for an empty one."""
+    return np.uint32(largest_pattern(x.view(np.uint32))).view(np.float32)
+
+
+@numba.njit(cache=True, nogil=True)
+def energy(x):
+    """Sum of squares in float64, in the fixed order of ``kernels.norms``."""
+    return ordered_sum(x, True)
+
+
+@numba.njit(cache=True, nogil=True)
+def absolute_sum(x):
+    """Sum of magnitudes in float64, in the fixed order of ``kernels.norms``."""
+    return ordered_sum(x, False)
+
+
+def negligible(x: np.ndarray) -> bool:
+    """Return whether a scaled operator sends the zero vector: ``max|x| < 2^-126``."""
+    return bool(largest(x) < TINY)
+
+
+def round_up_to_float32(value: float) -> float:
+    """Return the least binary32 number that is not below ``value`` >= 0.
+
+    Raises
+    ------
+    ValueError
+        If that number is infinite.
+    """
+    if value > _LARGEST:
+        raise ValueError(f"the scale of x must fit binary32 (<= {_LARGEST:.4g}); got {value:.4g}: rescale x")
+    rounded = np.float32(value)  # compared as a float64: numpy would first round the other side to binary32
+    return float(rounded if float(rounded) >= value else np.nextafter(rounded, np.float32(np.inf)))
+
+
+def round_up_all(values: torch.Tensor) -> torch.Tensor:
+    """Return ``round_up_to_float32`` of a float64 tensor on any device, elementwise: float32."""
+    if values.max() > _LARGEST:
+        raise ValueError(f"the scale of x must fit binary32 (<= {_LARGEST:.4g}); got {values.max():.4g}: rescale x")
+    rounded = values.float()
+    return torch.where(
+        rounded.double() < values, torch.nextafter(rounded, torch.full_like(rounded, torch.inf)), rounded
+    )
+
+
+def nearest(value: float) -> float:
+    """Return the binary32 number nearest to ``value`` >= 0.
+
+    Raises
+    ------
+    ValueError
+        If it is infinite.
+    """
+    if value > _LARGEST:
+        raise ValueError(f"the scale of x must fit binary32 (<= {_LARGEST:.4g}); got {value:.4g}: rescale x")
+    return float(np.float32(value))

@@ -1,0 +1,95 @@
+"""How few bits: the limit of a class of compressors, certified."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from bounds.limits import contractive_bits, unbiased_bits
+
+from ..model.compressors import limit_rate
+from ..model.evaluation import evaluate_read
+from ..model.travel import DENSE_BITS
+from ..numbers import read
+from .call import REQUIRED, Argument, Call, Command, Numbers, Route
+
+
+def bits_lower_bound(*, d: Any, omega: Any = None, alpha: Any = None) -> Any:
+    """Return bits that the longest message of a compressor must have, all bits counted; no compressor of the class has
+    fewer.
+
+    Parameters
+    ----------
+    d : array_like
+        Coordinates.
+    omega : array_like, optional
+        E C(x) = x and ``E|C(x) - x|^2 <= omega |x|^2`` (unbiased).
+    alpha : array_like, optional
+        ``E|C(x) - x|^2 <= alpha |x|^2`` (contractive); exactly one.  Arrays broadcast.
+
+    Raises
+    ------
+    ValueError
+        For other arguments.
+
+    Notes
+    -----
+    The mean length over an isotropic Gaussian x has the same limit; messages about some x may be shorter.
+
+    Examples
+    --------
+    >>> import ratedist as rd
+    >>> rd.bits_lower_bound(d=1e9, omega=1.0)
+    Quantity(500 000 000 bits, certified in [499999999.99999994, 500000000.00000006], unbiased_bits)
+    """
+    if (omega is None) == (alpha is None):
+        got = "neither: add one" if omega is None else f"omega = {omega}, alpha = {alpha}: drop one"
+        raise ValueError(f"give exactly one of omega and alpha; got {got}")
+    bound, name, value = (unbiased_bits, "omega", omega) if alpha is None else (contractive_bits, "alpha", alpha)
+    given = {"d": read("d", d), name: read(name, value)}
+    return evaluate_read(bound, given, _advice(name, given[name]))
+
+
+def _advice(name: str, value: str | np.ndarray) -> str:
+    """Return how many bits a coordinate that is, and who comes near."""
+    if isinstance(value, np.ndarray):
+        return 'Measure how far a compressor is from it: rd.gap("qsgd:4", x), or ratedist measure on a gradient'
+    level = float(Fraction(value))
+    rate = limit_rate(level, unbiased=name == "omega")
+    share = f"{rate:.3g} bits a coordinate, {DENSE_BITS / rate:.3g} times fewer than binary32"
+    share += "; the mean over an isotropic Gaussian x has the same limit, a single x may take fewer"
+    if name == "omega":
+        return f'That is {share}; rd.plan finds what pays, rd.gap("tcdq:omega={level:g}", x) shows who comes near'
+    return f'That is {share}; rd.gap("sparse_dithering:nu={level:g}", x) shows who comes near'
+
+
+def _show(result: Any) -> Any:
+    from ..tables import quantity
+
+    return quantity(result)
+
+
+ARGUMENTS = (Argument("d", Numbers(), REQUIRED), Argument("omega", Numbers()), Argument("alpha", Numbers()))
+CALL = Call(
+    name="bits",
+    summary="bits that the longest message must have (give omega or alpha)",
+    place=1,
+    function=bits_lower_bound,
+    command=Command(
+        arguments=ARGUMENTS,
+        examples=("--d 1e3 --omega 1 --json", "--d 1e9 --omega 1", "--d 25600000 --alpha 0.1 0.01"),
+        run=bits_lower_bound,
+        show=_show,
+    ),
+    route=Route(
+        arguments=ARGUMENTS,
+        run=bits_lower_bound,
+        about="Exactly one of omega and alpha.",
+        model="Bits",
+        title="Bits that the longest message must have",
+        example={"d": 1e9, "omega": 1.0},
+        is_closed_form=lambda request: not any(isinstance(value, list) for value in request.values()),
+    ),
+)

@@ -1,0 +1,254 @@
+"""What a call of the calculator is: one record, from which the command line and the HTTP API are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+REQUIRED: Any = object()  # the default of an argument that must be given
+
+
+class _Absent:
+    """The default of an argument that was not named."""
+
+    def __repr__(self) -> str:
+        return "not given"
+
+
+ABSENT: Any = _Absent()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an argument holds; the command line and the HTTP API each know how to read it."""
+
+
+@dataclass(frozen=True)
+class Number(Kind):
+    """A number, or a text that states one exactly."""
+
+
+@dataclass(frozen=True)
+class Numbers(Kind):
+    """One number or several."""
+
+
+@dataclass(frozen=True)
+class Sought(Kind):
+    """Numbers, or none at all (an option without a value, ``null``): then it is what is sought."""
+
+
+@dataclass(frozen=True)
+class Text(Kind):
+    """A text.
+
+    Parameters
+    ----------
+    longest : int, optional
+        Characters that a request may hold.
+    """
+
+    longest: int = 64
+
+
+@dataclass(frozen=True)
+class Whole(Kind):
+    """An integer.
+
+    Parameters
+    ----------
+    least : int, optional
+        The smallest that a request may hold.
+    most : int, optional
+        The largest that a request may hold.
+    """
+
+    least: int = 0
+    most: int = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Real(Kind):
+    """A float."""
+
+
+@dataclass(frozen=True)
+class Flag(Kind):
+    """An option without a value."""
+
+
+@dataclass(frozen=True)
+class Names(Kind):
+    """Properties that hold, by name."""
+
+
+@dataclass(frozen=True)
+class Hosts(Kind):
+    """Names of hosts."""
+
+
+@dataclass(frozen=True)
+class Specification(Kind):
+    """A compressor of the catalogue, such as "qsgd:4"."""
+
+
+@dataclass(frozen=True)
+class Specifications(Kind):
+    """Several of them."""
+
+
+@dataclass(frozen=True)
+class Coordinates(Kind):
+    """A short vector."""
+
+
+@dataclass(frozen=True)
+class Point(Kind):
+    """Numbers by the name of their symbol."""
+
+
+@dataclass(frozen=True)
+class Coding(Kind):
+    """Seconds of encoding and decoding: a word, a pair, or pairs by specification."""
+
+
+@dataclass(frozen=True)
+class Workers(Kind):
+    """A cluster: a group of options, an object in a request, and a ``Cluster`` for the function."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a call.
+
+    Parameters
+    ----------
+    name : str
+        The keyword of the function; options may write - for _.
+    kind : Kind
+        What it holds.
+    default : object, optional
+        What stands where it is left out; REQUIRED where it must be given.
+    help : str, optional
+        What --help says of it.
+    positional : bool, optional
+        Whether the command line takes it without its name.
+    """
+
+    name: str
+    kind: Kind
+    default: Any = None
+    help: str = ""
+    positional: bool = False
+
+
+UNCERTAIN = "a number, an estimate such as 1.2:0.8:2 (value:low:high), or left out: then assumed to be 1"
+CLUSTER_EXAMPLE = {"workers": 16, "bandwidth_bit_per_s": 1e10, "latency_s": 50e-6, "step_s": 0.08}
+PROBLEM_EXAMPLE = {"L": 1, "sigma2": 1, "eta": 0.01, "gap": 1, "time_s": 600, "cluster": CLUSTER_EXAMPLE}
+CLUSTER = Argument("cluster", Workers(), REQUIRED)
+SETTING = Argument("setting", Names(), help="what holds: refuse what needs more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A call on the command line.
+
+    Parameters
+    ----------
+    arguments : tuple of Argument
+        In the order of --help.
+    examples : tuple of str
+        What may follow the name of the command; --help shows them, and the tests run them.
+    run : callable
+        From the arguments by keyword to a result; imports what computes it when it is called.
+    show : callable
+        From the result to what rich prints, or None.
+    record : callable, optional
+        From the result to what --json prints.
+    ok : callable, optional
+        Whether the exit status is 0 for the result, not 1.
+    takes_symbols : bool, optional
+        Whether further options are symbols of a theorem; ``run`` gets them too.
+    """
+
+    arguments: tuple[Argument, ...]
+    examples: tuple[str, ...]
+    run: Callable[..., Any]
+    show: Callable[[Any], Any]
+    record: Callable[[Any], Any] = lambda result: result
+    ok: Callable[[Any], bool] = lambda result: True
+    takes_symbols: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """A call over HTTP, at /v1/ and its name.
+
+    Parameters
+    ----------
+    run : callable
+        From the arguments by keyword to a record; imports what computes it when it is called.
+    about : str
+        What a request says, in a sentence.
+    arguments : tuple of Argument, optional
+        In the order of the request.
+    model : str, optional
+        Name of the request in the OpenAPI description; without one the call is read with GET.
+    title : str, optional
+        What the call answers, in the OpenAPI description.
+    example : mapping, optional
+        A request; the tests send it.
+    stated : bool, optional
+        Whether the answer is a number with its theorem.
+    is_closed_form : callable, optional
+        Whether the answer to such a request takes well below a millisecond, so that no other process computes it.
+    """
+
+    run: Callable[..., Any]
+    about: str
+    arguments: tuple[Argument, ...] = ()
+    model: str = ""
+    title: str = ""
+    example: Mapping[str, Any] = field(default_factory=dict)
+    stated: bool = True
+    is_closed_form: Callable[[Mapping[str, Any]], bool] = lambda request: False
+
+    def answer(self, request: Mapping[str, Any]) -> Any:
+        """Return the record that answers a checked request."""
+        return self.run(**{name: self._argument(name, value) for name, value in request.items()})
+
+    def _argument(self, name: str, value: Any) -> Any:
+        if any(argument.name == name and isinstance(argument.kind, Workers) for argument in self.arguments):
+            from ..model.cluster import Cluster
+
+            return Cluster(**value)
+        return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One call of the calculator.  A file of this folder that has a ``CALL`` is all that one needs.
+
+    Parameters
+    ----------
+    name : str
+        Of the command and of the route.
+    summary : str
+        What it does, in the words of --help.
+    place : int, optional
+        Where --help and the OpenAPI description list it; calls of one place are in the order of their names.
+    function : callable or None, optional
+        The call in Python, ``ratedist.`` and its name.
+    command : Command or None, optional
+        The call on the command line.
+    route : Route or None, optional
+        The call over HTTP.
+    """
+
+    name: str
+    summary: str
+    place: int = 100
+    function: Callable[..., Any] | None = None
+    command: Command | None = None
+    route: Route | None = None

@@ -1,0 +1,128 @@
+"""Whether a compressor keeps its word: every law of the conformance kit, judged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bounds.claims import Claim, Contractive, Unbiased
+
+from ..model.compressors import operator_of
+from .call import REQUIRED, Argument, Call, Command, Real, Route, Specification, Text, Whole
+
+if TYPE_CHECKING:
+    from operators.laws import Report
+
+
+def check(op: Any, *, budget: str = "standard", claim: Any = None, seed: int | None = None) -> Report:
+    """Judge a compressor by every law of the conformance kit.
+
+    Parameters
+    ----------
+    op
+        Specification, Operator, object with encode and decode, or function.
+    budget : str, optional
+        "quick", "standard" or "deep".
+    claim : optional
+        Overrides its own.
+    seed : int or None, optional
+        Replays a report.
+
+    Returns
+    -------
+    Report
+        a Report with ``ok``.
+
+    Raises
+    ------
+    ValueError
+        For an unknown specification or budget.
+
+    Examples
+    --------
+    >>> import ratedist as rd
+    >>> rd.check("scaled_sign", budget="quick", seed=1).ok
+    True
+    """
+    from operators.laws import Budget
+    from operators.laws import check as judge
+
+    budgets = {"quick": Budget.quick, "standard": Budget, "deep": Budget.deep}
+    if budget not in budgets:
+        raise ValueError(f"budget must be one of {', '.join(budgets)}; got {budget!r}: choose one of them")
+    try:
+        return judge(operator_of(op) if isinstance(op, str) else op, claim=claim, budget=budgets[budget](), seed=seed)
+    except TypeError as failure:
+        raise ValueError(f"{failure}: give an instance with encode and decode, or a function") from None
+
+
+def _run(subject: str, budget: str, seed: int | None, omega: float | None, alpha: float | None) -> Report:
+    from ..model.files import subject as subject_of
+
+    return check(subject_of(subject), claim=_claim(omega, alpha), budget=budget, seed=seed)
+
+
+def _claim(omega: float | None, alpha: float | None) -> Claim | None:
+    if omega is not None and alpha is not None:
+        raise ValueError(f"claim omega or alpha, not both; got {omega} and {alpha}: drop one")
+    if omega is not None:
+        return Unbiased(omega)
+    return None if alpha is None else Contractive(alpha)
+
+
+def _record(report: Report) -> dict[str, Any]:
+    return {
+        "subject": report.subject,
+        "ok": report.ok,
+        "seed": report.seed,
+        "reproduce": report.reproduce,
+        "verdicts": [{"law": v.law, "outcome": v.outcome.value, "text": v.text} for v in report.verdicts],
+    }
+
+
+def _show(report: Report) -> Any:
+    from ..tables import report as report_table
+
+    return report_table(report)
+
+
+def _answer(op: str, seed: int | None = None) -> dict[str, Any]:
+    record = _record(check(op, budget="quick", seed=seed))
+    del record["reproduce"]  # in Python; a request is replayed with its seed
+    return record
+
+
+CALL = Call(
+    name="check",
+    summary="judge a compressor by the conformance laws; exit status 1 if one fails",
+    place=8,
+    function=check,
+    command=Command(
+        arguments=(
+            Argument(
+                "subject",
+                Text(),
+                REQUIRED,
+                help='a specification such as "qsgd:4", or package.module:object',
+                positional=True,
+            ),
+            Argument("budget", Text(), "standard", help="quick, standard (default) or deep"),
+            Argument("seed", Whole(), help="replays a report"),
+            Argument("omega", Real(), help="claim: unbiased with this constant"),
+            Argument("alpha", Real(), help="claim: contractive with this constant"),
+        ),
+        examples=("scaled_sign --budget quick --seed 1", "my_compressor:halve --omega 0.1 --budget quick --seed 1"),
+        run=_run,
+        record=_record,
+        show=_show,
+        ok=lambda report: report.ok,
+    ),
+    route=Route(
+        arguments=(Argument("op", Specification(), REQUIRED), Argument("seed", Whole(0, 2**32 - 1))),
+        run=_answer,
+        about="A compressor of the catalogue, judged within the quick budget.",
+        model="Check",
+        title="Judge a compressor of the catalogue by the conformance laws",
+        example={"op": "scaled_sign", "seed": 1},
+        stated=False,
+    ),
+)

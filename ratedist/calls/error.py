@@ -1,0 +1,161 @@
+"""What the error is at most after a time budget: Theorem 1 of local-update SGD at a wall-clock time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from bounds import Bound, Interval
+from bounds.estimate import Estimate, through
+from bounds.symbols import NONNEGATIVE
+from bounds.theorems import pasgd_compressed_wall_clock, pasgd_wall_clock
+
+from ..model.cluster import Cluster, Exchange, checked_cluster
+from ..model.constants import between, read_constants, uncertain_statement
+from ..model.evaluation import enclose, spread, statement_of
+from ..numbers import read, real
+from ..records import Quantity, Statement
+from .call import CLUSTER, PROBLEM_EXAMPLE, REQUIRED, UNCERTAIN, Argument, Call, Command, Numbers, Route
+
+
+def error_bound(
+    *,
+    eta: Any,
+    tau: Any,
+    time_s: Any,
+    cluster: Cluster,
+    L: Any = None,
+    sigma2: Any = None,
+    gap: Any = None,
+    bits: Any = 0,
+    omega: Any = 0,
+) -> Any:
+    """Return Theorem 1 of local-update SGD at a wall-clock time: ``E|grad F|^2`` at most, averaged over the rounds
+    ended by then.
+
+    Parameters
+    ----------
+    eta : array_like
+        Learning rate.
+    tau : array_like
+        Local steps between averagings.
+    time_s : array_like, seconds
+        Budget; the round under way at its end does not count.
+    cluster : Cluster
+        Workers and links.
+    L : array_like, optional
+        Smoothness constant: a number, an ``Estimate``, a text such as "1.2:0.8:2" (value, low, high), or left out: then
+        assumed to be 1.
+    sigma2 : array_like, optional
+        Variance of one worker's gradient; likewise.
+    gap : array_like, optional
+        F(x_1) - inf F; likewise.
+    bits : array_like, bits, optional
+        Of one message.
+    omega : array_like, optional
+        Of an unbiased compressor of the round's change (0: none).  Arrays of all arguments broadcast.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside the ranges, for less than a round, or if eta L + eta^2 L^2 tau (tau - 1) > 1.
+
+    Notes
+    -----
+    Constant times count whole rounds; random ones enter by E 1/N, enclosed, which is larger than 1/E N.  The number
+    shown is the upper end.  With estimated or assumed constants it is about that much, between lo and hi.
+
+    Examples
+    --------
+    >>> import ratedist as rd
+    >>> cluster = rd.Cluster(workers=16, bandwidth_bit_per_s=1e10, latency_s=50e-6, step_s=0.08, compute="constant")
+    >>> rd.error_bound(L=1, sigma2=1, eta=0.05, gap=1, tau=8, time_s=3600, cluster=cluster)
+    Quantity(0.0215161068, certified in [0.021516106754589197, 0.0215161067545892], pasgd_wall_clock)
+    """
+    cluster = checked_cluster(cluster)
+    constants, uncertain = read_constants({"L": L, "sigma2": sigma2, "gap": gap})
+    names = {"eta": eta, "tau": tau, "time_s": time_s, "bits": bits}
+    given = constants | {name: read(name, value) for name, value in names.items()}
+    level = read("omega", omega, NONNEGATIVE)
+    bound: Bound = pasgd_wall_clock if isinstance(level, str) and Fraction(level) == 0 else pasgd_compressed_wall_clock
+    if bound is pasgd_compressed_wall_clock:
+        given["omega"] = level
+    statement = _error_statement(bound, cluster, given, uncertain)
+
+    def one(at: dict[str, str]) -> Quantity:
+        stated = replace(statement, at=at | {"cluster": cluster})
+        interval = _error_interval(bound, cluster, at)
+        if not uncertain:
+            return Quantity(float(interval.hi), statement=stated, interval=interval)
+        propagated = through(
+            lambda corner: _error_interval(bound, cluster, at | {name: repr(v) for name, v in corner.items()}),
+            uncertain,
+            rising=uncertain,
+        )
+        stated = replace(stated, advice=f"{between(propagated.interval, uncertain)}.  {stated.advice}")
+        return Quantity(propagated.value, statement=stated, interval=propagated.interval, certified=False)
+
+    return spread(given, one, statement)
+
+
+def _error_statement(
+    bound: Bound, cluster: Cluster, given: dict[str, Any], uncertain: dict[str, Estimate]
+) -> Statement:
+    """Return what the bound says about this cluster, and which constants are uncertain."""
+    statement = statement_of(bound, given, "Compare tau with rd.tau_star, which minimises this bound in the long run")
+    rounds = f"rounds end as on {cluster.in_words()}"
+    statement = replace(
+        statement,
+        assumptions=(*statement.assumptions, rounds),
+        at={**given, "cluster": cluster},
+        function=partial(error_bound, cluster=cluster),
+    )
+    return uncertain_statement(statement, uncertain)
+
+
+def _error_interval(bound: Bound, cluster: Cluster, at: dict[str, str]) -> Interval:
+    """Between the values at both ends of E 1/N."""
+    exchange: Exchange = "gather" if "omega" in at else "sum"
+    time_s, tau = Fraction(at["time_s"]), int(Fraction(at["tau"]))
+    inverse = cluster.inverse_rounds(time_s, tau, real("bits", at["bits"]), exchange)
+    fixed = {name: at[name] for name in at if name in {s.name for s in bound.parameters}} | {"m": str(cluster.workers)}
+    best, worst = (enclose(bound, fixed | {"inverse_rounds": _text(end)}) for end in (inverse.lo, inverse.hi))
+    return Interval(best.lo, worst.hi)
+
+
+def _text(value: float | Fraction) -> str:
+    return str(value) if isinstance(value, Fraction) else repr(float(value))
+
+
+def _show(result: Any) -> Any:
+    from ..tables import quantity
+
+    return quantity(result)
+
+
+L, SIGMA2, GAP = (Argument(name, Numbers(), help=UNCERTAIN) for name in ("L", "sigma2", "gap"))
+ETA, TAU, TIME_S = (Argument(name, Numbers(), REQUIRED) for name in ("eta", "tau", "time_s"))
+BITS, OMEGA = (Argument(name, Numbers(), 0) for name in ("bits", "omega"))
+CALL = Call(
+    name="error",
+    summary="what the error is at most after a time budget",
+    place=4,
+    function=error_bound,
+    command=Command(
+        arguments=(CLUSTER, ETA, TAU, TIME_S, L, SIGMA2, GAP, BITS, OMEGA),
+        examples=("--workers 16 --step_s 0.08 --L 1 --sigma2 1 --eta 0.05 --gap 1 --tau 8 --time_s 3600",),
+        run=error_bound,
+        show=_show,
+    ),
+    route=Route(
+        arguments=(CLUSTER, L, SIGMA2, ETA, GAP, TAU, TIME_S, BITS, OMEGA),
+        run=error_bound,
+        about="A problem, a schedule, a cluster and a budget; "
+        'L, sigma2, gap may be texts "value:low:high" or left out (1).',
+        model="ErrorBound",
+        title="What the error is at most after a time budget",
+        example=PROBLEM_EXAMPLE | {"tau": 8},
+    ),
+)

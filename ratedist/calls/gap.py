@@ -1,0 +1,106 @@
+"""How far a compressor stays above the limit of its class on a vector."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from bounds import Interval
+from bounds.limits import contractive_bits, unbiased_bits
+
+from ..model.compressors import limit_rate
+from ..records import Quantity, Statement
+from .call import REQUIRED, Argument, Call, Coordinates, Route, Specification, Whole
+from .measure import DRAWS, Measured, measure
+
+if TYPE_CHECKING:
+    from operators import Operator
+
+
+def gap(op: str | Operator, x: Any, *, draws: int = DRAWS, seed: int = 0) -> Quantity:
+    """Return bits a coordinate that an operator spends on x above the limit of its class at the error it makes there.
+
+    Parameters
+    ----------
+    op : str or Operator
+        Specification or Operator.
+    x : float array or tensor
+    draws : int, optional
+        How many messages; lo and hi are the least and greatest.
+    seed : int, optional
+        Of the operator's randomness.
+
+    Raises
+    ------
+    ValueError
+        For an unsuited vector or operator, or if the operator makes no error.
+
+    Examples
+    --------
+    >>> import numpy as np, ratedist as rd
+    >>> x = np.random.default_rng(0).standard_normal(100_000)
+    >>> 0.05 < rd.gap("tcdq:omega=1", x) < rd.gap("qsgd:4", x) < 0.2
+    True
+    """
+    result = measure(op, x, draws=draws, seed=seed)
+    if result.gap is None or result.gap_range is None:
+        raise ValueError(
+            f"{result.operator} makes no error on x, so it has no gap: compare its {result.bits:g} bits a coordinate"
+        )
+    unbiased = result.limit_of.startswith("unbiased")
+    theorem = unbiased_bits if unbiased else contractive_bits
+    statement = Statement(
+        quantity=f"bits a coordinate of {result.operator} above the limit: {result.limit_of}",
+        unit="bit",
+        side="estimate",
+        theorem=theorem.name,
+        reference=str(theorem.reference),
+        status="measured",
+        about=theorem.setting.about(),
+        needs=theorem.setting.hypotheses(),
+        assumptions=(f"mean of {draws} messages of this x",),
+        advice=_gap_advice(result),
+        formula=r"\frac bd - \frac12\log_2(1 + 1/\mathrm{NMSE})"
+        if unbiased
+        else r"\frac bd + \frac12\log_2\mathrm{NMSE}",
+        function=partial(limit_rate, unbiased=unbiased),
+        at={
+            "operator": result.operator,
+            "bits": result.bits,
+            "nmse": result.nmse,
+            "limit_nmse": result.limit_nmse,
+        },
+    )
+    return Quantity(result.gap, statement=statement, interval=Interval(*result.gap_range), certified=False)
+
+
+def _gap_advice(found: Measured) -> str:
+    if found.gap is not None and found.gap < 0:
+        return "Below the limit of the longest message: x has structure that this operator uses"
+    better = "" if found.operator.startswith("tcdq") else "; tcdq sends about 0.1 bits more than the limit"
+    return f"It sends {found.bits:.4g} bits a coordinate where {found.limit or 0:.4g} are the limit{better}"
+
+
+def _answer(op: str, x: list[float], **given: int) -> Quantity:
+    return gap(op, [float(value) for value in x], **given)
+
+
+CALL = Call(
+    name="gap",
+    summary="bits of a compressor above the limit of its class",
+    place=7,
+    function=gap,
+    route=Route(
+        arguments=(
+            Argument("op", Specification(), REQUIRED),
+            Argument("x", Coordinates(), REQUIRED),
+            Argument("draws", Whole(1, 10), DRAWS),
+            Argument("seed", Whole(), 0),
+        ),
+        run=_answer,
+        about="A compressor and a short vector.",
+        model="Gap",
+        title="Bits of a compressor above the limit of its class",
+        example={"op": "topk:0.5", "x": [3.0, -4.0]},
+    ),
+)

@@ -1,0 +1,205 @@
+"""What a compressor really spends on a vector, against the limit of its class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bounds.claims import Claim, NoClaim, Unbiased
+
+from ..model.compressors import claim_text, limit_rate, operator_of
+from ..numbers import refusal
+from ..records import plain
+from .call import REQUIRED, Argument, Call, Command, Specifications, Text, Whole
+
+if TYPE_CHECKING:
+    from operators import Operator
+
+DRAWS = 3
+MOST_DRAWS = 10_000
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One operator on one vector: means over the draws.
+
+    Parameters
+    ----------
+    operator : str
+        Its specification.
+    claim : str
+        In words.
+    bits : float, bits
+        A coordinate, everything counted.
+    nmse : float
+        ``|C(x) - x|^2/|x|^2``.
+    limit : float or None
+        Bits a coordinate that the class needs at that error; None without error.
+    gap : float or None
+        Bits above the limit at that error; None without error.
+    gap_range : tuple of float or None
+        Least and greatest gap of a draw.
+    limit_of : str, optional
+        The class whose limit it is, and at which error, in words.
+    limit_nmse : float, optional
+        That error, the mean of ``|scale C(x) - x|^2/|x|^2``.
+    scale : float, optional
+        1, or where nothing is claimed the factor on the decoded vector that makes the error least: a receiver may
+        multiply at no cost in bits, and an unbiased operator is then held against the limit of unbiased ones.
+    """
+
+    operator: str
+    claim: str
+    bits: float
+    nmse: float
+    limit: float | None
+    gap: float | None
+    gap_range: tuple[float, float] | None
+    limit_of: str = ""
+    limit_nmse: float = 0.0
+    scale: float = 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
+
+
+def measure(operator: str | Operator, x: Any, *, draws: int = DRAWS, seed: int = 0) -> Measured:
+    """Send a vector a few times, count every bit, and compare with the limit of the operator's class.
+
+    Parameters
+    ----------
+    operator : str or Operator
+        Specification such as "qsgd:4", or an ``Operator``.
+    x
+        Float array or tensor, not all zero.  An operator with a claim is held against the limit of its class, one
+        without against the contractive limit at the error of the best multiple of its decoded vectors.
+    draws : int, optional
+        Number of messages, >= 1.
+    seed : int, optional
+        Of the operator's randomness.
+
+    Raises
+    ------
+    ValueError
+        For an unsuited vector or operator.
+    """
+    from operators import Key, specification
+
+    if not isinstance(draws, int) or not 1 <= draws <= MOST_DRAWS:
+        raise refusal("draws", f"1 <= draws <= {MOST_DRAWS}, an integer", draws)
+    chosen, vector = operator_of(operator), finite_vector(x)
+    claim = chosen.claim(vector.size)
+    unbiased = isinstance(claim, Unbiased)
+    wide = vector.astype(np.float64)
+    energy = float(wide @ wide)
+    bits, nmse, along, square = [], [], [], []
+    for draw in range(draws):
+        key = Key(seed, step=draw)
+        message = chosen.encode(vector, key=key)
+        decoded = chosen.decode(message, d=vector.size, key=key).numpy().astype(np.float64)
+        error = decoded - wide
+        bits.append(message.bits / vector.size)
+        nmse.append(float(error @ error) / energy)
+        along.append(float(decoded @ wide) / energy)
+        square.append(float(decoded @ decoded) / energy)
+    rate, distortion = float(np.mean(bits)), float(np.mean(nmse))
+    name = specification(chosen)
+    if distortion == 0:
+        return Measured(name, claim_text(claim), rate, 0.0, None, None, None)
+    scale = 1.0
+    if isinstance(claim, NoClaim) and sum(along) > 0:
+        scale = sum(along) / sum(square)
+    judged = nmse if scale == 1 else [1 - 2 * scale * a + scale**2 * s for a, s in zip(along, square, strict=True)]
+    gaps = [b - limit_rate(e, unbiased=unbiased) for b, e in zip(bits, judged, strict=True) if e > 0]
+    limit_nmse = float(np.mean(judged))
+    limit = limit_rate(limit_nmse, unbiased=unbiased)
+    ends = min(gaps), max(gaps)
+    words = _limit_words(claim, limit_nmse, scale)
+    return Measured(name, claim_text(claim), rate, distortion, limit, rate - limit, ends, words, limit_nmse, scale)
+
+
+def _limit_words(claim: Claim, at: float, scale: float) -> str:
+    if isinstance(claim, NoClaim):
+        return f"contractive, at nmse {at:.4g} of the decoded vector times {scale:.4g} (nothing is claimed)"
+    return f"{'unbiased' if isinstance(claim, Unbiased) else 'contractive'}, at nmse {at:.4g}"
+
+
+def finite_vector(x: Any) -> np.ndarray:
+    """Return a vector as float32.
+
+    Parameters
+    ----------
+    x
+        Float array or tensor, finite and not all zero.
+
+    Raises
+    ------
+    ValueError
+        Unless it is finite, not empty and not all zero.
+    """
+    from operators.operator import canonical
+
+    try:
+        vector = canonical(np.asarray(x, float) if isinstance(x, list | tuple) else x)
+    except (TypeError, ValueError) as failure:
+        raise ValueError(f"{failure}: give a finite float array or tensor, such as a flattened gradient") from None
+    if not vector.any():
+        raise ValueError(
+            "x must have an entry that is not 0; got zeros only: no error relative to it exists, give data"
+        )
+    return vector
+
+
+@dataclass(frozen=True)
+class _OfFile:
+    """The operators on the vector of a file."""
+
+    file: str
+    d: int
+    draws: int
+    operators: list[Measured]
+
+
+def _run(file: str, operators: list[str] | None, draws: int, seed: int) -> _OfFile:
+    from operators import all_operators
+
+    from ..model.files import gradient
+
+    x = finite_vector(gradient(file))
+    asked: Sequence[str | Operator] = operators or [cls.examples()[0] for cls in all_operators().values()]
+    return _OfFile(file, x.size, draws, [measure(operator, x, draws=draws, seed=seed) for operator in asked])
+
+
+def _show(result: _OfFile) -> Any:
+    from ..tables import measured
+
+    return measured(result.operators, result.d)
+
+
+CALL = Call(
+    name="measure",
+    summary="bits, error and gap of compressors on a gradient (.npy or .pt, loaded without pickle)",
+    place=10,
+    function=measure,
+    command=Command(
+        arguments=(
+            Argument(
+                "file",
+                Text(),
+                REQUIRED,
+                help="a .npy array, or a .pt tensor, list or dictionary of tensors",
+                positional=True,
+            ),
+            Argument("operators", Specifications(), help="default: one of every kind"),
+            Argument("draws", Whole(), DRAWS, help="messages of each operator (default: 3)"),
+            Argument("seed", Whole(), 0, help="of their randomness (default: 0)"),
+        ),
+        examples=("gradient.npy --operators tcdq:omega=1 qsgd:4 topk:0.01",),
+        run=_run,
+        show=_show,
+    ),
+)

@@ -1,0 +1,441 @@
+"""Which compressor, and how many local steps: every operator asked for, ranked, with the reasons."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from bounds import plan as planner
+from bounds.claims import Claim, Unbiased
+from bounds.estimate import Estimate
+from bounds.properties import Property
+from bounds.runtime import RuntimeModel
+from bounds.setting import properties
+
+from ..model.cluster import Cluster, checked_cluster
+from ..model.codec import NUMBERS, Codec, checked_codecs, codec_of
+from ..model.compressors import claim_text, operator_of
+from ..model.constants import in_words, read_constants
+from ..model.ranking import Choice, Ranking
+from ..model.travel import DENSE_BITS, Travel, travel
+from ..numbers import real, refusal, whole
+from ..records import number_text
+from .call import CLUSTER, CLUSTER_EXAMPLE, REQUIRED, SETTING, Argument, Call, Coding, Command, Number, Route
+from .call import Specifications as Several
+
+if TYPE_CHECKING:
+    from operators import Operator
+
+MOST_OPERATORS = 64
+MOST_DIMENSION = 10**12  # over HTTP
+CONDITION = 100
+METHOD = "diana_distance"
+
+
+def plan(
+    *,
+    d: Any,
+    cluster: Cluster,
+    operators: Iterable[str | Operator],
+    target: Any = None,
+    time_s: Any = None,
+    L: Any = None,
+    sigma2: Any = None,
+    gap: Any = None,
+    G: Any = None,
+    eta: Any = None,
+    condition: Any = None,
+    codec: Any = None,
+    setting: Iterable[str] | None = None,
+) -> Ranking:
+    """Rank compressors for a model of d parameters on a cluster.
+
+    Parameters
+    ----------
+    d : array_like
+        Number of parameters of the model.
+    cluster : Cluster
+        Workers and links.
+    operators : iterable of str or Operator
+        Specifications such as "qsgd:4" or "identity", or Operator instances.
+    target : array_like, optional
+        Error to reach; either this or time_s.
+    time_s : array_like, seconds, optional
+        Seconds after which the error counts; either this or target.
+    L : array_like, optional
+        Smoothness constant; a number or an estimate, as in ``error_bound``.
+    sigma2 : array_like, optional
+        Variance of one worker's gradient; a number or an estimate.
+    gap : array_like, optional
+        F(x_1) - inf F; a number or an estimate.
+    G : array_like, optional
+        Root of a bound on ``E|g|^2`` of every worker's gradient; biased operators need it.
+    eta : array_like, optional
+        Learning rate, unless it is chosen.
+    condition : array_like, optional
+        Condition number L/mu, 100 unless given; only without L, sigma2 and gap.
+    codec : optional
+        Seconds of encoding and decoding.  By default each operator is timed on this machine (``measure_codec``); or a
+        ``Codec`` for all, a mapping from specifications to one, or "free".
+    setting : iterable of str or None, optional
+        Names of what is known of problem and gradients, such as ["same_f", "unbiased_gradients"]; a theorem that needs
+        more is then "not covered".  Unless given, what is needed stands in the assumptions.
+
+    Raises
+    ------
+    ValueError
+        For bad arguments.
+
+    Notes
+    -----
+    With L, sigma2 and gap (non-convex, averaging of local updates): reach ``E|grad F|^2`` <= target soonest, or the
+    least error within time_s; tau and the learning rate (unless eta fixes it) are chosen for each.  Biased operators
+    need G too, the root of a bound on ``E|g|^2`` of every worker's gradient.  L, sigma2 and gap may be estimates, as in
+    ``error_bound``: planned at their values, with the cost at their ends and a status that says so.  Without them:
+    rounds of DIANA (strongly convex, condition number ``condition``, 100 unless given) with full gradients until ``E|x
+    - x*|^2`` <= target ``|x_0 - x*|^2``, target < 1; its first round averages uncompressed gradients.
+
+    A round computes, encodes, communicates and decodes, one after the other: dense messages are summed on their way,
+    short floats in binary32 (see ``travel``), compressed ones gathered, so that every rank decodes all of them.   an
+    operator that no PROVED or VERIFIED theorem covers is ranked last, with the reason.
+
+    Examples
+    --------
+    >>> import ratedist as rd
+    >>> cluster = rd.Cluster(workers=16, bandwidth_bit_per_s=1e10, latency_s=50e-6, step_s=0.08, compute="exponential")
+    >>> asked = ["tcdq:omega=1", "qsgd:4", "topk:0.01"]
+    >>> found = rd.plan(d=25_600_000, cluster=cluster, operators=asked, target=0.1, codec=rd.Codec(1e-10, 1e-11))
+    >>> [(choice.operator, choice.feasible) for choice in found.ranking]
+    [('tcdq:omega=1', True), ('qsgd:levels=4', True), ('topk:fraction=0.01', False)]
+    """
+    cluster, dimension = checked_cluster(cluster), whole("d", d)
+    asked = [operators] if isinstance(operators, str) else list(operators)
+    if not 1 <= len(asked) <= MOST_OPERATORS:
+        raise ValueError(
+            f"operators must name 1 to {MOST_OPERATORS} compressors; got {len(asked)}: "
+            'give for example ["tcdq:omega=1", "identity"]'
+        )
+    constants = {"L": L, "sigma2": sigma2, "gap": gap}
+    codecs = checked_codecs(codec)
+    given = None if setting is None else properties([setting] if isinstance(setting, str) else setting)
+    problem, assumed = _problem(constants, G=G, target=target, time_s=time_s, eta=eta, condition=condition)
+    if isinstance(problem, planner.Conditioned):
+        dense_bits = DENSE_BITS * dimension
+        dense_s = cluster.averaging_s(dense_bits).midpoint
+        problem = replace(problem, dense_bits=dense_bits, dense_s=dense_s)
+    asked_for = {"target": target, "time_s": time_s, "eta": eta}
+    goal = {name: None if value is None else real(name, value) for name, value in asked_for.items()}
+    if (goal["target"] is None) == (goal["time_s"] is None):
+        raise ValueError(f"give either target or time_s; got target = {target}, time_s = {time_s}: drop or add one")
+    operators_asked = [operator_of(specification) for specification in asked]
+    by: Literal["seconds", "error"] = "error" if goal["target"] is None else "seconds"
+
+    def choices_for(problem: planner.Smooth | planner.Conditioned) -> list[Choice]:
+        return [_choice(operator, dimension, cluster, problem, goal, codecs, given) for operator in operators_asked]
+
+    choices = choices_for(problem)
+    if isinstance(problem, planner.Smooth) and (uncertain := read_constants(constants)[1]):
+        choices = _of_estimates(choices, choices_for, problem, uncertain, by)
+    means = "seconds are means: guarantees count rounds, a run may take longer or need fewer"
+    assumed_all = (assumed, *_needs(choices), cluster.in_words(), means, f"d = {dimension}")
+    return Ranking(_ranked(choices, goal), assumed_all, by)
+
+
+def _of_estimates(
+    choices: Sequence[Choice],
+    choices_for: Callable[[planner.Smooth], list[Choice]],
+    problem: planner.Smooth,
+    uncertain: Mapping[str, Estimate],
+    by: Literal["seconds", "error"],
+) -> list[Choice]:
+    """Return the choices at the values of estimates, with their cost at the ends of all intervals."""
+    costs = []
+    for end in (_at_ends(problem, uncertain, "lo"), _at_ends(problem, uncertain, "hi")):
+        costs.append([0.0] * len(choices) if end is None else [getattr(choice, by) for choice in choices_for(end)])
+    names = ", ".join(uncertain)
+    return [_of_uncertain(choice, cost, by, names) for choice, *cost in zip(choices, *costs, strict=True)]
+
+
+def _at_ends(
+    problem: planner.Smooth, uncertain: Mapping[str, Estimate], end: Literal["lo", "hi"]
+) -> planner.Smooth | None:
+    """Return the problem at one end of every estimate; None if L or gap is not positive there, so that nothing is to be
+    done.
+
+    Every theorem of the planner grows with L, sigma2 and gap, and so does the least over tau and eta.
+    """
+    ends = {name: float(getattr(estimate.interval, end)) for name, estimate in uncertain.items()}
+    if min(ends.get("L", 1.0), ends.get("gap", 1.0)) <= 0:
+        return None
+    return replace(problem, **ends | ({"sigma2": max(0.0, ends["sigma2"])} if "sigma2" in ends else {}))
+
+
+def _of_uncertain(choice: Choice, between: Sequence[float], by: str, names: str) -> Choice:
+    """Return the same, computed at the values of estimates: no theorem speaks for those.
+
+    Parameters
+    ----------
+    between : sequence of float
+        The cost at their ends, in what it is counted by.
+    names : str
+        Of what is estimated.
+    """
+    if not choice.feasible:
+        return choice
+    status = f"{choice.status} for true constants, not for assumed or estimated ones"
+    first, *rest = choice.reasons
+    low, high = between
+    span = f"{by} from {low:.4g} to {high:.4g} over {names}, not known exactly"
+    return replace(
+        choice,
+        status=status,
+        cost_between=(low, high),
+        reasons=(first.replace(f"({choice.status})", f"({status})", 1), span, *rest),
+    )
+
+
+def _needs(choices: Sequence[Choice]) -> tuple[str, ...]:
+    """Return what each theorem that was used is about and needs, from its setting."""
+    from bounds import all_bounds
+
+    used = dict.fromkeys(choice.theorem for choice in choices if choice.feasible)
+    return tuple(f"{name}: {all_bounds()[name].setting.text()}" for name in used)
+
+
+def _problem(known: dict[str, Any], **rest: Any) -> tuple[planner.Smooth | planner.Conditioned, str]:
+    """Return the problem that the arguments describe, and its assumptions in words."""
+    missing = [name for name, value in known.items() if value is None]
+    if missing and len(missing) < len(known):
+        raise ValueError(f"give all of L, sigma2 and gap, or none; missing: {', '.join(missing)}: add them")
+    if missing:
+        conditioned = _conditioned(rest["condition"], rest["target"], rest["time_s"], rest["eta"])
+        return conditioned, (
+            f"epsilon = {rest['target']}, condition number L/mu = {conditioned.kappa:g} with L of every F_i and mu of "
+            "F; a step computes one full local gradient"
+        )
+    if rest["condition"] is not None:
+        raise ValueError(
+            f"condition goes without L, sigma2 and gap; got condition = {rest['condition']}: drop one or the others"
+        )
+    root = None if rest["G"] is None else real("G", rest["G"])
+    texts, uncertain = read_constants(known)
+    smooth = planner.Smooth(**{name: real(name, value) for name, value in texts.items()}, G=root)
+    words = ", ".join(f"{name} = {value:g}" for name, value in _constants(smooth).items())
+    return smooth, "; ".join((words, *in_words(uncertain)))
+
+
+def _constants(problem: planner.Smooth) -> dict[str, float]:
+    constants = {"L": problem.L, "sigma2": problem.sigma2, "gap": problem.gap}
+    return constants if problem.G is None else {**constants, "G": problem.G}
+
+
+def _conditioned(condition: Any, target: Any, time_s: Any, eta: Any) -> planner.Conditioned:
+    if time_s is not None or eta is not None:
+        raise ValueError(
+            f"without L, sigma2 and gap the plan takes target only; got time_s = {time_s}, eta = {eta}: add those three"
+        )
+    if target is None or not real("target", target) < 1:
+        raise refusal("target", "0 < target < 1", target)
+    return planner.Conditioned(kappa=CONDITION if condition is None else real("condition", condition), method=METHOD)
+
+
+def _choice(
+    operator: Operator,
+    d: int,
+    cluster: Cluster,
+    problem: planner.Smooth | planner.Conditioned,
+    goal: dict[str, float | None],
+    codecs: Any,
+    setting: frozenset[Property] | None,
+) -> Choice:
+    from operators import specification
+
+    name = specification(operator)
+    try:
+        claim, size = operator.claim(d), operator.bits(d)
+    except ValueError as failure:
+        return Choice(name, False, (f"not at d = {d}: {failure}",))
+    bits = next((b for b in (size.exact, size.expected_upper, size.worst_case) if b is not None), None)
+    if bits is None:
+        return Choice(name, False, ("it states no message length",))
+    way = travel(operator, claim, bits, d, cluster)
+    try:
+        codec = codec_of(codecs, operator, d) if way.encoded or way.decoded else None
+    except ValueError as failure:
+        return Choice(name, False, (str(failure),), message_bits=bits)
+    seconds = _averaging(way, codec, d, cluster)
+    try:
+        plan_found = planner.plan(
+            [planner.Candidate(name, way.claim, bits)],
+            runtime=RuntimeModel(cluster.step(), delay_s=sum(seconds.values()), m=cluster.workers),
+            problem=problem,
+            target=goal["target"],
+            time_s=goal["time_s"],
+            eta=goal["eta"],
+            setting=setting,
+        ).best
+    except planner.Infeasible as failure:
+        reasons = (failure.reasons[name], f"an averaging {_averaging_text(seconds)}", _message_text(way, d))
+        return Choice(name, False, reasons, message_bits=bits, **seconds)
+    return _chosen(plan_found, way, codec, d, cluster, seconds, problem, timed=goal["time_s"] is not None)
+
+
+def _averaging(way: Travel, codec: Codec | None, d: int, cluster: Cluster) -> dict[str, Any]:
+    """Return seconds of encoding, of the links and of decoding in one averaging."""
+    encode, decode = (codec.encode_s_per_coordinate, codec.decode_s_per_coordinate) if codec else (0.0, 0.0)
+    return {
+        "encode_s": way.encoded * d * encode,
+        "communicate_s": way.communicate_s(cluster),
+        "decode_s": way.decoded * d * decode,
+    }
+
+
+def _chosen(
+    found: planner.Option,
+    way: Travel,
+    codec: Codec | None,
+    d: int,
+    cluster: Cluster,
+    seconds: dict[str, Any],
+    problem: planner.Smooth | planner.Conditioned,
+    *,
+    timed: bool,
+) -> Choice:
+    compute_s = cluster.step().expected_max(m=cluster.workers, tau=found.tau) * found.tau
+    status = found.status.value if found.status else ""
+    dense = isinstance(problem, planner.Conditioned) and found.bits != found.rounds * way.bits
+    start_s = problem.dense_s if dense and isinstance(problem, planner.Conditioned) else None
+    reasons = (
+        f"{found.theorem} ({status}): {_rounds_text(found, timed)} with {_constant(way.claim)}",
+        f"a round computes {compute_s:.4g} s, {_averaging_text(seconds)}",
+        *(() if start_s is None else (f"the first averages uncompressed gradients, {start_s:.4g} s",)),
+        _message_text(way, d),
+        *(() if codec is None else (codec.in_words(),)),
+    )
+    return Choice(
+        operator=found.name,
+        feasible=True,
+        reasons=reasons,
+        theorem=found.theorem,
+        status=status,
+        seconds=found.seconds,
+        rounds=found.rounds,
+        tau=found.tau,
+        eta=found.eta,
+        bits=found.bits,
+        message_bits=way.bits,
+        error=found.error,
+        compute_s=compute_s,
+        start_s=start_s,
+        **seconds,
+    )
+
+
+def _rounds_text(found: planner.Option, timed: bool) -> str:
+    return f"{'on average at least ' if timed else ''}{number_text(found.rounds)} round{'s' * (found.rounds != 1)}"
+
+
+def _constant(claim: Claim) -> str:
+    return f"omega = {claim.omega:.4g}" if isinstance(claim, Unbiased) else claim_text(claim)
+
+
+def _averaging_text(seconds: dict[str, Any]) -> str:
+    return ", ".join(f"{name.removesuffix('_s')}s {value:.4g} s" for name, value in seconds.items() if value) or (
+        "sends nothing"
+    )
+
+
+def _message_text(way: Travel, d: int) -> str:
+    saved = f", {DENSE_BITS * d / way.bits:.4g} times fewer than binary32" if way.bits < DENSE_BITS * d else ""
+    return f"a message has {number_text(math.ceil(way.bits))} bits{saved}, {way.words}"
+
+
+def _ranked(choices: Sequence[Choice], goal: dict[str, float | None]) -> tuple[Choice, ...]:
+    def cost(choice: Choice) -> tuple[float, float, float]:
+        if goal["target"] is not None:
+            return choice.seconds, choice.bits, choice.error
+        return choice.error, choice.bits, choice.seconds
+
+    feasible = sorted((c for c in choices if c.feasible), key=cost)
+    least = cost(feasible[0])[0] if feasible else 0.0
+    ranked = [replace(c, relative_cost=cost(c)[0] / least if least else 1.0) for c in feasible]
+    return (*ranked, *(c for c in choices if not c.feasible))
+
+
+def _run(codec: list[str] | None, **given: Any) -> Ranking:
+    return plan(codec=_codec(codec), **given)
+
+
+def _codec(given: list[str] | None) -> Any:
+    """Return one word, one pair for all operators, or pairs by specification."""
+    if given is None:
+        return None
+    named: dict[str, Any] = {}
+    for text in given:
+        specification, _, pair = text.rpartition("=")
+        numbers = pair.split(",")
+        if len(numbers) != 2 and not (len(given) == 1 and not specification):
+            raise ValueError(f"codec must be ENCODE,DECODE or SPEC=ENCODE,DECODE; got {text!r}: as in qsgd:4=2e-9,1e-9")
+        named[specification] = dict(zip(NUMBERS, numbers, strict=True)) if len(numbers) == 2 else pair
+    if "" in named and len(given) > 1:
+        raise ValueError(f"codec takes one pair for all operators or pairs by SPEC; got {' '.join(given)}: name each")
+    return named.get("", named)
+
+
+def _answer(*, d: Any, **given: Any) -> Ranking:
+    if whole("d", d) > MOST_DIMENSION:
+        raise refusal("d", f"d <= {MOST_DIMENSION} over HTTP", d)
+    return plan(d=d, **given)
+
+
+def _show(result: Ranking) -> Any:
+    from ..tables import ranking
+
+    return ranking(result)
+
+
+D = Argument("d", Number(), REQUIRED)
+OPERATORS = Argument("operators", Several(), REQUIRED)
+CODEC = Argument(
+    "codec",
+    Coding(),
+    help="seconds a coordinate to encode and to decode: ENCODE,DECODE for all operators, SPEC=ENCODE,DECODE for one, "
+    "free, or measured on this machine (default)",
+)
+GOAL = tuple(Argument(name, Number()) for name in ("target", "time_s", "L", "sigma2", "gap", "G", "eta", "condition"))
+CALL = Call(
+    name="plan",
+    summary="rank compressors for a model and a cluster",
+    place=6,
+    function=plan,
+    command=Command(
+        arguments=(CLUSTER, D, OPERATORS, *GOAL, SETTING, CODEC),
+        examples=(
+            "--d 25600000 --workers 16 --step_s 0.08 --operators tcdq:omega=1 qsgd:4 topk:0.01 --target 0.1",
+            "--d 1e6 --workers 4 --operators identity tcdq:omega=1 --target 0.1 --L 1 --sigma2 1 --gap 1 --json",
+            "--d 1e8 --workers 8 --operators identity tcdq:omega=1 --target 0.1 --codec tcdq:omega=1=9e-11,5e-11",
+        ),
+        run=_run,
+        show=_show,
+        ok=lambda result: result.ranking[0].feasible,
+    ),
+    route=Route(
+        arguments=(D, CLUSTER, OPERATORS, *GOAL, CODEC, SETTING),
+        run=_answer,
+        about="A model, a cluster and compressors; "
+        "with L, sigma2 and gap averaging of local updates is planned too.\n\n"
+        "codec: seconds of coding; if left out, each operator is timed on the server, once a worker process.",
+        model="Plan",
+        title="Rank compressors for a model and a cluster",
+        example={
+            "d": 25600000,
+            "cluster": CLUSTER_EXAMPLE,
+            "operators": ["tcdq:omega=1", "qsgd:4", "topk:0.01"],
+            "target": 0.1,
+            "codec": {"encode_s_per_coordinate": 8.5e-9, "decode_s_per_coordinate": 4.3e-9},
+        },
+        stated=False,
+    ),
+)

@@ -1,0 +1,119 @@
+"""What time buys: the seconds of a local step, its share of an averaging included."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from ..model.cluster import Cluster, Exchange, checked_cluster
+from ..model.evaluation import spread
+from ..numbers import read, real
+from ..records import Quantity, Statement
+from .call import CLUSTER, CLUSTER_EXAMPLE, REQUIRED, Argument, Call, Command, Numbers, Route, Text
+
+FINITE_COMPUTE = "steps are independent between workers and over time"
+
+
+def runtime(cluster: Cluster, *, tau: Any, bits: Any = 0, exchange: Exchange = "sum") -> Any:
+    """Return mean seconds of one local step, its share of an averaging included.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Workers and links.
+    tau : array_like
+        Local steps between averagings.
+    bits : array_like, bits, optional
+        Of one worker's message.  Arrays broadcast.
+    exchange : Exchange, optional
+        "sum" for messages that can be added on their way (dense ones), "gather" for compressed ones.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside the ranges.
+
+    Notes
+    -----
+    c(tau) = E max over workers of the mean of tau steps + D(bits)/tau.
+
+    Examples
+    --------
+    >>> import ratedist as rd
+    >>> cluster = rd.Cluster(workers=16, bandwidth_bit_per_s=1e10, latency_s=50e-6, step_s=0.08, compute="exponential")
+    >>> rd.runtime(cluster, tau=8, bits=32 * 25_600_000)
+    Quantity(0.156797471 s, certified in [0.15679747127180324, 0.1567974712718044], runtime_model)
+    """
+    cluster = checked_cluster(cluster)
+    if exchange not in ("sum", "gather"):
+        raise ValueError(f"exchange must be sum or gather; got {exchange!r}: choose one of them")
+    given = {"tau": read("tau", tau), "bits": read("bits", bits)}
+
+    def one(at: dict[str, str]) -> Quantity:
+        bits_each = real("bits", at["bits"])
+        value, interval = cluster.step_seconds_value(int(Fraction(at["tau"])), bits_each, exchange)
+        synchronous = cluster.step_seconds(1, bits_each, exchange).midpoint
+        advice = _saving(value, synchronous, cluster.step().mean_s)
+        return Quantity(value, statement=_runtime_statement(cluster, at, exchange, advice), interval=interval)
+
+    return spread(given, one, _runtime_statement(cluster, given, exchange, ""))
+
+
+def _saving(value: float, synchronous: float, mean: float) -> str:
+    if mean == 0:
+        return "Computing takes no time here: raise tau as far as the error allows"
+    return (
+        f"{synchronous / value:.3g} times faster than averaging after every step; no tau gains more than "
+        f"{synchronous / mean:.3g} times"
+    )
+
+
+def _runtime_statement(cluster: Cluster, at: dict[str, Any], exchange: Exchange, advice: str) -> Statement:
+    return Statement(
+        quantity="mean seconds of one local step, its share of the averaging included",
+        unit="s",
+        side="tight",
+        theorem="runtime_model",
+        reference="wang2018, Section 3, arXiv:1810.08313",
+        status="proved",
+        assumptions=(cluster.in_words(), FINITE_COMPUTE),
+        advice=advice,
+        formula=r"c(\tau) = E\max_{i\le m}\frac1\tau\sum_{k\le\tau} Y_{i,k} + \frac D\tau",
+        at={**at, "cluster": cluster},
+        function=partial(runtime, cluster, exchange=exchange),
+    )
+
+
+def _show(result: Any) -> Any:
+    from ..tables import quantity
+
+    return quantity(result)
+
+
+ARGUMENTS = (
+    CLUSTER,
+    Argument("tau", Numbers(), REQUIRED),
+    Argument("bits", Numbers(), 0),
+    Argument("exchange", Text(16), "sum", help="sum (default) or gather"),
+)
+CALL = Call(
+    name="runtime",
+    summary="seconds of one local step, its share of an averaging included",
+    place=3,
+    function=runtime,
+    command=Command(
+        arguments=ARGUMENTS,
+        examples=("--workers 16 --step_s 0.08 --tau 1 4 16 --bits 8.192e8",),
+        run=runtime,
+        show=_show,
+    ),
+    route=Route(
+        arguments=ARGUMENTS,
+        run=runtime,
+        about="Local steps between averagings, and the length of a message.",
+        model="Runtime",
+        title="Seconds of one local step",
+        example={"cluster": CLUSTER_EXAMPLE, "tau": 8, "bits": 8.192e8},
+    ),
+)

@@ -1,0 +1,253 @@
+"""How often to synchronise: the best number of local steps between two averagings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bounds import Interval
+from bounds.estimate import Estimate, through
+from bounds.tau import Derivation, TauStar, tau_smooth, tau_straggler
+from bounds.tau import tau_star as published_tau_star
+from bounds.theorems import pasgd_runtime
+
+from ..model.cluster import Cluster, checked_cluster
+from ..model.constants import between, read_constants, uncertain_statement
+from ..numbers import read, real
+from ..records import Quantity, Statement
+from .call import CLUSTER, PROBLEM_EXAMPLE, REQUIRED, UNCERTAIN, Argument, Call, Command, Number, Route
+
+
+class TauResult(Quantity):
+    """The number of local steps to use, as a float, with the values around it.
+
+    Attributes
+    ----------
+    lo
+        Least tau over estimated or assumed constants; tau itself where all are known.
+    hi
+        Greatest tau over them.
+    tau : int
+        The best integer by Theorem 2 (equal to the float itself).
+    tau_real : float
+        Its real minimiser.
+    cap : int or None
+        The largest tau that the learning rate allows, None if eta L > 1.
+    safe : int or None
+        tau within that cap: the worst case is covered.
+    sharp : int or None
+        The best integer within the cap when stragglers count too, so at least as good.
+    smooth : int or None
+        Of the third-order law, where ``third_derivative`` was given: smooth problems bear that many, kinked ones do
+        not; else None.
+    """
+
+    tau: int
+    tau_real: float
+    cap: int | None
+    safe: int | None
+    sharp: int | None
+    smooth: int | None
+
+    def derivation(self) -> Derivation:
+        """Return the proof, by sympy, that tau_real is the only positive minimiser of the bound."""
+        return TauStar.derivation()
+
+    def to_dict(self) -> dict[str, Any]:
+        """With the values around it."""
+        names = ("tau", "tau_real", "safe", "sharp", "smooth", "cap")
+        return super().to_dict() | {name: getattr(self, name) for name in names}
+
+
+def tau_star(
+    *,
+    eta: Any,
+    time_s: Any,
+    cluster: Cluster,
+    L: Any = None,
+    sigma2: Any = None,
+    gap: Any = None,
+    bits: Any = 0,
+    third_derivative: Any = None,
+) -> TauResult:
+    """Return how many local steps between two averagings minimise the published error bound at this learning rate.
+
+    Arguments as in ``error_bound``, scalars.
+
+    Parameters
+    ----------
+    eta : array_like
+        Learning rate.
+    time_s : array_like, seconds
+        Wall-clock budget.
+    cluster : Cluster
+        Workers and links.
+    L : array_like, optional
+        Smoothness constant; a number or an estimate, as in ``error_bound``.
+    sigma2 : array_like, optional
+        Variance of one worker's gradient; a number or an estimate.
+    gap : array_like, optional
+        F(x_1) - inf F; a number or an estimate.
+    bits : array_like, bits, optional
+        Of one message; 0 counts latency alone.  Theorem 2 of Wang & Joshi (2018): tau* = sqrt(2 gap D/(eta^3 L^2 sigma2
+        T)) with D the seconds of one averaging.
+    third_derivative : array_like, optional
+        Size of the third derivative of F along the noise, if known; adds ``smooth``.  Claimed is the minimiser of
+        ``pasgd_runtime`` with a step time that does not depend on tau; ``sharp`` minimises it with the seconds c(tau)
+        of the cluster.  That bound is on ``E sum |grad F|^2`` over E steps of a run that ends with the first averaging
+        at or after T.  ``error_bound`` counts the rounds that have ended by T: there E 1/N takes the place of tau
+        c(tau)/T, which is larger by about one round in N (for constant times by less), and so the best tau of that may
+        differ while rounds are few.  Estimated or assumed constants: about that many, from ``lo`` to ``hi`` over their
+        intervals, never certified.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside the ranges, or for sigma2 = 0, where every tau is as good as the cap.
+
+    Examples
+    --------
+    >>> import ratedist as rd
+    >>> cluster = rd.Cluster(workers=16, bandwidth_bit_per_s=1e10, latency_s=50e-6, step_s=0.08, compute="exponential")
+    >>> best = rd.tau_star(L=1, sigma2=1, eta=0.01, gap=1, time_s=600, cluster=cluster, bits=32 * 25_600_000)
+    >>> best.tau, round(best.tau_real, 3), best.safe, best.sharp
+    (23, 22.738, 23, 49)
+    >>> guess = rd.tau_star(eta=0.01, time_s=600, cluster=cluster, bits=32 * 25_600_000)
+    >>> guess.tau, guess.lo, guess.hi, guess.certified
+    (23, 1.0, 2274.0, False)
+    """
+    cluster = checked_cluster(cluster)
+    constants, uncertain = read_constants({"L": L, "sigma2": sigma2, "gap": gap})
+    names = {"eta": eta, "time_s": time_s, "bits": bits}
+    given = {name: _scalar(name, value) for name, value in (constants | names).items()}
+    delay_s = cluster.model().seconds_per_averaging(bits=real("bits", given["bits"]))
+    problem = {name: given[name] for name in ("gap", "eta", "time_s", "L", "sigma2")}
+    best = _published(problem, delay_s)
+    assert best.integer is not None
+    numbers = {name: float(Fraction(text)) for name, text in problem.items()}
+    sharp = tau_straggler(runtime=cluster.model(), bits=real("bits", given["bits"]), **numbers).capped
+    smooth = None
+    if third_derivative is not None:
+        third = _scalar("third_derivative", third_derivative)
+        rest = {name: given[name] for name in ("gap", "eta", "time_s", "sigma2")}
+        smooth = tau_smooth(**rest, delay_s=delay_s, third_derivative=third).integer
+    statement = _tau_statement(cluster, given, delay_s, best.cap, best.capped, sharp)
+    interval = Interval(best.integer, best.integer)
+    if uncertain:
+        interval = _tau_interval(problem, delay_s, uncertain)
+        advice = f"{between(interval, uncertain)}: measure them.  With the values taken: {statement.advice}"
+        statement = replace(uncertain_statement(statement, uncertain), advice=advice)
+    result = TauResult(best.integer, statement=statement, interval=interval, certified=not uncertain)
+    assert isinstance(result, TauResult)
+    result.__dict__.update(
+        tau=best.integer, tau_real=best.real, cap=best.cap, safe=best.capped, sharp=sharp, smooth=smooth
+    )
+    return result
+
+
+def _published(problem: dict[str, str], delay_s: float) -> TauStar:
+    """Return Theorem 2.
+
+    Raises
+    ------
+    ValueError
+        Without noise.
+    """
+    best = published_tau_star(**problem, delay_s=delay_s)
+    if best.integer is None:
+        raise ValueError(
+            f"sigma2 must be > 0 for a best tau; got sigma2 = {problem['sigma2']}: without noise take the largest tau "
+            f"that the learning rate allows, {best.cap}"
+        )
+    return best
+
+
+def _tau_interval(problem: dict[str, str], delay_s: float, uncertain: dict[str, Estimate]) -> Interval:
+    """Of the integer tau* over the intervals of the constants: it grows with gap and falls with L and sigma2."""
+
+    def at(corner: Mapping[str, float]) -> Interval:
+        integer = _published(problem | {name: repr(value) for name, value in corner.items()}, delay_s).integer
+        assert integer is not None
+        return Interval(integer, integer)
+
+    return through(at, uncertain, rising=("gap",), lowest=1.0).interval
+
+
+def _tau_statement(
+    cluster: Cluster, given: dict[str, str], delay_s: float, cap: int | None, safe: int | None, sharp: int | None
+) -> Statement:
+
+    if cap is None:
+        advice = f"eta L > 1 is outside Theorem 1: lower eta from {given['eta']} before trusting any tau"
+    else:
+        waiting = "" if sharp == safe else f", every {sharp} if stragglers count too"
+        advice = (
+            f"Average every {'step' if safe == 1 else f'{safe} steps'} to be safe in the worst case{waiting}; "
+            "on smooth losses more pays: schedule='auto' measures how many while training"
+        )
+    return Statement(
+        quantity="local steps between two averagings that minimise the published error bound",
+        unit="step",
+        side="tight",
+        theorem="tau_star",
+        reference="wang2018, Theorem 2, arXiv:1810.08313",
+        status="proved",
+        about="minimiser of pasgd_runtime, a bound, not of the error itself",
+        needs=pasgd_runtime.setting.hypotheses(),
+        assumptions=(
+            "counting only rounds ended by time_s adds about one round in N to the bound (rd.error_bound), and the "
+            "best tau may differ while rounds are few",
+            f"one averaging takes D = {delay_s:.6g} s on {cluster.in_words()}; sharp counts its random steps",
+            f"eta*L + (eta*L)**2*tau*(tau - 1) <= 1 holds up to tau = {cap}",
+        ),
+        advice=advice,
+        formula=TauStar.latex(),
+        at={**given, "cluster": cluster},
+        function=partial(tau_star, cluster=cluster),
+    )
+
+
+def _scalar(name: str, value: Any) -> str:
+    text = read(name, value)
+    if not isinstance(text, str):
+        raise ValueError(f"{name} must be one number here; got {np.size(value)}: call tau_star once for each")
+    return text
+
+
+def _show(result: Any) -> Any:
+    from ..tables import tau
+
+    return tau(result)
+
+
+L, SIGMA2, GAP = (Argument(name, Number(), help=UNCERTAIN) for name in ("L", "sigma2", "gap"))
+ETA, TIME_S = (Argument(name, Number(), REQUIRED) for name in ("eta", "time_s"))
+BITS = Argument("bits", Number(), 0, help="of one message (default: latency alone)")
+THIRD = Argument("third_derivative", Number(), help="of the loss, along the noise")
+CALL = Call(
+    name="tau",
+    summary="how many local steps between two averagings",
+    place=5,
+    function=tau_star,
+    command=Command(
+        arguments=(CLUSTER, L, SIGMA2, GAP, ETA, TIME_S, BITS, THIRD),
+        examples=("--workers 16 --step_s 0.08 --bits 8.192e8 --L 1 --sigma2 1 --eta 0.01 --gap 1 --time_s 600",),
+        run=tau_star,
+        show=_show,
+        ok=lambda result: result.cap is not None,
+    ),
+    route=Route(
+        arguments=(CLUSTER, L, SIGMA2, ETA, GAP, TIME_S, BITS, THIRD),
+        run=tau_star,
+        about="A problem, a cluster and a budget; "
+        'L, sigma2 and gap may be texts "value:low:high" or left out (assumed 1).',
+        model="Tau",
+        title="How many local steps between two averagings",
+        example=PROBLEM_EXAMPLE | {"bits": 8.192e8},
+    ),
+)

@@ -1,0 +1,194 @@
+"""Seconds of encoding and decoding a coordinate: given, measured on this machine, or free if asked for."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ..numbers import real
+from ..records import plain
+from .compressors import operator_of
+
+if TYPE_CHECKING:
+    from operators import Operator
+
+MOST_COORDINATES, FIRST_COORDINATES = 1 << 20, 1 << 15
+RUNS = 3
+ENOUGH_S = 0.1  # of encoding and decoding once; a slower codec is measured on FIRST_COORDINATES
+DIGITS = 2  # a throughput on a shared machine is not known better
+NUMBERS = ("encode_s_per_coordinate", "decode_s_per_coordinate")
+FREE_WORD, MEASURED_WORD = "free", "measured"
+
+
+@dataclass(frozen=True)
+class Codec:
+    """What one rank's processor spends on a compressor.
+
+    Parameters
+    ----------
+    encode_s_per_coordinate : float
+        Seconds of encoding a coordinate of one message, >= 0.
+    decode_s_per_coordinate : float
+        Seconds of decoding a coordinate of one message, >= 0.
+    source : str, optional
+        Where the two come from, in words.
+
+    Raises
+    ------
+    ValueError
+        For negative or infinite seconds.
+
+    Examples
+    --------
+    >>> import ratedist as rd
+    >>> rd.Codec(encode_s_per_coordinate=8.5e-9, decode_s_per_coordinate=4.3e-9).in_words()
+    'codec given: 8.5 ns a coordinate to encode, 4.3 ns to decode'
+    """
+
+    encode_s_per_coordinate: float
+    decode_s_per_coordinate: float
+    source: str = "given"
+
+    def __post_init__(self) -> None:
+        for name in NUMBERS:
+            object.__setattr__(self, name, real(name, getattr(self, name)))
+
+    def in_words(self) -> str:
+        """Return one line for the reasons of a plan."""
+        if self == FREE:
+            return "codec free, as asked for"
+        encode, decode = self.encode_s_per_coordinate * 1e9, self.decode_s_per_coordinate * 1e9
+        return f"codec {self.source}: {encode:.3g} ns a coordinate to encode, {decode:.3g} ns to decode"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
+
+
+FREE = Codec(0.0, 0.0, "free")
+
+
+def checked_codecs(given: Any) -> Codec | dict[str, Codec] | None:
+    """Return what a plan was told about codecs: one for all, some by specification, or None (all are measured).
+
+    Parameters
+    ----------
+    given
+        None or "measured", "free", a Codec, a mapping of its two numbers, or a mapping from specifications to any of
+        these.
+
+    Raises
+    ------
+    ValueError
+        For anything else.
+    """
+    from operators import specification
+
+    if given is None or given == MEASURED_WORD:
+        return None
+    if given == FREE_WORD:
+        return FREE
+    if isinstance(given, Codec):
+        return given
+    if isinstance(given, Mapping) and given.keys() & set(NUMBERS):
+        return _from_mapping(given)
+    if isinstance(given, Mapping):
+        named = {specification(operator_of(name)): checked_codecs(each) for name, each in given.items()}
+        return {name: each for name, each in named.items() if isinstance(each, Codec)}
+    raise ValueError(
+        f'codec must be "measured", "free", a ratedist.Codec or a mapping from operators to one; got {given!r}: '
+        "write for example rd.Codec(8.5e-9, 4.3e-9), seconds a coordinate to encode and to decode"
+    )
+
+
+def codec_of(checked: Codec | dict[str, Codec] | None, operator: Operator, d: int) -> Codec:
+    """Return the codec of one operator: the given one, or else the measured one."""
+    from operators import specification
+
+    named = checked.get(specification(operator)) if isinstance(checked, dict) else checked
+    return measure_codec(operator, d=d) if named is None else named
+
+
+def _from_mapping(given: Mapping[str, Any]) -> Codec:
+    if set(given) != set(NUMBERS):
+        raise ValueError(f"a codec has {' and '.join(NUMBERS)}; got {', '.join(map(str, given))}: give just these")
+    return Codec(**given)
+
+
+def measure_codec(operator: str | Operator, *, d: Any = MOST_COORDINATES, device: str = "cpu") -> Codec:
+    """Time an operator on a Gaussian vector, once a process for each operator.
+
+    Parameters
+    ----------
+    operator : str or Operator
+        Specification such as "qsgd:4", or an ``Operator``.
+    d : array_like, optional
+        Coordinates, of which at most 2^20 are used (fewer where the codec is slow).
+    device : str, optional
+        "cpu" or "cuda".
+
+    Raises
+    ------
+    ValueError
+        If the operator refuses the vector.
+
+    Notes
+    -----
+    The least of three runs after one that warms up, to two digits: processor time of the calling thread, so that other
+    processes count little; on "cuda" wall-clock time.  Longer vectors are charged in proportion.
+    """
+    import torch
+
+    from operators import specification
+
+    chosen = operator_of(operator)
+    n = min(int(real("d", d)), MOST_COORDINATES)
+    return _measured(specification(chosen), chosen, n, device, torch.get_num_threads())
+
+
+@lru_cache(maxsize=512)
+def _measured(name: str, operator: Operator, n: int, device: str, threads: int) -> Codec:
+    size = min(n, FIRST_COORDINATES)
+    try:
+        seconds = _timed(operator, size, device)
+        if size < n and sum(seconds) * n < ENOUGH_S * size:
+            size = n
+            seconds = _timed(operator, size, device)
+    except (ValueError, RuntimeError) as failure:
+        raise ValueError(f"{name} could not be timed ({failure}): give codec") from None
+    encode, decode = (float(f"{each / size:.{DIGITS}g}") for each in seconds)
+    plural = "" if threads == 1 else "s"
+    where = f"measured on this machine ({device}, {threads} thread{plural}, {size} coordinates)"
+    return Codec(encode, decode, where)
+
+
+def _timed(operator: Operator, size: int, device: str) -> tuple[float, float]:
+    import torch
+
+    from operators import Key
+
+    x, key = torch.randn(size, generator=torch.Generator().manual_seed(0)).to(device), Key(0)
+    message = operator.encode(x, key=key)
+    return (
+        _least_s(lambda: operator.encode(x, key=key), device),
+        _least_s(lambda: operator.decode(message, d=size, key=key), device),
+    )
+
+
+def _least_s(call: Callable[[], Any], device: str) -> float:
+    import torch
+
+    wait, clock = (lambda: None, time.thread_time) if device == "cpu" else (torch.cuda.synchronize, time.perf_counter)
+    call()
+    least = math.inf
+    for _ in range(RUNS):
+        wait()
+        start = clock()
+        call()
+        wait()
+        least = min(least, clock() - start)
+    return least

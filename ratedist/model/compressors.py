@@ -1,0 +1,104 @@
+"""Compressors by their specification, their claims in words, and the limit of a claim's class."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from typing import TYPE_CHECKING, Any
+
+from bounds.claims import NoClaim, Unbiased
+from bounds.limits import contractive_bits, unbiased_bits
+
+if TYPE_CHECKING:
+    from operators import Operator
+
+
+def operator_of(given: str | Operator) -> Operator:
+    """Return an operator from its specification, or itself.
+
+    "mine:Coin" imports it from the module mine, in the current folder too; see ``operators.parse``.
+
+    Parameters
+    ----------
+    given : str or Operator
+        Specification such as "qsgd:4", or an ``Operator``.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, field or value.
+
+    Examples
+    --------
+    >>> operator_of("qsgd:4")
+    QSGD(levels=4, norm='l2', bucket=None, code='sparse')
+    """
+    from operators import Operator, all_operators, outside, parse
+
+    if isinstance(given, Operator):
+        return given
+    if not isinstance(given, str):
+        raise ValueError(
+            f'an operator must be a specification such as "qsgd:4" or an Operator; got {given!r}: name one'
+        )
+    name = given.strip().partition(":")[0]
+    from_outside = name in outside.announced(outside.OPERATORS) or outside.split(given) is not None
+    if name not in all_operators() and not from_outside:
+        near = difflib.get_close_matches(name, all_operators(), 3, 0.6) or ["identity", "qsgd", "tcdq"]
+        shown = name if len(name) <= 32 else name[:29] + "..."
+        raise ValueError(
+            f"unknown operator {shown!r}; it must be a name of the catalogue: try {', '.join(near)} "
+            "(all of them: ratedist operators)"
+        )
+    try:
+        return parse(given)
+    except ValueError as failure:
+        raise ValueError(f"{failure} (as in tcdq:omega=1, qsgd:4, topk:0.01)") from None
+    except TypeError as failure:
+        raise ValueError(f"{given!r} has a value of the wrong kind ({failure}): see ratedist operators") from None
+
+
+def claim_text(claim: Any) -> str:
+    """Return a claim in words.
+
+    Parameters
+    ----------
+    claim
+        What the operator promises.
+    """
+    if isinstance(claim, NoClaim):
+        return f"none: {claim.reason}"
+    if isinstance(claim, Unbiased):
+        return f"unbiased, omega {'=' if claim.tight else '<='} {claim.omega:.6g}"
+    return f"{'surely ' if type(claim).__name__.startswith('Strict') else ''}contractive, alpha <= {claim.alpha:.6g}"
+
+
+def class_limit(claim: Any, d: int) -> float | None:
+    """Return the bits that the longest message with this claim needs; None without a claim, infinite without error.
+
+    Parameters
+    ----------
+    claim : Claim
+        What the operator promises.
+    d : int
+        Number of coordinates.
+    """
+    if isinstance(claim, NoClaim):
+        return None
+    level = claim.omega if isinstance(claim, Unbiased) else claim.alpha
+    return math.inf if level == 0 else d * limit_rate(level, unbiased=isinstance(claim, Unbiased))
+
+
+def limit_rate(nmse: float, *, unbiased: bool) -> float:
+    """Return the bits a coordinate below which no operator of the class has this error in its longest message.
+
+    Parameters
+    ----------
+    nmse : float
+        Relative squared error, > 0.
+    unbiased : bool
+        Whether the class is that of unbiased operators.
+    """
+    if unbiased:
+        return float(unbiased_bits(d=1, omega=nmse))
+    return float(contractive_bits(d=1, alpha=nmse)) if nmse < 1 else 0.0

@@ -1,0 +1,91 @@
+"""The constants of a problem: known exactly, estimated from samples, or assumed because nothing was said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from bounds import Interval
+from bounds.estimate import Estimate, assumed
+
+from ..numbers import number, read
+from ..records import Statement
+
+ASSUMED = 1.0  # what L, sigma2 and gap are taken to be where nothing was said
+TEXT = "value:low:high or value:low:high:level"
+
+
+def read_constants(
+    given: Mapping[str, Any],
+) -> tuple[dict[str, str | np.ndarray], dict[str, Estimate]]:
+    """Return constants as exact texts or arrays, and those of them that are uncertain.
+
+    None stands for an assumed value of 1, taken as known up to a factor of 10.  An ``Estimate``, or a text such as
+    "1.2:0.8:2" (value, low, high and, if wished, the level .95), is an estimated one.  The texts hold their values.
+    """
+    uncertain = {name: estimate for name, value in given.items() if (estimate := uncertain_of(name, value)) is not None}
+    values = {name: read(name, repr(uncertain[name].value) if name in uncertain else given[name]) for name in given}
+    return values, uncertain
+
+
+def uncertain_of(name: str, value: Any) -> Estimate | None:
+    """Return the estimate that a constant is given as; None if it is known."""
+    if value is None:
+        return assumed(ASSUMED)
+    if isinstance(value, Estimate):
+        number(name, value.value)
+        return value
+    if isinstance(value, str) and ":" in value:
+        return _parsed(name, value)
+    return None
+
+
+def _parsed(name: str, text: str) -> Estimate:
+    parts = text.split(":")
+    if len(parts) not in (3, 4):
+        raise ValueError(f"an estimate of {name} must read {TEXT}; got {text[:64]}: write for example 1.2:0.8:2")
+    middle, low, high = (float(Fraction(number(name, part))) for part in parts[:3])
+    try:
+        level = float(parts[3]) if len(parts) == 4 else 0.95
+    except ValueError:
+        level = math.nan
+    if not (low <= middle <= high and 0 < level < 1):
+        raise ValueError(
+            f"an estimate of {name} must satisfy low <= value <= high and 0 < level < 1; got {text[:64]}: "
+            "write for example 1.2:0.8:2"
+        )
+    return Estimate(middle, Interval(low, high), level)
+
+
+def between(interval: Interval, uncertain: Mapping[str, Estimate]) -> str:
+    """Return the interval of a result and what it is over, as a clause."""
+    ends = f"{float(interval.lo):.3g} to {float(interval.hi):.3g}".replace("inf", "infinity (no theorem speaks there)")
+    return f"From {ends} over {', '.join(uncertain)}, which are not known"
+
+
+def in_words(uncertain: Mapping[str, Estimate]) -> tuple[str, ...]:
+    """Return one line for the assumptions of a result, for each uncertain constant."""
+    return tuple(_sentence(name, estimate) for name, estimate in uncertain.items())
+
+
+def _sentence(name: str, found: Estimate) -> str:
+    ends = f"{float(found.interval.lo):.6g} to {float(found.interval.hi):.6g}"
+    if found.level == 0:
+        return f"{name} = {found.value:g} is assumed, nothing was said; the interval is over {name} from {ends}"
+    bias = f"; {found.bias}" if found.bias else ""
+    return f"{name} = {found.value:g} is estimated, {ends} at level {found.level:g}{bias}"
+
+
+def uncertain_statement(statement: Statement, uncertain: dict[str, Estimate]) -> Statement:
+    """Return the same as an estimate if constants are uncertain: no theorem speaks for them."""
+    if not uncertain:
+        return statement
+    status = f"{statement.status} for true constants, not for assumed or estimated ones"
+    return replace(
+        statement, side="estimate", status=status, assumptions=(*statement.assumptions, *in_words(uncertain))
+    )

@@ -1,0 +1,180 @@
+"""What a plan answers with: every operator with its cost or the reason why there is none, best first."""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..records import plain
+
+DISTINCT = 1.005  # a smaller ratio would print as 1
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What one operator would cost, or why it cannot be judged.
+
+    Parameters
+    ----------
+    operator : str
+        Its specification.
+    feasible : bool
+        Whether a PROVED or VERIFIED theorem covers it.
+    reasons : tuple of str
+        In words.
+    theorem : str, optional
+        The theorem behind the numbers.
+    status : str, optional
+        How far that theorem can be trusted.
+    seconds : float, optional
+        Seconds of the whole run.
+    rounds : int, optional
+        Communication rounds of the whole run.
+    tau : int, optional
+        Local steps a round.
+    eta : float or None, optional
+        Learning rate; None where the method has its own.
+    bits : float, bits, optional
+        Bits that one worker sends in the whole run.
+    message_bits : float, bits, optional
+        Of one message, on average at most.
+    error : float, optional
+        Certified, at most.
+    relative_cost : float, optional
+        Seconds (or error, for a time budget) over the best choice's.
+    compute_s : float, seconds, optional
+        Mean seconds of computing in one round; the four parts follow one another.
+    encode_s : float, seconds, optional
+        Mean seconds of encoding in one round.
+    communicate_s : float, seconds, optional
+        Mean seconds of the links in one round.
+    decode_s : float, seconds, optional
+        Mean seconds of decoding in one round.
+    start_s : float or None, seconds, optional
+        Seconds of the uncompressed averaging that stands in the first round for the last three; None if there is none.
+    cost_between : tuple of float or None, optional
+        Seconds (or error, for a time budget) over what estimates of L, sigma2 and gap leave open, each end with the tau
+        and eta that are best there; None where all are known.
+    """
+
+    operator: str
+    feasible: bool
+    reasons: tuple[str, ...]
+    theorem: str = ""
+    status: str = ""
+    seconds: float = math.inf
+    rounds: int = 0
+    tau: int = 0
+    eta: float | None = None
+    bits: float = math.inf
+    message_bits: float = math.inf
+    error: float = math.inf
+    relative_cost: float = math.inf
+    compute_s: float = math.inf
+    encode_s: float = math.inf
+    communicate_s: float = math.inf
+    decode_s: float = math.inf
+    start_s: float | None = None
+    cost_between: tuple[float, float] | None = None
+
+    @property
+    def reason(self) -> str:
+        """All reasons as one text."""
+        return "; ".join(self.reasons)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Every operator asked for, best first; what no theorem covers comes last.
+
+    Parameters
+    ----------
+    ranking : tuple of Choice
+        The choices in that order.
+    assumptions : tuple of str
+        Under which the numbers hold, in words.
+    by : {"seconds", "error"}, optional
+        "seconds" (to a target) or "error" (after a time budget).
+    """
+
+    ranking: tuple[Choice, ...]
+    assumptions: tuple[str, ...]
+    by: Literal["seconds", "error"] = "seconds"
+
+    @property
+    def best(self) -> Choice:
+        """The winner.
+
+        Raises
+        ------
+        ValueError
+            If no operator is feasible.
+        """
+        if not self.ranking[0].feasible:
+            raise ValueError(f"no operator is feasible; {self.explain()}")
+        return self.ranking[0]
+
+    def explain(self) -> str:
+        """Return one line: what to use, and why."""
+        first = self.ranking[0]
+        if not first.feasible:
+            return "No operator is covered: " + "; ".join(f"{c.operator}: {c.reason}" for c in self.ranking)
+        after = next((c for c in self.ranking[1:] if c.feasible), None)
+        lead = f", {self._lead(after.relative_cost)} {after.operator}" if after else ""
+        steps = f", averaging every {first.tau} steps at eta = {first.eta:.3g}" if first.eta is not None else ""
+        return f"Use {first.operator}{steps}: {self.cost_text(first)}{lead} ({first.reason})"
+
+    def cost_text(self, choice: Choice) -> str:
+        """Return what the choice is ranked by, with its unit.
+
+        Parameters
+        ----------
+        choice : Choice
+            One of ``ranking``.
+        """
+        return f"{choice.seconds:.6g} s" if self.by == "seconds" else f"error at most {choice.error:.4g}"
+
+    def _lead(self, relative: float) -> str:
+        better = "cheaper than" if self.by == "seconds" else "lower than with"
+        return f"{relative:.3g} times {better}" if relative >= DISTINCT else "with little or no lead over"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ranking as plain values."""
+        ranking = [choice.to_dict() for choice in self.ranking]
+        return {"ranking": ranking, "assumptions": list(self.assumptions), "explanation": self.explain()}
+
+    def __repr__(self) -> str:
+        width = max(len(c.operator) for c in self.ranking)
+        rows = (
+            f"  {c.operator:{width}}  " + (f"{self.cost_text(c)}  {c.relative_cost:.3g}x" if c.feasible else c.reason)
+            for c in self.ranking
+        )
+        return "Ranking(\n" + "\n".join(rows) + "\n)"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(c.operator)}</td><td>{html.escape(self.cost_text(c))}</td><td>{c.relative_cost:.3g}</td>"
+            f"<td style='text-align:left'>{html.escape(c.reason)}</td></tr>"
+            for c in self.ranking
+        )
+        head = "<tr><th>operator</th><th>cost</th><th>relative</th><th style='text-align:left'>reasons</th></tr>"
+        return f"<table>{head}{rows}</table><p>{html.escape('; '.join(self.assumptions))}</p>"
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Return bars of seconds, best first; returns the matplotlib axes.
+
+        Parameters
+        ----------
+        ax : optional
+            Matplotlib axes to draw on; new ones unless given.
+        """
+        from ..drawing import plot_ranking
+
+        costs = {choice.operator: float(getattr(choice, self.by)) for choice in self.ranking if choice.feasible}
+        return plot_ranking(costs, unit=self.by, title="; ".join(self.assumptions[:1]), ax=ax)

@@ -1,0 +1,91 @@
+"""How an operator's messages travel between the workers, and what that makes of its claim and of coding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bounds.claims import Claim, Contractive, NoClaim, Unbiased
+
+from .cluster import Cluster, Exchange
+
+if TYPE_CHECKING:
+    from operators import Operator
+
+DENSE_BITS = 32
+
+
+@dataclass(frozen=True)
+class Travel:
+    """One averaging of one operator's messages.
+
+    Parameters
+    ----------
+    claim : Claim
+        Of one worker's message, or what stands for it in a theorem when the mean is rounded too: errors of the m
+        workers average to claim/m times their mean energy.
+    bits : float, bits
+        Of one worker's message, on average at most.
+    link_bits : float, bits
+        What the communication model counts of one message.
+    result_bits : float or None, bits
+        What it counts of the result that returns.
+    encoded : float
+        Vectors of d coordinates that the busiest rank encodes.
+    decoded : float
+        Vectors of d coordinates that the busiest rank decodes.
+    words : str
+        The way, in words.
+    """
+
+    exchange: Exchange
+    claim: Claim
+    bits: float
+    link_bits: float
+    result_bits: float | None
+    encoded: float
+    decoded: float
+    words: str
+
+    def communicate_s(self, cluster: Cluster) -> float:
+        """Return seconds of the links in one averaging."""
+        return cluster.averaging_s(self.link_bits, self.exchange, result_bits=self.result_bits).midpoint
+
+
+def travel(operator: Operator, claim: Claim, bits: float, d: int, cluster: Cluster) -> Travel:
+    """Return how these messages travel: binary32 is summed on its way, short floats in binary32, all others are
+    gathered.
+
+    Casts to short floats (ring, parameter server): every rank gets one share of all casts, sums it in binary32 and
+    returns it.  A stochastic cast rounds the mean once more, so that both ways are short: with constant omega each, the
+    mean's error is at most (omega (m + 1 + omega)/m) times the mean energy of the m vectors, unbiased, hence omega (m +
+    1 + omega) stands for omega.  (With learned shifts the summing rank adds their mean before it rounds; its noise is
+    then ``omega E|g|^2``, at most what this constant allows.)  Rounding to nearest would be biased at every further
+    rounding, for which no theorem here stands, so the mean returns in binary32 and the cast's own claim holds.
+    Everything else is gathered: each rank, or the parameter server, which returns binary32, decodes all m messages.
+    """
+    from operators.compressors.float_cast import FloatCast
+    from operators.compressors.identity import Identity
+
+    if isinstance(operator, Identity):
+        return Travel("sum", Unbiased(0.0), bits, bits, None, 0, 0, "summed on its way")
+    if isinstance(operator, FloatCast) and cluster.topology != "tree" and not isinstance(claim, NoClaim):
+        return _cast(claim, bits, d, cluster)
+    if isinstance(claim, Contractive) and claim.alpha == 0:
+        claim = Unbiased(0.0)  # no error at all, as of every top-k at d = 1
+    result = DENSE_BITS * d if cluster.topology == "parameter_server" else None
+    words = f"gathered: {'the server' if result else 'every rank'} decodes {cluster.workers}"
+    return Travel("gather", claim, bits, bits, result, 1, cluster.workers, words)
+
+
+def _cast(claim: Claim, bits: float, d: int, cluster: Cluster) -> Travel:
+    m, served = cluster.workers, cluster.topology == "parameter_server"
+    again = isinstance(claim, Unbiased)
+    if isinstance(claim, Unbiased):
+        claim = Unbiased(claim.omega * (m + 1 + claim.omega))
+    back = bits if again else DENSE_BITS * d
+    words = f"summed in binary32, the mean returns {'cast once more' if again else 'in binary32'}"
+    encoded = 1 + (1 if served else 1 / m) if again else 1
+    decoded = (m if served else 1) + (1 if again else 0)
+    link = bits if served else (bits + back) / 2
+    return Travel("sum", claim, bits, link, back, encoded, decoded, words)

@@ -1,0 +1,134 @@
+"""Records as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+from rich import box
+from rich.console import Group
+from rich.markup import escape
+from rich.table import Table
+
+from .records import SIDES, Quantities, number_text, unit_text
+
+
+def _table(*columns: str, right: Sequence[str] = ()) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return table
+
+
+def _facts(rows: dict[str, str]) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in rows.items():
+        if text:
+            table.add_row(name, escape(text))
+    return table
+
+
+def _source(result: Any) -> dict[str, str]:
+    s = result.statement
+    return {
+        "theorem": ", ".join(part for part in (s.theorem, s.status, s.reference) if part),
+        "about": s.about,
+        "needs": "; ".join(s.needs),
+        "assuming": "; ".join(s.assumptions),
+        "what to do": s.advice,
+    }
+
+
+def quantity(result: Any) -> Any:
+    """Return one number with its evidence, or a table of several."""
+    s = result.statement
+    if isinstance(result, Quantities):
+        names = [name for name, value in s.at.items() if name != "cluster" and not isinstance(value, str)]
+        table = _table(*names, f"value [{s.unit}]", "from", "to", right=(*names, f"value [{s.unit}]", "from", "to"))
+        for element in result:
+            numbers = (float(element), element.lo, element.hi)
+            table.add_row(*(element.statement.at[name] for name in names), *(repr(value) for value in numbers))
+        return Group(escape(s.quantity), table, _facts(_source(result)))
+    shown = f"{SIDES[s.side]} {number_text(float(result))} {unit_text(s.unit, float(result))}".strip()
+    rows = {"value": shown, "certified" if result.certified else "interval": f"[{result.lo!r}, {result.hi!r}]"}
+    return Group(escape(s.quantity), _facts(rows | _source(result)))
+
+
+def tau(result: Any) -> Any:
+    """Return tau* with the values around it."""
+    taken = "" if result.certified else " if the constants are those taken"
+    rows = {
+        "tau*": f"{'' if result.certified else 'about '}{result.tau} (real {result.tau_real:.6g})",
+        "interval": "" if result.certified else _uncertain_tau(result),
+        "safe": _or_none(result.safe, f"within the learning rate's cap, worst case covered{taken}"),
+        "sharp": _or_none(result.sharp, "stragglers counted"),
+        "smooth": "" if result.smooth is None else _or_none(result.smooth, "third-order law, smooth losses only"),
+        "cap": _or_none(result.cap, "largest that the learning rate allows"),
+    }
+    return _facts(rows | _source(result))
+
+
+def _uncertain_tau(result: Any) -> str:
+    return f"{number_text(result.lo)} to {number_text(result.hi)} over assumed or estimated constants"
+
+
+def _or_none(value: int | None, remark: str) -> str:
+    return f"none: eta L > 1 ({remark})" if value is None else f"{value} ({remark})"
+
+
+def ranking(plan: Any) -> Any:
+    """Return the plan with its reasons."""
+    round_s = ("compute", "encode", "send", "decode")
+    right = (plan.by, "relative", "tau", "rounds", *round_s)
+    table = _table("operator", *right, right=right)
+    for choice in plan.ranking:
+        parts = (choice.compute_s, choice.encode_s, choice.communicate_s, choice.decode_s)
+        cost = choice.seconds if plan.by == "seconds" else choice.error
+        totals = (f"{cost:.6g}", f"{choice.relative_cost:.3g}", str(choice.tau), number_text(choice.rounds))
+        shown = (f"{part:.3g}" if part < inf else "" for part in parts)
+        table.add_row(escape(choice.operator), *(totals if choice.feasible else ("not covered", "", "", "")), *shown)
+    reasons = {choice.operator: choice.reason for choice in plan.ranking}
+    note = "compute, encode, send, decode: mean seconds of one round, one after the other"
+    return Group(table, note, "", _facts({"assuming": "; ".join(plan.assumptions)}), "", _facts(reasons))
+
+
+def catalogue(found: Any) -> Any:
+    """Return the compressors at one dimension."""
+    right = ("bits", "limit")
+    outside = ("from",) if any(entry.origin != "ratedist" for entry in found.entries) else ()
+    table = _table("operator", "claim", *right, "randomness", *outside, right=right)
+    for entry in found.entries:
+        bits, limit = ("" if v is None else f"{v / found.d:.4g}" for v in (entry.bits, entry.limit))
+        origin = (escape(entry.origin),) if outside else ()
+        table.add_row(escape(entry.operator), escape(entry.claim), bits, limit, entry.randomness, *origin)
+    return Group(
+        table, f"bits and limit: a coordinate at d = {number_text(found.d)}; limit: of the class at its constant"
+    )
+
+
+def report(found: Any) -> Any:
+    """Return the laws that failed or have something to say, and the counts."""
+    return escape(str(found))
+
+
+def theorems(rows: list[dict[str, Any]]) -> Any:
+    """Return names, symbols and statements."""
+    table = _table("theorem", "symbols", "status", "says")
+    for row in rows:
+        table.add_row(row["theorem"], " ".join(row["symbols"]), row["status"], escape(row["says"]))
+    return table
+
+
+def measured(found: Sequence[Any], d: int) -> Any:
+    """Return bits, error and gap, the smallest gap first."""
+    right = ("bits", "nmse", "limit", "gap")
+    table = _table("operator", *right, "claim", "limit of", right=right)
+    for row in sorted(found, key=lambda m: float("inf") if m.gap is None else m.gap):
+        limit, gap = ("" if v is None else f"{v:.4f}" for v in (row.limit, row.gap))
+        texts = escape(row.claim), escape(row.limit_of)
+        table.add_row(escape(row.operator), f"{row.bits:.4f}", f"{row.nmse:.4g}", limit, gap, *texts)
+    note = f"a coordinate, d = {number_text(d)}; limit: of the class and error in the last column; gap: bits - limit"
+    return Group(table, note)

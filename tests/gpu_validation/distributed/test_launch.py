@@ -1,0 +1,104 @@
+import os
+import signal
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from gpu_validation.distributed.launch import RunFailed, backend_for, run_ranks
+
+pytestmark = pytest.mark.timeout(90)
+
+
+def children():
+    """Process ids of this process's living children."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat") as file:
+                    fields = file.read().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[1]) == os.getpid() and fields[0] != "Z":
+                found.append(int(entry))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _leaves_no_process_behind():
+    before = set(children())
+    yield
+    assert set(children()) <= before
+
+
+def test_every_rank_takes_part_and_is_heard():
+    def work(place, emit):
+        total = torch.tensor([place.rank + 1])
+        dist.all_reduce(total)
+        emit((place.rank, place.size, int(total)))
+
+    assert sorted(run_ranks(work, processes=3, silence_s=30)) == [(0, 3, 6), (1, 3, 6), (2, 3, 6)]
+
+
+def test_an_error_in_a_rank_is_reported_with_its_words():
+    def work(place, emit):
+        if place.rank == 1:
+            raise ValueError("the tensor is mauve")
+        dist.barrier()
+
+    with pytest.raises(RunFailed, match="rank 1 failed: ValueError: the tensor is mauve"):
+        list(run_ranks(work, processes=2, silence_s=30))
+
+
+def test_a_killed_rank_ends_the_run_and_keeps_what_was_said():
+    def work(place, emit):
+        if place.rank == 0:
+            emit("before")
+        dist.barrier()
+        if place.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(60)
+
+    round_losses = []
+    with pytest.raises(RunFailed, match="rank 1 was killed by SIGKILL"):
+        round_losses.extend(run_ranks(work, processes=2, silence_s=30))
+    runner = run_ranks(work, processes=2, silence_s=30)
+    assert next(runner) == "before"
+    runner.close()
+
+
+def test_a_silent_run_is_taken_for_hung():
+    def work(place, emit):
+        if place.rank == 0:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        time.sleep(60)
+
+    began = time.monotonic()
+    with pytest.raises(RunFailed, match="no rank has reported for 2 s"):
+        list(run_ranks(work, processes=2, silence_s=2))
+    assert time.monotonic() - began < 30
+
+
+def test_an_abandoned_run_ends_its_processes():
+    def work(place, emit):
+        emit(place.rank)
+        time.sleep(60)
+
+    runner = run_ranks(work, processes=2, silence_s=30)
+    next(runner)
+    runner.close()  # the fixture sees that nobody is left
+
+
+def test_there_must_be_a_process():
+    with pytest.raises(ValueError, match="processes must be >= 1; got 0"):
+        next(run_ranks(lambda place, emit: None, processes=0, silence_s=1))
+
+
+@pytest.mark.parametrize(("gpus", "backend"), [(0, "gloo"), (1, "gloo"), (4, "cpu:gloo,cuda:nccl")])
+def test_nccl_joins_ranks_only_if_each_has_a_gpu(monkeypatch, gpus, backend):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(dist, "is_nccl_available", lambda: True)
+
+    assert backend_for(4) == backend

@@ -1,0 +1,75 @@
+"""What is refused before any rank waits for another."""
+
+import pytest
+import torch
+
+from bounds.schedules import AdaComm
+from gpu_validation.local_sgd.config import Settings
+from gpu_validation.local_sgd.mixing import Elastic, Full, ring
+from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
+from operators import QSGD, Identity, Key
+
+
+def settings(**changes):
+    given = {
+        "schedule": 4,
+        "operator": None,
+        "mixing": "full",
+        "key": Key(0),
+        "optimizer_state": "keep",
+        "block_momentum": 0.0,
+        "steps": None,
+    }
+    return Settings(**{**given, **changes})
+
+
+def test_bad_arguments_are_refused_with_the_rule():
+    model = torch.nn.Linear(1, 1)
+    for given, words in (
+        ({"schedule": 0}, "tau"),
+        ({"schedule": AdaComm(tau_0=2, interval_s=1.0)}, "need the optimizer"),
+        ({"optimizer_state": "average"}, "need the optimizer"),
+        ({"block_momentum": 0.1}, "need the optimizer"),
+        ({"optimizer_state": "forget"}, "must be keep, average or reset; got 'forget'"),
+        ({"block_momentum": 1.0}, "0 <= beta < 1; got 1.0"),
+        ({"mixing": "ring"}, "must be \"full\" or a mode of gpu_validation.local_sgd.mixing; got 'ring'"),
+        ({"mixing": ring(4), "operator": QSGD(levels=2)}, "Gossip keeps them apart: use full or sampled"),
+        ({"mixing": Elastic(0.1), "block_momentum": 0.1}, "Elastic keeps them apart"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            PeriodicAveraging(model, **given)
+    with pytest.raises(ValueError, match="the model has no parameters"):
+        PeriodicAveraging(torch.nn.Identity())
+
+
+def test_full_is_a_name_for_its_mode():
+    assert settings().mode == settings(mixing=Full()).mode == Full()
+
+
+def test_fingerprint_tells_settings_and_shapes_apart_but_not_ranks_or_values():
+    model = torch.nn.Linear(2, 3)
+    same = settings().fingerprint(model)
+
+    assert settings(key=Key(0, rank=5)).fingerprint(torch.nn.Linear(2, 3)) == same
+    for changed in (
+        settings(schedule=5),
+        settings(operator=Identity()),
+        settings(mixing=ring(2)),
+        settings(key=Key(1)),
+        settings(optimizer_state="reset"),
+        settings(block_momentum=0.1),
+        settings(steps=10),
+    ):
+        assert changed.fingerprint(model) != same
+    assert settings().fingerprint(torch.nn.Linear(3, 2)) != same
+    assert settings().fingerprint(torch.nn.Linear(2, 3).half()) != same
+
+
+def test_objects_without_a_readable_form_do_not_tell_processes_apart():
+    class Rule(AdaComm):
+        __repr__ = object.__repr__
+
+    model, rules = torch.nn.Linear(1, 1), [Rule(tau_0=2, interval_s=1.0) for _ in range(2)]
+
+    assert repr(rules[0]) != repr(rules[1])
+    assert len({settings(schedule=rule).fingerprint(model) for rule in rules}) == 1

@@ -1,0 +1,120 @@
+"""A whole run in small: files, verdicts, exit codes, and what happens to a false claim."""
+
+import json
+import multiprocessing
+from dataclasses import dataclass, replace
+
+import pytest
+
+from bounds.claims import Unbiased
+from gpu_validation.records.exit_status import COMPARISONS, INTERRUPTED, MEASUREMENTS, OK, REPORT, VIOLATED
+from gpu_validation.studies import Cells, Preset
+from gpu_validation.studies.grid.study import typed
+from gpu_validation.studies.smoke import PRESET as SMOKE
+from gpu_validation.studies.study import carry_out
+from gpu_validation.workloads import Quadratic
+from operators import Identity, RandomisedSparseDithering, specification
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@dataclass(frozen=True)
+class Boaster(RandomisedSparseDithering):
+    """Claims half of the omega that it reaches."""
+
+    name = "boaster"
+
+    def claim(self, d):
+        return Unbiased(super().claim(d).omega / 2)
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def small(*operators, **change):
+    cells = (Cells(Quadratic(), taus=(4,), steps=16, seeds=(0, 1, 2), step_s=0.0),)
+    preset = Preset("small", "for tests", operators, cells, processes=2, probe_d=64, probe_messages=20)
+    return replace(preset, **change)
+
+
+def test_smoke_preset_holds_and_leaves_its_files(tmp_path):
+    titles = []
+    outcome = carry_out(SMOKE, tmp_path, progress=titles.append)
+
+    folder = tmp_path / "smoke"
+    assert outcome.exit_code == OK, outcome.message
+    assert titles == SMOKE.units()
+    assert {p.name for p in folder.iterdir()} == {MEASUREMENTS, COMPARISONS, REPORT}
+    measured = lines(folder / MEASUREMENTS)
+    assert [m["kind"] for m in measured].count("training") == 6
+    assert measured[0]["kind"] == "environment"
+    compared = lines(folder / COMPARISONS)
+    assert len(compared) == len(outcome.comparisons)
+    assert {"operator", "quantity", "measured", "bound", "verdict"} <= set(compared[0])
+    assert {c["verdict"] for c in compared} <= {"HOLDS", "VIOLATED", "INCONCLUSIVE", "OUT_OF_SCOPE"}
+    assert not [c for c in outcome.comparisons if c.verdict == "VIOLATED" and c.decides]  # seconds decide nothing
+    for operator in SMOKE.operators:
+        held = {c["quantity"] for c in compared if c["operator"] == specification(operator) and c["verdict"] == "HOLDS"}
+        assert any(q.startswith("codec bits") for q in held)
+        assert any(q.startswith("payload bytes") for q in held)
+        assert any(q.startswith("distortion") for q in held)
+
+
+def test_a_false_claim_is_convicted_with_operator_claim_and_measurement(tmp_path):
+    outcome = carry_out(small(Boaster(omega=1.0)), tmp_path)
+
+    assert outcome.exit_code == VIOLATED
+    assert specification(Boaster(omega=1.0)) in outcome.message
+    assert "Unbiased claim: distortion, mean measured" in outcome.message
+    assert "bound 0.5" in outcome.message
+    accused = [c for c in lines(tmp_path / "small" / COMPARISONS) if c["verdict"] == "VIOLATED"]
+    assert {c["operator"] for c in accused} == {specification(Boaster(omega=1.0))}
+
+
+def test_the_same_seeds_give_the_same_bits_and_losses(tmp_path):
+    preset = small(RandomisedSparseDithering(omega=1.0))
+    runs = [typed(carry_out(preset, tmp_path / name).records) for name in ("a", "b")]
+
+    for one, two in zip(*runs, strict=True):
+        assert one.compression == two.compression
+        if one.kind == "training":
+            assert one.gradient_norm2 == two.gradient_norm2
+            assert one.final_loss == two.final_loss
+            assert one.curve.codec_bits == two.curve.codec_bits
+            assert one.curve.loss == two.curve.loss
+
+
+def test_tau_must_divide_the_steps():
+    with pytest.raises(ValueError, match="multiple of every tau; got steps = 10, tau = 4"):
+        Cells(Quadratic(), taus=(2, 4), steps=10, seeds=(0,), step_s=0.0)
+
+
+def test_an_operator_that_raises_ends_the_run_with_what_was_measured(tmp_path):
+    @dataclass(frozen=True)
+    class Fragile(Identity):
+        name = "fragile"
+
+        def _encode(self, x, key):
+            if x.size == 10:  # the quadratic's dimension: the probes pass, training fails
+                raise RuntimeError("too small for me")
+            return super()._encode(x, key)
+
+    outcome = carry_out(small(Fragile()), tmp_path)
+
+    assert outcome.exit_code == 3
+    assert "too small for me" in outcome.message
+    assert "2 of 3 units were measured and kept" in outcome.message
+    assert len(lines(tmp_path / "small" / MEASUREMENTS)) == 1 + 2
+    assert (tmp_path / "small" / REPORT).exists()
+
+
+def test_ctrl_c_while_a_record_is_written_still_ends_the_processes(tmp_path):
+    def impatient(title):
+        raise KeyboardInterrupt
+
+    outcome = carry_out(small(Identity()), tmp_path, progress=impatient)
+
+    assert outcome.exit_code == INTERRUPTED
+    assert "1 of 3 units were measured and kept" in outcome.message
+    assert not multiprocessing.active_children()

@@ -1,0 +1,90 @@
+"""Seconds of coding: given, measured once, never silently free."""
+
+import math
+
+import pytest
+
+import ratedist as rd
+from operators import QSGD, Identity, Key
+from ratedist.model import codec as module
+
+
+def test_a_codec_is_two_numbers_with_a_source():
+    given = rd.Codec(8.5e-9, "4.3e-9")
+    assert given.to_dict() == {
+        "encode_s_per_coordinate": 8.5e-9,
+        "decode_s_per_coordinate": 4.3e-9,
+        "source": "given",
+    }
+    assert given.in_words() == "codec given: 8.5 ns a coordinate to encode, 4.3 ns to decode"
+
+
+@pytest.mark.parametrize("bad", [-1e-9, math.inf, math.nan, "slow", None, True])
+def test_other_seconds_are_refused(bad):
+    with pytest.raises(ValueError, match="decode_s_per_coordinate must satisfy 0 <= decode_s_per_coordinate"):
+        rd.Codec(0, bad)
+
+
+def test_a_measurement_is_made_once_and_says_where(monkeypatch):
+    first = rd.measure_codec("qsgd:16", d=5000)
+    monkeypatch.setattr(module, "_timed", lambda *_: pytest.fail("measured again"))
+    assert rd.measure_codec(QSGD(levels=16), d="5e3") == first
+    assert first.source.startswith("measured on this machine (cpu, ")
+    assert "5000 coordinates" in first.source
+    assert first.encode_s_per_coordinate > 0
+    assert first.decode_s_per_coordinate > 0
+
+
+def test_seconds_are_those_of_encode_and_of_decode_a_coordinate(monkeypatch):
+    """A clock that only the operator moves: 3 s an encode, 5 s a decode, of any length."""
+    now = [0.0]
+
+    class Slow(Identity):
+        def encode(self, x, *, key):
+            now[0] += 3
+            return super().encode(x, key=key)
+
+        def decode(self, message, *, d, key=None):
+            now[0] += 5
+            return super().decode(message, d=d, key=key)
+
+    monkeypatch.setattr(module.time, "thread_time", lambda: now[0])
+    found = module._measured("slow", Slow(), 10**6, "cpu", 1)
+    size = module.FIRST_COORDINATES  # so slow that a longer vector is not tried
+    assert (found.encode_s_per_coordinate, found.decode_s_per_coordinate) == (
+        pytest.approx(3 / size, rel=0.05),
+        pytest.approx(5 / size, rel=0.05),
+    )
+
+
+def test_a_fast_codec_is_measured_on_a_long_vector(monkeypatch):
+    sizes = []
+
+    def timed(operator, size, device):
+        sizes.append(size)
+        return size * 1e-9, size * 2e-9
+
+    monkeypatch.setattr(module, "_timed", timed)
+    found = module._measured("fast", Identity(), 10**6, "cpu", 1)
+    assert sizes == [module.FIRST_COORDINATES, 10**6]
+    assert (found.encode_s_per_coordinate, found.decode_s_per_coordinate) == (1e-9, 2e-9)
+
+
+def test_an_operator_that_refuses_the_vector_is_said_to(monkeypatch):
+    class Refusing(Identity):
+        def encode(self, x, *, key):
+            raise ValueError("not this one")
+
+    with pytest.raises(ValueError, match=r"could not be timed \(not this one\): give codec"):
+        module._measured("refusing", Refusing(), 100, "cpu", 1)
+
+
+def test_measuring_leaves_the_callers_randomness_alone():
+    import torch
+
+    torch.manual_seed(5)
+    expected = torch.randn(3)
+    torch.manual_seed(5)
+    rd.measure_codec("natural", d=777)
+    assert torch.equal(torch.randn(3), expected)
+    assert Key(0) == Key(0)
