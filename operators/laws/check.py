@@ -8,6 +8,7 @@ from time import monotonic
 from typing import Any
 
 from .betting.budget import Budget
+from .kit.global_streams import seeded
 from .kit.law import Context, Law
 from .kit.subject import Array, ClaimSource, Subject
 from .kit.verdict import Outcome, Report, Verdict
@@ -80,7 +81,8 @@ def _verdict(law: Law, subject: Subject, context: Context) -> Verdict:
     """Return one law's verdict, with a clock of its own."""
     context.began = monotonic()
     subject.deadline = min(context.ends, context.began + context.law_seconds)
-    verdict = law.run(subject, context)
+    with seeded(context.seed, law.name):
+        verdict = law.run(subject, context)
     context.accused |= verdict.outcome is Outcome.FAIL
     return verdict
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from .betting.budget import Budget
 from .check import reproduction
+from .kit.global_streams import seeded
 from .kit.law import Context, Law
 from .kit.subject import ClaimSource, Subject
 from .kit.verdict import Outcome
@@ -38,7 +39,7 @@ class LawOf:
         context = Context(self.budget, seed, parts=statistical_laws(), laws=(self.law,))
         subject = operator if isinstance(operator, Subject) else Subject(operator, self.claim)
         subject.deadline = context.ends
-        with subject.session():
+        with subject.session(), seeded(seed, self.law.name):
             verdict = self.law.run(subject, context)
         if verdict.outcome in (Outcome.FAIL, Outcome.INCONCLUSIVE):
             line = reproduction(subject, self.claim, self.budget, seed, [self.law.name])

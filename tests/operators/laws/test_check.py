@@ -257,3 +257,20 @@ def test_check_leaves_the_callers_random_state_alone():
     assert torch.equal(torch.rand(3), expected[0])
     assert np.array_equal(np.random.random(3), expected[1])  # noqa: NPY002
     assert Key(1) == Key(1)
+
+
+def test_check_of_a_function_with_its_own_randomness_is_repeated_draw_by_draw():
+    def keep_half(x):
+        seen.append(2 * x * (torch.rand(x.shape) < 0.5) * (np.random.random() < 2))  # noqa: NPY002
+        return seen[-1]
+
+    runs = []
+    for state in (1, 2):
+        torch.manual_seed(state)
+        seen, before = [], torch.get_rng_state()
+        check(keep_half, claim=Unbiased(omega=1.0), budget=QUICK.untimed(), seed=12, laws=["unbiasedness"])
+        assert torch.equal(torch.get_rng_state(), before)
+        runs.append(seen)
+
+    assert len(runs[0]) == len(runs[1]) > 10
+    assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
