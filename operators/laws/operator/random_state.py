@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from ..kit.examples import Example, drawn
 from ..kit.global_streams import restore, same, seed_all, snapshot
 from ..kit.law import Context, Law, Violation
