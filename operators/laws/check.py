@@ -14,6 +14,8 @@ from .kit.subject import Array, ClaimSource, Subject
 from .kit.verdict import Outcome, Report, Verdict
 from .suite import LAWS, laws_for, statistical_laws
 
+NOT_TRIED = "not tried: another law fails, and a subject that is accused is not judged for long; mend it, check again"
+
 
 def check(
     op: Any,
@@ -80,10 +82,13 @@ def check(
 def _verdict(law: Law, subject: Subject, context: Context) -> Verdict:
     """Return one law's verdict, with a clock of its own."""
     context.began = monotonic()
+    if context.accused and context.began > context.ends:
+        return Verdict(law.name, Outcome.INCONCLUSIVE, NOT_TRIED)
     subject.deadline = min(context.ends, context.began + context.law_seconds)
     with seeded(context.seed, law.name):
         verdict = law.run(subject, context)
-    context.accused |= verdict.outcome is Outcome.FAIL
+    if verdict.outcome is Outcome.FAIL:
+        context.accuse()
     return verdict
 
 

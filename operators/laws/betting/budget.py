@@ -30,7 +30,8 @@ class Budget:
     most_seconds : float, optional
         Nor without it (their tests stay valid whenever they stop).
     patience : float, optional
-        Seconds after which the other laws stop; what they have not tried by then makes them INCONCLUSIVE.
+        Seconds after which the other laws stop; what they have not tried by then makes them INCONCLUSIVE.  A quarter of
+        it once a law has failed.
     lengths : tuple of int, optional
         Of the vectors whose every coordinate is visited, around those of buckets and SIMD blocks.
     sizes : tuple of int, optional
@@ -53,7 +54,7 @@ class Budget:
 
     Notes
     -----
-    A codec that takes longer than 2 ms a call is given a quarter of it.
+    A codec that takes longer than 2 ms a call is given an eighth of the patience.
     """
 
     false_alarm: float = 1e-6

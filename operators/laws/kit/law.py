@@ -23,7 +23,8 @@ from .verdict import Outcome, Verdict
 
 SLOW_S = 0.002  # a call: the slowest operator of the catalogue takes a quarter of it at two coordinates
 SHRINKING_S, LATER_SHRINKING_S = 1.5, 0.5  # the second where an earlier law has shown a simple vector already
-SLOW_SHARE, SLOW_LAWS = 4, 120  # of the patience, for a check and for a law of a slow codec
+ACCUSED_SHARE = 4  # of the patience, for the whole check of a subject that a law has accused
+SLOW_SHARE, SLOW_LAWS = 8, 120  # of the patience, for a check and for a law of a slow codec
 
 
 class Violation(AssertionError):  # noqa: N818  it is the finding, not an error of the kit
@@ -54,6 +55,10 @@ class Context:
         When the present law began, by time.monotonic.
     law_seconds
         How long it may call.
+    started
+        When the check began.
+    ends
+        When it ends: after it no law begins, and none tries another vector.
     accused
         Whether a law has failed already.
     study
@@ -66,16 +71,21 @@ class Context:
         self.parts = parts
         self.laws = laws
         self.study: Any = None
-        self.began = monotonic()
-        self.ends = self.began + budget.patience
+        self.began = self.started = monotonic()
+        self.ends = self.started + budget.patience
         self.law_seconds = inf
         self.accused = False
 
     def hurry(self, pace_s: float) -> None:
         """Give a codec whose calls take so many seconds less time, and every law a little of it, if it is slow."""
         if pace_s > SLOW_S:
-            self.ends = self.began + self.budget.patience / SLOW_SHARE
+            self.ends = self.started + self.budget.patience / SLOW_SHARE
             self.law_seconds = self.budget.patience / SLOW_LAWS
+
+    def accuse(self) -> None:
+        """Note that a law has failed: the other laws get what is left of a quarter of the patience."""
+        self.accused = True
+        self.ends = min(self.ends, self.started + self.budget.patience / ACCUSED_SHARE)
 
     def spare(self, share: float = 1.0) -> bool:
         """Return whether the present law has run for less than this share of ``budget.seconds``."""

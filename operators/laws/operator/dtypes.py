@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 
-from ..kit.examples import Example
+from ..kit.examples import Example, drawn
 from ..kit.law import Context, Law, Violation
 from ..kit.subject import Subject
 
@@ -17,6 +19,12 @@ class Dtypes(Law):
 
     name = "dtypes"
     needs = "operator"
+
+    def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
+        """Return drawn vectors at every size; the entries of structured ones are the same number in every type."""
+        rng = context.rng(self.name)
+        for d in context.budget.sizes:
+            yield from drawn(d, context.budget.drawn, rng)
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Encode each type and its float32 copy."""

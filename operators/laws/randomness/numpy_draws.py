@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import carray, cfunc, types
+from numba import carray, cfunc, njit, types
 
 from .source import Source, Uninterceptable
 
@@ -34,15 +34,24 @@ class _BitGen(ctypes.Structure):
 
 @cache
 def _callbacks() -> tuple[Any, Any, Any]:
-    """Return next_uint64, next_uint32 and next_double, reading [position, capacity, words ...] as uint64."""
+    """Return next_uint64, next_uint32 and next_double, reading [position, capacity, words ...] as uint64;
+    what is read beyond the capacity is counted, and no function of the words.
+    """
     two, width = np.uint64(2), np.uint64(32)
+
+    @njit
+    def beyond(position):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+        """A word for a position after the last: never the same for long, or a rejection sampler would not end."""
+        x = position * np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        return (x ^ (x >> np.uint64(27))) >> width
 
     def next_word(state):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
         head = carray(state, (2,), np.uint64)
         position = head[0]
         head[0] = position + np.uint64(1)
         if position >= head[1]:
-            return np.uint32(0)
+            return np.uint32(beyond(position))
         return np.uint32(carray(state, (int(head[1]) + 2,), np.uint64)[int(position) + 2])
 
     def next_pair(state):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
@@ -50,7 +59,7 @@ def _callbacks() -> tuple[Any, Any, Any]:
         position = head[0]
         head[0] = position + two
         if position + np.uint64(1) >= head[1]:
-            return np.uint64(0)
+            return (beyond(position) << width) | beyond(position + np.uint64(1))
         words = carray(state, (int(head[1]) + 2,), np.uint64)
         return (words[int(position) + 2] << width) | words[int(position) + 3]
 
@@ -59,7 +68,7 @@ def _callbacks() -> tuple[Any, Any, Any]:
         position = head[0]
         head[0] = position + np.uint64(1)
         if position >= head[1]:
-            return 0.0
+            return beyond(position) * 2.0**-32
         return carray(state, (int(head[1]) + 2,), np.uint64)[int(position) + 2] * 2.0**-32
 
     pointer = types.voidptr

@@ -69,7 +69,7 @@ class Dithering(TextOperator):
         if scale == 0:
             return float32(0)
         text = [float32(scale)]
-        for v, u in zip(x.tolist(), self.uniform(key, x.size), strict=True):
+        for v, u in zip(x.tolist(), self.uniform(key, x.size).tolist(), strict=True):
             level = self.level(self.s * abs(v) / scale, u)
             text.append("1" + self.sign(v) + self.level_text(level) if level else "0")
         return "".join(text)

@@ -2,6 +2,8 @@
 
 import os
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -178,3 +180,21 @@ def test_random_operators_of_torch_are_known_by_their_tag():
 
 def _is_random(packet):
     return any(torch.Tag.nondeterministic_seeded in getattr(packet, name).tags for name in packet.overloads())
+
+
+REJECTING = """
+import numpy as np
+from operators.laws.randomness.numpy_draws import Reader
+generator = np.random.default_rng(0)
+for words in ([], [0] * 4, [2**32 - 1] * 4):
+    generator.__init__(Reader(np.array(words, np.uint64)))
+    for most in (3, 1000, 3 * 2**61 + 1):
+        assert 0 <= generator.integers(most, size=9, dtype=np.int64).max() < most
+    assert np.isfinite(generator.standard_normal(9)).all()
+    assert np.isfinite(generator.gamma(0.3, size=9)).all()
+    assert (generator.hypergeometric(60, 80, 40, 9) <= 40).all()
+"""
+
+
+def test_a_sampler_that_rejects_comes_to_an_end_on_any_words():
+    subprocess.run([sys.executable, "-c", REJECTING], check=True, timeout=120)  # a loop in C would not be interrupted

@@ -65,10 +65,10 @@ class TextOperator(Operator):
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         text = self.write(x, key)
-        return np.packbits(np.array([c == "1" for c in text], np.uint8)), len(text)
+        return np.packbits(np.frombuffer(text.encode(), np.uint8) - ord("0")), len(text)
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        reader = Reader("".join(map(str, np.unpackbits(payload)[:bits].tolist())))
+        reader = Reader((np.unpackbits(payload)[:bits] + np.uint8(ord("0"))).tobytes().decode())
         value = np.asarray(self.read(reader, d, key), np.float64)
         reader.finish()
         if np.abs(value).max() > np.finfo(np.float32).max:
