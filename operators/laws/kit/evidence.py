@@ -15,6 +15,7 @@ import numpy as np
 from ...key import Key
 from ...message import Message
 from .examples import Example
+from .law import Violation
 from .subject import Subject, to_numpy
 
 if TYPE_CHECKING:
@@ -59,7 +60,13 @@ class Source:
         self.subject, self.next_key = subject, next_key
 
     def draw(self, example: Example, n: int) -> Draws:
-        """Return n draws; a deterministic subject is run once."""
+        """Return n draws; a deterministic subject is run once.
+
+        Raises
+        ------
+        Violation
+            If an entry of an output is not finite: no bet could count it.
+        """
         wide = example.x.astype(np.float64)
         norm = float(np.linalg.norm(wide))
         errors, bits = np.empty((n, wide.size)), np.zeros(n)
@@ -72,6 +79,8 @@ class Source:
                 bits[i] = message.bits if isinstance(message, Message) else 0
             else:
                 output = self.subject.draw(example.x, key)
+            if not np.isfinite(output).all():
+                raise Violation(f"an output is not finite, one of {i + 1} drawn at {example.name}")
             errors[i] = (output - wide) / norm
         errors[independent:], bits[independent:] = errors[0], bits[0]
         return Draws(errors, bits)

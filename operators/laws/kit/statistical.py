@@ -114,7 +114,7 @@ class Study:
     errors
         What a law's own declaration raised.
     raised
-        What the subject raised at a draw.
+        What the subject raised at a draw, or that an output was not finite.
     """
 
     def __init__(self, subject: Subject, context: Context) -> None:
@@ -133,6 +133,8 @@ class Study:
             subject.deadline = inf  # the least draws are made however long they take
             try:
                 self.made = collect(source, self.examples, list(self.bets.values()), _budget(context))
+            except Violation as found:
+                self.raised = str(found)
             except Exception as error:  # whatever the subject raises is a finding
                 self.raised = raised(error)
             finally:

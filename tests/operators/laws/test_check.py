@@ -274,3 +274,16 @@ def test_check_of_a_function_with_its_own_randomness_is_repeated_draw_by_draw():
 
     assert len(runs[0]) == len(runs[1]) > 10
     assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_output_that_is_seldom_not_finite_is_accused_by_every_law_that_draws(value):
+    def keep_half(x):
+        y = 2 * x * (torch.rand(x.shape) < 0.5)
+        return y + value if torch.rand(()) < 0.004 else y
+
+    laws = ("distortion", "unbiasedness", "every-coordinate")
+    report = check(keep_half, claim=Unbiased(omega=1.0), budget=Budget().untimed(), seed=4, laws=laws)
+
+    assert [v.law for v in report.failures] == list(laws)
+    assert "not finite" in report["distortion"].text
