@@ -6,7 +6,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import partial
-from math import inf
+from math import inf, isinf
 from time import monotonic
 from typing import Any, ClassVar
 
@@ -192,7 +192,9 @@ class Law(ABC):
 
     def simplest(self, subject: Subject, example: Example, text: str, context: Context) -> tuple[Example, str]:
         """Shrink a vector where the law fails: the simplest one found, and the violation seen there."""
-        seconds = min(LATER_SHRINKING_S if context.accused else SHRINKING_S, context.budget.seconds)
+        seconds = LATER_SHRINKING_S if context.accused else SHRINKING_S
+        if context.budget.seconds < seconds or isinf(context.budget.seconds):  # untimed: by attempts alone
+            seconds = context.budget.seconds
         attempts = context.budget.shrinking
         judge = partial(self.judge, subject, context=context)
         return shrink(judge, subject, example, text, seconds=seconds, attempts=attempts)

@@ -61,6 +61,7 @@ def test_no_alarm_in_many_runs_over_the_honest_operators(study):
 def test_recorded_study_has_no_more_alarms_or_large_capitals_than_a_correct_kit_may_have(study):
     record = json.loads(RECORD.read_text())
 
+    assert record["runs"] >= 10_000
     assert record["level_per_run"] == study.BUDGET.false_alarm
     assert sum(record["runs_by_subject"].values()) == record["runs"]
     assert record["alarms"] <= binom.ppf(study.QUANTILE, record["runs"], record["level_per_run"])

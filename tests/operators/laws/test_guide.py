@@ -4,20 +4,13 @@ import re
 from pathlib import Path
 
 import pytest
-import torch
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "check_your_own_compressor.md"
-NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
 SCREEN = 40  # lines
 
 
 def blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
-
-
-def shape_of(text):
-    """The words of a report, every number masked, however the lines are broken."""
-    return " ".join(NUMBER.sub("#", text).split())
 
 
 @pytest.fixture(scope="module")
@@ -37,16 +30,12 @@ def test_first_verdict_takes_fifteen_lines_and_one_screen():
 
 
 def test_first_block_passes_the_honest_function_and_accuses_the_wrong_one_as_shown(namespace, capsys):
-    torch.manual_seed(1)
-
     run(blocks("python")[0], namespace)
 
-    printed = shape_of(capsys.readouterr().out)
+    printed = " ".join(capsys.readouterr().out.split())
     honest, wrong = blocks("text")[:2]
-    assert shape_of(honest) in printed
-    for line in wrong.splitlines():
-        assert shape_of(line) in printed
-    assert "#" in shape_of(wrong)
+    for part in (honest, *wrong.splitlines()):
+        assert " ".join(part.split()) in printed, printed
 
 
 @pytest.mark.slow  # fifteen seconds of one core: five checks in the quick profile
