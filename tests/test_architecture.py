@@ -146,6 +146,15 @@ def test_a_local_step_and_a_timed_synchronisation_are_written_once():
     assert timed == ["timed_synchronisation.py"]
 
 
+def test_steps_that_are_no_local_ones_are_written_once_too():
+    """Those of one model that all workers share; gradients by one pass of many runs, and of a user's own models."""
+    shared = [path.name for path in sources("gpu_validation") if {"grad", "load", "loss"} <= calls(path)]
+    batched = [path.name for path in sources("gpu_validation") if "vmap" in calls(path)]
+
+    assert shared == ["shared_model.py"]
+    assert sorted(batched) == ["batched_gradients.py", "simulated.py"]
+
+
 VAGUE = {"at", "found", "heard", "here", "known", "made", "mine", "one", "own", "said", "seen", "told", "wanted"}
 
 

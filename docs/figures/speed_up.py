@@ -9,7 +9,9 @@ from common import main, panels, study
 
 from bounds.runtime import Constant, RuntimeModel
 from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
+from gpu_validation.studies.straggler import Paced
 from gpu_validation.studies.study import Figure
+from gpu_validation.studies.unit import of_kind
 from gpu_validation.verdicts.comparisons import exact_row
 from gpu_validation.verdicts.iteration_time import barrier_timed_delay, iteration
 from gpu_validation.verdicts.verdict import Comparison
@@ -23,10 +25,9 @@ def measured() -> dict[tuple[str, int], list[dict[str, Any]]]:
     """(case, m) -> records by tau, for steps of one length and for exponential ones."""
     _, units, _ = study(STUDY)
     found: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for unit in units:
-        kind, m, case = unit["unit"].split(":")
-        if kind == "pace" and case in ("logistic", "network", "exponential"):
-            found[case, int(m)] = sorted(unit["records"], key=lambda record: record["tau"])
+    for unit, measured_unit in of_kind(units, Paced):
+        if unit.case in ("logistic", "network", "exponential"):
+            found[unit.case, unit.m] = sorted(measured_unit["records"], key=lambda record: record["tau"])
     return found
 
 

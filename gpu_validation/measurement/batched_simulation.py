@@ -5,6 +5,8 @@
 
 The record of every race is that of ``simulate`` bit for bit, for models on which batched and single matrix products
 agree; it takes a tenth of the time or less, which is what makes tuning over many learning rates and seeds affordable.
+It is no second ``training_rounds``: runs that end at different times share a pass, in which no worker has an optimizer
+or a loss of its own.
 """
 
 from __future__ import annotations
@@ -21,15 +23,15 @@ from bounds.runtime import RuntimeModel
 from operators import Key
 
 from ..distributed.reduction import fold
-from ..distributed.tensors import flat, load
+from ..distributed.tensors import flat
 from ..local_sgd.clock import SimulatedClock
 from ..local_sgd.period import PeriodController
 from ..records.round import Round
 from ..records.storage import Record
-from ..workloads import Loss, Workload
+from .batched_gradients import Rows, draws_of_workers
 from .curves import at_points, evenly, look, objective
 from .spec import TrainingRun
-from .streams import MINI_BATCHES, STEP_TIMES
+from .streams import STEP_TIMES
 
 MOMENTUM = {"sgd": 0.0, "momentum": 0.9}
 
@@ -69,14 +71,16 @@ def simulate_together(
     for race in races:
         if race.operator is not None or race.trace or race.optimizer not in MOMENTUM:
             raise ValueError(f"only whole models and SGD, without a trace, are simulated together; got {race!r}")
-    passes = _Passes(races[0].workload)
-    m = runtime.workers()
-    races[0].workload.require_workers(m)
+    workload, m = races[0].workload, runtime.workers()
+    if any(True for _ in workload.model().buffers()):
+        raise ValueError(f"{workload.name} has buffers, which are not simulated together: simulate each by itself")
+    rows, start = Rows(workload), flat(list(workload.model().parameters()))
+    workload.require_workers(m)
     clocks = [SimulatedClock(runtime, m=m, key=Key(race.seed).fold(STEP_TIMES)) for race in races]
-    lanes = [_Lane(race, clock, passes.start, looks, until) for race, clock in zip(races, clocks, strict=True)]
+    lanes = [_Lane(race, clock, start, looks, until) for race, clock in zip(races, clocks, strict=True)]
     active = _stacked(lanes, m)
     for k in itertools.count():
-        gradients, losses = passes(active, m, k)
+        gradients, losses = _pass(rows, active, m, k)
         for lane, gradient, loss in zip(active, gradients, losses.tolist(), strict=True):
             lane.step(gradient, loss, k)
         going = [lane for lane in active if not lane.ended]
@@ -192,40 +196,10 @@ def _stacked(lanes: Sequence[_Lane], m: int) -> list[_Lane]:
     return list(lanes)
 
 
-class _Passes:
-    """Losses and gradients of all workers of all lanes by one batched pass.
-
-    Attributes
-    ----------
-    start
-        The model's parameters as one vector.
-    """
-
-    def __init__(self, workload: Workload) -> None:
-        model = workload.model()
-        if any(True for _ in model.buffers()):
-            raise ValueError(f"{workload.name} has buffers, which are not simulated together: simulate each by itself")
-        self.workload, self.loss = workload, Loss(workload, model)
-        self.parts = [(f"model.{name}", p.shape, p.numel()) for name, p in model.named_parameters()]
-        self.start = flat(list(model.parameters()))
-        load(self.start, list(model.parameters()))
-        self.batched = torch.func.vmap(torch.func.grad_and_value(self._single))
-
-    def _single(self, vector: torch.Tensor, *draw: torch.Tensor) -> torch.Tensor:
-        pieces = vector.split([n for _, _, n in self.parts])
-        named = {name: piece.view(shape) for (name, shape, _), piece in zip(self.parts, pieces, strict=True)}
-        value: torch.Tensor = torch.func.functional_call(self.loss, named, draw)
-        return value
-
-    def __call__(self, lanes: Sequence[_Lane], m: int, k: int) -> tuple[Any, torch.Tensor]:
-        """Return (gradients of shape (lanes, m, d), losses of shape (lanes, m)) of local step k."""
-        drawn = {seed: self._draws(seed, m, k) for seed in {lane.race.seed for lane in lanes}}
-        draws = [torch.cat(parts) for parts in zip(*(drawn[lane.race.seed] for lane in lanes), strict=True)]
-        vectors = torch.cat([lane.vectors for lane in lanes])
-        gradients, losses = self.batched(vectors, *draws)
-        return gradients.view(len(lanes), m, -1), losses.view(len(lanes), m)
-
-    def _draws(self, seed: int, m: int, k: int) -> list[torch.Tensor]:
-        """Return what the workers of a seed draw, each tensor with the worker as its first dimension."""
-        keys = [Key(seed, step=k, rank=rank).fold(MINI_BATCHES) for rank in range(m)]
-        return [torch.stack(parts) for parts in zip(*(self.workload.draw(key=key) for key in keys), strict=True)]
+def _pass(rows: Rows, lanes: Sequence[_Lane], m: int, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return (gradients of shape (lanes, m, d), losses of shape (lanes, m)) of local step k."""
+    workload = lanes[0].race.workload
+    drawn = {seed: draws_of_workers(workload, [seed], m, k) for seed in {lane.race.seed for lane in lanes}}
+    draws = tuple(torch.cat(parts) for parts in zip(*(drawn[lane.race.seed] for lane in lanes), strict=True))
+    gradients, losses = rows.gradients(torch.cat([lane.vectors for lane in lanes]), draws)
+    return gradients.view(len(lanes), m, -1), losses.view(len(lanes), m)

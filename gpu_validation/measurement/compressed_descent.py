@@ -1,7 +1,8 @@
 """Gradient descent over workers that send compressed gradients: plain, with learned shifts (DIANA), and EF21.
 
 All workers live in one process and are visited in rank order; their messages are the real ones, encoded and decoded,
-and every bit is counted.  Gradients are full, so that compression is the only randomness.
+and every bit is counted.  Gradients are full, so that compression is the only randomness; what is sent is a gradient
+or its change against a memory that both ends keep, and no worker has a model, an optimizer or a mini-batch of its own.
 """
 
 from __future__ import annotations

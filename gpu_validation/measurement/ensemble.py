@@ -1,6 +1,7 @@
 """Many seeds of one cell on simulated workers: the runs that real processes would make, step for step, at little cost.
 
 The local steps of all seeds and workers are computed together, their averagings seed by seed by ``SimulatedWorkers``.
+This is no second ``training_rounds``: there is no optimizer and no loss a worker, but one batched pass for all of them.
 An ``Ensemble`` keeps every point at which a gradient was taken, so that a run of real processes can be held against it
 bit for bit.
 """
@@ -10,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import torch
 
@@ -18,8 +18,9 @@ from operators import Key, Operator
 
 from ..distributed.tensors import flat
 from ..local_sgd.simulated import SimulatedWorkers
-from ..workloads import Draw, Loss, Workload
-from .streams import MESSAGES, MINI_BATCHES
+from ..workloads import Draw, Workload
+from .batched_gradients import Rows, draws_of_workers
+from .streams import MESSAGES
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def run_seeds(
     for draw in _draws(workload, seeds, m, steps):
         rows_before = _stacked(everyone)
         points.append(rows_before.reshape(len(seeds), m, -1))
-        _step(everyone, rows.gradients(rows_before, draw), workload.eta)
+        _step(everyone, rows.gradients(rows_before, draw)[0], workload.eta)
         for run in runs:
             run.step()
     return Ensemble(torch.stack(points, dim=1), _stacked([replicas[0] for replicas in models]))
@@ -62,11 +63,7 @@ def run_seeds(
 @lru_cache(maxsize=2)
 def _draws(workload: Workload, seeds: tuple[int, ...], m: int, steps: int) -> list[Draw]:
     """Return what is random of every step, one row for each seed and worker: the same for all operators and periods."""
-    draws = []
-    for k in range(steps):
-        keys = [Key(seed, step=k, rank=rank).fold(MINI_BATCHES) for seed in seeds for rank in range(m)]
-        draws.append(tuple(map(torch.stack, zip(*(workload.draw(key=key) for key in keys), strict=True))))
-    return draws
+    return [draws_of_workers(workload, seeds, m, k) for k in range(steps)]
 
 
 def _stacked(models: Sequence[torch.nn.Module]) -> torch.Tensor:
@@ -81,46 +78,3 @@ def _step(models: Sequence[torch.nn.Module], gradients: torch.Tensor, eta: float
             parameters = list(model.parameters())
             for p, part in zip(parameters, gradient.split([p.numel() for p in parameters]), strict=True):
                 p.add_(part.view_as(p), alpha=-eta)
-
-
-class _Whole(Loss):
-    """F itself as a module."""
-
-    def forward(self) -> torch.Tensor:  # type: ignore[override]
-        """Return a scalar."""
-        return self.workload.objective(self.model)
-
-
-class Rows:
-    """Losses and gradients of many models at once, each of them a row, shape (rows, d)."""
-
-    def __init__(self, workload: Workload) -> None:
-        template = workload.model()
-        self._loss, self._whole = Loss(workload, template), _Whole(workload, template)
-        self._shapes = {f"model.{name}": p.shape for name, p in template.named_parameters()}
-
-    def gradients(self, rows: torch.Tensor, draw: Draw) -> torch.Tensor:
-        """Of the loss of one step, shape (rows, d).
-
-        Parameters
-        ----------
-        draw : Draw
-            What the workload draws, with a row for each model.
-        """
-        return self._gradients(self._loss, rows, draw)[0]
-
-    def evaluate(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return F and ``|grad F|^2``, each of shape (rows,)."""
-        gradients, values = self._gradients(self._whole, rows, ())
-        return values, gradients.double().square().sum(dim=1)
-
-    def _gradients(self, module: Loss, rows: torch.Tensor, draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-        def loss(parameters: dict[str, torch.Tensor], *own: torch.Tensor) -> Any:
-            return torch.func.functional_call(module, parameters, own)
-
-        parts = rows.split([shape.numel() for shape in self._shapes.values()], dim=1)
-        named = {
-            name: part.reshape(-1, *shape) for (name, shape), part in zip(self._shapes.items(), parts, strict=True)
-        }
-        gradients, values = torch.func.vmap(torch.func.grad_and_value(loss))(named, *draw)
-        return torch.cat([gradients[name].reshape(len(rows), -1) for name in self._shapes], dim=1), values

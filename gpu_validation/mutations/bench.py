@@ -15,7 +15,8 @@ from operators.random import normal
 
 from ..distributed.message_counts import averaging_messages
 from ..distributed.tensors import floating_tensors, load
-from ..measurement.ensemble import Rows, run_seeds
+from ..measurement.batched_gradients import Rows
+from ..measurement.ensemble import run_seeds
 from ..records.compression import Compression, Declared
 from ..records.sample import Sample
 from ..studies.grid.analysis import compare

@@ -19,9 +19,10 @@ from ..studies.grid.analysis import compare
 from ..studies.grid.study import Preset, Work
 from ..studies.smoke import PRESET as SMOKE
 from ..studies.straggler import PRESET as STRAGGLER
-from ..studies.straggler import STEP_S
+from ..studies.straggler import STEP_S, Drawn
 from ..studies.study import Record
 from ..studies.tau_star.best_period import best_rows, measure_around
+from ..studies.tau_star.problems import Best
 from ..verdicts.verdict import Comparison
 from ..verdicts.wire import wire_rows
 from .bench import Bench
@@ -30,7 +31,7 @@ from .transports import bodies_sent
 
 SILENCE_S = 60.0
 LEVEL = 1e-6  # of one row
-CASE = "drawn:4:exponential"
+CASE = str(Drawn(4, "exponential"))
 
 
 # -- laws of stragglers ------------------------------------------------------------------------------------------
@@ -56,7 +57,7 @@ def _of_two_workers(at: dict[str, Any]) -> float:
 # -- tau* --------------------------------------------------------------------------------------------------------
 @lru_cache(maxsize=1)
 def _around() -> list[Record]:
-    return [{"unit": f"best:equal:{block}", **measure_around(block)} for block in range(BLOCKS)]
+    return [{"unit": str(Best("equal", block)), **measure_around(block)} for block in range(BLOCKS)]
 
 
 BLOCKS = 2

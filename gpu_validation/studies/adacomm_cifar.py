@@ -36,8 +36,9 @@ from ..workloads.data import Source
 from ..workloads.network import Network
 from .adacomm.analysis import end_rows, groups, ratio_rows
 from .adacomm.figures import Setting, figures
-from .adacomm.problems import CONSTANT, DECAYED
+from .adacomm.problems import CONSTANT, DECAYED, Compare
 from .study import Figure, Study
+from .unit import Unit, of_kind, read_unit
 
 ARCHIVE = "CIFAR_ARCHIVE"  # the environment variable
 STEP = ShiftedExponential(0.8, 0.2)  # law of a local step, of mean 1
@@ -68,6 +69,20 @@ class Track:
     decay: tuple[tuple[int, float], ...]
     interval: float
     pieces: int
+
+
+@dataclass(frozen=True)
+class Piece(Unit, kind="run"):
+    """One piece of a run."""
+
+    network: str
+    rate: str
+    seed: int
+    schedule: str
+    piece: int
+
+
+KINDS = (Piece,)
 
 
 def source(samples: int, held_out: int) -> Source:
@@ -123,7 +138,7 @@ class AdaCommCifar(Study):
     def units(self) -> Sequence[str]:
         """Return run:NETWORK:RATE:SEED:SCHEDULE:PIECE."""
         return [
-            f"run:{name}:{rate}:{seed}:{schedule}:{piece}"
+            str(Piece(name, rate, seed, schedule, piece))
             for seed in self.seeds
             for name, track in self.tracks
             for rate in self.rates
@@ -150,14 +165,15 @@ class AdaCommCifar(Study):
         RunFailed
             If that is missing.
         """
-        _, name, rate, seed, schedule, piece = unit.split(":")
-        track = dict(self.tracks)[name]
-        run = _Run(self, track, self.schedules(track, rate)[schedule], int(seed), rate)
-        folder = (self.folder or Path()) / "checkpoints" / f"{name}-{rate}-{seed}-{schedule.replace(' ', '')}"
-        if int(piece):
-            run.load(folder / f"{int(piece) - 1}.pt")
-        record = run.until(track.budget * (int(piece) + 1) / track.pieces, first=not int(piece))
-        run.save(folder / f"{piece}.pt", keep={f"{int(piece) - 1}.pt"})
+        part = read_unit(unit, KINDS)
+        track = dict(self.tracks)[part.network]
+        run = _Run(self, track, self.schedules(track, part.rate)[part.schedule], part.seed, part.rate)
+        name = f"{part.network}-{part.rate}-{part.seed}-{part.schedule.replace(' ', '')}"
+        folder, before = (self.folder or Path()) / "checkpoints" / name, f"{part.piece - 1}.pt"
+        if part.piece:
+            run.load(folder / before)
+        record = run.until(track.budget * (part.piece + 1) / track.pieces, first=not part.piece)
+        run.save(folder / f"{part.piece}.pt", keep={before})
         return record
 
     def budget_s(self, name: str) -> float:
@@ -166,16 +182,16 @@ class AdaCommCifar(Study):
 
     def whole(self, records: Sequence[Record]) -> list[Record]:
         """Return records like those of real races, of the networks, rates and seeds that are complete."""
-        by_unit = {record["unit"]: record for record in records}
+        by_unit = dict(of_kind(records, Piece))
         whole_runs = []
         for seed, (name, track), rate in itertools.product(self.seeds, self.tracks, self.rates):
             races = []
             for schedule in self.schedules(track, rate):
-                units = [f"run:{name}:{rate}:{seed}:{schedule}:{piece}" for piece in range(track.pieces)]
+                units = [Piece(name, rate, seed, schedule, piece) for piece in range(track.pieces)]
                 if all(unit in by_unit for unit in units):
                     races.append({"name": schedule, **_joined([by_unit[unit] for unit in units])})
             if len(races) == len(self.schedules(track, rate)):
-                whole_runs.append({"unit": f"race:{name}:{rate}:{seed}", "m": self.m, "races": races})
+                whole_runs.append({"unit": str(Compare(name, rate, seed)), "m": self.m, "races": races})
         return whole_runs
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
@@ -183,7 +199,7 @@ class AdaCommCifar(Study):
         all_groups = groups(self.whole(records), self.budget_s, self.window)
         rows = [row for group in all_groups for row in (*ratio_rows(group), *end_rows(group))]
         for name, _ in self.tracks:
-            pieces = [r for r in records if r["unit"].startswith(f"run:{name}:")]
+            pieces = [r for unit, r in of_kind(records, Piece) if unit.network == name]
             if pieces:
                 about = {"operator": "", "workload": f"{name} on {pieces[0]['device']}", "unit": "s"}
                 reason = "recorded to turn units of Y into seconds of this device"

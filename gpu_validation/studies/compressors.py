@@ -26,6 +26,7 @@ from ..verdicts.verdict import Comparison, exact_verdict
 from ..workloads import Bundled, Iid, LogisticRegression, Ridge
 from ..workloads.linear import LinearModel
 from .study import Figure, Study
+from .unit import Unit, of_kind, read_unit
 
 WORKERS = 4
 ROUNDING = 1e-5  # of a potential or a squared gradient: they rest on vectors that travel as binary32
@@ -41,6 +42,27 @@ FAMILIES: dict[str, tuple[Operator, ...]] = {
     "qsgd": tuple(QSGD(levels=s) for s in (1, 4, 16, 64)),
     "randomised_sparse_dithering": tuple(RandomisedSparseDithering(omega=w) for w in (0.1, 1.0, 4.0, 16.0)),
 }
+
+
+@dataclass(frozen=True)
+class Descent(Unit, kind="path"):
+    """A method with an operator for a number of steps."""
+
+    problem: str
+    method: str
+    operator: str
+
+
+@dataclass(frozen=True)
+class Total(Unit, kind="total"):
+    """DIANA with an operator of a family until it is near."""
+
+    problem: str
+    family: str
+    operator: str
+
+
+KINDS: tuple[type[Descent | Total], ...] = (Descent, Total)
 
 
 @dataclass(frozen=True)
@@ -63,23 +85,27 @@ class Compressors(Study):
 
     def units(self) -> Sequence[str]:
         """Return path:PROBLEM:METHOD:OPERATOR and total:PROBLEM:FAMILY:OPERATOR."""
-        names_of_units = []
+        units: list[Unit] = []
         for problem in self.problems:
             d = landmarks(PROBLEMS[problem]).d
-            names_of_units += [f"path:{problem}:{method}:{operator}" for method, operator in _pairs(d)]
-            names_of_units += [
-                f"total:{problem}:{family}:{specification(operator)}"
+            units += [Descent(problem, method, operator) for method, operator in _pairs(d)]
+            units += [
+                Total(problem, family, specification(operator))
                 for family, operators in FAMILIES.items()
                 for operator in operators
             ]
-        return names_of_units
+        return list(map(str, units))
 
     def measure(self, unit: str) -> Record:
         """By the kind of unit."""
-        kind, problem, what, text = unit.split(":", maxsplit=3)
-        workload, operator = PROBLEMS[problem], operators_by_name()[text]
+        parts = read_unit(unit, KINDS)
+        workload, operator = PROBLEMS[parts.problem], operators_by_name()[parts.operator]
         data = workload.description()
-        record = self._path(workload, what, operator) if kind == "path" else self._total(workload, operator)
+        match parts:
+            case Descent(method=method):
+                record = self._path(workload, method, operator)
+            case Total():
+                record = self._total(workload, operator)
         return {**record, "data": data.name, "sha256": data.sha256, "synthetic": data.synthetic}
 
     def _path(self, workload: LinearModel, name: str, operator: Operator) -> Record:
@@ -135,11 +161,11 @@ class Compressors(Study):
         """Return the potential of every run against its theorem; steps to the accuracy against Markov's inequality."""
         rows: list[Comparison] = []
         for record in records:
-            kind, problem, what, text = record["unit"].split(":", maxsplit=3)
-            if kind == "path":
-                rows.append(self._path_row(record, problem, what, text))
-            else:
-                rows += self._total_rows(record, problem, text)
+            match read_unit(record["unit"], KINDS):
+                case Descent(problem, method, operator):
+                    rows.append(self._path_row(record, problem, method, operator))
+                case Total(problem, _, operator):
+                    rows += self._total_rows(record, problem, operator)
         return rows
 
     def _path_row(self, record: Record, problem: str, name: str, text: str) -> Comparison:
@@ -210,13 +236,13 @@ class Compressors(Study):
         """Return suboptimality against bits, one figure a problem, and total communication against omega."""
         drawn = []
         for problem in self.problems:
-            paths = [r for r in records if r["unit"].startswith(f"path:{problem}:")]
+            paths = [(unit, r) for unit, r in of_kind(records, Descent) if unit.problem == problem]
             if paths:
                 caption = (
                     f"Measured, {problem}: suboptimality F - F* against codec bits of one worker, mean of the runs."
                 )
                 drawn.append(Figure(lambda paths=paths: _draw_paths(paths), caption))  # type: ignore[misc]
-        totals = [r for r in records if r["unit"].startswith("total:")]
+        totals = of_kind(records, Total)
         if totals:
             caption = (
                 f"Bits of one worker until DIANA's potential is {self.epsilon:g} of its start. Marks: measured, mean "
@@ -225,12 +251,12 @@ class Compressors(Study):
             drawn.append(Figure(lambda: self._draw_totals(totals), caption))
         return drawn
 
-    def _draw_totals(self, records: Sequence[Record]) -> Any:
-        problems = list(dict.fromkeys(r["unit"].split(":")[1] for r in records))
+    def _draw_totals(self, records: Sequence[tuple[Total, Record]]) -> Any:
+        problems = list(dict.fromkeys(unit.problem for unit, _ in records))
         figure, axes = canvas(1, len(problems), height=3.6)
         for ax, problem in zip(axes[0], problems, strict=True):
             for i, family in enumerate(FAMILIES):
-                totals = [r for r in records if r["unit"].startswith(f"total:{problem}:{family}:")]
+                totals = [r for unit, r in records if (unit.problem, unit.family) == (problem, family)]
                 totals.sort(key=lambda r: r["omega"])
                 omegas = [max(r["omega"], 1e-2) for r in totals]
                 steps = [max(1.0, float(np.mean(r["steps"]))) for r in totals]
@@ -270,17 +296,17 @@ def _numbers(workload: LinearModel) -> Record:
     return {name: getattr(marks, name) for name in ("L", "mu", "m", "d", "R0", "gap", "sigma2_opt")}
 
 
-def _draw_paths(records: Sequence[Record]) -> Any:
-    methods = list(dict.fromkeys(r["unit"].split(":")[2] for r in records))
+def _draw_paths(records: Sequence[tuple[Descent, Record]]) -> Any:
+    methods = list(dict.fromkeys(unit.method for unit, _ in records))
     figure, axes = canvas(-(-len(methods) // 2), 2, height=4.2)
     for ax in axes.flat[len(methods) :]:
         ax.axis("off")
     styles = [(line, colour) for line in LINES for colour in PALETTE]
     for ax, method in zip(axes.flat, methods, strict=False):
-        paths = [r for r in records if r["unit"].split(":")[2] == method]
-        for record, (line, colour) in zip(paths, cycle(styles), strict=False):
-            name, *settings = record["unit"].split(":", maxsplit=4)[3:]
-            label = f"{name} {settings[0]}" if settings and "(" not in settings[0] else name
+        paths = [(unit, r) for unit, r in records if unit.method == method]
+        for (unit, record), (line, colour) in zip(paths, cycle(styles), strict=False):
+            name, _, settings = unit.operator.partition(":")
+            label = f"{name} {settings}" if settings and "(" not in settings else name
             sent = [(bits, max(gap, 1e-16)) for bits, gap in zip(record["bits"], record["gaps"], strict=True) if bits]
             ax.plot(*np.transpose(sent), line, color=colour, linewidth=1, label=label)
         ax.set(title=method, xlabel="bits of one worker", ylabel="F - F*", xscale="log", yscale="log")

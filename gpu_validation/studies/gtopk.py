@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,36 @@ import torch
 from operators import ErrorFeedback, GlobalTopK, Key, Mean, TopK
 from operators.random import normal
 
-from ..distributed.tensors import flat, load
+from ..measurement.shared_model import Merge, shared_steps
 from ..records.storage import Record
 from ..reporting.plotting import LINES, PALETTE, canvas, plain_ticks
 from ..verdicts.comparisons import exact_row, unjudged_row
 from ..verdicts.verdict import Comparison, Verdict
 from ..workloads import SmallNetwork
 from .study import Figure, Study
+from .unit import Unit, of_kind, read_unit
 
 METHODS = ("uncompressed", "topk+ef", "gtopk:conserving", "gtopk:published")
 INPUT, SEND = 0, 1  # folds
 KEPT = 1e-4  # rounding of sums of binary32 numbers, absolute, for entries of magnitude up to about 10
+
+
+@dataclass(frozen=True)
+class Tree(Unit, kind="tree"):
+    """Vectors of some workers up the tree, by one of the two rules."""
+
+    rule: str
+    workers: int
+
+
+@dataclass(frozen=True)
+class Train(Unit, kind="train"):
+    """Training with a method."""
+
+    method: str
+
+
+KINDS: tuple[type[Tree | Train], ...] = (Tree, Train)
 
 
 @dataclass(frozen=True)
@@ -45,53 +65,55 @@ class GlobalTopKStudy(Study):
     def units(self) -> Sequence[str]:
         """Return tree:RULE:WORKERS, train:METHOD."""
         return [
-            *(f"tree:{rule}:{n}" for rule in ("conserving", "published") for n in self.crowds),
-            *(f"train:{m}" for m in METHODS),
+            *(str(Tree(rule, n)) for rule in ("conserving", "published") for n in self.crowds),
+            *(str(Train(method)) for method in METHODS),
         ]
 
     def measure(self, unit: str) -> Record:
         """By the kind of unit."""
-        kind, rest = unit.split(":", 1)
-        if kind == "train":
-            runs = [self._train(rest, seed) for seed in self.seeds]
-            return {"loss": [run[-1] for run in runs], "curve": runs[0]}
-        rule, workers = rest.split(":")
-        return tree(rule, int(workers), self.d, self.fraction, self.rounds, self.seed)
+        match read_unit(unit, KINDS):
+            case Train(method):
+                runs = [self._train(method, seed) for seed in self.seeds]
+                return {"loss": [run[-1] for run in runs], "curve": runs[0]}
+            case Tree(rule, workers):
+                return tree(rule, workers, self.d, self.fraction, self.rounds, self.seed)
 
     def _train(self, method: str, seed: int) -> list[float]:
         """Return losses every tenth step of synchronous training; what is sent is eta times the gradient."""
-        workload = SmallNetwork()
+        workload, curve = SmallNetwork(), []
         model = workload.model()
-        parameters, curve = list(model.parameters()), []
-        d = sum(p.numel() for p in parameters)
-        merger, feedback = GlobalTopK(fraction=self.fraction), ErrorFeedback(TopK(fraction=self.fraction))
-        if method == "gtopk:published":
-            merger = GlobalTopK(fraction=self.fraction, rule="published")
-        residuals = [torch.zeros(d) for _ in range(self.workers)]
-        states = [feedback.init(d) for _ in range(self.workers)]
-        for step in range(self.steps):
-            keys = [Key(seed, step=step, rank=i) for i in range(self.workers)]
-            steps_of_workers = [self._step(workload, model, key) for key in keys]
-            if method.startswith("gtopk"):
-                residuals, total = merger.exchange(residuals, steps_of_workers, keys=[k.fold(SEND) for k in keys])
-                mean = total / self.workers
-            elif method == "topk+ef":
-                sent = []
-                for i, (x, key) in enumerate(zip(steps_of_workers, keys, strict=True)):
-                    states[i], message = feedback.encode(states[i], x, key=key.fold(SEND))
-                    sent.append(feedback.decode({}, message, d=d)[1])
-                mean = torch.stack(sent).mean(dim=0)
-            else:
-                mean = Mean().round(steps_of_workers, keys=keys)
-            load(flat(parameters) - mean, parameters)
-            if step % 10 == 9:
+        merge = self._merging(method, sum(p.numel() for p in model.parameters()), workload.eta)
+        steps = shared_steps(workload, model, merge, workers=self.workers, seed=seed, stream=INPUT)
+        for done in islice(steps, self.steps):
+            if done % 10 == 0:
                 curve.append(float(workload.objective(model).detach()))
         return curve
 
-    @staticmethod
-    def _step(workload: SmallNetwork, model: torch.nn.Module, key: Key) -> torch.Tensor:
-        loss = workload.loss(model, key=key.fold(INPUT))
-        return workload.eta * flat(torch.autograd.grad(loss, list(model.parameters())))
+    def _merging(self, method: str, d: int, eta: float) -> Merge:
+        """Return how a method makes one step of the workers' gradients; it keeps their memories."""
+        if method == "topk+ef":
+            feedback = ErrorFeedback(TopK(fraction=self.fraction))
+            states = [feedback.init(d) for _ in range(self.workers)]
+
+            def with_memory(gradients: list[torch.Tensor], keys: Sequence[Key]) -> torch.Tensor:
+                sent = []
+                for i, (gradient, key) in enumerate(zip(gradients, keys, strict=True)):
+                    states[i], message = feedback.encode(states[i], eta * gradient, key=key.fold(SEND))
+                    sent.append(feedback.decode({}, message, d=d)[1])
+                return torch.stack(sent).mean(dim=0)
+
+            return with_memory
+        if method == "uncompressed":
+            return lambda gradients, keys: Mean().round([eta * gradient for gradient in gradients], keys=keys)
+        merger = _merger(method.removeprefix("gtopk:"), self.fraction)
+        residuals = [torch.zeros(d) for _ in range(self.workers)]
+
+        def up_the_tree(gradients: list[torch.Tensor], keys: Sequence[Key]) -> torch.Tensor:
+            steps = [eta * gradient for gradient in gradients]
+            residuals[:], total = merger.exchange(residuals, steps, keys=[k.fold(SEND) for k in keys])
+            return total / self.workers
+
+        return up_the_tree
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
         """Return conservation is exact, the number of entries too; contraction is an assumption that is
@@ -99,14 +121,17 @@ class GlobalTopKStudy(Study):
         """
         rows: list[Comparison] = []
         for record in records:
-            kind, rest = record["unit"].split(":", 1)
-            rows += _tree_rows(record, rest) if kind == "tree" else _training_rows(record, rest)
+            match read_unit(record["unit"], KINDS):
+                case Tree(rule, workers):
+                    rows += _tree_rows(record, rule, workers)
+                case Train(method):
+                    rows += _training_rows(record, method)
         return rows
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return bits of a worker against the number of workers, and losses."""
-        trees = [r for r in records if r["unit"].startswith("tree:conserving")]
-        runs = {r["unit"].split(":", 1)[1]: r for r in records if r["unit"].startswith("train:")}
+        trees = [r for unit, r in of_kind(records, Tree) if unit.rule == "conserving"]
+        runs = {unit.method: r for unit, r in of_kind(records, Train)}
         caption = (
             f"Measured. Left: bits that the busiest worker sends and receives in a round, d = {self.d}, "
             f"{self.fraction:.0%} kept, up the tree against gathering all messages. Right: training loss, "
@@ -115,11 +140,15 @@ class GlobalTopKStudy(Study):
         return [Figure(lambda: _draw(trees, runs), caption)]
 
 
+def _merger(rule: str, fraction: float) -> GlobalTopK:
+    return GlobalTopK(fraction=fraction, rule="published" if rule == "published" else "conserving")
+
+
 def tree(rule: str, workers: int, d: int, fraction: float, rounds: int, seed: int = 0) -> Record:
     """Return rounds with memory on heavy-tailed vectors: bits, what is lost, and the error relative to the sum's
     energy.
     """
-    merger = GlobalTopK(fraction=fraction, rule="published" if rule == "published" else "conserving")
+    merger = _merger(rule, fraction)
     residuals = [torch.zeros(d) for _ in range(workers)]
     arrived, exact = np.zeros(d), np.zeros(d)
     ratios, single = [], 0.0
@@ -152,8 +181,7 @@ def _heavy(key: Key, d: int) -> np.ndarray:
     return (z[:d] * np.abs(z[d:])).astype(np.float32)
 
 
-def _tree_rows(record: Record, rest: str) -> list[Comparison]:
-    rule, workers = rest.split(":")
+def _tree_rows(record: Record, rule: str, workers: int) -> list[Comparison]:
     about: dict[str, Any] = {"operator": f"gtopk, {rule}", "workload": f"{workers} workers"}
     missing = record["missing"]
     rows = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,9 @@ from bounds.claims import Claim, Contractive, Unbiased
 from operators import QSGD, TCDQ, Key, Operator, ScaledSign, TernGrad, TopK
 from operators.combinators.scope import LayerWise
 
-from ..distributed.tensors import flat, load
 from ..local_sgd.simulated import SimulatedWorkers
 from ..measurement.local_steps import Replica, training_rounds
+from ..measurement.shared_model import shared_steps
 from ..measurement.spec import TrainingRun
 from ..records.seeds import derived
 from ..records.storage import Record
@@ -25,6 +26,7 @@ from ..verdicts.comparisons import NO_RANGE, exact_row, unjudged_row
 from ..verdicts.verdict import Comparison
 from ..workloads import LeNet, SmallNetwork, Workload
 from .study import Figure, Study
+from .unit import Unit, of_kind, read_unit
 
 NETWORKS: dict[str, Workload] = {"network": SmallNetwork(), "lenet": LeNet()}
 OPERATORS: dict[str, Operator] = {
@@ -38,6 +40,26 @@ OPERATORS: dict[str, Operator] = {
 NEVER_WORSE = ("scaled_sign", "terngrad", "qsgd:1")  # layer by layer, on every vector, in the mean over the draws
 DISTORT, TRAIN = 0, 1  # folds
 COURSE = 5  # seed of the run whose gradients are looked at
+
+
+@dataclass(frozen=True)
+class Distort(Unit, kind="distort"):
+    """The gradient of a network after some steps, and an operator."""
+
+    network: str
+    step: int
+    operator: str
+
+
+@dataclass(frozen=True)
+class Train(Unit, kind="train"):
+    """Training with an operator, layer by layer or on the entire model."""
+
+    scope: str
+    operator: str
+
+
+KINDS: tuple[type[Distort | Train], ...] = (Distort, Train)
 
 
 @dataclass(frozen=True)
@@ -62,19 +84,18 @@ class LayerWiseStudy(Study):
     def units(self) -> Sequence[str]:
         """Return distort:NETWORK:STEP:OPERATOR, train:SCOPE:OPERATOR."""
         return [
-            *(f"distort:{n}:{step}:{op}" for n in NETWORKS for step in self.at for op in OPERATORS),
-            *(f"train:{scope}:{op}" for scope in ("layerwise", "entire") for op in OPERATORS),
+            *(str(Distort(n, step, op)) for n in NETWORKS for step in self.at for op in OPERATORS),
+            *(str(Train(scope, op)) for scope in ("layerwise", "entire") for op in OPERATORS),
         ]
 
     def measure(self, unit: str) -> Record:
         """By the kind of unit."""
-        kind, *what = unit.split(":", 2)
-        if kind == "train":
-            operator = OPERATORS[what[1]]
-            return {"loss": [self._final(operator, what[0] == "layerwise", seed) for seed in self.seeds]}
-        step, name = what[1].split(":", 1)
-        gradient, lengths = gradients(what[0], self.at, derived(self.seed, COURSE))[self.at.index(int(step))]
-        return distortion(OPERATORS[name], gradient, lengths, self.draws, self.seed)
+        match read_unit(unit, KINDS):
+            case Train(scope, name):
+                return {"loss": [self._final(OPERATORS[name], scope == "layerwise", seed) for seed in self.seeds]}
+            case Distort(network, step, name):
+                gradient, lengths = gradients(network, self.at, derived(self.seed, COURSE))[self.at.index(step)]
+                return distortion(OPERATORS[name], gradient, lengths, self.draws, self.seed)
 
     def _final(self, operator: Operator, layers: bool, seed: int) -> float:
         workload = NETWORKS["network"]
@@ -92,13 +113,16 @@ class LayerWiseStudy(Study):
         """Return what is proved about constants and single vectors; losses are for comparison."""
         rows: list[Comparison] = []
         for record in records:
-            kind, rest = record["unit"].split(":", 1)
-            rows += _distortion_rows(record, rest) if kind == "distort" else _training_rows(record, rest)
+            match read_unit(record["unit"], KINDS):
+                case Distort() as unit:
+                    rows += _distortion_rows(record, unit)
+                case Train() as unit:
+                    rows += _training_rows(record, unit)
         return rows
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return error against error, and bits against bits."""
-        distortions = [r for r in records if r["unit"].startswith("distort:")]
+        distortions = of_kind(records, Distort)
         caption = (
             "Measured: squared error over squared norm and bits a coordinate, layer by layer (vertical) against the "
             "entire model (horizontal), one mark a gradient; below the diagonal the layers are better."
@@ -110,14 +134,17 @@ class LayerWiseStudy(Study):
 def gradients(name: str, at: tuple[int, ...], seed: int = COURSE) -> list[tuple[np.ndarray, tuple[int, ...]]]:
     """Return (mini-batch gradient, lengths of the layers) of a network after each number of plain SGD steps."""
     workload = NETWORKS[name]
-    model = workload.model()
-    parameters, collected = list(model.parameters()), []
-    for step in range(max(at) + 1):
-        gradient = torch.autograd.grad(workload.loss(model, key=Key(seed, step=step, rank=0)), parameters)
-        if step in at:
-            collected.append((flat(gradient).numpy(), tuple(p.numel() for p in parameters)))
-        load(flat(parameters) - workload.eta * flat(gradient), parameters)
-    return collected
+    model, collected = workload.model(), []
+
+    def descend(gradients: list[torch.Tensor], keys: Sequence[Key]) -> torch.Tensor:
+        (gradient,) = gradients
+        collected.append(gradient.numpy())
+        return workload.eta * gradient
+
+    for _ in islice(shared_steps(workload, model, descend, workers=1, seed=seed), max(at) + 1):
+        pass
+    lengths = tuple(p.numel() for p in model.parameters())
+    return [(collected[step], lengths) for step in at]
 
 
 def distortion(operator: Operator, x: np.ndarray, lengths: tuple[int, ...], draws: int, seed: int = 0) -> Record:
@@ -146,9 +173,9 @@ def _constant(claim: Claim) -> float | None:
     return float(claim.alpha) if isinstance(claim, Contractive) else None
 
 
-def _distortion_rows(record: Record, rest: str) -> list[Comparison]:
-    network, step, name = rest.split(":", 2)
-    about: dict[str, Any] = {"operator": name, "workload": f"{network}, step {step}", "theorem": "dutta2020"}
+def _distortion_rows(record: Record, unit: Distort) -> list[Comparison]:
+    name, where = unit.operator, f"{unit.network}, step {unit.step}"
+    about: dict[str, Any] = {"operator": name, "workload": where, "theorem": "dutta2020"}
     layers, entire = (np.array(record["nmse"][scope]) for scope in ("layerwise", "entire"))
     rows = []
     layerwise, whole = record["constants"]["layerwise"], record["constants"]["entire"]
@@ -179,19 +206,18 @@ def _distortion_rows(record: Record, rest: str) -> list[Comparison]:
 ROUNDING = 1e-6  # of errors relative to |x|^2, for scales that travel as binary32
 
 
-def _training_rows(record: Record, rest: str) -> list[Comparison]:
-    scope, name = rest.split(":", 1)
+def _training_rows(record: Record, unit: Train) -> list[Comparison]:
     reason = "no theorem with known constants covers the network; recorded to compare the scopes"
-    about = {"operator": name, "workload": f"network, {scope}", "quantity": "final loss"}
+    about = {"operator": unit.operator, "workload": f"network, {unit.scope}", "quantity": "final loss"}
     return [unjudged_row(record["loss"], reason, **about)]
 
 
-def _draw(records: Sequence[Record]) -> Any:
+def _draw(records: Sequence[tuple[Distort, Record]]) -> Any:
     figure, axes = canvas(1, 2, height=4.5)
     for ax, field, label in zip(axes[0], ("nmse", "bits"), ("NMSE", "bits a coordinate"), strict=True):
         ends = []
         for i, name in enumerate(OPERATORS):
-            of_operator = [r for r in records if r["unit"].split(":", 3)[3] == name]
+            of_operator = [r for unit, r in records if unit.operator == name]
             points = [(float(np.mean(r[field]["entire"])), float(np.mean(r[field]["layerwise"]))) for r in of_operator]
             if points:
                 across, up = zip(*points, strict=True)

@@ -37,6 +37,7 @@ from ..verdicts.iteration_time import barrier_timed_delay, iteration, iteration_
 from ..verdicts.verdict import MARGIN, Comparison, tight_verdict
 from ..workloads import LogisticRegression, Quadratic, SmallNetwork, Workload
 from .study import Figure, Study
+from .unit import Unit, of_kind, read_unit
 
 SILENCE_S = 60.0
 SHAPE = Shape(rate_bit_per_s=1e8, delay_s=1e-3)
@@ -71,6 +72,25 @@ def cases() -> dict[str, tuple[Workload, StepTime]]:
         **{name: (workload, Constant(STEP_S)) for name, workload in steady.items()},
         **{name: (Quadratic(), law) for name, law in laws().items()},
     }
+
+
+@dataclass(frozen=True)
+class Drawn(Unit, kind="drawn"):
+    """Steps drawn from a law, for m workers, without a machine."""
+
+    m: int
+    case: str
+
+
+@dataclass(frozen=True)
+class Paced(Unit, kind="pace"):
+    """m real ranks that take such steps."""
+
+    m: int
+    case: str
+
+
+KINDS: tuple[type[Drawn | Paced], ...] = (Drawn, Paced)
 
 
 @dataclass(frozen=True)
@@ -116,18 +136,18 @@ class StragglerStudy(Study):
     def units(self) -> Sequence[str]:
         """Return drawn:M:CASE, for the laws alone, and pace:M:CASE."""
         return [
-            f"{kind}:{m}:{case}"
+            str(kind(m, case))
             for m, names in self.cases.items()
             for case in names
-            for kind in (("drawn", "pace") if case in laws() else ("pace",))
+            for kind in ((Drawn, Paced) if case in laws() else (Paced,))
         ]
 
     def measure(self, unit: str) -> Record:
         """Return one case at every tau; rank 0's records."""
-        kind, size, case = unit.split(":")
-        m = int(size)
-        workload, law = cases()[case]
-        if kind == "drawn":
+        parts = read_unit(unit, KINDS)
+        m = parts.m
+        workload, law = cases()[parts.case]
+        if isinstance(parts, Drawn):
             return {"m": m, "law": repr(law), "taus": [self._drawn(law, m, tau) for tau in self.taus]}
         settings = (self.steps, self.repeats, self.delays, self.seed)
         plans = [IterationTimePlan(workload, Identity(), law, tau, *settings) for tau in self.taus]
@@ -156,9 +176,9 @@ class StragglerStudy(Study):
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
         """Order statistics of the drawn steps decide; seconds of the machine do not."""
-        drawn = [r for r in records if r["unit"].startswith("drawn:")]
-        level = self.false_alarm / sum(len(self.taus) for unit in self.units() if unit.startswith("drawn:"))
-        rows = [_drawn_row(record, case, level, self.rounds) for record in drawn for case in record["taus"]]
+        drawn = of_kind(records, Drawn)
+        level = self.false_alarm / (len(self.taus) * sum(Drawn.read(unit) is not None for unit in self.units()))
+        rows = [_drawn_row(unit.case, r, of_tau, level, self.rounds) for unit, r in drawn for of_tau in r["taus"]]
         return [*rows, *iteration_time_rows(_paced(records))]
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
@@ -190,8 +210,7 @@ def _variance(law: StepTime, m: int, steps: int) -> float | None:
     return m * law.sd_s**2 / steps if isinstance(law, Law) and np.isfinite(law.sd_s) else None
 
 
-def _drawn_row(record: Record, at: Record, level: float, rounds: int) -> Comparison:
-    case = record["unit"].split(":")[2]
+def _drawn_row(case: str, record: Record, at: Record, level: float, rounds: int) -> Comparison:
     about: dict[str, Any] = {
         "operator": "",
         "workload": f"m = {record['m']}, steps {record['law']}",
@@ -219,12 +238,7 @@ def _drawn_row(record: Record, at: Record, level: float, rounds: int) -> Compari
 
 # -- drawings ----------------------------------------------------------------------------------------------------
 def _paced(records: Sequence[Record]) -> list[Record]:
-    return [
-        {"case": unit["unit"].split(":")[2], **r}
-        for unit in records
-        if unit["unit"].startswith("pace:")
-        for r in unit["records"]
-    ]
+    return [{"case": unit.case, **r} for unit, record in of_kind(records, Paced) for r in record["records"]]
 
 
 def predicted(record: Record) -> float:

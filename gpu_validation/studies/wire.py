@@ -22,6 +22,7 @@ from ..verdicts.envelope import ETHERNET_BYTES, HEADERS_BYTES
 from ..verdicts.verdict import Comparison
 from ..verdicts.wire import fitted_line, wire_rows
 from .study import Figure, Study
+from .unit import Unit, read_unit
 
 SILENCE_S = 120.0
 SHAPE = Shape(rate_bit_per_s=1e8, delay_s=1e-3)
@@ -30,6 +31,17 @@ SHAPE = Shape(rate_bit_per_s=1e8, delay_s=1e-3)
 def every_operator() -> tuple[Operator, ...]:
     """Return the first example of each operator in the catalogue."""
     return tuple(cls.examples()[0] for cls in all_operators().values())
+
+
+@dataclass(frozen=True)
+class Crossing(Unit):
+    """All messages by one topology between m ranks."""
+
+    m: int
+    topology: str
+
+
+KINDS = (Crossing,)
 
 
 @dataclass(frozen=True)
@@ -56,12 +68,12 @@ class WireStudy(Study):
 
     def units(self) -> Sequence[str]:
         """Return M:TOPOLOGY, for every number of ranks M."""
-        return [f"{m}:{topology.name}" for m in self.sizes for topology in TOPOLOGIES]
+        return [str(Crossing(m, topology.name)) for m in self.sizes for topology in TOPOLOGIES]
 
     def measure(self, unit: str) -> Record:
         """Make the network, start the ranks in it, and keep rank 0's records."""
-        size, name = unit.split(":")
-        m, chosen = int(size), tuple(topology for topology in TOPOLOGIES if topology.name == name)
+        crossing = read_unit(unit, KINDS)
+        m, chosen = crossing.m, tuple(topology for topology in TOPOLOGIES if topology.name == crossing.topology)
         frame = self.shape.mtu - (HEADERS_BYTES - ETHERNET_BYTES)  # the MTU counts without Ethernet's
         plan = WirePlan(self.operators, self.d, self.lengths_bytes, self.exchanges, frame, chosen, self.seed)
         for operator in self.operators:  # compile before the processes fork

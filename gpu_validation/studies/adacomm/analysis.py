@@ -17,7 +17,8 @@ from ...verdicts.intervals import Median, median_of
 from ...verdicts.iteration_time import TOLERANCE
 from ...verdicts.time_to_target import smoothed, time_to_loss
 from ...verdicts.verdict import Comparison, Verdict
-from .problems import CONSTANT, CROWD, GOAL, Design
+from ..unit import of_kind, read_unit
+from .problems import CONSTANT, CROWD, GOAL, KINDS, Compare, Crowd, Design, Prove
 
 ESTIMATED = "Theorem 1 asks for L and sigma2 that hold for all x; for a network they can only be estimated"
 
@@ -109,13 +110,16 @@ def groups(records: Sequence[Record], budget_s: Callable[[str], float], window: 
         Of the smoothing, in shares of the budget.
     """
     by_setting: dict[tuple[str, str, int], Group] = {}
-    for unit in records:
-        kind, *what = unit["unit"].split(":")
-        if kind not in ("race", "crowd"):
-            continue
-        course, rate = what[:2] if kind == "race" else (CROWD, CONSTANT)
-        group = by_setting.setdefault((course, rate, unit["m"]), Group(course, rate, unit["m"], {}, {}))
-        for race, hit in zip(unit["races"], times_to_target(unit, budget_s(course), window), strict=True):
+    for record in records:
+        match read_unit(record["unit"], KINDS):
+            case Compare(course, rate):
+                setting = (course, rate, record["m"])
+            case Crowd():
+                setting = (CROWD, CONSTANT, record["m"])
+            case _:
+                continue
+        group = by_setting.setdefault(setting, Group(*setting, {}, {}))
+        for race, hit in zip(record["races"], times_to_target(record, budget_s(group.course), window), strict=True):
             group.races.setdefault(hit.name, []).append(race)
             group.times_to_target.setdefault(hit.name, []).append(hit)
     return list(by_setting.values())
@@ -130,7 +134,7 @@ def rows(design: Design, records: Sequence[Record], *, false_alarm: float) -> li
         Chance that the rows of the theorems accuse a true claim.
     """
     all_groups = groups(records, design.budget_s, design.window)
-    proofs = [r for r in records if r["unit"].startswith("proof:")]
+    proofs = [r for _, r in of_kind(records, Prove)]
     return [
         *(row for group in all_groups for row in ratio_rows(group)),
         *(row for group in all_groups for row in end_rows(group)),

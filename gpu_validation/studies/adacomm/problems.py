@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from bounds.runtime.law import Law
-
-if TYPE_CHECKING:
-    pass
 from bounds.runtime import ShiftedExponential
+from bounds.runtime.law import Law
 
 from ...network import Shape
 from ...workloads import LeNet, LogisticRegression, SmallNetwork, Workload
+from ..unit import Unit
 
 SYNCHRONOUS = 1
 CONSTANT, DECAYED = "constant", "decayed"
@@ -63,6 +60,41 @@ CROWDED = Course(  # slow enough for eight ranks on two cores
     budget_s=5.0,
     decay=(),
 )
+
+
+@dataclass(frozen=True)
+class Tune(Unit, kind="tune"):
+    """Every candidate of AdaComm against the synchronous run."""
+
+    course: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Compare(Unit, kind="race"):
+    """Every schedule at one course of the learning rate."""
+
+    course: str
+    rate: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Crowd(Unit, kind=CROWD):
+    """A few schedules with m workers."""
+
+    m: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Prove(Unit, kind="proof"):
+    """The convex runs."""
+
+    seed: int
+
+
+KINDS: tuple[type[Tune | Compare | Crowd | Prove], ...] = (Tune, Compare, Crowd, Prove)
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,10 @@ from ...records.storage import Record
 from ...verdicts.intervals import median_of
 from ...verdicts.verdict import Comparison
 from ..study import Figure, Study
+from ..unit import Unit, of_kind, read_unit
 from .analysis import groups, rows, times_to_target
 from .figures import Setting, figures
-from .problems import CONSTANT, CROWD, DECAYED, GAMMA, SYNCHRONOUS, Course, Design
+from .problems import CONSTANT, DECAYED, GAMMA, KINDS, SYNCHRONOUS, Compare, Course, Crowd, Design, Prove, Tune
 
 
 def _fixed(taus: Sequence[int]) -> dict[str, Schedule]:
@@ -51,11 +52,11 @@ class AdaCommStudy(Design, Study):
     def units(self) -> Sequence[str]:
         """Return tune:COURSE:SEED; then for every seed race:COURSE:RATE:SEED, crowd:M:SEED and proof:SEED."""
         names = [name for name, _ in self.courses]
-        names_of_units = [f"tune:{name}:{seed}" for name in names for seed in self.tuning]
+        units: list[Unit] = [Tune(name, seed) for name in names for seed in self.tuning]
         for seed in self.seeds:
-            names_of_units += [f"race:{name}:{rate}:{seed}" for name in names for rate in (CONSTANT, DECAYED)]
-            names_of_units += [f"crowd:{m}:{seed}" for m in self.crowds] + [f"proof:{seed}"]
-        return names_of_units
+            units += [Compare(name, rate, seed) for name in names for rate in (CONSTANT, DECAYED)]
+            units += [*(Crowd(m, seed) for m in self.crowds), Prove(seed)]
+        return list(map(str, units))
 
     # -- tuning ------------------------------------------------------------------------------------------
     def with_records(self, records: Sequence[Record], folder: Path) -> AdaCommStudy:
@@ -69,7 +70,7 @@ class AdaCommStudy(Design, Study):
 
     def _choice(self, name: str, course: Course, records: Sequence[Record]) -> tuple[int, float]:
         """Return the candidate of the smallest median time to the target; the first one before anything is tuned."""
-        tuned = [r for r in records if r["unit"].startswith(f"tune:{name}:")]
+        tuned = [r for unit, r in of_kind(records, Tune) if unit.course == name]
         times = [[hit.seconds for hit in times_to_target(r, course.budget_s, self.window)[1:]] for r in tuned]
         medians = [median_of(column).value for column in zip(*times, strict=True)] if tuned else [0.0]
         return self.candidates[medians.index(min(medians))]
@@ -77,15 +78,17 @@ class AdaCommStudy(Design, Study):
     # -- one unit ----------------------------------------------------------------------------------------
     def measure(self, unit: str) -> Record:
         """Return all schedules of a unit, one after the other on one network."""
-        kind, *what, last = unit.split(":")
-        m, seed = int(what[0]) if kind == "crowd" else self.m, int(last)
-        course = self.course(CROWD if kind == "crowd" else self.courses[0][0] if kind == "proof" else what[0])
-        races = {
-            "tune": lambda: self._tune(course, seed),
-            "race": lambda: self._race(what[0], what[1], seed),
-            "crowd": lambda: self._crowd(seed),
-            "proof": lambda: self._proof(seed),
-        }[kind]()
+        m = self.m
+        match read_unit(unit, KINDS):
+            case Tune(name, seed):
+                course = self.course(name)
+                races = self._tune(course, seed)
+            case Compare(name, rate, seed):
+                course, races = self.course(name), self._race(name, rate, seed)
+            case Crowd(m, seed):
+                course, races = self.crowded, self._crowd(seed)
+            case Prove(seed):
+                course, races = self.courses[0][1], self._proof(seed)
         measured = run_training(list(races.values()), m=m, shape=course.shape)
         return {"m": m, "races": [{"name": name, **record} for name, record in zip(races, measured, strict=True)]}
 

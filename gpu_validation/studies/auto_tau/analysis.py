@@ -14,7 +14,8 @@ from ...verdicts.comparisons import unjudged_row
 from ...verdicts.intervals import Median, median_of
 from ...verdicts.time_to_target import smoothed, time_to_loss
 from ...verdicts.verdict import Comparison, Verdict
-from .problems import PROBLEMS, Design
+from ..unit import read_unit
+from .problems import KINDS, PROBLEMS, Design
 
 SYNCHRONOUS = "tau = 1"
 DEFAULT = "AdaComm, default tau_0"
@@ -75,8 +76,8 @@ def runs(records: Sequence[Record]) -> list[Run]:
     by_key: dict[tuple[str, int, int], Run] = {}
     kinds: dict[tuple[str, int, int], int] = {}
     for record in records:
-        _, problem, course, seed = record["unit"].split(":")
-        key = (problem, int(course), int(seed))
+        unit = read_unit(record["unit"], KINDS)
+        key = (unit.problem, unit.course, unit.seed)
         run = by_key.setdefault(key, Run(*key))
         run.races.update({race["name"]: race for race in record["races"]})
         kinds[key] = kinds.get(key, 0) + 1

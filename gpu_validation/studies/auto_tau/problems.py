@@ -9,11 +9,11 @@ from bounds.tau import tau_star
 
 from ...workloads import Kink, LeNet, LogisticRegression, Quadratic, SmallNetwork, Workload
 from ...workloads.data import Dirichlet
+from ..unit import Unit
 
 WORKERS = 4
 LONGEST = 512  # local steps of a round, for tau* as for the rule
 AUTO, TAU_STAR = "auto", "tau*"
-FIXED, RULES = "fixed", "rules"  # what a unit races
 DESIGN, HELD_OUT = "design", "held-out"
 
 
@@ -78,6 +78,28 @@ COURSES = (
     Course(4.0, 4e-3, 6.5e-3, 1300, (1, 4, 12, 36, 108)),
     Course(20.0, 3e-3, 28e-3, 2200, (1, 5, 20, 60, 180)),
 )
+
+
+@dataclass(frozen=True)
+class Races(Unit):
+    """What is trained on one problem, course (by its number) and seed."""
+
+    problem: str
+    course: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class FixedTaus(Races, kind="fixed"):
+    """The fixed taus."""
+
+
+@dataclass(frozen=True)
+class Rules(Races, kind="rules"):
+    """The rules."""
+
+
+KINDS: tuple[type[FixedTaus | Rules], ...] = (FixedTaus, Rules)
 
 
 @lru_cache(maxsize=64)

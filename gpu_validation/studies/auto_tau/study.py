@@ -24,20 +24,22 @@ from ...network import Shape
 from ...records.storage import Record
 from ...verdicts.verdict import Comparison
 from ..study import Figure, Study
+from ..unit import read_unit
 from . import analysis, figures
 from .problems import (
     AUTO,
     DESIGN,
-    FIXED,
     HELD_OUT,
+    KINDS,
     LONGEST,
     PROBLEMS,
-    RULES,
     TAU_STAR,
     WORKERS,
     Course,
     Design,
+    FixedTaus,
     Problem,
+    Rules,
     theorem_2,
 )
 
@@ -55,20 +57,20 @@ class AutoTau(Design, Study):
         """Return KIND:PROBLEM:COURSE:SEED, the fixed taus and then the rules of every run; the design half first."""
         halves = [[name for name in self.problems if PROBLEMS[name].half == half] for half in (DESIGN, HELD_OUT)]
         return [
-            f"{kind}:{name}:{i}:{seed}"
+            str(kind(name, i, seed))
             for names in halves
             for seed in self.seeds
             for name in names
             for i in range(len(self.courses))
-            for kind in (FIXED, RULES)
+            for kind in (FixedTaus, Rules)
         ]
 
     def measure(self, unit: str) -> Record:
         """Return all races of a unit, one after the other on one network."""
-        kind, name, i, seed = unit.split(":")
-        course, problem = self.courses[int(i)], PROBLEMS[name]
-        schedules = self.fixed(problem, course) if kind == FIXED else self.rules(problem, course)
-        races = [self._race(problem, course, schedule, int(seed)) for schedule in schedules.values()]
+        parts = read_unit(unit, KINDS)
+        course, problem = self.courses[parts.course], PROBLEMS[parts.problem]
+        schedules = self.fixed(problem, course) if isinstance(parts, FixedTaus) else self.rules(problem, course)
+        races = [self._race(problem, course, schedule, parts.seed) for schedule in schedules.values()]
         measured = run_training(races, m=WORKERS, shape=Shape(delay_s=course.delay_s * problem.step_factor, mtu=9000))
         kept = [{key: value for key, value in record.items() if key not in UNUSED} for record in measured]
         return {"races": [{"name": method, **record} for method, record in zip(schedules, kept, strict=True)]}

@@ -17,6 +17,7 @@ from ...reporting.plotting import LINES, MARKS, PALETTE, canvas
 from ...verdicts.comparisons import exact_row, out_of_scope, share_row, unjudged_row
 from ...verdicts.verdict import Comparison
 from ..study import Figure, Study
+from ..unit import Unit, of_kind, read_unit
 from .attacks import Attack, Collude, Negate, RandomSigns, Rescale
 from .training import HORIZON, train, tuned
 from .votes import crowd, election, votes
@@ -28,6 +29,47 @@ RULES: dict[str, Aggregate] = {
     "coordinate_median": CoordinateMedian(),
     "trimmed_mean": TrimmedMean(0.41),
 }
+
+
+@dataclass(frozen=True)
+class Vote(Unit, kind="vote"):
+    """A majority vote under an attack."""
+
+    attack: str
+    faulty: int
+
+
+@dataclass(frozen=True)
+class Wide(Unit, kind="wide"):
+    """The same in the wide case."""
+
+    attack: str
+
+
+@dataclass(frozen=True)
+class Crowd(Unit, kind="crowd"):
+    """A vote of honest workers only."""
+
+    workers: int
+
+
+@dataclass(frozen=True)
+class Election(Unit, kind="election"):
+    """Election coding of n workers, b of them faulty."""
+
+    n: int
+    b: int
+
+
+@dataclass(frozen=True)
+class Train(Unit, kind="train"):
+    """Training by a rule under an attack, or "none"."""
+
+    rule: str
+    attack: str
+
+
+KINDS: tuple[type[Vote | Wide | Crowd | Election | Train], ...] = (Vote, Wide, Crowd, Election, Train)
 
 
 @dataclass(frozen=True)
@@ -57,26 +99,27 @@ class Byzantine(Study):
     def units(self) -> Sequence[str]:
         """Return vote:ATTACK:FAULTY, wide:ATTACK, crowd:WORKERS, election:N:B, train:RULE:ATTACK."""
         return [
-            *(f"vote:{attack}:{f}" for attack in ATTACKS for f in self.faulty),
-            *(f"wide:{attack}" for attack in ("negate", "collude")),
-            *(f"crowd:{n}" for n in self.crowd),
-            *(f"election:{n}:{b}" for n, b in MINIMAL),
-            *(f"train:{rule}:{attack}" for rule in RULES for attack in ("none", *ATTACKS)),
+            *(str(Vote(attack, f)) for attack in ATTACKS for f in self.faulty),
+            *(str(Wide(attack)) for attack in ("negate", "collude")),
+            *(str(Crowd(n)) for n in self.crowd),
+            *(str(Election(n, b)) for n, b in MINIMAL),
+            *(str(Train(rule, attack)) for rule in RULES for attack in ("none", *ATTACKS)),
         ]
 
     def measure(self, unit: str) -> Record:
         """By the kind of unit."""
-        kind, *what = unit.split(":")
-        if kind == "vote":
-            return votes(self.workers, int(what[1]), self.snr, self.coordinates, ATTACKS[what[0]], self.seed)
-        if kind == "wide":
-            workers, faulty, snr = self.wide
-            return votes(workers, faulty, snr, self.coordinates // 10, ATTACKS[what[0]], self.seed)
-        if kind == "crowd":
-            return crowd(int(what[0]), self.snr, self.coordinates, self.seed)
-        if kind == "election":
-            return election(int(what[0]), int(what[1]))
-        return self._train(RULES[what[0]], ATTACKS.get(what[1]))
+        match read_unit(unit, KINDS):
+            case Vote(attack, faulty):
+                return votes(self.workers, faulty, self.snr, self.coordinates, ATTACKS[attack], self.seed)
+            case Wide(attack):
+                workers, faulty, snr = self.wide
+                return votes(workers, faulty, snr, self.coordinates // 10, ATTACKS[attack], self.seed)
+            case Crowd(workers):
+                return crowd(workers, self.snr, self.coordinates, self.seed)
+            case Election(n, b):
+                return election(n, b)
+            case Train(rule, attack):
+                return self._train(RULES[rule], ATTACKS.get(attack))
 
     def _train(self, rule: Aggregate, attack: Attack | None) -> Record:
         workers, faulty = self.workers, self.faulty[-2]
@@ -95,17 +138,21 @@ class Byzantine(Study):
         level = self.false_alarm / (3 * len(self.units()))
         rows: list[Comparison] = []
         for record in records:
-            kind, *what = record["unit"].split(":")
-            rows += {"vote": _vote_rows, "wide": _vote_rows, "crowd": _crowd_rows}.get(kind, _other_rows)(
-                record, what, level
-            )
+            match read_unit(record["unit"], KINDS):
+                case Vote(attack=attack) | Wide(attack=attack):
+                    rows += _vote_rows(record, ATTACKS[attack], level)
+                case Crowd():
+                    rows += _crowd_rows(record, level)
+                case Election(n, b):
+                    rows += _election_rows(record, n, b)
+                case Train(rule, attack):
+                    rows += _training_rows(record, rule, attack)
         return rows
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return wrong votes against the faulty share, and losses under attack."""
         drawn = []
-        voted = [r for r in records if r["unit"].startswith("vote:")]
-        trained = {r["unit"]: r for r in records if r["unit"].startswith("train:")}
+        voted, trained = of_kind(records, Vote), dict(of_kind(records, Train))
         if voted:
             drawn.append(
                 Figure(
@@ -131,11 +178,10 @@ def honest_right(snr: float) -> float:
     return 0.5 * math.erfc(-snr / math.sqrt(2))
 
 
-def _vote_rows(record: Record, what: list[str], level: float) -> list[Comparison]:
+def _vote_rows(record: Record, attack: Attack, level: float) -> list[Comparison]:
     from bounds.theorems import vote_error
     from bounds.theorems.vote_error import exact_vote_error
 
-    attack = ATTACKS[what[0]]
     n, faulty, snr = record["workers"], record["faulty"], record["snr"]
     p = honest_right(snr)
     exact = exact_vote_error(workers=n, faulty=faulty, right=p, faulty_right=attack.right(p))
@@ -155,7 +201,7 @@ def _vote_rows(record: Record, what: list[str], level: float) -> list[Comparison
     return [*rows, row]
 
 
-def _crowd_rows(record: Record, what: list[str], level: float) -> list[Comparison]:
+def _crowd_rows(record: Record, level: float) -> list[Comparison]:
     from bounds.theorems.vote_error import exact_vote_error
 
     n, snr, trials = record["workers"], record["snr"], record["trials"]
@@ -169,15 +215,16 @@ def _crowd_rows(record: Record, what: list[str], level: float) -> list[Compariso
     ]
 
 
-def _other_rows(record: Record, what: list[str], level: float) -> list[Comparison]:
-    if record["unit"].startswith("train:"):
-        about: dict[str, Any] = {"operator": what[0], "workload": f"digits, {what[1]}", "theorem": ""}
-        reason = "no theorem covers constant steps here; recorded to compare the rules"
-        return [
-            unjudged_row(record["loss"], reason, quantity="final loss", **about),
-            unjudged_row(record["accuracy"], reason, quantity="held-out accuracy", **about),
-        ]
-    n, b = map(int, what)
+def _training_rows(record: Record, rule: str, attack: str) -> list[Comparison]:
+    about: dict[str, Any] = {"operator": rule, "workload": f"digits, {attack}", "theorem": ""}
+    reason = "no theorem covers constant steps here; recorded to compare the rules"
+    return [
+        unjudged_row(record["loss"], reason, quantity="final loss", **about),
+        unjudged_row(record["accuracy"], reason, quantity="held-out accuracy", **about),
+    ]
+
+
+def _election_rows(record: Record, n: int, b: int) -> list[Comparison]:
     rows = []
     for liars, criterion, wrong in zip((b, b + 1), record["criterion"], record["wrong"], strict=True):
         rows.append(
@@ -195,13 +242,13 @@ def _other_rows(record: Record, what: list[str], level: float) -> list[Compariso
 
 
 # -- drawings ----------------------------------------------------------------------------------------------------
-def _draw_votes(records: Sequence[Record]) -> Any:
+def _draw_votes(records: Sequence[tuple[Vote, Record]]) -> Any:
     from bounds.theorems.vote_error import exact_vote_error
 
     figure, axes = canvas(1, 1, height=4.2)
     ax = axes[0, 0]
     for i, (name, attack) in enumerate(ATTACKS.items()):
-        attacked = [r for r in records if r["unit"].split(":")[1] == name]
+        attacked = [r for unit, r in records if unit.attack == name]
         if not attacked:
             continue
         n, p = attacked[0]["workers"], honest_right(attacked[0]["snr"])
@@ -217,12 +264,12 @@ def _draw_votes(records: Sequence[Record]) -> Any:
     return figure
 
 
-def _draw_training(records: dict[str, Record]) -> Any:
-    cases = list(dict.fromkeys(unit.split(":")[2] for unit in records))
+def _draw_training(records: dict[Train, Record]) -> Any:
+    cases = list(dict.fromkeys(unit.attack for unit in records))
     figure, axes = canvas(1, len(cases), height=3.4)
     for ax, case in zip(axes[0], cases, strict=True):
         for i, rule in enumerate(RULES):
-            record = records.get(f"train:{rule}:{case}")
+            record = records.get(Train(rule, case))
             if record:
                 steps = 10 * np.arange(1, len(record["curve"]) + 1)
                 ax.plot(steps, record["curve"], LINES[i], color=PALETTE[i], label=rule)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
+from itertools import islice
 
 import numpy as np
 import torch
 
 from operators import Aggregate, Key
 
-from ...distributed.tensors import flat, load
+from ...measurement.shared_model import shared_steps
 from ...workloads import Bundled, LogisticRegression
 from .attacks import Attack
 from .votes import ATTACK, NOISE, SEND
@@ -40,26 +41,24 @@ def train(
 ) -> tuple[float, float, list[float]]:
     """Return (final loss, held-out accuracy, losses every tenth step) of synchronous training with one merge a step."""
     workload = LogisticRegression(source=Bundled("digits", held_out=0.2))
-    model = workload.model()
-    parameters = list(model.parameters())
+    model, done = workload.model(), 0
     curve: list[float] = []
-    for step in range(steps):
-        keys = [Key(seed, step=step, rank=i) for i in range(workers)]
-        gradients = []
-        for key in keys:
-            loss = workload.loss(model, key=key.fold(NOISE))
-            gradients.append(flat(torch.autograd.grad(loss, parameters), torch.float32).numpy())
+
+    def merge(gradients: list[torch.Tensor], keys: Sequence[Key]) -> torch.Tensor | None:
+        sent = [gradient.float().numpy() for gradient in gradients]
         if attack is not None:
-            truth = np.stack(gradients[faulty:]).mean(axis=0)
+            truth = np.stack(sent[faulty:]).mean(axis=0)
             for i in range(faulty):
-                gradients[i] = attack.corrupt(gradients[i], truth=truth, key=keys[i].fold(ATTACK))
-        if not all(np.isfinite(x).all() for x in gradients):  # diverged
-            return HORIZON, workload.accuracy(model) or 0.0, curve + [HORIZON] * (steps // 10 - len(curve))
-        merged = rule.round([torch.from_numpy(x) for x in gradients], keys=[k.fold(SEND) for k in keys])
-        load(flat(parameters) - rate * merged, parameters)
-        if step % 10 == 9:
+                sent[i] = attack.corrupt(sent[i], truth=truth, key=keys[i].fold(ATTACK))
+        if not all(np.isfinite(x).all() for x in sent):  # diverged
+            return None
+        return rate * rule.round([torch.from_numpy(x) for x in sent], keys=[k.fold(SEND) for k in keys])
+
+    for done in islice(shared_steps(workload, model, merge, workers=workers, seed=seed, stream=NOISE), steps):
+        if done % 10 == 0:
             curve.append(_capped(float(workload.objective(model).detach())))
-    return curve[-1], workload.accuracy(model) or 0.0, curve
+    curve += [HORIZON] * (steps // 10 - len(curve))
+    return curve[-1] if done == steps else HORIZON, workload.accuracy(model) or 0.0, curve
 
 
 def _capped(loss: float) -> float:

@@ -21,6 +21,7 @@ from ...verdicts.comparisons import exact_row, mean_row, unjudged_row
 from ...verdicts.verdict import Comparison, Verdict
 from ...workloads import Bundled, LogisticRegression
 from ..study import Figure, Study
+from ..unit import Unit, of_kind, read_unit
 from .counterexamples import PROBLEMS, Method
 
 METHODS: dict[str, Method] = {
@@ -33,6 +34,32 @@ METHODS: dict[str, Method] = {
 }
 SWEPT = tuple(name for name in METHODS if name != "signsgd")  # whose signs have no scale, so no eta either
 ETAS = (0.05, 0.2, 0.8)
+
+
+@dataclass(frozen=True)
+class Counter(Unit, kind="counter"):
+    """A counterexample, and a method on it."""
+
+    problem: str
+    method: str
+
+
+@dataclass(frozen=True)
+class Memory(Unit, kind="memory"):
+    """What a method's memory holds."""
+
+    method: str
+
+
+@dataclass(frozen=True)
+class Batch(Unit, kind="batch"):
+    """A method at one batch size."""
+
+    method: str
+    size: int
+
+
+KINDS: tuple[type[Counter | Memory | Batch], ...] = (Counter, Memory, Batch)
 
 
 @dataclass(frozen=True)
@@ -56,21 +83,20 @@ class ErrorFeedbackStudy(Study):
     def units(self) -> Sequence[str]:
         """Return counter:PROBLEM:METHOD, memory:METHOD, batch:METHOD:SIZE."""
         return [
-            *(f"counter:{problem}:{m}" for problem in PROBLEMS for m in ("signsgd", "ef(scaled_sign)")),
-            *(f"memory:{name}" for name, method in METHODS.items() if isinstance(method, Feedback)),
-            *(f"batch:{name}:{size}" for size in self.batches for name in SWEPT),
+            *(str(Counter(problem, m)) for problem in PROBLEMS for m in ("signsgd", "ef(scaled_sign)")),
+            *(str(Memory(name)) for name, method in METHODS.items() if isinstance(method, Feedback)),
+            *(str(Batch(name, size)) for size in self.batches for name in SWEPT),
         ]
 
     def measure(self, unit: str) -> Record:
         """By the kind of unit."""
-        kind, rest = unit.split(":", 1)
-        if kind == "counter":
-            problem, method = rest.split(":", 1)
-            return PROBLEMS[problem](METHODS[method])
-        if kind == "memory":
-            return self._memory(METHODS[rest])
-        method, size = rest.rsplit(":", 1)
-        return self._sweep(method, int(size))
+        match read_unit(unit, KINDS):
+            case Counter(problem, method):
+                return PROBLEMS[problem](METHODS[method])
+            case Memory(method):
+                return self._memory(METHODS[method])
+            case Batch(method, size):
+                return self._sweep(method, size)
 
     def _memory(self, method: Method) -> Record:
         workload = LogisticRegression(batch=8)
@@ -114,14 +140,18 @@ class ErrorFeedbackStudy(Study):
         level = self.false_alarm / 10
         rows: list[Comparison] = []
         for record in records:
-            kind, rest = record["unit"].split(":", 1)
-            rows += {"counter": _counter_rows, "memory": _memory_rows, "batch": _batch_rows}[kind](record, rest, level)
+            match read_unit(record["unit"], KINDS):
+                case Counter(problem, method):
+                    rows += _counter_rows(record, problem, method)
+                case Memory(method):
+                    rows += _memory_rows(record, method, level)
+                case Batch(method, size):
+                    rows += _batch_rows(record, method, size)
         return rows
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return paths of the counterexamples; final loss against batch size."""
-        counters = {r["unit"]: r for r in records if r["unit"].startswith("counter:")}
-        swept = [r for r in records if r["unit"].startswith("batch:")]
+        counters, swept = of_kind(records, Counter), of_kind(records, Batch)
         drawn = []
         if counters:
             caption = "Measured: objective along the way on the two counterexamples; the kinks on a logarithmic scale."
@@ -184,8 +214,7 @@ def largest_gradient(workload: LogisticRegression) -> float:
 
 
 # -- judgements --------------------------------------------------------------------------------------------------
-def _counter_rows(record: Record, rest: str, level: float) -> list[Comparison]:
-    problem, method = rest.split(":", 1)
+def _counter_rows(record: Record, problem: str, method: str) -> list[Comparison]:
     about: dict[str, Any] = {"operator": method, "workload": problem, "quantity": "objective at the end"}
     if (problem, method) == ("kinks", "signsgd"):
         about["theorem"] = "x1 + x2 = 2.5 for ever, so f >= 1.25"
@@ -203,11 +232,11 @@ def _counter_rows(record: Record, rest: str, level: float) -> list[Comparison]:
     return [unjudged_row([record["final"]] * 2, f"no bound; the infimum is {record['least']:g}", **about)]
 
 
-def _memory_rows(record: Record, rest: str, level: float) -> list[Comparison]:
+def _memory_rows(record: Record, method: str, level: float) -> list[Comparison]:
     from bounds.theorems import ef_memory, ef_sgd
 
     arguments = {name: record[name] for name in ("alpha", "eta", "G")}
-    about: dict[str, Any] = {"operator": rest, "workload": "logistic regression, digits"}
+    about: dict[str, Any] = {"operator": method, "workload": "logistic regression, digits"}
     memory = ef_memory(**arguments)
     bound = ef_sgd(**arguments, gap=record["gap"], K=record["K"], L=record["L"])
     owed = Comparison(
@@ -243,8 +272,7 @@ def _memory_rows(record: Record, rest: str, level: float) -> list[Comparison]:
 CONSERVED = 1e-4  # 400 steps of magnitude below 1, each rounded to binary32
 
 
-def _batch_rows(record: Record, rest: str, level: float) -> list[Comparison]:
-    method, size = rest.rsplit(":", 1)
+def _batch_rows(record: Record, method: str, size: int) -> list[Comparison]:
     about: dict[str, Any] = {"operator": method, "workload": f"digits, batch {size}, eta {record['eta']:g}"}
     reason = "a comparison of methods; eta is tuned, and no theorem with known constants covers it"
     return [
@@ -254,10 +282,10 @@ def _batch_rows(record: Record, rest: str, level: float) -> list[Comparison]:
 
 
 # -- drawings ----------------------------------------------------------------------------------------------------
-def _draw_counters(records: dict[str, Record]) -> Any:
+def _draw_counters(records: Sequence[tuple[Counter, Record]]) -> Any:
     figure, axes = canvas(1, len(PROBLEMS), height=3.2)
     for ax, problem in zip(axes[0], PROBLEMS, strict=True):
-        by_method = {unit.split(":", 2)[2]: r for unit, r in records.items() if unit.split(":")[1] == problem}
+        by_method = {unit.method: r for unit, r in records if unit.problem == problem}
         for i, (method, record) in enumerate(by_method.items()):
             ax.plot(30 * np.arange(len(record["values"])), record["values"], LINES[i], color=PALETTE[i], label=method)
         ax.set(title=problem, xlabel="step", ylabel="objective", yscale="log" if problem == "kinks" else "linear")
@@ -267,19 +295,19 @@ def _draw_counters(records: dict[str, Record]) -> Any:
     return figure
 
 
-def _draw_sweep(records: Sequence[Record]) -> Any:
+def _draw_sweep(records: Sequence[tuple[Batch, Record]]) -> Any:
     figure, axes = canvas(1, 2, height=3.6)
     for ax, field, label in zip(axes[0], ("loss", "accuracy"), ("training loss", "held-out accuracy"), strict=True):
         for i, method in enumerate(SWEPT):
-            of_method = [r for r in records if r["unit"].split(":", 1)[1].rsplit(":", 1)[0] == method]
-            sizes = [int(r["unit"].rsplit(":", 1)[1]) for r in of_method]
+            of_method = [r for unit, r in records if unit.method == method]
+            sizes = [unit.size for unit, _ in records if unit.method == method]
             means = np.array([np.mean(r[field]) for r in of_method])
             spread = np.array([[m - min(r[field]), max(r[field]) - m] for m, r in zip(means, of_method, strict=True)])
             if of_method:
                 style = {"color": PALETTE[i], "marker": MARKS[i], "linestyle": LINES[i % len(LINES)], "capsize": 2}
                 ax.errorbar(sizes, means, spread.T, label=method, **style)
         ax.set(xlabel="batch size", ylabel=label, xscale="log", yscale="log" if field == "loss" else "linear")
-        shown = sorted({int(r["unit"].rsplit(":", 1)[1]) for r in records})
+        shown = sorted({unit.size for unit, _ in records})
         ax.set_xticks(shown, [str(size) for size in shown])
         ax.set_xticks([], minor=True)
         if field == "loss":

@@ -90,22 +90,10 @@ def train(place: RankContext, cells: Cells, operator: Operator, tau: int) -> Tra
     workload, exchange = cells.workload, Exchange(place.device)
     workload.require_workers(place.size)
     delays = _calibrate(place, cells, operator, exchange)  # first, so that it also warms up
-    exchange.payload_bytes = exchange.predicted_bytes = 0
-    barrier()
-    counter = interface_counter(place)
-    runs = [_one_seed(place, cells, operator, tau, exchange, seed) for seed in cells.seeds]
-    barrier()
-    after = interface_counter(place)
-    payload = int(sum(int(part) for part in gather_arrays(torch.tensor([exchange.payload_bytes]))))
-    interface = interface_bytes(place, counter, after)
-    streams = _everyone([run.stream_bytes for run in runs])
-
-    d = sum(p.numel() for p in workload.model().parameters())
-    local_rows = np.array([[r.bits[place.rank], r.error2, r.norm2] for run in runs for r in run.rounds])
-    rows = np.concatenate([part.numpy() for part in gather_arrays(torch.from_numpy(local_rows))])
+    runs, traffic = _counted(place, cells, operator, tau, exchange)
+    compression = _compression_of_deltas(place, workload, operator, runs)
     steps_s = torch.cat(gather_arrays(torch.tensor(runs[0].step_s, dtype=torch.float64)))
     _require_equal_anchors(runs)
-    compression = _compression(operator, f"round deltas of {workload.name}", d, rows)
     virtual = bool(cells.virtual) and covered(compression.declared)
     kept = [RealRun(torch.stack(run.trace), run.anchors[-1]) for run in runs]
     if virtual:
@@ -114,8 +102,6 @@ def train(place: RankContext, cells: Cells, operator: Operator, tau: int) -> Tra
         norms = norms_of_real(workload, kept, root=place.rank == 0)
     if place.rank:
         return None
-
-    first = runs[0]
     return Training(
         workload=workload.name,
         operator=specification(operator),
@@ -132,34 +118,61 @@ def train(place: RankContext, cells: Cells, operator: Operator, tau: int) -> Tra
         compression=compression,
         virtual=cells.virtual if virtual else 0,
         problem=asdict(workload) if workload.description().synthetic else {},  # type: ignore[call-overload]
-        traffic=Traffic(
-            codec_bits=sum(sum(r.bits) for run in runs for r in run.rounds),
-            payload_bytes=payload,
-            predicted_payload_bytes=exchange.predicted_bytes,
-            interface_bytes=interface,
-            interface_method=place.port.method,
-            stream_bytes=streams,
-            messages=sum(
-                len(run.rounds) * averaging_messages(place.size) + 2 * barrier_messages(place.size) for run in runs
-            ),
-        ),
-        timing=Timing(
-            round_s=tuple(np.diff([0.0, *first.seconds]).tolist()),
-            step_s=tuple(steps_s.tolist()),
-            delay_s=Sample.of(delays),
-            wanted_step_s=cells.step_s,
-        ),
-        curve=Curve(
-            seconds=tuple(first.seconds),
-            codec_bits=tuple(int(b) for b in np.cumsum([sum(r.bits) for r in first.rounds])),
-            loss=tuple(evaluated(workload, anchor)[0] for anchor in first.anchors),
-        ),
+        traffic=traffic,
+        timing=Timing(_durations(runs[0]), tuple(steps_s.tolist()), Sample.of(delays), cells.step_s),
+        curve=_curve(workload, runs[0]),
     )
 
 
-def _everyone(own: Sequence[int | None]) -> int | None:
+def _counted(
+    place: RankContext, cells: Cells, operator: Operator, tau: int, exchange: Exchange
+) -> tuple[list[_Run], Traffic]:
+    """Run every seed; return what this rank collected, and the bytes of all ranks."""
+    exchange.payload_bytes = exchange.predicted_bytes = 0
+    barrier()
+    before = interface_counter(place)
+    runs = [_one_seed(place, cells, operator, tau, exchange, seed) for seed in cells.seeds]
+    barrier()
+    after = interface_counter(place)
+    payload = int(sum(int(part) for part in gather_arrays(torch.tensor([exchange.payload_bytes]))))
+    rounds = [r for run in runs for r in run.rounds]
+    barriers = 2 * len(runs)
+    return runs, Traffic(
+        codec_bits=sum(sum(r.bits) for r in rounds),
+        payload_bytes=payload,
+        predicted_payload_bytes=exchange.predicted_bytes,
+        interface_bytes=interface_bytes(place, before, after),
+        interface_method=place.port.method,
+        stream_bytes=_everyone([run.stream_bytes for run in runs]),
+        messages=len(rounds) * averaging_messages(place.size) + barriers * barrier_messages(place.size),
+    )
+
+
+def _compression_of_deltas(
+    place: RankContext, workload: Workload, operator: Operator, runs: Sequence[_Run]
+) -> Compression:
+    """Return what all ranks measured of the messages of their rounds."""
+    d = sum(p.numel() for p in workload.model().parameters())
+    local_rows = np.array([[r.bits[place.rank], r.error2, r.norm2] for run in runs for r in run.rounds])
+    rows = np.concatenate([part.numpy() for part in gather_arrays(torch.from_numpy(local_rows))])
+    return _compression(operator, f"round deltas of {workload.name}", d, rows)
+
+
+def _durations(run: _Run) -> tuple[float, ...]:
+    return tuple(np.diff([0.0, *run.seconds]).tolist())
+
+
+def _curve(workload: Workload, run: _Run) -> Curve:
+    return Curve(
+        seconds=tuple(run.seconds),
+        codec_bits=tuple(int(b) for b in np.cumsum([sum(r.bits) for r in run.rounds])),
+        loss=tuple(evaluated(workload, anchor)[0] for anchor in run.anchors),
+    )
+
+
+def _everyone(counts: Sequence[int | None]) -> int | None:
     """Return the sum of what all ranks have counted; None if one of them could not."""
-    total = -1 if None in own else sum(number for number in own if number is not None)
+    total = -1 if None in counts else sum(number for number in counts if number is not None)
     parts = [int(part) for part in gather_arrays(torch.tensor([total]))]
     return None if min(parts) < 0 else sum(parts)
 

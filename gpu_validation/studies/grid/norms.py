@@ -13,7 +13,8 @@ from operators import Operator
 from ...distributed.collectives import gather_arrays
 from ...distributed.launch import RankContext
 from ...distributed.tensors import floating_tensors, load
-from ...measurement.ensemble import Ensemble, Rows, run_seeds
+from ...measurement.batched_gradients import Rows
+from ...measurement.ensemble import Ensemble, run_seeds
 from ...workloads import Workload
 from .spec import Cells
 

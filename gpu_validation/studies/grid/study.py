@@ -37,18 +37,7 @@ class Preset(Design, Study):
     resumable = False
 
     def seeded(self, seed: int) -> Self:
-        """Return the same experiment with other random numbers throughout.
-
-        Parameters
-        ----------
-        seed : int
-            Of all random numbers.
-
-        Raises
-        ------
-        ValueError
-            Unless 0 <= seed < 2^32.
-        """
+        """Return the same experiment with other random numbers throughout."""
         cells = tuple(replace(c, seeds=tuple(derived(seed, recorded) for recorded in c.seeds)) for c in self.cells)
         return replace(self, seed=require(seed), cells=cells)
 
@@ -69,30 +58,14 @@ class Preset(Design, Study):
         return [unit for unit, _ in self.planned()]
 
     def measure(self, unit: str) -> Record:
-        """Carry out one unit by processes of its own.
-
-        Parameters
-        ----------
-        unit : str
-            The unit.
-        """
+        """Carry out one unit by processes of its own."""
         with closing(self.measurements([unit], [], Path())) as measurements:
             return next(measurements)
 
     def measurements(
         self, units: Sequence[str], records: Sequence[Record], folder: Path
     ) -> Generator[Record, None, None]:
-        """Carry out units by one set of processes, a record each.
-
-        Parameters
-        ----------
-        units : sequence of str
-            Units to measure; all of the study by default.
-        records : sequence of Record
-            The records at hand.
-        folder : Path
-            Where the results are.
-        """
+        """Carry out units by one set of processes, a record each."""
         self._warm_up()
         ranks = run_ranks(Work(self, units), processes=self.processes, silence_s=self.silence_s)
         with closing(ranks):
@@ -108,35 +81,15 @@ class Preset(Design, Study):
             operator(np.linspace(-1, 1, self.probe_d), key=Key(0))
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
-        """Return messages, bytes, seconds and losses against their bounds.
-
-        Parameters
-        ----------
-        records : sequence of Record
-            The records at hand.
-        """
+        """Return messages, bytes, seconds and losses against their bounds."""
         return compare(typed(records), false_alarm=self.false_alarm)
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
-        """Return losses against time and bits, and bits against distortion.
-
-        Parameters
-        ----------
-        records : sequence of Record
-            The records at hand.
-        """
+        """Return losses against time and bits, and bits against distortion."""
         return figures(typed(records))
 
     def summary(self, records: Sequence[Record], comparisons: Sequence[Comparison]) -> Table:
-        """Return one line an operator.
-
-        Parameters
-        ----------
-        records : sequence of Record
-            The records at hand.
-        comparisons : sequence of Comparison
-            The judged rows.
-        """
+        """Return one line an operator."""
         from .summary import summary_table
 
         return summary_table(typed(records), comparisons)

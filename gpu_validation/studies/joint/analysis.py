@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,17 +18,28 @@ from ...verdicts.comparisons import NO_RANGE, mean_row, unjudged_row
 from ...verdicts.simulation_agreement import agreement_rows
 from ...verdicts.verdict import Comparison
 from ...workloads import LogisticRegression
-from .problems import METHODS, STEP_S, TAU_0, WORKLOADS, dimension, gradient_limit, joint_bound
+from .problems import (
+    METHODS,
+    STEP_S,
+    TAU_0,
+    WORKLOADS,
+    Combination,
+    Real,
+    Virtual,
+    dimension,
+    gradient_limit,
+    joint_bound,
+)
 
 TIME = "no theorem bounds the time to a loss; the joint bound is on the mean of |grad F|^2"
 NO_G = "pasgd_memory needs E|g|^2 <= G^2 for every gradient, and those of a quadratic grow without bound"
 
 
-def bound_row(record: Record, m: int, level: float) -> Comparison:
+def bound_row(unit: Virtual, record: Record, m: int, level: float) -> Comparison:
     """Return the theorem that covers the compressor, for the schedules that the runs had."""
-    if isinstance(METHODS[described(record)["operator"]], Feedback):
-        return _memory_row(record, m, level)
-    values, bounds, about = _weighed(record, m)
+    if isinstance(METHODS[unit.method], Feedback):
+        return _memory_row(unit, record, m, level)
+    values, bounds, about = _weighed(unit, record, m)
     if not all(map(math.isfinite, bounds)):
         words = "the learning-rate condition of the joint bound fails: eta L (1 + 2 omega tau/m) + ... > 1"
         return unjudged_row(values, words, **about)
@@ -37,18 +48,17 @@ def bound_row(record: Record, m: int, level: float) -> Comparison:
     return unjudged_row(values, NO_RANGE, **about)
 
 
-def _memory_row(record: Record, m: int, level: float) -> Comparison:
-    name, kind, method = record["unit"].split(":", 3)[1:]
-    w, feedback = WORKLOADS[name], METHODS[method]
+def _memory_row(unit: Virtual, record: Record, m: int, level: float) -> Comparison:
+    w, feedback = WORKLOADS[unit.problem], METHODS[unit.method]
     weights = _weights(record)
     values = (weights * [run["local_gradient2"] for run in record["runs"]]).tolist()
-    about = {**described(record), "quantity": "mean of |grad F|^2 over the steps, at the workers' own models"}
+    about = {**described(unit), "quantity": "mean of |grad F|^2 over the steps, at the workers' own models"}
     if not isinstance(w, LogisticRegression):
         return unjudged_row(values, NO_G, theorem=pasgd_memory.name, **about)
     assert isinstance(feedback, ErrorFeedback)  # the only one here
     claim = feedback.operator.claim(dimension(w))
     assert isinstance(claim, Contractive)
-    tau = TAU_0[name] if kind == "adacomm" else int(kind)  # the largest of the run
+    tau = TAU_0[unit.problem] if unit.tau is None else unit.tau  # the largest of the run
     done = [run["steps_done"] for run in record["runs"]]
     c = w.constants()
     arguments = {
@@ -68,11 +78,9 @@ def _memory_row(record: Record, m: int, level: float) -> Comparison:
     return mean_row(values, bound, "upper", level=level, theorem=pasgd_memory.name, **about)
 
 
-def described(record: Record) -> dict[str, Any]:
+def described(unit: Combination) -> dict[str, Any]:
     """Return the fields of a row that name the compressor, the problem and the schedule."""
-    name, kind, method = record["unit"].split(":", 3)[1:]
-    words = f"{name}, {'AdaComm' if kind == 'adacomm' else f'tau = {kind}'}"
-    return {"operator": method, "workload": words, "tau": None if kind == "adacomm" else int(kind)}
+    return {"operator": unit.method, "workload": f"{unit.problem}, {unit.title}", "tau": unit.tau}
 
 
 def _weights(record: Record) -> np.ndarray:
@@ -81,17 +89,16 @@ def _weights(record: Record) -> np.ndarray:
     return steps / steps.mean()
 
 
-def _weighed(record: Record, m: int) -> tuple[list[float], np.ndarray, dict[str, Any]]:
+def _weighed(unit: Virtual, record: Record, m: int) -> tuple[list[float], np.ndarray, dict[str, Any]]:
     """Return every seed's sum of ``|grad F|^2`` and bound on it, both over the seeds' mean number of steps.
 
     The number of steps and the schedule of AdaComm are random; what is bounded is the mean of the sum.
     """
-    name, _, method = record["unit"].split(":", 3)[1:]
     weights = _weights(record)
     values = weights * [run["gradient2"] for run in record["runs"]]
-    bounds = weights * [joint_bound(name, method, run["rounds"], m) for run in record["runs"]]
-    theorem = pasgd_variable.name if method == "whole" else pasgd_compressed_variable.name
-    about = {**described(record), "quantity": "mean of |grad F|^2 over the steps", "theorem": theorem}
+    bounds = weights * [joint_bound(unit.problem, unit.method, run["rounds"], m) for run in record["runs"]]
+    theorem = pasgd_variable.name if unit.method == "whole" else pasgd_compressed_variable.name
+    about = {**described(unit), "quantity": "mean of |grad F|^2 over the steps", "theorem": theorem}
     return values.tolist(), bounds, about
 
 
@@ -100,19 +107,19 @@ def seconds_to(run: Record, loss: float) -> float:
     return next((s for s, value in zip(run["seconds"], run["losses"], strict=True) if value <= loss), math.inf)
 
 
-def time_rows(record: Record, records: Sequence[Record]) -> list[Comparison]:
+def time_rows(unit: Virtual, records: Mapping[Virtual, Record]) -> list[Comparison]:
     """Return how much sooner, and with how many fewer bits, than synchronous SGD with whole messages."""
-    name = record["unit"].split(":")[1]
-    base = next((r for r in records if r["unit"] == f"virtual:{name}:1:whole"), None)
-    if base is None or base is record:
+    synchronous = Virtual(unit.problem, "1", "whole")
+    base = records.get(synchronous)
+    if base is None or unit == synchronous:
         return []
     sooner, fewer = [], []
-    for run, plain in zip(record["runs"], base["runs"], strict=True):
+    for run, plain in zip(records[unit]["runs"], base["runs"], strict=True):
         target = plain["losses"][-1]
         reached = seconds_to(run, target)
         sooner.append(seconds_to(plain, target) / reached)
         fewer.append(plain["bits"][-1] / run["bits"][run["seconds"].index(reached)] if reached < math.inf else 0.0)
-    about = described(record)
+    about = described(unit)
     words = "synchronous whole messages' final loss"
     return [
         unjudged_row(sooner, TIME, quantity=f"times sooner at {words}", **about),
@@ -120,8 +127,8 @@ def time_rows(record: Record, records: Sequence[Record]) -> list[Comparison]:
     ]
 
 
-def real_rows(record: Record) -> list[Comparison]:
+def real_rows(unit: Real, record: Record) -> list[Comparison]:
     """Return equal losses decide, seconds do not; AdaComm's decisions depend on the clock and are only shown."""
     if "compared" not in record:
         return []
-    return agreement_rows(record, steps=record["steps_done"], step_s=STEP_S, **described(record))
+    return agreement_rows(record, steps=record["steps_done"], step_s=STEP_S, **described(unit))

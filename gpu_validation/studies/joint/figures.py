@@ -5,32 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import cycle
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ...records.storage import Record
 from ...reporting.plotting import LINES, PALETTE, canvas, plain_ticks
-from .analysis import bound_row, described
-from .problems import METHODS, WORKLOADS
+from .analysis import bound_row
+from .problems import METHODS, WORKLOADS, Combination, Real, Virtual
+
+U = TypeVar("U", bound=Combination)
 
 
-def draw_losses(records: Sequence[Record]) -> Any:
+def draw_losses(records: Sequence[tuple[Virtual, Record]]) -> Any:
     """Return F - inf F of the first seed."""
     figure, axes = canvas(2, len(WORKLOADS), height=3.6)
     colours = dict(zip(METHODS, cycle(PALETTE), strict=False))
     for column, name in enumerate(WORKLOADS):
         for row, (key, label) in enumerate((("seconds", "simulated seconds"), ("bits", "bits of all workers"))):
             ax = axes[row, column]
-            of_workload = [r for r in records if r["unit"].split(":")[1] == name]
-            kinds = dict(
-                zip(dict.fromkeys(r["unit"].split(":", 3)[2] for r in of_workload), cycle(LINES), strict=False)
-            )
-            for record in of_workload:
-                _, _, kind, method = record["unit"].split(":", 3)
+            of_workload = _of_workload(records, name)
+            lines = dict(zip(dict.fromkeys(unit.schedule for unit, _ in of_workload), cycle(LINES), strict=False))
+            for unit, record in of_workload:
                 run = record["runs"][0]
-                words = f"{method}, {kind if kind == 'adacomm' else f'tau = {kind}'}"
-                ax.plot(run[key][1:], _gaps(name, run)[1:], kinds[kind], color=colours[method], label=words)
+                label_of_run = f"{unit.method}, {unit.schedule if unit.tau is None else unit.title}"
+                style = {"color": colours[unit.method], "label": label_of_run}
+                ax.plot(run[key][1:], _gaps(name, run)[1:], lines[unit.schedule], **style)
             ax.set(title=name, xlabel=label, ylabel="F - inf F", yscale="log", xscale="log" if row else "linear")
             plain_ticks(ax.yaxis)
             ax.grid(alpha=0.3)
@@ -39,26 +39,29 @@ def draw_losses(records: Sequence[Record]) -> Any:
     return figure
 
 
+def _of_workload(records: Sequence[tuple[U, Record]], name: str) -> list[tuple[U, Record]]:
+    return [(unit, record) for unit, record in records if unit.problem == name]
+
+
 def _gaps(name: str, run: Record) -> np.ndarray:
     infimum = run["losses"][0] - WORKLOADS[name].constants().gap
     return np.maximum(np.array(run["losses"]) - infimum, 1e-12)
 
 
-def draw_bounds(records: Sequence[Record], m: int) -> Any:
+def draw_bounds(records: Sequence[tuple[Virtual, Record]], m: int) -> Any:
     """Return means of ``|grad F|^2`` and what bounds them, m workers."""
     figure, axes = canvas(1, len(WORKLOADS), height=3.6)
     for ax, name in zip(axes[0], WORKLOADS, strict=True):
-        of_workload = [r for r in records if r["unit"].split(":")[1] == name]
         labels = []
-        for i, record in enumerate(of_workload):
-            row = bound_row(record, m, 0.05)  # only its bound is drawn
+        for i, (unit, record) in enumerate(_of_workload(records, name)):
+            row = bound_row(unit, record, m, 0.05)  # only its bound is drawn
             field = "local_gradient2" if "local_gradient2" in record["runs"][0] else "gradient2"
             values = np.array([run[field] for run in record["runs"]])
             bars = [[values.mean() - values.min()], [values.max() - values.mean()]]
             ax.errorbar([i], [values.mean()], yerr=bars, fmt="o", color=PALETTE[1], markersize=4, capsize=2)
             if row.bound is not None and math.isfinite(row.bound):
                 ax.bar([i], [row.bound], color=PALETTE[0], alpha=0.35)
-            labels.append(f"{row.operator}, {row.workload.split(', ')[1]}")
+            labels.append(f"{unit.method}, {unit.title}")
         ax.set(title=name, yscale="log", ylabel="mean of |grad F|^2")
         plain_ticks(ax.yaxis)
         ax.set_xticks(range(len(labels)), labels, rotation=60, ha="right", fontsize=7)
@@ -66,13 +69,13 @@ def draw_bounds(records: Sequence[Record], m: int) -> Any:
     return figure
 
 
-def draw_real(records: Sequence[Record]) -> Any:
+def draw_real(records: Sequence[tuple[Real, Record]]) -> Any:
     """Return F - inf F of real processes."""
     figure, axes = canvas(1, len(WORKLOADS), height=3.2)
     for ax, name in zip(axes[0], WORKLOADS, strict=True):
-        of_workload = [r for r in records if r["unit"].split(":")[1] == name]
-        for record, colour, line in zip(of_workload, cycle(PALETTE), cycle(LINES), strict=False):
-            words = f"{described(record)['operator']}, {described(record)['workload'].split(', ')[1]}"
+        of_workload = _of_workload(records, name)
+        for (unit, record), colour, line in zip(of_workload, cycle(PALETTE), cycle(LINES), strict=False):
+            words = f"{unit.method}, {unit.title}"
             ax.plot(record["seconds"][1:], _gaps(name, record)[1:], line, color=colour, label=words)
         ax.set(title=name, xlabel="seconds", ylabel="F - inf F", yscale="log")
         plain_ticks(ax.yaxis)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from bounds import AssumptionViolated
@@ -16,6 +17,7 @@ from operators import QSGD, TCDQ, ErrorFeedback, Feedback, Identity, Operator, T
 from ...workloads import LogisticRegression, Quadratic, Workload
 from ...workloads.data import Bundled
 from ..error_feedback.study import largest_gradient
+from ..unit import Unit
 
 STEP_S = 8e-3  # Y
 LATENCY_S = 1e-3  # of a hop of the ring in the simulated clock
@@ -33,6 +35,38 @@ WORKLOADS: dict[str, Workload] = {
     "logistic": LogisticRegression(source=Bundled("breast_cancer"), batch=8, eta=0.02),
 }
 TAU_0 = {"quadratic": 12, "logistic": 10}  # within the learning-rate condition with every compressor
+
+
+@dataclass(frozen=True)
+class Combination(Unit):
+    """A problem, a schedule (a fixed tau or "adacomm") and a method."""
+
+    problem: str
+    schedule: str
+    method: str
+
+    @property
+    def tau(self) -> int | None:
+        """The fixed one."""
+        return None if self.schedule == "adacomm" else int(self.schedule)
+
+    @property
+    def title(self) -> str:
+        """Of the schedule, in words."""
+        return "AdaComm" if self.tau is None else f"tau = {self.tau}"
+
+
+@dataclass(frozen=True)
+class Virtual(Combination, kind="virtual"):
+    """On simulated workers, every seed."""
+
+
+@dataclass(frozen=True)
+class Real(Combination, kind="real"):
+    """On real processes."""
+
+
+KINDS: tuple[type[Virtual | Real], ...] = (Virtual, Real)
 
 
 def schedule(kind: str, workload: str, interval_s: float) -> int | Schedule:

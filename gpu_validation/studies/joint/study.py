@@ -19,9 +19,22 @@ from ...records.storage import Record
 from ...verdicts.simulation_agreement import compared
 from ...verdicts.verdict import Comparison
 from ..study import Figure, Study
+from ..unit import of_kind, read_unit
 from .analysis import bound_row, real_rows, time_rows
 from .figures import draw_bounds, draw_losses, draw_real
-from .problems import DENSE_S, FLOAT_BITS, LATENCY_S, METHODS, STEP_S, WORKLOADS, dimension, schedule
+from .problems import (
+    DENSE_S,
+    FLOAT_BITS,
+    KINDS,
+    LATENCY_S,
+    METHODS,
+    STEP_S,
+    WORKLOADS,
+    Real,
+    Virtual,
+    dimension,
+    schedule,
+)
 
 SHAPE = Shape(rate_bit_per_s=1e8, delay_s=2e-3)
 
@@ -52,17 +65,18 @@ class JointStudy(Study):
     def units(self) -> Sequence[str]:
         """Return virtual:WORKLOAD:SCHEDULE:METHOD and real:WORKLOAD:SCHEDULE:METHOD."""
         return [
-            *(f"virtual:{w}:{kind}:{method}" for w in WORKLOADS for kind in self.schedules for method in METHODS),
-            *(f"real:{w}:{kind}:{method}" for w in WORKLOADS for method, kind in self.real),
+            *(str(Virtual(w, kind, method)) for w in WORKLOADS for kind in self.schedules for method in METHODS),
+            *(str(Real(w, kind, method)) for w in WORKLOADS for method, kind in self.real),
         ]
 
     def measure(self, unit: str) -> Record:
         """By the kind of unit."""
-        where, name, kind, method = unit.split(":", 3)
-        if where == "real":
-            return self._real(name, kind, method)
-        runs = [self._virtual(name, kind, method, seed) for seed in self.seeds]
-        return {"eta": WORKLOADS[name].eta, "runs": runs}
+        match read_unit(unit, KINDS):
+            case Real(name, kind, method):
+                return self._real(name, kind, method)
+            case Virtual(name, kind, method):
+                runs = [self._virtual(name, kind, method, seed) for seed in self.seeds]
+                return {"eta": WORKLOADS[name].eta, "runs": runs}
 
     def _race(self, name: str, kind: str, method: str, seed: int, **ends: Any) -> TrainingRun:
         rule = schedule(kind, name, self.interval_s)
@@ -99,20 +113,21 @@ class JointStudy(Study):
         """Return the joint bound decides, and whether real and simulated workers agree; times to a loss are for
         comparison.
         """
-        level = self.false_alarm / max(1, sum(unit.startswith("virtual:") for unit in self.units()))
+        level = self.false_alarm / max(1, sum(Virtual.read(unit) is not None for unit in self.units()))
+        virtual = dict(of_kind(records, Virtual))
         rows: list[Comparison] = []
         for record in records:
-            if record["unit"].startswith("virtual:"):
-                rows.append(bound_row(record, self.m, level))
-                rows += time_rows(record, records)
-            else:
-                rows += real_rows(record)
+            match read_unit(record["unit"], KINDS):
+                case Virtual() as unit:
+                    rows.append(bound_row(unit, record, self.m, level))
+                    rows += time_rows(unit, virtual)
+                case Real() as unit:
+                    rows += real_rows(unit, record)
         return rows
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return loss against time and against bits; the share of the joint bound that is used."""
-        virtual = [r for r in records if r["unit"].startswith("virtual:")]
-        real = [r for r in records if r["unit"].startswith("real:")]
+        virtual, real = of_kind(records, Virtual), of_kind(records, Real)
         if not virtual:
             return []
         clock = (
@@ -132,7 +147,7 @@ class JointStudy(Study):
             ),
         ]
         if real:
-            words = f"Measured: the same losses of real processes against their own clock. {real[0]['method']}."
+            words = f"Measured: the same losses of real processes against their own clock. {real[0][1]['method']}."
             drawn.append(Figure(lambda: draw_real(real), words))
         return drawn
 

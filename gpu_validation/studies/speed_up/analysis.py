@@ -15,7 +15,8 @@ from ...verdicts.intervals import Median, median_of
 from ...verdicts.iteration_time import near
 from ...verdicts.verdict import Comparison, Verdict
 from ..adacomm.analysis import predicted_seconds
-from .problems import STEP, SYNCHRONOUS, UNCHANGING, Course, Design, methods, trials
+from ..unit import of_kind
+from .problems import STEP, SYNCHRONOUS, UNCHANGING, Course, Design, Report, Same, Seconds, Tune, methods, trials
 
 NO_BOUND = "no bound covers a ratio of times; D/Y = 4 is imposed"
 
@@ -62,9 +63,9 @@ class Cell:
     reported: list[Record]
 
     @property
-    def key(self) -> str:
-        """As in the units' names."""
-        return f"{self.name}:{self.m}"
+    def key(self) -> tuple[str, int]:
+        """As in the units."""
+        return self.name, self.m
 
     @property
     def title(self) -> str:
@@ -76,8 +77,8 @@ def cells(design: Design, records: Sequence[Record]) -> list[Cell]:
     """Return those that have been tuned at all; methods[0] is synchronous SGD."""
     tuned_cells = []
     for name, m, decayed in design.cells:
-        tuned = [r for r in records if r["unit"].startswith(f"tune:{name}:{m}:")]
-        reported = [r for r in records if r["unit"].startswith(f"report:{name}:{m}:")]
+        tuned = [r for unit, r in of_kind(records, Tune) if (unit.course, unit.m) == (name, m)]
+        reported = [r for unit, r in of_kind(records, Report) if (unit.course, unit.m) == (name, m)]
         if tuned:
             tuned_cells.append(Cell(name, m, design.course(name), methods(decayed), tuned, reported))
     return tuned_cells
@@ -161,8 +162,8 @@ def rows(design: Design, records: Sequence[Record]) -> list[Comparison]:
         if cell.reported:
             comparisons += _ratio_rows(cell, choice)
         comparisons += _common_rate_rows(cell, choice)
-    comparisons += [_same_row(r) for r in records if r["unit"].startswith("same:")]
-    return [*comparisons, *_seconds_rows([r for r in records if r["unit"].startswith("seconds:")])]
+    comparisons += [_same_row(unit, r) for unit, r in of_kind(records, Same)]
+    return [*comparisons, *_seconds_rows([r for _, r in of_kind(records, Seconds)])]
 
 
 def _ratio_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
@@ -189,14 +190,13 @@ def _common_rate_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
             yield median_row(method, speedup, reason, workload=cell.title, quantity=quantity)
 
 
-def _same_row(record: Record) -> Comparison:
-    _, name, m = record["unit"].split(":")
+def _same_row(unit: Same, record: Record) -> Comparison:
     return exact_row(
         record["equal"],
         record["numbers"],
         record["equal"] == record["numbers"],
         operator="real processes",
-        workload=f"{name}, m = {m}",
+        workload=f"{unit.course}, m = {unit.m}",
         quantity="numbers of a run that equal its rehearsal's, bit for bit",
         theorem="the rehearsal",
     )

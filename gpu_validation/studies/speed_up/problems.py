@@ -11,6 +11,7 @@ from bounds.schedules import AdaComm, Fixed, Schedule
 
 from ...measurement.spec import TrainingRun
 from ...workloads import Characters, Dirichlet, SmallNetwork, Workload
+from ..unit import Unit
 
 STEP = ShiftedExponential(7e-3, 1e-3)  # law of a local step: Y = 8 ms
 DELAY_S = 32e-3  # of an averaging, imposed: D/Y = 4
@@ -85,6 +86,42 @@ class Trial:
     tau_0: int
     share: float
     decay_step: int
+
+
+@dataclass(frozen=True)
+class Tune(Unit, kind="tune"):
+    """Every trial of every method on one course with m workers."""
+
+    course: str
+    m: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Report(Unit, kind="report"):
+    """The trials that were chosen."""
+
+    course: str
+    m: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Same(Unit, kind="same"):
+    """Real processes against their simulation."""
+
+    course: str
+    m: int
+
+
+@dataclass(frozen=True)
+class Seconds(Unit, kind="seconds"):
+    """Real seconds."""
+
+    seed: int
+
+
+KINDS: tuple[type[Tune | Report | Same | Seconds], ...] = (Tune, Report, Same, Seconds)
 
 
 def trials(course: Course, n: int) -> list[Trial]:

@@ -23,9 +23,24 @@ from ...records.storage import Record
 from ...verdicts.time_to_target import arrival
 from ...verdicts.verdict import Comparison
 from ..study import Figure, Study
+from ..unit import Unit, read_unit
 from .analysis import Choice, cells, choose, rows
 from .figures import figures
-from .problems import DELAY_S, SYNCHRONOUS, Course, Design, methods, race, runtime, trials
+from .problems import (
+    DELAY_S,
+    KINDS,
+    SYNCHRONOUS,
+    Course,
+    Design,
+    Report,
+    Same,
+    Seconds,
+    Tune,
+    methods,
+    race,
+    runtime,
+    trials,
+)
 
 CURVE = ("seconds", "step", "taus", "bits", "losses", "accuracies", "rounds", "steps_done", "took_s")
 DIGITS_KEPT = 5  # of a recorded number
@@ -35,7 +50,7 @@ DIGITS_KEPT = 5  # of a recorded number
 class SpeedUp(Design, Study):
     """Time to a loss for tau = 1, 5, 20, 100 and the rules of AdaComm, each tuned with the same effort."""
 
-    chosen: dict[str, Choice] = field(default_factory=dict, repr=False, compare=False)
+    chosen: dict[tuple[str, int], Choice] = field(default_factory=dict, repr=False, compare=False)
 
     name = "speed-up"
     description = "time to a loss, every schedule tuned alike: fixed tau and AdaComm, m = 2, 4, 8, digits and text"
@@ -50,12 +65,12 @@ class SpeedUp(Design, Study):
 
     def units(self) -> Sequence[str]:
         """Return for every cell tune:COURSE:M:SEED, report:COURSE:M:SEED and same:COURSE:M; then seconds:SEED."""
-        names_of_units = []
+        units: list[Unit] = []
         for name, m, _ in self.cells:
-            names_of_units += [f"tune:{name}:{m}:{seed}" for seed in self.tuning]
-            names_of_units += [f"report:{name}:{m}:{seed}" for seed in self.seeds]
-            names_of_units.append(f"same:{name}:{m}")
-        return [*names_of_units, *(f"seconds:{seed}" for seed in self.timed)]
+            units += [Tune(name, m, seed) for seed in self.tuning]
+            units += [Report(name, m, seed) for seed in self.seeds]
+            units.append(Same(name, m))
+        return [*map(str, units), *(str(Seconds(seed)) for seed in self.timed)]
 
     def with_records(self, records: Sequence[Record], folder: Path) -> SpeedUp:
         """With the trials that the tuning records choose."""
@@ -64,20 +79,21 @@ class SpeedUp(Design, Study):
     # -- one unit ----------------------------------------------------------------------------------------
     def measure(self, unit: str) -> Record:
         """By the kind of unit."""
-        kind, *what = unit.split(":")
-        if kind == "seconds":
-            return self._seconds(int(what[0]))
-        name, m = what[0], int(what[1])
-        if kind == "same":
-            return self._same(name, m)
-        decayed = next(d for course, workers, d in self.cells if (course, workers) == (name, m))
-        every = range(self.points)
-        if kind == "tune":
-            chosen_trials = [(method, i) for method in methods(decayed) for i in every]
-        else:
-            picked = self.chosen[f"{name}:{m}"]
-            chosen_trials = [(method, i) for method in methods(decayed) for i in sorted(set(picked.trials[method]))]
-        return {"m": m, "races": self._simulated(name, m, int(what[2]), chosen_trials, curves=kind == "report")}
+        match read_unit(unit, KINDS):
+            case Seconds(seed):
+                return self._seconds(seed)
+            case Same(name, m):
+                return self._same(name, m)
+            case Tune(name, m, seed):
+                tried = [(method, i) for method in self._methods(name, m) for i in range(self.points)]
+                return {"m": m, "races": self._simulated(name, m, seed, tried, curves=False)}
+            case Report(name, m, seed):
+                picked = self.chosen[name, m].trials
+                tried = [(method, i) for method in self._methods(name, m) for i in sorted(set(picked[method]))]
+                return {"m": m, "races": self._simulated(name, m, seed, tried, curves=True)}
+
+    def _methods(self, name: str, m: int) -> Sequence[str]:
+        return methods(next(decayed for *setting, decayed in self.cells if setting == [name, m]))
 
     def _simulated(
         self, name: str, m: int, seed: int, wanted: Sequence[tuple[str, int]], *, curves: bool
@@ -97,7 +113,7 @@ class SpeedUp(Design, Study):
 
     def _checked(self, name: str, m: int) -> list[TrainingRun]:
         """Return all methods as tuned for the transient, cut short."""
-        course, picked = self.course(name), self.chosen[f"{name}:{m}"]
+        course, picked = self.course(name), self.chosen[name, m]
         tried = trials(course, self.points)
         return [
             race(course, method, tried[picked.trials[method][1]], self.seeds[0], budget_s=self.checked_s, points=20)
@@ -120,7 +136,7 @@ class SpeedUp(Design, Study):
     def _seconds(self, seed: int) -> Record:
         """Return real seconds to the transient target, of the digits with four workers."""
         name, m, _ = self.cells[1]
-        course, picked = self.course(name), self.chosen[f"{name}:{m}"]
+        course, picked = self.course(name), self.chosen[name, m]
         tried = trials(course, self.points)
         timed = (SYNCHRONOUS, picked.strongest[1], "gamma")
         races = [

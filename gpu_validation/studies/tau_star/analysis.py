@@ -134,8 +134,7 @@ def regret_rows(name: str, records: Sequence[Record]) -> list[Comparison]:
     return rows
 
 
-def real_rows(record: Record) -> list[Comparison]:
+def real_rows(name: str, record: Record) -> list[Comparison]:
     """Return equal losses decide; seconds do not."""
-    name, tau = record["unit"].split(":")[1], record["tau"]
-    about = {"operator": "whole models", "workload": f"{name}, m = {record['m']}", "tau": tau}
+    about = {"operator": "whole models", "workload": f"{name}, m = {record['m']}", "tau": record["tau"]}
     return agreement_rows(record, steps=record["steps"], step_s=STEP_S, **about)

@@ -17,7 +17,8 @@ from bounds.dynamics.fluctuation import at_workers, spread
 from bounds.tau import tau_star
 from operators import Identity
 
-from ...measurement.ensemble import Rows, run_seeds
+from ...measurement.batched_gradients import Rows
+from ...measurement.ensemble import run_seeds
 from ...records.sample import Sample
 from ...records.storage import Record
 from ...verdicts.intervals import ACQUIT, variance_interval

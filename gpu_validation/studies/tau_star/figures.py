@@ -13,12 +13,12 @@ from ...records.storage import Record
 from ...reporting.plotting import LINES, MARKS, PALETTE, canvas, plain_ticks
 from ...workloads import HeterogeneousQuadratics, MultiplicativeQuadratic
 from .analysis import PLANNED, regrets, values_at
-from .problems import PROBLEMS, Problem, exact_value
+from .problems import PROBLEMS, Problem, Real, exact_value
 
 GRID_SHOWN = (1, 4, 16, 64)
 
 
-def draw_values(swept: dict[str, list[Record]], real: Sequence[Record]) -> Any:
+def draw_values(swept: dict[str, list[Record]], real: Sequence[tuple[Real, Record]]) -> Any:
     """Return a panel for every problem: the value at every tau, theory, and what is advised."""
     rows = -(-len(swept) // 3)
     figure, axes = canvas(rows, 3, height=3.4)
@@ -31,7 +31,7 @@ def draw_values(swept: dict[str, list[Record]], real: Sequence[Record]) -> Any:
         spread = [middle - values.min(axis=1), values.max(axis=1) - middle]
         ax.errorbar(taus, middle, yerr=spread, fmt="o", color="black", markersize=4, capsize=2)
         _draw_theory(ax, PROBLEMS[name], taus)
-        of_problem = [r for r in real if r["unit"].startswith(f"real:{name}:")]
+        of_problem = [r for unit, r in real if unit.problem == name]
         ax.plot(
             [r["tau"] for r in of_problem], [r["gradient2"] for r in of_problem], "x", color=PALETTE[1], markersize=8
         )

@@ -17,6 +17,7 @@ from bounds.tau import tau_convex, tau_smooth, tau_star
 
 from ...workloads import HeterogeneousQuadratics, Kink, LogisticRegression, MultiplicativeQuadratic, Quadratic, Workload
 from ...workloads.data import Bundled
+from ..unit import Unit
 
 STEP_S = 8e-3  # Y
 DELAY_S = 32e-3  # D of the simulated clock
@@ -48,6 +49,33 @@ PROBLEMS: dict[str, Problem] = {
     "kink": Problem(Kink.hard(tau=16, d=100, noise=2.0, eta=0.08), m=16),
     "kink-4": Problem(Kink.hard(tau=16, d=100, noise=2.0, eta=0.08)),
 }
+
+
+@dataclass(frozen=True)
+class Best(Unit, kind="best"):
+    """A block of seeds on the problem where Theorem 2's tau is the best one."""
+
+    problem: str
+    block: int
+
+
+@dataclass(frozen=True)
+class Sweep(Unit, kind="grid"):
+    """Every tau on simulated workers, one seed."""
+
+    problem: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Real(Unit, kind="real"):
+    """One tau on real processes."""
+
+    problem: str
+    tau: int
+
+
+KINDS: tuple[type[Best | Sweep | Real], ...] = (Best, Sweep, Real)
 
 
 @lru_cache(maxsize=16)

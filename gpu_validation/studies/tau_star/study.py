@@ -17,10 +17,11 @@ from ...records.storage import Record
 from ...verdicts.simulation_agreement import compared
 from ...verdicts.verdict import Comparison
 from ..study import Figure, Study
+from ..unit import of_kind, read_unit
 from .analysis import JUDGED, real_rows, regret_rows, theorem_rows
 from .best_period import BLOCKS, best_rows, measure_around
 from .figures import draw_regrets, draw_values
-from .problems import DELAY_S, PROBLEMS, STEP_S, Problem, advice, planned
+from .problems import DELAY_S, KINDS, PROBLEMS, STEP_S, Best, Problem, Real, Sweep, advice, planned
 
 SHAPE = Shape(rate_bit_per_s=1e8, delay_s=14.5e-3)  # D comes near DELAY_S
 
@@ -55,9 +56,9 @@ class TauStarStudy(Study):
     def units(self) -> Sequence[str]:
         """Return grid:PROBLEM:SEED and best:equal:BLOCK on simulated workers, real:PROBLEM:TAU on processes."""
         return [
-            *(f"best:equal:{block}" for block in range(BLOCKS)),
-            *(f"grid:{name}:{seed}" for name in self.problems for seed in self._seeds(name)),
-            *(f"real:{name}:{tau}" for name in self.confirmed for tau in self._real(name)),
+            *(str(Best("equal", block)) for block in range(BLOCKS)),
+            *(str(Sweep(name, seed)) for name in self.problems for seed in self._seeds(name)),
+            *(str(Real(name, tau)) for name in self.confirmed for tau in self._real(name)),
         ]
 
     def _seeds(self, name: str) -> tuple[int, ...]:
@@ -76,12 +77,13 @@ class TauStarStudy(Study):
 
     def measure(self, unit: str) -> Record:
         """By the kind of unit."""
-        kind, name, number = unit.split(":")
-        if kind == "best":
-            return measure_around(int(number))
-        if kind == "grid":
-            return self._swept(name, int(number))
-        return self._real_race(PROBLEMS[name], int(number))
+        match read_unit(unit, KINDS):
+            case Best(block=block):
+                return measure_around(block)
+            case Sweep(name, seed):
+                return self._swept(name, seed)
+            case Real(name, tau):
+                return self._real_race(PROBLEMS[name], tau)
 
     def _swept(self, name: str, seed: int) -> Record:
         problem, advised = PROBLEMS[name], self.advised(name)
@@ -118,21 +120,22 @@ class TauStarStudy(Study):
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
         """Return Theorems and exact laws decide; regrets and seconds are for comparison."""
         level = self.false_alarm / (2 + len(self.problems) * 3 * (len(JUDGED) + 2))
-        rows = best_rows([r for r in records if r["unit"].startswith("best:")], level)
+        rows = best_rows([r for _, r in of_kind(records, Best)], level)
+        swept = of_kind(records, Sweep)
         for name in self.problems:
-            of_problem = [r for r in records if r["unit"].startswith(f"grid:{name}:")]
+            of_problem = [r for unit, r in swept if unit.problem == name]
             if len(of_problem) > 1:
                 rows += [*theorem_rows(name, of_problem, level), *regret_rows(name, of_problem)]
-        for record in records:
-            if record["unit"].startswith("real:"):
-                rows += real_rows(record)
+        for unit, record in of_kind(records, Real):
+            rows += real_rows(unit.problem, record)
         return rows
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return the value against tau, and the regrets."""
-        swept = {name: [r for r in records if r["unit"].startswith(f"grid:{name}:")] for name in self.problems}
+        units = of_kind(records, Sweep)
+        swept = {name: [r for unit, r in units if unit.problem == name] for name in self.problems}
         swept = {name: of_problem for name, of_problem in swept.items() if of_problem}
-        real = [r for r in records if r["unit"].startswith("real:")]
+        real = of_kind(records, Real)
         if not swept:
             return []
         words = (
