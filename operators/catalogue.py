@@ -159,7 +159,7 @@ def specification(operator: Operator) -> str:
     Parameters
     ----------
     operator : Operator
-        The compressor.
+        An instance of a class of the catalogue.
     """
     stated: list[str] = []
     named: tuple[Field[Any], ...] = fields(operator) if is_dataclass(operator) else ()

@@ -69,7 +69,7 @@ class Message:
         Parameters
         ----------
         data : bytes
-            The bytes.
+            What ``to_bytes`` made.
         d : int or None, optional
             If given, the frame must state the same d.
 

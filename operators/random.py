@@ -17,31 +17,10 @@ import torch
 
 from .kernels.philox import Stream, tiled
 from .kernels.philox.cpu import fill_stream, rounds
-from .kernels.philox.reference import M0, M1, ROUNDS, W0, W1, words64
 from .key import Key
 
-_MASK = 0xFFFFFFFF
 _MASK64 = 0xFFFFFFFFFFFFFFFF
 _ABSENT = 1 << 64  # stands for "no rank" when a key is hashed
-
-
-def philox4x32(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[int, int, int, int]:
-    """Return one block in plain Python, the reference: four 32-bit words from a 128-bit counter and a 64-bit key.
-
-    Parameters
-    ----------
-    counter : tuple of int
-        Four 32-bit words.
-    key : tuple of int
-        Two 32-bit words.
-    """
-    c0, c1, c2, c3 = counter
-    k0, k1 = key
-    for _ in range(ROUNDS):
-        p0, p1 = M0 * c0, M1 * c2
-        c0, c1, c2, c3 = (p1 >> 32) ^ c1 ^ k0, p1 & _MASK, (p0 >> 32) ^ c3 ^ k1, p0 & _MASK
-        k0, k1 = (k0 + W0) & _MASK, (k1 + W1) & _MASK
-    return c0, c1, c2, c3
 
 
 @lru_cache(maxsize=4096)
@@ -131,48 +110,6 @@ def stream(key: Key, n: int, device: torch.device | str = "cpu") -> Stream:
     if source is not None:
         words = tiled(torch.from_numpy(source(key, n, 0).view(np.int32))).to(device)
     return Stream(*philox_key(key), words)
-
-
-def bits32_numpy(key: Key, n: int, *, start: int = 0) -> np.ndarray:
-    """Return the same words in plain numpy (the reference of the compiled path).
-
-    Parameters
-    ----------
-    key : Key
-        Stream of random numbers.
-    n : int
-        How many words.
-    start : int, optional
-        Index of the first word.
-    """
-    first = start >> 2
-    block = np.arange(first, (start + n + 3) >> 2, dtype=np.uint64)
-    mask, half = np.uint64(_MASK), np.uint64(32)
-    c = [block & mask, block >> half, np.zeros_like(block), np.zeros_like(block)]
-    k0, k1 = philox_key(key)
-    for _ in range(ROUNDS):
-        p0, p1 = np.uint64(M0) * c[0], np.uint64(M1) * c[2]
-        c = [(p1 >> half) ^ c[1] ^ np.uint64(k0), p1 & mask, (p0 >> half) ^ c[3] ^ np.uint64(k1), p0 & mask]
-        k0, k1 = (k0 + W0) & _MASK, (k1 + W1) & _MASK
-    words = np.stack(c, axis=1).astype(np.uint32).reshape(-1)
-    return words[start - 4 * first : start - 4 * first + n]
-
-
-def bits32_torch(key: Key, n: int, *, start: int = 0, device: torch.device | str = "cpu") -> torch.Tensor:
-    """Return the same words on any torch device, shape (n,), int64 holding values in [0, 2^32).
-
-    Parameters
-    ----------
-    key : Key
-        Stream of random numbers.
-    n : int
-        How many words.
-    start : int, optional
-        Index of the first word.
-    device : device or str, optional
-        Where the result lies.
-    """
-    return words64(n, start, *philox_key(key), device)
 
 
 def uniform(key: Key, n: int, *, start: int = 0) -> np.ndarray:

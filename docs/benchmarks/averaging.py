@@ -279,7 +279,7 @@ def main() -> None:
         with links as shaped:
             common = {"processes": processes, "mbit_per_s": mbit or None}
             for record in run_ranks(
-                work, processes=processes, silence_s=600, network=shaped, scheduling=options.scheduling
+                work, processes=processes, hang_timeout_s=600, network=shaped, scheduling=options.scheduling
             ):
                 print(json.dumps({"benchmark": record.pop("benchmark"), **common, **record}), flush=True)
 

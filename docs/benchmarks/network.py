@@ -199,7 +199,7 @@ def collectives():
 
     for shape in (Shape(rate), Shape(rate, delay_s)):
         with Network.of(shape, m) as network:
-            found = next(run_ranks(work, processes=m, silence_s=60, network=network, scheduling="realtime"))
+            found = next(run_ranks(work, processes=m, hang_timeout_s=60, network=network, scheduling="realtime"))
         ideal = 2 * (m - 1) / m * 4 * d * 8 / rate / HEADERS
         row = {"what": "collective", "m": m, "delay_s": shape.delay_s, "scheduling": found.pop("scheduling")}
         row |= {"all_reduce_large_over_ideal": round(found["all_reduce_large_s"] / ideal, 3)}

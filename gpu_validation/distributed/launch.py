@@ -87,7 +87,7 @@ def run_ranks(
     work: Callable[[RankContext, Callable[[Any], None]], None],
     *,
     processes: int,
-    silence_s: float,
+    hang_timeout_s: float,
     network: Network | None = None,
     scheduling: Scheduling = "normal",
 ) -> Generator[Any, None, None]:
@@ -101,7 +101,7 @@ def run_ranks(
         Called in every rank with an initialised default process group.
     processes : int
         Number of ranks, >= 1.
-    silence_s : float, seconds
+    hang_timeout_s : float, seconds
         If no rank emits anything for this long, the run is taken for hung.
     network : Network or None, optional
         One that has been entered, for as many ranks; every rank moves into its namespace and talks by gloo.
@@ -135,7 +135,7 @@ def run_ranks(
             _rank_main, (start,), nprocs=processes, join=False, daemon=True, start_method="fork"
         )
         try:
-            yield from _watch(context.processes, inbox, silence_s, network)
+            yield from _watch(context.processes, inbox, hang_timeout_s, network)
         finally:
             _end(context.processes)
             inbox.close()
@@ -199,7 +199,9 @@ def _work(place: RankContext, start: _Start) -> None:
     inbox.put(("done", rank, None))
 
 
-def _watch(processes: list[Any], inbox: Any, silence_s: float, network: Network | None) -> Generator[Any, None, None]:
+def _watch(
+    processes: list[Any], inbox: Any, hang_timeout_s: float, network: Network | None
+) -> Generator[Any, None, None]:
     done: set[int] = set()
     last_sign_s = time.monotonic()
     while len(done) < len(processes):
@@ -211,8 +213,8 @@ def _watch(processes: list[Any], inbox: Any, silence_s: float, network: Network 
                 raise RunFailed(_obituary(dead)) from None
             if network is not None and not network.alive:
                 raise RunFailed("the switch between the ranks has ended; the ranks were ended") from None
-            if time.monotonic() - last_sign_s > silence_s:
-                raise RunFailed(f"no rank has reported for {silence_s:g} s; the run was taken for hung") from None
+            if time.monotonic() - last_sign_s > hang_timeout_s:
+                raise RunFailed(f"no rank has reported for {hang_timeout_s:g} s; the run was taken for hung") from None
             continue
         last_sign_s = time.monotonic()
         if kind == "item":

@@ -58,7 +58,7 @@ class Rows:
         Parameters
         ----------
         rows : tensor, shape (rows, d)
-            The models.
+            One model a row, its parameters in order.
         draw : Draw
             What the workload draws, with a row for each model.
         """

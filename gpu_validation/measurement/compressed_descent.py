@@ -233,7 +233,7 @@ class Path:
     gap : list of float
         F - F*.
     potential : list of float
-        Of the method.
+        What the method's theorem says shrinks, ``Method.potential``.
     gradient2 : list of float
         mean of ``|grad F|^2`` over the steps so far, the start included.
     """

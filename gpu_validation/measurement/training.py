@@ -50,7 +50,7 @@ def run_training(
     m: int,
     shape: Shape | None,
     scheduling: Scheduling = "realtime",
-    silence_s: float = 60.0,
+    hang_timeout_s: float = 60.0,
 ) -> list[Record]:
     """Carry out the runs one after the other in the same m processes; one record each, of plain values.
 
@@ -58,7 +58,7 @@ def run_training(
     ----------
     shape : Shape or None
         Of the network; None takes the machine's loopback.
-    silence_s : float, seconds, optional
+    hang_timeout_s : float, seconds, optional
         Longer than any of them.
 
     Raises
@@ -89,7 +89,7 @@ def run_training(
                     emit(record)
 
         running: Generator[Any, None, None] = run_ranks(
-            work, processes=m, silence_s=silence_s, network=network, scheduling=scheduling
+            work, processes=m, hang_timeout_s=hang_timeout_s, network=network, scheduling=scheduling
         )
         with closing(running):
             return list(running)

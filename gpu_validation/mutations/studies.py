@@ -29,7 +29,7 @@ from .bench import Bench
 from .mutation import Mutation
 from .transports import bodies_sent
 
-SILENCE_S = 60.0
+HANG_TIMEOUT_S = 60.0
 LEVEL = 1e-6  # of one row
 CASE = str(Drawn(4, "exponential"))
 
@@ -81,7 +81,9 @@ PLAN = WirePlan((Identity(), QSGD(levels=16)), 3000, (1, 2, 3, 2000, 3000, 4000)
 def smoke_rows(preset: Preset = SMALL_SMOKE) -> list[Comparison]:
     """Return the rows of ``smoke`` with two real processes."""
     _compile(preset.operators)
-    with closing(run_ranks(Work(preset, preset.units()), processes=preset.processes, silence_s=SILENCE_S)) as ranks:
+    with closing(
+        run_ranks(Work(preset, preset.units()), processes=preset.processes, hang_timeout_s=HANG_TIMEOUT_S)
+    ) as ranks:
         return compare(list(ranks), false_alarm=preset.false_alarm)
 
 
@@ -94,7 +96,7 @@ def rows_of_wire(plan: WirePlan = PLAN, processes: int = 2) -> list[Comparison]:
             if place.rank == 0:
                 emit(record)
 
-    with closing(run_ranks(work, processes=processes, silence_s=SILENCE_S)) as ranks:
+    with closing(run_ranks(work, processes=processes, hang_timeout_s=HANG_TIMEOUT_S)) as ranks:
         return list(wire_rows(list(ranks)))
 
 

@@ -3,7 +3,7 @@
 ::
 
     with Network(m=4, rate_bit_per_s=1e8, delay_s=2e-3) as network:
-        for item in run_ranks(work, processes=4, silence_s=60, network=network):
+        for item in run_ranks(work, processes=4, hang_timeout_s=60, network=network):
             ...
 
 Every rank gets a network namespace.  The namespaces have no names: file descriptors hold them, so that the kernel

@@ -50,7 +50,7 @@ def create(count: int, *, in_user_namespace: bool) -> tuple[Space, ...]:
     Parameters
     ----------
     count : int
-        How many.
+        Namespaces to be made, one a rank.
     in_user_namespace : bool
         Whether a user namespace is made around them.
 
@@ -78,7 +78,7 @@ def close(spaces: Sequence[Space]) -> None:
     Parameters
     ----------
     spaces : sequence of Space
-        The namespaces.
+        One for each rank, in rank order.
     """
     for descriptor in {d for space in spaces for d in space.descriptors}:
         os.close(descriptor)
@@ -90,7 +90,7 @@ def enter(space: Space) -> None:
     Parameters
     ----------
     space : Space
-        The namespace.
+        One that has not been removed.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def inside(space: Space) -> list[str]:
     Parameters
     ----------
     space : Space
-        The namespace.
+        One that has not been removed.
     """
     user = [] if space.user is None else [f"--user=/proc/self/fd/{space.user}", "--preserve-credentials"]
     return ["nsenter", *user, f"--net=/proc/self/fd/{space.net}"]
@@ -123,7 +123,7 @@ def run_inside(
     Parameters
     ----------
     space : Space
-        The namespace.
+        One that has not been removed.
     command : sequence of str
         The program and its arguments.
     text : str, optional

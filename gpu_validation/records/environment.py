@@ -17,21 +17,21 @@ class Environment:
     Parameters
     ----------
     preset : str
-        The experiment.
+        Name of the study.
     commit : str
         Of the checkout, marked if dirty.
     device : str
         What computed.
     processes : int
-        How many processes ran.
+        Ranks that take part, 1 if everything happens in one process.
     backend : str
         How they were joined.
     versions : dict of str to str
         Package -> version.
     kind : str, optional
-        Of the record.
+        "environment", which tells this line from others in a file.
     seed : int, optional
-        Of the run.
+        From which all random numbers of the run are derived.
     """
 
     preset: str
@@ -52,7 +52,7 @@ class Environment:
         preset : str
             Name of the experiment.
         processes : int
-            How many processes.
+            Ranks that take part, 1 if everything happens in one process.
         backend : str
             How the processes are joined: "gloo" or "nccl".
         seed : int, optional

@@ -18,15 +18,15 @@ class Sample:
     Parameters
     ----------
     n : int
-        How many numbers.
+        Size of the sample.
     mean : float
         Their mean.
     sd : float
         Standard deviation.
     low : float
-        The smallest number.
+        Its minimum.
     high : float
-        The largest number.
+        Its maximum.
     atoms : tuple of Atom, optional
         (smallest, largest, how many) of each group, ascending; what intervals are computed from.
     """
@@ -45,7 +45,7 @@ class Sample:
         Parameters
         ----------
         values
-            The numbers.
+            Any array or sequence of finite numbers.
         """
         array = np.asarray(values, float)
         sd = float(array.std(ddof=1)) if array.size > 1 else 0.0

@@ -22,7 +22,7 @@ class JsonLines:
     Parameters
     ----------
     path : Path
-        Of the file.
+        A file of JSON lines.
     mode : {"w", "a"}, optional
         "w" begins anew, "a" goes on at the end of a file that is there.
     """
@@ -46,7 +46,7 @@ class JsonLines:
         Parameters
         ----------
         record
-            The record.
+            A dataclass or a mapping; becomes one line.
 
         Raises
         ------
@@ -71,7 +71,7 @@ def plain(value: Any) -> Any:
     Parameters
     ----------
     value
-        The number.
+        A dataclass, a mapping, a sequence or what JSON has.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
@@ -134,7 +134,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     Parameters
     ----------
     path : Path
-        The file.
+        A file of JSON lines.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def write_atomically(path: Path, text: str) -> None:
     Parameters
     ----------
     path : Path
-        The file.
+        A file of JSON lines.
     text : str
         The lines to read.
 

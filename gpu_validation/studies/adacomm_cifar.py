@@ -60,7 +60,7 @@ class Track:
     interval : float
         T_0, in units of Y.
     pieces : int
-        Of a run.
+        Units into which a run is cut, of equal budgets.
     """
 
     workload: Network

@@ -39,7 +39,7 @@ from ..workloads import LogisticRegression, Quadratic, SmallNetwork, Workload
 from .study import Figure, Study
 from .unit import Unit, of_kind, read_unit
 
-SILENCE_S = 60.0
+HANG_TIMEOUT_S = 60.0
 SHAPE = Shape(rate_bit_per_s=1e8, delay_s=1e-3)
 STEP_S = 8e-3  # mean of every law
 APPROXIMATE = {"autoregressive": 0.006}  # relative error of E max that the law states
@@ -160,7 +160,9 @@ class StragglerStudy(Study):
                     emit(record)
 
         with Network.of(self.shape, m) as network:
-            running = run_ranks(work, processes=m, silence_s=SILENCE_S, network=network, scheduling="realtime")
+            running = run_ranks(
+                work, processes=m, hang_timeout_s=HANG_TIMEOUT_S, network=network, scheduling="realtime"
+            )
             records = list(running)
             return {"method": network.description, "refusals": list(network.refusals), "records": records}
 

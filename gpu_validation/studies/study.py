@@ -135,7 +135,7 @@ class Study(ABC):
         Parameters
         ----------
         unit : str
-            The unit.
+            One of ``units()``.
         """
 
     def measurements(
@@ -184,7 +184,7 @@ class Study(ABC):
         records : sequence of Record
             The records at hand.
         comparisons : sequence of Comparison
-            The judged rows.
+            What ``judge`` made of the records.
         """
         return comparison_table(comparisons)
 
@@ -234,7 +234,7 @@ def stored(folder: Path, study: Study) -> list[Record]:
     folder : Path
         Where the results are.
     study : Study
-        The study.
+        The one whose units the folder holds.
 
     Raises
     ------
@@ -285,7 +285,7 @@ def carry_out(
     Parameters
     ----------
     study : Study
-        The study.
+        The one whose units the folder holds.
     out : Path
         Where the results go.
     seconds : float or None, optional

@@ -24,7 +24,7 @@ from ..verdicts.wire import fitted_line, wire_rows
 from .study import Figure, Study
 from .unit import Unit, read_unit
 
-SILENCE_S = 120.0
+HANG_TIMEOUT_S = 120.0
 SHAPE = Shape(rate_bit_per_s=1e8, delay_s=1e-3)
 
 
@@ -85,7 +85,9 @@ class WireStudy(Study):
                     emit(record)
 
         with Network.of(self.shape, m) as network:
-            running = run_ranks(work, processes=m, silence_s=SILENCE_S, network=network, scheduling="realtime")
+            running = run_ranks(
+                work, processes=m, hang_timeout_s=HANG_TIMEOUT_S, network=network, scheduling="realtime"
+            )
             records = list(running)
             switched = network.switch_count()
             return {

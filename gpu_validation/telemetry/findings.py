@@ -38,7 +38,7 @@ class Progress:
     steps : int
         Local steps of a rank.
     synchronisations : int
-        How many averagings.
+        Averagings so far, compressed and not.
     seconds : float
         Of the slowest rank, pauses left out.
     periods : tuple of tuple of int
@@ -200,7 +200,7 @@ class Findings:
     comparisons : tuple of Comparison
         The rows with verdicts.
     version : int, optional
-        Of the record.
+        Of the form of the record, for readers of older files.
     """
 
     ranks: tuple[int, ...]

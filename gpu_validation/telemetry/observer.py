@@ -86,7 +86,7 @@ class Observer:
         Parameters
         ----------
         seconds : float
-            How many seconds.
+            Length of the pause.
         """
 
     def close(self) -> None:

@@ -67,9 +67,9 @@ class Situation:
     loss : float
         Of the first kept round.
     eta : float
-        Of the last.
+        Learning rate of the last step.
     seconds : float
-        Of the run.
+        Since the run began.
     """
 
     tau: int

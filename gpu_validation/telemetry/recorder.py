@@ -29,7 +29,7 @@ class WatchedWorker(Protocol):
     Attributes
     ----------
     device : device
-        Of the parameters.
+        Where the parameters lie.
     """
 
     device: torch.device
@@ -57,11 +57,11 @@ class Recorder(Observer):
     describe : callable
         How the run is set up now.
     worker : WatchedWorker
-        Of the averaging.
+        The rank's own, whose anchor and messages are looked at.
     exchange : Exchange
-        Of the averaging.
+        Which counts the payload bytes.
     mixing : WatchedMixing
-        Of the averaging.
+        Which says who takes part.
     journal : Journal or None
         None for memory alone.  When the model gets other parameters, the account begins anew.
     """

@@ -22,7 +22,7 @@ def joined(a: Sample, b: Sample) -> Sample:
     Parameters
     ----------
     a : Sample
-        A sample.
+        Summary of the first numbers.
     b : Sample
         Another sample.
     """
@@ -39,7 +39,7 @@ def pooled(samples: Iterable[Sample | None]) -> Sample | None:
     Parameters
     ----------
     samples : iterable of Sample or None
-        The samples.
+        Summaries of disjoint numbers; None counts as none.
     """
     total: Sample | None = None
     for sample in samples:
@@ -84,7 +84,7 @@ class Stream:
         Parameters
         ----------
         value : float
-            The number.
+            One more number.
         """
         self._buffer.append(value)
         if len(self._buffer) >= BUFFER:
@@ -211,7 +211,7 @@ class Thinned:
         Parameters
         ----------
         kept : KeptRound
-            The round.
+            What was noted of one round.
         """
         self.rounds.append(kept)
         self.fresh.append(kept)

@@ -28,7 +28,7 @@ class Family:
     name : str
         As fits show it.
     parameters : int
-        How many.
+        Number of free parameters of a law.
     fit : callable
         Samples, shape (n,), in seconds, not all equal -> the law of maximum likelihood.
     log_density : callable

@@ -91,7 +91,7 @@ def fit_law(seconds: Sequence[float] | np.ndarray, *, key: Key, families: Sequen
     ----------
     seconds : sequence of float or ndarray, shape (n,), n >= 20, all > 0, not all equal
     key : Key
-        Of the bootstrap.
+        From which the bootstrap draws.
     families : sequence of Family, optional
         The families that compete.
 

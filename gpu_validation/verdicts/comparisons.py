@@ -112,7 +112,7 @@ def median_row(name: str, found: Median, reason: str, **about: Any) -> Compariso
     Parameters
     ----------
     name : str
-        Of the method.
+        Name of the method in the table.
     found : Median
         The median with its interval.
     reason : str

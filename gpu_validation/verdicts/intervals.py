@@ -94,9 +94,9 @@ def anytime_interval(sample: Sample, variance: float, *, below: float, above: fl
     Parameters
     ----------
     below : float
-        As there.
+        As in ``mean_interval``.
     above : float
-        As there.
+        As in ``mean_interval``.
     """
     counts = np.array([count for _, _, count in sample.atoms], float)
     lows, highs = (np.array([atom[i] for atom in sample.atoms]) for i in (0, 1))

@@ -24,7 +24,7 @@ def upper_verdict(interval: Interval, bound: float, slack: float = 0.0) -> Verdi
     interval : Interval
         The interval of the measured number.
     bound : float
-        The bound.
+        What the theorem says, in the unit of the interval.
     slack : float, optional
         How far rounding may carry the number beyond.
     """
@@ -56,7 +56,7 @@ def tight_verdict(interval: Interval, bound: float, margin: float) -> Verdict:
     interval : Interval
         The interval of the measured number.
     bound : float
-        The bound.
+        What the theorem says, in the unit of the interval.
     margin : float
         What still counts as equal.
     """
@@ -119,17 +119,17 @@ class Comparison:
     quantity : str
         What was measured.
     measured : float
-        The measured number.
+        Point estimate, in the unit of the row.
     interval : tuple of float
         Ends around the measurement, or the number twice if exact.  The end that would accuse (the lower one of an upper
         bound, the upper one of a lower bound, both of an equality) misses with the run's level for this row, the other
         one with 5 %.
     bound : float or None
-        The bound.
+        What the theorem says, in the same unit; None where nothing is claimed.
     side : str
         "upper", "lower" or "tight".
     verdict : Verdict
-        The outcome.
+        What interval and bound together show.
     reason : str, optional
         Why the row decides nothing, if so.
     theorem : str, optional
@@ -222,7 +222,7 @@ def write_comparisons(path: Path, comparisons: Iterable[Comparison]) -> None:
     Parameters
     ----------
     path : Path
-        The file.
+        Where the lines go; replaced whole.
     comparisons : iterable of Comparison
         What is written.
     """

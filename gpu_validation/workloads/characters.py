@@ -46,7 +46,7 @@ class Characters(Network):
         outputs : tensor
             What the model says of the samples.
         targets : tensor
-            The true labels.
+            Next letters, one row a window.
         """
         return super().losses(outputs, targets).mean(dim=1)
 
@@ -56,7 +56,7 @@ class Characters(Network):
         Parameters
         ----------
         model : Module
-            The model.
+            As ``model()`` makes it.
         """
         right = super().accuracy(model)
         return None if right is None else right / self.source.window

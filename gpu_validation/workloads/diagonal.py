@@ -33,7 +33,7 @@ def point(model: torch.nn.Module) -> torch.Tensor:
     Parameters
     ----------
     model : Module
-        The model.
+        As ``model()`` makes it.
     """
     return cast(torch.Tensor, model.x)
 
@@ -47,7 +47,7 @@ class Diagonal(Workload):
     d : int, optional
         Number of eigenvalues, log-spaced from ``smallest`` to 1, so that L = 1.
     smallest : float, optional
-        The smallest eigenvalue.
+        Least eigenvalue of the Hessian, mu.
     noise : float, optional
         Variance of every coordinate of one worker's gradient, apart from what grows with the gradient.  Start x = (1,
         ..., 1).

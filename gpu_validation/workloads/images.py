@@ -66,7 +66,7 @@ class ImageNetwork(Network):
         Parameters
         ----------
         samples : tensor
-            The samples.
+            uint8 images, shape (n, 3, height, width).
         choices : Draw
             What augmentation drew; empty outside training.
         """

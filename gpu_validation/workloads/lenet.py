@@ -42,7 +42,7 @@ class LeNet(Network):
         Parameters
         ----------
         samples : tensor
-            The samples.
+            Rows of pixels, shape (n, 64).
         choices : Draw
             What augmentation drew; empty outside training.
         """

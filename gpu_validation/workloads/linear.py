@@ -101,7 +101,7 @@ class LinearModel(Supervised):
         Parameters
         ----------
         model : Module
-            The model.
+            As ``model()`` makes it.
         """
         return torch.cat([p.detach().reshape(-1) for p in model.parameters()]).cpu().numpy()
 
@@ -134,7 +134,7 @@ class LinearModel(Supervised):
         Parameters
         ----------
         model : Module
-            The model.
+            As ``model()`` makes it.
         """
         return max(0.0, float(self.objective(model).detach()) - self.optimum().value)
 
@@ -230,7 +230,7 @@ def numpy_targets(problem: Supervised, part: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     problem : Supervised
-        The linear model.
+        A workload with one linear layer.
     part : ndarray
         Indices of training samples.
     """

@@ -104,9 +104,9 @@ def top_curvature(workload: Supervised, model: torch.nn.Module, *, steps: int) -
     Parameters
     ----------
     workload : Supervised
-        The problem.
+        Whose loss it is.
     model : Module
-        The model.
+        At whose parameters it is taken.
     steps : int
         Local steps.
     """

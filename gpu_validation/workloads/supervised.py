@@ -28,7 +28,7 @@ class Supervised(Workload):
     Parameters
     ----------
     source : Source
-        Of the samples.
+        Where the samples come from.
     batch : int or None, optional
         Samples of a step, drawn with replacement; None takes all that the worker has, which leaves no noise.
     decay : float, optional
@@ -91,7 +91,7 @@ class Supervised(Workload):
         outputs : tensor
             What the model says of the samples.
         targets : tensor
-            The true labels.
+            Labels or values, one a sample.
         """
 
     def inputs(self, samples: torch.Tensor, choices: Draw) -> torch.Tensor:
@@ -100,7 +100,7 @@ class Supervised(Workload):
         Parameters
         ----------
         samples : tensor
-            The samples.
+            Inputs as the data have them, one row a sample.
         choices : Draw
             The rest of a draw, empty outside training.
         """
@@ -112,7 +112,7 @@ class Supervised(Workload):
         Parameters
         ----------
         model : Module
-            The model.
+            As ``model()`` makes it.
         inputs : tensor
             What ``inputs`` made of the samples.
         """
@@ -124,7 +124,7 @@ class Supervised(Workload):
         Parameters
         ----------
         model : Module
-            The model.
+            As ``model()`` makes it.
         """
         parameters = list(model.parameters())
         if not self.decay:

@@ -51,7 +51,7 @@ class Description:
     Parameters
     ----------
     name : str
-        Of the data.
+        Name of the data in records.
     synthetic : bool
         True if the samples, or the whole problem, were made by a formula.
     samples : int, optional
@@ -63,7 +63,7 @@ class Description:
     classes : int, optional
         Number of labels, 0 for a regression.
     sha256 : str, optional
-        Of all samples.
+        Checksum over all samples, held-out ones too.
     sizes : tuple of int, optional
         Training samples of every worker, empty where all draw from the whole set.
     """
@@ -129,7 +129,7 @@ class Workload(ABC):
         Parameters
         ----------
         model : Module
-            The model.
+            As ``model()`` makes it.
         draw : Draw
             Everything random of one step.
         """
@@ -141,7 +141,7 @@ class Workload(ABC):
         Parameters
         ----------
         model : Module
-            The model.
+            As ``model()`` makes it.
         """
 
     @abstractmethod
@@ -158,7 +158,7 @@ class Workload(ABC):
         Parameters
         ----------
         model : Module
-            The model.
+            As ``model()`` makes it.
         key : Key
             Stream of random numbers.
         """
@@ -170,7 +170,7 @@ class Workload(ABC):
         Parameters
         ----------
         model : Module
-            The model.
+            As ``model()`` makes it.
         """
         value = self.objective(model)
         gradients = torch.autograd.grad(value, list(model.parameters()))
@@ -182,7 +182,7 @@ class Workload(ABC):
         Parameters
         ----------
         model : Module
-            The model.
+            As ``model()`` makes it.
         """
         return None
 
@@ -204,9 +204,9 @@ class Loss(torch.nn.Module):
     Parameters
     ----------
     workload : Workload
-        The problem.
+        Whose loss it is.
     model : Module
-        The model.
+        As ``model()`` makes it.
     """
 
     def __init__(self, workload: Workload, model: torch.nn.Module) -> None:

@@ -73,7 +73,7 @@ def write_bits(out, state, value, width):
     state
         (64-bit accumulator, bits in it below 32, next byte of ``out``); begin with (uint64(0), 0, 0).
     value
-        The number.
+        Unsigned, below 2^width.
     width
         Bits of a field.
     """
@@ -110,7 +110,7 @@ def write_fields(out, state, values, widths, n):
     widths
         Bits of each field.
     n
-        How many words.
+        How many of the values are written.
     """
     acc, filled, next_byte = state
     for i in range(n):
@@ -274,7 +274,7 @@ def pack32(values: np.ndarray, widths: np.ndarray, n: int) -> tuple[np.ndarray, 
     widths : ndarray
         Bits of each field.
     n : int
-        How many fields.
+        How many of the values are written.
     """
     bits = int(widths[:n].sum())
     out = np.zeros((bits + 7) // 8, np.uint8)
@@ -346,17 +346,6 @@ class BitReader:
         """Raise CorruptMessage if bits are left over."""
         if self.remaining:
             raise CorruptMessage(f"{self.remaining} bits are left over after the last field")
-
-
-def float_bits(value: float) -> np.uint64:
-    """Return the 32-bit pattern of a binary32 number.
-
-    Parameters
-    ----------
-    value : float
-        A binary32 number.
-    """
-    return np.uint64(np.float32(value).view(np.uint32))
 
 
 def float_bytes(values: torch.Tensor) -> torch.Tensor:

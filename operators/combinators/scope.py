@@ -1,4 +1,4 @@
-"""What an operator is applied to: each layer, each bucket of a fixed length, or the entire model as one vector.
+"""An operator applied to each layer of a model instead of the entire model as one vector.
 
 With parts x_l of x and the operator's constants at their lengths d_l, an unbiased operator stays unbiased with omega =
 max_l omega(d_l), and a contractive one contractive with alpha = max_l alpha(d_l), because the squared errors and the
@@ -9,7 +9,6 @@ for ``max|x| >= 2^-114 sqrt(d)``.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -25,23 +24,45 @@ from ..key import Key
 from ..operator import Operator, Randomness, Size
 
 
-class Scope(Operator):
-    """An operator applied to the parts of a vector; subclasses say which parts.
+@dataclass(frozen=True)
+class LayerWise(Operator):
+    """Apply the operator to each layer.
 
-    Attributes
+    Parameters
     ----------
     operator : Operator
         Any.
+    sizes : tuple of int
+        Entries of each layer, in order; x has their sum.
     """
 
     operator: Operator
+    sizes: tuple[int, ...]
+
+    name = "layer_wise"
+
+    def __post_init__(self) -> None:
+        if not self.sizes or min(self.sizes) < 1:
+            raise ValueError(f"sizes must name at least one layer, each of at least 1 entry; got {self.sizes}")
 
     @property
     def randomness(self) -> Randomness:  # type: ignore[override]
         """That of the operator."""
         return self.operator.randomness
 
-    @abstractmethod
+    @classmethod
+    def of(cls, operator: Operator, tensors: Iterable[torch.Tensor]) -> Self:
+        """Return the layers of a model: one for each tensor.
+
+        Parameters
+        ----------
+        operator : Operator
+            What each layer is compressed by.
+        tensors : iterable of tensor
+            The tensors of a model.
+        """
+        return cls(operator, tuple(tensor.numel() for tensor in tensors))
+
     def parts(self, d: int) -> Sequence[int]:
         """Return lengths of the parts, in order; they sum to d.
 
@@ -53,8 +74,11 @@ class Scope(Operator):
         Raises
         ------
         ValueError
-            For a d that cannot be.
+            For another number than the layers hold.
         """
+        if sum(self.sizes) != d:
+            raise ValueError(f"the layers hold {sum(self.sizes)} entries; got d = {d}")
+        return self.sizes
 
     def claim(self, d: int) -> Claim:
         """Return the worst constant of any part."""
@@ -93,112 +117,10 @@ class Scope(Operator):
             out[start:stop] = self.operator._decode(part, length, stop - start, key and key.fold(number))
         return out
 
-
-@dataclass(frozen=True)
-class LayerWise(Scope):
-    """Apply the operator to each layer.
-
-    Parameters
-    ----------
-    sizes : tuple of int
-        Entries of each layer, in order; x has their sum.
-    """
-
-    operator: Operator
-    sizes: tuple[int, ...]
-
-    name = "layer_wise"
-
-    def __post_init__(self) -> None:
-        if not self.sizes or min(self.sizes) < 1:
-            raise ValueError(f"sizes must name at least one layer, each of at least 1 entry; got {self.sizes}")
-
-    @classmethod
-    def of(cls, operator: Operator, tensors: Iterable[torch.Tensor]) -> Self:
-        """Return the layers of a model: one for each tensor.
-
-        Parameters
-        ----------
-        operator : Operator
-            The compressor.
-        tensors : iterable of tensor
-            The tensors of a model.
-        """
-        return cls(operator, tuple(tensor.numel() for tensor in tensors))
-
-    def parts(self, d: int) -> Sequence[int]:
-        """Return the layers."""
-        if sum(self.sizes) != d:
-            raise ValueError(f"the layers hold {sum(self.sizes)} entries; got d = {d}")
-        return self.sizes
-
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         """Return none: the layers belong to a model."""
         return ()
-
-
-@dataclass(frozen=True)
-class Bucketed(Scope):
-    """Apply the operator to runs of ``bucket`` entries; the last one may be shorter.
-
-    Parameters
-    ----------
-    bucket : int
-        Entries of a run.
-    """
-
-    operator: Operator
-    bucket: int
-
-    name = "bucketed"
-
-    def __post_init__(self) -> None:
-        if self.bucket < 1:
-            raise ValueError(f"bucket must be at least 1; got bucket = {self.bucket}")
-
-    def parts(self, d: int) -> Sequence[int]:
-        """Return full buckets, then what remains."""
-        whole, rest = divmod(d, self.bucket)
-        return [self.bucket] * whole + [rest] * (rest > 0)
-
-    @classmethod
-    def examples(cls) -> tuple[Self, ...]:
-        """Return scaled signs in buckets of 64; stochastic levels in buckets of 100."""
-        from ..compressors.qsgd import QSGD
-        from ..compressors.scaled_sign import ScaledSign
-
-        return cls(ScaledSign(), 64), cls(QSGD(levels=4), 100)
-
-
-@dataclass(frozen=True)
-class EntireModel(Scope):
-    """Apply the operator to all entries at once; the claim and the message are the operator's own."""
-
-    operator: Operator
-
-    name = "entire_model"
-
-    def parts(self, d: int) -> Sequence[int]:
-        """Return one part."""
-        return [d]
-
-    def bits(self, d: int) -> Size:
-        """Return the operator's."""
-        return self.operator.bits(d)
-
-    @classmethod
-    def examples(cls) -> tuple[Self, ...]:
-        """Return scaled signs."""
-        from ..compressors.scaled_sign import ScaledSign
-
-        return (cls(ScaledSign()),)
-
-    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        return self.operator._encode(x, key)
-
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        return self.operator._decode(payload, bits, d, key)
 
 
 def combine_claims(claims: Sequence[Claim]) -> Claim:
@@ -232,20 +154,6 @@ def flatten(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
         The tensors of a model.
     """
     return torch.cat([tensor.reshape(-1) for tensor in tensors])
-
-
-def unflatten(x: torch.Tensor, like: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Cut a vector into tensors of the given shapes; the inverse of ``flatten``.
-
-    Parameters
-    ----------
-    x : tensor
-        The vector, shape (d,).
-    like : sequence of tensor
-        Tensors of the wanted shapes.
-    """
-    parts = torch.split(x, [tensor.numel() for tensor in like])
-    return [part.reshape(tensor.shape) for part, tensor in zip(parts, like, strict=True)]
 
 
 def _prefix_bits(size: Size) -> int | None:

@@ -119,9 +119,9 @@ class KLevel(Operator):
         Parameters
         ----------
         low : float
-            The lower end.
+            Value of level 0.
         high : float
-            The upper end.
+            Value of the last level.
         levels : ndarray
             A level for every coordinate, uint32.
         """

@@ -114,7 +114,7 @@ class Kashin(Operator):
         x : ndarray
             The vector, shape (d,).
         frame : Frame
-            The frame U.
+            U, whose rows are orthonormal.
         """
         a = frame.transposed(x)
         best, top = a, float(largest(a))

@@ -22,11 +22,11 @@ class ScaledRandomK(Operator):
     Parameters
     ----------
     x
-        As RandomK.
+        float vector, shape (d,), as for ``RandomK``.
     fraction : float or None, optional
-        As RandomK.
+        Share of the entries that is kept, in (0, 1]; this or k.
     k : int or None, optional
-        As RandomK.
+        Number of entries that is kept, 1 <= k <= d.
 
     Notes
     -----

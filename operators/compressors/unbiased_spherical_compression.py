@@ -24,11 +24,11 @@ class UnbiasedSphericalCompression(Operator):
     Parameters
     ----------
     x
-        As SphericalCompression.
+        float vector, shape (d,).
     alpha : float, optional
-        As SphericalCompression.
+        Size of the cap, in (0, 1): that of ``SphericalCompression``.
     block : int, optional
-        As SphericalCompression.
+        Coordinates of a block, each with a norm of its own.
 
     Raises
     ------

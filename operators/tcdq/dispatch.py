@@ -40,7 +40,7 @@ def encode(x: torch.Tensor, plan: Plan, seeds: tuple) -> torch.Tensor:
     plan : Plan
         What both ends know.
     seeds : pair of uint32
-        Of the dither.
+        Seeds of the dither's stream.
     """
     gpu = _gpu(x)
     if gpu is not None and plan.form.streams > 1:
@@ -62,7 +62,7 @@ def decode(payload: torch.Tensor, bits: int, plan: Plan, seeds: tuple) -> torch.
     plan : Plan
         What both ends know.
     seeds : pair of uint32
-        Of the dither.
+        Seeds of the dither's stream.
     """
     gpu = _gpu(payload)
     if gpu is not None and plan.form.streams > 1:
@@ -80,7 +80,7 @@ def gather(x: torch.Tensor, k: int, key: Key) -> torch.Tensor:
     k : int
         1 <= k <= d.
     key : Key
-        Of the draw.
+        Stream from which the subset is drawn.
     """
     gpu = _gpu(x)
     if gpu is not None:
@@ -94,11 +94,11 @@ def scatter(part: torch.Tensor, d: int, key: Key, factor: float) -> torch.Tensor
     Parameters
     ----------
     part : tensor of float32, shape (k,)
-        The coordinates drawn.
+        Values at the drawn coordinates.
     d : int
         Length of the vector.
     key : Key
-        Of the draw.
+        Stream from which the subset is drawn.
     factor : float
         Multiplies the part.
     """

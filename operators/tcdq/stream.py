@@ -41,7 +41,7 @@ class ShortTables(NamedTuple):
     widest, offset : ndarray of int64, shape (groups,)
         Largest coded symbol and first entry of each group.
     frequency, start : ndarray of uint32
-        Of each entry.
+        Width of each entry's interval, and where it begins.
     """
 
     raw_bits: int
@@ -115,11 +115,11 @@ class ShortDecoder(NamedTuple):
     Parameters
     ----------
     tables : ShortTables
-        Of the symbols.
+        By which symbols are coded.
     contexts : Contexts
-        Of the mixtures.
+        Which mixture codes a coordinate.
     lattice : Lattice
-        Of the values.
+        How symbols become values.
     after : ndarray of int32, shape (2 states,)
         Next state of the trellis.
     lanes : int
@@ -145,9 +145,9 @@ class LongDecoder(NamedTuple):
     table : ndarray of uint32
         See ``tables.lookup``.
     contexts : Contexts
-        Of the mixtures.
+        Which mixture codes a coordinate.
     lattice : Lattice
-        Of the values.
+        How symbols become values.
     a, b : int
         Feedback and drive of the trellis.
     """

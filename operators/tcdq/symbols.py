@@ -16,7 +16,7 @@ def symbols(x: np.ndarray, grid: Grid, before: np.ndarray, lanes: int) -> np.nda
     Parameters
     ----------
     x : ndarray of float32, shape (d,)
-        The segment.
+        Values of one segment.
     grid : Grid
         What it is quantised to.
     before : ndarray of int32, shape (2 states,)

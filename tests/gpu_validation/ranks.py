@@ -7,7 +7,9 @@ from gpu_validation.distributed.launch import run_ranks
 
 def in_ranks(work, processes):
     """What ``work(place)`` returns in every rank, in rank order; tensors come as arrays."""
-    reports = run_ranks(lambda place, emit: emit((place.rank, plain(work(place)))), processes=processes, silence_s=60)
+    reports = run_ranks(
+        lambda place, emit: emit((place.rank, plain(work(place)))), processes=processes, hang_timeout_s=60
+    )
     return [value for _, value in sorted(reports, key=lambda pair: pair[0])]
 
 

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from operators import Key, Message
-from operators.random import bits32_numpy
+
+from .plain_philox import bits32_numpy
 
 DIMENSIONS = (1, 2, 7, 8, 9, 64, 1000, 4097)
 

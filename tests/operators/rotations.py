@@ -5,7 +5,8 @@ import math
 import numpy as np
 
 from operators import Key
-from operators.random import bits32_numpy
+
+from .plain_philox import bits32_numpy
 
 
 def gaussian(key: Key, n: int) -> list[float]:

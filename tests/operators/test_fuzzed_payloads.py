@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from operators import CorruptMessage, Key, Message, all_operators
-from operators.combinators.scope import Bucketed
 from operators.operator import Operator
+
+from .buckets import Bucketed
 
 DIMENSIONS = (1, 2, 9, 64, 65, 200)
 KEY = Key(5)

@@ -105,7 +105,7 @@ def groups(records: Sequence[Record], budget_s: Callable[[str], float], window: 
     Parameters
     ----------
     budget_s : callable
-        Of a course.
+        Seconds of a run, by the name of its course.
     window : float
         Of the smoothing, in shares of the budget.
     """

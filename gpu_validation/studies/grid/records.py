@@ -89,11 +89,11 @@ class Probe:
     Parameters
     ----------
     operator : str
-        The compressor.
+        Specification of the compressor, as ``operators.parse`` reads it.
     compression : Compression
         What was measured.
     kind : str, optional
-        Of the record.
+        Which of the two records of a grid it is.
     """
 
     operator: str
@@ -108,13 +108,13 @@ class Training:
     Parameters
     ----------
     workload : str
-        The problem.
+        Name of what is trained.
     operator : str
-        The compressor.
+        Specification of the compressor, as ``operators.parse`` reads it.
     tau : int
         Local steps between two averagings.
     processes : int
-        How many ranks.
+        Real ranks, m.
     steps : int
         Local steps of each rank.
     seeds : tuple of int
@@ -153,7 +153,7 @@ class Training:
     problem : dict, optional
         The workload's fields, where it is a formula.
     kind : str, optional
-        Of the record.
+        Which of the two records of a grid it is.
     """
 
     workload: str

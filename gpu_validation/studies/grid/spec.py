@@ -17,7 +17,7 @@ class Cells:
     Parameters
     ----------
     workload : Workload
-        The problem.
+        What is trained, at its own learning rate.
     taus : tuple of int
         Local steps between averagings, one cell each.
     steps : int
@@ -83,7 +83,7 @@ class Design:
         Dimension and number of the synthetic vectors, per rank.
     false_alarm : float, optional
         Chance that the whole run accuses a true claim.
-    silence_s : float, seconds, optional
+    hang_timeout_s : float, seconds, optional
         Hang detection.
     minutes : float, optional
         Stated duration on two cores.
@@ -97,7 +97,7 @@ class Design:
     probe_d: int = 1000
     probe_messages: int = 50
     false_alarm: float = 1e-4
-    silence_s: float = 60.0
+    hang_timeout_s: float = 60.0
     minutes: float = 3.0
 
     def trained(self, cells: Cells) -> tuple[Operator, ...]:

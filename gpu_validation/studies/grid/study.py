@@ -67,7 +67,7 @@ class Preset(Design, Study):
     ) -> Generator[Record, None, None]:
         """Carry out units by one set of processes, a record each."""
         self._warm_up()
-        ranks = run_ranks(Work(self, units), processes=self.processes, silence_s=self.silence_s)
+        ranks = run_ranks(Work(self, units), processes=self.processes, hang_timeout_s=self.hang_timeout_s)
         with closing(ranks):
             for record in ranks:
                 yield plain(record)

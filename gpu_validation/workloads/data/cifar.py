@@ -31,7 +31,7 @@ class Layout:
     Parameters
     ----------
     folder : str
-        Of its members.
+        In the archive, where its members lie.
     train : tuple of str
         Names of the files.
     test : tuple of str

@@ -50,7 +50,7 @@ class Dataset:
     Parameters
     ----------
     name : str
-        Of the data.
+        Name of the data in records.
     train : Samples
         Samples to train on.
     held_out : Samples
@@ -144,7 +144,7 @@ def permutation(key: Key, n: int) -> np.ndarray:
     key : Key
         Stream of random numbers.
     n : int
-        How many numbers.
+        Length of the permutation.
     """
     words = bits32(key, 2 * n).astype(np.uint64)
     return np.argsort(words[:n] << np.uint64(32) | words[n:], kind="stable")
@@ -161,7 +161,7 @@ def hold_out(inputs: np.ndarray, targets: np.ndarray, fraction: float) -> tuple[
     inputs : ndarray
         The samples, one a row.
     targets : ndarray
-        The true labels.
+        Label of every sample, shape (n,).
     fraction : float
         Share that is kept aside.
 

@@ -38,7 +38,7 @@ class SyntheticImages(Source):
     seed : int, optional
         Of the waves and of every image.
     classes : int, optional
-        How many classes.
+        Labels run from 0 to one less.
     samples : int, optional
         How many images to train on.
     held_out : int, optional

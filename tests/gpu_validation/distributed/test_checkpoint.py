@@ -30,7 +30,9 @@ def reports(work, processes=2):
     def report(place, emit):
         emit((place.rank, work(place)))
 
-    return [result for _, result in sorted(run_ranks(report, processes=processes, silence_s=30), key=lambda r: r[0])]
+    return [
+        result for _, result in sorted(run_ranks(report, processes=processes, hang_timeout_s=30), key=lambda r: r[0])
+    ]
 
 
 class Number:
@@ -152,7 +154,7 @@ def test_a_rank_killed_while_it_writes_leaves_the_older_checkpoint_to_all(tmp_pa
         checkpoint.save(2)
 
     with pytest.raises(RunFailed, match="rank 1 was killed by SIGKILL"):
-        list(run_ranks(work, processes=2, silence_s=30))
+        list(run_ranks(work, processes=2, hang_timeout_s=30))
     left = names(tmp_path)
     assert "rank-1-of-2.tmp" in left
     assert {"step-1-rank-0-of-2.pt", "step-1-rank-1-of-2.pt"} <= set(left)

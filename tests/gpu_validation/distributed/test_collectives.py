@@ -31,7 +31,7 @@ def test_unequal_messages_arrive_in_rank_order_and_every_byte_is_counted():
         received = exchange.all_gather(message_of(place.rank))
         emit((place.rank, [(m.bits, m.payload.tolist()) for m in received], exchange.payload_bytes))
 
-    reports = sorted(run_ranks(work, processes=4, silence_s=30))
+    reports = sorted(run_ranks(work, processes=4, hang_timeout_s=30))
 
     expected = [(message_of(r).bits, message_of(r).payload.tolist()) for r in range(4)]
     assert all(received == expected for _, received, _ in reports)

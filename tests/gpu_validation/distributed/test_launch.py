@@ -39,7 +39,7 @@ def test_every_rank_takes_part_and_is_heard():
         dist.all_reduce(total)
         emit((place.rank, place.size, int(total)))
 
-    assert sorted(run_ranks(work, processes=3, silence_s=30)) == [(0, 3, 6), (1, 3, 6), (2, 3, 6)]
+    assert sorted(run_ranks(work, processes=3, hang_timeout_s=30)) == [(0, 3, 6), (1, 3, 6), (2, 3, 6)]
 
 
 def test_an_error_in_a_rank_is_reported_with_its_words():
@@ -49,7 +49,7 @@ def test_an_error_in_a_rank_is_reported_with_its_words():
         dist.barrier()
 
     with pytest.raises(RunFailed, match="rank 1 failed: ValueError: the tensor is mauve"):
-        list(run_ranks(work, processes=2, silence_s=30))
+        list(run_ranks(work, processes=2, hang_timeout_s=30))
 
 
 def test_a_killed_rank_ends_the_run_and_keeps_what_was_said():
@@ -63,8 +63,8 @@ def test_a_killed_rank_ends_the_run_and_keeps_what_was_said():
 
     round_losses = []
     with pytest.raises(RunFailed, match="rank 1 was killed by SIGKILL"):
-        round_losses.extend(run_ranks(work, processes=2, silence_s=30))
-    runner = run_ranks(work, processes=2, silence_s=30)
+        round_losses.extend(run_ranks(work, processes=2, hang_timeout_s=30))
+    runner = run_ranks(work, processes=2, hang_timeout_s=30)
     assert next(runner) == "before"
     runner.close()
 
@@ -77,7 +77,7 @@ def test_a_silent_run_is_taken_for_hung():
 
     began = time.monotonic()
     with pytest.raises(RunFailed, match="no rank has reported for 2 s"):
-        list(run_ranks(work, processes=2, silence_s=2))
+        list(run_ranks(work, processes=2, hang_timeout_s=2))
     assert time.monotonic() - began < 30
 
 
@@ -86,14 +86,14 @@ def test_an_abandoned_run_ends_its_processes():
         emit(place.rank)
         time.sleep(60)
 
-    runner = run_ranks(work, processes=2, silence_s=30)
+    runner = run_ranks(work, processes=2, hang_timeout_s=30)
     next(runner)
     runner.close()  # the fixture sees that nobody is left
 
 
 def test_there_must_be_a_process():
     with pytest.raises(ValueError, match="processes must be >= 1; got 0"):
-        next(run_ranks(lambda place, emit: None, processes=0, silence_s=1))
+        next(run_ranks(lambda place, emit: None, processes=0, hang_timeout_s=1))
 
 
 @pytest.mark.parametrize(("gpus", "backend"), [(0, "gloo"), (1, "gloo"), (4, "cpu:gloo,cuda:nccl")])

@@ -65,7 +65,7 @@ def uninterrupted(folder):
     def work(place, emit):
         emit((place.rank, space["train"](folder)[1]))
 
-    return dict(run_ranks(work, processes=2, silence_s=60))
+    return dict(run_ranks(work, processes=2, hang_timeout_s=60))
 
 
 @pytest.mark.slow

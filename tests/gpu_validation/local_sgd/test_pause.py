@@ -80,7 +80,7 @@ def test_a_rank_that_dies_in_a_pause_is_noticed_long_before_it_ends():
 
     began = time.monotonic()
     with pytest.raises(RunFailed):
-        list(run_ranks(work, processes=2, silence_s=100))
+        list(run_ranks(work, processes=2, hang_timeout_s=100))
     assert time.monotonic() - began < 60
 
 

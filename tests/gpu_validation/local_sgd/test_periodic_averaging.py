@@ -344,7 +344,7 @@ def test_a_rank_that_has_left_is_named_as_the_cause():
             time.sleep(20)
         emit(words_of(averaging.step))
 
-    with contextlib.closing(run_ranks(work, processes=2, silence_s=30)) as reports:
+    with contextlib.closing(run_ranks(work, processes=2, hang_timeout_s=30)) as reports:
         words = next(reports)
 
     assert words.startswith("RuntimeError: averaging 1 after 2 local steps failed, because another rank has ended")

@@ -95,7 +95,7 @@ def test_a_real_run_is_recorded_whole():
     def work(place, emit):
         emit((place.rank, measure_iteration_time(place, plan)))
 
-    (_, first), (_, second) = sorted(run_ranks(work, processes=2, silence_s=30, scheduling="realtime"))
+    (_, first), (_, second) = sorted(run_ranks(work, processes=2, hang_timeout_s=30, scheduling="realtime"))
 
     assert {k: v for k, v in first.items() if k != "round_s"} == {k: v for k, v in second.items() if k != "round_s"}
     assert np.shape(first["step_s"]) == (2, 2, 8)

@@ -51,7 +51,7 @@ def test_losses_and_steps_are_those_of_a_run_by_hand(records):
         if place.rank == 0:
             emit(losses)
 
-    (losses,) = run_ranks(work, processes=M, silence_s=60)
+    (losses,) = run_ranks(work, processes=M, hang_timeout_s=60)
     record = records[0]
 
     assert record["rounds"] == [[4, 5]]  # the round in which step 18 falls is finished

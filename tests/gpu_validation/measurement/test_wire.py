@@ -88,7 +88,7 @@ def test_every_operator_and_topology_sends_what_it_predicts(methods):
 
     with Network(2, methods=methods) as network:
         shaped, words = network.shaped, network.description
-        running = run_ranks(work, processes=2, silence_s=30, network=network, scheduling="realtime")
+        running = run_ranks(work, processes=2, hang_timeout_s=30, network=network, scheduling="realtime")
         records = list(running)
 
     rows = list(wire_rows(records))

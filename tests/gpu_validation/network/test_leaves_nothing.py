@@ -58,7 +58,7 @@ def a_long_run(method):
             time.sleep(60)
 
         with Network(2, delay_s=1e-3, methods=(method,)) as network:
-            running = run_ranks(work, processes=2, silence_s=60, network=network)
+            running = run_ranks(work, processes=2, hang_timeout_s=60, network=network)
             tell(
                 {
                     "processes": [network._switch._process.pid, next(running), next(running)],
@@ -103,7 +103,7 @@ def test_a_killed_or_stopped_rank_ends_the_run_and_the_network(method, fate):
     failure = pytest.raises(RunFailed, match=r"rank 0 was killed by SIGKILL|no rank has reported for 1 s")
     with failure, Network(2, delay_s=1e-3, methods=(method,)) as network:
         switch = network._switch
-        ranks.extend(run_ranks(work, processes=2, silence_s=1, network=network))
+        ranks.extend(run_ranks(work, processes=2, hang_timeout_s=1, network=network))
 
     assert not any(map(alive, ranks))
     assert not switch.running
@@ -115,7 +115,7 @@ def test_without_its_switch_a_run_ends_at_once(some_method):
         time.sleep(60)
 
     with Network(2, delay_s=1e-3, methods=(some_method,)) as network:
-        running = run_ranks(work, processes=2, silence_s=60, network=network)
+        running = run_ranks(work, processes=2, hang_timeout_s=60, network=network)
         next(running)
         assert network.alive
         os.kill(network._switch._process.pid, signal.SIGKILL)
@@ -166,7 +166,7 @@ def test_without_privileges_user_namespaces_or_loopback_are_used_and_told(delay_
             emit([place.port.method, place.port.shared, place.port.count().sent_frames > 0])
 
         with Network(2, rate_bit_per_s=1e8, delay_s=delay_s) as network:
-            reports = list(run_ranks(work, processes=2, silence_s=30, network=network))
+            reports = list(run_ranks(work, processes=2, hang_timeout_s=30, network=network))
             tell([os.geteuid(), network.method, network.refusals, reports])
 
     process, told = in_a_fork(run)

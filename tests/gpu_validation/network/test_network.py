@@ -207,7 +207,7 @@ def test_ranks_talk_through_their_own_namespace(method, delay_s):
         emit((place.rank, float(total[0]), (place.port.count() - before).sent_bytes, place.port.method))
 
     with Network(3, delay_s=delay_s, methods=(method,)) as network:
-        reports = sorted(run_ranks(work, processes=3, silence_s=30, network=network))
+        reports = sorted(run_ranks(work, processes=3, hang_timeout_s=30, network=network))
         words = network.description
 
     for rank, (number, total, sent_bytes, told) in enumerate(reports):
@@ -235,4 +235,4 @@ def test_the_number_of_ranks_and_the_methods_are_checked():
     with pytest.raises(ValueError, match="some of root, user, loopback; got \\('magic',\\)"):
         Network(2, methods=("magic",))
     with pytest.raises(ValueError, match="the network has 0 ports for processes = 2"):
-        next(run_ranks(lambda place, emit: None, processes=2, silence_s=1, network=Network(2)))
+        next(run_ranks(lambda place, emit: None, processes=2, hang_timeout_s=1, network=Network(2)))

@@ -93,7 +93,7 @@ def measured(processes):
             if place.rank == 0:
                 emit(record)
 
-    return list(wire_rows(list(run_ranks(work, processes=processes, silence_s=60))))
+    return list(wire_rows(list(run_ranks(work, processes=processes, hang_timeout_s=60))))
 
 
 @pytest.mark.timeout(120)

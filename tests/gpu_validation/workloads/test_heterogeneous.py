@@ -54,7 +54,7 @@ def _descend(place, emit):
 
 def test_real_processes_end_at_the_biased_point():
     workload = HeterogeneousQuadratics()
-    with closing(run_ranks(_descend, processes=2, silence_s=60)) as ranks:
+    with closing(run_ranks(_descend, processes=2, hang_timeout_s=60)) as ranks:
         ends = list(ranks)
 
     limit = heterogeneous.fixed_point(workload.H, workload.c, eta=workload.eta, tau=8)

@@ -13,7 +13,8 @@ from operators import CorrelatedQuantisation, CorruptMessage, Key, KLevel
 from operators.aggregate.correlated_quantisation import CorrelatedKLevel
 from operators.laws import Budget
 from operators.laws import check as judge
-from operators.random import bits32_numpy
+
+from ..plain_philox import bits32_numpy
 
 
 def oracle_words(key, n, d):

@@ -9,7 +9,8 @@ import torch
 
 from operators import CorruptMessage, Key, MajorityVote, Mean, Message, SignSGD, TernGrad
 from operators.aggregate.majority_vote import wrong_vote_probability
-from operators.random import bits32_numpy
+
+from ..plain_philox import bits32_numpy
 
 
 @pytest.mark.parametrize("aggregate", MajorityVote.examples(), ids=repr)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from operators import CorruptMessage
-from operators.bits.bitstream import BitReader, float_bits, flush, pack, padded, peek, read_field, write_bits
+from operators.bits.bitstream import BitReader, flush, pack, padded, peek, read_field, write_bits
 
 
 def fields(seed, widest):
@@ -63,11 +63,11 @@ def test_reading_past_the_end_and_leaving_bits_are_corrupt():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -1.0, -0.0])
 def test_a_scale_must_be_finite_and_not_negative(value):
-    out, bits = pack(np.array([float_bits(value)]), np.array([32]))
+    out, bits = pack(np.array([np.float32(value).view(np.uint32)]), np.array([32]))
     with pytest.raises(CorruptMessage, match="scale"):
         BitReader(out, bits).read_float()
 
 
 def test_a_scale_comes_back():
-    out, bits = pack(np.array([float_bits(1.5)]), np.array([32]))
+    out, bits = pack(np.array([np.float32(1.5).view(np.uint32)]), np.array([32]))
     assert BitReader(out, bits).read_float() == 1.5

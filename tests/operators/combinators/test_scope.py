@@ -1,4 +1,4 @@
-"""Layers, buckets and entire models: messages, claims, and what is and is not true of layer-wise use."""
+"""Layers: messages, claims, and what is and is not true of layer-wise use."""
 
 import math
 
@@ -8,7 +8,9 @@ import torch
 
 from bounds.claims import Contractive, NoClaim, StrictlyContractive, Unbiased
 from operators import QSGD, CorruptMessage, RandomK, ScaledSign, SignSGD, SparseDithering, TernGrad, TopK
-from operators.combinators.scope import Bucketed, EntireModel, LayerWise, combine_claims, flatten, unflatten
+from operators.combinators.scope import LayerWise, combine_claims, flatten
+
+from ..buckets import Bucketed
 
 SIZES = (5, 1, 40, 64)
 OPERATORS = [QSGD(levels=4), RandomK(fraction=0.3), ScaledSign(), SparseDithering(0.1), TopK(fraction=0.2), SignSGD()]
@@ -39,14 +41,11 @@ def test_message_is_the_prefixed_messages_of_the_layers(operator, key, bitstring
 
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=repr)
-def test_buckets_are_layers_of_equal_length_and_one_layer_is_the_entire_model(operator, key):
+def test_one_layer_has_the_claim_and_the_entries_of_the_entire_model(operator, key):
     x = torch.randn(110, generator=torch.Generator().manual_seed(0))
-    buckets, layers = Bucketed(operator, 40), LayerWise(operator, (40, 40, 30))
-    assert buckets.encode(x, key=key).payload.tolist() == layers.encode(x, key=key).payload.tolist()
-    assert buckets.claim(110) == layers.claim(110)
-    assert EntireModel(operator).claim(110) == operator.claim(110)
-    assert EntireModel(operator).encode(x, key=key).payload.tolist() == operator.encode(x, key=key).payload.tolist()
-    assert EntireModel(operator)(x, key=key).equal(operator(x, key=key))
+    layer = LayerWise(operator, (110,))
+    assert layer.claim(110) == operator.claim(110)
+    assert layer(x, key=key).equal(operator(x, key=key.fold(0)))
 
 
 def test_claim_is_the_worst_of_the_layers():
@@ -107,11 +106,12 @@ def test_layers_use_independent_streams(key):
     assert not y[:32].equal(y[32:])
 
 
-def test_tensors_come_back_in_shape():
+def test_a_model_is_one_vector_with_a_layer_for_each_tensor():
     model = [torch.randn(3, 4), torch.randn(5), torch.randn(2, 2, 2)]
-    for a, b in zip(unflatten(flatten(model), model), model, strict=True):
-        assert a.equal(b)
-    assert LayerWise.of(ScaledSign(), model).sizes == (12, 5, 8)
+    layers = LayerWise.of(ScaledSign(), model)
+    assert layers.sizes == (12, 5, 8)
+    for part, tensor in zip(torch.split(flatten(model), layers.sizes), model, strict=True):
+        assert part.reshape(tensor.shape).equal(tensor)
 
 
 def test_wrong_dimensions_and_empty_layers_are_errors(key):
@@ -120,8 +120,6 @@ def test_wrong_dimensions_and_empty_layers_are_errors(key):
     for sizes in ((), (3, 0)):
         with pytest.raises(ValueError, match="at least"):
             LayerWise(ScaledSign(), sizes)
-    with pytest.raises(ValueError, match="bucket"):
-        Bucketed(ScaledSign(), 0)
 
 
 def test_every_truncation_and_extension_is_refused(key, bitstring, message_of):
@@ -136,6 +134,6 @@ def test_every_truncation_and_extension_is_refused(key, bitstring, message_of):
 def test_unbounded_parts_leave_the_size_open():
     from operators import SphericalCompression
 
-    size = Bucketed(SphericalCompression(), 16).bits(64)
+    size = Bucketed(SphericalCompression(), bucket=16).bits(64)
     assert (size.exact, size.worst_case) == (None, None)
-    assert math.isfinite(Bucketed(QSGD(), 16).bits(64).expected_upper)
+    assert math.isfinite(Bucketed(QSGD(), bucket=16).bits(64).expected_upper)

@@ -9,9 +9,10 @@ import pytest
 
 from operators import E8Dithering, Key
 from operators.coding import e8_model
-from operators.random import bits32_numpy, words_from
+from operators.random import words_from
 
 from ..oracles import refuses_payloads
+from ..plain_philox import bits32_numpy
 
 INSTANCES = [*E8Dithering.examples(), E8Dithering(1e-6)]
 

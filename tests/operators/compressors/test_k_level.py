@@ -8,9 +8,10 @@ from scipy.optimize import minimize
 
 from operators import Key, KLevel
 from operators.compressors.k_level import omega
-from operators.random import bits32_numpy, words_from
+from operators.random import words_from
 
 from ..oracles import assert_equals_oracle, refuses_payloads
+from ..plain_philox import bits32_numpy
 
 INSTANCES = [*KLevel.examples(), KLevel(5), KLevel(65536)]
 

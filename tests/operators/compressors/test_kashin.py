@@ -8,10 +8,10 @@ import pytest
 from operators import Kashin, Key, KLevel
 from operators.compressors.kashin import Frame
 from operators.compressors.random_k import random_support
-from operators.random import bits32_numpy
 
 from ..conftest import named_vectors
 from ..oracles import refuses_payloads
+from ..plain_philox import bits32_numpy
 
 SMALL = (1, 2, 7, 9, 30, 64)
 

@@ -8,9 +8,10 @@ from scipy.optimize import minimize
 
 from operators import CorruptMessage, Key, NaturalDithering, TernGrad
 from operators.compressors.natural_dithering import omega_l2, omega_max
-from operators.random import bits32_numpy, words_from
+from operators.random import words_from
 
 from ..oracles import assert_equals_oracle, refuses_payloads
+from ..plain_philox import bits32_numpy
 
 INSTANCES = [*NaturalDithering.examples(), NaturalDithering(20), NaturalDithering(2, "max")]
 

@@ -8,10 +8,10 @@ import pytest
 from operators import QUICFL, Key
 from operators.compressors.quic_fl import joined
 from operators.quantisers.stochastic_grid import positive_levels
-from operators.random import bits32_numpy
 
 from ..conftest import named_vectors
 from ..oracles import refuses_payloads
+from ..plain_philox import bits32_numpy
 from ..rotations import rotated
 
 

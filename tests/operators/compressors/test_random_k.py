@@ -7,7 +7,9 @@ import pytest
 
 from operators import CorruptMessage, Key, RandomK
 from operators.compressors.random_k import random_support
-from operators.random import bits32_numpy, words_from
+from operators.random import words_from
+
+from ..plain_philox import bits32_numpy
 
 
 def floyd(words, k, d):

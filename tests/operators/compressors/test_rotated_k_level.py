@@ -8,10 +8,10 @@ import pytest
 from bounds.claims import Unbiased
 from operators import CorruptMessage, Key, KLevel, RotatedKLevel
 from operators.quantisers.sphere_moments import extremes
-from operators.random import bits32_numpy
 
 from ..conftest import named_vectors
 from ..oracles import refuses_payloads
+from ..plain_philox import bits32_numpy
 from ..rotations import rotated
 
 

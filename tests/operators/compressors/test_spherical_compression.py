@@ -9,9 +9,9 @@ from scipy.stats import beta
 from operators import CorruptMessage, Key, SphericalCompression
 from operators.bits.golomb import Golomb
 from operators.coding.spherical import cap
-from operators.random import bits32_numpy
 
 from ..oracles import refuses_payloads
+from ..plain_philox import bits32_numpy
 
 
 def direction(key, n, number):

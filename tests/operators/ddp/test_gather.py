@@ -24,7 +24,7 @@ def reports(work, processes=4):
     def report(place, emit):
         emit((place.rank, work(place)))
 
-    return [result for _, result in sorted(run_ranks(report, processes=processes, silence_s=30))]
+    return [result for _, result in sorted(run_ranks(report, processes=processes, hang_timeout_s=30))]
 
 
 def test_unequal_messages_arrive_in_rank_order_and_every_byte_is_counted():

@@ -64,7 +64,9 @@ def reports(work, processes=2):
     def report(place, emit):
         emit((place.rank, plain(work(place))))
 
-    return [result for _, result in sorted(run_ranks(report, processes=processes, silence_s=60), key=lambda r: r[0])]
+    return [
+        result for _, result in sorted(run_ranks(report, processes=processes, hang_timeout_s=60), key=lambda r: r[0])
+    ]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -476,7 +478,7 @@ def test_a_lost_peer_is_an_error_and_no_hang():
         emit(time.monotonic() - began)
         time.sleep(60)
 
-    with contextlib.closing(run_ranks(work, processes=2, silence_s=30)) as heard:
+    with contextlib.closing(run_ranks(work, processes=2, hang_timeout_s=30)) as heard:
         assert next(heard) < 10
 
 

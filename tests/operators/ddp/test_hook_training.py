@@ -108,7 +108,7 @@ def runs(methods, steps, processes):
             emit((name, place.rank, trained(place, method, steps)))
 
     found = {name: {} for name in methods}
-    for name, rank, result in run_ranks(work, processes=processes, silence_s=120):
+    for name, rank, result in run_ranks(work, processes=processes, hang_timeout_s=120):
         found[name][rank] = result
     return {name: [results[rank] for rank in range(processes)] for name, results in found.items()}
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.kernels import philox
-from operators.random import philox4x32
 
+from ..plain_philox import philox4x32
 from .equality import FEW, OTHERS, assert_equal, keys, run
 
 NOTHING = torch.empty(0)

@@ -56,7 +56,7 @@ def test_messages_arrive_everywhere_and_the_bytes_are_the_predicted_ones(size):
                 received = [(m.bits, m.payload.tolist()) for m in messages]
                 emit((topology.name, lengths, place.rank, received, sent, transport.bytes))
 
-    reports = list(run_ranks(work, processes=size, silence_s=30))
+    reports = list(run_ranks(work, processes=size, hang_timeout_s=30))
 
     assert len(reports) == size * len(TOPOLOGIES) * len(LENGTHS)
     known = {topology.name: topology for topology in TOPOLOGIES}
@@ -96,7 +96,7 @@ def test_the_exact_sum_equals_a_loop_bit_for_bit(d):
     expected = torch.zeros(d)
     for rank in range(size):
         expected = expected + vector(rank)
-    reports = sorted(run_ranks(work, processes=size, silence_s=30))
+    reports = sorted(run_ranks(work, processes=size, hang_timeout_s=30))
     for rank, total, sent, transported in reports:
         assert total == expected.tolist()
         assert sent == transported == ExactSum().payload_bytes(d, size, rank)
