@@ -114,7 +114,7 @@ class _Lane:
             self._look()
 
     def step(self, gradient: torch.Tensor, losses: list[float], k: int) -> None:
-        """One local step of all workers, and the averaging if one is due."""
+        """Make one local step of all workers, and the averaging if one is due."""
         if not all(map(math.isfinite, losses)):
             self.ended = self.diverged = True
             return

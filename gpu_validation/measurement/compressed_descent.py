@@ -60,7 +60,7 @@ class Landmarks:
 
 @lru_cache(maxsize=8)
 def landmarks(workload: LinearModel) -> Landmarks:
-    """Return computed exactly.
+    """Return them, computed exactly.
 
     Raises
     ------
@@ -203,7 +203,7 @@ class Unproved(Method):
     name = "plain"
 
     def level(self, claim: Claim) -> float | None:
-        """Nothing is known, and nothing used."""
+        """Return 0: nothing is known, and nothing used."""
         return 0.0 if isinstance(claim, NoClaim) else None
 
     def eta(self, at: Landmarks, level: float) -> float:

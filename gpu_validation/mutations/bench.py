@@ -89,7 +89,7 @@ class Bench:
         return next(r for r in self.records if isinstance(r, Training) and r.tau == self.taus[1])
 
     def judge(self, records: Iterable[Record]) -> list[Comparison]:
-        """As at the end of a run."""
+        """Judge as at the end of a run."""
         return compare(records, false_alarm=PRESET.false_alarm)
 
     def with_trainings(self, change: Change) -> list[Comparison]:

@@ -93,11 +93,11 @@ class OneDraw(RandomisedSparseDithering):
     name = "one_draw"
 
     def encode(self, x: torch.Tensor | np.ndarray, *, key: Key) -> Message:
-        """With a key of its own."""
+        """Encode with a key of its own."""
         return super().encode(x, key=Key(1))
 
     def decode(self, message: Message, *, d: int, key: Key | None = None) -> torch.Tensor:
-        """With the same."""
+        """Decode with the same."""
         return super().decode(message, d=d, key=Key(1))
 
 

@@ -18,7 +18,7 @@ FLAGS = ("-O2", "-std=gnu11")
 
 
 def cache_folder() -> Path:
-    """Where programs are kept: $XDG_CACHE_HOME/ratedist, or ~/.cache/ratedist."""
+    """Return where programs are kept: $XDG_CACHE_HOME/ratedist, or ~/.cache/ratedist."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ratedist"
 
 

@@ -142,7 +142,7 @@ def _sharpest(rows: Sequence[Comparison]) -> str:
 
 
 def noticed_text(c: Comparison) -> str:
-    """By which factors the bound could be wrong before the row would be VIOLATED; empty where it has no verdict."""
+    """Say by which factors the bound could be wrong before the row would be VIOLATED; empty where it has no verdict."""
     return "" if c.noticed is None or c.structural else _factors(*c.noticed)
 
 

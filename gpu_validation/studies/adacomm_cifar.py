@@ -154,7 +154,7 @@ class AdaCommCifar(Study):
         return {**fixed, **({"gamma": gamma} if rate == CONSTANT else {"published": coupled})}
 
     def with_records(self, records: Sequence[Record], folder: Path) -> AdaCommCifar:
-        """With the folder where the checkpoints lie."""
+        """Return the study with the folder where the checkpoints lie."""
         return replace(self, folder=folder)
 
     def measure(self, unit: str) -> Record:
@@ -177,7 +177,7 @@ class AdaCommCifar(Study):
         return record
 
     def budget_s(self, name: str) -> float:
-        """Of a network."""
+        """Return the length of a run of a network, in units of Y."""
         return dict(self.tracks)[name].budget
 
     def whole(self, records: Sequence[Record]) -> list[Record]:
@@ -209,7 +209,7 @@ class AdaCommCifar(Study):
         return rows
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
-        """As for real races, once the runs to compare are complete."""
+        """Draw as for real runs, once the runs to compare are complete."""
         all_groups = groups(self.whole(records), self.budget_s, self.window)
         if not all_groups:
             return []

@@ -97,7 +97,7 @@ class Compressors(Study):
         return list(map(str, units))
 
     def measure(self, unit: str) -> Record:
-        """By the kind of unit."""
+        """Descend for a number of steps, or until it is near."""
         parts = read_unit(unit, KINDS)
         workload, operator = PROBLEMS[parts.problem], operators_by_name()[parts.operator]
         data = workload.description()

@@ -70,7 +70,7 @@ class GlobalTopKStudy(Study):
         ]
 
     def measure(self, unit: str) -> Record:
-        """By the kind of unit."""
+        """Send vectors up the tree, or train."""
         match read_unit(unit, KINDS):
             case Train(method):
                 runs = [self._train(method, seed) for seed in self.seeds]
@@ -116,9 +116,7 @@ class GlobalTopKStudy(Study):
         return up_the_tree
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
-        """Return conservation is exact, the number of entries too; contraction is an assumption that is
-        only looked at.
-        """
+        """Judge conservation and the number of entries exactly; contraction is an assumption that is only looked at."""
         rows: list[Comparison] = []
         for record in records:
             match read_unit(record["unit"], KINDS):

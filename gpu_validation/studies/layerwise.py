@@ -89,7 +89,7 @@ class LayerWiseStudy(Study):
         ]
 
     def measure(self, unit: str) -> Record:
-        """By the kind of unit."""
+        """Compress a gradient both ways, or train."""
         match read_unit(unit, KINDS):
             case Train(scope, name):
                 return {"loss": [self._final(OPERATORS[name], scope == "layerwise", seed) for seed in self.seeds]}

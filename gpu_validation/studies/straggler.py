@@ -177,7 +177,7 @@ class StragglerStudy(Study):
         }
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
-        """Order statistics of the drawn steps decide; seconds of the machine do not."""
+        """Judge order statistics of the drawn steps; seconds of the machine decide nothing."""
         drawn = of_kind(records, Drawn)
         level = self.false_alarm / (len(self.taus) * sum(Drawn.read(unit) is not None for unit in self.units()))
         rows = [_drawn_row(unit.case, r, of_tau, level, self.rounds) for unit, r in drawn for of_tau in r["taus"]]

@@ -93,12 +93,12 @@ class Header:
     started: float = 0.0
 
     def line(self) -> dict[str, Any]:
-        """As a file keeps it."""
+        """Return it as a file keeps it."""
         return {"kind": "header", "version": VERSION, **plain(self)}
 
     @classmethod
     def from_line(cls, line: Mapping[str, Any]) -> Self:
-        """Return back from ``line``.
+        """Return what ``line`` was made of.
 
         Parameters
         ----------
@@ -192,12 +192,12 @@ class State:
     ended: bool = False
 
     def line(self) -> dict[str, Any]:
-        """As a file keeps it."""
+        """Return it as a file keeps it."""
         return {"kind": "state", **plain(self)}
 
     @classmethod
     def from_line(cls, line: Mapping[str, Any]) -> Self:
-        """Return back from ``line``.
+        """Return what ``line`` was made of.
 
         Parameters
         ----------

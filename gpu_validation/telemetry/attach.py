@@ -92,7 +92,7 @@ class _Title:
 
 
 def write_page(seen: View, folder: Path, path: Path) -> None:
-    """The report as one HTML page; verdicts as in the other reports.
+    """Write the report as one HTML page; verdicts as in the other reports.
 
     Raises
     ------

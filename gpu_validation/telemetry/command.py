@@ -22,7 +22,7 @@ CLEAR = "\x1b[H\x1b[2J"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Say what the command takes."""
     parser.add_argument("folder", type=Path, help="the one given to PeriodicAveraging(..., telemetry=FOLDER)")
     parser.add_argument("--once", action="store_true", help="print the report once; without it, until the run is over")
     parser.add_argument("--json", action="store_true", help="print JSON, one line a report")

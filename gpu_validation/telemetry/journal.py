@@ -56,7 +56,7 @@ class Journal:
         return self._descriptor is not None and os.fstat(self._descriptor).st_size > LONG_BYTES
 
     def begin(self, header: Header) -> None:
-        """The lines of one start of the run follow.
+        """Begin the lines of one start of the run.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class Journal:
             self._give_up(error)
 
     def close(self) -> None:
-        """No line follows."""
+        """Close the file: no line follows."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

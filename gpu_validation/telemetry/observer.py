@@ -14,7 +14,7 @@ class Observer:
     """Sees the rounds of a run and changes nothing.  This one looks away: what a run without telemetry has."""
 
     def record_loss(self, loss: torch.Tensor | float | None) -> None:
-        """The loss of one local step, if the script gave one.
+        """Note the loss of one local step, if the script gave one.
 
         Parameters
         ----------
@@ -23,7 +23,7 @@ class Observer:
         """
 
     def start_sync(self, index: int) -> None:
-        """The local steps of round ``index`` are done, and its averaging begins.
+        """Note that the local steps of round ``index`` are done, and its averaging begins.
 
         Parameters
         ----------
@@ -41,7 +41,7 @@ class Observer:
         """
 
     def meet(self, mean: torch.Tensor) -> None:
-        """The mean of all ranks' models, shape (d,).
+        """Take the mean of all ranks' models, shape (d,).
 
         Parameters
         ----------
@@ -50,7 +50,7 @@ class Observer:
         """
 
     def meet_movements(self, mean: torch.Tensor, own: np.ndarray, decoded: np.ndarray, members: int) -> None:
-        """The mean of the members' decoded movements, this rank's movement and what became of it, shape (d,).
+        """Take the mean of the members' decoded movements, this rank's movement and what became of it, shape (d,).
 
         Parameters
         ----------
@@ -65,10 +65,10 @@ class Observer:
         """
 
     def change(self) -> None:
-        """The model has other parameters than before, and this averaging was one of whole models."""
+        """Note that the model has other parameters than before, and this averaging was one of whole models."""
 
     def finish_round(self, done: Round, steps: int, rule: Any) -> None:
-        """The averaging has ended.
+        """Note that the averaging has ended.
 
         Parameters
         ----------
@@ -81,7 +81,7 @@ class Observer:
         """
 
     def leave_out(self, seconds: float) -> None:
-        """So many seconds have just gone by that are not the run's.
+        """Leave out seconds that have just gone by and are not the run's.
 
         Parameters
         ----------
@@ -90,4 +90,4 @@ class Observer:
         """
 
     def close(self) -> None:
-        """No further round will come."""
+        """Note that no further round will come."""

@@ -127,7 +127,7 @@ class Recorder(Observer):
             self._away2 = self._timed(lambda: _square(model.to(mean.dtype) - mean))
 
     def meet_movements(self, mean: torch.Tensor, own: np.ndarray, decoded: np.ndarray, members: int) -> None:
-        """The same, and the mean inner product of this rank's movement with what the others' decode to."""
+        """Take the same, and the mean inner product of this rank's movement with what the others' decode to."""
         if self._looking:
             movement, sent = torch.from_numpy(own), torch.from_numpy(decoded)
             self._own = movement.to(mean)
@@ -136,7 +136,7 @@ class Recorder(Observer):
                 self._paired = self._timed(lambda: _paired(movement, sent, mean.cpu(), members))
 
     def change(self) -> None:
-        """The account begins anew after this averaging."""
+        """Begin the account anew after this averaging."""
         self._changed = True
 
     def finish_round(self, done: Round, steps: int, rule: Any) -> None:
@@ -196,7 +196,7 @@ class Recorder(Observer):
         return [account for _, account in sorted({**accounts, self.header.rank: own}.items())]
 
     def state(self) -> State:
-        """Where the run stands."""
+        """Return where the run stands."""
         return State(
             time=time.time(),
             seconds=time.perf_counter() - self._began,

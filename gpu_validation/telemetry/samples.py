@@ -79,7 +79,7 @@ class Stream:
         self.odd = 0
 
     def add(self, value: float) -> None:
-        """One number more.
+        """Take one number more.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class Stream:
             self._sum_up()
 
     def sample(self) -> Sample | None:
-        """Of all finite numbers so far, None if there is none."""
+        """Return the sample of all finite numbers so far, None if there is none."""
         self._sum_up()
         return self._sample
 
@@ -156,13 +156,13 @@ class KeptRound:
     checksum: int = -1
 
     def row(self) -> list[float | int | None]:
-        """As JSON values; what is not finite becomes null."""
+        """Return it as JSON values; what is not finite becomes null."""
         values = [getattr(self, name) for name in self.__dataclass_fields__]
         return [None if isinstance(value, float) and not math.isfinite(value) else value for value in values]
 
     @classmethod
     def of(cls, row: Sequence[float | int | None]) -> KeptRound:
-        """Return back from ``row``.
+        """Return what ``row`` was made of.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class Thinned:
         return index % self.stride == 0
 
     def add(self, kept: KeptRound) -> None:
-        """One round more; drop every second one if there are too many.
+        """Take one round more; drop every second one if there are too many.
 
         Parameters
         ----------

@@ -42,7 +42,7 @@ class Family:
 
 
 def _gamma(x: np.ndarray) -> Gamma:
-    """Return Newton's method on log k - psi(k) = log mean - mean log, from Minka's start."""
+    """Solve by Newton's method log k - psi(k) = log mean - mean log, from Minka's start."""
     from scipy.special import polygamma, psi
 
     s = math.log(x.mean()) - float(np.log(x).mean())
@@ -56,7 +56,7 @@ def _gamma(x: np.ndarray) -> Gamma:
 
 
 def _weibull(x: np.ndarray) -> Weibull:
-    """Return Newton's method on sum x^k log x / sum x^k - 1/k = mean log, in y = x / max so that nothing overflows."""
+    """Solve by Newton's method sum x^k log x / sum x^k - 1/k = mean log, in y = x / max so that nothing overflows."""
     largest = float(x.max())
     y = np.log(x / largest)
     k = 1.2825 / float(y.std())  # sd of log x is pi / (sqrt(6) k)

@@ -17,7 +17,7 @@ MARGIN = 0.10  # of the bound: an interval that reaches no further shows an equa
 
 
 def upper_verdict(interval: Interval, bound: float, slack: float = 0.0) -> Verdict:
-    """Return does the quantity stay below the bound?
+    """Judge whether the quantity stays below the bound.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def upper_verdict(interval: Interval, bound: float, slack: float = 0.0) -> Verdi
 
 
 def lower_verdict(interval: Interval, bound_at_ends: Interval) -> Verdict:
-    """Return does the quantity stay above a bound that itself lies in an interval?
+    """Judge whether the quantity stays above a bound that itself lies in an interval.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def lower_verdict(interval: Interval, bound_at_ends: Interval) -> Verdict:
 
 
 def tight_verdict(interval: Interval, bound: float, margin: float) -> Verdict:
-    """Return is the quantity equal to the bound, up to ``margin``?  A wider interval shows neither.
+    """Judge whether the quantity equals the bound, up to ``margin``.  A wider interval shows neither.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class Comparison:
 
 
 def write_comparisons(path: Path, comparisons: Iterable[Comparison]) -> None:
-    """One line a comparison, with what follows from it; the file is there whole or not at all.
+    """Write one line a comparison, with what follows from it; the file is there whole or not at all.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ class Characters(Network):
         return super().losses(outputs, targets).mean(dim=1)
 
     def accuracy(self, model: torch.nn.Module) -> float | None:
-        """Share of the letters of the held-out windows that the model finds.
+        """Return the share of the letters of the held-out windows that the model finds.
 
         Parameters
         ----------

@@ -194,7 +194,7 @@ def top_eigenvalue(features: np.ndarray) -> float:
 
 @lru_cache(maxsize=32)
 def _optimum(problem: LinearModel) -> Optimum:
-    """Return Newton from zero, halving steps that do not lower F, until the bound on F - F* is at rounding level."""
+    """Minimise by Newton's method from zero, halving steps that do not lower F, until F - F* is at rounding level."""
     everything = np.arange(len(problem.data().train))
     x = problem.flat(problem.model())
     value, gradient, hessian = _second_order(problem, x, everything)

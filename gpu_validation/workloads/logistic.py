@@ -60,7 +60,7 @@ class LogisticRegression(LinearModel):
         return (outputs[:, 0] > 0).long() if self.binary else outputs.argmax(dim=1)
 
     def derivatives(self, x: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return in the order of the model's parameters: weights row by row, then intercepts."""
+        """Return them in the order of the model's parameters: weights row by row, then intercepts."""
         A, y = self.features()[part], numpy_targets(self, part)
         n, d = A.shape
         rows = self.rows()

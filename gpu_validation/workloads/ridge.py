@@ -65,7 +65,7 @@ class Ridge(LinearModel):
         return A.T @ (A @ x - b) / len(part), A.T @ A / len(part)
 
     def variance(self) -> tuple[float, str]:
-        """At the start, where the gradients are -b_i a_i."""
+        """Return it at the start, where the gradients are -b_i a_i."""
         b = self._signed(self.data().train.targets).numpy()
         each = self.features() * b[:, None]
         return float(each.var(axis=0).sum()), "the variance grows with x; sigma2 is that at the start"

@@ -161,7 +161,7 @@ class Supervised(Workload):
         return [g.double() for g in torch.autograd.grad(value, parameters)]
 
     def accuracy(self, model: torch.nn.Module) -> float | None:
-        """Share of the held-out samples whose label the model finds."""
+        """Return the share of the held-out samples whose label the model finds."""
         first = next(model.parameters())
         data = self.data(first.device)
         samples = data.held_out

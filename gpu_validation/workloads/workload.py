@@ -177,7 +177,7 @@ class Workload(ABC):
         return float(value.detach()), float(sum(g.double().square().sum() for g in gradients))
 
     def accuracy(self, model: torch.nn.Module) -> float | None:
-        """Share of the held-out samples that the model labels correctly; None where nothing is held out.
+        """Return the share of the held-out samples that the model labels correctly; None where nothing is held out.
 
         Parameters
         ----------

@@ -148,7 +148,7 @@ def flush(out, state):
 
 @numba.njit(cache=True, nogil=True)
 def peek(padded, position):
-    """At least 57 bits from bit ``position``, at the top of a uint64; ``padded`` ends with 8 spare bytes.
+    """Return at least 57 bits from bit ``position``, at the top of a uint64; ``padded`` ends with 8 spare bytes.
 
     Parameters
     ----------

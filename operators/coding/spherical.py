@@ -89,7 +89,7 @@ def directions(key: Key, n: int, start: int, count: int) -> np.ndarray:
 
 @numba.njit(cache=True, nogil=True)
 def _search(rows, norms, book, offset, cosine, found, along):
-    """Return for every row not yet found, its first direction of the book within reach; returns how many are left."""
+    """Find for every row not yet found its first direction of the book within reach; returns how many are left."""
     left = 0
     for r in range(rows.shape[0]):
         if found[r] != 0:

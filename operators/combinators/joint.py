@@ -43,7 +43,7 @@ def exact_bits(operator: Operator, d: int) -> int | None:
 
 
 def joined_size(sizes: Sequence[Size]) -> Size:
-    """Of the messages one after the other, each preceded by its length if that is not exact, and of the flag."""
+    """Return the size of all messages in order, each preceded by its length if that is not exact, and of the flag."""
     if all(size.exact is not None for size in sizes):
         return Size.fixed(FLAG_BITS + sum(size.exact or 0 for size in sizes))
     if any(size.worst_case is None for size in sizes):
@@ -56,7 +56,7 @@ def joined_size(sizes: Sequence[Size]) -> Size:
 
 
 def shared_symmetries(*operators: Operator) -> frozenset[str]:
-    """With what all of them commute."""
+    """Return with what all of them commute."""
     return frozenset.intersection(*(operator.equivariant for operator in operators))
 
 

@@ -29,7 +29,7 @@ class Identity(Operator):
     equivariant = frozenset({"permutation", "scale", "sign"})
 
     def claim(self, d: int) -> StrictlyContractive:
-        """Return no error at all."""
+        """Return alpha = 0: there is no error at all."""
         return StrictlyContractive(0.0, tight=True)
 
     def bits(self, d: int) -> Size:

@@ -65,7 +65,7 @@ class RaBitQ(Operator):
             )
 
     def claim(self, d: int) -> Unbiased | NoClaim:
-        """Return for d <= 256, an equality at one bit; see the class."""
+        """Return a bound for d <= 256, an equality at one bit; see the class."""
         if d > QUANTISER_LIMIT:
             return NoClaim(
                 f"Hadamard rotations of d = {d} > {QUANTISER_LIMIT} coordinates are not uniform: some x stay biased"

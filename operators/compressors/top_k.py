@@ -94,7 +94,7 @@ class TopK(DeviceOperator):
         return StrictlyContractive(float(squares[: -kept(self.fraction, self.k, x.size)].sum() / squares.sum()), True)
 
     def bits(self, d: int) -> Size:
-        """Return no vector takes more than the worst support; shorter gaps take less."""
+        """Return the bits of the worst support, which no vector exceeds; shorter gaps take less."""
         worst = rice.worst_bits(kept(self.fraction, self.k, d), d)
         return Size(exact=worst if worst == rice.VALUE_BITS * d else None, expected_upper=worst, worst_case=worst)
 

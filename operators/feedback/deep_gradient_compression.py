@@ -87,7 +87,7 @@ class DeepGradientCompression(Feedback):
         return Size(None, worst, worst)
 
     def init(self, d: int) -> State:
-        """Return no momentum, nothing accumulated, message 0."""
+        """Return the state at the start: no momentum, nothing accumulated, message 0."""
         return {"u": torch.zeros(d), "v": torch.zeros(d), "step": torch.tensor(0)}
 
     def init_receiver(self, d: int) -> State:

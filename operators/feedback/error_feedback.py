@@ -36,7 +36,7 @@ class ErrorFeedback(Feedback):
     name = "ef"
 
     def init(self, d: int) -> State:
-        """Nothing is owed yet."""
+        """Return the state at the start: nothing is owed."""
         return {"residual": torch.zeros(d)}
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:

@@ -28,7 +28,7 @@ class Memoryless(Feedback):
     name = "memoryless"
 
     def init(self, d: int) -> State:
-        """Nothing."""
+        """Return an empty state."""
         return {}
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:

@@ -81,7 +81,7 @@ class OneBitAdam(Feedback):
         return Size(None, worst, worst)
 
     def init(self, d: int) -> State:
-        """Return no momentum, no variance, nothing owed, message 0."""
+        """Return the state at the start: no momentum, no variance, nothing owed, message 0."""
         return {**self.init_receiver(d), "error": torch.zeros(d)}
 
     def init_receiver(self, d: int) -> State:

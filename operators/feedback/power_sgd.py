@@ -62,7 +62,7 @@ class PowerSGD(Feedback):
         return LowRank(self.rank, self.shape)
 
     def init(self, d: int) -> State:
-        """Nothing is owed, and no direction is known."""
+        """Return the state at the start: nothing is owed, and no direction is known."""
         return {"residual": torch.zeros(d), "start": torch.zeros(self.operator.matrix_shape(d)[1], self.rank)}
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:

@@ -66,12 +66,12 @@ def limit(plan: Plan, squares: float) -> float:
 
 
 def expected(plan: Plan) -> float:
-    """Return no vector's mean length exceeds this."""
+    """Return what no vector's mean length exceeds."""
     return limit(plan, plan.d * plan.spread**2 * ROUNDING)
 
 
 def worst(plan: Plan) -> float:
-    """Return no message exceeds this."""
+    """Return what no message exceeds."""
     v = plan.code.spacing
     reach = 1 / (plan.ratio * v) * ROUNDING + math.sqrt(plan.d) * (1.0 if v == 2 else 0.5)
     return limit(plan, reach**2)

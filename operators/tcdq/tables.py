@@ -114,7 +114,7 @@ def _group(model: Model, group: int, form: Format) -> np.ndarray:
 
 
 def lookup(tables: Tables) -> np.ndarray:
-    """By group, bin and low 12 bits of the state: index ``|`` (slot - start) ``<< 8 |`` frequency << 20,
+    """Return by group, bin and low 12 bits of the state: index ``|`` (slot - start) ``<< 8 |`` frequency << 20,
     flat uint32.
     """
     parts = [np.tile(np.arange(2 * k + 1), tables.form.bins) for k in tables.widest]

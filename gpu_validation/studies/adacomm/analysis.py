@@ -77,7 +77,7 @@ class Group:
 
 
 def times_to_target(unit: Record, budget_s: float, window: float) -> list[TimeToTarget]:
-    """Of all races of a unit; the first one is the synchronous run, whose smoothed loss at the budget is the target."""
+    """Return them of a unit's runs; the first, synchronous one gives the target, its smoothed loss at the budget."""
     synchronous, window_s = unit["races"][0], window * budget_s
     target = float(smoothed(synchronous["seconds"], synchronous["losses"], budget_s, window_s=window_s))
     times = [time_to_loss(r["seconds"], r["losses"], target, window_s=window_s) for r in unit["races"]]
@@ -250,9 +250,7 @@ def _bounded_row(
 def _variable_row(
     races: Sequence[Record], eta: float, common: dict[str, float], level: float, about: dict[str, Any]
 ) -> Comparison:
-    """Return Theorem 3 holds for the sums, also where tau depends on what happened before: their difference is at most
-    0.
-    """
+    """Compare the sums of Theorem 3, also where tau depends on what happened before: their difference is at most 0."""
     bound, excess = theorems.pasgd_variable, []
     about = {**about, "quantity": "sum of eta |grad F|^2, less the right side of Theorem 3", "theorem": bound.name}
     weighted = [eta * sum(race["gradient2"]) for race in races]

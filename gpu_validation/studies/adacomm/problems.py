@@ -147,9 +147,9 @@ class Design:
     proof: Proof = Proof()
 
     def course(self, name: str) -> Course:
-        """By the name that units and groups give it."""
+        """Return the course that units and groups call so."""
         return self.crowded if name == CROWD else dict(self.courses)[name]
 
     def budget_s(self, name: str) -> float:
-        """Of a course."""
+        """Return the seconds of a run on a course."""
         return self.course(name).budget_s

@@ -60,7 +60,7 @@ class AdaCommStudy(Design, Study):
 
     # -- tuning ------------------------------------------------------------------------------------------
     def with_records(self, records: Sequence[Record], folder: Path) -> AdaCommStudy:
-        """With the tau_0 and T_0 that the tuning records choose."""
+        """Return the study with the tau_0 and T_0 that the tuning records choose."""
         return replace(self, chosen={name: self._choice(name, course, records) for name, course in self.courses})
 
     @property
@@ -115,7 +115,7 @@ class AdaCommStudy(Design, Study):
         return {name: self._on(self.crowded, schedule, seed) for name, schedule in schedules.items()}
 
     def rules(self, name: str, budget_s: float) -> dict[str, Schedule]:
-        """Return adaComm as tuned on a course.
+        """Return AdaComm as tuned on a course.
 
         Notes
         -----
@@ -157,7 +157,7 @@ class AdaCommStudy(Design, Study):
 
     # -- what follows ------------------------------------------------------------------------------------
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
-        """Return Theorems on the convex runs; seconds against the model, deciding nothing; ratios beside the goal."""
+        """Judge theorems on the convex runs; seconds against the model, deciding nothing; ratios beside the goal."""
         return rows(self, records, false_alarm=self.false_alarm)
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:

@@ -125,7 +125,7 @@ def loss_after(race: Record, steps: int, window: float) -> float:
 
 
 def _adacomm(design: Design, times: dict[str, list[float]], budget_s: float) -> dict[str, list[float]]:
-    """Return adaComm with the default tau_0, and with that of the smallest median time on the other seeds.
+    """Return AdaComm with the default tau_0, and with that of the smallest median time on the other seeds.
 
     Charged: with the search on one seed before it, in which every run ends at the target or with the budget.
     """

@@ -71,7 +71,7 @@ class Collude(Attack):
         return (-np.float32(self.factor) * truth).astype(np.float32)
 
     def right(self, p: float) -> float:
-        """Return never."""
+        """Return 0: it is never right."""
         return 0.0
 
 
@@ -94,7 +94,7 @@ class Negate(Attack):
         return (-np.float32(self.factor) * own).astype(np.float32)
 
     def right(self, p: float) -> float:
-        """Return right where the honest sign would have been wrong."""
+        """Return 1 - p: it is right where the honest sign would have been wrong."""
         return 1 - p
 
 

@@ -107,7 +107,7 @@ class Byzantine(Study):
         ]
 
     def measure(self, unit: str) -> Record:
-        """By the kind of unit."""
+        """Count votes, hold elections or train."""
         match read_unit(unit, KINDS):
             case Vote(attack, faulty):
                 return votes(self.workers, faulty, self.snr, self.coordinates, ATTACKS[attack], self.seed)

@@ -89,7 +89,7 @@ class ErrorFeedbackStudy(Study):
         ]
 
     def measure(self, unit: str) -> Record:
-        """By the kind of unit."""
+        """Follow a counterexample, watch a memory, or tune and train at a batch size."""
         match read_unit(unit, KINDS):
             case Counter(problem, method):
                 return PROBLEMS[problem](METHODS[method])

@@ -47,7 +47,7 @@ class Norms:
 
 
 def norms_of_real(workload: Workload, runs: Sequence[RealRun], *, root: bool) -> Norms:
-    """Return for any model; every rank must call it, and only the root evaluates.
+    """Return norms and losses of any model; every rank must call it, and only the root evaluates.
 
     Parameters
     ----------
@@ -65,9 +65,7 @@ def norms_of_real(workload: Workload, runs: Sequence[RealRun], *, root: bool) ->
 
 
 def norms_of_all(place: RankContext, cells: Cells, operator: Operator, tau: int, runs: Sequence[RealRun]) -> Norms:
-    """Return for models that simulated workers repeat: every rank repeats the real seeds and takes a share of the
-    others.
-    """
+    """Return them where simulated workers repeat the run: each rank the real seeds, and a share of the others."""
     everyone = [torch.stack(gather_arrays(run.points), dim=1) for run in runs]
     real = Ensemble(torch.stack(everyone), torch.stack([run.last for run in runs]))
     local_seeds = cells.virtual_seeds[place.rank :: place.size]

@@ -79,7 +79,7 @@ def schedule(kind: str, workload: str, interval_s: float) -> int | Schedule:
 
 
 def dimension(workload: Workload) -> int:
-    """Number of parameters."""
+    """Return the number of parameters."""
     return sum(p.numel() for p in workload.model().parameters())
 
 

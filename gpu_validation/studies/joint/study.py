@@ -70,7 +70,7 @@ class JointStudy(Study):
         ]
 
     def measure(self, unit: str) -> Record:
-        """By the kind of unit."""
+        """Simulate every seed, or run real processes."""
         match read_unit(unit, KINDS):
             case Real(name, kind, method):
                 return self._real(name, kind, method)
@@ -110,9 +110,7 @@ class JointStudy(Study):
         return {**record, **compared(real, twin)}
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
-        """Return the joint bound decides, and whether real and simulated workers agree; times to a loss are for
-        comparison.
-        """
+        """Judge by the joint bound, and real workers by simulated ones; times to a loss are for comparison."""
         level = self.false_alarm / max(1, sum(Virtual.read(unit) is not None for unit in self.units()))
         virtual = dict(of_kind(records, Virtual))
         rows: list[Comparison] = []

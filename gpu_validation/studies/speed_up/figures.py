@@ -18,7 +18,7 @@ Tuned = list[tuple[Cell, Choice]]
 
 
 def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
-    """Of the cells that have been tuned and reported so far."""
+    """Draw the cells that have been tuned and reported so far."""
     tuned = [(cell, choose(cell)) for cell in cells(design, records)]
     ready = [(cell, choice) for cell, choice in tuned if cell.reported]
     if not tuned:

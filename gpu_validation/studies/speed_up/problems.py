@@ -175,7 +175,7 @@ def runtime(m: int) -> RuntimeModel:
 
 
 def methods(decayed: bool) -> Sequence[str]:
-    """Of a cell, the baseline first."""
+    """Return the methods of a cell, the baseline first."""
     return DECAYED if decayed else CONSTANT
 
 
@@ -225,5 +225,5 @@ class Design:
     timed: tuple[int, ...] = (100, 101, 102)
 
     def course(self, name: str) -> Course:
-        """By its name."""
+        """Return the course of this name."""
         return dict(self.courses)[name]

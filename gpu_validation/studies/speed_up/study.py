@@ -73,12 +73,12 @@ class SpeedUp(Design, Study):
         return [*map(str, units), *(str(Seconds(seed)) for seed in self.timed)]
 
     def with_records(self, records: Sequence[Record], folder: Path) -> SpeedUp:
-        """With the trials that the tuning records choose."""
+        """Return the study with the trials that the tuning records choose."""
         return replace(self, chosen={cell.key: choose(cell) for cell in cells(self, records)})
 
     # -- one unit ----------------------------------------------------------------------------------------
     def measure(self, unit: str) -> Record:
-        """By the kind of unit."""
+        """Simulate trials, compare real processes with their simulation, or time them."""
         match read_unit(unit, KINDS):
             case Seconds(seed):
                 return self._seconds(seed)

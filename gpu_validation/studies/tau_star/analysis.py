@@ -36,7 +36,7 @@ def best_tau(records: Sequence[Record], field: str) -> int:
 
 
 def theorem_rows(name: str, records: Sequence[Record], level: float) -> list[Comparison]:
-    """At the smallest, the advised and the largest tau."""
+    """Judge at the smallest, the advised and the largest tau."""
     advised, taus = records[0]["advised"], records[0]["taus"]
     rows: list[Comparison] = []
     for tau in sorted({taus[0], taus[-1], *(advised[choice] for choice in JUDGED)}):

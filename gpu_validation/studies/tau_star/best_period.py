@@ -51,7 +51,7 @@ def exact_value_at_workers(tau: int) -> float:
 
 @lru_cache(maxsize=8)
 def variance_at_workers(tau: int) -> float:
-    """Of one seed's value."""
+    """Return the variance of one seed's value."""
     w, m = BEST.workload, BEST.m
     assert isinstance(w, Quadratic)
     return spread(w.problem, eta=w.eta, m=m, taus=(tau,), K=BEST.steps(tau), weights=at_workers(m)).variance

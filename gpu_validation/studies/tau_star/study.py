@@ -76,7 +76,7 @@ class TauStarStudy(Study):
         return {choice: min(tau or self.grid[-1], self.grid[-1]) for choice, tau in advised_taus.items()}
 
     def measure(self, unit: str) -> Record:
-        """By the kind of unit."""
+        """Measure around the best tau, sweep tau on simulated workers, or run real processes."""
         match read_unit(unit, KINDS):
             case Best(block=block):
                 return measure_around(block)
@@ -118,7 +118,7 @@ class TauStarStudy(Study):
         }
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
-        """Return Theorems and exact laws decide; regrets and seconds are for comparison."""
+        """Judge by theorems and exact laws; regrets and seconds are for comparison."""
         level = self.false_alarm / (2 + len(self.problems) * 3 * (len(JUDGED) + 2))
         rows = best_rows([r for _, r in of_kind(records, Best)], level)
         swept = of_kind(records, Sweep)

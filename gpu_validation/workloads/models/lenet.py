@@ -6,7 +6,7 @@ from torch import nn
 
 
 def lenet(*, side: int, channels: int, classes: int) -> nn.Sequential:
-    """Return for square images: 5 x 5 convolutions to 6 and 16 channels, tanh, 2 x 2 averages, 84 hidden units.
+    """Build it for square images: 5 x 5 convolutions to 6 and 16 channels, tanh, 2 x 2 averages, 84 hidden units.
 
     After LeCun et al. (1998), padded so that images of 4 pixels and more fit.
 
