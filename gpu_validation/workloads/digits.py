@@ -1,10 +1,12 @@
-"""The 1797 handwritten digits bundled with scikit-learn, for scripts that want the tensors."""
+"""The 1797 handwritten digits bundled with scikit-learn, for workloads, and for scripts that want the tensors."""
 
 from __future__ import annotations
 
 import torch
 
 from .data import Bundled, load
+
+DIGITS = Bundled("digits", held_out=0.2)
 
 
 def digits() -> tuple[torch.Tensor, torch.Tensor]:

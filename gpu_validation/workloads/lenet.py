@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import torch
 
-from .data import Bundled, Source
+from .data import Source
+from .digits import DIGITS
 from .models.lenet import lenet
 from .network import Network
 from .workload import Draw
 
-DIGITS = Bundled("digits", held_out=0.2)
 SIDE = 8
 
 

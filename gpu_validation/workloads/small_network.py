@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import torch
 
-from .data import Bundled, Source
+from .data import Source
+from .digits import DIGITS
 from .network import Network
-
-DIGITS = Bundled("digits", held_out=0.2)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ import torch
 from operators import Aggregate, Key
 
 from ...measurement.shared_model import shared_steps
-from ...workloads import Bundled, LogisticRegression
+from ...workloads import LogisticRegression
+from ...workloads.digits import DIGITS
 from .attacks import Attack
 from .votes import ATTACK, NOISE, SEND
 
@@ -40,7 +41,7 @@ def train(
     rule: Aggregate, attack: Attack | None, workers: int, faulty: int, steps: int, seed: int, rate: float
 ) -> tuple[float, float, list[float]]:
     """Return (final loss, held-out accuracy, losses every tenth step) of synchronous training with one merge a step."""
-    workload = LogisticRegression(source=Bundled("digits", held_out=0.2))
+    workload = LogisticRegression(source=DIGITS)
     model, done = workload.model(), 0
     curve: list[float] = []
 

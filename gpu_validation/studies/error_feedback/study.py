@@ -19,7 +19,8 @@ from ...records.storage import Record
 from ...reporting.plotting import LINES, MARKS, PALETTE, canvas, plain_ticks
 from ...verdicts.comparisons import exact_row, mean_row, unjudged_row
 from ...verdicts.verdict import Comparison, Verdict
-from ...workloads import Bundled, LogisticRegression
+from ...workloads import LogisticRegression
+from ...workloads.digits import DIGITS
 from ..study import Figure, Study
 from ..unit import Unit, of_kind, read_unit
 from .counterexamples import PROBLEMS, Method
@@ -117,7 +118,7 @@ class ErrorFeedbackStudy(Study):
         }
 
     def _sweep(self, name: str, size: int) -> Record:
-        workload = LogisticRegression(source=Bundled("digits", held_out=0.2), batch=size)
+        workload = LogisticRegression(source=DIGITS, batch=size)
         steps = self.samples // size
 
         def final(eta: float, seed: int) -> Record:
