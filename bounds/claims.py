@@ -93,3 +93,88 @@ class NoClaim:
 
 
 Claim = Unbiased | Contractive | StrictlyContractive | NoClaim
+
+
+@dataclass(frozen=True)
+class UnbiasedMean:
+    """E y = xbar and ``E|y - xbar|^2 <= of_squares S + of_mean M``, of a whole exchange of m vectors.
+
+    S is the mean over the workers of ``|x_i|^2``, M is ``|xbar|^2``; the claim is made at one m and one d.
+
+    Parameters
+    ----------
+    of_squares : float
+        Factor of S; finite, >= 0.
+    of_mean : float, optional
+        Factor of M; finite, >= 0.
+    tight : bool, optional
+        Whether the second relation is an equality for all vectors.
+
+    Raises
+    ------
+    ValueError
+        For any other factor.
+    """
+
+    of_squares: float
+    of_mean: float = 0.0
+    tight: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("of_squares", "of_mean"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be finite and >= 0; got {name} = {getattr(self, name)}")
+
+    @classmethod
+    def gathered(cls, sent: Unbiased, m: int) -> UnbiasedMean:
+        """Return the claim of m messages that everybody decodes (``bounds.theorems.gather_error``).
+
+        Parameters
+        ----------
+        sent : Unbiased
+            What the workers' operator promises.
+        m : int
+            Number of workers.
+        """
+        return cls(sent.omega / m, tight=sent.tight)
+
+    @classmethod
+    def two_shot(cls, first: Unbiased, second: Unbiased, m: int) -> UnbiasedMean:
+        """Return the claim of compressed shards sent to owners, who send compressed means to all.
+
+        ``bounds.theorems.two_shot_error``, exact where both operators are.
+
+        Parameters
+        ----------
+        first, second : Unbiased
+            What the operators of the two stages promise for a shard.
+        m : int
+            Number of workers.
+        """
+        spread = first.omega / m
+        return cls(spread * (1 + second.omega), second.omega, tight=first.tight and second.tight)
+
+
+@dataclass(frozen=True)
+class ConservedMean:
+    """What an exchange with memory owes: ``E|sum_t y_t - sum_t xbar_t|^2 <= residual^2 S`` after any number of steps.
+
+    For one group of vectors in every step.  With error feedback at both ends and contractions alpha1, alpha2, and r_j =
+    sqrt(alpha_j)/(1 - sqrt(alpha_j)), the rest is at most r_1 + r_2 (1 + 2 r_1): the residuals of workers and owners.
+
+    Parameters
+    ----------
+    residual : float
+        Finite, >= 0.
+
+    Raises
+    ------
+    ValueError
+        For any other residual.
+    """
+
+    residual: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.residual < math.inf:
+            raise ValueError(f"residual must be finite and >= 0; got residual = {self.residual}")

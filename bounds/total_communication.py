@@ -2,7 +2,8 @@
 
 A compressor costs steps and saves bits; only the product counts.  ``methods()`` finds every theorem that states steps
 as a function of omega or alpha; the compressor enters through its claim and the bits of one message.  Bits are those
-that one worker sends; the m workers send m times as many, and what they receive is not counted.
+that one worker sends, a message once however many receive it; the m workers send m times as many, and what they
+receive is not counted.  In two shots one operator serves both stages, and an owner sends its shard of the mean too.
 
 Any unbiased compressor has a family of lower rates: send a random fraction p of the coordinates, chosen by a shared
 seed and scaled by 1/p.  Its constant becomes (1 + omega)/p - 1 at p times the bits, so that (1 + omega) times bits
@@ -26,6 +27,8 @@ from .runtime.checks import nonnegative, positive_integer
 
 SMALLEST = sys.float_info.min  # stands for omega = 0 and alpha = 0, where the rates are continuous
 GRID_POINTS = 1000
+STAGES = ("omega1", "omega2")
+LEVELS = (("omega",), ("alpha",), STAGES)
 
 
 @dataclass(frozen=True)
@@ -58,18 +61,31 @@ class Total:
 
 @lru_cache(maxsize=1)
 def methods() -> dict[str, Bound]:
-    """Name -> theorem, for every upper bound on steps that depends on omega or alpha."""
+    """Name -> theorem, for every upper bound on steps that depends on omega, alpha, or omega1 and omega2."""
     return {
         name: bound
         for name, bound in all_bounds().items()
-        if bound.unit == "step" and bound.side is Side.UPPER and _level_name(bound) is not None
+        if bound.unit == "step" and bound.side is Side.UPPER and level_names(bound)
     }
+
+
+def level_names(bound: Bound) -> tuple[str, ...]:
+    """Return the letters of a theorem that hold a compressor's constant: ("omega1", "omega2") of two stages.
+
+    Parameters
+    ----------
+    bound : Bound
+        The theorem; without such letters the result is empty.
+    """
+    names = {symbol.name for symbol in bound.parameters}
+    return next((letters for letters in LEVELS if names.issuperset(letters)), ())
 
 
 def level_of(bound: Bound, claim: Claim) -> float:
     """Return the constant, omega or alpha, that a claim gives to a theorem.
 
-    An unbiased operator divided by 1 + omega contracts with alpha = omega/(1 + omega).
+    An unbiased operator divided by 1 + omega contracts with alpha = omega/(1 + omega).  Of two stages the constant is
+    that of both.
 
     Parameters
     ----------
@@ -85,8 +101,7 @@ def level_of(bound: Bound, claim: Claim) -> float:
     """
     if isinstance(claim, NoClaim):
         raise ValueError(f"{bound.name} needs a claim; the operator makes none: {claim.reason}")
-    level = _level_name(bound)
-    if level == "omega":
+    if level_names(bound) != ("alpha",):
         if not isinstance(claim, Unbiased):
             raise ValueError(
                 f"{bound.name} needs an unbiased operator; this one contracts with alpha = {claim.alpha:.6g}: use a "
@@ -347,11 +362,6 @@ def best_subsampling(
     )
 
 
-def _level_name(bound: Bound) -> str | None:
-    names = {symbol.name for symbol in bound.parameters}
-    return next((name for name in ("omega", "alpha") if name in names), None)
-
-
 def _theorem(method: str, allow_recalled: bool) -> Bound:
     if method not in methods():
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(methods())}")
@@ -362,7 +372,9 @@ def _theorem(method: str, allow_recalled: bool) -> Bound:
 
 
 def _total(bound: Bound, level: Any, bits: Any, dense_bits: float | None, problem: dict[str, Any]) -> Total:
-    arguments = {**problem, str(_level_name(bound)): level}
+    arguments = {**problem, **dict.fromkeys(level_names(bound), level)}
+    if level_names(bound) == STAGES:
+        bits = bits * (1 + 1 / np.asarray(problem["m"], float))  # one message, and an owner's shard of the mean
     if "sync_probability" in {symbol.name for symbol in bound.parameters}:
         if dense_bits is None:
             raise ValueError(f"{bound.name} sometimes sends an uncompressed message; give its dense_bits")

@@ -89,8 +89,8 @@ def ranking(plan: Any) -> Any:
         cost = choice.seconds if plan.by == "seconds" else choice.error
         totals = (f"{cost:.6g}", f"{choice.relative_cost:.3g}", str(choice.tau), number_text(choice.rounds))
         shown = (f"{part:.3g}" if part < inf else "" for part in parts)
-        table.add_row(escape(choice.operator), *(totals if choice.feasible else ("not covered", "", "", "")), *shown)
-    reasons = {choice.operator: choice.reason for choice in plan.ranking}
+        table.add_row(escape(choice.name), *(totals if choice.feasible else ("not covered", "", "", "")), *shown)
+    reasons = {choice.name: choice.reason for choice in plan.ranking}
     note = "compute, encode, send, decode: mean seconds of one round, one after the other"
     return Group(table, note, "", _facts({"assuming": "; ".join(plan.assumptions)}), "", _facts(reasons))
 

@@ -73,9 +73,10 @@ def plan(
     Notes
     -----
     For time_s the error is the mean over the rounds that end by then (of one at least), by a bound on E 1/rounds.
-    Unbiased claims use ``pasgd_compressed`` (``pasgd_iterations`` at omega = 0), which needs randomness that is
-    independent between workers; contractive ones ``qsparse``, whose error averages over the workers' own iterates and
-    whose form never favours compression.  tau is worst-case safe: smooth problems bear more (``tau.tau_smooth``).
+    Unbiased claims use ``pasgd_compressed`` (``pasgd_iterations`` at omega = 0; ``pasgd_two_shot`` with a second
+    stage), which needs randomness that is independent between workers; contractive ones ``qsparse``, whose error
+    averages over the workers' own iterates and whose form never favours compression.  tau is worst-case safe: smooth
+    problems bear more (``tau.tau_smooth``).
     """
     _check_arguments(target, time_s, eta, problem)
     hypotheses = None if setting is None else properties(setting) | _said(problem)
@@ -139,7 +140,7 @@ def _option(
     try:
         if isinstance(problem, Conditioned):
             return conditioned_option(candidate, runtime, problem, float(target or 0), allow_recalled, known)
-        theorem, constants = theorem_for(candidate.claim, problem, runtime.workers())
+        theorem, constants = theorem_for(candidate.claim, problem, runtime.workers(), candidate.second)
         refuse_recalled(theorem, allow_recalled)
         refuse_unmet(theorem, known)
         search = Search(candidate, theorem, constants, runtime, target, time_s, eta)

@@ -17,14 +17,17 @@ from ..tau.least import least_integer
 from ..theorems.pasgd_compressed import pasgd_compressed
 from ..theorems.pasgd_compressed_wall_clock import pasgd_compressed_wall_clock
 from ..theorems.pasgd_iterations import pasgd_iterations
+from ..theorems.pasgd_two_shot import pasgd_two_shot
+from ..theorems.pasgd_two_shot_wall_clock import pasgd_two_shot_wall_clock
 from ..theorems.pasgd_wall_clock import pasgd_wall_clock
 from ..theorems.qsparse import qsparse
 from ..theorems.qsparse_wall_clock import qsparse_wall_clock
-from .records import Candidate, Option, Refused, Smooth
+from .records import UNBIASED_STAGES, Candidate, Option, Refused, Smooth
 
 BY_THE_CLOCK = {  # theorem in rounds -> the same at a random number of rounds
     pasgd_iterations.name: pasgd_wall_clock,
     pasgd_compressed.name: pasgd_compressed_wall_clock,
+    pasgd_two_shot.name: pasgd_two_shot_wall_clock,
     qsparse.name: qsparse_wall_clock,
 }
 PARTS = 64  # of an interval of tau, bounded one by one
@@ -32,9 +35,15 @@ EDGE = 1e-12  # relative: a number of rounds that is whole but for this counts a
 ENDLESS = 2**200  # rounds; a target that so many do not reach lies on the floor that rounding had put below it
 
 
-def theorem_for(claim: Claim, problem: Smooth, m: int) -> tuple[Bound, dict[str, float]]:
-    """Return the Bound for a claim and the values of its symbols but eta, K and tau."""
+def theorem_for(
+    claim: Claim, problem: Smooth, m: int, second: Unbiased | None = None
+) -> tuple[Bound, dict[str, float]]:
+    """Return the Bound for a claim and the values of its symbols but eta, K and tau; with ``second``, in two shots."""
     values: dict[str, float] = {"gap": problem.gap, "L": problem.L, "sigma2": problem.sigma2, "m": m}
+    if second is not None:
+        if not isinstance(claim, Unbiased):
+            raise Refused(UNBIASED_STAGES)
+        return pasgd_two_shot, values | {"omega1": claim.omega, "omega2": second.omega}
     if isinstance(claim, NoClaim):
         raise Refused(f"no claim, hence no theorem: {claim.reason}")
     if isinstance(claim, Unbiased):

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..bound import Bound, Status
-from ..claims import Claim
+from ..claims import Claim, Unbiased
 from ..properties import Property
 from ..tau.compressed import CompressedOptimum
+
+UNBIASED_STAGES = "two shots have theorems here for unbiased operators at both stages only"
 
 
 class Infeasible(ValueError):  # noqa: N818  a name users are told to catch
@@ -32,11 +34,14 @@ class Candidate:
         What the operator promises.
     bits : float, bits
         Exact or an upper bound of the mean, >= 0.  An uncompressed exchange is Unbiased(0) at the dense length.
+    second : Unbiased or None, optional
+        What the owners' operator promises where the mean is formed in two shots; None if messages are gathered.
     """
 
     name: str
     claim: Claim
     bits: float
+    second: Unbiased | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.bits < math.inf:

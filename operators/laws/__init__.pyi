@@ -7,5 +7,6 @@ from .kit.subject import Subject as Subject
 from .kit.verdict import Outcome as Outcome
 from .kit.verdict import Report as Report
 from .kit.verdict import Verdict as Verdict
+from .mean import check_mean as check_mean
 from .parametrize import parametrize_with_checks as parametrize_with_checks
 from .strategies import vectors as vectors

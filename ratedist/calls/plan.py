@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from bounds import plan as planner
-from bounds.claims import Claim, Unbiased
 from bounds.estimate import Estimate
-from bounds.properties import Property
-from bounds.runtime import RuntimeModel
 from bounds.setting import properties
 
+from ..model.choosing import WAYS, Asked, Way, best_rates, choice_of
 from ..model.cluster import Cluster, checked_cluster
-from ..model.codec import NUMBERS, Codec, checked_codecs, codec_of
-from ..model.compressors import claim_text, operator_of
+from ..model.codec import NUMBERS, checked_codecs
+from ..model.compressors import operator_of
 from ..model.constants import in_words, read_constants
 from ..model.ranking import Choice, Ranking
-from ..model.travel import DENSE_BITS, Travel, travel
+from ..model.travel import DENSE_BITS
 from ..numbers import real, refusal, whole
-from ..records import number_text
-from .call import CLUSTER, CLUSTER_EXAMPLE, REQUIRED, SETTING, Argument, Call, Coding, Command, Number, Route
+from .call import CLUSTER, CLUSTER_EXAMPLE, REQUIRED, SETTING, Argument, Call, Coding, Command, Number, Route, Text
 from .call import Specifications as Several
 
 if TYPE_CHECKING:
     from operators import Operator
 
 MOST_OPERATORS = 64
+SLOWER = 0.1
 MOST_DIMENSION = 10**12  # over HTTP
 CONDITION = 100
 METHOD = "diana_distance"
@@ -38,7 +35,7 @@ def plan(
     *,
     d: Any,
     cluster: Cluster,
-    operators: Iterable[str | Operator],
+    operators: Iterable[str | Operator] | None = None,
     target: Any = None,
     time_s: Any = None,
     L: Any = None,
@@ -49,6 +46,7 @@ def plan(
     condition: Any = None,
     codec: Any = None,
     setting: Iterable[str] | None = None,
+    exchange: Any = "auto",
 ) -> Ranking:
     """Rank compressors for a model of d parameters on a cluster.
 
@@ -58,8 +56,9 @@ def plan(
         Number of parameters of the model.
     cluster : Cluster
         Workers and links.
-    operators : iterable of str or Operator
-        Specifications such as "qsgd:4" or "identity", or Operator instances.
+    operators : iterable of str or Operator or None, optional
+        Specifications such as "qsgd:4" or "identity", or Operator instances.  Unless given, the plan chooses:
+        "identity", and TCDQ at its best rates, gathered and in two shots with a rate for each stage.
     target : array_like, optional
         Error to reach; either this or time_s.
     time_s : array_like, seconds, optional
@@ -82,6 +81,9 @@ def plan(
     setting : iterable of str or None, optional
         Names of what is known of problem and gradients, such as ["same_f", "unbiased_gradients"]; a theorem that needs
         more is then "not covered".  Unless given, what is needed stands in the assumptions.
+    exchange : {"auto", "gather", "two_shot"}, optional
+        How messages that cannot be summed travel: all of them to all ranks, or compressed shards to their owners and
+        compressed means to all, with one operator at both stages; "auto" takes what costs less for each operator.
 
     Raises
     ------
@@ -98,8 +100,9 @@ def plan(
     - x*|^2`` <= target ``|x_0 - x*|^2``, target < 1; its first round averages uncompressed gradients.
 
     A round computes, encodes, communicates and decodes, one after the other: dense messages are summed on their way,
-    short floats in binary32 (see ``travel``), compressed ones gathered, so that every rank decodes all of them.   an
-    operator that no PROVED or VERIFIED theorem covers is ranked last, with the reason.
+    short floats in binary32 (see ``travel``), compressed ones gathered, so that every rank decodes all of them, or in
+    two shots (unbiased operators), in which a rank decodes as much as two vectors have.  An operator that no PROVED or
+    VERIFIED theorem covers is ranked last, with the reason.
 
     Examples
     --------
@@ -111,7 +114,8 @@ def plan(
     [('tcdq:omega=1', True), ('qsgd:levels=4', True), ('topk:fraction=0.01', False)]
     """
     cluster, dimension = checked_cluster(cluster), whole("d", d)
-    asked = [operators] if isinstance(operators, str) else list(operators)
+    search = operators is None
+    asked = [operators] if isinstance(operators, str) else list(operators or (["identity"] if search else []))
     if not 1 <= len(asked) <= MOST_OPERATORS:
         raise ValueError(
             f"operators must name 1 to {MOST_OPERATORS} compressors; got {len(asked)}: "
@@ -131,16 +135,20 @@ def plan(
         raise ValueError(f"give either target or time_s; got target = {target}, time_s = {time_s}: drop or add one")
     operators_asked = [operator_of(specification) for specification in asked]
     by: Literal["seconds", "error"] = "error" if goal["target"] is None else "seconds"
+    about = Asked(dimension, cluster, problem, goal, codecs, given, _way(exchange))
 
     def choices_for(problem: planner.Smooth | planner.Conditioned) -> list[Choice]:
-        return [_choice(operator, dimension, cluster, problem, goal, codecs, given) for operator in operators_asked]
+        asked_here = replace(about, problem=problem)
+        return [choice_of(operator, asked_here) for operator in operators_asked] + (
+            best_rates(asked_here) if search else []
+        )
 
     choices = choices_for(problem)
     if isinstance(problem, planner.Smooth) and (uncertain := read_constants(constants)[1]):
         choices = _of_estimates(choices, choices_for, problem, uncertain, by)
     means = "seconds are means: guarantees count rounds, a run may take longer or need fewer"
     assumed_all = (assumed, *_needs(choices), cluster.in_words(), means, f"d = {dimension}")
-    return Ranking(_ranked(choices, goal), assumed_all, by)
+    return Ranking(_with_coding(_ranked(choices, about), dimension, by), assumed_all, by)
 
 
 def _of_estimates(
@@ -241,127 +249,37 @@ def _conditioned(condition: Any, target: Any, time_s: Any, eta: Any) -> planner.
     return planner.Conditioned(kappa=CONDITION if condition is None else real("condition", condition), method=METHOD)
 
 
-def _choice(
-    operator: Operator,
-    d: int,
-    cluster: Cluster,
-    problem: planner.Smooth | planner.Conditioned,
-    goal: dict[str, float | None],
-    codecs: Any,
-    setting: frozenset[Property] | None,
-) -> Choice:
-    from operators import specification
-
-    name = specification(operator)
-    try:
-        claim, size = operator.claim(d), operator.bits(d)
-    except ValueError as failure:
-        return Choice(name, False, (f"not at d = {d}: {failure}",))
-    bits = next((b for b in (size.exact, size.expected_upper, size.worst_case) if b is not None), None)
-    if bits is None:
-        return Choice(name, False, ("it states no message length",))
-    way = travel(operator, claim, bits, d, cluster)
-    try:
-        codec = codec_of(codecs, operator, d) if way.encoded or way.decoded else None
-    except ValueError as failure:
-        return Choice(name, False, (str(failure),), message_bits=bits)
-    seconds = _averaging(way, codec, d, cluster)
-    try:
-        plan_found = planner.plan(
-            [planner.Candidate(name, way.claim, bits)],
-            runtime=RuntimeModel(cluster.step(), delay_s=sum(seconds.values()), m=cluster.workers),
-            problem=problem,
-            target=goal["target"],
-            time_s=goal["time_s"],
-            eta=goal["eta"],
-            setting=setting,
-        ).best
-    except planner.Infeasible as failure:
-        reasons = (failure.reasons[name], f"an averaging {_averaging_text(seconds)}", _message_text(way, d))
-        return Choice(name, False, reasons, message_bits=bits, **seconds)
-    return _chosen(plan_found, way, codec, d, cluster, seconds, problem, timed=goal["time_s"] is not None)
-
-
-def _averaging(way: Travel, codec: Codec | None, d: int, cluster: Cluster) -> dict[str, Any]:
-    """Return seconds of encoding, of the links and of decoding in one averaging."""
-    encode, decode = (codec.encode_s_per_coordinate, codec.decode_s_per_coordinate) if codec else (0.0, 0.0)
-    return {
-        "encode_s": way.encoded * d * encode,
-        "communicate_s": way.communicate_s(cluster),
-        "decode_s": way.decoded * d * decode,
-    }
-
-
-def _chosen(
-    found: planner.Option,
-    way: Travel,
-    codec: Codec | None,
-    d: int,
-    cluster: Cluster,
-    seconds: dict[str, Any],
-    problem: planner.Smooth | planner.Conditioned,
-    *,
-    timed: bool,
-) -> Choice:
-    compute_s = cluster.step().expected_max(m=cluster.workers, tau=found.tau) * found.tau
-    status = found.status.value if found.status else ""
-    dense = isinstance(problem, planner.Conditioned) and found.bits != found.rounds * way.bits
-    start_s = problem.dense_s if dense and isinstance(problem, planner.Conditioned) else None
-    reasons = (
-        f"{found.theorem} ({status}): {_rounds_text(found, timed)} with {_constant(way.claim)}",
-        f"a round computes {compute_s:.4g} s, {_averaging_text(seconds)}",
-        *(() if start_s is None else (f"the first averages uncompressed gradients, {start_s:.4g} s",)),
-        _message_text(way, d),
-        *(() if codec is None else (codec.in_words(),)),
-    )
-    return Choice(
-        operator=found.name,
-        feasible=True,
-        reasons=reasons,
-        theorem=found.theorem,
-        status=status,
-        seconds=found.seconds,
-        rounds=found.rounds,
-        tau=found.tau,
-        eta=found.eta,
-        bits=found.bits,
-        message_bits=way.bits,
-        error=found.error,
-        compute_s=compute_s,
-        start_s=start_s,
-        **seconds,
-    )
-
-
-def _rounds_text(found: planner.Option, timed: bool) -> str:
-    return f"{'on average at least ' if timed else ''}{number_text(found.rounds)} round{'s' * (found.rounds != 1)}"
-
-
-def _constant(claim: Claim) -> str:
-    return f"omega = {claim.omega:.4g}" if isinstance(claim, Unbiased) else claim_text(claim)
-
-
-def _averaging_text(seconds: dict[str, Any]) -> str:
-    return ", ".join(f"{name.removesuffix('_s')}s {value:.4g} s" for name, value in seconds.items() if value) or (
-        "sends nothing"
-    )
-
-
-def _message_text(way: Travel, d: int) -> str:
-    saved = f", {DENSE_BITS * d / way.bits:.4g} times fewer than binary32" if way.bits < DENSE_BITS * d else ""
-    return f"a message has {number_text(math.ceil(way.bits))} bits{saved}, {way.words}"
-
-
-def _ranked(choices: Sequence[Choice], goal: dict[str, float | None]) -> tuple[Choice, ...]:
-    def cost(choice: Choice) -> tuple[float, float, float]:
-        if goal["target"] is not None:
-            return choice.seconds, choice.bits, choice.error
-        return choice.error, choice.bits, choice.seconds
-
-    feasible = sorted((c for c in choices if c.feasible), key=cost)
-    least = cost(feasible[0])[0] if feasible else 0.0
-    ranked = [replace(c, relative_cost=cost(c)[0] / least if least else 1.0) for c in feasible]
+def _ranked(choices: Sequence[Choice], asked: Asked) -> tuple[Choice, ...]:
+    feasible = sorted((c for c in choices if c.feasible), key=asked.cost)
+    least = asked.cost(feasible[0])[0] if feasible else 0.0
+    ranked = [replace(c, relative_cost=asked.cost(c)[0] / least if least else 1.0) for c in feasible]
     return (*ranked, *(c for c in choices if not c.feasible))
+
+
+def _with_coding(ranked: tuple[Choice, ...], d: int, by: str) -> tuple[Choice, ...]:
+    """Return the same; the winner says how fast its codec has to be, if it has one and seconds count."""
+    first = ranked[0]
+    if by != "seconds" or not first.feasible or not first.coded:
+        return ranked
+    uncoded_s = first.seconds - first.rounds * (first.encode_s + first.decode_s)
+    work = first.rounds * first.coded * d
+    pace = work / (SLOWER * uncoded_s)
+    text = (
+        f"codecs of {pace:.3g} coordinates/s, coding {first.coded:.3g} vectors a round, make it {SLOWER:.0%} slower "
+        "than free ones"
+    )
+    rival = next((c for c in ranked[1:] if c.feasible and not c.coded), None)
+    if rival is None or rival.seconds <= uncoded_s:
+        return (replace(first, reasons=(*first.reasons, text)), *ranked[1:])
+    even = work / (rival.seconds - uncoded_s)
+    text += f"; above {even:.3g} coordinates/s it leads {rival.operator}"
+    return (replace(first, reasons=(*first.reasons, text), break_even_coordinates_per_s=even), *ranked[1:])
+
+
+def _way(exchange: Any) -> Way:
+    if exchange not in WAYS:
+        raise ValueError(f"exchange must be one of {', '.join(WAYS)}; got {exchange!r}: choose one of them")
+    return cast(Way, exchange)
 
 
 def _run(codec: list[str] | None, **given: Any) -> Ranking:
@@ -397,7 +315,8 @@ def _show(result: Ranking) -> Any:
 
 
 D = Argument("d", Number(), REQUIRED)
-OPERATORS = Argument("operators", Several(), REQUIRED)
+OPERATORS = Argument("operators", Several(), help="unless given, identity and TCDQ at its best rates")
+EXCHANGE = Argument("exchange", Text(), "auto", help="auto, gather or two_shot, for messages that cannot be summed")
 CODEC = Argument(
     "codec",
     Coding(),
@@ -411,9 +330,10 @@ CALL = Call(
     place=6,
     function=plan,
     command=Command(
-        arguments=(CLUSTER, D, OPERATORS, *GOAL, SETTING, CODEC),
+        arguments=(CLUSTER, D, OPERATORS, *GOAL, SETTING, CODEC, EXCHANGE),
         examples=(
             "--d 25600000 --workers 16 --step_s 0.08 --operators tcdq:omega=1 qsgd:4 topk:0.01 --target 0.1",
+            "--d 25600000 --workers 64 --step_s 0.08 --compute constant --target 0.1 --codec free",
             "--d 1e6 --workers 4 --operators identity tcdq:omega=1 --target 0.1 --L 1 --sigma2 1 --gap 1 --json",
             "--d 1e8 --workers 8 --operators identity tcdq:omega=1 --target 0.1 --codec tcdq:omega=1=9e-11,5e-11",
         ),
@@ -422,7 +342,7 @@ CALL = Call(
         ok=lambda result: result.ranking[0].feasible,
     ),
     route=Route(
-        arguments=(D, CLUSTER, OPERATORS, *GOAL, CODEC, SETTING),
+        arguments=(D, CLUSTER, OPERATORS, *GOAL, CODEC, SETTING, EXCHANGE),
         run=_answer,
         about="A model, a cluster and compressors; "
         "with L, sigma2 and gap averaging of local updates is planned too.\n\n"

@@ -21,6 +21,8 @@ from bounds.runtime import (
     StepTime,
     Tree,
     TreeGather,
+    TwoShot,
+    TwoShotRing,
     inverse_rounds,
     whole_rounds,
 )
@@ -30,7 +32,7 @@ from ..numbers import real, refusal, whole
 if TYPE_CHECKING:
     from flint import acb
 
-Exchange = Literal["sum", "gather"]
+Exchange = Literal["sum", "gather", "two_shot"]
 BITS_PER_BYTE = 8
 RANDOM_SHARE = {"constant": Fraction(0), "exponential": Fraction(1), "half_exponential": Fraction(1, 2)}
 TOPOLOGIES = ("ring", "tree", "parameter_server")
@@ -59,7 +61,8 @@ class Cluster:
         "constant", "exponential" (every step, independently), "half_exponential" (half of the mean is fixed), or any
         ``bounds.runtime.StepTime``, whose mean then replaces step_s.
     topology : str, optional
-        "ring" or "tree" (all-reduce of messages that can be summed, all-gather of others), "parameter_server".
+        "ring" or "tree" (all-reduce of messages that can be summed, all-gather of others; two shots step by step in a
+        ring, and between all pairs at once in a tree of switches), "parameter_server", the owner of all shards.
 
     Raises
     ------
@@ -106,18 +109,21 @@ class Cluster:
         return ShiftedExponential(self.step_s / 2, self.step_s / 2)
 
     def communication(self, exchange: Exchange = "sum", *, result_bits: float | None = None) -> Communication:
-        """Return how messages travel: summed on their way, or gathered one by one.
+        """Return how messages travel: summed on their way, gathered one by one, or in two shots.
 
         Parameters
         ----------
         exchange : Exchange, optional
-            Whether messages are summed on their way or gathered.
+            Whether messages are summed on their way, gathered, or go in two shots.
         result_bits : float or None, bits, optional
-            Length of what a parameter server sends back, by default that of a message.
+            Length of what a parameter server, or all owners together, send back; by default that of a message.
         """
         link = self.latency_s, self.bandwidth_bit_per_s / BITS_PER_BYTE
         if self.topology == "parameter_server":
             return ParameterServer(*link, result_bits)
+        if exchange == "two_shot":
+            shots = TwoShotRing if self.topology == "ring" else TwoShot
+            return shots(*link, result_bits=result_bits)
         kinds: dict[tuple[str, str], type[Communication]] = {
             ("ring", "sum"): Ring,
             ("ring", "gather"): RingGather,
@@ -132,7 +138,7 @@ class Cluster:
         Parameters
         ----------
         exchange : Exchange, optional
-            Whether messages are summed on their way or gathered.
+            Whether messages are summed on their way, gathered, or go in two shots.
         """
         return RuntimeModel(self.step(), communication=self.communication(exchange), m=self.workers)
 
@@ -144,9 +150,9 @@ class Cluster:
         bits : float, bits
             Length of one worker's message.
         exchange : Exchange, optional
-            Whether messages are summed on their way or gathered.
+            Whether messages are summed on their way, gathered, or go in two shots.
         result_bits : float or None, bits, optional
-            Length of what a parameter server sends back, by default that of a message.
+            Length of what a parameter server, or all owners together, send back; by default that of a message.
         """
         seconds = _averaging_s(self.communication(exchange, result_bits=result_bits), self.workers, bits)
         return _around(seconds, ROUNDING)
@@ -184,7 +190,7 @@ class Cluster:
         bits : float, bits
             Length of one worker's message.
         exchange : Exchange, optional
-            Whether messages are summed on their way or gathered.
+            Whether messages are summed on their way, gathered, or go in two shots.
         """
         compute, averaging = self.slowest_s(tau), self.averaging_s(bits, exchange)
         lo, hi = (Fraction(a) + Fraction(b) / tau for a, b in ((compute.lo, averaging.lo), (compute.hi, averaging.hi)))
@@ -201,7 +207,7 @@ class Cluster:
         bits : float, bits
             Length of one worker's message.
         exchange : Exchange, optional
-            Whether messages are summed on their way or gathered.
+            Whether messages are summed on their way, gathered, or go in two shots.
         """
         interval = self.step_seconds(tau, bits, exchange)
         if interval.relative_width < NARROW:
@@ -222,7 +228,7 @@ class Cluster:
         bits : float, bits
             Length of one worker's message.
         exchange : Exchange, optional
-            Whether messages are summed on their way or gathered.
+            Whether messages are summed on their way, gathered, or go in two shots.
 
         Raises
         ------

@@ -57,6 +57,14 @@ class Choice:
     cost_between : tuple of float or None, optional
         Seconds (or error, for a time budget) over what estimates of L, sigma2 and gap leave open, each end with the tau
         and eta that are best there; None where all are known.
+    exchange : str, optional
+        "sum", "gather" or "two_shot".
+    returned : str, optional
+        The owners' operator, by its specification, in two shots.
+    coded : float, optional
+        Vectors of d coordinates that the busiest rank encodes and decodes in one averaging.
+    break_even_coordinates_per_s : float or None, optional
+        Of the winner: how many coordinates its codec has to code in a second to lead what needs no codec.
     """
 
     operator: str
@@ -78,6 +86,17 @@ class Choice:
     decode_s: float = math.inf
     start_s: float | None = None
     cost_between: tuple[float, float] | None = None
+    exchange: str = ""
+    returned: str = ""
+    coded: float = 0.0
+    break_even_coordinates_per_s: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Operator and way: in two shots those of both stages."""
+        if self.exchange != "two_shot":
+            return self.operator
+        return f"{self.operator} in two shots" + (f", {self.returned} back" if self.returned != self.operator else "")
 
     @property
     def reason(self) -> str:
@@ -126,9 +145,9 @@ class Ranking:
         if not first.feasible:
             return "No operator is covered: " + "; ".join(f"{c.operator}: {c.reason}" for c in self.ranking)
         after = next((c for c in self.ranking[1:] if c.feasible), None)
-        lead = f", {self._lead(after.relative_cost)} {after.operator}" if after else ""
+        lead = f", {self._lead(after.relative_cost)} {after.name}" if after else ""
         steps = f", averaging every {first.tau} steps at eta = {first.eta:.3g}" if first.eta is not None else ""
-        return f"Use {first.operator}{steps}: {self.cost_text(first)}{lead} ({first.reason})"
+        return f"Use {first.name}{steps}: {self.cost_text(first)}{lead} ({first.reason})"
 
     def cost_text(self, choice: Choice) -> str:
         """Return what the choice is ranked by, with its unit.
@@ -150,16 +169,16 @@ class Ranking:
         return {"ranking": ranking, "assumptions": list(self.assumptions), "explanation": self.explain()}
 
     def __repr__(self) -> str:
-        width = max(len(c.operator) for c in self.ranking)
+        width = max(len(c.name) for c in self.ranking)
         rows = (
-            f"  {c.operator:{width}}  " + (f"{self.cost_text(c)}  {c.relative_cost:.3g}x" if c.feasible else c.reason)
+            f"  {c.name:{width}}  " + (f"{self.cost_text(c)}  {c.relative_cost:.3g}x" if c.feasible else c.reason)
             for c in self.ranking
         )
         return "Ranking(\n" + "\n".join(rows) + "\n)"
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{html.escape(c.operator)}</td><td>{html.escape(self.cost_text(c))}</td><td>{c.relative_cost:.3g}</td>"
+            f"<tr><td>{html.escape(c.name)}</td><td>{html.escape(self.cost_text(c))}</td><td>{c.relative_cost:.3g}</td>"
             f"<td style='text-align:left'>{html.escape(c.reason)}</td></tr>"
             for c in self.ranking
         )
@@ -176,5 +195,5 @@ class Ranking:
         """
         from ..drawing import plot_ranking
 
-        costs = {choice.operator: float(getattr(choice, self.by)) for choice in self.ranking if choice.feasible}
+        costs = {choice.name: float(getattr(choice, self.by)) for choice in self.ranking if choice.feasible}
         return plot_ranking(costs, unit=self.by, title="; ".join(self.assumptions[:1]), ax=ax)

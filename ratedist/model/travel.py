@@ -36,6 +36,8 @@ class Travel:
         Vectors of d coordinates that the busiest rank decodes.
     words : str
         The way, in words.
+    second : Unbiased or None, optional
+        What the owners' operator promises for a shard, in two shots.
     """
 
     exchange: Exchange
@@ -46,6 +48,7 @@ class Travel:
     encoded: float
     decoded: float
     words: str
+    second: Unbiased | None = None
 
     def communicate_s(self, cluster: Cluster) -> float:
         """Return seconds of the links in one averaging."""
@@ -89,3 +92,66 @@ def _cast(claim: Claim, bits: float, d: int, cluster: Cluster) -> Travel:
     decoded = (m if served else 1) + (1 if again else 0)
     link = bits if served else (bits + back) / 2
     return Travel("sum", claim, bits, link, back, encoded, decoded, words)
+
+
+def in_two_shots(first: Operator, second: Operator, d: int, cluster: Cluster) -> Travel:
+    """Return how compressed shards travel to their owners, and the compressed means of the shards to all.
+
+    The owner of a shard, or the parameter server of all of them, decodes what it gets, takes the mean and encodes it;
+    everybody decodes the whole result.  Claims are those for vectors as long as a shard, the larger of its two lengths.
+
+    Parameters
+    ----------
+    first, second : Operator
+        Of the workers and of the owners.
+    d : int
+        Number of coordinates.
+    cluster : Cluster
+        Workers and links.
+
+    Raises
+    ------
+    ValueError
+        For fewer than two workers or coordinates than workers, and for operators without an unbiased claim or a stated
+        length.
+    """
+    m = cluster.workers
+    owners = 1 if cluster.topology == "parameter_server" else m
+    if m < 2 or d < owners:
+        raise ValueError(f"two shots need 2 workers and a coordinate for each; got {m} workers, d = {d}: gather")
+    shard = -(-d // owners)
+    claims = [_of_shards(operator, {shard, d // owners}) for operator in (first, second)]
+    up, back = (owners * stated_bits(operator, shard) for operator in (first, second))
+    words = f"in two shots: {'the server' if owners == 1 else 'owners'} return{'s' * (owners == 1)} {back / d:.4g} bits"
+    encoded, decoded = 1 + 1 / owners, 1 + m / owners
+    return Travel("two_shot", claims[0], up + back / m, up, back, encoded, decoded, f"{words} a coordinate", claims[1])
+
+
+def stated_bits(operator: Operator, d: int) -> float:
+    """Return the length that an operator states for its messages: exact, else of the mean, else the longest.
+
+    Parameters
+    ----------
+    operator : Operator
+        The compressor.
+    d : int
+        Number of coordinates.
+
+    Raises
+    ------
+    ValueError
+        If it states none.
+    """
+    size = operator.bits(d)
+    bits = next((b for b in (size.exact, size.expected_upper, size.worst_case) if b is not None), None)
+    if bits is None:
+        raise ValueError("it states no message length")
+    return bits
+
+
+def _of_shards(operator: Operator, lengths: set[int]) -> Unbiased:
+    claims = [operator.claim(length) for length in lengths]
+    unbiased = [claim for claim in claims if isinstance(claim, Unbiased)]
+    if len(unbiased) < len(claims):
+        raise ValueError("two shots have theorems here for unbiased operators at both stages only")
+    return max(unbiased, key=lambda claim: claim.omega)

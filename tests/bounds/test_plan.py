@@ -331,3 +331,32 @@ def test_few_periods_are_looked_at_and_none_is_better(goal, monkeypatch):
     near = range(max(1, best.tau - 40), best.tau + 40)
     costs = [search._cost(tau) for tau in (*near, *range(1, 4000, 53))]
     assert search._cost(best.tau) <= min(costs) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("method", ["diana", "diana_distance"])
+def test_two_shots_have_the_rate_of_two_stages(method):
+    problem = Conditioned(kappa=100, method=method, dense_bits=DENSE)
+    candidate = Candidate("shots", Unbiased(0.5), DENSE / 8, Unbiased(0.25))
+
+    best = plan([candidate], runtime=RUNTIME, problem=problem, target=0.1).best
+
+    theorem = all_bounds()[f"two_shot_{method}"]
+    assert best.theorem == theorem.name
+    assert best.rounds == math.ceil(theorem(kappa=100, m=8, epsilon=0.1, omega1=0.5, omega2=0.25))
+
+
+def test_two_shots_without_a_second_error_cost_what_gathering_does():
+    shots = Candidate("shots", Unbiased(0.25), DENSE / 8, Unbiased(0.0))
+    gathered = Candidate("gathered", Unbiased(0.25), DENSE / 8)
+
+    best = plan([shots, gathered], runtime=RUNTIME, problem=PROBLEM, target=0.05)
+
+    assert {option.theorem for option in best.ranking} == {"pasgd_two_shot", "pasgd_compressed"}
+    assert best.ranking[0].rounds == best.ranking[1].rounds
+
+
+def test_a_biased_first_stage_has_no_theorem_in_two_shots():
+    candidate = Candidate("shots", Contractive(0.5), DENSE / 8, Unbiased(0.25))
+    for problem in (PROBLEM, Conditioned(kappa=100, method="diana")):
+        with pytest.raises(Infeasible, match="unbiased operators at both stages"):
+            plan([candidate], runtime=RUNTIME, problem=problem, target=0.1)

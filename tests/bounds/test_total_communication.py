@@ -183,3 +183,14 @@ def test_impossible_counts_and_lengths_are_refused():
         merit(Unbiased(1.0), 32, D, m=0)
     with pytest.raises(ValueError, match="m must be an integer >= 1; got m = 0"):
         best_merit(Unbiased(1.0), 32, D, m=0)
+
+
+def test_two_shots_count_a_message_and_a_shard_of_the_mean():
+    problem = {"kappa": 100.0, "m": 8, "epsilon": 0.1}
+
+    total = total_bits("two_shot_diana", Unbiased(0.5), 4e6, **problem)
+
+    assert total.steps == theorems.two_shot_diana(omega1=0.5, omega2=0.5, **problem)
+    assert total.bits == pytest.approx(total.steps * 4e6 * (1 + 1 / 8), rel=1e-14)
+    with pytest.raises(ValueError, match="needs an unbiased operator"):
+        total_bits("two_shot_diana", Contractive(0.5), 4e6, **problem)

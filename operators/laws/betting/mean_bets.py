@@ -45,13 +45,17 @@ class MeanBets:
         Unit vectors along x_j, shape (d_j,), float64.
     second_moments : list of float
         s_j^2 >= 0.
+    shared : list of bool or None, optional
+        Where a bias along x_j may be common to all vectors; by default everywhere.
     """
 
-    def __init__(self, directions: list[np.ndarray], second_moments: list[float]) -> None:
+    def __init__(
+        self, directions: list[np.ndarray], second_moments: list[float], shared: list[bool] | None = None
+    ) -> None:
         self.v = directions
         self.s2 = [inflated(s2) for s2 in second_moments]
         self.moments = [Moments(v.size) for v in directions]
-        self.common = _common(directions, self.s2)
+        self.common = _common(directions, self.s2, shared or [True] * len(directions))
         sides = 2 * SUPPOSED.size
         groups = [(sides, 1, *([2 * AT_A_COORDINATE.size * v.size] if self._by_coordinate(v) else [])) for v in self.v]
         self.ledger = Ledger((sides, 1), groups)
@@ -159,11 +163,11 @@ class MeanBets:
         return min(float(stakes(supposed, s2, moments, variance, side * covariance)[2][0]) for side in (1, -1))
 
 
-def _common(directions: list[np.ndarray], second_moments: list[float]) -> list[bool]:
+def _common(directions: list[np.ndarray], second_moments: list[float], shared: list[bool]) -> list[bool]:
     """Where a bias along x common to all vectors is bet on: two coordinates and more, and an error, if any has one.
 
     A claim may be exact at a few sizes; that nothing is lost there says little of the others.
     """
-    long = [v.size > 1 for v in directions]
+    long = [v.size > 1 and along for v, along in zip(directions, shared, strict=True)]
     lossy = [wide and s2 > EXACT for wide, s2 in zip(long, second_moments, strict=True)]
     return lossy if any(lossy) else long

@@ -65,7 +65,8 @@ def test_the_parts_of_a_round_make_the_seconds(goal, topology):
 
 
 def test_codecs_decide_between_dense_and_compressed():
-    asked, rest = ["tcdq:omega=0.1", "identity"], {"d": 25_600_000, "cluster": CLUSTER, "target": 0.1}
+    asked = ["tcdq:omega=0.1", "identity"]
+    rest = {"d": 25_600_000, "cluster": CLUSTER, "target": 0.1, "exchange": "gather"}
     slow, free = (rd.plan(operators=asked, codec=codec, **rest) for codec in (SLOW, "free"))
     assert slow.best.operator == "identity"
     assert slow.ranking[1].relative_cost == pytest.approx(5.706, abs=1e-3)
@@ -76,7 +77,7 @@ def test_codecs_decide_between_dense_and_compressed():
 
 
 def test_a_plan_times_the_codecs_of_this_machine_unless_told_otherwise():
-    rest = {"d": 1000, "cluster": CLUSTER, "target": 0.1}
+    rest = {"d": 1000, "cluster": CLUSTER, "target": 0.1, "exchange": "gather"}
     (timed,) = rd.plan(operators="qsgd:4", **rest).ranking
     (again,) = rd.plan(operators="qsgd:4", codec="measured", **rest).ranking
     (other,) = rd.plan(operators="qsgd:4", codec={"natural": SLOW}, **rest).ranking
@@ -142,7 +143,7 @@ def test_a_time_budget_ranks_by_error():
 
 
 def test_dense_messages_are_summed_and_others_gathered():
-    found = rd.plan(d=10**6, cluster=CLUSTER, operators=["identity", "natural"], target=0.1)
+    found = rd.plan(d=10**6, cluster=CLUSTER, operators=["identity", "natural"], target=0.1, exchange="gather")
     reasons = {choice.operator.partition(":")[0]: choice.reason for choice in found.ranking}
     assert "summed on its way" in reasons["identity"]
     assert "gathered" in reasons["natural"]
@@ -171,7 +172,14 @@ def test_short_floats_are_summed_where_the_theorem_allows_it():
 
 
 def test_what_a_plan_needs_comes_from_its_theorem_and_gates_it():
-    rest = {"d": 100, "cluster": CLUSTER, "operators": ["identity", "qsgd:4"], "target": 0.1, "codec": "free"}
+    rest = {
+        "d": 100,
+        "cluster": CLUSTER,
+        "operators": ["identity", "qsgd:4"],
+        "target": 0.1,
+        "codec": "free",
+        "exchange": "gather",
+    }
     found = rd.plan(**rest, **SMOOTH)
     for name in ("pasgd_iterations", "pasgd_compressed"):
         assert f"{name}: {all_bounds()[name].setting.text()}" in found.assumptions
@@ -225,3 +233,57 @@ def test_bad_input_is_one_sentence(keywords, words):
     with pytest.raises(ValueError, match=words) as caught:
         rd.plan(**{"d": 100, "cluster": CLUSTER, "operators": ["identity"], "target": 0.1} | keywords)
     assert "\n" not in str(caught.value)
+
+
+CRITERION = {"d": 25_600_000, "target": 0.1, "codec": "free"}
+STEADY = {"bandwidth_bit_per_s": 1e10, "latency_s": 50e-6, "step_s": 0.08, "compute": "constant"}
+
+
+@pytest.mark.parametrize(
+    ("m", "share"), [(2, 1.0), (4, 1.0), (16, 1.0), (64, 0.45), (256, 0.45), (1024, 0.6), (4096, 0.8)]
+)
+def test_the_plan_chooses_exchange_and_rates(m, share):
+    cluster = rd.Cluster(workers=m, **STEADY)
+    gathered = rd.plan(cluster=cluster, operators=["identity", "tcdq:omega=1"], exchange="gather", **CRITERION)
+    chosen = rd.plan(cluster=cluster, **CRITERION).best
+
+    assert chosen.seconds <= share * gathered.best.seconds
+    assert m < 64 or (chosen.exchange == "two_shot" and chosen.theorem == "two_shot_diana_distance")
+
+
+def test_the_winner_says_how_fast_its_codec_has_to_be():
+    cluster = rd.Cluster(workers=64, **STEADY)
+    best = rd.plan(cluster=cluster, **CRITERION).best
+    pace = best.break_even_coordinates_per_s
+
+    dense = rd.plan(cluster=cluster, operators="identity", **CRITERION).best
+    slowed = best.seconds + best.rounds * best.coded * CRITERION["d"] / pace
+    assert slowed == pytest.approx(dense.seconds, rel=1e-9)
+    assert f"above {pace:.3g} coordinates/s it leads identity" in best.reason
+
+
+def test_two_shots_need_unbiased_operators_and_gather_serves_the_others():
+    asked = {"d": 10**4, "cluster": CLUSTER, "operators": ["topk:0.01"], "codec": "free", **SMOOTH, "target": 0.1}
+
+    shots = rd.plan(**asked, exchange="two_shot", G=2).ranking[0]
+    either = rd.plan(**asked, G=2).ranking[0]
+
+    assert not shots.feasible
+    assert "unbiased operators at both stages" in shots.reason
+    assert either.exchange == "gather"
+
+
+def test_local_updates_in_two_shots_use_their_theorem():
+    asked = {"d": 10**6, "cluster": rd.Cluster(workers=64), "codec": "free", "exchange": "two_shot", **SMOOTH}
+
+    (choice,) = rd.plan(operators="tcdq:omega=0.1", **asked | {"target": 0.1}).ranking
+    (timed,) = rd.plan(
+        operators="tcdq:omega=0.1", **{k: v for k, v in asked.items() if k != "target"}, time_s=60
+    ).ranking
+
+    assert (choice.theorem, timed.theorem) == ("pasgd_two_shot", "pasgd_two_shot_wall_clock")
+
+
+def test_an_unknown_exchange_is_refused():
+    with pytest.raises(ValueError, match="exchange must be one of auto, gather, two_shot"):
+        rd.plan(d=10, cluster=CLUSTER, target=0.1, exchange="ring")

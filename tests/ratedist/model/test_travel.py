@@ -6,7 +6,7 @@ import pytest
 import ratedist as rd
 from bounds.claims import Unbiased
 from operators import FloatCast, Key, Mean, ScaledSign, parse
-from ratedist.model.travel import travel
+from ratedist.model.travel import in_two_shots, travel
 
 
 def way(text, d=10**6, **keywords):
@@ -84,3 +84,26 @@ def test_a_mean_rounded_twice_keeps_its_claim_on_real_messages():
     assert np.mean(errors) <= allowed + spread
     assert np.mean(errors) > one - spread  # without the second rounding's share the claim would be broken
     assert np.linalg.norm(total / draws) <= 4 * (allowed * np.sum(x**2) / draws) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("topology", "seconds", "encoded", "decoded"),
+    [
+        ("ring", 7 / 8 * (8e6 + 16e6) / 1e10 + 14e-6, 1 + 1 / 8, 2),
+        ("tree", 7 / 8 * (8e6 + 16e6) / 1e10 + 2e-6, 1 + 1 / 8, 2),
+        ("parameter_server", 8 * (8e6 + 16e6) / 1e10 + 2e-6, 2, 9),
+    ],
+)
+def test_two_shots_send_what_does_not_grow_with_the_workers(topology, seconds, encoded, decoded):
+    cluster = rd.Cluster(workers=8, bandwidth_bit_per_s=1e10, latency_s=1e-6, topology=topology)
+    shots = in_two_shots(parse("randomk:0.25"), parse("randomk:0.5"), 10**6, cluster)
+
+    assert shots.communicate_s(cluster) == pytest.approx(seconds, rel=1e-3)
+    assert (shots.encoded, shots.decoded) == (encoded, decoded)
+    assert (shots.claim.omega, shots.second.omega) == (pytest.approx(3, rel=1e-3), pytest.approx(1, rel=1e-3))
+
+
+@pytest.mark.parametrize(("workers", "d"), [(1, 100), (8, 7)])
+def test_two_shots_need_workers_and_a_coordinate_for_each(workers, d):
+    with pytest.raises(ValueError, match="two shots need 2 workers"):
+        in_two_shots(parse("randomk:0.25"), parse("randomk:0.25"), d, rd.Cluster(workers=workers))

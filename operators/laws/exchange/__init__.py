@@ -1,0 +1,1 @@
+"""Judge an exchange: a function from the vectors of m workers to their mean."""

@@ -1,0 +1,197 @@
+"""The bets on a joint claim: on the error of the mean, on its bias, and on errors of steps that follow one another.
+
+All are nonnegative supermartingales under the claim (see ``betting.eprocess``), so that each law pays its level once,
+whenever it stops.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from bounds.claims import UnbiasedMean
+
+from ..betting.eprocess import SLACK, DirectionBets, inflated
+from ..betting.mean_bets import EXACT, MeanBets
+from ..betting.power import Power, bias_along_x, bias_of_a_coordinate, excess
+from ..betting.size_bets import SizeBets
+from ..kit.evidence import Draws
+from ..kit.statistical import ClaimBets
+from .groups import Group
+
+LEAST_EXCESS = 0.4  # of the claimed error, that the draws should show
+EQUAL = "equal"
+
+
+def claimed(group: Group, claim: UnbiasedMean) -> float:
+    """Return the second moment that a group's errors may have, with binary32 rounding of a sum of m terms allowed.
+
+    Parameters
+    ----------
+    group : Group
+        The vectors.
+    claim : UnbiasedMean
+        At this m and d.
+    """
+    return float(sqrt(group.second_moment(claim)) + (sqrt(group.m) - 1) * SLACK) ** 2
+
+
+class MeanBias(ClaimBets):
+    """Bets that E y is not the mean: along it, at every coordinate, and along the mean error so far."""
+
+    def __init__(self, groups: list[Group], moments: list[float], level: float, asked: float) -> None:
+        self.level, self.asked = level, asked
+        self.bets = MeanBets([g.direction for g in groups], moments, [g.has_mean for g in groups])
+
+    def update(self, vector: int, draws: Draws) -> None:
+        """Bet on a batch."""
+        self.bets.update(vector, draws.errors)
+
+    def rejected(self) -> bool:
+        """Return whether the capital has reached 1/level."""
+        return self.bets.ledger.rejects(self.level)
+
+    def enough(self) -> bool:
+        """Return whether the bias asked for would be found."""
+        return bias_along_x(self.bets, self.level) <= self.asked
+
+    def richest(self) -> int:
+        """Return the group on which the most was won."""
+        return self.bets.ledger.richest()
+
+    def promising(self) -> int | None:
+        """Where that bias would show soonest."""
+        return self.bets.promising(self.asked)
+
+    def finding(self) -> str:
+        """Return what was claimed and what was seen."""
+        moments = self.bets.moments[self.richest()]
+        length = float(np.linalg.norm(moments.error)) / max(1, moments.n)
+        return (
+            f"E y = xbar rejected at level {self.level:.1e}; the mean error so far is {self.bets.mean_error():+.3g} "
+            f"|xbar| along xbar over all groups, {length:.3g} of the scale at this one"
+        )
+
+    def power(self) -> Power:
+        """Return what would have been found."""
+        return Power(
+            along_x=bias_along_x(self.bets, self.level), coordinate=bias_of_a_coordinate(self.bets, self.level)
+        )
+
+
+class MeanErrors(ClaimBets):
+    """Bets that the squared error is larger than claimed."""
+
+    def __init__(self, groups: list[Group], moments: list[float], level: float) -> None:
+        self.groups, self.level = groups, level
+        self.sizes = SizeBets([inflated(s2) for s2 in moments], [g.d for g in groups])
+
+    def update(self, vector: int, draws: Draws) -> None:
+        """Bet on a batch."""
+        self.sizes.update(vector, (draws.errors**2).sum(axis=1))
+
+    def rejected(self) -> bool:
+        """Return whether the capital has reached 1/level."""
+        return self.sizes.ledger.rejects(self.level)
+
+    def enough(self) -> bool:
+        """Return whether an error larger by ``LEAST_EXCESS`` would be found, where the claim allows more than
+        rounding.
+        """
+        return max(self.sizes.means) < EXACT or excess(self.sizes, self.level) <= LEAST_EXCESS
+
+    def richest(self) -> int:
+        """Return the group on which the most was won."""
+        return self.sizes.ledger.richest()
+
+    def finding(self) -> str:
+        """Return what was claimed and what was seen."""
+        vector = self.richest()
+        text = (
+            f"E|y - xbar|^2 <= a S + b M rejected at level {self.level:.1e}: {self.sizes.ratio(vector):.4g} of it at "
+            f"this group, {self.sizes.overall_ratio():.4g} over all"
+        )
+        return text + self._of_equal_vectors() * self.groups[vector].name.startswith(EQUAL)
+
+    def _of_equal_vectors(self) -> str:
+        """Return a remark where only equal vectors err too much: streams that ranks share."""
+        drawn = [j for j, g in enumerate(self.groups) if g.name.startswith("independent") and self.sizes.counts[j]]
+        largest = max((self.sizes.ratio(j) for j in drawn), default=2.0)
+        return "; not where vectors are independent: do the ranks draw the same numbers?" if largest < 1.2 else ""
+
+    def power(self) -> Power:
+        """Return what would have been found."""
+        return Power(excess=excess(self.sizes, self.level))
+
+
+class MeanShortfall(MeanErrors):
+    """Bets that the squared error is smaller than a claim that is said to be an equality.
+
+    Assumes that no draw's squared error exceeds 16 + 4 d + m a + b times the claim.
+    """
+
+    def __init__(self, groups: list[Group], moments: list[float], claims: list[UnbiasedMean], level: float) -> None:
+        super().__init__(groups, moments, level)
+        room = [16 + 4 * g.d + g.m * c.of_squares + c.of_mean for g, c in zip(groups, claims, strict=True)]
+        means = [max(s2, SLACK**2) for s2 in moments]
+        self.sizes = SizeBets(means, [g.d for g in groups], [r * s2 for r, s2 in zip(room, means, strict=True)])
+
+    def update(self, vector: int, draws: Draws) -> None:
+        """Bet on a batch; rounding may make a small error smaller."""
+        self.sizes.update(vector, ((1 + 1e-4) * draws.errors**2).sum(axis=1) + 8 * self.groups[vector].m * SLACK**2)
+
+    def enough(self) -> bool:
+        """Return no power is asked for."""
+        return True
+
+    def finding(self) -> str:
+        """Return what was claimed and what was seen."""
+        return (
+            f"E|y - xbar|^2 = a S + b M is said to be reached; rejected at level {self.level:.1e}: "
+            f"{self.sizes.ratio(self.richest()):.4g} of it at this group"
+        )
+
+    def power(self) -> Power:
+        """Return nothing that is measured."""
+        return Power()
+
+
+class StepErrors(ClaimBets):
+    """Bets on <e_t, ``e_(t-1)/|e_(t-1)|>``: given the past it has mean zero and a second moment of at most the claim.
+
+    A stream that is used in two steps that follow one another makes it positive.
+    """
+
+    def __init__(self, moments: list[float], level: float) -> None:
+        self.moments, self.level = moments, level
+        self.bets = DirectionBets(1.0, np.ones((1, 1)))
+        self.pairs = 0
+
+    def update(self, vector: int, draws: Draws) -> None:
+        """Bet on the pairs of a batch."""
+        s2 = inflated(self.moments[vector])
+        length = np.linalg.norm(draws.errors[:-1], axis=1)
+        past = draws.errors[:-1] / np.where(length > 0, length, 1.0)[:, None]
+        along = (draws.errors[1:] * past).sum(axis=1) / sqrt(s2)
+        if s2 > (8 * SLACK) ** 2 and along.size:
+            self.bets.update(along[:, None])
+            self.pairs += along.size
+
+    def rejected(self) -> bool:
+        """Return whether the capital has reached 1/level."""
+        return self.bets.wealth.rejects(self.level)
+
+    def richest(self) -> None:
+        """Return no group: the evidence is of all together."""
+
+    def finding(self) -> str:
+        """Return what was seen."""
+        return (
+            f"errors of steps that follow one another are correlated: {float(self.bets.sum[0]) / self.pairs:+.3g} of "
+            f"the claimed root mean square over {self.pairs} pairs; draws must vary from step to step"
+        )
+
+    def power(self) -> Power:
+        """Return nothing that is measured."""
+        return Power()

@@ -1,0 +1,267 @@
+"""What one operator would cost on a cluster, for each way of its messages, and the rates at which it costs least."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from bounds import plan as planner
+from bounds.claims import Claim, Unbiased
+from bounds.properties import Property
+from bounds.runtime import RuntimeModel
+
+from ..records import number_text
+from .cluster import Cluster
+from .codec import Codec, codec_of
+from .compressors import claim_text
+from .ranking import Choice
+from .travel import DENSE_BITS, Travel, in_two_shots, stated_bits, travel
+
+if TYPE_CHECKING:
+    from operators import Operator
+
+Way = Literal["auto", "gather", "two_shot"]
+WAYS: tuple[Way, ...] = ("auto", "gather", "two_shot")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a plan is about, but for the compressor.
+
+    Parameters
+    ----------
+    d : int
+        Number of parameters of the model.
+    cluster : Cluster
+        Workers and links.
+    problem : Smooth or Conditioned
+        What is minimised.
+    goal : dict of str to float or None
+        target, time_s and eta.
+    codecs : optional
+        Seconds of encoding and decoding, as ``checked_codecs`` returns them.
+    setting : frozenset of Property or None
+        What is known of problem and gradients.
+    exchange : {"auto", "gather", "two_shot"}
+        How compressed messages may travel.
+    """
+
+    d: int
+    cluster: Cluster
+    problem: planner.Smooth | planner.Conditioned
+    goal: dict[str, float | None]
+    codecs: Any
+    setting: frozenset[Property] | None
+    exchange: Way = "auto"
+
+    def cost(self, choice: Choice) -> tuple[float, float, float]:
+        """Return what choices are ranked by.
+
+        Parameters
+        ----------
+        choice : Choice
+            A feasible one.
+        """
+        if self.goal["target"] is not None:
+            return choice.seconds, choice.bits, choice.error
+        return choice.error, choice.bits, choice.seconds
+
+
+def choice_of(operator: Operator, asked: Asked) -> Choice:
+    """Return the better of the ways that an operator's messages may go; gathered where neither is covered.
+
+    Parameters
+    ----------
+    operator : Operator
+        The compressor, at both stages of two shots.
+    asked : Asked
+        The plan.
+    """
+    gathered = _gathered(operator, asked) if asked.exchange != "two_shot" else None
+    if gathered is not None and (asked.exchange == "gather" or gathered.exchange == "sum"):
+        return gathered
+    shots = shots_of(operator, operator, asked)
+    if gathered is None:
+        summed = _gathered(operator, asked)
+        return summed if summed.exchange == "sum" else shots
+    if not shots.feasible or (gathered.feasible and asked.cost(gathered) <= asked.cost(shots)):
+        return gathered
+    return shots
+
+
+def _gathered(operator: Operator, asked: Asked) -> Choice:
+    from operators import specification
+
+    name, d = specification(operator), asked.d
+    try:
+        claim = operator.claim(d)
+        operator.bits(d)
+    except ValueError as failure:
+        return Choice(name, False, (f"not at d = {d}: {failure}",))
+    try:
+        bits = stated_bits(operator, d)
+    except ValueError as failure:
+        return Choice(name, False, (str(failure),))
+    return _travelling(operator, operator, travel(operator, claim, bits, d, asked.cluster), asked)
+
+
+def shots_of(first: Operator, second: Operator, asked: Asked) -> Choice:
+    """Return what two shots would cost.
+
+    Parameters
+    ----------
+    first, second : Operator
+        Of the workers and of the owners.
+    asked : Asked
+        The plan.
+    """
+    from operators import specification
+
+    try:
+        way = in_two_shots(first, second, asked.d, asked.cluster)
+    except ValueError as failure:
+        return Choice(specification(first), False, (str(failure),), exchange="two_shot")
+    return _travelling(first, second, way, asked)
+
+
+def _travelling(operator: Operator, second: Operator, way: Travel, asked: Asked) -> Choice:
+    """Return the cost of one operator's messages on one way."""
+    from operators import specification
+
+    name, d, cluster, problem, goal = specification(operator), asked.d, asked.cluster, asked.problem, asked.goal
+    returned = specification(second) if way.exchange == "two_shot" else ""
+    way_of_it: dict[str, Any] = {"exchange": way.exchange, "returned": returned, "message_bits": way.bits}
+    try:
+        codec = codec_of(asked.codecs, operator, d) if way.encoded or way.decoded else None
+        back = codec_of(asked.codecs, second, d) if returned else codec
+    except ValueError as failure:
+        return Choice(name, False, (str(failure),), **way_of_it)
+    seconds = _averaging(way, codec, back, d, cluster)
+    try:
+        option = planner.plan(
+            [planner.Candidate(name, way.claim, way.bits, way.second)],
+            runtime=RuntimeModel(cluster.step(), delay_s=sum(seconds.values()), m=cluster.workers),
+            problem=problem,
+            target=goal["target"],
+            time_s=goal["time_s"],
+            eta=goal["eta"],
+            setting=asked.setting,
+        ).best
+    except planner.Infeasible as failure:
+        reasons = (failure.reasons[name], f"an averaging {_averaging_text(seconds)}", _message_text(way, d))
+        return Choice(name, False, reasons, **way_of_it, **seconds)
+    costs = {"coded": way.encoded + way.decoded} | way_of_it | seconds
+    return _chosen(option, way, codec, asked, costs)
+
+
+def _averaging(way: Travel, codec: Codec | None, back: Codec | None, d: int, cluster: Cluster) -> dict[str, Any]:
+    """Return seconds of encoding, of the links and of decoding in one averaging."""
+    encode, decode = (codec.encode_s_per_coordinate, codec.decode_s_per_coordinate) if codec else (0.0, 0.0)
+    encode_s, decode_s = way.encoded * d * encode, way.decoded * d * decode
+    if way.second is not None and codec is not None and back is not None:  # a worker's own, then the owners' codec
+        encode_s = d * (encode + (way.encoded - 1) * back.encode_s_per_coordinate)
+        decode_s = d * ((way.decoded - 1) * decode + back.decode_s_per_coordinate)
+    return {"encode_s": encode_s, "communicate_s": way.communicate_s(cluster), "decode_s": decode_s}
+
+
+def _chosen(option: planner.Option, way: Travel, codec: Codec | None, asked: Asked, costs: dict[str, Any]) -> Choice:
+    d, cluster, problem = asked.d, asked.cluster, asked.problem
+    timed = asked.goal["time_s"] is not None
+    seconds = {name: costs[name] for name in ("encode_s", "communicate_s", "decode_s")}
+    compute_s = cluster.step().expected_max(m=cluster.workers, tau=option.tau) * option.tau
+    status = option.status.value if option.status else ""
+    dense = isinstance(problem, planner.Conditioned) and option.bits != option.rounds * way.bits
+    start_s = problem.dense_s if dense and isinstance(problem, planner.Conditioned) else None
+    reasons = (
+        f"{option.theorem} ({status}): {_rounds_text(option, timed)} with {_constants(way)}",
+        f"a round computes {compute_s:.4g} s, {_averaging_text(seconds)}",
+        *(() if start_s is None else (f"the first averages uncompressed gradients, {start_s:.4g} s",)),
+        _message_text(way, d),
+        *(() if codec is None else (codec.in_words(),)),
+    )
+    return Choice(
+        operator=option.name,
+        feasible=True,
+        reasons=reasons,
+        theorem=option.theorem,
+        status=status,
+        seconds=option.seconds,
+        rounds=option.rounds,
+        tau=option.tau,
+        eta=option.eta,
+        bits=option.bits,
+        error=option.error,
+        compute_s=compute_s,
+        start_s=start_s,
+        **costs,
+    )
+
+
+def _rounds_text(option: planner.Option, timed: bool) -> str:
+    return f"{'on average at least ' if timed else ''}{number_text(option.rounds)} round{'s' * (option.rounds != 1)}"
+
+
+def _constants(way: Travel) -> str:
+    if way.second is None:
+        return _constant(way.claim)
+    return f"{_constant(way.claim)} to the owners, {way.second.omega:.4g} back"
+
+
+def _constant(claim: Claim) -> str:
+    return f"omega = {claim.omega:.4g}" if isinstance(claim, Unbiased) else claim_text(claim)
+
+
+def _averaging_text(seconds: dict[str, Any]) -> str:
+    return ", ".join(f"{name.removesuffix('_s')}s {value:.4g} s" for name, value in seconds.items() if value) or (
+        "sends nothing"
+    )
+
+
+def _message_text(way: Travel, d: int) -> str:
+    saved = f", {DENSE_BITS * d / way.bits:.4g} times fewer than binary32" if way.bits < DENSE_BITS * d else ""
+    return f"a message has {number_text(math.ceil(way.bits))} bits{saved}, {way.words}"
+
+
+OMEGAS = tuple(2.0**k for k in range(-10, 5))
+SWEEPS = 3
+
+
+def best_rates(asked: Asked) -> list[Choice]:
+    """Return TCDQ at the rates that cost least: gathered, and in two shots with a rate for each stage.
+
+    Rates on a grid of factors of two in omega; those of two shots in turns, from equal ones.
+
+    Parameters
+    ----------
+    asked : Asked
+        The plan.
+    """
+    from operators import TCDQ
+
+    def least(candidates: Callable[[float], Choice], omegas: tuple[float, ...] = OMEGAS) -> tuple[Choice, float]:
+        tried = [(candidates(omega), omega) for omega in omegas]
+        feasible = [pair for pair in tried if pair[0].feasible]
+        return min(feasible, key=lambda pair: asked.cost(pair[0])) if feasible else tried[0]
+
+    choices = []
+    if asked.exchange != "two_shot":
+        choices.append(least(lambda omega: choice_of(TCDQ(omega), replace(asked, exchange="gather")))[0])
+    if asked.exchange != "gather":
+        best, first = least(lambda omega: shots_of(TCDQ(omega), TCDQ(omega), asked))
+        second = first
+        for _ in range(SWEEPS):
+            before = first, second
+            near = _near(first), _near(second)
+            best, second = least(lambda omega, first=first: shots_of(TCDQ(first), TCDQ(omega), asked), near[1])  # type: ignore[misc]
+            best, first = least(lambda omega, second=second: shots_of(TCDQ(omega), TCDQ(second), asked), near[0])  # type: ignore[misc]
+            if (first, second) == before:
+                break
+        choices.append(best)
+    return choices
+
+
+def _near(omega: float) -> tuple[float, ...]:
+    """Return the rates of the grid within a factor of 16."""
+    return tuple(other for other in OMEGAS if omega / 16 <= other <= 16 * omega)
