@@ -86,7 +86,7 @@ def averagings(hidden: int) -> dict[str, tuple[Action, Callable[[], int]]]:
     found: dict[str, tuple[Action, Callable[[], int]]] = {}
     for name, operator in (("whole", None), ("identity", Identity())):
         averaging = PeriodicAveraging(network(hidden), operator=operator)
-        found[name] = averaging.average, lambda own=averaging: own.exchange.payload_bytes  # type: ignore[misc]
+        found[name] = averaging.average, lambda own=averaging: own.transport.payload_bytes  # type: ignore[misc]
     model = network(hidden)
     trained_step(model)()  # the averager takes parameters that have a gradient
     averager, calls = PeriodicModelAverager(period=1), [0]

@@ -12,6 +12,7 @@ import torch.distributed as dist
 
 from operators import Message
 from operators.ddp.gather import Gather, predicted_payload_bytes
+from operators.ddp.scatter import Scatter, predicted_scatter_bytes
 
 from .reduction import fold, precision
 from .step_check import UnevenSteps
@@ -23,7 +24,7 @@ WHOLE_BYTES = 1 << 20  # up to here a mean takes whole vectors: one exchange in 
 _all_gather_flat = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)  # renamed in torch 2.13
 
 
-class Exchange:
+class ProcessTransport:
     """Joins the ranks of a process group; this process is one of them.
 
     Parameters
@@ -102,6 +103,36 @@ class Exchange:
         return {
             r: Message(m.payload[PLACE_BITS // 8 :], n) for r, (m, n) in enumerate(zip(framed, lengths, strict=True))
         }
+
+    def scatter(
+        self, messages: Sequence[Sequence[Message] | int | None], *, position: int
+    ) -> tuple[list[dict[int, Message]], list[int]]:
+        """Return the messages for this rank by sender, and the bits of all messages of every rank, in rank order.
+
+        Parameters
+        ----------
+        messages : sequence of sequence of Message or int or None
+            Of this rank alone: one for each rank; None, sent as empty ones, if it has nothing to say; the number of a
+            reason if it cannot go on.
+        position : int
+            How many local steps it has made, below 2^32.
+
+        Raises
+        ------
+        UnevenSteps
+            On every rank, unless all are equally far, and Refusal if a rank cannot go on.
+        """
+        (outgoing,) = messages
+        silent = [Message(torch.empty(0, dtype=torch.uint8), 0)] * self.size
+        shots = Scatter(silent if outgoing is None else outgoing, note=position, group=self.group, device=self.device)
+        shots.send()
+        arrived = shots.wait()
+        self.payload_bytes += shots.payload_bytes
+        self.received_bytes += shots.received_bytes
+        self.predicted_bytes += predicted_scatter_bytes(shots.sent_bytes, self.size)
+        if len(set(shots.notes)) > 1:
+            raise UnevenSteps(f"the ranks have made {list(shots.notes)} local steps")
+        return [dict(enumerate(arrived))], list(shots.lengths)
 
     def all_gather_floats(self, rows: Sequence[Sequence[float]]) -> list[list[float]]:
         """Return a few numbers of every rank, as float64, in rank order.

@@ -42,6 +42,13 @@ class Transport(VectorTransport, Protocol):
         have none.
         """
 
+    def scatter(
+        self, messages: Sequence[Sequence[Message] | int | None], *, position: int
+    ) -> tuple[list[dict[int, Message]], list[int]]:
+        """Return the messages for every rank hosted here, by sender, and the bits that each rank has sent to all; from
+        those of the ranks hosted here, one for each rank, or the reasons why they have none.
+        """
+
     def all_gather_floats(self, rows: Sequence[Sequence[float]]) -> list[list[float]]:
         """Return a few numbers of every rank, in rank order."""
 

@@ -6,12 +6,12 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from bounds.runtime import PersistentStragglers, RuntimeModel
+from bounds.runtime import PersistentStragglers, RuntimeModel, TwoShot
 from bounds.runtime.law import Law, StepTime
 from operators import Key
 from operators.random import philox_key
@@ -60,7 +60,9 @@ class Clock(ABC):
             What ``state_dict`` gave.
         """
 
-    def advance_round(self, steps: int, bits: Sequence[int], members: Sequence[int]) -> None:
+    def advance_round(
+        self, steps: int, bits: Sequence[int], members: Sequence[int], mean_bits: Sequence[int] = ()
+    ) -> None:
         """An averaging has ended: after ``steps`` local steps of the members, with messages of these lengths.
 
         Parameters
@@ -71,12 +73,16 @@ class Clock(ABC):
             Lengths of the messages of all ranks.
         members : sequence of int
             The ranks whose models count.
+        mean_bits : sequence of int, bits, optional
+            Lengths of the owners' messages in two shots.
         """
         before = self.events[-1].steps if self.events else 0
-        self._pass(steps, bits, members)
-        self.events.append(Event(self.seconds(), before + steps, sum(bits)))
+        self._pass(steps, bits, members, mean_bits)
+        self.events.append(Event(self.seconds(), before + steps, sum(bits) + sum(mean_bits)))
 
-    def _pass(self, steps: int, bits: Sequence[int], members: Sequence[int]) -> None:  # noqa: B027  optional
+    def _pass(  # noqa: B027  optional
+        self, steps: int, bits: Sequence[int], members: Sequence[int], mean_bits: Sequence[int]
+    ) -> None:
         """Let the round's time go by; a real clock needs no telling."""
 
     def leave_out(self, seconds: float) -> None:  # noqa: B027  optional
@@ -152,7 +158,7 @@ class WallClock(Clock):
         self._arrived = time.monotonic()
         self._computed_s = math.nan if self._left is None else self._arrived - self._left
 
-    def _pass(self, steps: int, bits: Sequence[int], members: Sequence[int]) -> None:
+    def _pass(self, steps: int, bits: Sequence[int], members: Sequence[int], mean_bits: Sequence[int]) -> None:
         if self._arrived is not None:
             self._averaged_s = time.monotonic() - self._arrived
 
@@ -214,14 +220,16 @@ class SimulatedClock(Clock):
         """Return simulated seconds."""
         return self._now
 
-    def _pass(self, steps: int, bits: Sequence[int], members: Sequence[int]) -> None:
+    def _pass(self, steps: int, bits: Sequence[int], members: Sequence[int], mean_bits: Sequence[int]) -> None:
         rng, computed, probed = self._drawn(steps)
         begun, slowest = self._now, float((computed + probed)[list(members)].max())
         self._now += slowest
         delay = self.model.delay_s
         self._now += float(delay.sample(rng, ())) if isinstance(delay, Law) else float(delay)
-        if self.model.communication is not None:
-            self._now += self.model.communication.seconds(m=self.m, bits=list(bits))
+        if (communication := self.model.communication) is not None:
+            if isinstance(communication, TwoShot) and mean_bits:
+                communication = replace(communication, result_bits=sum(mean_bits))
+            self._now += communication.seconds(m=self.m, bits=list(bits))
         self._averaged_s = self._now - begun - slowest
         self._probes = 0
 

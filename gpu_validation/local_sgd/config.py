@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import zlib
 from dataclasses import dataclass, replace
@@ -11,9 +12,13 @@ import torch
 
 from bounds.schedules import Fixed, GradientRetention, Schedule
 from operators import Feedback, Key, Operator
+from operators.exchange import Exchange, choose
+from operators.exchange.choice import check as check_exchange
 
 from .mixing import Full, Mixing
 from .structure import layout
+
+log = logging.getLogger("gpu_validation")
 
 OptimizerState = Literal["keep", "average", "reset"]
 
@@ -40,6 +45,10 @@ class Settings:
         Local steps of the run.
     piggyback : bool, optional
         Whether the schedule's numbers travel with the models in one exchange.
+    exchange : Exchange, optional
+        As there.
+    second : Operator or Feedback or None, optional
+        As there.
 
     Raises
     ------
@@ -55,6 +64,8 @@ class Settings:
     block_momentum: float
     steps: int | None
     piggyback: bool = False
+    exchange: Exchange = "gather"
+    second: Operator | Feedback | None = None
 
     def __post_init__(self) -> None:
         self.rule  # noqa: B018  raises for what is none
@@ -62,6 +73,12 @@ class Settings:
             raise ValueError(f'mixing must be "full" or a mode of gpu_validation.local_sgd.mixing; got {self.mixing!r}')
         if self.optimizer_state not in ("keep", "average", "reset"):
             raise ValueError(f"optimizer_state must be keep, average or reset; got {self.optimizer_state!r}")
+        check_exchange(self.exchange)
+        if self.second is not None and (self.operator is None or self.exchange == "gather"):
+            raise ValueError(
+                'second compresses the means of two shots: give an operator and exchange="two_shot" or "auto" with it, '
+                f"or leave it out; got operator = {self.operator} and exchange = {self.exchange!r}"
+            )
         if not 0 <= self.block_momentum < 1:
             raise ValueError(f"block_momentum must satisfy 0 <= beta < 1; got {self.block_momentum}")
         if not self.mode.common and (self.operator is not None or self.block_momentum):
@@ -97,6 +114,22 @@ class Settings:
     def mode(self) -> Mixing:
         """The mixing mode that ``mixing`` names or is."""
         return self.mixing if isinstance(self.mixing, Mixing) else Full()
+
+    def chosen_exchange(self, *, d: int, m: int) -> Literal["gather", "two_shot"]:
+        """Return the exchange that is meant, the same on every rank; without an operator there is nothing to choose.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        m : int
+            Number of ranks.
+        """
+        if self.operator is None or self.exchange == "gather":
+            return "gather"
+        choice = choose(self.exchange, self.operator, self.second, d=d, m=m)
+        log.info("%s", choice)
+        return choice.exchange
 
     @property
     def shared_key(self) -> Key:

@@ -157,3 +157,19 @@ def in_words(refusal: Refusal, averaging: str, name_of: Callable[[int], str], fa
         f"{who} is not finite in binary32: {name_of(refusal.reason - NOT_FINITE)}; look for an overflow in the loss, "
         "lower the learning rate, or clip the gradients"
     )
+
+
+def mean_in_words(rank: int, averaging: str, failure: Exception | None) -> str:
+    """Return why there is no mean, in two shots: the same sentence on every rank, but for its own failure's words.
+
+    Parameters
+    ----------
+    rank : int
+        The owner who has none.
+    averaging : str
+        Which one.
+    failure : Exception or None
+        What this rank raised, None if nothing.
+    """
+    why = f": {type(failure).__name__}: {failure}" if failure else "; the error of that rank says why"
+    return f"the mean of the shard of rank {rank} in {averaging}, could not be formed{why}"

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from operators import Identity, Message
+from operators import Identity
 from operators.ddp.gather import Refusal
 
 from ..distributed.tensors import flat, floating_state, load
@@ -19,9 +19,10 @@ from ..records.round import Round
 from ..telemetry import Observer
 from .clock import Clock
 from .config import Settings
-from .delta_codec import CHANGED, SILENT, WHOLE, Error, Receiver, Sender, decoding_error, in_words, why_not
+from .delta_codec import CHANGED, SILENT, WHOLE, Error, decoding_error, in_words, mean_in_words, why_not
 from .gradient_probe import Closure
 from .mixing import Full, Mixing
+from .movements import MeanMovement, MeanRefused, Outgoing, movements
 from .payload import Payload
 from .period import PeriodController
 from .schedule_inputs import LossInputs, NoInputs
@@ -29,7 +30,8 @@ from .sensing import MeasuredInputs
 from .structure import require_averageable
 from .worker import Worker
 
-Averaged = tuple[tuple[int, ...], list[Error]]  # bits of all ranks' messages, and errors of the workers hosted here
+# bits of all ranks' messages, errors of the workers hosted here, bits of the owners' messages in two shots
+Averaged = tuple[tuple[int, ...], list[Error], tuple[int, ...]]
 
 
 class Rounds:
@@ -91,13 +93,15 @@ class Rounds:
 
     def _begin_together(self) -> None:
         """All workers hold the same model: the first round, or the first with these parameters, begins there."""
-        settings, size = self.settings, self.transport.size
+        settings = self.settings
         anchor = self.workers[0].vector().to(self.workers[0].anchor)
-        for rank, worker in zip(self.transport.ranks, self.workers, strict=True):
+        self.d = anchor.numel()
+        self.exchange = settings.chosen_exchange(d=self.d, m=self.transport.size)
+        self.movements = movements(self.exchange, settings, self.transport, self.payload, self.d)
+        for worker, sender in zip(self.workers, self.movements.senders, strict=True):
             worker.anchor = worker.start = anchor
-            worker.sender = Sender(settings.operator, settings.shared_key, rank=rank, d=anchor.numel())
+            worker.sender = sender
             worker.mixing_state = self.mixing.init(anchor)
-        self.receiver = Receiver(settings.operator, settings.shared_key, m=size, d=anchor.numel())
         self.momentum = torch.zeros_like(anchor)
         exact = all(worker.full_precision for worker in self.workers)
         # what Identity would send of every movement are the same 32 d bits, but through a codec
@@ -128,7 +132,7 @@ class Rounds:
         if self.inputs.numbers and not self.whole:
             self._rows = self.transport.all_gather_floats(self.inputs.rows(self.clock))
         self._begin_together()
-        return (size,) * self.transport.size, [WHOLE] * len(self.workers)
+        return (size,) * self.transport.size, [WHOLE] * len(self.workers), ()
 
     def _warm_up(self) -> None:
         """One averaging of what is equal everywhere: the first one that is timed finds memory and compiled code."""
@@ -137,12 +141,12 @@ class Rounds:
             if self.whole:
                 self.transport.means([w.outgoing(place) for w, place in self._tailed()], everyone)
                 return
-            senders, receivers = [w.sender.state for w in self.workers], list(self.receiver.states)
-            zeros = [w.sender.encode(np.zeros(self.receiver.d, np.float32), 0) for w in self.workers]
-            self.receiver.mean(self._gathered(zeros, everyone), everyone, 0, keep=())
+            senders, receivers = [w.sender.state for w in self.workers], self.movements.states
+            zeros = [w.sender.encode(np.zeros(self.d, np.float32), 0) for w in self.workers]
+            self._exchanged(zeros, everyone, 0)
             for worker, state in zip(self.workers, senders, strict=True):
                 worker.sender.state = state
-            self.receiver.states = receivers
+            self.movements.states = receivers
 
     def _tailed(self, changed: bool = False) -> Iterator[tuple[Worker, torch.Tensor]]:
         return zip(self.workers, self._places(changed), strict=True)
@@ -177,13 +181,13 @@ class Rounds:
         self._rows = []
         with self._explaining():
             average = self._average_models if self.whole else self._average_deltas
-            bits, errors = average(round_index, members, changed)
+            bits, errors, mean_bits = average(round_index, members, changed)
             self._average_rest(round_index)
-            self.clock.advance_round(steps, bits, members)
+            self.clock.advance_round(steps, bits, members, mean_bits)
             self.periods.end_round()
             self.inputs.decide(self._rows, members, self.clock)
         self.inputs.end_sync(self.clock, members)
-        accounts = [Round(round_index, steps, bits, *error) for error in errors]
+        accounts = [Round(round_index, steps, bits, *error, mean_bits) for error in errors]
         self.telemetry.finish_round(accounts[0], self.periods.total_steps, self.periods.rule)
         return accounts
 
@@ -210,7 +214,7 @@ class Rounds:
         changed : bool
             The models have other parameters; zeros are sent in their place, to learn whether all have.
         """
-        d = self.receiver.d
+        d = self.d
         if self.mixing.common and not changed:
             owns = [w.outgoing(place) for w, place in self._tailed()]
             self.telemetry.keep(owns[0][:d])
@@ -238,7 +242,7 @@ class Rounds:
                 worker.begin(worker.unrounded(mixed))
         size = 8 * owns[0].element_size() * d
         bits = tuple(size if rank in members else 0 for rank in range(self.transport.size))
-        return bits, [WHOLE] * len(self.workers)
+        return bits, [WHOLE] * len(self.workers), ()
 
     def _places(self, changed: bool = False) -> list[torch.Tensor]:
         """Return what goes behind each worker's model: the count of its steps, and what it has measured."""
@@ -260,7 +264,7 @@ class Rounds:
         hosted = list(zip(self.transport.ranks, self.workers, strict=True))
         deltas: dict[int, np.ndarray] = {}
         self._failure = None
-        outgoing: list[Message | int | None] = [CHANGED if changed else None for _ in hosted]
+        outgoing: list[Outgoing] = [CHANGED if changed else None for _ in hosted]
         for i, (rank, worker) in enumerate(hosted):
             if rank in members and not changed:
                 try:
@@ -268,36 +272,34 @@ class Rounds:
                     outgoing[i] = worker.sender.encode(deltas[rank], round_index)
                 except Exception as error:  # the other ranks must hear of it, whatever it is
                     outgoing[i], self._failure = why_not(worker.movement()), error
+        averaging = f"averaging {round_index}, after {self.periods.total_steps} local steps"
         try:
-            messages = self._gathered(outgoing, members)
+            mean = self._exchanged(outgoing, members, round_index)
         except Refusal as refusal:
             if refusal.reason == CHANGED:
                 return self._join_again()
-            averaging = f"averaging {round_index}, after {self.periods.total_steps} local steps"
             raise ValueError(in_words(refusal, averaging, self.workers[0].name_of, self._failure)) from self._failure
-        mean, decoded = self.receiver.mean(messages, members, round_index, keep=self.transport.ranks)
-        anchor = self.workers[0].anchor
-        movement = torch.from_numpy(mean).to(anchor)
-        if hosted[0][0] in deltas:
-            self.telemetry.meet_movements(movement, deltas[hosted[0][0]], decoded[hosted[0][0]], len(members))
+        except MeanRefused as refusal:
+            raise ValueError(mean_in_words(refusal.rank, averaging, refusal.failure)) from refusal.failure
+        anchor, first, decoded = self.workers[0].anchor, hosted[0][0], mean.decoded
+        movement = torch.from_numpy(mean.movement).to(anchor)
+        if first in deltas:
+            self.telemetry.meet_movements(movement, deltas[first], decoded.get(first), len(members))
         self._begin(self._with_momentum(movement) if self.settings.block_momentum else anchor + movement)
-        bits = tuple(messages[rank].bits if rank in members else 0 for rank in range(self.transport.size))
-        return bits, [decoding_error(decoded[rank], deltas[rank]) if rank in members else SILENT for rank, _ in hosted]
-
-    def _gathered(self, own: Sequence[Message | int | None], members: Sequence[int]) -> dict[int, Message]:
-        """Return all ranks' messages; what the members have measured travels before theirs."""
-        rows = self.inputs.rows(self.clock) or [[]] * len(own)
-        packed = [
-            self.payload.attach(row, message) if isinstance(message, Message) else message
-            for row, message in zip(rows, own, strict=True)
+        errors = [
+            SILENT if rank not in members else decoding_error(decoded[rank], deltas[rank]) if decoded else WHOLE
+            for rank, _ in hosted
         ]
-        messages = self.transport.gather(packed, position=self.periods.total_steps)
-        if self.inputs.numbers:
-            self._rows = []
-            for rank in members:
-                row, messages[rank] = self.payload.detach(messages[rank])
-                self._rows.append(row)
-        return messages
+        return tuple(mean.bits), errors, mean.mean_bits
+
+    def _exchanged(self, outgoing: Sequence[Outgoing], members: Sequence[int], round_index: int) -> MeanMovement:
+        """Return the mean of the members' messages; what they have measured travels with them."""
+        rows = self.inputs.rows(self.clock) or [[]] * len(outgoing)
+        mean = self.movements.mean(
+            outgoing, rows, members=members, round_index=round_index, steps=self.periods.total_steps
+        )
+        self._rows = [mean.rows[rank] for rank in members] if mean.rows else []
+        return mean
 
     def _begin(self, anchor: torch.Tensor) -> None:
         for worker in self.workers:
@@ -347,7 +349,7 @@ class Rounds:
         return {
             "workers": [worker.state_dict() for worker in self.workers],
             "momentum": self.momentum,
-            "receivers": list(self.receiver.states),
+            "receivers": self.movements.states,
             "rhythm": self.periods.state_dict(),
             "clock": self.clock.state_dict(),
             "sensing": self.inputs.state_dict(),
@@ -369,7 +371,7 @@ class Rounds:
         for worker, worker_state in zip(self.workers, state["workers"], strict=True):
             worker.load_state_dict(worker_state)
         self.momentum = state["momentum"].to(self.momentum)
-        self.receiver.states = list(state["receivers"])
+        self.movements.states = list(state["receivers"])
         self.periods.load_state_dict(state["rhythm"])
         self.clock.load_state_dict(state["clock"])
         self.inputs.load_state_dict(state["sensing"])

@@ -17,6 +17,7 @@ import torch
 from operators import Message
 
 from ..distributed import step_check
+from ..distributed.transport import Transport
 
 Row = Sequence[float]
 WORD = np.dtype(">f4")
@@ -101,6 +102,40 @@ class Payload:
             return message
         front = torch.frombuffer(bytearray(_bytes(row)), dtype=torch.uint8)
         return Message(torch.cat([front, message.payload.cpu()]), 8 * front.numel() + message.bits)
+
+    def gathered(
+        self, transport: Transport, own: Sequence[Message | int | None], rows: Sequence[Row], steps: int
+    ) -> tuple[dict[int, Message], dict[int, list[float]]]:
+        """Gather the messages of all ranks with their rows; returns both by rank.
+
+        Parameters
+        ----------
+        transport : Transport
+            How they travel.
+        own : sequence of Message or int or None
+            Of the ranks hosted here; a rank that has nothing to say sends no row.
+        rows : sequence of sequence of float
+            Theirs.
+        steps : int
+            Local steps that they have made.
+
+        Raises
+        ------
+        Refusal
+            On every rank, if one has a number in place of a message.
+        """
+        packed = [
+            self.attach(row, message) if isinstance(message, Message) else message
+            for row, message in zip(rows, own, strict=True)
+        ]
+        messages = transport.gather(packed, position=steps)
+        if not self.numbers:
+            return messages, {}
+        opened = {rank: self.detach(message) for rank, message in messages.items() if message.bits}
+        return (
+            {rank: opened[rank][1] if rank in opened else message for rank, message in messages.items()},
+            {rank: row for rank, (row, _) in opened.items()},
+        )
 
     def detach(self, message: Message) -> tuple[list[float], Message]:
         """Return the row, and the message behind it."""

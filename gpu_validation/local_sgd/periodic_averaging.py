@@ -30,8 +30,9 @@ import torch.distributed as dist
 
 from bounds.schedules import Schedule, State
 from operators import Feedback, Key, Operator
+from operators.exchange import Exchange
 
-from ..distributed.collectives import PLACE_BITS, Exchange
+from ..distributed.collectives import PLACE_BITS, ProcessTransport
 from ..records.round import Round as Round
 from ..telemetry import Journal, Known, Recorder, RunReport, report_of
 from .clock import Clock, WallClock
@@ -70,7 +71,7 @@ class PeriodicAveraging(Rounds):
         "full", or a mode of ``gpu_validation.local_sgd.mixing``: elastic averaging, gossip, sampled clients.
     process_group : ProcessGroup or None, optional
         Of torch.distributed; by default that of all ranks.
-    exchange : Exchange or None, optional
+    transport : ProcessTransport or None, optional
         One to share between several averagings, so that it counts the bytes of all; it brings its own group.
     key : Key, optional
         Of the operator's randomness; step and rank are filled in.
@@ -90,6 +91,13 @@ class PeriodicAveraging(Rounds):
     piggyback : bool, optional
         Whether loss, clock and learning rate that a schedule looks at travel with the models, by the clock before the
         averaging, and not in a collective of their own after it; full averaging only.
+    exchange : {"gather", "two_shot", "auto"}, optional
+        How compressed movements become their mean.  "gather": every rank sends its message to all, (m - 1) b bits a
+        coordinate.  "two_shot": every rank sends each shard to its owner, which sends the compressed mean of its shard
+        to all, (1 - 1/m)(b1 + b2) bits.  "auto" takes what sends fewer bytes by the operators' declared sizes; the
+        attribute ``exchange`` says which.  Whole models are summed exactly, whatever it is.
+    second : Operator or Feedback or None, optional
+        Compresses the means of two shots; by default ``operator``, so that a Feedback keeps a residual at both ends.
 
     Raises
     ------
@@ -103,6 +111,8 @@ class PeriodicAveraging(Rounds):
     ones (BatchNorm statistics) and integer ones (counters; to the nearest); boolean ones stay as they are.
     """
 
+    transport: ProcessTransport
+
     def __init__(
         self,
         model: torch.nn.Module,
@@ -112,7 +122,7 @@ class PeriodicAveraging(Rounds):
         operator: Operator | Feedback | None = None,
         mixing: Mixing | Literal["full"] = "full",
         process_group: dist.ProcessGroup | None = None,
-        exchange: Exchange | None = None,
+        transport: ProcessTransport | None = None,
         key: Key = Key(0),  # noqa: B008  frozen
         optimizer_state: OptimizerState = "keep",
         block_momentum: float = 0.0,
@@ -120,36 +130,41 @@ class PeriodicAveraging(Rounds):
         clock: Clock | None = None,
         telemetry: bool | str | os.PathLike[str] = False,
         piggyback: bool = False,
+        exchange: Exchange = "gather",
+        second: Operator | Feedback | None = None,
     ) -> None:
-        if exchange is not None and process_group is not None:
-            raise ValueError("give process_group or exchange, not both: the exchange has its own group")
-        settings = Settings(schedule, operator, mixing, key, optimizer_state, block_momentum, steps, piggyback)
+        if transport is not None and process_group is not None:
+            raise ValueError("give process_group or transport, not both: the transport has its own group")
+        settings = Settings(
+            schedule, operator, mixing, key, optimizer_state, block_momentum, steps, piggyback, exchange, second
+        )
         settings.check_optimizer(optimizer)
         self._worker = Worker(model, optimizer)
-        self.exchange = exchange or Exchange(group=process_group)
-        journal = None if isinstance(telemetry, bool) else Journal(telemetry, self.exchange.rank)
-        super().__init__([self._worker], self.exchange, settings, clock or WallClock())
+        self.transport = transport or ProcessTransport(group=process_group)
+        journal = None if isinstance(telemetry, bool) else Journal(telemetry, self.transport.rank)
+        super().__init__([self._worker], self.transport, settings, clock or WallClock())
         run = torch.tensor([secrets.randbits(62)])
-        self.exchange.broadcast([[run]])  # on every rank, whether it keeps telemetry or not
+        self.transport.broadcast([[run]])  # on every rank, whether it keeps telemetry or not
         if telemetry is not False:
             self.telemetry = self._recorder(int(run), journal)
             weakref.finalize(self, self.telemetry.close)
 
     def _recorder(self, run: int, journal: Journal | None) -> Recorder:
-        size = self.exchange.size
+        size = self.transport.size
         describe = partial(
             header_of,
             self.settings,
             self._worker,
             run=run,
-            rank=self.exchange.rank,
+            rank=self.transport.rank,
             size=size,
             whole=self.whole,
             tail=self.payload.tail_values,
             front=PLACE_BITS + self.payload.front_bits,
-            plain_exchange=type(self.exchange) is Exchange,
+            plain_transport=type(self.transport) is ProcessTransport,
+            exchange=self.exchange,
         )
-        return Recorder(describe, self._worker, self.exchange, self.mixing, journal)
+        return Recorder(describe, self._worker, self.transport, self.mixing, journal)
 
     def step(self, loss: torch.Tensor | float | None = None, closure: Closure | None = None) -> Round | None:
         """Count one local step; average after every tau-th.
@@ -209,7 +224,7 @@ class PeriodicAveraging(Rounds):
         """
         if not timeout_s > 0:
             raise ValueError(f"timeout_s must be > 0; got timeout_s = {timeout_s}")
-        room, began = self.exchange.waiting_room(timeout_s), time.monotonic()
+        room, began = self.transport.waiting_room(timeout_s), time.monotonic()
         yield
         try:
             dist.barrier(group=room)
@@ -278,4 +293,4 @@ class PeriodicAveraging(Rounds):
     @property
     def takes_part(self) -> bool:
         """Whether this rank's steps count in the current round; without sampled clients they always do."""
-        return self.exchange.rank in self.participants
+        return self.transport.rank in self.participants

@@ -18,6 +18,7 @@ from .mixing import Full, Sampled
 from .worker import Worker
 
 OWED = "with memory the operator is given the movement and what it owes, and its claim is about that"
+SHARDS = Declared.of(NoClaim("in two shots the operator is given shards, and claims something about each"), Size())
 
 
 def header_of(
@@ -30,20 +31,25 @@ def header_of(
     whole: bool,
     tail: int,
     front: int,
-    plain_exchange: bool,
+    plain_transport: bool,
+    exchange: str = "gather",
 ) -> Header:
     """Describe a run.
 
     Parameters
     ----------
-    plain_exchange : bool
-        Whether bytes go as ``Exchange`` sends them.  The other arguments are those of the engine.
+    plain_transport : bool
+        Whether bytes go as ``ProcessTransport`` sends them.
+    exchange : str, optional
+        "gather" or "two_shot", whose sizes and errors are those of shards and are not foretold.  The
+        other arguments are those of the engine.
     """
     operator, mode = settings.operator, settings.mode
     d = worker.anchor.numel()
     inner = operator.operator if isinstance(operator, Feedback) else operator
     members = mode.clients if isinstance(mode, Sampled) else size
     adapts = not isinstance(settings.rule, Fixed)
+    in_shards = exchange == "two_shot" and not whole
     optimizer = worker.optimizer
     return Header(
         run=run,
@@ -56,7 +62,7 @@ def header_of(
         schedule=repr(settings.rule),
         mixing=repr(mode),
         optimizer="" if optimizer is None else type(optimizer).__name__,
-        declared=None if whole or operator is None else _declared(operator, d),
+        declared=None if whole or operator is None else SHARDS if in_shards else _declared(operator, d),
         projects=isinstance(operator, Operator) and bool(getattr(inner, "projects", False)),
         whole=whole,
         common=mode.common,
@@ -64,7 +70,7 @@ def header_of(
         buffers=sum(b.numel() for b in worker.buffers),
         tail=tail,
         front=front,
-        extra_bytes=_extra_bytes(settings, mode, adapts) if plain_exchange else None,
+        extra_bytes=_extra_bytes(settings, mode, adapts) if plain_transport and not in_shards else None,
         plain_sgd=_plain_sgd(optimizer),
         host=socket.gethostname(),
         pid=os.getpid(),

@@ -20,6 +20,7 @@ import torch
 from bounds.schedules import Schedule
 from operators import Feedback, Key, Message, Operator
 from operators.ddp.gather import Refusal
+from operators.exchange import Exchange
 
 from ..distributed.reduction import fold
 from ..records.round import Round
@@ -92,6 +93,30 @@ class InProcessTransport:
                 raise Refusal(rank, message)
         return {rank: message for rank, message in enumerate(messages) if isinstance(message, Message)}
 
+    def scatter(
+        self, messages: Sequence[Sequence[Message] | int | None], *, position: int
+    ) -> tuple[list[dict[int, Message]], list[int]]:
+        """Return every worker's messages by sender, and the bits that each has sent.
+
+        Parameters
+        ----------
+        messages : sequence of sequence of Message or int or None
+            Of every worker, one for each.
+        position : int
+            Place of the first of the local vectors among all.
+
+        Raises
+        ------
+        Refusal
+            If a worker has none.
+        """
+        for rank, own in enumerate(messages):
+            if isinstance(own, int):
+                raise Refusal(rank, own)
+        sent = {rank: own for rank, own in enumerate(messages) if isinstance(own, Sequence)}
+        bits = [sum(message.bits for message in sent.get(rank, ())) for rank in self.ranks]
+        return [{sender: own[rank] for sender, own in sent.items()} for rank in self.ranks], bits
+
     def all_gather_floats(self, rows: Sequence[Sequence[float]]) -> list[list[float]]:
         """Return all rows.
 
@@ -157,6 +182,10 @@ class SimulatedWorkers(Rounds):
         Local steps.
     clock : Clock or None, optional
         The clock of simulated seconds; None for none.
+    exchange : {"gather", "two_shot", "auto"}, optional
+        How compressed movements become their mean.
+    second : Operator or Feedback or None, optional
+        The compressor of the means of two shots; by default ``operator``.
 
     Raises
     ------
@@ -177,8 +206,20 @@ class SimulatedWorkers(Rounds):
         block_momentum: float = 0.0,
         steps: int | None = None,
         clock: Clock | None = None,
+        exchange: Exchange = "gather",
+        second: Operator | Feedback | None = None,
     ) -> None:
-        settings = Settings(schedule, operator, mixing, key, optimizer_state, block_momentum, steps)
+        settings = Settings(
+            schedule,
+            operator,
+            mixing,
+            key,
+            optimizer_state,
+            block_momentum,
+            steps,
+            exchange=exchange,
+            second=second,
+        )
         owners = list(optimizers) if optimizers is not None else [None] * len(models)
         if not models or len(owners) != len(models):
             raise ValueError(f"give one optimizer for each of at least one model; got {len(owners)} and {len(models)}")

@@ -13,7 +13,6 @@ from operators.operator import canonical
 from ..distributed import step_check
 from ..distributed.reduction import precision
 from ..distributed.tensors import flat
-from .delta_codec import Sender
 from .flat_parameters import FlatParameters
 from .structure import kinds, numeric_buffers, require_averageable, trained
 
@@ -55,7 +54,7 @@ class Worker:
         self.names: list[str] = []
         self.parameters: list[torch.nn.Parameter] = []
         self.losses: list[float | torch.Tensor] = []
-        self.sender: Sender
+        self.sender: Any
         self.mixing_state: Mapping[str, torch.Tensor] = {}
         self.keeps_anchor = True
         self.hold()

@@ -57,6 +57,8 @@ def simulate(run: TrainingRun, runtime: RuntimeModel, *, locally: bool = False) 
         [replica.optimizer for replica in replicas],
         schedule=run.schedule,
         operator=run.operator,
+        exchange=run.exchange,
+        second=run.second,
         steps=run.steps,
         key=key.fold(MESSAGES),
         clock=clock,

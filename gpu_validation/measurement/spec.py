@@ -13,6 +13,7 @@ from bounds.runtime import RuntimeModel, StepTime
 from bounds.runtime.law import Law
 from bounds.schedules import Schedule
 from operators import Feedback, Operator
+from operators.exchange import Exchange
 
 from ..workloads import Workload
 
@@ -43,6 +44,10 @@ class TrainingRun:
         The run ends with the first round that ends after so many local steps.
     operator : Operator, Feedback or None
         Compresses the model update of a round; None sends uncompressed models.
+    exchange : Exchange
+        How compressed updates become their mean: "gather", "two_shot" or "auto".
+    second : Operator, Feedback or None
+        Compresses the means of two shots; by default ``operator``.
     decay : tuple of (int, float)
         From local step k on, the learning rate is the workload's times factor, for (k, factor) pairs.
     optimizer : str
@@ -72,6 +77,8 @@ class TrainingRun:
     budget_s: float | None = None
     steps: int | None = None
     operator: Operator | Feedback | None = None
+    exchange: Exchange = "gather"
+    second: Operator | Feedback | None = None
     decay: tuple[tuple[int, float], ...] = ()
     optimizer: str = "sgd"
     delay: Law | None = None

@@ -24,7 +24,7 @@ import torch
 from operators import Key
 from operators.random import bits32
 
-from ..distributed.collectives import Exchange, barrier, gather_arrays
+from ..distributed.collectives import ProcessTransport, barrier, gather_arrays
 from ..distributed.launch import RankContext, run_ranks
 from ..distributed.scheduling import Scheduling
 from ..distributed.tensors import flat, floating_tensors
@@ -150,7 +150,7 @@ def joined(
     run: TrainingRun,
     *,
     alone: bool = False,
-    exchange: Exchange | None = None,
+    transport: ProcessTransport | None = None,
     device: torch.device | str | None = None,
 ) -> tuple[PeriodicAveraging, Replica]:
     """Return this process's worker at the start of a run, joined with those of the other ranks.
@@ -163,7 +163,7 @@ def joined(
         What is carried out.
     alone : bool
         Whether synchronisations are to be timed by themselves: one local step a round, on random streams of their own.
-    exchange : Exchange or None
+    transport : ProcessTransport or None
         Counts the bytes; a new one unless given.
     device : torch.device, str or None
         Of the model; the rank's own unless given.
@@ -177,7 +177,9 @@ def joined(
         replica.optimizer,
         schedule=1 if alone else run.schedule,
         operator=run.operator,
-        exchange=exchange,
+        exchange=run.exchange,
+        second=run.second,
+        transport=transport,
         key=key.fold(MESSAGES),
         steps=run.steps,
         piggyback=run.runtime is None,  # what travels along sees the clock before the synchronisation

@@ -16,15 +16,17 @@ class Round:
     tau : int
         Its local steps.
     bits : tuple of int, bits
-        Lengths of all ranks' messages in rank order.
+        Lengths of all ranks' messages in rank order; in two shots, of all shards of each rank together.
     error2 : float
         Squared error of the rank's own decoded delta and squared norm of the delta; 0 and nan where whole models were
-        sent, 0 and 0 where the rank had nothing to send.
+        sent, or movements in two shots, whose owners alone decode shards; 0 and 0 where the rank had nothing to send.
     norm2 : float
         Squared error of the rank's own decoded delta and squared norm of the delta; 0 and nan where whole models were
-        sent, 0 and 0 where the rank had nothing to send.
+        sent, or movements in two shots, whose owners alone decode shards; 0 and 0 where the rank had nothing to send.
     error_along : float, optional
         Inner product of that error with the delta; 0 where there is none.
+    mean_bits : tuple of int, bits, optional
+        Lengths of the owners' messages in two shots, in rank order; empty otherwise.
     """
 
     index: int
@@ -33,3 +35,4 @@ class Round:
     error2: float
     norm2: float
     error_along: float = 0.0
+    mean_bits: tuple[int, ...] = ()

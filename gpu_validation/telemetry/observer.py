@@ -49,7 +49,7 @@ class Observer:
             The mean of all ranks' models, shape (d,).
         """
 
-    def meet_movements(self, mean: torch.Tensor, own: np.ndarray, decoded: np.ndarray, members: int) -> None:
+    def meet_movements(self, mean: torch.Tensor, own: np.ndarray, decoded: np.ndarray | None, members: int) -> None:
         """Take the mean of the members' decoded movements, this rank's movement and what became of it, shape (d,).
 
         Parameters
@@ -58,8 +58,8 @@ class Observer:
             The mean of the members' decoded movements, shape (d,).
         own : ndarray
             This rank's movement, shape (d,).
-        decoded : ndarray
-            What became of it, shape (d,).
+        decoded : ndarray or None
+            What became of it, shape (d,); None in two shots, where its shards' owners decode it.
         members : int
             The ranks whose models count.
         """

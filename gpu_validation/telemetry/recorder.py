@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from ..distributed.collectives import Exchange
+from ..distributed.collectives import ProcessTransport
 from ..records.round import Round
 from .account import Account, Header, State
 from .journal import Journal, read_folder
@@ -58,7 +58,7 @@ class Recorder(Observer):
         How the run is set up now.
     worker : WatchedWorker
         The rank's own, whose anchor and messages are looked at.
-    exchange : Exchange
+    transport : ProcessTransport
         Which counts the payload bytes.
     mixing : WatchedMixing
         Which says who takes part.
@@ -70,11 +70,11 @@ class Recorder(Observer):
         self,
         describe: Callable[[], Header],
         worker: WatchedWorker,
-        exchange: Exchange,
+        transport: ProcessTransport,
         mixing: WatchedMixing,
         journal: Journal | None,
     ) -> None:
-        self._describe, self._worker, self._exchange, self._mixing = describe, worker, exchange, mixing
+        self._describe, self._worker, self._transport, self._mixing = describe, worker, transport, mixing
         self._journal = journal
         self._begin()
 
@@ -111,7 +111,7 @@ class Recorder(Observer):
         self._arrived = time.perf_counter()
         self._compute_s = self._arrived - self._left
         self._inside_s = 0.0
-        self._before = self._exchange.payload_bytes, self._exchange.received_bytes
+        self._before = self._transport.payload_bytes, self._transport.received_bytes
         self._looking = index < NEARLY_ALL or index % EVERY_ROUND == 0
         self._own, self._changed, self._away2, self._paired = None, False, math.nan, math.nan
 
@@ -126,13 +126,14 @@ class Recorder(Observer):
             model, self._own = self._own, None
             self._away2 = self._timed(lambda: _square(model.to(mean.dtype) - mean))
 
-    def meet_movements(self, mean: torch.Tensor, own: np.ndarray, decoded: np.ndarray, members: int) -> None:
+    def meet_movements(self, mean: torch.Tensor, own: np.ndarray, decoded: np.ndarray | None, members: int) -> None:
         """Take the same, and the mean inner product of this rank's movement with what the others' decode to."""
         if self._looking:
-            movement, sent = torch.from_numpy(own), torch.from_numpy(decoded)
+            movement = torch.from_numpy(own)
             self._own = movement.to(mean)
             self.meet(mean)
-            if members > 1:
+            if members > 1 and decoded is not None:
+                sent = torch.from_numpy(decoded)
                 self._paired = self._timed(lambda: _paired(movement, sent, mean.cpu(), members))
 
     def change(self) -> None:
@@ -254,8 +255,8 @@ class Recorder(Observer):
         buffers = of_vectors(h.buffers, value_bytes=8, mean_bytes=8, size=h.size, **place)
         extra = (h.size - 1) * h.extra_bytes
         self._foretold += 1
-        self._sent += self._exchange.payload_bytes - self._before[0]
-        self._received += self._exchange.received_bytes - self._before[1]
+        self._sent += self._transport.payload_bytes - self._before[0]
+        self._received += self._transport.received_bytes - self._before[1]
         self._expected_sent += model[0] + buffers[0] + extra
         self._expected_received += model[1] + buffers[1] + extra
 

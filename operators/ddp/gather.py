@@ -12,9 +12,10 @@ from typing import TypeVar
 import torch
 import torch.distributed as dist
 
+from ..exchange.choice import GATHER_HEADER_BYTES
 from ..message import Message
 
-HEADER_BYTES = 8  # the message's length in bits as int64, or -1 - reason of a refusal
+HEADER_BYTES = GATHER_HEADER_BYTES  # the message's length in bits as int64, or -1 - reason of a refusal
 
 T = TypeVar("T")
 

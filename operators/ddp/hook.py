@@ -12,25 +12,30 @@ computes the next bucket, and is decoded in the background.
 
 from __future__ import annotations
 
+import logging
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import numpy as np
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from ..bits.concatenate import join_messages, split_messages
+from ..exchange.channel import with_memory
+from ..exchange.choice import Choice, Exchange, choose
 from ..feedback.feedback import Feedback
 from ..feedback.memoryless import Memoryless
 from ..key import Key
 from ..message import Message
 from ..operator import Operator, canonical
+from .ends import GatherEnds, Layout, TwoShotEnds
 from .gather import Gather, Refusal, predicted_payload_bytes
-from .parameter_states import StatesByParameter, fitted, is_coordinatewise
+from .parameter_states import fitted, is_coordinatewise
+from .scatter import Scatter, predicted_scatter_bytes
+
+log = logging.getLogger("operators")
 
 Scope = Literal["bucket", "layer"]
 
@@ -43,6 +48,8 @@ def register(
     scope: Scope = "bucket",
     key: Key = Key(0),  # noqa: B008  frozen
     group: dist.ProcessGroup | None = None,
+    exchange: Exchange = "gather",
+    second: Operator | Feedback | None = None,
 ) -> CompressedGradients:
     """Let the model exchange compressed gradients from its next backward pass on; returns the hook.
 
@@ -60,12 +67,19 @@ def register(
         Of the operator's randomness; step and rank are filled in, and the parameter is folded in.
     group : ProcessGroup or None, optional
         Of the ranks that exchange gradients; the model's own if None.
+    exchange : {"gather", "two_shot", "auto"}, optional
+        "gather": every rank sends its message to all.  "two_shot": every rank sends each shard to its owner, which
+        sends the compressed mean of its shard to all; what a rank sends does not grow with the number of ranks.
+        "auto" takes what sends fewer bytes, by the sizes that the operators declare for the model's parameters; the
+        hook's ``exchange`` says which.
+    second : Operator or Feedback or None, optional
+        Compresses the means of two shots; by default as the gradients are, with error feedback too.
 
     Raises
     ------
     ValueError
-        For an unknown scope, feedback around a Feedback, parameters that are no floats, a method whose states need
-        scope="layer", or ranks that differ.
+        For an unknown scope or exchange, a second operator without two shots, feedback around a Feedback,
+        parameters that are no floats, a method whose states need scope="layer", or ranks that differ.
 
     Notes
     -----
@@ -78,7 +92,12 @@ def register(
         operator = (feedback or Memoryless)(operator)
     elif feedback is not None:
         raise ValueError(f"{operator} is a feedback method already: leave feedback = None")
-    hook = CompressedGradients(model, operator, scope, key, group or model.process_group)
+    if second is not None and exchange == "gather":
+        raise ValueError(
+            'second compresses the means of two shots: pass exchange="two_shot" or "auto", or leave it out'
+        )
+    later = operator if second is None else with_memory(second)
+    hook = CompressedGradients(model, operator, scope, key, group or model.process_group, exchange, later)
     model.register_comm_hook(hook, lambda state, bucket: state._reduce(bucket))
     return hook
 
@@ -93,13 +112,18 @@ class _Part:
 
 @dataclass
 class _Pending:
-    """A bucket whose message is on its way."""
+    """A bucket whose messages are on their way: ``phases`` are still to come, each after a wait."""
 
-    gather: Gather
+    messages: Gather | Scatter
     parts: list[_Part]
     buffer: torch.Tensor
     step: int
     result: torch.futures.Future[torch.Tensor]
+    phases: list[Callable[[_Pending], None]]
+
+    @property
+    def names(self) -> list[str]:
+        return [part.name for part in self.parts]
 
 
 class CompressedGradients:
@@ -117,9 +141,15 @@ class CompressedGradients:
         Stream of random numbers.
     group
         The processes that exchange.
+    exchange : Exchange
+        How messages travel.
+    second : Feedback
+        Compresses the means of two shots.
 
     Attributes
     ----------
+    exchange : str
+        "gather" or "two_shot".
     steps
         Backward passes with communication.
     codec_bits : bits
@@ -137,10 +167,19 @@ class CompressedGradients:
     discards what its hook returns for it, and what error feedback sent of its residual is lost.
     """
 
-    def __init__(self, model: DistributedDataParallel, method: Feedback, scope: str, key: Key, group: Any) -> None:
+    def __init__(
+        self,
+        model: DistributedDataParallel,
+        method: Feedback,
+        scope: str,
+        key: Key,
+        group: Any,
+        exchange: Exchange,
+        second: Feedback,
+    ) -> None:
         if scope not in ("bucket", "layer"):
             raise ValueError(f'scope must be "bucket" or "layer"; got {scope!r}')
-        self.method, self.scope, self.key, self.group = method, scope, key, group
+        self.method, self.second, self.scope, self.key, self.group = method, second, scope, key, group
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         self.steps = self.codec_bits = self.payload_bytes = self.predicted_bytes = 0
         self._parameters = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
@@ -152,23 +191,47 @@ class CompressedGradients:
         nccl = dist.get_backend(group) == "nccl"
         self._device = next(iter(self._parameters.values())).device if nccl else torch.device("cpu")
         sizes = {name: p.numel() for name, p in self._parameters.items()}
-        self._fitted = {name: fitted(method, p.shape) for name, p in self._parameters.items()}
-        if scope == "bucket" and not is_coordinatewise(method, sum(sizes.values())):
-            raise ValueError(f'{method.name} keeps a state that no bucket can share: pass scope="layer"')
-        self._sender = StatesByParameter(lambda name: self._method([name]).init(sizes[name]), sizes)
-        self._receivers = [
-            StatesByParameter(lambda name: self._method([name]).init_receiver(sizes[name]), sizes)
-            for _ in range(self.size)
-        ]
-        self._known: dict[tuple[str, int], int | None] = {}
+        self.exchange = self._choose(exchange, sizes)
+        self._ends = self._made_ends(sizes)
         self._pending: list[_Pending] = []
         self._error: Exception | None = None
         self._require_equal_settings()
 
+    def _choose(self, exchange: Exchange, sizes: Mapping[str, int]) -> str:
+        """Return the exchange, the same on every rank, by what the operators declare for the whole model."""
+        units = [sum(sizes.values())] if self.scope == "bucket" else [size for size in sizes.values() if size]
+        choices = [choose(exchange, self.method, self.second, d=d, m=self.size) for d in units]
+        gather, two_shot = (sum(c.gather_bytes for c in choices), sum(c.two_shot_bytes for c in choices))
+        if exchange != "auto":
+            return exchange
+        choice = Choice("two_shot" if two_shot < gather else "gather", gather, two_shot)
+        log.info("%s", choice)
+        return choice.exchange
+
+    def _made_ends(self, sizes: Mapping[str, int]) -> GatherEnds | TwoShotEnds:
+        """Return this rank's ends; in two shots a shard has no shape that a matrix method could take."""
+        layerwise, place = self.scope == "layer", {"rank": self.rank, "m": self.size}
+        methods = {self.method} if self.exchange == "gather" else {self.method, self.second}
+        for method in methods:
+            if not layerwise and not is_coordinatewise(method, sum(sizes.values())):
+                raise ValueError(f'{method.name} keeps a state that no bucket can share: pass scope="layer"')
+        if self.exchange == "gather":
+            matrices = {name: fitted(self.method, p.shape) for name, p in self._parameters.items()}
+            return GatherEnds(
+                Layout(self.method, matrices.__getitem__, layerwise, self._numbers, self.key), sizes, **place
+            )
+        first, second = (
+            Layout(method, dict.fromkeys(sizes, method).__getitem__, layerwise, self._numbers, self.key)
+            for method in (self.method, self.second)
+        )
+        return TwoShotEnds(first, second, sizes, **place)
+
     def _require_equal_settings(self) -> None:
         """Ranks that encode and decode differently would train on nonsense."""
         shapes = [(name, tuple(p.shape)) for name, p in self._parameters.items()]
-        settings = repr((self.method, self.scope, replace(self.key, step=0, rank=0), shapes))
+        settings = repr(
+            (self.method, self.second, self.exchange, self.scope, replace(self.key, step=0, rank=0), shapes)
+        )
         number = zlib.crc32(re.sub(r"0x[0-9a-f]+", "", settings).encode())  # addresses differ
         digits = torch.tensor(list(number.to_bytes(4, "big")), dtype=torch.uint8)
         gather = Gather(Message(digits, 32), group=self.group, device=self._device)
@@ -177,8 +240,8 @@ class CompressedGradients:
         for rank, message in enumerate(others, start=1):
             if not torch.equal(message.payload, first.payload):
                 raise ValueError(
-                    f"ranks 0 and {rank} differ in the operator, the feedback, the scope, the key or the "
-                    "shapes of the model: give all ranks the same ones"
+                    f"ranks 0 and {rank} differ in the operator, the feedback, the scope, the exchange, the key or "
+                    "the shapes of the model: give all ranks the same ones"
                 )
 
     # -- one bucket --------------------------------------------------------------------------------------
@@ -199,24 +262,80 @@ class CompressedGradients:
             if g.numel()
         ]
         parts = sorted(named, key=lambda part: self._numbers[part.name])
-        gather = Gather(self._encode(parts), group=self.group, device=self._device)
+        outgoing = self._encode(parts)
         result: Any = torch.futures.Future(devices=[buffer.device] if buffer.is_cuda else None)
-        self._pending.append(_Pending(gather, parts, buffer, self.steps, result))
-        while len(self._pending) > (0 if bucket.is_last() else 1):
-            self._send(self._pending.pop(0))
+        phases: list[Callable[[_Pending], None]]
+        phases = [self._send] if self.exchange == "gather" else [self._send_shards, self._merge, self._send_mean]
+        self._pending.append(_Pending(self._collective(outgoing), parts, buffer, self.steps, result, phases))
+        self._advance(self._pending if bucket.is_last() else self._pending[:-1])
+        while bucket.is_last() and self._pending:
+            self._advance(self._pending)
         self.steps += bool(bucket.is_last())
         return result
 
+    def _collective(self, outgoing: Message | Sequence[Message] | int) -> Gather | Scatter:
+        if self.exchange == "gather":
+            assert isinstance(outgoing, Message | int)
+            return Gather(outgoing, group=self.group, device=self._device)
+        assert not isinstance(outgoing, Message)
+        return Scatter(outgoing, note=self.steps, group=self.group, device=self._device)
+
+    def _advance(self, buckets: Sequence[_Pending]) -> None:
+        """Go one phase on with each bucket, the oldest first: the same collectives in the same order on all ranks."""
+        for pending in buckets:
+            pending.phases.pop(0)(pending)
+        self._pending = [pending for pending in self._pending if pending.phases]
+
     def _send(self, pending: _Pending) -> None:
+        """Send the bodies of a gather."""
         try:
-            pending.gather.send()
+            pending.messages.send()
         except Refusal as refusal:
             raise ValueError(self._words(refusal, pending)) from self._error
-        lengths = pending.gather.lengths
-        self.codec_bits += lengths[self.rank]
-        self.payload_bytes += pending.gather.payload_bytes
-        self.predicted_bytes += predicted_payload_bytes(lengths, self.size)
-        mean = pending.gather.then(lambda messages: self._decode(messages, pending))
+        self._receive(pending)
+
+    def _send_shards(self, pending: _Pending) -> None:
+        """Send the bodies of the first shot."""
+        try:
+            pending.messages.send()
+        except Refusal as refusal:
+            raise ValueError(self._words(refusal, pending)) from self._error
+
+    def _merge(self, pending: _Pending) -> None:
+        """Compress the mean of this rank's shard and start the second shot."""
+        shards, ends = pending.messages, self._ends
+        assert isinstance(shards, Scatter)
+        assert isinstance(ends, TwoShotEnds)
+        mean: Message | int = 0
+        arrived = shards.wait()
+        try:
+            mean = ends.merge(arrived, pending.names, pending.step)
+        except Exception as error:  # the other ranks must hear of it, whatever it is
+            self._error = error
+        self.codec_bits += shards.lengths[self.rank]
+        self.payload_bytes += shards.payload_bytes
+        self.predicted_bytes += predicted_scatter_bytes(shards.sent_bytes, self.size)
+        pending.messages = Gather(mean, group=self.group, device=self._device)
+
+    def _send_mean(self, pending: _Pending) -> None:
+        """Send the bodies of the second shot."""
+        try:
+            pending.messages.send()
+        except Refusal as refusal:
+            why = f": {self._error}" if refusal.rank == self.rank else "; its error says why"
+            raise ValueError(
+                f"rank {refusal.rank} could not form the mean of its shard at step {pending.step}{why}"
+            ) from self._error
+        self._receive(pending)
+
+    def _receive(self, pending: _Pending) -> None:
+        """Count what a gather has sent; its messages are decoded in the background."""
+        gather = pending.messages
+        assert isinstance(gather, Gather)
+        self.codec_bits += gather.lengths[self.rank]
+        self.payload_bytes += gather.payload_bytes
+        self.predicted_bytes += predicted_payload_bytes(gather.lengths, self.size)
+        mean = gather.then(lambda messages: self._decode(messages, pending))
         mean.add_done_callback(lambda done: _hand_over(done, pending.result))
 
     def _words(self, refusal: Refusal, pending: _Pending) -> str:
@@ -232,77 +351,24 @@ class CompressedGradients:
         return f"rank {refusal.rank} could not compress its gradient at step {pending.step}; its error says why"
 
     # -- messages ----------------------------------------------------------------------------------------
-    def _units(self, parts: Sequence[_Part]) -> Iterator[tuple[list[str], int, int]]:
-        """Return what is compressed as one vector: (names, first entry, last entry + 1) in the parts laid
-        end to end.
-        """
-        sizes = [part.gradient.numel() for part in parts]
-        names = [part.name for part in parts]
-        if self.scope == "bucket" and names:
-            yield names, 0, sum(sizes)
-            return
-        start = 0
-        for name, size in zip(names, sizes, strict=True):
-            yield [name], start, start + size
-            start += size
-
-    def _method(self, names: Sequence[str]) -> Feedback:
-        """Return the method for a unit; a matrix method knows the shape of a layer."""
-        return self._fitted[names[0]] if self.scope == "layer" else self.method
-
-    def _key(self, rank: int, step: int, names: Sequence[str]) -> Key:
-        return replace(self.key, step=step, rank=rank).fold(self._numbers[names[0]])
-
-    def _encode(self, parts: Sequence[_Part]) -> Message | int:
-        """Return this rank's message of a bucket; or the number of the first entry that is not finite."""
-        if not parts:
-            return Message(torch.empty(0, dtype=torch.uint8), 0)
-        x = torch.cat([part.gradient.reshape(-1) for part in parts]).to(device="cpu", dtype=torch.float32)
+    def _encode(self, parts: Sequence[_Part]) -> Message | list[Message] | int:
+        """Return this rank's messages of a bucket; or the number of the first entry that is not finite."""
+        flat = [part.gradient.reshape(-1).to(device="cpu", dtype=torch.float32) for part in parts]
+        names, x = [part.name for part in parts], torch.cat(flat) if parts else torch.empty(0)
         try:
-            messages = [self._encode_unit(x[a:b], names) for names, a, b in self._units(parts)]
+            finite = torch.from_numpy(canonical(x)).split([part.numel() for part in flat]) if parts else []
+            return self._ends.encode(names, finite, self.steps)
         except Exception as error:  # the other ranks must hear of it, whatever it is
             self._error = error
-            finite = torch.isfinite(x)
-            return x.numel() if finite.all() else int(finite.int().argmin())
-        if self.scope == "bucket":
-            return messages[0]
-        payload, bits = join_messages([(m.payload.numpy(), m.bits) for m in messages], self._exact(parts))
-        return Message(torch.from_numpy(payload), bits)
-
-    def _encode_unit(self, x: torch.Tensor, names: Sequence[str]) -> Message:
-        key, finite = self._key(self.rank, self.steps, names), torch.from_numpy(canonical(x))
-        state, message = self._method(names).encode(self._sender.read(names), finite, key=key)
-        self._sender.write(names, state)
-        return message
-
-    def _exact(self, parts: Sequence[_Part]) -> list[int | None]:
-        """Return the lengths of the units' messages where they are known beforehand."""
-        for names, a, b in self._units(parts):
-            if (names[0], b - a) not in self._known:
-                self._known[names[0], b - a] = self._method(names).bits(b - a).exact
-        return [self._known[names[0], b - a] for names, a, b in self._units(parts)]
+            is_finite = torch.isfinite(x)
+            return x.numel() if is_finite.all() else int(is_finite.int().argmin())
 
     def _decode(self, messages: Sequence[Message], pending: _Pending) -> torch.Tensor:
         """Return the mean of all ranks' gradients, in the bucket's own memory."""
-        total = np.zeros(sum(part.gradient.numel() for part in pending.parts))
-        for rank, message in enumerate(messages):
-            cuts = [(message.payload.numpy(), message.bits)]
-            if self.scope == "layer" or not pending.parts:
-                cuts = split_messages(*cuts[0], self._exact(pending.parts))
-            for (names, a, b), (payload, bits) in zip(self._units(pending.parts), cuts, strict=True):
-                message_of_unit = Message(torch.from_numpy(payload), bits)
-                total[a:b] += self._decode_unit(message_of_unit, names, b - a, rank, pending.step).numpy()
-        mean = torch.from_numpy(total / len(messages))
-        for part, values in zip(pending.parts, mean.split([p.gradient.numel() for p in pending.parts]), strict=True):
+        means = self._ends.mean(messages, pending.names, pending.step)
+        for part, values in zip(pending.parts, means, strict=True):
             part.gradient.copy_(values.view(part.gradient.shape))
         return pending.buffer
-
-    def _decode_unit(self, message: Message, names: Sequence[str], d: int, rank: int, step: int) -> torch.Tensor:
-        key = self._key(rank, step, names)
-        receiver = self._receivers[rank]
-        state, decoded = self._method(names).decode(receiver.read(names), message, d=d, key=key)
-        receiver.write(names, state)
-        return decoded
 
     # -- restart -----------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:
@@ -310,8 +376,7 @@ class CompressedGradients:
         return {
             "place": [self.rank, self.size],
             "counters": [self.steps, self.codec_bits, self.payload_bytes, self.predicted_bytes],
-            "sender": self._sender.to_dict(),
-            "receivers": [receiver.to_dict() for receiver in self._receivers],
+            **self._ends.to_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -333,9 +398,7 @@ class CompressedGradients:
                 f"the state is of rank {rank} of {size}; this is rank {self.rank} of {self.size}: "
                 "states cannot be moved, start without one"
             )
-        self._sender.load_dict(state["sender"])
-        for receiver, saved in zip(self._receivers, state["receivers"], strict=True):
-            receiver.load_dict(saved)
+        self._ends.load_dict(state)
         self.steps, self.codec_bits, self.payload_bytes, self.predicted_bytes = state["counters"]
 
 

@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 from operators import Message
 
-from ..collectives import Exchange
+from ..collectives import ProcessTransport
 from ..message_counts import averaging_messages
 from .topology import Topology, framed_bytes
 
 
 @dataclass(frozen=True)
 class Direct(Topology):
-    """What ``Exchange`` does: every rank hands its header and its body over once for every other rank."""
+    """What ``ProcessTransport`` does: every rank hands its header and its body over once for every other rank."""
 
     name = "direct"
 
     def all_gather(self, message: Message) -> tuple[list[Message], int]:
         """Return one all-gather and one all-to-all."""
-        exchange = Exchange()
-        messages = exchange.all_gather(message)
-        return messages, exchange.payload_bytes
+        transport = ProcessTransport()
+        messages = transport.all_gather(message)
+        return messages, transport.payload_bytes
 
     def payload_bytes(self, bits: Sequence[int], rank: int) -> int:
         """Return (m - 1) times the own framed message."""

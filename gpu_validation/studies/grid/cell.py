@@ -14,7 +14,7 @@ from operators import Key, Operator, specification
 from operators.operator import canonical
 from operators.random import normal
 
-from ...distributed.collectives import Exchange, barrier, gather_arrays
+from ...distributed.collectives import ProcessTransport, barrier, gather_arrays
 from ...distributed.interface_counters import interface_bytes, interface_counter, sent_between
 from ...distributed.launch import GLOO, RankContext
 from ...distributed.message_counts import averaging_messages, barrier_messages
@@ -87,10 +87,10 @@ def train(place: RankContext, cells: Cells, operator: Operator, tau: int) -> Tra
 
     The traffic covers the averagings of all seeds; anything gathered for the record itself is outside it.
     """
-    workload, exchange = cells.workload, Exchange(place.device)
+    workload, transport = cells.workload, ProcessTransport(place.device)
     workload.require_workers(place.size)
-    delays = _calibrate(place, cells, operator, exchange)  # first, so that it also warms up
-    runs, traffic = _counted(place, cells, operator, tau, exchange)
+    delays = _calibrate(place, cells, operator, transport)  # first, so that it also warms up
+    runs, traffic = _counted(place, cells, operator, tau, transport)
     compression = _compression_of_deltas(place, workload, operator, runs)
     steps_s = torch.cat(gather_arrays(torch.tensor(runs[0].step_s, dtype=torch.float64)))
     _require_equal_anchors(runs)
@@ -125,22 +125,22 @@ def train(place: RankContext, cells: Cells, operator: Operator, tau: int) -> Tra
 
 
 def _counted(
-    place: RankContext, cells: Cells, operator: Operator, tau: int, exchange: Exchange
+    place: RankContext, cells: Cells, operator: Operator, tau: int, transport: ProcessTransport
 ) -> tuple[list[_Run], Traffic]:
     """Run every seed; return what this rank collected, and the bytes of all ranks."""
-    exchange.payload_bytes = exchange.predicted_bytes = 0
+    transport.payload_bytes = transport.predicted_bytes = 0
     barrier()
     before = interface_counter(place)
-    runs = [_one_seed(place, cells, operator, tau, exchange, seed) for seed in cells.seeds]
+    runs = [_one_seed(place, cells, operator, tau, transport, seed) for seed in cells.seeds]
     barrier()
     after = interface_counter(place)
-    payload = int(sum(int(part) for part in gather_arrays(torch.tensor([exchange.payload_bytes]))))
+    payload = int(sum(int(part) for part in gather_arrays(torch.tensor([transport.payload_bytes]))))
     rounds = [r for run in runs for r in run.rounds]
     barriers = 2 * len(runs)
     return runs, Traffic(
         codec_bits=sum(sum(r.bits) for r in rounds),
         payload_bytes=payload,
-        predicted_payload_bytes=exchange.predicted_bytes,
+        predicted_payload_bytes=transport.predicted_bytes,
         interface_bytes=interface_bytes(place, before, after),
         interface_method=place.port.method,
         stream_bytes=_everyone([run.stream_bytes for run in runs]),
@@ -177,10 +177,10 @@ def _everyone(counts: Sequence[int | None]) -> int | None:
     return None if min(parts) < 0 else sum(parts)
 
 
-def _one_seed(place: RankContext, cells: Cells, operator: Operator, tau: int, exchange: Exchange, seed: int) -> _Run:
+def _one_seed(place: RankContext, cells: Cells, operator: Operator, tau: int, transport: ProcessTransport, seed: int) -> _Run:
     timed = seed == cells.seeds[0]
     run = TrainingRun(cells.workload, tau, None, seed, steps=cells.steps, operator=operator)
-    averaging, replica = joined(place, run, exchange=exchange, device="cpu")
+    averaging, replica = joined(place, run, transport=transport, device="cpu")
     pacing, collected, watched = PaddedSteps(cells.step_s if timed else 0.0), _Run(), floating_tensors(replica.model)
     barrier()
     before = place.streams.count() if place.backend == GLOO else None
@@ -204,12 +204,12 @@ def _one_seed(place: RankContext, cells: Cells, operator: Operator, tau: int, ex
     return collected
 
 
-def _calibrate(place: RankContext, cells: Cells, operator: Operator, exchange: Exchange) -> list[float]:
+def _calibrate(place: RankContext, cells: Cells, operator: Operator, transport: ProcessTransport) -> list[float]:
     """Return seconds of single synchronisations of realistic model updates, each after a padded step and behind a
     barrier.
     """
     model = cells.workload.model()
-    averaging = PeriodicAveraging(model, operator=operator, exchange=exchange, key=Key(cells.seeds[0]))
+    averaging = PeriodicAveraging(model, operator=operator, transport=transport, key=Key(cells.seeds[0]))
 
     def move(k: int) -> None:
         """Compute as long as a local step does, then change the model by a random vector."""

@@ -4,7 +4,7 @@ import torch
 import torch.distributed as dist
 
 from gpu_validation.distributed import collectives as module
-from gpu_validation.distributed.collectives import PLACE_BITS, Exchange
+from gpu_validation.distributed.collectives import PLACE_BITS, ProcessTransport
 from gpu_validation.distributed.launch import NCCL, run_ranks
 from gpu_validation.distributed.reduction import fold
 from gpu_validation.distributed.step_check import UnevenSteps
@@ -27,9 +27,9 @@ def message_of(rank):
 
 def test_unequal_messages_arrive_in_rank_order_and_every_byte_is_counted():
     def work(place, emit):
-        exchange = Exchange()
-        received = exchange.all_gather(message_of(place.rank))
-        emit((place.rank, [(m.bits, m.payload.tolist()) for m in received], exchange.payload_bytes))
+        transport = ProcessTransport()
+        received = transport.all_gather(message_of(place.rank))
+        emit((place.rank, [(m.bits, m.payload.tolist()) for m in received], transport.payload_bytes))
 
     reports = sorted(run_ranks(work, processes=4, hang_timeout_s=30))
 
@@ -50,27 +50,27 @@ def vector(rank, n, dtype):
 
 def everything(place):
     """By name: what arrived, what was sent, what was predicted."""
-    exchange, found = Exchange(), {}
+    transport, found = ProcessTransport(), {}
 
     def record(name, value):
-        found[name] = value, exchange.payload_bytes, exchange.predicted_bytes
-        exchange.payload_bytes = exchange.predicted_bytes = 0
+        found[name] = value, transport.payload_bytes, transport.predicted_bytes
+        transport.payload_bytes = transport.predicted_bytes = 0
 
     sent = None if place.rank == 1 else message_of(place.rank)
-    messages = exchange.gather([sent], position=70_000)
+    messages = transport.gather([sent], position=70_000)
     record("gather", {rank: (m.bits, m.payload.tolist()) for rank, m in messages.items()})
     try:
-        exchange.gather([sent], position=3 + (place.rank == 2))
+        transport.gather([sent], position=3 + (place.rank == 2))
     except UnevenSteps as error:
         record("uneven", str(error))
-    record("numbers", exchange.all_gather_floats([[place.rank, 0.1]]))
+    record("numbers", transport.all_gather_floats([[place.rank, 0.1]]))
     for dtype in (torch.float64, torch.float32, torch.bfloat16):
         for n in SIZES:
             own = vector(place.rank, n, dtype)  # whose memory may be used
-            record(("whole", n, dtype), exchange.means([own.clone()], range(4))[0])
-            record(("shards", n, dtype), exchange._mean_of_shards(own.clone(), range(4)))
-            record(("members", n, dtype), exchange.means([own], [1, 3])[0])
-    round_losses = exchange.receive([vector(place.rank, 5, torch.float32)], lambda rank: [0, 3][: rank % 3])
+            record(("whole", n, dtype), transport.means([own.clone()], range(4))[0])
+            record(("shards", n, dtype), transport._mean_of_shards(own.clone(), range(4)))
+            record(("members", n, dtype), transport.means([own], [1, 3])[0])
+    round_losses = transport.receive([vector(place.rank, 5, torch.float32)], lambda rank: [0, 3][: rank % 3])
     record("receive", round_losses[0])
     return found
 
@@ -133,14 +133,14 @@ def test_groups_count_their_own_ranks():
         group = dist.new_group([0, 2, 3])
         if place.rank == 1:
             return None
-        exchange = Exchange(group=group)
+        transport = ProcessTransport(group=group)
         start = torch.tensor([float(place.rank), 7.0])
-        exchange.broadcast([[start]])
-        (mean,) = exchange.means([torch.tensor([float(place.rank)])], range(3))
+        transport.broadcast([[start]])
+        (mean,) = transport.means([torch.tensor([float(place.rank)])], range(3))
         ((left,),) = [
-            round_losses.values() for round_losses in exchange.receive([mean + place.rank], lambda r: [(r - 1) % 3])
+            round_losses.values() for round_losses in transport.receive([mean + place.rank], lambda r: [(r - 1) % 3])
         ]
-        return exchange.rank, exchange.size, exchange.all_gather_int([place.rank]), start, mean, left
+        return transport.rank, transport.size, transport.all_gather_int([place.rank]), start, mean, left
 
     reports = in_ranks(work, processes=4)
 
@@ -170,9 +170,9 @@ def awkward(rank, dtype):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_mean_of_two_has_the_bits_of_the_fold_and_takes_the_vectors_place(dtype):
     def work(place):
-        own, exchange = awkward(place.rank, dtype), Exchange()
-        mean = exchange.means([own], range(2))[0]
-        return mean, own, exchange.payload_bytes, exchange.predicted_bytes
+        own, transport = awkward(place.rank, dtype), ProcessTransport()
+        mean = transport.means([own], range(2))[0]
+        return mean, own, transport.payload_bytes, transport.predicted_bytes
 
     expected = fold([awkward(rank, dtype) for rank in range(2)]).numpy()
     for mean, own, sent, predicted in in_ranks(work, processes=2):

@@ -152,7 +152,7 @@ def test_frozen_parameters_start_as_rank_0s_and_are_never_sent():
         start = everything(base)
         shift(model, place.rank)
         averaging.step()
-        return start, everything(adapter), averaging.exchange.payload_bytes
+        return start, everything(adapter), averaging.transport.payload_bytes
 
     (start, adapter, sent), (other, same, _) = in_ranks(work, processes=2)
     np.testing.assert_array_equal(start, other)

@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 from bounds.runtime import Exponential, RuntimeModel
 from bounds.schedules import AdaComm, Observation, Schedule, State
-from gpu_validation.distributed.collectives import Exchange
+from gpu_validation.distributed.collectives import ProcessTransport
 from gpu_validation.distributed.launch import run_ranks
 from gpu_validation.distributed.tensors import flat
 from gpu_validation.local_sgd.clock import SimulatedClock
@@ -183,7 +183,7 @@ def test_all_ranks_choose_the_same_tau_from_different_losses_and_clocks():
             account = averaging.step(10.0 * (1 + place.rank) / (1 + k))  # losses far apart
             if account is not None:
                 taus.append(account.tau)
-        return taus, averaging.exchange.payload_bytes, averaging.exchange.predicted_bytes
+        return taus, averaging.transport.payload_bytes, averaging.transport.predicted_bytes
 
     reports = in_ranks(work, processes=WORKERS)
 
@@ -287,7 +287,7 @@ def test_observation_needs_every_ranks_loss():
                 seen.append(observation)
                 return super().__call__(state, observation)
 
-        averaging = PeriodicAveraging(model, optimizer, schedule=Spy((1, 1, 1)), exchange=Exchange(), steps=9)
+        averaging = PeriodicAveraging(model, optimizer, schedule=Spy((1, 1, 1)), transport=ProcessTransport(), steps=9)
         averaging.step(1.0 + place.rank)
         averaging.step(5.0 if place.rank else None)
         return [(o.loss, o.step, o.steps_left) for o in seen]

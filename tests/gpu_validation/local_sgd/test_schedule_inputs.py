@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bounds.schedules import Observation, Schedule, State
-from gpu_validation.distributed.collectives import Exchange
+from gpu_validation.distributed.collectives import ProcessTransport
 from gpu_validation.local_sgd.mixing import Sampled
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from operators import Key, TopK
@@ -33,7 +33,7 @@ class Spy(Schedule):
         return state, len(self.seen)
 
 
-class Counting(Exchange):
+class Counting(ProcessTransport):
     """Counts the collectives that tell a rule something."""
 
     told = 0
@@ -43,17 +43,17 @@ class Counting(Exchange):
         return super().all_gather_floats(rows)
 
 
-def run(place, exchange, **settings):
+def run(place, transport, **settings):
     spy = Spy([])
     model = torch.nn.Linear(3, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    averaging = PeriodicAveraging(model, optimizer, schedule=spy, exchange=exchange, **settings)
+    averaging = PeriodicAveraging(model, optimizer, schedule=spy, transport=transport, **settings)
     for k in range(STEPS):
         with torch.no_grad():
             model.weight += 0.25 * place.rank + k
         averaging.step(2.0**-k * (1 + place.rank))
     losses = [o.loss for o in spy.seen]
-    return losses, [o.time_s for o in spy.seen], exchange.told, model.weight
+    return losses, [o.time_s for o in spy.seen], transport.told, model.weight
 
 
 def test_the_rule_sees_the_same_losses_and_the_models_are_the_same():

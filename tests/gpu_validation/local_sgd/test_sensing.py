@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 from bounds.runtime import Constant, PersistentStragglers, RuntimeModel, ShiftedExponential
 from bounds.schedules import GradientRetention, Schedule, State
 from bounds.schedules.gradient_retention import overhead_cap
-from gpu_validation.distributed.collectives import Exchange
+from gpu_validation.distributed.collectives import ProcessTransport
 from gpu_validation.local_sgd.clock import SimulatedClock
 from gpu_validation.local_sgd.mixing import Sampled, ring
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
@@ -156,7 +156,7 @@ def test_equal_hessians_lose_nothing_of_the_mean_but_something_of_each():
 
 
 # -- all ranks decide alike ----------------------------------------------------------------------------------
-class Slow(Exchange):
+class Slow(ProcessTransport):
     """An averaging that takes some milliseconds."""
 
     def means(self, owns, members):
@@ -169,7 +169,7 @@ def test_all_ranks_hold_the_same_tau_with_stragglers_and_after_a_restart(tmp_pat
         workload = Quadratic()
         model = workload.model()
         optimizer = torch.optim.SGD(model.parameters(), lr=workload.eta, momentum=0.5)
-        averaging = PeriodicAveraging(model, optimizer, schedule="auto", exchange=Slow())
+        averaging = PeriodicAveraging(model, optimizer, schedule="auto", transport=Slow())
         path = tmp_path / f"{place.rank}.pt"
         if resume:
             saved = torch.load(path, weights_only=True)
@@ -416,7 +416,7 @@ def test_bytes_of_the_notes_are_counted():
         sent = []
         for operator in (None, QSGD(levels=4)):
             averaging, _ = train(place, Quadratic(), "auto", 60, operator=operator, clock=clock)
-            sent.append((averaging.exchange.payload_bytes, averaging.exchange.predicted_bytes))
+            sent.append((averaging.transport.payload_bytes, averaging.transport.predicted_bytes))
         return sent
 
     reports = in_ranks(work, processes=2)
@@ -431,11 +431,11 @@ def test_set_up_changes_nothing_and_is_not_counted():
             model = Quadratic().model()
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             averaging = PeriodicAveraging(model, optimizer, schedule="auto", operator=operator)
-            exchange, (worker,) = averaging.exchange, averaging.workers
+            transport, (worker,) = averaging.transport, averaging.workers
             state = worker.sender.state
             fresh = None if not isinstance(operator, ErrorFeedback) else operator.init(10)
             same = repr(state) == repr(fresh)
-            found.append((exchange.payload_bytes, exchange.predicted_bytes, model.x, same))
+            found.append((transport.payload_bytes, transport.predicted_bytes, model.x, same))
         return found
 
     for report in in_ranks(work, processes=3):

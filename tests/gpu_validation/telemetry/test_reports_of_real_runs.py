@@ -138,7 +138,7 @@ def test_telemetry_changes_no_number_of_a_run_and_no_byte(tmp_path):
         ends = []
         for telemetry in (False, True, tmp_path / "runs"):
             averaging, model = run(place, 20, operator=Honest(), schedule=3, telemetry=telemetry)
-            ends.append((model.weight.detach().clone(), averaging.exchange.payload_bytes))
+            ends.append((model.weight.detach().clone(), averaging.transport.payload_bytes))
         return ends
 
     for ends in in_ranks(work, processes=2):

@@ -47,7 +47,7 @@ def mixed_in_processes(place):
                     model.x += torch.from_numpy(movement(place.rank, round_index, DTYPES[dtype]))
                 averaging.step()
                 path.append(model.x.detach().clone())
-            found[name, dtype] = path, averaging.exchange.payload_bytes, averaging.exchange.predicted_bytes
+            found[name, dtype] = path, averaging.transport.payload_bytes, averaging.transport.predicted_bytes
     return found
 
 

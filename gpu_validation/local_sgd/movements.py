@@ -1,0 +1,204 @@
+"""How the compressed movements of a round become their mean: gathered whole, or in two shots over owners of shards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from operators import Message
+from operators.ddp.gather import Refusal
+from operators.exchange import TwoShot
+
+from ..distributed.transport import Transport
+from .config import Settings
+from .delta_codec import FAILED, Receiver, Sender
+from .payload import Payload, Row
+
+Outgoing = Message | Sequence[Message] | int | None  # of a member; or why it has none; or it has nothing to say
+
+
+@dataclass(frozen=True)
+class MeanMovement:
+    """What all ranks have after an exchange.
+
+    Parameters
+    ----------
+    movement : ndarray, shape (d,)
+        The mean.
+    bits : sequence of int, bits
+        Lengths of the ranks' messages, in rank order; in two shots of all shards of each.
+    rows : mapping of int to list of float
+        The numbers that travelled with the messages, by rank.
+    decoded : mapping of int to ndarray, shape (d,)
+        What became of the movements of the ranks hosted here; empty in two shots, where the owners alone decode shards.
+    mean_bits : tuple of int, bits
+        Lengths of the owners' messages in two shots, in rank order.
+    """
+
+    movement: np.ndarray
+    bits: Sequence[int]
+    rows: Mapping[int, list[float]]
+    decoded: Mapping[int, np.ndarray] = field(default_factory=dict)
+    mean_bits: tuple[int, ...] = ()
+
+
+class MeanRefused(RuntimeError):  # noqa: N818  it is told on
+    """The owner of a shard could not form its mean.
+
+    Parameters
+    ----------
+    rank : int
+        Which one.
+    failure : Exception or None
+        What a rank hosted here raised, None if another one did.
+    """
+
+    def __init__(self, rank: int, failure: Exception | None) -> None:
+        super().__init__(f"rank {rank} could not form the mean of its shard")
+        self.rank, self.failure = rank, failure
+
+
+class Movements(Protocol):
+    """One exchange with the memory of all its ends hosted here.
+
+    Attributes
+    ----------
+    senders : sequence
+        With ``encode(delta, round_index)`` and ``state``, one for each rank hosted here.
+    states : list
+        What the receivers remember beside them.
+    """
+
+    @property
+    def senders(self) -> Sequence[Any]:
+        """One for each rank hosted here."""
+
+    states: list[Any]
+
+    def mean(
+        self, outgoing: Sequence[Outgoing], rows: Sequence[Row], *, members: Sequence[int], round_index: int, steps: int
+    ) -> MeanMovement:
+        """Return the mean of the members' movements, the same bits on all ranks.
+
+        Raises
+        ------
+        Refusal
+            On every rank, if one has no message; MeanRefused if one has no mean.
+        UnevenSteps
+            On every rank, if one has made another number of local steps.
+        """
+
+
+class Gathered:
+    """Every rank sends its message to all, and all decode all of them.
+
+    Parameters
+    ----------
+    settings : Settings
+        Operator and key.
+    transport : Transport
+        How messages travel.
+    payload : Payload
+        What travels with them.
+    d : int
+        Number of coordinates.
+    """
+
+    def __init__(self, settings: Settings, transport: Transport, payload: Payload, d: int) -> None:
+        operator, key = settings.operator, settings.shared_key
+        self.senders = [Sender(operator, key, rank=rank, d=d) for rank in transport.ranks]
+        self.receiver = Receiver(operator, key, m=transport.size, d=d)
+        self._transport, self._payload = transport, payload
+
+    @property
+    def states(self) -> list[Any]:
+        """What the receivers remember."""
+        return list(self.receiver.states)
+
+    @states.setter
+    def states(self, states: list[Any]) -> None:
+        self.receiver.states = list(states)
+
+    def mean(
+        self, outgoing: Sequence[Any], rows: Sequence[Row], *, members: Sequence[int], round_index: int, steps: int
+    ) -> MeanMovement:
+        """Gather, decode and sum in rank order."""
+        messages, sent = self._payload.gathered(self._transport, outgoing, rows, steps)
+        mean, decoded = self.receiver.mean(messages, members, round_index, keep=self._transport.ranks)
+        bits = [messages[rank].bits if rank in members else 0 for rank in range(self._transport.size)]
+        return MeanMovement(mean, bits, sent, decoded)
+
+
+class InTwoShots:
+    """Every rank sends shards to their owners, who send the compressed means of theirs to all.
+
+    Parameters
+    ----------
+    settings : Settings
+        Operators and key.
+    transport : Transport
+        How messages travel.
+    payload : Payload
+        What travels with them.
+    d : int
+        Number of coordinates.
+    """
+
+    def __init__(self, settings: Settings, transport: Transport, payload: Payload, d: int) -> None:
+        assert settings.operator is not None  # whole models are not encoded
+        first, second, m = settings.operator, settings.second or settings.operator, transport.size
+        self.senders = [TwoShot(first, second, settings.shared_key, rank=r, m=m, d=d) for r in transport.ranks]
+        self._transport, self._payload = transport, payload
+
+    @property
+    def states(self) -> list[Any]:
+        """Nothing: a rank's ends are all with its sender."""
+        return []
+
+    @states.setter
+    def states(self, states: list[Any]) -> None:
+        assert not states  # checked with the settings
+
+    def mean(
+        self, outgoing: Sequence[Any], rows: Sequence[Row], *, members: Sequence[int], round_index: int, steps: int
+    ) -> MeanMovement:
+        """Scatter shards, merge them, gather their means."""
+        arrived, bits = self._transport.scatter(outgoing, position=steps)
+        failure: Exception | None = None
+        means: list[Message | int] = []
+        for owner, messages in zip(self.senders, arrived, strict=True):
+            try:
+                means.append(owner.merge(messages, members, round_index))
+            except Exception as error:  # the other ranks must hear of it, whatever it is
+                means.append(FAILED)
+                failure = error
+        try:
+            merged, sent = self._payload.gathered(self._transport, means, rows, steps)
+        except Refusal as refusal:
+            raise MeanRefused(refusal.rank, failure) from failure
+        owners = [merged[rank] for rank in range(self._transport.size)]
+        mean = self.senders[0].mean(owners, round_index).numpy()
+        return MeanMovement(mean, bits, sent, mean_bits=tuple(message.bits for message in owners))
+
+
+def movements(exchange: str, settings: Settings, transport: Transport, payload: Payload, d: int) -> Movements:
+    """Return what carries out an exchange.
+
+    Parameters
+    ----------
+    exchange : str
+        "gather" or "two_shot".
+    settings : Settings
+        Operators and key.
+    transport : Transport
+        How messages travel.
+    payload : Payload
+        What travels with them.
+    d : int
+        Number of coordinates.
+    """
+    kind = InTwoShots if exchange == "two_shot" else Gathered
+    return kind(settings, transport, payload, d)

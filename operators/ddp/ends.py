@@ -1,0 +1,398 @@
+"""The ends of an exchange of gradients: what a rank sends of one shard of every parameter, and what it remembers.
+
+A shard is cut out of every parameter, so that an entry has the same owner whatever bucket it travels in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..bits.concatenate import join_messages, split_messages
+from ..exchange.channel import FROM_OWNER, GATHERED, TO_OWNER, stage_key
+from ..exchange.shards import lengths
+from ..exchange.two_shot import from_owners, merge, to_owners
+from ..feedback.feedback import Feedback, State
+from ..key import Key
+from ..message import Message
+from .parameter_states import StatesByParameter
+
+MethodOf = Callable[[str], Feedback]  # of a parameter
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What both ends of all messages have in common.
+
+    Parameters
+    ----------
+    method : Feedback
+        Compresses buckets.
+    of_parameter : callable
+        The method for one parameter by its name; a matrix method knows its shape.
+    layerwise : bool
+        Whether every parameter is compressed by itself, or all of a bucket as one vector.
+    numbers : mapping of str to int
+        Of the parameters, folded into the key.
+    key : Key
+        Of the run.
+    """
+
+    method: Feedback
+    of_parameter: MethodOf
+    layerwise: bool
+    numbers: Mapping[str, int]
+    key: Key
+
+
+class ParameterEnd:
+    """One end of the messages of one rank about one shard of every parameter.
+
+    Parameters
+    ----------
+    layout : Layout
+        How gradients are compressed.
+    sizes : mapping of str to int
+        Entries of the shard of every parameter, by name; those that have none are left out.
+    stage : int
+        As in ``operators.exchange.channel``.
+    rank : int
+        Who sends.
+    shard : int
+        Whose shard it is.
+    receives : bool
+        Which end this is.
+    """
+
+    def __init__(
+        self, layout: Layout, sizes: Mapping[str, int], *, stage: int, rank: int, shard: int, receives: bool
+    ) -> None:
+        self._layout, self._address = layout, (stage, shard, rank)
+        self.sizes = {name: size for name, size in sizes.items() if size}
+        self._exact: dict[str, int | None] = {}
+
+        def initial(name: str) -> State:
+            method = self._method([name])
+            return method.init_receiver(self.sizes[name]) if receives else method.init(self.sizes[name])
+
+        self.states = StatesByParameter(initial, self.sizes)
+
+    def of(self, names: Sequence[str]) -> BucketEnd:
+        """Return this end for the parameters of a bucket.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Theirs, in the order in which they are laid end to end.
+        """
+        return BucketEnd(self, [name for name in names if name in self.sizes])
+
+    def units(self, names: Sequence[str]) -> Iterator[tuple[list[str], int]]:
+        """Return what is compressed as one vector: names, and how many entries they have together.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The parameters of a bucket.
+        """
+        if self._layout.layerwise:
+            yield from (([name], self.sizes[name]) for name in names)
+        elif names:
+            yield list(names), sum(self.sizes[name] for name in names)
+
+    def encode(self, names: Sequence[str], x: torch.Tensor, step: int) -> Message:
+        """Return the message of one unit.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Its parameters.
+        x : tensor, shape (d,)
+            Its entries.
+        step : int
+            Number of the exchange.
+        """
+        state, message = self._method(names).encode(self.states.read(names), x, key=self._key(names, step))
+        self.states.write(names, state)
+        return message
+
+    def decode(self, names: Sequence[str], message: Message, d: int, step: int) -> torch.Tensor:
+        """Return the entries of one unit.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Its parameters.
+        message : Message
+            Of the sender's end.
+        d : int
+            Number of coordinates.
+        step : int
+            Number of the exchange.
+        """
+        key = self._key(names, step)
+        state, decoded = self._method(names).decode(self.states.read(names), message, d=d, key=key)
+        self.states.write(names, state)
+        return decoded
+
+    def exact_bits(self, name: str) -> int | None:
+        """Return the length of a parameter's message where it is known beforehand.
+
+        Parameters
+        ----------
+        name : str
+            The parameter.
+        """
+        if name not in self._exact:
+            self._exact[name] = self._method([name]).bits(self.sizes[name]).exact
+        return self._exact[name]
+
+    def _method(self, names: Sequence[str]) -> Feedback:
+        return self._layout.of_parameter(names[0]) if self._layout.layerwise else self._layout.method
+
+    def _key(self, names: Sequence[str], step: int) -> Key:
+        stage, shard, rank = self._address
+        sent = stage_key(self._layout.key, stage, shard, step=step, rank=rank)
+        return sent.fold(self._layout.numbers[names[0]])
+
+
+@dataclass(frozen=True)
+class BucketEnd:
+    """An end for the parameters of one bucket.
+
+    Parameters
+    ----------
+    end : ParameterEnd
+        Of all parameters.
+    names : list of str
+        Those of the bucket that have entries in the shard.
+    """
+
+    end: ParameterEnd
+    names: list[str]
+
+    @property
+    def d(self) -> int:
+        """Number of coordinates."""
+        return sum(self.end.sizes[name] for name in self.names)
+
+    def encode(self, x: torch.Tensor, step: Any) -> Message:
+        """Return the message of a step.
+
+        Parameters
+        ----------
+        x : tensor, shape (d,)
+            The entries, parameter after parameter.
+        step : int
+            Number of the exchange.
+        """
+        units = list(self.end.units(self.names))
+        parts = x.split([d for _, d in units])
+        messages = [self.end.encode(names, part, step) for (names, _), part in zip(units, parts, strict=True)]
+        if not messages:
+            return Message(torch.empty(0, dtype=torch.uint8), 0)
+        if not self.end._layout.layerwise:
+            return messages[0]
+        payload, bits = join_messages([(m.payload.numpy(), m.bits) for m in messages], self._exact())
+        return Message(torch.from_numpy(payload), bits)
+
+    def decode(self, message: Message, step: Any) -> torch.Tensor:
+        """Return what a message of a step says, float32, shape (d,).
+
+        Parameters
+        ----------
+        message : Message
+            From the sender's end.
+        step : int
+            Number of the exchange.
+
+        Raises
+        ------
+        CorruptMessage
+            For a damaged message.
+        """
+        cuts = [(message.payload.numpy(), message.bits)]
+        if self.end._layout.layerwise or not self.names:
+            cuts = split_messages(*cuts[0], self._exact())
+        decoded = [
+            self.end.decode(names, Message(torch.from_numpy(payload), bits), d, step)
+            for (names, d), (payload, bits) in zip(self.end.units(self.names), cuts, strict=True)
+        ]
+        return torch.cat(decoded) if decoded else torch.empty(0)
+
+    def _exact(self) -> list[int | None]:
+        return [self.end.exact_bits(name) for name in self.names]
+
+
+class GatherEnds:
+    """This rank's ends where every rank sends its message to all.
+
+    Parameters
+    ----------
+    layout : Layout
+        How gradients are compressed.
+    sizes : mapping of str to int
+        Entries of every parameter.
+    rank : int
+        This one.
+    m : int
+        Number of ranks.
+    """
+
+    def __init__(self, layout: Layout, sizes: Mapping[str, int], *, rank: int, m: int) -> None:
+        def end(sender: int, receives: bool) -> ParameterEnd:
+            return ParameterEnd(layout, sizes, stage=GATHERED, rank=sender, shard=0, receives=receives)
+
+        self._sender, self._receivers = end(rank, False), [end(sender, True) for sender in range(m)]
+
+    def encode(self, names: Sequence[str], parts: Sequence[torch.Tensor], step: int) -> Message:
+        """Return this rank's message of a bucket.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of the bucket's parameters.
+        parts : sequence of tensor
+            Their gradients, flat, float32 and finite.
+        step : int
+            Number of the exchange.
+        """
+        return self._sender.of(names).encode(torch.cat([torch.empty(0), *parts]), step)
+
+    def mean(self, messages: Sequence[Message], names: Sequence[str], step: int) -> list[torch.Tensor]:
+        """Return the mean gradient of each parameter, flat, summed in rank order in float64.
+
+        Parameters
+        ----------
+        messages : sequence of Message
+            One of every rank, in rank order.
+        names : sequence of str
+            Of the bucket's parameters.
+        step : int
+            Number of the exchange.
+        """
+        total = np.zeros(self._sender.of(names).d)
+        for receiver, message in zip(self._receivers, messages, strict=True):
+            total += receiver.of(names).decode(message, step).numpy()
+        sizes = [self._sender.sizes[name] for name in names]
+        return list(torch.from_numpy(total / len(messages)).split(sizes)) if names else []
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is remembered: tensors only."""
+        return {"sender": self._sender.states.to_dict(), "receivers": [r.states.to_dict() for r in self._receivers]}
+
+    def load_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue where ``to_dict`` was taken.
+
+        Parameters
+        ----------
+        state : mapping
+            What it gave.
+        """
+        self._sender.states.load_dict(state["sender"])
+        for receiver, saved in zip(self._receivers, state["receivers"], strict=True):
+            receiver.states.load_dict(saved)
+
+
+class TwoShotEnds:
+    """This rank's ends of an exchange in two shots.
+
+    Parameters
+    ----------
+    first : Layout
+        How shards are compressed for their owners.
+    second : Layout
+        How their means are compressed for all.
+    sizes : mapping of str to int
+        Entries of every parameter.
+    rank : int
+        This one.
+    m : int
+        Number of ranks.
+    """
+
+    def __init__(self, first: Layout, second: Layout, sizes: Mapping[str, int], *, rank: int, m: int) -> None:
+        cut = {name: lengths(size, m) for name, size in sizes.items()}
+
+        def end(stage: int, sender: int, owner: int, receives: bool) -> ParameterEnd:
+            own = {name: pieces[owner] for name, pieces in cut.items()}
+            layout = first if stage == TO_OWNER else second
+            return ParameterEnd(layout, own, stage=stage, rank=sender, shard=owner, receives=receives)
+
+        self._cut, self._m = cut, m
+        self._ends = {
+            "senders": [end(TO_OWNER, rank, owner, False) for owner in range(m)],
+            "receivers": [end(TO_OWNER, sender, rank, True) for sender in range(m)],
+            "owner": [end(FROM_OWNER, rank, rank, False)],
+            "means": [end(FROM_OWNER, owner, owner, True) for owner in range(m)],
+        }
+
+    def encode(self, names: Sequence[str], parts: Sequence[torch.Tensor], step: int) -> list[Message]:
+        """Return this rank's messages of a bucket, one for every owner.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of the bucket's parameters.
+        parts : sequence of tensor
+            Their gradients, flat, float32 and finite.
+        step : int
+            Number of the exchange.
+        """
+        pieces = [part.split(self._cut[name]) for name, part in zip(names, parts, strict=True)]
+        laid = torch.cat([torch.empty(0), *(piece[owner] for owner in range(self._m) for piece in pieces)])
+        return to_owners(self._of("senders", names), laid, step)
+
+    def merge(self, messages: Sequence[Message], names: Sequence[str], step: int) -> Message:
+        """Return the message with the mean of this rank's shard, for all.
+
+        Parameters
+        ----------
+        messages : sequence of Message
+            That have come for this rank, in rank order.
+        names : sequence of str
+            Of the bucket's parameters.
+        step : int
+            Number of the exchange.
+        """
+        (out,) = self._of("owner", names)
+        return merge(self._of("receivers", names), out, dict(enumerate(messages)), range(self._m), step)
+
+    def mean(self, messages: Sequence[Message], names: Sequence[str], step: int) -> list[torch.Tensor]:
+        """Return the mean gradient of each parameter, flat, as the owners have encoded it.
+
+        Parameters
+        ----------
+        messages : sequence of Message
+            Of the owners, in rank order.
+        names : sequence of str
+            Of the bucket's parameters.
+        step : int
+            Number of the exchange.
+        """
+        x = from_owners(self._of("means", names), messages, step)
+        pieces = x.split([self._cut[name][owner] for owner in range(self._m) for name in names]) if names else ()
+        return [torch.cat(list(pieces[i :: len(names)])) for i in range(len(names))]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is remembered: tensors only."""
+        return {kind: [end.states.to_dict() for end in ends] for kind, ends in self._ends.items()}
+
+    def load_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue where ``to_dict`` was taken.
+
+        Parameters
+        ----------
+        state : mapping
+            What it gave.
+        """
+        for kind, ends in self._ends.items():
+            for end, saved in zip(ends, state[kind], strict=True):
+                end.states.load_dict(saved)
+
+    def _of(self, kind: str, names: Sequence[str]) -> list[BucketEnd]:
+        return [end.of(names) for end in self._ends[kind]]

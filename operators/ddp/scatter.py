@@ -1,0 +1,106 @@
+"""Messages of unequal length from every rank, another one for each: first the lengths, then the bodies.
+
+Like ``Gather``, in collectives that run in the background; a rank that has no messages tells all others so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.distributed as dist
+
+from ..exchange.choice import SHARD_HEADER_BYTES
+from ..message import Message
+from .gather import Refusal
+
+
+class Scatter:
+    """One message from every rank to every rank: construct it, ``send`` it, then ``wait`` for it.
+
+    All ranks of a group must construct and send their scatters and gathers in the same order.
+
+    Parameters
+    ----------
+    messages : sequence of Message, or int
+        This rank's, one for each rank in rank order, or the reason (an integer >= 0) why it has none.
+    note : int, optional
+        A number that all ranks get, such as the sender's step.
+    group : ProcessGroup or None, optional
+        Process group; None for the default one.
+    device : device or str, optional
+        Where the back end needs its tensors ("cpu" for gloo, this rank's GPU for NCCL).
+
+    Notes
+    -----
+    ``payload_bytes`` is what this rank has handed to the transport, headers and bodies; ``received_bytes`` what came
+    for it.  ``notes`` and ``lengths``, the bits of each rank's messages together, are in rank order and known once
+    sent; ``sent_bytes`` are the bytes that each rank says to hand over as bodies.
+    """
+
+    def __init__(
+        self,
+        messages: Sequence[Message] | int,
+        *,
+        note: int = 0,
+        group: dist.ProcessGroup | None = None,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self._messages: Sequence[Message] = [] if isinstance(messages, int) else messages
+        self._group, self._device = group, torch.device(device)
+        self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+        if isinstance(messages, int):
+            rows = [[-1 - messages, note, 0, 0]] * self.size
+        else:
+            sent = sum(m.nbytes for r, m in enumerate(messages) if r != self.rank)
+            rows = [[m.bits, note, sum(each.bits for each in messages), sent] for m in messages]
+        headers = torch.tensor(rows, dtype=torch.int64, device=self._device)
+        self._headers = torch.empty_like(headers)
+        self._work = dist.all_to_all_single(self._headers, headers, group=group, async_op=True)
+        self.payload_bytes = self.received_bytes = (self.size - 1) * SHARD_HEADER_BYTES
+        self.notes: tuple[int, ...] = ()
+        self.lengths: tuple[int, ...] = ()
+        self.sent_bytes: tuple[int, ...] = ()
+
+    def send(self) -> None:
+        """Wait for the lengths and send the bodies.
+
+        Raises
+        ------
+        Refusal
+            The same on every rank, for the first rank that has no messages.
+        """
+        self._work.wait()
+        headers = self._headers.tolist()
+        for rank, (number, *_) in enumerate(headers):
+            if number < 0:
+                raise Refusal(rank, -1 - number)
+        self._bits, self.notes, self.lengths, self.sent_bytes = zip(*headers, strict=True)
+        others = [rank != self.rank for rank in range(self.size)]
+        self._sizes = [(bits + 7) // 8 if other else 0 for bits, other in zip(self._bits, others, strict=True)]
+        counts = [m.nbytes if other else 0 for m, other in zip(self._messages, others, strict=True)]
+        body = torch.cat([m.payload.to(self._device) for m, other in zip(self._messages, others, strict=True) if other])
+        self._received = torch.empty(sum(self._sizes), dtype=torch.uint8, device=self._device)
+        self._work = dist.all_to_all_single(self._received, body, self._sizes, counts, group=self._group, async_op=True)
+        self.payload_bytes += sum(counts)
+        self.received_bytes += sum(self._sizes)
+
+    def wait(self) -> list[Message]:
+        """Return what has come for this rank, in rank order; its own message is returned as it is."""
+        self._work.wait()
+        parts = list(self._received.split(self._sizes))
+        parts[self.rank] = self._messages[self.rank].payload
+        return [Message(part.cpu(), bits) for part, bits in zip(parts, self._bits, strict=True)]
+
+
+def predicted_scatter_bytes(sent_bytes: Sequence[int], size: int) -> int:
+    """Return payload bytes of one scatter, all ranks together: every rank sends a header to every other, and bodies.
+
+    Parameters
+    ----------
+    sent_bytes : sequence of int, bytes
+        Of every rank's bodies.
+    size : int
+        Number of ranks.
+    """
+    return size * (size - 1) * SHARD_HEADER_BYTES + sum(sent_bytes)

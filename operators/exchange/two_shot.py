@@ -1,0 +1,195 @@
+"""The mean in two shots: every rank compresses each shard for its owner, every owner the mean of its shard for all.
+
+Rank i cuts its vector into m shards and sends C1 of shard j to rank j, the owner of shard j.  The owner decodes the m
+messages, takes their mean in rank order in float64 and sends C2 of it to all.  Every rank, the owner too, uses what C2
+decodes to; so all ranks end with the same bits.  What the operators claim, they claim for vectors as long as a shard.
+A rank sends (1 - 1/m)(b1 + b2) bits a coordinate, and the error of the mean is ``bounds.theorems.two_shot_error``.
+Error feedback needs a memory at both ends: the worker's of C1 and the owner's of C2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from ..feedback.feedback import Feedback, State
+from ..key import Key
+from ..message import CorruptMessage, Message
+from ..operator import Operator
+from .channel import FROM_OWNER, TO_OWNER, Channel
+from .shards import lengths
+
+
+class End(Protocol):
+    """One end of a channel; ``step`` says which message of the sequence it is."""
+
+    @property
+    def d(self) -> int:
+        """Number of coordinates."""
+
+    def encode(self, x: torch.Tensor, step: Any) -> Message:
+        """Return the message of a step."""
+
+    def decode(self, message: Message, step: Any) -> torch.Tensor:
+        """Return what a message of a step says."""
+
+
+def to_owners(ends: Sequence[End], x: torch.Tensor, step: Any) -> list[Message]:
+    """Return a rank's messages of the first shot, one for every owner.
+
+    Parameters
+    ----------
+    ends : sequence of End
+        The rank's senders, by owner.
+    x : tensor
+        The shards one after the other, in the order of their owners.
+    step
+        Number of the exchange.
+    """
+    pieces = x.split([end.d for end in ends])
+    return [end.encode(piece, step) for end, piece in zip(ends, pieces, strict=True)]
+
+
+def merge(ends: Sequence[End], out: End, messages: Mapping[int, Message], members: Iterable[int], step: Any) -> Message:
+    """Return an owner's message of the second shot: the encoded mean of the members' shards.
+
+    Parameters
+    ----------
+    ends : sequence of End
+        The owner's receivers, by rank.
+    out : End
+        Its sender to all.
+    messages : mapping of int to Message
+        Of the first shot, by rank.
+    members : iterable of int
+        The ranks that count, in rank order.
+    step
+        Number of the exchange.
+
+    Raises
+    ------
+    CorruptMessage
+        That names the rank, for a damaged message.
+    """
+    total, ranks = np.zeros(out.d), list(members)
+    for rank in ranks:
+        try:
+            total += ends[rank].decode(messages[rank], step).numpy()
+        except CorruptMessage as error:
+            raise CorruptMessage(f"the shard that rank {rank} sent is damaged: {error}") from error
+    return out.encode(torch.from_numpy((total / len(ranks)).astype(np.float32)), step)
+
+
+def from_owners(ends: Sequence[End], messages: Sequence[Message], step: Any) -> torch.Tensor:
+    """Return the mean that all ranks use, float32, shard after shard in the order of their owners.
+
+    Parameters
+    ----------
+    ends : sequence of End
+        Receivers, by owner.
+    messages : sequence of Message
+        Of the second shot, by owner.
+    step
+        Number of the exchange.
+
+    Raises
+    ------
+    CorruptMessage
+        That names the owner, for a damaged message.
+    """
+    parts = []
+    for owner, (end, message) in enumerate(zip(ends, messages, strict=True)):
+        try:
+            parts.append(end.decode(message, step))
+        except CorruptMessage as error:
+            raise CorruptMessage(f"the mean that rank {owner} sent is damaged: {error}") from error
+    return torch.cat(parts)
+
+
+class TwoShot:
+    """One rank's ends of an exchange in two shots, for vectors of one length.
+
+    Parameters
+    ----------
+    first : Operator or Feedback
+        Compresses the shards for their owners.
+    second : Operator or Feedback
+        Compresses their means for all.
+    key : Key
+        Of the operators' randomness; step and rank are filled in, stage and shard are folded in.
+    rank : int
+        Whose ends.
+    m : int
+        Number of ranks.
+    d : int
+        Number of coordinates.
+    """
+
+    def __init__(
+        self, first: Operator | Feedback, second: Operator | Feedback, key: Key, *, rank: int, m: int, d: int
+    ) -> None:
+        sizes, ranks = lengths(d, m), range(m)
+
+        def end(stage: int, sender: int, owner: int, receives: bool) -> Channel:
+            operator = first if stage == TO_OWNER else second
+            return Channel(operator, key, stage=stage, rank=sender, shard=owner, d=sizes[owner], receives=receives)
+
+        self.senders = [end(TO_OWNER, rank, owner, False) for owner in ranks]
+        self.receivers = [end(TO_OWNER, sender, rank, True) for sender in ranks]
+        self.owner = end(FROM_OWNER, rank, rank, False)
+        self.means = [end(FROM_OWNER, owner, owner, True) for owner in ranks]
+
+    def encode(self, x: torch.Tensor | np.ndarray, step: int) -> list[Message]:
+        """Return the messages of the first shot, one for every owner.
+
+        Parameters
+        ----------
+        x : tensor or ndarray, shape (d,)
+            This rank's vector.
+        step : int
+            Number of the exchange.
+        """
+        return to_owners(self.senders, torch.as_tensor(x), step)
+
+    def merge(self, messages: Mapping[int, Message], members: Iterable[int], step: int) -> Message:
+        """Return the message of the second shot, for all.
+
+        Parameters
+        ----------
+        messages : mapping of int to Message
+            That have come for this rank, by sender.
+        members : iterable of int
+            The ranks that count.
+        step : int
+            Number of the exchange.
+        """
+        return merge(self.receivers, self.owner, messages, members, step)
+
+    def mean(self, messages: Sequence[Message], step: int) -> torch.Tensor:
+        """Return the mean, float32, shape (d,).
+
+        Parameters
+        ----------
+        messages : sequence of Message
+            Of the second shot, by owner.
+        step : int
+            Number of the exchange.
+        """
+        return from_owners(self.means, messages, step)
+
+    @property
+    def state(self) -> list[State]:
+        """What the ends remember: tensors only; may be set."""
+        return [channel.state for channel in self._channels]
+
+    @state.setter
+    def state(self, states: Sequence[State]) -> None:
+        for channel, state in zip(self._channels, states, strict=True):
+            channel.state = state
+
+    @property
+    def _channels(self) -> list[Channel]:
+        return [*self.senders, *self.receivers, self.owner, *self.means]

@@ -1,0 +1,203 @@
+"""Averaging in two shots: simulated workers and real processes alike bit for bit, every byte foretold."""
+
+import io
+
+import numpy as np
+import pytest
+import torch
+
+from bounds.runtime import Constant, RuntimeModel, TwoShot
+from bounds.schedules import AdaComm
+from gpu_validation.distributed.step_check import UnevenSteps
+from gpu_validation.local_sgd.clock import SimulatedClock
+from gpu_validation.local_sgd.mixing import Sampled
+from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
+from gpu_validation.local_sgd.simulated import SimulatedWorkers
+from operators import EF21, QSGD, ErrorFeedback, Key, RandomK, ScaledSign, TopK
+from operators.random import normal
+
+from ..ranks import in_ranks
+
+pytestmark = pytest.mark.timeout(200)
+ETA, STEPS = 0.25, 6
+D = {"short": 2, "odd": 11}
+ADACOMM = AdaComm(tau_0=3, interval_s=4.0, gamma=0.7)
+SETTINGS = {
+    "qsgd": {"operator": QSGD(levels=4)},
+    "another second operator": {"operator": RandomK(fraction=0.5), "second": QSGD(levels=16)},
+    "feedback at both ends": {"operator": ErrorFeedback(ScaledSign())},
+    "feedback with receivers": {"operator": EF21(TopK(fraction=0.5))},
+    "sampled": {"operator": ErrorFeedback(ScaledSign()), "mixing": Sampled(2, Key(4))},
+    "adaptive, block momentum": {"operator": QSGD(levels=4), "schedule": ADACOMM, "block_momentum": 0.2},
+}
+
+
+class Point(torch.nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.x = torch.nn.Parameter(torch.zeros(d))
+
+
+def clock(m):
+    return SimulatedClock(RuntimeModel(Constant(1.0), communication=TwoShot(0.01, 1e3)), m=m, key=Key(8))
+
+
+def local_step(model, optimizer, rank, step):
+    model.x.grad = torch.from_numpy(normal(Key(2, step=step, rank=rank), model.x.numel()).astype(np.float32))
+    optimizer.step()
+    return float(model.x.detach().square().sum())
+
+
+def joined(d, m, **settings):
+    model = Point(d)
+    optimizer = torch.optim.SGD(model.parameters(), lr=ETA)
+    settings = {"schedule": 2, "key": Key(1), "clock": clock(m), "exchange": "two_shot"} | settings
+    return model, optimizer, PeriodicAveraging(model, optimizer, **settings)
+
+
+def in_one_process(name, m):
+    models = [Point(D[name.partition(", d ")[2]]) for _ in range(m)]
+    optimizers = [torch.optim.SGD(model.parameters(), lr=ETA) for model in models]
+    settings = {"schedule": 2, "key": Key(1), "clock": clock(m)} | SETTINGS[name.partition(", d ")[0]]
+    workers = SimulatedWorkers(models, optimizers, exchange="two_shot", **settings)
+    for step in range(STEPS):
+        workers.step([local_step(*pair, rank, step) for rank, pair in enumerate(zip(models, optimizers, strict=True))])
+    return [model.x.detach().numpy() for model in models], workers.clock.events
+
+
+NAMES = [f"{name}, d {size}" for name in SETTINGS for size in D]
+
+
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_simulated_workers_make_the_run_of_real_processes_bit_for_bit(m):
+    def work(place):
+        found = {}
+        for name in NAMES:
+            setting, _, size = name.partition(", d ")
+            model, optimizer, averaging = joined(D[size], m, **SETTINGS[setting])
+            for step in range(STEPS):
+                averaging.step(local_step(model, optimizer, place.rank, step))
+            transport = averaging.transport
+            found[name] = (model.x, averaging.clock.events, transport.payload_bytes, transport.predicted_bytes)
+        return found
+
+    results = in_ranks(work, m)
+
+    for name in NAMES:
+        expected, events = in_one_process(name, m)
+        assert any(x.any() for x in expected)
+        for rank, result in enumerate(results):
+            np.testing.assert_array_equal(result[name][0], expected[rank], err_msg=name)
+            assert result[name][1] == events
+        assert sum(result[name][2] for result in results) == results[0][name][3], name
+
+
+def test_bytes_are_those_of_the_declared_sizes():
+    """ScaledSign sends 32 + d bits; 11 coordinates on 4 ranks are shards of 2, 3, 3, 3, so five bytes a message."""
+
+    def work(place):
+        model, optimizer, averaging = joined(11, 4, operator=ScaledSign(), schedule=1)
+        account = averaging.step(local_step(model, optimizer, place.rank, 0))
+        return averaging.transport.payload_bytes, account.bits, account.mean_bits, account.error2, account.norm2
+
+    for sent, bits, mean_bits, error2, norm2 in in_ranks(work, 4):
+        # 3 times: a header and a shard; a header, the count of steps and a mean
+        assert sent == 3 * (32 + 5) + 3 * (8 + 4 + 5)
+        assert bits == (4 * 32 + 11,) * 4
+        assert mean_bits == (34, 35, 35, 35)
+        assert error2 == 0
+        assert np.isnan(norm2)
+
+
+def test_auto_says_which_and_all_ranks_agree():
+    def work(place):
+        taken = []
+        for d in (4, 4000):
+            _, _, averaging = joined(d, 4, operator=ScaledSign(), exchange="auto")
+            taken.append(averaging.exchange)
+        return taken
+
+    assert in_ranks(work, 4) == [["gather", "two_shot"]] * 4
+    assert in_ranks(work, 2) == [["gather", "gather"]] * 2
+
+
+def test_a_resumed_run_continues_exactly():
+    def run(breaks):
+        models = [Point(11) for _ in range(3)]
+        optimizers = [torch.optim.SGD(model.parameters(), lr=ETA) for model in models]
+
+        def join():
+            settings = {"operator": ErrorFeedback(ScaledSign()), "exchange": "two_shot", "clock": clock(3)}
+            return SimulatedWorkers(models, optimizers, schedule=1, **settings)
+
+        workers = join()
+        for step in range(STEPS):
+            if breaks and step == 3:
+                buffer = io.BytesIO()
+                torch.save(workers.state_dict(), buffer)
+                buffer.seek(0)
+                workers = join()
+                workers.load_state_dict(torch.load(buffer, weights_only=True))
+            for rank, pair in enumerate(zip(models, optimizers, strict=True)):
+                local_step(*pair, rank, step)
+            workers.step()
+        return models[0].x.detach()
+
+    assert torch.equal(run(breaks=True), run(breaks=False))
+
+
+def test_ranks_that_have_made_different_numbers_of_steps_are_told():
+    def work(place):
+        model, optimizer, averaging = joined(11, 3, operator=ScaledSign(), schedule=10)
+        for step in range(2 + (place.rank == 1)):
+            averaging.step(local_step(model, optimizer, place.rank, step))
+        with pytest.raises(UnevenSteps) as caught:
+            averaging.average()
+        return str(caught.value)
+
+    assert all(words.startswith("the ranks have made [2, 3, 2] local steps") for words in in_ranks(work, 3))
+
+
+def test_a_movement_that_is_not_finite_is_one_sentence_on_every_rank():
+    def work(place):
+        model, _, averaging = joined(11, 3, operator=ScaledSign())
+        if place.rank == 1:
+            model.x.data[7] = float("inf")
+        with pytest.raises(ValueError, match="movement") as caught:
+            averaging.average()
+        return str(caught.value)
+
+    words = in_ranks(work, 3)
+    assert len(set(words)) == 1
+    assert words[0].startswith(
+        "the movement of rank 1 in averaging 0, after 0 local steps, is not finite in binary32: entry 7 of x"
+    )
+
+
+def test_a_shard_that_arrives_damaged_is_told_to_all():
+    def work(place):
+        model, optimizer, averaging = joined(11, 3, operator=ScaledSign(), schedule=10)
+        local_step(model, optimizer, place.rank, 0)
+        if place.rank == 2:
+            merge = averaging._worker.sender.merge
+
+            def damaged(messages, members, step):
+                messages[0].payload[:] = 255
+                return merge(messages, members, step)
+
+            averaging._worker.sender.merge = damaged
+        with pytest.raises(ValueError, match="mean") as caught:
+            averaging.average()
+        return str(caught.value)
+
+    first, second, third = in_ranks(work, 3)
+    start = "the mean of the shard of rank 2 in averaging 0, after 0 local steps, could not be formed"
+    assert first == second == f"{start}; the error of that rank says why"
+    assert third.startswith(f"{start}: CorruptMessage: the shard that rank 0 sent is damaged: ")
+
+
+def test_a_second_operator_needs_two_shots():
+    with pytest.raises(ValueError, match="second compresses the means of two shots"):
+        SimulatedWorkers([Point(3)], operator=ScaledSign(), second=ScaledSign())
+    with pytest.raises(ValueError, match="exchange must be"):
+        SimulatedWorkers([Point(3)], operator=ScaledSign(), exchange="ring")
