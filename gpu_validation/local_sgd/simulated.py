@@ -110,12 +110,12 @@ class InProcessTransport:
         Refusal
             If a worker has none.
         """
-        for rank, own in enumerate(messages):
-            if isinstance(own, int):
-                raise Refusal(rank, own)
-        sent = {rank: own for rank, own in enumerate(messages) if isinstance(own, Sequence)}
+        for rank, outgoing in enumerate(messages):
+            if isinstance(outgoing, int):
+                raise Refusal(rank, outgoing)
+        sent = {rank: outgoing for rank, outgoing in enumerate(messages) if isinstance(outgoing, Sequence)}
         bits = [sum(message.bits for message in sent.get(rank, ())) for rank in self.ranks]
-        return [{sender: own[rank] for sender, own in sent.items()} for rank in self.ranks], bits
+        return [{sender: outgoing[rank] for sender, outgoing in sent.items()} for rank in self.ranks], bits
 
     def all_gather_floats(self, rows: Sequence[Sequence[float]]) -> list[list[float]]:
         """Return all rows.

@@ -319,9 +319,9 @@ class TwoShotEnds:
         cut = {name: lengths(size, m) for name, size in sizes.items()}
 
         def end(stage: int, sender: int, owner: int, receives: bool) -> ParameterEnd:
-            own = {name: pieces[owner] for name, pieces in cut.items()}
+            shard = {name: pieces[owner] for name, pieces in cut.items()}
             layout = first if stage == TO_OWNER else second
-            return ParameterEnd(layout, own, stage=stage, rank=sender, shard=owner, receives=receives)
+            return ParameterEnd(layout, shard, stage=stage, rank=sender, shard=owner, receives=receives)
 
         self._cut, self._m = cut, m
         self._ends = {
