@@ -177,7 +177,9 @@ def _everyone(counts: Sequence[int | None]) -> int | None:
     return None if min(parts) < 0 else sum(parts)
 
 
-def _one_seed(place: RankContext, cells: Cells, operator: Operator, tau: int, transport: ProcessTransport, seed: int) -> _Run:
+def _one_seed(
+    place: RankContext, cells: Cells, operator: Operator, tau: int, transport: ProcessTransport, seed: int
+) -> _Run:
     timed = seed == cells.seeds[0]
     run = TrainingRun(cells.workload, tau, None, seed, steps=cells.steps, operator=operator)
     averaging, replica = joined(place, run, transport=transport, device="cpu")
