@@ -36,9 +36,9 @@ class Landmarks:
     mu : float
         Strong convexity of F.
     minimiser : ndarray
-        x*, F*.
+        x*, shape (d,).
     value : float
-        x*, F*.
+        F* = F(x*).
     R0 : float
         ``|x_1 - x*|``.
     gap : float
@@ -227,9 +227,9 @@ class Path:
     Parameters
     ----------
     step : list of int
-        Steps done, and codec bits sent by all workers.
+        Steps done.
     bits : list of int, bits
-        Steps done, and codec bits sent by all workers.
+        Codec bits sent by all workers so far.
     gap : list of float
         F - F*.
     potential : list of float

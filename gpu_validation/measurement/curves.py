@@ -34,9 +34,9 @@ class Snapshots:
     trace : list of tensor
         Parameters before every step, if traced.
     rule : Record, optional
-        What the schedule knows at the end, and how often it probed.
+        What the schedule knows at the end.
     probes : int, optional
-        What the schedule knows at the end, and how often it probed.
+        How often it probed.
     """
 
     seconds: list[float]

@@ -14,7 +14,6 @@ from . import scaled
 from .bench import Bench
 from .mutation import Mutation
 
-PAYLOAD = "payload bytes, whole cell"
 SHARP = "the interval of so many draws is wider than that"
 
 
@@ -188,7 +187,6 @@ RUNS = (
 
 
 # -- seconds -----------------------------------------------------------------------------------------------------
-SECONDS = "seconds per iteration"
 QUIET = "seconds accuse only beyond a factor of 1.5 on a quiet machine, and never decide"
 
 

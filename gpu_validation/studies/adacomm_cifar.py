@@ -47,7 +47,7 @@ TIMES = 2  # fold of a run's key
 
 @dataclass(frozen=True)
 class Track:
-    """What is raced on.
+    """What is trained on, and for how long.
 
     Parameters
     ----------

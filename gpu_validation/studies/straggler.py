@@ -108,9 +108,9 @@ class StragglerStudy(Study):
     delays : int, optional
         Averagings timed by themselves before each.
     batches : int, optional
-        Of drawn steps alone, for the order statistics.
+        Means that the interval of the order statistics rests on.
     rounds : int, optional
-        Of drawn steps alone, for the order statistics.
+        Drawn rounds of each of them.
     """
 
     cases: dict[int, tuple[str, ...]] = field(

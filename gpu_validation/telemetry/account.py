@@ -23,23 +23,23 @@ class Header:
     run : int
         A number that all ranks of one start share.
     rank : int
-        Who wrote it, and when (UNIX seconds).
+        Who wrote it.
     size : int
-        Who wrote it, and when (UNIX seconds).
+        How many ranks there are.
     d : int
         Parameters.
     value_bytes : int, bytes
-        Of one of them as it is sent, and of one of the mean.
+        Of one parameter as it is sent.
     mean_bytes : int, bytes
-        Of one of them as it is sent, and of one of the mean.
+        Of one parameter of the mean.
     operator : str
-        In words; operator is "" where whole models are sent.
+        Specification; "" where whole models are sent.
     schedule : str
-        In words; operator is "" where whole models are sent.
+        In words.
     mixing : str
-        In words; operator is "" where whole models are sent.
+        In words.
     optimizer : str
-        In words; operator is "" where whole models are sent.
+        In words.
     declared : Declared or None
         What the operator promises at d.
     projects : bool
@@ -61,11 +61,11 @@ class Header:
     plain_sgd : bool
         No momentum, no preconditioner.
     host : str, optional
-        Who wrote it, and when (UNIX seconds).
+        The machine's name.
     pid : int, optional
-        Who wrote it, and when (UNIX seconds).
+        The process that wrote it.
     started : float, optional
-        Who wrote it, and when (UNIX seconds).
+        When, in UNIX seconds.
     """
 
     run: int
@@ -128,17 +128,17 @@ class State:
     seconds : float
         Since its start, pauses left out.
     steps : int
-        Local steps and averagings seen.
+        Local steps seen.
     rounds : int
-        Local steps and averagings seen.
+        Averagings seen.
     tau : int
         Of the last round.
     computing_s : float, seconds
-        Sums over the run.
+        Sum of the local steps' durations.
     averaging_s : float, seconds
-        Sums over the run.
+        Sum of the averagings' durations.
     telemetry_s : float, seconds
-        Sums over the run.
+        Sum of what the recording took.
     sent_bytes : int, bytes
         Counted in averagings.
     received_bytes : int, bytes
@@ -152,13 +152,13 @@ class State:
     foretold : int
         How many of the rounds can be foretold.
     bits : Sample or None, bits
-        Of every message of this rank: its length, ``|C(x) - x|^2/|x|^2``, ``|C(x) - x|^2/d``, ``<C(x), x>/|x|^2``.
+        Length of every message of this rank.
     ratio : Sample or None
-        Of every message of this rank: its length, ``|C(x) - x|^2/|x|^2``, ``|C(x) - x|^2/d``, ``<C(x), x>/|x|^2``.
+        ``|C(x) - x|^2/|x|^2`` of every message.
     coordinate : Sample or None
-        Of every message of this rank: its length, ``|C(x) - x|^2/|x|^2``, ``|C(x) - x|^2/d``, ``<C(x), x>/|x|^2``.
+        ``|C(x) - x|^2/d`` of every message.
     along : Sample or None
-        Of every message of this rank: its length, ``|C(x) - x|^2/|x|^2``, ``|C(x) - x|^2/d``, ``<C(x), x>/|x|^2``.
+        ``<C(x), x>/|x|^2`` of every message.
     oblique : float
         The largest ``|<C(x), C(x) - x>|/|x|^2``.
     decline : float or None

@@ -184,15 +184,15 @@ class Findings:
     mixing : str
         How models are mixed, in words.
     progress : Progress
-        The parts, None where nothing was measured yet.
+        How far the run is.
     compressor : Compressor or None
-        The parts, None where nothing was measured yet.
+        Realised error and bits; None while nothing was compressed.
     traffic : Traffic or None
-        The parts, None where nothing was measured yet.
+        Bytes both ways; None where nothing was counted.
     timing : Timing or None
-        The parts, None where nothing was measured yet.
+        D/Y; None before the first averaging.
     drift : Drift or None
-        The parts, None where nothing was measured yet.
+        How far ranks move apart; None where nothing was measured.
     retention : float or None
         Share of the gradient that is left at the end of a round, None unless the schedule measures it.
     advice : tuple of Advice

@@ -57,9 +57,9 @@ class Situation:
     tau : int
         Of the last rounds.
     step_s : float, seconds
-        Medians of a local step and of an averaging that waits for nobody.
+        Median of a local step.
     delay_s : float, seconds
-        Medians of a local step and of an averaging that waits for nobody.
+        Median of an averaging that waits for nobody.
     decline : float or None
         Share of the gradient lost in a local step.
     away2_a_step : float

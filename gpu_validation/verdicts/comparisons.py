@@ -67,9 +67,9 @@ def mean_row(
     level : float
         As in ``share_row``.
     floor : float, optional
-        Least and largest value that a draw can have; None if there is no largest.
+        Least value that a draw can have.
     ceiling : float or None, optional
-        Least and largest value that a draw can have; None if there is no largest.
+        Largest value that a draw can have; None if there is none.
     variance : float or None, optional
         Of one draw, at most; takes the place of the range.
     margin : float or None, optional

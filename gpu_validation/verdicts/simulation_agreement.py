@@ -12,17 +12,17 @@ from .iteration_time import near
 from .verdict import Comparison
 
 
-def compared(real: Record, twin: Record) -> Record:
+def compared(real: Record, simulated: Record) -> Record:
     """Return how far the losses are apart at the steps that both recorded: their number, and the largest difference.
 
     Parameters
     ----------
     real : Record
-        Of ``run_training`` and ``simulate``.
-    twin : Record
-        Of ``run_training`` and ``simulate``.
+        Of ``run_training``.
+    simulated : Record
+        Of ``simulate``.
     """
-    ends = dict(zip(twin["step"], twin["losses"], strict=True))
+    ends = dict(zip(simulated["step"], simulated["losses"], strict=True))
     apart = [abs(loss - ends[k]) for k, loss in zip(real["step"], real["losses"], strict=True) if k in ends]
     return {"compared": len(apart), "largest_difference": max(apart)}
 

@@ -37,9 +37,9 @@ class Network(Supervised):
     Attributes
     ----------
     draws : int
-        Effort of the estimates, in mini-batches and in Hessian-vector products.
+        Mini-batches of an estimate.
     power_steps : int
-        Effort of the estimates, in mini-batches and in Hessian-vector products.
+        Hessian-vector products of an estimate.
     """
 
     draws: ClassVar[int] = 32

@@ -25,9 +25,9 @@ class Format:
     rarest : int
         Symbols of probability below 2^-rarest are escapes; each one above takes at least 2^-P.
     state : int
-        Bytes of a final state and of a word.
+        Bytes of a final state.
     word : int
-        Bytes of a final state and of a word.
+        Bytes of a word.
     """
 
     precision: int

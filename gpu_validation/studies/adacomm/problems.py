@@ -20,7 +20,7 @@ GAMMA = 0.5  # of the saturation rule, as published
 
 @dataclass(frozen=True)
 class Course:
-    """What is raced on.
+    """What is trained on, and for how long.
 
     Parameters
     ----------

@@ -130,13 +130,13 @@ class Training:
     final_loss : tuple of float
         Per seed.
     compression : Compression
-        What was measured.
+        Bits and errors of its messages.
     traffic : Traffic
-        What was measured.
+        Bytes of all its averagings.
     timing : Timing
-        What was measured.
+        Seconds of the first real seed.
     curve : Curve
-        What was measured.
+        Losses of the first real seed.
     accuracy : tuple of float or None, optional
         Per real seed, held-out accuracy of the final averaged model, None where nothing is held out.
     data : dict, optional

@@ -68,19 +68,19 @@ class Design:
     Parameters
     ----------
     name : str
-        As ``gpu-validation list`` shows them.
+        As ``gpu-validation run`` takes it.
     description : str
-        As ``gpu-validation list`` shows them.
+        One sentence, as ``gpu-validation list`` shows it.
     operators : tuple of Operator
-        What is combined.
+        Probed, and trained with in every cell that names no others.
     cells : tuple of Cells
-        What is combined.
+        Workloads with their periods, steps and seeds.
     processes : int, optional
         Ranks, one operating system process each.
     probe_d : int, optional
-        Dimension and number of the synthetic vectors, per rank.
+        Dimension of the synthetic vectors.
     probe_messages : int, optional
-        Dimension and number of the synthetic vectors, per rank.
+        How many of them each rank encodes.
     false_alarm : float, optional
         Chance that the whole run accuses a true claim.
     hang_timeout_s : float, seconds, optional

@@ -106,8 +106,8 @@ class JointStudy(Study):
         record = {**kept, "raced_s": real["took_s"], "method": real["method"], "scheduling": real["scheduling"]}
         if kind == "adacomm":
             return record  # its decisions depend on the clock
-        twin = simulate(race, self._runtime(name))
-        return {**record, **compared(real, twin)}
+        simulated_run = simulate(race, self._runtime(name))
+        return {**record, **compared(real, simulated_run)}
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
         """Judge by the joint bound, and real workers by simulated ones; times to a loss are for comparison."""

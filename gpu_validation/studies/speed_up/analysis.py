@@ -50,9 +50,9 @@ class Cell:
     Parameters
     ----------
     tuned : list of Record
-        Records of its units so far.
+        Of its tuning units so far.
     reported : list of Record
-        Records of its units so far.
+        Of the units with other seeds so far.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What is raced on, what is tried and where the targets lie: all of it fixed before anything is measured."""
+"""What is trained, what is tried and where the targets lie: all of it fixed before anything is measured."""
 
 from __future__ import annotations
 
@@ -192,13 +192,13 @@ class Design:
     points : int, optional
         Of the search, the same number for every method.
     tuning : tuple of int, optional
-        Every number is chosen on the first and reported from the others.
+        Seeds on which every number is chosen.
     seeds : tuple of int, optional
-        Every number is chosen on the first and reported from the others.
+        Seeds from which it is reported.
     looks : int, optional
         Losses of a run, evenly in the logarithm of time.
     checked_s : float, seconds, optional
-        Simulated seconds of the real processes that must repeat a rehearsal.
+        Simulated seconds of the real processes that must repeat a simulation.
     timed : tuple of int, optional
         Seeds of the runs whose seconds are real: padded steps, and the delay slept.
     """

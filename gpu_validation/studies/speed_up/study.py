@@ -121,13 +121,13 @@ class SpeedUp(Design, Study):
         ]
 
     def _same(self, name: str, m: int) -> Record:
-        """Return how many numbers of a real run's record are those of its rehearsal."""
+        """Return how many numbers of a real run's record are those of its simulation."""
         races = self._checked(name, m)
-        twins = simulate_together(races, runtime(m))
+        counterparts = simulate_together(races, runtime(m))
         real = run_training([replace(r, runtime=runtime(m)) for r in races], m=m, shape=None, scheduling="normal")
         pairs = [
             (value, other)
-            for a, b in zip(real, twins, strict=True)
+            for a, b in zip(real, counterparts, strict=True)
             for key in CURVE
             for value, other in _pairs(a[key], b[key])
         ]
@@ -155,7 +155,7 @@ class SpeedUp(Design, Study):
 
     # -- what follows ------------------------------------------------------------------------------------
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
-        """Return real processes against rehearsals, exactly; ratios, that no bound covers."""
+        """Return real processes against their simulation, exactly; ratios, that no bound covers."""
         return rows(self, records)
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:

@@ -83,7 +83,7 @@ class TauStarStudy(Study):
             case Sweep(name, seed):
                 return self._swept(name, seed)
             case Real(name, tau):
-                return self._real_race(PROBLEMS[name], tau)
+                return self._on_real_processes(PROBLEMS[name], tau)
 
     def _swept(self, name: str, seed: int) -> Record:
         problem, advised = PROBLEMS[name], self.advised(name)
@@ -98,11 +98,11 @@ class TauStarStudy(Study):
             "planned": {"eta": eta, **simulated(retuned, tau, seed)},
         }
 
-    def _real_race(self, problem: Problem, tau: int) -> Record:
+    def _on_real_processes(self, problem: Problem, tau: int) -> Record:
         race = TrainingRun(problem.workload, tau, Constant(STEP_S), self.seeds[0], budget_s=self.real_s, trace=True)
         (real,) = run_training([race], m=problem.m, shape=self.shape)
         again = replace(race, budget_s=None, steps=real["steps_done"])
-        twin = simulate(again, problem.runtime)
+        simulated_run = simulate(again, problem.runtime)
         return {
             "tau": tau,
             "m": problem.m,
@@ -111,8 +111,8 @@ class TauStarStudy(Study):
             "fenced_s": real["fenced_s"],
             "mean_step_s": real["mean_step_s"],
             "gradient2": float(np.mean(real["gradient2"])),
-            "twin_gradient2": float(np.mean(twin["gradient2"])),
-            **compared(real, twin),
+            "twin_gradient2": float(np.mean(simulated_run["gradient2"])),
+            **compared(real, simulated_run),
             "method": real["method"],
             "scheduling": real["scheduling"],
         }

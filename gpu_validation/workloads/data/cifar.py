@@ -33,15 +33,15 @@ class Layout:
     folder : str
         In the archive, where its members lie.
     train : tuple of str
-        Names of the files.
+        Names of the files of training images.
     test : tuple of str
-        Names of the files.
+        Names of the files of held-out images.
     labels : int
         Distinct labels.
     train_images : int
-        In each file.
+        In each file of training images.
     test_images : int
-        In each file.
+        In each file of held-out images.
     label_bytes : int, bytes, optional
         Before the pixels of a record in the binary form, the last one of them being the label; 0 for the Python form,
         where ``label_key`` names the list of labels.
