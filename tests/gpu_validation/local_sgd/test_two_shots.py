@@ -1,13 +1,17 @@
 """Averaging in two shots: simulated workers and real processes alike bit for bit, every byte foretold."""
 
+import contextlib
 import io
+import time
 
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 
 from bounds.runtime import Constant, RuntimeModel, TwoShot
 from bounds.schedules import AdaComm
+from gpu_validation.distributed.launch import run_ranks
 from gpu_validation.distributed.step_check import UnevenSteps
 from gpu_validation.local_sgd.clock import SimulatedClock
 from gpu_validation.local_sgd.mixing import Sampled
@@ -194,6 +198,32 @@ def test_a_shard_that_arrives_damaged_is_told_to_all():
     start = "the mean of the shard of rank 2 in averaging 0, after 0 local steps, could not be formed"
     assert first == second == f"{start}; the error of that rank says why"
     assert third.startswith(f"{start}: CorruptMessage: the shard that rank 0 sent is damaged: ")
+
+
+@pytest.mark.parametrize("shot", ["encode", "merge"])
+def test_a_rank_that_dies_in_either_shot_ends_the_others_with_one_sentence(shot):
+    """Rank 1 is gone before its shards are sent, or after they are, before it has sent the mean of its own."""
+
+    def work(place, emit):
+        model, optimizer, averaging = joined(11, 3, operator=ScaledSign(), schedule=1)
+        averaging.step(local_step(model, optimizer, place.rank, 0))
+        if place.rank == 1:
+
+            def gone(*_):
+                dist.destroy_process_group()
+                time.sleep(60)
+
+            setattr(averaging._worker.sender, shot, gone)
+        began = time.monotonic()
+        with pytest.raises(RuntimeError) as caught:
+            averaging.step(local_step(model, optimizer, place.rank, 1))
+        emit((str(caught.value), time.monotonic() - began))
+        time.sleep(60)
+
+    with contextlib.closing(run_ranks(work, processes=3, hang_timeout_s=60)) as reports:
+        for words, seconds in (next(reports), next(reports)):
+            assert words.startswith("averaging 1 after 2 local steps failed, because another rank has ended")
+            assert seconds < 20
 
 
 def test_a_second_operator_needs_two_shots():
