@@ -1,5 +1,7 @@
 from . import blahut_arimoto as blahut_arimoto
 from . import sources as sources
+from .calls.allreduce import AllReduce as AllReduce
+from .calls.allreduce import allreduce as allreduce
 from .calls.bits import bits_lower_bound as bits_lower_bound
 from .calls.certify import certify as certify
 from .calls.check import check as check

@@ -95,6 +95,27 @@ def ranking(plan: Any) -> Any:
     return Group(table, note, "", _facts({"assuming": "; ".join(plan.assumptions)}), "", _facts(reasons))
 
 
+def allreduce(result: Any) -> Any:
+    """Return what one averaging costs."""
+    d = result.d
+    rows = {
+        "exchange": f"{result.exchange}, {result.operator}" + (f", {result.returned} back" if result.returned else ""),
+        "sent": f"{result.sent_bits / d:.4g} bits a coordinate; binary32 in a ring {result.dense_bits / d:.4g}",
+        "seconds": f"{result.seconds:.4g} (links {result.communicate_s:.4g}, coding "
+        f"{result.encode_s + result.decode_s:.4g})",
+    }
+    if result.nmse is not None:
+        rows["error"] = (
+            f"at most {result.nmse:.4g} of |mean|^2 for independent vectors, {result.aligned_nmse:.4g} for equal ones "
+            f"({result.theorem})"
+        )
+    if result.limit_bits is not None:
+        rows["limit"] = f"{result.limit_bits:.4g} bits a coordinate received; {result.gap_bits:.4g} above it"
+        if result.ideal_bits is not None:
+            rows["limit"] += f", ideal blocks on this way {result.ideal_bits - result.limit_bits:.4g} above it"
+    return _facts(rows)
+
+
 def catalogue(found: Any) -> Any:
     """Return the compressors at one dimension."""
     right = ("bits", "limit")

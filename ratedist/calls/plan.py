@@ -283,10 +283,10 @@ def _way(exchange: Any) -> Way:
 
 
 def _run(codec: list[str] | None, **given: Any) -> Ranking:
-    return plan(codec=_codec(codec), **given)
+    return plan(codec=coding(codec), **given)
 
 
-def _codec(given: list[str] | None) -> Any:
+def coding(given: list[str] | None) -> Any:
     """Return one word, one pair for all operators, or pairs by specification."""
     if given is None:
         return None

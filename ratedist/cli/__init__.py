@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0 done, 1 a check failed or nothing is feasible, 2 usage, 3 a fault of ratedist, 130 Ctrl-C.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    parser = build(words[0] if words else None)
+    parser = build(words[0] if words else "")
     options, rest = parser.parse_known_args(words)
     call = named(options.command)
     assert call is not None

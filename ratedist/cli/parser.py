@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from ..calls import all_calls, call_of
+from ..calls import Outline, all_calls, call_of, outlines
 from ..calls import call as kinds
 from ..calls.call import ABSENT, REQUIRED, Argument, Call, Command
 from .serve import SERVE
@@ -53,7 +53,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def build(command: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of all commands, or of one: then no other call is imported."""
+    """Return the parser of all commands, or of one: then no other call is imported.
+
+    For a word that is no command, such as --help, the parser lists the commands and imports none.
+    """
     parser = _Parser(
         prog="ratedist",
         description="How few bits, how few synchronisations, how far from the limit?",
@@ -61,6 +64,11 @@ def build(command: str | None = None) -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser, metavar="command")
     only = named(command) if command else None
+    if command is not None and only is None:
+        served = Outline(SERVE.name, SERVE.summary, SERVE.place)
+        for outline in sorted([*outlines(), served], key=lambda listed: listed.place):
+            commands.add_parser(outline.name, help=outline.summary)
+        return parser
     for call in (only,) if only else sorted([*all_calls().values(), SERVE], key=lambda call: call.place):
         if call.command is not None:
             _add_command(commands, call, call.command)

@@ -138,7 +138,7 @@ def _travelling(operator: Operator, second: Operator, way: Travel, asked: Asked)
         back = codec_of(asked.codecs, second, d) if returned else codec
     except ValueError as failure:
         return Choice(name, False, (str(failure),), **way_of_it)
-    seconds = _averaging(way, codec, back, d, cluster)
+    seconds = averaging(way, codec, back, d, cluster)
     try:
         option = planner.plan(
             [planner.Candidate(name, way.claim, way.bits, way.second)],
@@ -156,8 +156,20 @@ def _travelling(operator: Operator, second: Operator, way: Travel, asked: Asked)
     return _chosen(option, way, codec, asked, costs)
 
 
-def _averaging(way: Travel, codec: Codec | None, back: Codec | None, d: int, cluster: Cluster) -> dict[str, Any]:
-    """Return seconds of encoding, of the links and of decoding in one averaging."""
+def averaging(way: Travel, codec: Codec | None, back: Codec | None, d: int, cluster: Cluster) -> dict[str, Any]:
+    """Return seconds of encoding, of the links and of decoding in one averaging.
+
+    Parameters
+    ----------
+    way : Travel
+        How the messages go.
+    codec, back : Codec or None
+        Of the workers' operator and, in two shots, of the owners'.
+    d : int
+        Number of coordinates.
+    cluster : Cluster
+        Workers and links.
+    """
     encode, decode = (codec.encode_s_per_coordinate, codec.decode_s_per_coordinate) if codec else (0.0, 0.0)
     encode_s, decode_s = way.encoded * d * encode, way.decoded * d * decode
     if way.second is not None and codec is not None and back is not None:  # a worker's own, then the owners' codec

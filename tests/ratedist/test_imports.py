@@ -29,3 +29,27 @@ def test_public_names_exist():
 
     for name in ratedist.__all__:
         assert getattr(ratedist, name) is not None
+
+
+def test_help_loads_nothing():
+    code = (
+        "from ratedist.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "import sys; sys.stdout.write(chr(10) + 'loaded: ')"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", f"{code}\nprint(*(m for m in {HEAVY!r} if m in sys.modules))"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert result.stdout.rpartition("loaded:")[2].split() == []
+
+
+def test_help_lists_every_command_in_the_words_of_its_call():
+    from ratedist.calls import all_calls, outlines
+
+    calls = [call for call in all_calls().values() if call.command is not None]
+
+    assert [(o.name, o.summary, o.place) for o in outlines()] == [(c.name, c.summary, c.place) for c in calls]

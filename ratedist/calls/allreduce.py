@@ -1,0 +1,274 @@
+"""What one compressed all-reduce costs: bits, seconds, the error of the mean, and the distance to the limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bounds.claims import Contractive, NoClaim, Unbiased
+from bounds.limits import gathered_rate, mean_received_rate, two_shot_rate
+from bounds.theorems import gather_error, two_shot_error
+
+from ..model.choosing import averaging
+from ..model.cluster import Cluster
+from ..model.codec import FREE, checked_codecs, codec_of
+from ..model.compressors import operator_of
+from ..model.travel import DENSE_BITS, Travel, in_two_shots, stated_bits, travel
+from ..numbers import real, whole
+from ..records import plain
+from .call import REQUIRED, Argument, Call, Coding, Command, Number, Route, Specification, Text
+
+if TYPE_CHECKING:
+    from operators import Operator
+
+ALIKE = 1.01  # lengths that differ by less differ by headers
+EXCHANGES = ("auto", "gather", "two_shot")
+
+
+@dataclass(frozen=True)
+class AllReduce:
+    """One averaging of m vectors of d coordinates.
+
+    Parameters
+    ----------
+    operator : str
+        Specification of the workers' operator.
+    returned : str
+        That of the owners' operator in two shots; empty otherwise.
+    exchange : str
+        "sum", "gather" or "two_shot".
+    d : int
+        Number of coordinates.
+    m : int
+        Number of workers.
+    sent_bits : float, bits
+        Sent by one rank.
+    received_bits : float, bits
+        Received by one rank.
+    dense_bits : float, bits
+        What a rank sends in a ring all-reduce of binary32.
+    communicate_s : float, seconds
+        Of the links.
+    encode_s : float, seconds
+        Of encoding by the busiest rank.
+    decode_s : float, seconds
+        Of decoding by the busiest rank.
+    nmse : float or None
+        Bound of ``E|result - mean|^2/|mean|^2`` for independent vectors of mean zero and equal length; None without
+        an unbiased claim.
+    aligned_nmse : float or None
+        The same for equal vectors.
+    limit_bits : float or None, bits
+        Fewer cannot be received a coordinate at this nmse (cut-set, Gaussian vectors); None where it says nothing.
+    ideal_bits : float or None, bits
+        What this exchange receives a coordinate with long ideal blocks at this nmse; None where it says nothing.
+    theorem : str
+        Behind the error.
+    """
+
+    operator: str
+    returned: str
+    exchange: str
+    d: int
+    m: int
+    sent_bits: float
+    received_bits: float
+    dense_bits: float
+    communicate_s: float
+    encode_s: float
+    decode_s: float
+    nmse: float | None
+    aligned_nmse: float | None
+    limit_bits: float | None
+    ideal_bits: float | None
+    theorem: str
+
+    @property
+    def seconds(self) -> float:
+        """Of the whole averaging, one part after the other."""
+        return self.communicate_s + self.encode_s + self.decode_s
+
+    @property
+    def gap_bits(self) -> float | None:
+        """Bits a coordinate that are received above the limit."""
+        return None if self.limit_bits is None else self.received_bits / self.d - self.limit_bits
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return fields and sums as plain values."""
+        fields = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
+        return {**fields, "seconds": plain(self.seconds), "gap_bits": plain(self.gap_bits)}
+
+
+def allreduce(
+    *,
+    d: Any,
+    m: Any,
+    operator: str | Operator,
+    exchange: str = "auto",
+    second: str | Operator | None = None,
+    bandwidth_bit_per_s: Any = 1e10,
+    latency_s: Any = 50e-6,
+    codec: Any = None,
+) -> AllReduce:
+    """Return bits, seconds and error of one averaging, and its distance to the cut-set limit.
+
+    Parameters
+    ----------
+    d : array_like
+        Number of coordinates.
+    m : array_like
+        Number of workers, >= 2.
+    operator : str or Operator
+        Specification such as "tcdq:omega=1", or an ``Operator``.
+    exchange : str, optional
+        "gather", "two_shot", or "auto": gather where a rank then sends no more bits, as for two workers.
+    second : str or Operator or None, optional
+        The owners' operator in two shots; the workers' unless given.
+    bandwidth_bit_per_s : array_like, bit/s, optional
+        Of one link of the ring.
+    latency_s : array_like, seconds, optional
+        Of one hop.
+    codec : optional
+        Seconds of encoding and decoding, as for ``plan``; free unless given.
+
+    Raises
+    ------
+    ValueError
+        For m < 2, an unknown exchange, and operators that do not fit it.
+
+    Examples
+    --------
+    >>> import ratedist as rd
+    >>> round(rd.allreduce(d=400_000, m=8, operator="tcdq:omega=0.1", exchange="two_shot").nmse, 6)
+    0.21
+    """
+    if exchange not in EXCHANGES:
+        raise ValueError(f"exchange must be one of {', '.join(EXCHANGES)}; got {exchange!r}: choose one of them")
+    dimension, workers, first = whole("d", d), whole("m", m), operator_of(operator)
+    if workers < 2:
+        raise ValueError(f"m must satisfy m >= 2; got m = {workers}: nothing is exchanged by one worker")
+    back = first if second is None else operator_of(second)
+    cluster = Cluster(
+        workers=workers, bandwidth_bit_per_s=real("bandwidth_bit_per_s", bandwidth_bit_per_s), latency_s=latency_s
+    )
+    way = _way(first, back, dimension, cluster, exchange, chosen=second is not None)
+    return _answered(first, back, way, dimension, cluster, codec)
+
+
+def _way(first: Operator, second: Operator, d: int, cluster: Cluster, exchange: str, *, chosen: bool) -> Travel:
+    """Return the way that was asked for, or the one with fewer bits; messages that can be summed are summed."""
+    gathered = travel(first, first.claim(d), stated_bits(first, d), d, cluster)
+    if gathered.exchange == "sum" and not chosen:
+        return gathered
+    if exchange == "gather":
+        return gathered
+    try:
+        shots = in_two_shots(first, second, d, cluster)
+    except ValueError:
+        if exchange == "two_shot":
+            raise
+        return gathered
+    most = ALIKE * _sent(shots, cluster.workers)  # at two workers both send a message, gathered with less error
+    few = exchange == "auto" and not chosen and _sent(gathered, cluster.workers) <= most
+    return gathered if few else shots
+
+
+def _sent(way: Travel, m: int) -> float:
+    """Return the bits that one rank sends in a ring or directly; it receives as many."""
+    if way.exchange == "gather":
+        return (m - 1) * way.bits
+    if way.exchange == "sum":
+        return 2 * (m - 1) / m * way.link_bits
+    return (m - 1) / m * (way.link_bits + float(way.result_bits or 0))
+
+
+def _answered(first: Operator, second: Operator, way: Travel, d: int, cluster: Cluster, codec: Any) -> AllReduce:
+    from operators import specification
+
+    m, coded = cluster.workers, checked_codecs("free" if codec is None else codec)
+    own_codec, owners_codec = (codec_of(coded, operator, d) if way.encoded else FREE for operator in (first, second))
+    seconds = averaging(way, own_codec, owners_codec, d, cluster)
+    nmse, aligned, theorem = _errors(way, m)
+    sent = _sent(way, m)
+    inside = nmse is not None and 0 < nmse < 1 - 1 / m
+    rate = two_shot_rate if way.exchange == "two_shot" else gathered_rate
+    return AllReduce(
+        operator=specification(first),
+        returned=specification(second) if way.exchange == "two_shot" else "",
+        exchange=way.exchange,
+        d=d,
+        m=m,
+        sent_bits=sent,
+        received_bits=sent,
+        dense_bits=2 * (m - 1) / m * DENSE_BITS * d,
+        **seconds,
+        nmse=nmse,
+        aligned_nmse=aligned,
+        limit_bits=mean_received_rate(m=m, nmse=nmse) if inside else None,
+        ideal_bits=rate(m=m, nmse=nmse) if inside and way.exchange != "sum" else None,
+        theorem=theorem,
+    )
+
+
+def _errors(way: Travel, m: int) -> tuple[float | None, float | None, str]:
+    """Return the error for independent and for equal vectors, over the squared length of the mean."""
+    if isinstance(way.claim, NoClaim | Contractive):
+        return None, None, ""
+    assert isinstance(way.claim, Unbiased)
+    if way.second is None and way.claim.omega == 0:
+        return 0.0, 0.0, ""
+    independent, equal = {"m": m, "mean_square": m}, {"m": m, "mean_square": 1}
+    if way.second is None:
+        first, second = (gather_error(omega=way.claim.omega, **at_point) for at_point in (independent, equal))
+        return first, second, gather_error.name
+    stages = {"omega1": way.claim.omega, "omega2": way.second.omega, "square_of_mean": 1}
+    first, second = (two_shot_error(**stages, **at_point) for at_point in (independent, equal))
+    return first, second, two_shot_error.name
+
+
+def _show(result: AllReduce) -> Any:
+    from ..tables import allreduce as table
+
+    return table(result)
+
+
+def _run(codec: list[str] | None = None, **given: Any) -> AllReduce:
+    from .plan import coding
+
+    return allreduce(codec=coding(codec), **given)
+
+
+ARGUMENTS = (
+    Argument("d", Number(), REQUIRED),
+    Argument("m", Number(), REQUIRED),
+    Argument("operator", Specification(), REQUIRED, help="such as tcdq:omega=1"),
+    Argument("exchange", Text(), "auto", help="auto, gather or two_shot"),
+    Argument("second", Specification(), help="the owners' operator in two shots, the workers' unless given"),
+    Argument("bandwidth_bit_per_s", Number(), 1e10),
+    Argument("latency_s", Number(), 50e-6),
+    Argument("codec", Coding(), help="as in plan; free unless given"),
+)
+CALL = Call(
+    name="allreduce",
+    summary="bits, seconds and error of one compressed averaging, and its distance to the limit",
+    place=7,
+    function=allreduce,
+    command=Command(
+        arguments=ARGUMENTS,
+        examples=(
+            "--d 25600000 --m 64 --operator tcdq:omega=0.1",
+            "--d 1e6 --m 8 --operator tcdq:omega=0.1 --second tcdq:omega=0.01 --exchange two_shot --json",
+        ),
+        run=_run,
+        show=_show,
+    ),
+    route=Route(
+        arguments=ARGUMENTS,
+        run=allreduce,
+        about="A compressor, the number of workers and how its messages travel.",
+        model="AllReduce",
+        title="Bits, seconds and error of one compressed averaging",
+        example={"d": 400000, "m": 8, "operator": "tcdq:omega=0.1", "exchange": "two_shot"},
+        stated=False,
+    ),
+)

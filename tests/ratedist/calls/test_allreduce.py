@@ -1,0 +1,68 @@
+"""One averaging: bits by counting, errors by the law, and never below the cut-set limit."""
+
+import math
+
+import pytest
+
+import ratedist as rd
+from operators import parse
+
+D = 400_000
+
+
+@pytest.mark.parametrize("m", [4, 8, 64])
+def test_two_shots_send_two_messages_whatever_the_number_of_workers(m):
+    result = rd.allreduce(d=D, m=m, operator="tcdq:omega=0.1", exchange="two_shot")
+    message = m * parse("tcdq:omega=0.1").bits(math.ceil(D / m)).expected_upper
+
+    assert result.sent_bits == pytest.approx((1 - 1 / m) * 2 * message, rel=1e-12)
+    assert result.nmse == pytest.approx(0.1 + 0.1 * 1.1, rel=1e-12)
+    assert result.aligned_nmse == pytest.approx(0.1 / m + 0.1 * (1 + 0.1 / m), rel=1e-12)
+
+
+def test_gathering_sends_a_message_to_each_of_the_others():
+    result = rd.allreduce(d=D, m=8, operator="tcdq:omega=0.1", exchange="gather")
+
+    assert result.sent_bits == 7 * parse("tcdq:omega=0.1").bits(D).expected_upper
+    assert (result.nmse, result.aligned_nmse) == (pytest.approx(0.1), pytest.approx(0.1 / 8))
+    assert result.ideal_bits == pytest.approx(7 * result.limit_bits, rel=1e-12)
+
+
+@pytest.mark.parametrize(("m", "exchange"), [(2, "gather"), (8, "two_shot")])
+def test_auto_takes_what_sends_less(m, exchange):
+    assert rd.allreduce(d=D, m=m, operator="tcdq:omega=0.1").exchange == exchange
+
+
+@pytest.mark.parametrize("exchange", ["gather", "two_shot"])
+@pytest.mark.parametrize("m", [2, 4, 64, 1024])
+@pytest.mark.parametrize("operator", ["tcdq:omega=0.1", "tcdq:omega=0.01", "qsgd:16,bucket=512"])
+def test_no_exchange_is_below_the_limit(operator, m, exchange):
+    result = rd.allreduce(d=D, m=m, operator=operator, exchange=exchange)
+
+    assert result.limit_bits is None or (result.gap_bits > 0 and result.ideal_bits >= result.limit_bits * (1 - 1e-12))
+
+
+def test_dense_numbers_are_summed_exactly_and_biased_ones_have_no_law():
+    dense = rd.allreduce(d=D, m=8, operator="identity")
+    biased = rd.allreduce(d=D, m=8, operator="topk:0.1")
+
+    assert (dense.exchange, dense.nmse, dense.sent_bits) == ("sum", 0.0, dense.dense_bits)
+    assert (biased.exchange, biased.nmse, biased.theorem) == ("gather", None, "")
+    with pytest.raises(ValueError, match="unbiased operators at both stages"):
+        rd.allreduce(d=D, m=8, operator="topk:0.1", exchange="two_shot")
+
+
+def test_codecs_of_both_stages_are_counted():
+    codec = rd.Codec(encode_s_per_coordinate=2e-9, decode_s_per_coordinate=1e-9)
+
+    result = rd.allreduce(d=D, m=8, operator="tcdq:omega=0.1", exchange="two_shot", codec=codec)
+
+    assert result.encode_s == pytest.approx((1 + 1 / 8) * D * 2e-9)
+    assert result.decode_s == pytest.approx(2 * D * 1e-9)
+    assert result.seconds == pytest.approx(result.communicate_s + result.encode_s + result.decode_s)
+
+
+@pytest.mark.parametrize(("given", "text"), [({"m": 1}, "m >= 2"), ({"exchange": "ring"}, "exchange must be one of")])
+def test_wrong_arguments_are_refused(given, text):
+    with pytest.raises(ValueError, match=text):
+        rd.allreduce(**{"d": D, "m": 8, "operator": "identity"} | given)
