@@ -217,6 +217,7 @@ def test_a_taken_port_is_a_usage_error_in_one_line(server):
 def test_a_plan_takes_given_codecs_and_a_sign_of_a_huge_model(server):
     codec = {"encode_s_per_coordinate": "8.5e-9", "decode_s_per_coordinate": 4.3e-9}
     asked = {"d": 25600000, "cluster": CLUSTER, "operators": ["tcdq:omega=0.1", "identity"], "target": 0.1}
+    asked["exchange"] = "gather"
     for given in (codec, {"tcdq:omega=0.1": codec}):
         status, body, _ = server.post("/v1/plan", asked | {"codec": given})
         assert status == 200, body
