@@ -8,8 +8,11 @@ STAMP  := $(VENV)/.installed
 TIMED    := adacomm speed-up tau-star joint straggler wire
 UNTIMED  := compressors error-feedback byzantine layerwise gtopk
 
-.PHONY: setup validate studies lint test test-slow docs docs-test clean
+.PHONY: setup validate studies lint test test-all test-slow docs docs-test clean
 .DEFAULT_GOAL := test
+
+# Compiled once, not in each of the some hundred processes that the tests start.
+unexport PYTHONDONTWRITEBYTECODE
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -33,6 +36,9 @@ lint: setup
 
 test: lint
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+test-all: lint
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" --hypothesis-profile=ci
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow -n auto

@@ -1,24 +1,29 @@
 """What all tests share: one thread a process, the hypothesis profiles, and a browser.
 
 More threads than one only wait for each other where two workers share two cores; set before torch is imported.
-Derandomised and without deadlines by default; deeper by hand with ``--hypothesis-profile=deep``.
+Derandomised and without deadlines by default; CI draws more examples with ``--hypothesis-profile=ci``, by hand
+``--hypothesis-profile=deep`` draws others.  The global random streams begin every test alike, whatever ran before it in
+its process.
 """
 
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import random
 import shutil
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 
+settings.register_profile("quick", derandomize=True, database=None, max_examples=40, **COMMON)
 settings.register_profile("ci", derandomize=True, database=None, max_examples=150, **COMMON)
 settings.register_profile("deep", max_examples=20_000, **COMMON)
 if settings.get_current_profile_name() == "default":
-    settings.load_profile("ci")
+    settings.load_profile("quick")
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 BROWSER_REQUIRED = os.environ.get("REQUIRE_BROWSER") == "1"
@@ -26,6 +31,16 @@ ARGUMENTS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
+
+
+@pytest.fixture(autouse=True)
+def global_streams_begin_alike():
+    """No test depends on how much the tests before it drew: they differ from tier to tier and worker to worker."""
+    random.seed(20261122)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(20261122)
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.manual_seed(20261122)
 
 
 @pytest.fixture(scope="module")

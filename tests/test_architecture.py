@@ -193,6 +193,30 @@ def test_only_compiled_loops_go_without_types(package):
                 assert "jit" in decorators, f"{path.relative_to(ROOT)}: {function.name} has no types"
 
 
+# what they check takes a browser, a server, an interpreted GPU or a guide's minutes
+WITHOUT_A_QUICK_CHECK = {
+    *("docs/test_site.py", "ratedist/http/test_schemathesis.py"),
+    *("operators/kernels/test_interpreted.py", "test_judge_guide.py"),
+}
+
+
+def is_quick(test):
+    """Whether a test function runs for some argument in every tier."""
+    return not any(ast.unparse(d).startswith(("pytest.mark.slow", "pytest.mark.thorough")) for d in test.decorator_list)
+
+
+def test_make_test_has_a_quick_check_of_everything_that_ci_checks():
+    without = set()
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        tree = ast.parse(path.read_text())
+        tests = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+        marks = [ast.unparse(node.value) for node in tree.body if ast.unparse(node).startswith("pytestmark")]
+        if re.search(r"mark\.(slow|thorough)", " ".join(marks)) or not any(map(is_quick, tests)):
+            without.add(str(path.relative_to(ROOT / "tests")))
+
+    assert without == WITHOUT_A_QUICK_CHECK
+
+
 @pytest.mark.parametrize("package", ["ratedist", "bounds"])
 def test_light_packages_import_light(package):
     heavy = ("torch", "numba", "scipy.stats", "matplotlib", "sklearn")

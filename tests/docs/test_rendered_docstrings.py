@@ -70,6 +70,7 @@ def docstrings():
     return found | {module.__name__: inspect.cleandoc(module.__doc__ or "") for module in described + making}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("package", PACKAGES)
 def test_docstrings_are_restructured_text(package):
     assert all_bounds()

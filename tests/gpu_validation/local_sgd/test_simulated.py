@@ -1,6 +1,7 @@
 """Virtual workers make the run that as many real processes make, bit for bit."""
 
 import io
+from functools import cache
 
 import numpy as np
 import pytest
@@ -78,6 +79,8 @@ RUNS = {
         },
     ),
 }
+LONG = [name for name, (_, _, steps, _, _) in RUNS.items() if steps == STEPS]
+NAMES = [pytest.param(name, marks=pytest.mark.thorough) if name in LONG else name for name in RUNS]
 
 
 def local_step(model, optimizer, loss, step, rank):
@@ -96,18 +99,23 @@ def everything(model, averaging):
     return flat([*model.parameters(), *model.buffers()], torch.float64)
 
 
-def in_processes(place):
-    found = {}
-    for name, (make, loss, steps, momentum, settings) in RUNS.items():
+@cache
+def in_processes(name):
+    """What every rank reports; after the virtual run, whose compiled code the processes inherit."""
+    in_one_process(name)
+    make, loss, steps, momentum, settings = RUNS[name]
+
+    def work(place):
         model = make()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=momentum)
         averaging = PeriodicAveraging(model, optimizer, key=Key(1), clock=clock(), **settings)
         accounts = [averaging.step(local_step(model, optimizer, loss, k, place.rank)) for k in range(steps)]
-        state = everything(model, averaging)
-        found[name] = state, [a for a in accounts if a is not None], averaging.clock.events
-    return found
+        return everything(model, averaging), [a for a in accounts if a is not None], averaging.clock.events
+
+    return in_ranks(work, processes=M)
 
 
+@cache
 def in_one_process(name):
     make, loss, steps, momentum, settings = RUNS[name]
     models = [make() for _ in range(M)]
@@ -124,29 +132,19 @@ def in_one_process(name):
     ]
 
 
-@pytest.fixture(scope="module")
-def virtual():
-    return {name: in_one_process(name) for name in RUNS}
-
-
-@pytest.fixture(scope="module")
-def reports(virtual):  # after the virtual runs, whose compiled code the processes inherit
-    return in_ranks(in_processes, processes=M)
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_virtual_workers_and_real_processes_agree_bit_for_bit(reports, virtual, name):
-    for rank, (state, accounts, events) in enumerate(virtual[name]):
-        real_state, real_accounts, real_events = reports[rank][name]
+@pytest.mark.parametrize("name", NAMES)
+def test_virtual_workers_and_real_processes_agree_bit_for_bit(name):
+    for rank, (state, accounts, events) in enumerate(in_one_process(name)):
+        real_state, real_accounts, real_events = in_processes(name)[rank]
         np.testing.assert_array_equal(state, real_state)
         assert repr(accounts) == repr(real_accounts)  # repr, because nan differs from itself
         assert events == real_events
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_the_runs_compared_are_not_trivial(reports, name):
+@pytest.mark.parametrize("name", NAMES)
+def test_the_runs_compared_are_not_trivial(name):
     _, _, steps, _, settings = RUNS[name]
-    state, accounts, events = reports[0][name]
+    state, accounts, events = in_processes(name)[0]
     taus = [account.tau for account in accounts]
 
     assert np.isfinite(state).all()
@@ -160,8 +158,10 @@ def test_the_runs_compared_are_not_trivial(reports, name):
         assert set(taus) == {settings["schedule"]}
 
 
-@pytest.mark.parametrize("name", ["whole bfloat16 models", "elastic", "sampled"])
-def test_resumed_workers_repeat_the_unbroken_run(virtual, name):
+@pytest.mark.parametrize(
+    "name", ["whole bfloat16 models", "elastic", pytest.param("sampled", marks=pytest.mark.thorough)]
+)
+def test_resumed_workers_repeat_the_unbroken_run(name):
     make, loss, steps, momentum, settings = RUNS[name]
     saved = None
     for start, stop in ((0, 17), (17, steps)):  # in the middle of a round
@@ -179,7 +179,7 @@ def test_resumed_workers_repeat_the_unbroken_run(virtual, name):
         torch.save([[model.state_dict() for model in models], workers.state_dict()], buffer)
         saved = torch.load(io.BytesIO(buffer.getvalue()), weights_only=True)
 
-    for model, (state, _, events) in zip(models, virtual[name], strict=True):
+    for model, (state, _, events) in zip(models, in_one_process(name), strict=True):
         np.testing.assert_array_equal(plain(everything(model, workers)), state)
         assert workers.clock.events == events
 

@@ -19,11 +19,14 @@ pytestmark = pytest.mark.timeout(90)
 ETHERNET_IP_UDP_BYTES = 14 + 20 + 8
 TCP_PORT, UDP_PORT = 5001, 5002
 LISTENING = mmap.mmap(-1, 1)  # shared with the forked ranks: whether one of them has bound its socket
+SENT = mmap.mmap(-1, 1)  # likewise: whether all that is sent has been sent
+POLL_S = 0.1
+TRANSFERS = 10  # a busy machine may hold up single ones
 
 
 @pytest.fixture(autouse=True)
 def nobody_listens():
-    LISTENING[0] = 0
+    LISTENING[0] = SENT[0] = 0
 
 
 def wait_for_a_listener():
@@ -53,22 +56,25 @@ def send_datagrams(count, payload_bytes, pause_s=0.0):
             for i in range(count):
                 sock.sendto(i.to_bytes(4) + bytes(payload_bytes - 4), (address(1), UDP_PORT))
                 time.sleep(pause_s)
+        SENT[0] = 1
 
     return work
 
 
-def receive_datagrams(quiet_s):
-    """Numbers of the datagrams that arrive until none has come for a while."""
+def receive_datagrams(count, quiet_s):
+    """Numbers of the datagrams that arrive until all have, or all are sent and none has come for a while."""
 
     def work():
-        numbers = []
+        numbers, quiet = [], 0
         with udp(awaited=True) as sock:
-            while True:
+            sock.settimeout(POLL_S)
+            while len(numbers) < count and quiet * POLL_S < quiet_s:
                 try:
                     numbers.append(int.from_bytes(sock.recv(65536)[:4]))
+                    quiet = 0
                 except TimeoutError:
-                    return numbers
-                sock.settimeout(quiet_s)
+                    quiet += SENT[0]
+        return numbers
 
     return work
 
@@ -78,7 +84,7 @@ def test_counters_see_exactly_the_frames_that_were_sent(method, delay_s, in_port
     count, payload = 200, 100
     with Network(3, delay_s=delay_s, methods=(method,)) as network:
         before = network.counts()
-        _, received = in_ports(network, send_datagrams(count, payload), receive_datagrams(0.25))
+        _, received = in_ports(network, send_datagrams(count, payload), receive_datagrams(count, quiet_s=2.0))
         sent = [after - start for after, start in zip(network.counts(), before, strict=True)]
         switched = network.switch_count()
 
@@ -125,6 +131,7 @@ def test_a_round_trip_takes_two_delays_and_little_more(some_method, in_ports):
 @pytest.mark.parametrize("delay_s", [0.0, 1e-3])
 def test_a_transfer_is_never_faster_than_the_rate(method, delay_s, in_ports):
     rate_bit_per_s, payload_bytes = 5e7, 1_000_000
+    ideal_s, taken_s = payload_bytes * 8 / rate_bit_per_s, []
 
     def send():
         for _ in range(100):
@@ -149,17 +156,18 @@ def test_a_transfer_is_never_faster_than_the_rate(method, delay_s, in_ports):
                 sock.sendall(b"x")
 
     with Network(2, rate_bit_per_s=rate_bit_per_s, delay_s=delay_s, methods=(method,)) as network:
-        seconds = in_ports(network, send, receive)[0]
-
-    ideal_s = payload_bytes * 8 / rate_bit_per_s
-    assert seconds >= ideal_s * 0.96  # the burst that a link may send at once is 1 ms of 160 ms, headers take 4 % more
-    assert seconds <= ideal_s * 3  # the unit is right; how close it comes is for a quiet machine
+        for _ in range(TRANSFERS):
+            taken_s.append(in_ports(network, send, receive)[0])
+            assert taken_s[-1] >= ideal_s * 0.96  # a link may send 1 ms of 160 ms at once, headers take 4 % more
+            if taken_s[-1] <= ideal_s * 3:
+                return  # the unit is right; how close it comes is for a quiet machine
+    pytest.fail(f"no transfer came near {ideal_s} s; seconds: {taken_s}")
 
 
 def test_loss_is_drawn_at_its_rate_and_every_frame_is_accounted_for(some_method, in_ports):
     count, loss = 4000, 0.2
     with Network(2, loss=loss, key=Key(7), methods=(some_method,)) as network:
-        _, received = in_ports(network, send_datagrams(count, 64), receive_datagrams(0.25))
+        _, received = in_ports(network, send_datagrams(count, 64), receive_datagrams(count, quiet_s=2.0))
         switched = network.switch_count()
 
     lost = int(switched.lost[0, 1])

@@ -52,6 +52,7 @@ def test_a_drawn_seed_is_never_the_recorded_one_and_hardly_ever_the_same(monkeyp
     assert seeds.draw() == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(120)
 def test_two_runs_of_one_seed_have_equal_records_and_another_seed_differs(tmp_path):
     preset = replace(

@@ -55,6 +55,7 @@ def test_words_of_all_workers_lie_in_different_parts_of_the_range():
     assert (abs(counts - d / n) < 5 * math.sqrt(d / n)).all()  # five standard errors
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("operator", CorrelatedKLevel.examples(), ids=repr)
 def test_each_worker_alone_obeys_every_law(operator):
     report = judge(

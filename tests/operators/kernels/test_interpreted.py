@@ -24,8 +24,10 @@ def process(*arguments, **environment):
     assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]
 
 
+@pytest.mark.thorough
 def test_interpreted_kernels_pass_the_equality_tests():
-    process("-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE), "-k", "cuda", TRITON_INTERPRET="1")
+    everything = ("-m", "not slow", "--hypothesis-profile=ci")
+    process("-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE), "-k", "cuda", *everything, TRITON_INTERPRET="1")
 
 
 @pytest.mark.slow

@@ -12,7 +12,8 @@ import torch
 
 from operators import Key, Message
 
-GENERATOR = torch.Generator().manual_seed(20261121)
+SEED = 20261121
+GENERATOR = torch.Generator().manual_seed(SEED)  # seeded anew for every test
 NUMPY = np.random.default_rng(20261121)
 
 

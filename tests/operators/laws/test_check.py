@@ -12,7 +12,7 @@ from operators import QSGD, Identity, Key, TopK
 from operators.laws import Budget, Outcome, Report, Verdict, check
 
 from . import outside
-from .honest import HONEST, JUDGED_BY_ALL_LAWS
+from .honest import HONEST, JUDGED_BY_ALL_LAWS, Dithering, MeanSign
 from .honest_selection import Largest
 from .mutants import MUTANTS
 
@@ -22,6 +22,7 @@ SMALL = replace(
     Budget(draws=60, evaluations=64, sizes=(1, 9), drawn_sizes=(2,), lengths=(65,), drawn=1, search=5, large=300),
     bias=0.3,
 ).untimed()
+QUICKLY_JUDGED = (Dithering, Largest, MeanSign)  # unbiased, strictly contractive, biased by design
 SHRINKING = next(m.wrong for m in MUTANTS if m.what == "2 % shrink")
 
 
@@ -30,7 +31,13 @@ def half_or_nothing(x):
     return 2 * x * (torch.rand(x.shape, generator=outside.GENERATOR) < 0.5)
 
 
-@pytest.mark.parametrize("op", JUDGED_BY_ALL_LAWS, ids=repr)
+@pytest.mark.parametrize(
+    "op",
+    [
+        pytest.param(op, id=repr(op), marks=[] if isinstance(op, QUICKLY_JUDGED) else [pytest.mark.thorough])
+        for op in JUDGED_BY_ALL_LAWS
+    ],
+)
 def test_honest_reference_operator_is_not_accused(op):
     report = check(op, budget=SMALL, seed=21)
     assert report.ok, str(report)
@@ -82,6 +89,7 @@ def test_plain_function_is_judged_by_its_claim_alone():
     assert "no codec, no key" in report["random-state"].text
 
 
+@pytest.mark.thorough
 def test_looser_claim_is_a_note_and_a_tight_one_a_failure():
     loose = check(half_or_nothing, claim=Unbiased(omega=3.0), budget=DRAWING, seed=2)
     tight = check(half_or_nothing, claim=Unbiased(omega=3.0, tight=True), budget=DRAWING, seed=2)
@@ -171,7 +179,7 @@ def test_line_that_reproduces_is_python_for_an_operator():
     import operators
     from operators import laws
 
-    report = check(QSGD(levels=4), claim=Unbiased(0.001), budget=Budget.quick(), seed=13, laws=["exact-marginals"])
+    report = check(QSGD(levels=4), claim=Unbiased(0.001), budget=QUICK, seed=13, laws=["exact-marginals"])
     names = {"operators": operators, "QSGD": QSGD, "Unbiased": Unbiased, "Budget": Budget}
     assert laws.check is check
 

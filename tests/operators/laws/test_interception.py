@@ -115,7 +115,9 @@ def test_what_cannot_be_chosen_is_said_in_a_sentence_and_left_to_statistics(func
     with pytest.raises(Undecided, match=reason):
         Controlled(Subject(function), x, np.random.default_rng(2))
 
-    report = check(function, claim=Unbiased(omega=1.0), budget=Budget.quick(), seed=1, laws=["exact-marginals"])
+    report = check(
+        function, claim=Unbiased(omega=1.0), budget=Budget.quick().untimed(), seed=1, laws=["exact-marginals"]
+    )
 
     assert report["exact-marginals"].outcome is Outcome.NOT_APPLICABLE
     assert reason in report["exact-marginals"].text

@@ -15,11 +15,11 @@ from operators.laws.suite import LAWS
 from .mutants import MUTANTS
 
 pytest_plugins = ["pytester"]
-QUICK = Budget.quick()
+QUICK = Budget.quick().untimed()
 BIASED = next(m.wrong for m in MUTANTS if m.what == "2 % shrink")
 
 
-@parametrize_with_checks([Identity(), TopK(k=1)], budget=Budget.quick(), seed=1)
+@parametrize_with_checks([Identity(), TopK(k=1)], budget=QUICK, seed=1)
 def test_decorated_test_runs_one_law_on_one_operator(operator, law):
     law(operator)
 

@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from operators import Operator, all_operators
+from operators import QSGD, Operator, TopK, all_operators
 from operators.laws import Budget, check
 
 EXAMPLES = [op for cls in all_operators().values() for op in cls.examples()]
@@ -25,9 +25,14 @@ def scaled(op: Operator, factor: float, beyond: int = 0) -> Operator:
     return wrong(**{field.name: getattr(op, field.name) for field in fields(op) if field.init})
 
 
-@pytest.mark.parametrize(
-    "op", [pytest.param(op, id=repr(op), marks=[pytest.mark.slow] * repr(op).startswith(HARD)) for op in EXAMPLES]
-)
+def tier(op):
+    """Quick for one unbiased operator and one contraction."""
+    if repr(op).startswith(HARD):
+        return [pytest.mark.slow]
+    return [] if isinstance(op, (QSGD, TopK)) else [pytest.mark.thorough]
+
+
+@pytest.mark.parametrize("op", [pytest.param(op, id=repr(op), marks=tier(op)) for op in EXAMPLES])
 def test_output_five_per_cent_short_is_accused_with_the_standard_budget(op):
     """Power 99 % a run is asked for; the seed is fixed."""
     report = check(scaled(op, 0.95), budget=STANDARD, seed=1, laws=LAWS)

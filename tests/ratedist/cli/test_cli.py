@@ -166,6 +166,7 @@ def test_nothing_is_unpickled(folder, capsys):
     assert not (folder / "exploded").exists()
 
 
+@pytest.mark.thorough
 def test_measure_covers_one_operator_of_every_kind(folder, capsys):
     from operators import all_operators
 

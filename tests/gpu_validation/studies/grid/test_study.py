@@ -72,6 +72,7 @@ def test_a_false_claim_is_convicted_with_operator_claim_and_measurement(tmp_path
     assert {c["operator"] for c in accused} == {specification(Boaster(omega=1.0))}
 
 
+@pytest.mark.thorough
 def test_the_same_seeds_give_the_same_bits_and_losses(tmp_path):
     preset = small(RandomisedSparseDithering(omega=1.0))
     runs = [typed(carry_out(preset, tmp_path / name).records) for name in ("a", "b")]

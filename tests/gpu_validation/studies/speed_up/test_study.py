@@ -132,6 +132,7 @@ def records():
     return found
 
 
+@pytest.mark.thorough
 def test_real_processes_repeat_the_rehearsal(records):
     (row,) = [row for row in TINY.judge(records) if row.operator == "real processes"]
 

@@ -130,6 +130,7 @@ def cheating(errors):
     return bets
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("law", ["sign", "rare", "gauss"])
 def test_false_alarms_of_bets_over_all_vectors_keep_their_level_at_any_time(law):
     """n = 300 paths of 600 draws, stopped at the best moment, level .05, quantile .999."""

@@ -103,6 +103,7 @@ def test_keys_do_not_matter_to_an_enumeration():
     assert np.array_equal(outcomes(RandomK()), outcomes(RandomK()))
 
 
+@pytest.mark.thorough
 def test_a_rare_outcome_that_was_never_seen_is_not_mistaken_for_a_bias():
     """Level 1 of 0.9 % probability: the enumeration must allow for it.  n = 60 seeds, level 1e-6 each."""
     law = Enumeration()

@@ -8,7 +8,7 @@ import torch
 
 from bounds.claims import Unbiased
 from operators import Composition, Key, NaturalCompression, TernGrad
-from operators.laws import check
+from operators.laws import Budget, check
 from operators.laws.kit.law import Undecided
 from operators.laws.kit.subject import Subject
 from operators.laws.kit.verdict import Outcome
@@ -20,6 +20,8 @@ from ..honest import Dithering, Natural
 from ..honest_rotation import Rotated, Subtractive
 from ..honest_selection import MeanSign, RandomK
 from ..mutants import MUTANTS
+
+UNTIMED = Budget().untimed()
 
 X = np.array([0.9, -0.31, 0.0, 1e-4, -2.0], np.float32)
 
@@ -131,7 +133,7 @@ def test_a_probability_off_by_one_step_of_the_uniform_numbers_is_no_fault():
     def forgetful(x):
         return x * (torch.rand(x.shape) > 1e-4) / (1 - 1e-4)
 
-    honest = check(stochastic_sign, claim=lambda d: Unbiased(d - 1.0), laws=["exact-marginals"], seed=1)
-    wrong = check(forgetful, claim=Unbiased(0.0), laws=["exact-marginals"], seed=1)
+    honest = check(stochastic_sign, claim=lambda d: Unbiased(d - 1.0), laws=["exact-marginals"], seed=1, budget=UNTIMED)
+    wrong = check(forgetful, claim=Unbiased(0.0), laws=["exact-marginals"], seed=1, budget=UNTIMED)
     assert honest["exact-marginals"].outcome is Outcome.PASS
     assert wrong["exact-marginals"].outcome is Outcome.FAIL
