@@ -125,6 +125,7 @@ def test_slowly_varying_scales_are_learnt_from_decoded_values():
     assert 8 * (sent[0] - sent[1]) / d > 0.3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("operator", TCDQ.examples(), ids=repr)
 def test_laws_hold(operator):
     budget = Budget(bias=0.25, draws=60, evaluations=64, sizes=(1, 65), drawn_sizes=(65,), drawn=1, search=2).untimed()
