@@ -195,7 +195,11 @@ def test_only_compiled_loops_go_without_types(package):
 
 # what they check takes a browser, a server, an interpreted GPU or a guide's minutes
 WITHOUT_A_QUICK_CHECK = {
-    *("docs/test_site.py", "gpu_validation/local_sgd/test_two_shots_on_digits.py", "ratedist/http/test_schemathesis.py"),
+    *(
+        "docs/test_site.py",
+        "gpu_validation/local_sgd/test_two_shots_on_digits.py",
+        "ratedist/http/test_schemathesis.py",
+    ),
     *("operators/kernels/test_interpreted.py", "test_judge_guide.py"),
 }
 
