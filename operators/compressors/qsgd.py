@@ -101,7 +101,7 @@ class QSGD(DeviceOperator):
         return x
 
     def claim_at(self, x: np.ndarray) -> Unbiased:
-        """Return the exact relative variance of one non-zero vector (norm not rounded).
+        """Return the exact relative variance of one non-zero vector (norm not rounded), whatever its magnitude.
 
         Parameters
         ----------
@@ -109,6 +109,7 @@ class QSGD(DeviceOperator):
             The vector, shape (d,).
         """
         wide = np.asarray(x, np.float64)
+        wide = np.ldexp(wide, -np.frexp(np.abs(wide).max())[1])  # a power of two more or less: no square vanishes
         variance = 0.0
         for start, stop in self._buckets(wide.size):
             part = np.abs(wide[start:stop])
