@@ -92,6 +92,7 @@ def space(tmp_path, monkeypatch):
         yield found
     finally:
         dist.destroy_process_group()
+        sys.modules.pop("mine", None)
 
 
 def of_kind(*kinds):

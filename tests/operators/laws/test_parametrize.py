@@ -49,7 +49,7 @@ def test_failing_law_raises_with_the_verdict_and_a_line_that_reproduces_it():
 @pytest.fixture
 def project(pytester):
     pytester.makepyfile(
-        mine=textwrap.dedent(
+        compressors_of_a_user=textwrap.dedent(
             """
             from bounds.claims import StrictlyContractive
             from operators import TopK
@@ -69,21 +69,21 @@ def project(pytester):
 
 
 def test_option_judges_an_operator_and_collects_nothing_else(project):
-    result = project.runpytest_inprocess("--operator", "mine:good", "--operator-budget", "quick", "-v")
+    result = project.runpytest_inprocess("--operator", "compressors_of_a_user:good", "--operator-budget", "quick", "-v")
 
-    result.stdout.fnmatch_lines(["*mine:good*sure-contraction PASSED*"])
+    result.stdout.fnmatch_lines(["*compressors_of_a_user:good*sure-contraction PASSED*"])
     assert "test_other" not in result.stdout.str()
     assert result.ret == 0
 
 
 def test_option_reports_the_verdict_of_a_wrong_function(project):
-    result = project.runpytest_inprocess("--operator", "mine:wrong", "--operator-budget", "quick")
+    result = project.runpytest_inprocess("--operator", "compressors_of_a_user:wrong", "--operator-budget", "quick")
 
     result.stdout.fnmatch_lines(["*FAIL  sure-contraction: |C(x) - x|^2 = 0.25*claimed at most 0.1*", "*reproduce: *"])
     assert result.ret == 1
 
 
-@pytest.mark.parametrize("specification", ["no_such_module:x", "mine:number"])
+@pytest.mark.parametrize("specification", ["no_such_module:x", "compressors_of_a_user:number"])
 def test_option_that_names_no_compressor_is_a_usage_error(project, specification):
     result = project.runpytest_inprocess("--operator", specification)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
