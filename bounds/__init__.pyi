@@ -19,10 +19,12 @@ from .bound import Side as Side
 from .bound import Status as Status
 from .catalogue import all_bounds as all_bounds
 from .claims import Claim as Claim
+from .claims import ConservedMean as ConservedMean
 from .claims import Contractive as Contractive
 from .claims import NoClaim as NoClaim
 from .claims import StrictlyContractive as StrictlyContractive
 from .claims import Unbiased as Unbiased
+from .claims import UnbiasedMean as UnbiasedMean
 from .enclosure import NotCertifiable as NotCertifiable
 from .interval import Interval as Interval
 from .inverse import certified_inverse as certified_inverse

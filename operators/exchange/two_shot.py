@@ -182,7 +182,7 @@ class TwoShot:
 
     @property
     def state(self) -> list[State]:
-        """What the ends remember: tensors only; may be set."""
+        """Tensors that the ends remember, which may be set."""
         return [channel.state for channel in self._channels]
 
     @state.setter

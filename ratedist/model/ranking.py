@@ -93,7 +93,7 @@ class Choice:
 
     @property
     def name(self) -> str:
-        """Operator and way: in two shots those of both stages."""
+        """Operator and exchange, in two shots with the operators of both stages."""
         if self.exchange != "two_shot":
             return self.operator
         return f"{self.operator} in two shots" + (f", {self.returned} back" if self.returned != self.operator else "")
