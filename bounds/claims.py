@@ -146,8 +146,10 @@ class UnbiasedMean:
 
         Parameters
         ----------
-        first, second : Unbiased
-            What the operators of the two stages promise for a shard.
+        first : Unbiased
+            What the operator of the first stage promises for a shard.
+        second : Unbiased
+            What the operator of the second stage promises for a shard.
         m : int
             Number of workers.
         """
