@@ -32,6 +32,7 @@ from ..message import Message
 from ..operator import Operator, canonical
 from .ends import GatherEnds, Layout, TwoShotEnds
 from .gather import Gather, Refusal, predicted_payload_bytes
+from .lost_rank import explaining
 from .parameter_states import fitted, is_coordinatewise
 from .scatter import Scatter, predicted_scatter_bytes
 
@@ -194,6 +195,7 @@ class CompressedGradients:
         self.exchange = self._choose(exchange, sizes)
         self._ends = self._made_ends(sizes)
         self._pending: list[_Pending] = []
+        self._results: list[torch.futures.Future[torch.Tensor]] = []  # of the buckets of this pass
         self._error: Exception | None = None
         self._require_equal_settings()
 
@@ -255,7 +257,7 @@ class CompressedGradients:
         if buffer.is_sparse:
             raise ValueError(f"the gradient of {self._names[id(bucket.parameters()[0])]} is sparse: make it dense")
         if bucket.index() == 0:
-            self._pending, self._error = [], None  # left over from a pass that failed
+            self._pending, self._results, self._error = [], [], None  # left over from a pass that failed
         named = [
             _Part(self._names[id(p)], g)
             for p, g in zip(bucket.parameters(), bucket.gradients(), strict=True)
@@ -266,12 +268,21 @@ class CompressedGradients:
         result: Any = torch.futures.Future(devices=[buffer.device] if buffer.is_cuda else None)
         phases: list[Callable[[_Pending], None]]
         phases = [self._send] if self.exchange == "gather" else [self._send_shards, self._merge, self._send_mean]
-        self._pending.append(_Pending(self._collective(outgoing), parts, buffer, self.steps, result, phases))
-        self._advance(self._pending if bucket.is_last() else self._pending[:-1])
-        while bucket.is_last() and self._pending:
-            self._advance(self._pending)
+        with explaining(f"the gradients of step {self.steps}"):
+            self._pending.append(_Pending(self._collective(outgoing), parts, buffer, self.steps, result, phases))
+            self._results.append(result)
+            self._advance(self._pending if bucket.is_last() else self._pending[:-1])
+            if bucket.is_last():
+                self._finish()
         self.steps += bool(bucket.is_last())
         return result
+
+    def _finish(self) -> None:
+        """Go on to the end; what fails in the background is raised here, for the model would garble its words."""
+        while self._pending:
+            self._advance(self._pending)
+        for result in self._results:
+            result.wait()
 
     def _collective(self, outgoing: Message | Sequence[Message] | int) -> Gather | Scatter:
         if self.exchange == "gather":
