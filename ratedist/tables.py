@@ -60,13 +60,14 @@ def quantity(result: Any) -> Any:
 def tau(result: Any) -> Any:
     """Return tau* with the values around it."""
     taken = "" if result.certified else " if the constants are those taken"
+    within = "within the learning rate's cap, " if result.rho is None else ""
     rows = {
         "tau*": f"{'' if result.certified else 'about '}{result.tau} (real {result.tau_real:.6g})",
         "interval": "" if result.certified else _uncertain_tau(result),
-        "safe": _or_none(result.safe, f"within the learning rate's cap, worst case covered{taken}"),
+        "safe": _or_none(result.safe, f"{within}worst case covered{taken}"),
         "sharp": _or_none(result.sharp, "stragglers counted"),
         "smooth": "" if result.smooth is None else _or_none(result.smooth, "third-order law, smooth losses only"),
-        "cap": _or_none(result.cap, "largest that the learning rate allows"),
+        "cap": _or_none(result.cap, "largest that the learning rate allows") if result.rho is None else "",
     }
     return _facts(rows | _source(result))
 

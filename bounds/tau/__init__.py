@@ -18,6 +18,8 @@ from .straggler import TauStraggler as TauStraggler
 from .straggler import tau_straggler as tau_straggler
 from .tau_convex import TauConvex as TauConvex
 from .tau_convex import tau_convex as tau_convex
+from .tau_curved import TauCurved as TauCurved
+from .tau_curved import tau_curved as tau_curved
 from .tau_smooth import TauSmooth as TauSmooth
 from .tau_smooth import tau_smooth as tau_smooth
 from .tau_star import TauStar as TauStar

@@ -6,13 +6,17 @@ import math
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from scipy.optimize import minimize_scalar
+
 from ..runtime.model import Bits, RuntimeModel
 from ..symbols import eta, tau
+from ..theorems.pasgd_convex_sharp import pasgd_convex_sharp
 from ..theorems.pasgd_iterations import pasgd_iterations
 from ..theorems.pasgd_runtime import pasgd_runtime
+from ..theorems.pasgd_smooth_sharp import pasgd_smooth_sharp
 from .arguments import float_arguments
 from .derivation import Derivation, unique_minimiser
-from .in_eta import in_eta
+from .in_eta import INSIDE, in_eta
 from .least import least_integer
 
 
@@ -57,7 +61,14 @@ class JointOptimum:
 
 
 def joint_optimum(
-    *, runtime: RuntimeModel, gap: float, L: float, sigma2: float, time_s: float, bits: Bits = None
+    *,
+    runtime: RuntimeModel,
+    gap: float,
+    L: float,
+    sigma2: float,
+    time_s: float,
+    bits: Bits = None,
+    rho: float | None = None,
 ) -> JointOptimum:
     """Minimise 2 gap c(tau)/(eta T) + eta L sigma2/m + eta^2 L^2 sigma2 (tau - 1) over eta and every integer tau.
 
@@ -75,6 +86,9 @@ def joint_optimum(
         Wall-clock budget, > 0.
     bits : Bits, bits, optional
         Length of one message; needed where communication has a cost.
+    rho : float or None, optional
+        Every Hessian is >= -rho, 0 where F is convex: then ``pasgd_smooth_sharp`` takes the place of Theorem 1, and
+        eta L <= 1 that of its condition.
 
     Raises
     ------
@@ -93,10 +107,16 @@ def joint_optimum(
     if not 0 < mean_s < math.inf:
         raise ValueError(f"joint_optimum needs a finite mean step time > 0; got {mean_s}")
 
+    constants = {name: given[name] for name in ("gap", "L", "sigma2")} | {"m": m}
+    if rho is not None:
+        constants |= float_arguments("joint_optimum", rho=rho)
+
     def best(period: int, seconds: float) -> tuple[float, float]:
         """Return (bound, learning rate) with the price of this tau and this many seconds a step."""
-        form = in_eta(pasgd_iterations, gap=given["gap"], L=given["L"], sigma2=given["sigma2"], m=m, tau=period)
         steps = given["time_s"] / seconds
+        if rho:
+            return _best_curved(constants | {"tau": period, "K": steps})
+        form = in_eta(pasgd_iterations if rho is None else pasgd_convex_sharp, **_without_rho(constants), tau=period)
         rate = float(form.best_for_steps(steps))
         return float(form.value(rate, steps)), rate
 
@@ -111,6 +131,22 @@ def joint_optimum(
     )
     (value, rate), (synchronous, synchronous_rate) = best(period, seconds(period)), best(1, seconds(1))
     return JointOptimum(rate, period, value, synchronous_rate, synchronous)
+
+
+def _without_rho(constants: dict[str, float]) -> dict[str, float]:
+    return {name: value for name, value in constants.items() if name != "rho"}
+
+
+def _best_curved(at: dict[str, float]) -> tuple[float, float]:
+    """Return (bound, learning rate): for whole tau the bound is convex in eta, a power series of positive terms."""
+
+    def value(log_rate: float) -> float:
+        return float(pasgd_smooth_sharp(**at, eta=math.exp(log_rate)))
+
+    top = math.log(INSIDE / at["L"])
+    found = minimize_scalar(value, bounds=(top - 60, top), method="bounded", options={"xatol": 1e-10})
+    best = min((float(found.x), top), key=value)
+    return value(best), math.exp(best)
 
 
 @lru_cache(maxsize=1)

@@ -17,6 +17,7 @@ from .arguments import exact_arguments
 from .derivation import Derivation, unique_minimiser
 from .integer import tau_cap
 from .least import ROUNDING, least_integer
+from .price import LocalStepPrice, local_step_price
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,15 @@ class TauStraggler:
 
 
 def tau_straggler(
-    *, runtime: RuntimeModel, gap: float, eta: float, L: float, sigma2: float, time_s: float, bits: Bits = None
+    *,
+    runtime: RuntimeModel,
+    gap: float,
+    eta: float,
+    L: float,
+    sigma2: float,
+    time_s: float,
+    bits: Bits = None,
+    rho: float | None = None,
 ) -> TauStraggler:
     """Return the best integer tau for A c(tau) + B tau, A = 2 gap/(eta T), B = eta^2 L^2 sigma2.
 
@@ -73,6 +82,9 @@ def tau_straggler(
         Wall-clock budget, seconds; 0 < time_s.
     bits : Bits, bits, optional
         Length of one message; needed where communication has a cost.
+    rho : float or None, optional
+        Every Hessian is >= -rho, 0 where F is convex: then the last term of ``pasgd_smooth_sharp`` takes the place of B
+        tau, eta L <= 1 is all that is needed, and there is no cap.  None assumes nothing but Theorem 1.
 
     Raises
     ------
@@ -83,35 +95,38 @@ def tau_straggler(
     if runtime.step.mean_s == math.inf:
         raise ValueError("tau_straggler needs a finite mean step time; every tau takes infinitely long")
     decrease = float(2 * given["gap"] / (given["eta"] * given["time_s"]))
-    increase = float(given["eta"] ** 2 * given["L"] ** 2 * given["sigma2"])
     cap = tau_cap(eta_L=given["eta"] * given["L"])
+    price = LocalStepPrice(2 * float(given["eta"] ** 2 * given["L"] ** 2 * given["sigma2"]), 0.0)
+    if rho is not None:
+        constants = {name: given[name] for name in ("eta", "L", "sigma2")} | exact_arguments("tau_straggler", rho=rho)
+        price, cap = local_step_price("tau_straggler", m=runtime.workers(), **constants), None
     averaging_s = runtime.seconds_per_averaging(bits=bits)
 
     @cache
     def seconds(n: int) -> float:
         return runtime.seconds_per_iteration(tau=n, bits=bits)
 
-    if increase == 0:
+    if price.scale == 0:
         return TauStraggler(None, cap, cap, None)
 
     def value(n: int) -> float:
-        return decrease * seconds(n) + increase * n
+        return decrease * seconds(n) + float(price(n))
 
-    cheapest = math.sqrt(decrease * averaging_s / increase)  # of the averaging's share and the price of local steps
+    cheapest = price.best_real(decrease * averaging_s)  # of the averaging's share and the price of local steps
 
     def bound(a: int, b: int) -> float:
         n = min(max(cheapest, a), b)
         waiting_s = seconds(b) - averaging_s / b  # the slowest worker's mean never grows with tau
-        return (decrease * (waiting_s + averaging_s / n) + increase * n) * (1 - ROUNDING)
+        return (decrease * (waiting_s + averaging_s / n) + float(price(n))) * (1 - ROUNDING)
 
     def floor(n: int) -> float:
-        return decrease * runtime.step.mean_s + increase * n
+        return decrease * runtime.step.mean_s + float(price(n))
 
     return TauStraggler(
         integer=least_integer(value, bound=bound, floor=floor),
         cap=cap,
         capped=None if cap is None else least_integer(value, bound=bound, floor=floor, cap=cap),
-        predictor=_predictor(runtime, averaging_s, decrease, increase),
+        predictor=_predictor(runtime, averaging_s, decrease, price),
     )
 
 
@@ -125,14 +140,14 @@ def derivation() -> Derivation:
     return unique_minimiser(pasgd_runtime.value.subs(step_s, slowest_s), tau, closed_form=False)
 
 
-def _predictor(runtime: RuntimeModel, averaging_s: float, decrease: float, increase: float) -> float | None:
+def _predictor(runtime: RuntimeModel, averaging_s: float, decrease: float, price: LocalStepPrice) -> float | None:
     """Return the root of the predictor's equation by bisection."""
     if not isinstance(runtime.step, Law) or not math.isfinite(runtime.step.sd_s):
         return None
     wait_s = normal_max_moment(runtime.workers()) * runtime.step.sd_s / 2
 
     def slope(x: float) -> float:
-        return increase - decrease * (averaging_s / x**2 + wait_s / x**1.5)
+        return price.slope(x) - decrease * (averaging_s / x**2 + wait_s / x**1.5)
 
     if decrease * (averaging_s + wait_s) == 0:
         return 0.0

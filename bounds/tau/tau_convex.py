@@ -1,4 +1,4 @@
-"""The best number of local steps on a convex problem: half the price, so sqrt(2/(1 - 1/m)) times as many."""
+"""The best number of local steps on a convex problem: an eighth of the price, so sqrt(8/(1 - 1/m)) times as many."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..symbols import K, delay_s, m, step_s, tau, time_s
-from ..theorems.pasgd_convex import pasgd_convex
+from ..theorems.pasgd_convex_sharp import pasgd_convex_sharp
 from .arguments import exact_arguments
 from .integer import SLACK, best_integer
 from .radical import Radical, RadicalMinimiser
 
 MINIMISER = RadicalMinimiser(
-    pasgd_convex.value.subs(K, time_s / (step_s + delay_s / tau)), 2, r"\tau^*", above_one=(m,)
+    pasgd_convex_sharp.value.subs(K, time_s / (step_s + delay_s / tau)), 2, r"\tau^*", above_one=(m,)
 )
 
 
 @dataclass(frozen=True)
 class TauConvex(Radical):
-    """The minimiser of the convex form of Theorem 1 in seconds; no cap couples it with the learning rate.
+    """The minimiser of the sharp convex form of Theorem 1 in seconds; no cap couples it with the learning rate.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class TauConvex(Radical):
 
 
 def tau_convex(*, gap: Any, delay_s: Any, eta: Any, L: Any, sigma2: Any, time_s: Any, m: Any) -> TauConvex:
-    """Return tau* of Theorem 2 times sqrt(2/(1 - 1/m)), for convex F and eta L <= 1.
+    """Return tau* of Theorem 2 times sqrt(8/(1 - 1/m)), for convex F and eta L <= 1.
 
     Arguments as in ``tau_star``; m is the number of workers.
 

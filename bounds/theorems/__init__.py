@@ -32,13 +32,16 @@ from .pasgd_compressed_runtime import pasgd_compressed_runtime as pasgd_compress
 from .pasgd_compressed_variable import pasgd_compressed_variable as pasgd_compressed_variable
 from .pasgd_compressed_wall_clock import pasgd_compressed_wall_clock as pasgd_compressed_wall_clock
 from .pasgd_convex import pasgd_convex as pasgd_convex
+from .pasgd_convex_sharp import pasgd_convex_sharp as pasgd_convex_sharp
 from .pasgd_gap import pasgd_gap as pasgd_gap
+from .pasgd_gap_sharp import pasgd_gap_sharp as pasgd_gap_sharp
 from .pasgd_heterogeneous import pasgd_heterogeneous as pasgd_heterogeneous
 from .pasgd_iterations import pasgd_iterations as pasgd_iterations
 from .pasgd_memory import pasgd_memory as pasgd_memory
 from .pasgd_multiplicative import pasgd_multiplicative as pasgd_multiplicative
 from .pasgd_runtime import pasgd_runtime as pasgd_runtime
 from .pasgd_smooth import pasgd_smooth as pasgd_smooth
+from .pasgd_smooth_sharp import pasgd_smooth_sharp as pasgd_smooth_sharp
 from .pasgd_two_shot import pasgd_two_shot as pasgd_two_shot
 from .pasgd_two_shot_runtime import pasgd_two_shot_runtime as pasgd_two_shot_runtime
 from .pasgd_two_shot_wall_clock import pasgd_two_shot_wall_clock as pasgd_two_shot_wall_clock

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from bounds import Interval
+from bounds import Interval, Setting
 from bounds.estimate import Estimate, through
-from bounds.tau import Derivation, TauStar, tau_smooth, tau_straggler
+from bounds.tau import Derivation, TauConvex, TauCurved, TauStar, tau_curved, tau_smooth, tau_straggler
 from bounds.tau import tau_star as published_tau_star
-from bounds.theorems import pasgd_runtime
+from bounds.theorems import pasgd_convex_sharp, pasgd_runtime, pasgd_smooth_sharp
 
 from ..model.cluster import Cluster, checked_cluster
 from ..model.constants import between, read_constants, uncertain_statement
 from ..numbers import read, real
 from ..records import Quantity, Statement
-from .call import CLUSTER, PROBLEM_EXAMPLE, REQUIRED, UNCERTAIN, Argument, Call, Command, Number, Route
+from .call import CLUSTER, PROBLEM_EXAMPLE, REQUIRED, UNCERTAIN, Argument, Call, Command, Number, Route, Text
 
 
 class TauResult(Quantity):
@@ -45,6 +45,8 @@ class TauResult(Quantity):
     smooth : int or None
         Of the third-order law, where ``third_derivative`` was given: smooth problems bear that many, kinked ones do
         not; else None.
+    rho : float or None
+        What was assumed of the curvature: every Hessian >= -rho; None if nothing.
     """
 
     tau: int
@@ -53,14 +55,23 @@ class TauResult(Quantity):
     safe: int | None
     sharp: int | None
     smooth: int | None
+    rho: float | None
 
     def derivation(self) -> Derivation:
-        """Return the proof, by sympy, that tau_real is the only positive minimiser of the bound."""
-        return TauStar.derivation()
+        """Return the proof, by sympy, that tau_real is the only positive minimiser of the bound.
+
+        Raises
+        ------
+        ValueError
+            With rho > 0, where the minimiser has no closed form.
+        """
+        if self.rho:
+            raise ValueError(f"the minimiser for rho > 0 is derived in bounds.tau.price; got rho = {self.rho}")
+        return TauStar.derivation() if self.rho is None else TauConvex.derivation()
 
     def to_dict(self) -> dict[str, Any]:
         """With the values around it."""
-        names = ("tau", "tau_real", "safe", "sharp", "smooth", "cap")
+        names = ("tau", "tau_real", "safe", "sharp", "smooth", "cap", "rho")
         return super().to_dict() | {name: getattr(self, name) for name in names}
 
 
@@ -74,6 +85,7 @@ def tau_star(
     gap: Any = None,
     bits: Any = 0,
     third_derivative: Any = None,
+    curvature: Any = None,
 ) -> TauResult:
     """Return how many local steps between two averagings minimise the published error bound at this learning rate.
 
@@ -104,6 +116,10 @@ def tau_star(
         c(tau)/T, which is larger by about one round in N (for constant times by less), and so the best tau of that may
         differ while rounds are few.  Estimated or assumed constants: about that many, from ``lo`` to ``hi`` over their
         intervals, never certified.
+    curvature : array_like or str, optional
+        What is assumed of F beyond smoothness: "convex", or a number rho with every Hessian >= -rho, rho <= L.  Then
+        the sharper bound of that class takes the place of Theorem 1, eta L <= 1 is its only condition, and tau* grows
+        by sqrt(8/(1 - 1/m)) on a convex F, less the larger rho.  Left out, nothing is assumed.
 
     Raises
     ------
@@ -127,51 +143,91 @@ def tau_star(
     given = {name: _scalar(name, value) for name, value in (constants | names).items()}
     delay_s = cluster.model().seconds_per_averaging(bits=real("bits", given["bits"]))
     problem = {name: given[name] for name in ("gap", "eta", "time_s", "L", "sigma2")}
-    best = _published(problem, delay_s)
+    rho = _rho(curvature)
+    best = _best(problem, delay_s, cluster.workers, rho)
     assert best.integer is not None
     numbers = {name: float(Fraction(text)) for name, text in problem.items()}
-    sharp = tau_straggler(runtime=cluster.model(), bits=real("bits", given["bits"]), **numbers).capped
+    curved = None if rho is None else float(rho)
+    straggling = tau_straggler(runtime=cluster.model(), bits=real("bits", given["bits"]), rho=curved, **numbers)
+    sharp = straggling.capped if rho is None else straggling.integer
     smooth = None
     if third_derivative is not None:
         third = _scalar("third_derivative", third_derivative)
         rest = {name: given[name] for name in ("gap", "eta", "time_s", "sigma2")}
         smooth = tau_smooth(**rest, delay_s=delay_s, third_derivative=third).integer
-    statement = _tau_statement(cluster, given, delay_s, best.cap, best.capped, sharp)
+    statement = _tau_statement(cluster, given, delay_s, best, sharp)
+    if rho is not None:
+        statement = _curved_statement(
+            statement, rho, best.integer, sharp, partial(tau_star, cluster=cluster, curvature=curvature)
+        )
     interval = Interval(best.integer, best.integer)
     if uncertain:
-        interval = _tau_interval(problem, delay_s, uncertain)
+        interval = _tau_interval(problem, delay_s, cluster.workers, rho, uncertain)
         advice = f"{between(interval, uncertain)}: measure them.  With the values taken: {statement.advice}"
         statement = replace(uncertain_statement(statement, uncertain), advice=advice)
     result = TauResult(best.integer, statement=statement, interval=interval, certified=not uncertain)
     assert isinstance(result, TauResult)
     result.__dict__.update(
-        tau=best.integer, tau_real=best.real, cap=best.cap, safe=best.capped, sharp=sharp, smooth=smooth
+        tau=best.integer,
+        tau_real=best.real,
+        cap=best.cap,
+        safe=best.capped,
+        sharp=sharp,
+        smooth=smooth,
+        rho=curved,
     )
     return result
 
 
-def _published(problem: dict[str, str], delay_s: float) -> TauStar:
-    """Return Theorem 2.
+def _rho(curvature: Any) -> Fraction | None:
+    """Return rho of the curvature assumed, 0 for convex.
+
+    Raises
+    ------
+    ValueError
+        For another word than convex.
+    """
+    if curvature is None:
+        return None
+    if curvature == "convex":
+        return Fraction(0)
+    try:
+        return Fraction(_scalar("rho", curvature))
+    except ValueError:
+        raise ValueError(
+            f'curvature must be "convex" or a number rho >= 0 with every Hessian >= -rho; got {curvature!r}'
+        ) from None
+
+
+def _best(problem: dict[str, str], delay_s: float, workers: int, rho: Fraction | None) -> TauStar:
+    """Return Theorem 2, or the minimiser for the curvature, which has no cap.
 
     Raises
     ------
     ValueError
         Without noise.
     """
-    best = published_tau_star(**problem, delay_s=delay_s)
+    if rho is None:
+        best = published_tau_star(**problem, delay_s=delay_s)
+    else:
+        curved = tau_curved(**problem, delay_s=delay_s, m=workers, rho=rho)
+        best = TauStar(curved.real, curved.integer, None, curved.integer)
     if best.integer is None:
+        without = "without noise" if rho is None or workers > 1 else "with one worker or no noise"
         raise ValueError(
-            f"sigma2 must be > 0 for a best tau; got sigma2 = {problem['sigma2']}: without noise take the largest tau "
-            f"that the learning rate allows, {best.cap}"
+            f"sigma2 must be > 0 for a best tau; got sigma2 = {problem['sigma2']}: {without} take the largest tau "
+            f"that the learning rate allows, {best.cap if rho is None else 'any'}"
         )
     return best
 
 
-def _tau_interval(problem: dict[str, str], delay_s: float, uncertain: dict[str, Estimate]) -> Interval:
+def _tau_interval(
+    problem: dict[str, str], delay_s: float, workers: int, rho: Fraction | None, uncertain: dict[str, Estimate]
+) -> Interval:
     """Of the integer tau* over the intervals of the constants: it grows with gap and falls with L and sigma2."""
 
     def at(corner: Mapping[str, float]) -> Interval:
-        integer = _published(problem | {name: repr(value) for name, value in corner.items()}, delay_s).integer
+        integer = _best(problem | {name: repr(value) for name, value in corner.items()}, delay_s, workers, rho).integer
         assert integer is not None
         return Interval(integer, integer)
 
@@ -179,9 +235,9 @@ def _tau_interval(problem: dict[str, str], delay_s: float, uncertain: dict[str, 
 
 
 def _tau_statement(
-    cluster: Cluster, given: dict[str, str], delay_s: float, cap: int | None, safe: int | None, sharp: int | None
+    cluster: Cluster, given: dict[str, str], delay_s: float, best: TauStar, sharp: int | None
 ) -> Statement:
-
+    cap, safe = best.cap, best.capped
     if cap is None:
         advice = f"eta L > 1 is outside Theorem 1: lower eta from {given['eta']} before trusting any tau"
     else:
@@ -212,6 +268,27 @@ def _tau_statement(
     )
 
 
+def _curved_statement(
+    plain: Statement, rho: Fraction, tau: int, sharp: int | None, function: Callable[..., Any]
+) -> Statement:
+    """Return what is said where the curvature is known, from what is said without."""
+    bound = pasgd_smooth_sharp if rho else pasgd_convex_sharp
+    waiting = "" if sharp == tau else f", every {sharp} if stragglers count too"
+    every = "step" if tau == 1 else f"{tau} steps"
+    classed = f"of every F whose Hessians are >= -{float(rho):g}" if rho else "of every convex F"
+    return replace(
+        plain,
+        theorem="tau_curved" if rho else "tau_convex",
+        reference=str(bound.reference),
+        about=f"minimiser of {bound.name} in seconds, a bound, not of the error itself",
+        needs=Setting(bound.setting.needs | pasgd_runtime.setting.needs, bound.setting.concludes).hypotheses(),
+        assumptions=(*plain.assumptions[:-1], "eta*L <= 1; no tau is too long for it"),
+        advice=f"Average every {every} to be safe in the worst case {classed}{waiting}",
+        formula=TauCurved.latex() if rho else TauConvex.latex(),
+        function=function,
+    )
+
+
 def _scalar(name: str, value: Any) -> str:
     text = read(name, value)
     if not isinstance(text, str):
@@ -229,20 +306,24 @@ L, SIGMA2, GAP = (Argument(name, Number(), help=UNCERTAIN) for name in ("L", "si
 ETA, TIME_S = (Argument(name, Number(), REQUIRED) for name in ("eta", "time_s"))
 BITS = Argument("bits", Number(), 0, help="of one message (default: latency alone)")
 THIRD = Argument("third_derivative", Number(), help="of the loss, along the noise")
+CURVATURE = Argument("curvature", Text(), help="convex, or rho where every Hessian is >= -rho: longer periods are safe")
 CALL = Call(
     name="tau",
     summary="how many local steps between two averagings",
     place=5,
     function=tau_star,
     command=Command(
-        arguments=(CLUSTER, L, SIGMA2, GAP, ETA, TIME_S, BITS, THIRD),
-        examples=("--workers 16 --step_s 0.08 --bits 8.192e8 --L 1 --sigma2 1 --eta 0.01 --gap 1 --time_s 600",),
+        arguments=(CLUSTER, L, SIGMA2, GAP, ETA, TIME_S, BITS, THIRD, CURVATURE),
+        examples=(
+            "--workers 16 --step_s 0.08 --bits 8.192e8 --L 1 --sigma2 1 --eta 0.01 --gap 1 --time_s 600",
+            "--workers 4 --step_s 1 --latency_s 1 --L 1 --sigma2 1 --eta 0.05 --gap 1 --time_s 1e4 --curvature convex",
+        ),
         run=tau_star,
         show=_show,
-        ok=lambda result: result.cap is not None,
+        ok=lambda result: result.safe is not None,
     ),
     route=Route(
-        arguments=(CLUSTER, L, SIGMA2, ETA, GAP, TIME_S, BITS, THIRD),
+        arguments=(CLUSTER, L, SIGMA2, ETA, GAP, TIME_S, BITS, THIRD, CURVATURE),
         run=tau_star,
         about="A problem, a cluster and a budget; "
         'L, sigma2 and gap may be texts "value:low:high" or left out (assumed 1).',
