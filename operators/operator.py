@@ -13,7 +13,6 @@ import torch
 
 from bounds.claims import Claim
 
-from .kernels import norms
 from .key import Key
 from .message import CorruptMessage, Message
 
@@ -188,7 +187,7 @@ class DeviceOperator(Operator):
     """An operator that works where its input lies: subclasses write the hooks on tensors of any device.
 
     ``_encode_tensor`` gets a contiguous float32 tensor, shape (d,), d >= 1, finite; ``_decode_tensor`` the payload.
-    They call ``operators.kernels``, which choose the implementation by the device.
+    They call the ``operators.kernels`` for the tensor: ``kernels_for(x)``.
     """
 
     @abstractmethod
@@ -253,7 +252,8 @@ def canonical_tensor(x: Any) -> torch.Tensor:
         tensor = torch.from_numpy(array if array.flags.writeable else array.copy())
     if tensor.numel() == 0:
         raise ValueError("x must have at least one entry; got an empty vector: leave it out")
-    if not math.isfinite(norms.largest(tensor, tensor.numel()).item()):
+    least, largest = torch.aminmax(tensor)
+    if not (math.isfinite(least) and math.isfinite(largest)):
         first = int(torch.isfinite(tensor).int().argmin())
         raise ValueError(
             f"x must be finite in binary32; got {tensor[first]} at index {first}: mend or clip what made it"

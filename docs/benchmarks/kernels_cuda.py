@@ -31,7 +31,7 @@ import torch
 
 from operators import Key, Message, Operator, all_operators, parse
 from operators.catalogue import specification
-from operators.kernels import codewords, elias, fields, hadamard, levels, norms, philox, rice, selection, signs, trits
+from operators.kernels import elias, hadamard, kernels_for, levels
 from operators.kernels.backend import use
 from operators.kernels.philox import Stream
 from operators.random import bits32
@@ -71,40 +71,50 @@ def words_for(d: int) -> torch.Tensor:
     return torch.from_numpy(bits32(Key(1), hadamard.word_count(d, 2)).view(np.int32))
 
 
+def kernel(name: str) -> Call:
+    """A kernel, "signs.pack", of the back end that is in force for its first tensor when it is called."""
+    primitive, function = name.split(".")
+
+    def call(*arguments: Any) -> Any:
+        x = next(a for a in arguments if isinstance(a, torch.Tensor))
+        return getattr(getattr(kernels_for(x), primitive), function)(*arguments)
+
+    return call
+
+
 def calls(x: torch.Tensor) -> Iterator[tuple[str, Call, tuple[Any, ...]]]:
     """(name, primitive, arguments) of every primitive at one vector."""
-    d, step = x.numel(), 128
-    top = norms.largest(x, step).double()
-    yield "philox", philox.fill, (d, 5, 1, 2**32 - 1, x)
-    for norm in (norms.largest, norms.absolute_sum, norms.energy):
-        yield f"norms.{norm.__name__}", norm, (x, d)
-        yield f"norms.{norm.__name__} of runs", norm, (x, step)
-    packed = signs.pack(x)
-    yield "signs.pack", signs.pack, (x,)
-    yield "signs.unpack", signs.unpack, (packed, d, 0.5, -0.5)
+    d, step, kernels = x.numel(), 128, kernels_for(x)
+    top = kernels.norms.largest(x, step).double()
+    yield "philox", kernel("philox.fill"), (d, 5, 1, 2**32 - 1, x)
+    for norm in ("largest", "absolute_sum", "energy", "euclidean"):
+        yield f"norms.{norm}", kernel(f"norms.{norm}"), (x * 2.0**-40, d)
+        yield f"norms.{norm} of runs", kernel(f"norms.{norm}"), (x * 2.0**-40, step)
+    packed = kernels.signs.pack(x)
+    yield "signs.pack", kernel("signs.pack"), (x,)
+    yield "signs.unpack", kernel("signs.unpack"), (packed, d, 0.5, -0.5)
     for most in (1, 7, 127, 1000):
-        rates = levels.rate_of(most, top)
-        yield f"levels.encode {most}", levels.encode, (x, step, rates, most, STREAM)
-        payload = levels.encode(x, step, rates, most, STREAM)
-        yield f"levels.decode {most}", levels.decode, (payload, d, step, top / most, most)
-        values = levels.signed(x, step, rates, STREAM) + most
-        yield f"fields.pack {most}", fields.pack, (values, levels.width_of(most))
-        yield f"fields.unpack {most}", fields.unpack, (payload, d, levels.width_of(most))
-    yield "levels.signed", levels.signed, (x, step, rates, STREAM)
+        yield f"levels.encode {most}", kernel("levels.encode"), (x, step, top, most, STREAM)
+        payload = kernels.levels.encode(x, step, top, most, STREAM)
+        yield f"levels.decode {most}", kernel("levels.decode"), (payload, d, step, top / most, most)
+        values, width = kernels.levels.signed(x, step, top, most, STREAM) + most, levels.width_of(most)
+        yield f"fields.pack {most}", kernel("fields.pack"), (values, width)
+        yield f"fields.unpack {most}", kernel("fields.unpack"), (payload, d, width)
+    yield "levels.signed", kernel("levels.signed"), (x, step, top, 1000, STREAM)
     for code in elias.CODES:
-        level = levels.signed(x, step, levels.rate_of(4, top), STREAM)
-        yield f"elias.encode {code}", elias.encode, (level, top.float(), step, code, 4)
+        level = kernels.levels.signed(x, step, top, 4, STREAM)
+        yield f"elias.encode {code}", kernel("elias.encode"), (level, top.float(), step, code, 4)
     rate = float(levels.rate_of(1, top.max()))
-    yield "trits.encode", trits.encode, (x, rate, STREAM)
-    yield "trits.decode", trits.decode, (trits.encode(x, rate, STREAM), d, 1.5)
+    yield "trits.encode", kernel("trits.encode"), (x, rate, STREAM)
+    yield "trits.decode", kernel("trits.decode"), (kernels.trits.encode(x, rate, STREAM), d, 1.5)
     k = max(1, d // 100)
-    index = selection.largest(x, k)
-    yield "selection", selection.largest, (x, k)
-    yield "rice", rice.pack, (index, x[index], d, 5, 7)
+    index = kernels.selection.largest(x, k)
+    yield "selection", kernel("selection.largest"), (x, k)
+    yield "rice", kernel("rice.pack"), (index, x[index], d, 5, 7)
     widths = torch.from_numpy(np.random.default_rng(0).integers(0, 33, min(d, 10**6)))
-    yield "codewords", codewords.pack, ((torch.ones_like(widths) << widths) - 1, widths)
-    yield "hadamard.rotate", hadamard.rotate, (x * 2.0**-40, words_for(d), 2)
-    yield "hadamard.unrotate", hadamard.unrotate, (x * 2.0**-40, words_for(d), 2)
+    yield "codewords", kernel("codewords.pack"), ((torch.ones_like(widths) << widths) - 1, widths)
+    yield "hadamard.rotate", kernel("hadamard.rotate"), (x * 2.0**-40, words_for(d), 2)
+    yield "hadamard.unrotate", kernel("hadamard.unrotate"), (x * 2.0**-40, words_for(d), 2)
 
 
 def calls_of_tcdq(x: torch.Tensor) -> Iterator[tuple[str, Call, tuple[Any, ...]]]:

@@ -38,7 +38,7 @@ import torch
 from bounds.claims import Contractive, Unbiased
 from operators import Key, Operator, all_operators, parse
 from operators.catalogue import specification
-from operators.kernels import norms
+from operators.kernels import kernels_for
 from operators.kernels.philox.cpu import fill_planes
 
 SPECIFICATIONS = (
@@ -153,7 +153,7 @@ def floors(x: torch.Tensor) -> dict[str, float]:
     """Seconds of what bounds every operator: reading, writing to new memory, copying, drawing a word each."""
     d, words, target = x.numel(), np.empty(4096, np.uint32), torch.empty(x.numel())
     return {
-        "read": best_seconds(lambda: norms.largest(x, d)),
+        "read": best_seconds(lambda: kernels_for(x).norms.largest(x, d)),
         "write": best_seconds(lambda: np.full(d, np.float32(1))),
         "copy": best_seconds(lambda: target.copy_(x)),
         "words": best_seconds(lambda: draw(words, -(-d // 4096))),

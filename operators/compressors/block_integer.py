@@ -12,7 +12,7 @@ import torch
 from bounds.claims import StrictlyContractive, Unbiased
 
 from ..bits.bitstream import float_bytes, read_floats
-from ..kernels import levels, norms
+from ..kernels import kernels_for
 from ..kernels.philox import to_nearest
 from ..key import Key
 from ..message import CorruptMessage
@@ -125,10 +125,11 @@ class BlockInteger(DeviceOperator):
         return -(-d // self.block)
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
-        d, scales = x.numel(), norms.largest(x, self.block)
+        d, kernels = x.numel(), kernels_for(x)
+        scales = kernels.norms.largest(x, self.block)
         words = stream(key, d, x.device) if self.rounding == "stochastic" else to_nearest(x.device)
         room = SCALE_BYTES * scales.numel()
-        payload = levels.encode(x, self.block, levels.rate_of(self.most, scales.double()), self.most, words, room)
+        payload = kernels.levels.encode(x, self.block, scales.double(), self.most, words, room)
         payload[:room] = float_bytes(scales)
         return payload, 8 * room + self.width * d
 
@@ -139,7 +140,8 @@ class BlockInteger(DeviceOperator):
         scales = read_floats(payload[:room])
         if bool((torch.signbit(scales) | ~torch.isfinite(scales)).any()):
             raise CorruptMessage("the scale of a block must be finite and not negative")
-        out, reached, valid = levels.decode(payload[room:], d, self.block, scales.double() / self.most, self.most)
+        spacings, kernel = scales.double() / self.most, kernels_for(payload).levels
+        out, reached, valid = kernel.decode(payload[room:], d, self.block, spacings, self.most)
         if not valid:
             raise CorruptMessage(f"an integer is beyond {self.most}, or not 0 in a block of scale 0")
         if not torch.equal(reached, scales > 0):

@@ -11,7 +11,7 @@ import torch
 from bounds.claims import NoClaim
 
 from ..bits.bitstream import BitReader, pack
-from ..kernels import rice, selection
+from ..kernels import kernels_for, rice
 from ..kernels.backend import zeros
 from ..key import Key
 from ..message import CorruptMessage
@@ -78,12 +78,12 @@ class HardThreshold(DeviceOperator):
         d, most = x.numel(), kept(self.most, None, x.numel())
         index = torch.nonzero(x.abs() >= self._limit).reshape(-1)
         if index.numel() > most:
-            index = selection.largest(x, most)
+            index = kernels_for(x).selection.largest(x, most)
         k, width = index.numel(), most.bit_length()
         if k == 0:
             payload, bits = pack(np.array([0], np.uint64), np.array([width]))
             return torch.from_numpy(payload).to(x.device), bits
-        return rice.pack(index, x[index], d, k, width)
+        return kernels_for(x).rice.pack(index, x[index], d, k, width)
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         most = kept(self.most, None, d)
@@ -94,7 +94,7 @@ class HardThreshold(DeviceOperator):
         if k == 0:
             reader.finish()
             return out
-        index, values = rice.unpack(payload, bits, k, d, reader.position)
+        index, values = kernels_for(payload).rice.unpack(payload, bits, k, d, reader.position)
         if bool(values.abs().min() < self._limit):
             raise CorruptMessage(f"a value is below the threshold {self.threshold}")
         out[index] = values

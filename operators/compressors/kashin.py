@@ -11,7 +11,7 @@ import torch
 
 from bounds.claims import Unbiased
 
-from ..kernels import hadamard, signs
+from ..kernels import hadamard, kernels_for
 from ..key import Key
 from ..operator import Operator, Size
 from ..quantisers.rotation import prescale, unscale
@@ -152,7 +152,7 @@ class Frame:
         self.d, self.n = d, n
         self.rows = random_support(key.fold(ROWS), d, n)
         words = torch.from_numpy(bits32(key.fold(SIGNS), (d + 31) // 32).astype("<u4").view(np.uint8))
-        self.signs = signs.unpack(words, d).numpy()
+        self.signs = kernels_for(words).signs.unpack(words, d).numpy()
 
     def times(self, a: np.ndarray) -> np.ndarray:
         """Return U a, shape (d,).
@@ -178,4 +178,4 @@ class Frame:
 def _hadamard(a: np.ndarray) -> np.ndarray:
     """Return the orthonormal Hadamard transform of 2^n coordinates: a rotation without signs."""
     no_signs = torch.zeros(hadamard.word_count(a.size, 1), dtype=torch.int32)
-    return hadamard.rotate(torch.from_numpy(a), no_signs, 1).numpy()
+    return kernels_for(no_signs).hadamard.rotate(torch.from_numpy(a), no_signs, 1).numpy()

@@ -12,7 +12,7 @@ import torch
 
 from bounds.claims import StrictlyContractive
 
-from ..kernels import signs
+from ..kernels import kernels_for
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
@@ -120,9 +120,8 @@ class OneBitSGD(Operator):
             x = np.ascontiguousarray(x.reshape(self.shape).T).reshape(-1)
         means = np.zeros((-(-x.size // length), 2), np.float32)
         _means(x, length, means)
-        return np.concatenate(
-            [means.astype(">f4").reshape(-1).view(np.uint8), signs.pack(torch.from_numpy(x)).numpy()]
-        ), self._length(x.size)
+        vector, head = torch.from_numpy(x), means.astype(">f4").reshape(-1).view(np.uint8)
+        return np.concatenate([head, kernels_for(vector).signs.pack(vector).numpy()]), self._length(x.size)
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         if bits != self._length(d):
@@ -133,7 +132,8 @@ class OneBitSGD(Operator):
         if not np.isfinite(means).all() or np.signbit(means).any():
             raise CorruptMessage("the means of a column must be finite and not negative")
         out = np.empty(d, np.float32)
-        negative = signs.unpack(torch.from_numpy(payload[8 * columns :]), d).numpy()
+        bits_of_signs = torch.from_numpy(payload[8 * columns :])
+        negative = kernels_for(bits_of_signs).signs.unpack(bits_of_signs, d).numpy()
         if not _rebuild(negative, length, means, out):
             raise CorruptMessage("a column's means do not fit its signs")
         return out if self.shape is None else np.ascontiguousarray(out.reshape(self.shape[::-1]).T).reshape(-1)

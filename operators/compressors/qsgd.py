@@ -14,13 +14,13 @@ from bounds.claims import Unbiased
 
 from ..bits.bitstream import float_bytes, read_floats
 from ..coding.qsgd_size import bucket_bits
-from ..kernels import elias, norms
+from ..kernels import Kernels, elias, kernels_for
 from ..kernels import levels as rounding
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
 from ..quantisers.rounding_variance import extremal_vector, largest_variance
-from ..quantisers.scale import TINY, round_up_all
+from ..quantisers.scale import TINY
 from ..random import stream
 
 CODES = (*elias.CODES, "fixed")
@@ -146,30 +146,31 @@ class QSGD(DeviceOperator):
         step = self.bucket or d
         return ((start, min(start + step, d)) for start in range(0, d, step))
 
-    def _norms(self, x: torch.Tensor, step: int) -> torch.Tensor:
+    def _norms(self, kernels: Kernels, x: torch.Tensor, step: int) -> torch.Tensor:
         """Return the buckets' norms as sent, float32; all 0 for a negligible vector."""
         if self.norm == "max":
-            scales = norms.largest(x, step)
+            scales = kernels.norms.largest(x, step)
             negligible = bool(scales.max() < TINY)
         else:
-            scales = round_up_all(norms.energy(x, step).sqrt())
-            small = bool(scales.max() < TINY * math.sqrt(step))
-            negligible = small and norms.largest(x, x.numel()).item() < TINY
+            scales = kernels.norms.euclidean(x, step)
+            negligible = bool(scales.max() < TINY * math.sqrt(step)) and bool(x.abs().max() < TINY)
         return torch.zeros_like(scales) if negligible else scales
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
-        d, step = x.numel(), self.bucket or x.numel()
-        sent, words = self._norms(x, step), stream(key, d, x.device)
-        rates = rounding.rate_of(self.levels, sent.double())
+        d, step, kernels = x.numel(), self.bucket or x.numel(), kernels_for(x)
+        sent, words = self._norms(kernels, x, step), stream(key, d, x.device)
         if self.code == "fixed":
-            payload = rounding.encode(x, step, rates, self.levels, words, room=4 * sent.numel())
-            payload[: 4 * sent.numel()] = float_bytes(sent)
+            room = 4 * sent.numel()
+            payload = kernels.levels.encode(x, step, sent.double(), self.levels, words, room)
+            payload[:room] = float_bytes(sent)
             return payload, int(self.bits(d).exact or 0)
-        return elias.encode(rounding.signed(x, step, rates, words), sent, step, self.code, self.levels)
+        levels = kernels.levels.signed(x, step, sent.double(), self.levels, words)
+        return kernels.elias.encode(levels, sent, step, self.code, self.levels)
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         if self.code == "fixed":
             return self._decode_fixed(payload, bits, d)
+        elias = kernels_for(payload).elias
         return elias.decode(payload, bits, d, self.bucket or d, self.code, self.levels, self.norm == "max")
 
     def _decode_fixed(self, payload: torch.Tensor, bits: int, d: int) -> torch.Tensor:
@@ -181,7 +182,8 @@ class QSGD(DeviceOperator):
         patterns = sent.view(torch.int32)
         if bool(((patterns < 0) | (patterns >= _INFINITY)).any()):
             raise CorruptMessage("a norm must be finite and not negative")
-        out, reached, valid = rounding.decode(payload[room:], d, step, sent.double() / self.levels, self.levels)
+        spacings, levels = sent.double() / self.levels, kernels_for(payload).levels
+        out, reached, valid = levels.decode(payload[room:], d, step, spacings, self.levels)
         if not valid:
             raise CorruptMessage(f"a level is beyond {self.levels}, or not 0 in a bucket of norm 0")
         if self.norm == "max" and not torch.equal(reached, sent > 0):

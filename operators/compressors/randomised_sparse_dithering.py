@@ -14,7 +14,7 @@ from bounds.claims import Unbiased
 
 from ..coding import sparse_levels
 from ..coding.size_bounds import SLACK, least
-from ..kernels import levels as rounding
+from ..kernels import kernels_for
 from ..key import Key
 from ..operator import Operator, Size
 from ..quantisers.scale import energy, nearest, negligible, round_up_to_float32
@@ -89,8 +89,8 @@ class RandomisedSparseDithering(Operator):
         if negligible(x):
             return np.zeros(4, np.uint8), sparse_levels.SCALE_BITS
         h, norm = self.spacing(x.size), round_up_to_float32(math.sqrt(energy(x)))
-        rates = rounding.rate_of(1, torch.tensor([norm * h], dtype=torch.float64))
-        levels = rounding.signed(torch.from_numpy(x), x.size, rates, stream(key, x.size)).numpy()
+        vector, scale = torch.from_numpy(x), torch.tensor([norm * h], dtype=torch.float64)
+        levels = kernels_for(vector).levels.signed(vector, x.size, scale, 1, stream(key, x.size)).numpy()
         most = math.ceil(1 / h)
         np.clip(levels, -most, most, out=levels)
         nearest(norm * h * most)

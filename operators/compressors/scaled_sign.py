@@ -11,7 +11,7 @@ import torch
 from bounds.claims import StrictlyContractive
 
 from ..bits.bitstream import float_bytes, read_floats
-from ..kernels import norms, signs
+from ..kernels import kernels_for
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
@@ -72,8 +72,9 @@ class ScaledSign(DeviceOperator):
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
         d = x.numel()
-        packed, total = signs.pack_with_sum(x)
-        negligible = total < TINY * d and norms.largest(x, d).item() < TINY
+        kernels = kernels_for(x)
+        packed, total = kernels.signs.pack_with_sum(x)
+        negligible = total < TINY * d and kernels.norms.largest(x, d).item() < TINY
         mean = 0.0 if negligible else nearest(total / d)
         head = torch.tensor([mean], dtype=torch.float32, device=x.device)
         return torch.cat([float_bytes(head), packed if mean > 0 else torch.zeros_like(packed)]), 8 * MEAN_BYTES + d
@@ -86,4 +87,4 @@ class ScaledSign(DeviceOperator):
             raise CorruptMessage(f"the mean magnitude must be finite and not negative; got {mean}")
         if mean == 0 and bool(payload[MEAN_BYTES:].any()):
             raise CorruptMessage("a zero mean comes with no negative sign")
-        return signs.unpack(payload[MEAN_BYTES:], d, mean, -mean)
+        return kernels_for(payload).signs.unpack(payload[MEAN_BYTES:], d, mean, -mean)

@@ -10,7 +10,7 @@ import torch
 
 from bounds.claims import NoClaim
 
-from ..kernels import signs
+from ..kernels import kernels_for
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
@@ -58,9 +58,9 @@ class SignSGD(DeviceOperator):
         return (cls(),)
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
-        return signs.pack(x), x.numel()
+        return kernels_for(x).signs.pack(x), x.numel()
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         if bits != d:
             raise CorruptMessage(f"signsgd sends d = {d} bits; got {bits}")
-        return signs.unpack(payload, d)
+        return kernels_for(payload).signs.unpack(payload, d)

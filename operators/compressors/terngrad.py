@@ -13,7 +13,7 @@ import torch
 from bounds.claims import NoClaim, Unbiased
 
 from ..bits.bitstream import float_bytes, read_floats
-from ..kernels import norms, trits
+from ..kernels import kernels_for, trits
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
@@ -133,16 +133,17 @@ class TernGrad(DeviceOperator):
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
         d = x.numel()
-        top = norms.largest(x, d).item()
+        kernels = kernels_for(x)
+        top = kernels.norms.largest(x, d).item()
         if self.clip is not None and top >= TINY:
-            limit = float(np.float32(self.clip * math.sqrt(norms.energy(x, d).item() / d)))
+            limit = float(np.float32(self.clip * math.sqrt(kernels.norms.energy(x, d).item() / d)))
             x, top = x.clamp(-limit, limit), min(top, limit)
         scale = (top if top >= TINY else 0.0) if self.scale is None else self.scale
         if top > scale > 0:
             raise ValueError(f"|x_i| must not exceed the shared scale {scale}; got {top}: agree on the maximum")
         rate = 0.0 if top < TINY else math.nextafter(1 / scale, math.inf)  # so that top itself reaches 1
         room = 0 if self.scale else SCALE_BYTES
-        payload = trits.encode(x, rate, stream(key, d, x.device), room)
+        payload = kernels.trits.encode(x, rate, stream(key, d, x.device), room)
         if room:
             payload[:room] = float_bytes(torch.tensor([scale], dtype=torch.float32, device=x.device))
         return payload, 8 * room + trits.trit_bits(d)
@@ -155,7 +156,7 @@ class TernGrad(DeviceOperator):
             scale, digits = read_floats(payload[:SCALE_BYTES]).item(), payload[SCALE_BYTES:]
             if not math.isfinite(scale) or np.signbit(scale):
                 raise CorruptMessage(f"the scale must be finite and not negative; got {scale}")
-        out, some, valid = trits.decode(digits, d, scale)
+        out, some, valid = kernels_for(payload).trits.decode(digits, d, scale)
         if not valid:
             raise CorruptMessage("a group of ternary digits is out of range")
         if self.scale is None and some != (scale > 0):

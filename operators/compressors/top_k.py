@@ -12,7 +12,7 @@ import torch
 
 from bounds.claims import StrictlyContractive
 
-from ..kernels import rice, selection
+from ..kernels import kernels_for, rice
 from ..kernels.backend import zeros
 from ..key import Key
 from ..operator import DeviceOperator, Size
@@ -104,11 +104,12 @@ class TopK(DeviceOperator):
         return cls(fraction=0.01), cls(fraction=0.3), cls(k=1), cls(fraction=1.0)
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
-        index = selection.largest(x, kept(self.fraction, self.k, x.numel()))
-        return rice.pack(index, x[index], x.numel())
+        kernels = kernels_for(x)
+        index = kernels.selection.largest(x, kept(self.fraction, self.k, x.numel()))
+        return kernels.rice.pack(index, x[index], x.numel())
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
-        index, values = rice.unpack(payload, bits, kept(self.fraction, self.k, d), d)
+        index, values = kernels_for(payload).rice.unpack(payload, bits, kept(self.fraction, self.k, d), d)
         out = zeros(d, payload.device)
         out[index] = values
         return out

@@ -1,4 +1,4 @@
-"""Which of a primitive's three equal implementations runs: chosen by the tensor's device, or forced."""
+"""Whose implementations of the primitives run on a tensor: those for its device, or forced ones."""
 
 from __future__ import annotations
 
@@ -8,13 +8,60 @@ from contextvars import ContextVar
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
 
+if TYPE_CHECKING:
+    from .codewords import Codewords
+    from .elias import Elias
+    from .fields import Fields
+    from .hadamard import Hadamard
+    from .levels import Levels
+    from .norms import Norms
+    from .philox import Philox
+    from .rice import Rice
+    from .selection import Selection
+    from .signs import Signs
+    from .trits import Trits
+
 Backend = Literal["reference", "cpu", "cuda"]
+
+
+class Kernels:
+    """All primitives on one back end; each is imported when it is first asked for.
+
+    Parameters
+    ----------
+    backend : str
+        "reference", "cpu" or "cuda".
+    """
+
+    codewords: Codewords
+    elias: Elias
+    fields: Fields
+    hadamard: Hadamard
+    levels: Levels
+    norms: Norms
+    philox: Philox
+    rice: Rice
+    selection: Selection
+    signs: Signs
+    trits: Trits
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+
+    def __getattr__(self, primitive: str) -> Any:
+        if primitive not in Kernels.__annotations__:
+            raise AttributeError(f"there is no primitive {primitive}")
+        module = import_module(f".{primitive}.{self.backend}", __package__)
+        setattr(self, primitive, module)
+        return module
+
+
+_KERNELS: dict[Backend, Kernels] = {backend: Kernels(backend) for backend in get_args(Backend)}
 _forced: ContextVar[Backend | None] = ContextVar("operators.kernels.backend.forced", default=None)
 
 
@@ -38,16 +85,17 @@ def use(backend: Backend) -> Iterator[None]:
         _forced.reset(token)
 
 
-def backend_of(x: torch.Tensor) -> Backend:
-    """Return the forced back end, else "cpu" for CPU tensors, "cuda" for CUDA ones ("reference" if Triton
-    is missing).
+def kernels_for(x: torch.Tensor) -> Kernels:
+    """Return the primitives that work on x: the forced ones, else "cpu" for CPU tensors and "cuda" for CUDA ones.
+
+    "reference" serves other devices, and CUDA if Triton is missing.
     """
     forced = _forced.get()
     if forced is not None:
-        return forced
-    if x.device.type == "cpu":
-        return "cpu"
-    return "cuda" if x.device.type == "cuda" and _has_triton() else "reference"
+        return _KERNELS[forced]
+    if x.is_cpu:
+        return _KERNELS["cpu"]
+    return _KERNELS["cuda" if x.is_cuda and _has_triton() else "reference"]
 
 
 @lru_cache(maxsize=1)
@@ -58,13 +106,3 @@ def _has_triton() -> bool:
 def zeros(n: int, device: torch.device) -> torch.Tensor:
     """Return n float32 zeros; on the CPU numpy's, whose pages the system hands out when they are first written."""
     return torch.from_numpy(np.zeros(n, np.float32)) if device.type == "cpu" else torch.zeros(n, device=device)
-
-
-def implementation(primitive: str, x: torch.Tensor) -> ModuleType:
-    """Return the module of a primitive that works on x: ``kernels.<primitive>.<back end>``."""
-    return _module(primitive, backend_of(x))
-
-
-@lru_cache(maxsize=64)
-def _module(primitive: str, backend: Backend) -> ModuleType:
-    return import_module(f".{primitive}.{backend}", __package__)

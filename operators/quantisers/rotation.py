@@ -17,7 +17,7 @@ import numba
 import numpy as np
 import torch
 
-from ..kernels import hadamard
+from ..kernels import hadamard, kernels_for
 from ..key import Key
 from ..message import CorruptMessage
 from ..random import bits32, normal
@@ -100,9 +100,10 @@ class Rotation:
             wide = x.astype(np.float64)
             _reflect(wide, normal(self.key, self.d * (self.d + 1) // 2), forward)
             return wide.astype(np.float32)
+        vector = torch.from_numpy(x)
         words = torch.from_numpy(bits32(self.key, hadamard.word_count(self.d, self.rounds)).view(np.int32))
-        turn = hadamard.rotate if forward else hadamard.unrotate
-        return turn(torch.from_numpy(x), words, self.rounds).numpy()
+        kernel = kernels_for(vector).hadamard
+        return (kernel.rotate if forward else kernel.unrotate)(vector, words, self.rounds).numpy()
 
 
 def prescale(x: np.ndarray) -> tuple[np.ndarray, float]:

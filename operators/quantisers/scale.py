@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-import torch
 
 from ..kernels.norms.cpu import largest_pattern as largest_pattern
 from ..kernels.norms.cpu import ordered_sum
@@ -48,16 +47,6 @@ def round_up_to_float32(value: float) -> float:
         raise ValueError(f"the scale of x must fit binary32 (<= {_LARGEST:.4g}); got {value:.4g}: rescale x")
     rounded = np.float32(value)  # compared as a float64: numpy would first round the other side to binary32
     return float(rounded if float(rounded) >= value else np.nextafter(rounded, np.float32(np.inf)))
-
-
-def round_up_all(values: torch.Tensor) -> torch.Tensor:
-    """Return ``round_up_to_float32`` of a float64 tensor on any device, elementwise: float32."""
-    if values.max() > _LARGEST:
-        raise ValueError(f"the scale of x must fit binary32 (<= {_LARGEST:.4g}); got {values.max():.4g}: rescale x")
-    rounded = values.float()
-    return torch.where(
-        rounded.double() < values, torch.nextafter(rounded, torch.full_like(rounded, torch.inf)), rounded
-    )
 
 
 def nearest(value: float) -> float:

@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import torch
 
-from ..kernels import norms
+from ..kernels.norms import cuda as norms
 from ..key import Key
 from ..message import CorruptMessage
 from ..quantisers.scale import TINY, nearest

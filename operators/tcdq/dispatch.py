@@ -15,7 +15,7 @@ from types import ModuleType
 
 import torch
 
-from ..kernels.backend import backend_of
+from ..kernels import kernels_for
 from ..key import Key
 from . import codec, subset
 from .plan import Plan
@@ -23,7 +23,7 @@ from .plan import Plan
 
 def _gpu(x: torch.Tensor) -> ModuleType | None:
     """Return the implementation in Triton if it is to work on this tensor."""
-    if backend_of(x) != "cuda":
+    if kernels_for(x).backend != "cuda":
         return None
     from . import cuda
 

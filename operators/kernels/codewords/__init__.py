@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import torch
 
-from ..backend import implementation
 
+class Codewords(Protocol):
+    """The coder."""
 
-def pack(values: torch.Tensor, widths: torch.Tensor) -> tuple[torch.Tensor, int]:
-    """Return (payload uint8, bits).
+    def pack(self, values: torch.Tensor, widths: torch.Tensor) -> tuple[torch.Tensor, int]:
+        """Return (payload uint8, bits).
 
-    Parameters
-    ----------
-    values : int64, shape (n,), each in [0, 2^width)
-    widths : tensor
-        int64 in 0 .. 32, same shape.
+        Parameters
+        ----------
+        values : int64, shape (n,), each in [0, 2^width)
+        widths : tensor
+            int64 in 0 .. 32, same shape.
 
-    Notes
-    -----
-    The payload is zero-padded to a byte.
-    """
-    return implementation("codewords", values).pack(values, widths)
+        Notes
+        -----
+        The payload is zero-padded to a byte.
+        """

@@ -9,5 +9,6 @@ from ...bits.bitstream import pack32
 
 
 def pack(values: torch.Tensor, widths: torch.Tensor) -> tuple[torch.Tensor, int]:
+    """Write field by field."""
     payload, bits = pack32(values.numpy().view(np.uint64), widths.numpy(), values.numel())
     return torch.from_numpy(payload), bits

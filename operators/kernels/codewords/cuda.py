@@ -29,6 +29,7 @@ def _gather(bits, out, n, GROUPS: tl.constexpr):
 
 
 def pack(values: torch.Tensor, widths: torch.Tensor) -> tuple[torch.Tensor, int]:
+    """Put every bit in a byte of its own, then gather eight."""
     n = values.numel()
     if n == 0:
         return torch.empty(0, dtype=torch.uint8, device=values.device), 0

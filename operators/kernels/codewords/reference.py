@@ -8,6 +8,7 @@ from ..fields import reference as fields
 
 
 def pack(values: torch.Tensor, widths: torch.Tensor) -> tuple[torch.Tensor, int]:
+    """Put the j-th bit of all fields in place at once."""
     ends = widths.cumsum(0)
     total = int(ends[-1]) if ends.numel() else 0
     bits = torch.zeros(total, dtype=torch.int32, device=values.device)

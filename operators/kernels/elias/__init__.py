@@ -17,11 +17,9 @@ A bucket is preceded by its norm in binary32; one of norm 0 consists of its norm
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
-
-from ..backend import implementation
 
 Code = Literal["dense", "flag", "sparse"]
 CODES: tuple[Code, ...] = ("dense", "flag", "sparse")
@@ -29,37 +27,39 @@ NORM_BITS = 32
 MOST_LEVELS = 1 << 15  # a level's code, its sign and its flag then fit 32 bits
 
 
-def encode(levels: torch.Tensor, norms: torch.Tensor, step: int, code: Code, most: int) -> tuple[torch.Tensor, int]:
-    """Return (payload uint8, bits).
+class Elias(Protocol):
+    """The coder and its decoder."""
 
-    Parameters
-    ----------
-    levels : tensor
-        int32, shape (d,), ``|level|`` <= most <= ``MOST_LEVELS``, 0 in buckets of norm 0.
-    norms : tensor
-        float32, shape (ceil(d/step),), one for each ``step`` coordinates.
-    """
-    return implementation("elias", levels).encode(levels, norms, step, code, most)
+    def encode(
+        self, levels: torch.Tensor, norms: torch.Tensor, step: int, code: Code, most: int
+    ) -> tuple[torch.Tensor, int]:
+        """Return (payload uint8, bits).
 
+        Parameters
+        ----------
+        levels : tensor
+            int32, shape (d,), ``|level|`` <= most <= ``MOST_LEVELS``, 0 in buckets of norm 0.
+        norms : tensor
+            float32, shape (ceil(d/step),), one for each ``step`` coordinates.
+        """
 
-def decode(payload: torch.Tensor, bits: int, d: int, step: int, code: Code, most: int, full: bool) -> torch.Tensor:
-    """Return norm/most times level: float32, shape (d,).
+    def decode(
+        self, payload: torch.Tensor, bits: int, d: int, step: int, code: Code, most: int, full: bool
+    ) -> torch.Tensor:
+        """Return norm/most times level: float32, shape (d,).
 
-    Parameters
-    ----------
-    full : bool
-        In each bucket of positive norm some level must reach ``most``.
+        Parameters
+        ----------
+        full : bool
+            In each bucket of positive norm some level must reach ``most``.
 
-    Raises
-    ------
-    CorruptMessage
-        For anything that ``encode`` does not write.
+        Raises
+        ------
+        CorruptMessage
+            For anything that ``encode`` does not write.
 
-    Notes
-    -----
-    Codes of varying length follow one another, so this is the CPU's work; a payload on another device is copied there,
-    and the result back.
-    """
-    if payload.device.type != "cpu":
-        return decode(payload.cpu(), bits, d, step, code, most, full).to(payload.device)
-    return implementation("elias", payload).decode(payload, bits, d, step, code, most, full)
+        Notes
+        -----
+        Codes of varying length follow one another, so this is the CPU's work; a payload on another device is copied
+        there, and the result back.
+        """

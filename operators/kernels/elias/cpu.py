@@ -124,6 +124,7 @@ def _write_sparse(levels, patterns, step, most, codes, widths, out):
 
 
 def encode(levels: torch.Tensor, norms: torch.Tensor, step: int, code: str, most: int) -> tuple[torch.Tensor, int]:
+    """Write code by code into a buffer that holds the longest ones."""
     array, patterns = levels.numpy(), norms.numpy().view(np.uint32)
     codes, widths = _encoder(most, _NUMBERS[code])
     widest, head = int(widths.max()), NORM_BITS * patterns.size
@@ -265,6 +266,7 @@ def _read_sparse(words, bits, step, most, full, out):
 
 
 def decode(payload: torch.Tensor, bits: int, d: int, step: int, code: str, most: int, full: bool) -> torch.Tensor:
+    """Look up several codes at once, one by one where they are long."""
     stream = words(payload.numpy())
     if code == "sparse":
         out = np.zeros(d, np.float32)

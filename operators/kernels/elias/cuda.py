@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 
 from ..codewords import cuda as codewords
-from .cpu import decode as decode
+from .reference import decode as decode
 from .reference import fields
 
 
 def encode(levels: torch.Tensor, norms: torch.Tensor, step: int, code: str, most: int) -> tuple[torch.Tensor, int]:
+    """Compute the fields in torch, pack them in Triton."""
     return codewords.pack(*fields(levels, norms, step, code))

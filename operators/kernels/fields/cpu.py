@@ -101,12 +101,14 @@ def unpack_fields(payload, width, out):
 
 
 def pack(values: torch.Tensor, width: int) -> torch.Tensor:
+    """Write field by field, or byte by byte where widths allow it."""
     out = np.empty((values.numel() * width + 7) // 8, np.uint8)
     pack_fields(values.numpy(), width, out)
     return torch.from_numpy(out)
 
 
 def unpack(payload: torch.Tensor, n: int, width: int) -> torch.Tensor:
+    """Read field by field, or byte by byte where widths allow it."""
     out = np.empty(n, np.int32)
     unpack_fields(payload.numpy(), width, out)
     return torch.from_numpy(out)

@@ -53,6 +53,7 @@ def _unpack(payload, out, n, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
 
 
 def pack(values: torch.Tensor, width: int) -> torch.Tensor:
+    """Pack eight fields, which end with a byte, in a lane."""
     n = values.numel()
     out = torch.empty((n * width + 7) // 8, dtype=torch.uint8, device=values.device)
     if n:
@@ -61,6 +62,7 @@ def pack(values: torch.Tensor, width: int) -> torch.Tensor:
 
 
 def unpack(payload: torch.Tensor, n: int, width: int) -> torch.Tensor:
+    """Read a field in a lane."""
     out = torch.empty(n, dtype=torch.int32, device=payload.device)
     if n:
         _unpack[(triton.cdiv(n, 1024),)](payload, out, n, WIDTH=width, BLOCK=1024)

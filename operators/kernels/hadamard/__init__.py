@@ -13,29 +13,28 @@ bit i & 31 (lowest first) of the part's word i >> 5 is set; the parts' words fol
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import torch
 
-from ..backend import implementation
 
+class Hadamard(Protocol):
+    """The rotation and its inverse."""
 
-def rotate(x: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
-    """Return the rotated vector, a new tensor.
+    def rotate(self, x: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
+        """Return the rotated vector, a new tensor.
 
-    Parameters
-    ----------
-    x : tensor
-        Contiguous float32, shape (d,), d >= 1.
-    words : tensor
-        int32 bit patterns, shape (word_count(d, rounds),), same device.  Sums of up to d entries must fit binary32:
-        scale x so that ``max|x|`` is far from the ends of the range.
-    """
-    return implementation("hadamard", x).rotate(x, words, rounds)
+        Parameters
+        ----------
+        x : tensor
+            Contiguous float32, shape (d,), d >= 1.
+        words : tensor
+            int32 bit patterns, shape (word_count(d, rounds),), same device.  Sums of up to d entries must fit binary32:
+            scale x so that ``max|x|`` is far from the ends of the range.
+        """
 
-
-def unrotate(z: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
-    """Return the inverse of ``rotate`` for the same words, up to rounding, as a new tensor; arguments as there."""
-    return implementation("hadamard", z).unrotate(z, words, rounds)
+    def unrotate(self, z: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
+        """Return the inverse of ``rotate`` for the same words, up to rounding, as a new tensor; arguments as there."""
 
 
 def transform_length(d: int) -> int:

@@ -106,10 +106,12 @@ def _transform(v: np.ndarray, words: np.ndarray, s: np.float32, buffer: np.ndarr
 
 
 def rotate(x: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
+    """Transform part by part, stage by stage within the cache."""
     return _run(x, words, rounds, True)
 
 
 def unrotate(z: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
+    """Undo the parts in reverse."""
     return _run(z, words, rounds, False)
 
 

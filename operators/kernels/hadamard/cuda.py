@@ -75,10 +75,12 @@ def _part(v: torch.Tensor, words: torch.Tensor, s: float, forwards: bool) -> Non
 
 
 def rotate(x: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
+    """Transform part by part, many stages in a pass."""
     return _run(x, words, rounds, True)
 
 
 def unrotate(z: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
+    """Undo the parts in reverse."""
     return _run(z, words, rounds, False)
 
 

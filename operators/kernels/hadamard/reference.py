@@ -8,6 +8,7 @@ from . import factor, part_starts, transform_length, words_per_part
 
 
 def rotate(x: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
+    """Transform part by part, stage by stage."""
     z = x.clone()
     for start, signs in _parts(z, words, rounds):
         part = z[start : start + signs.numel()]
@@ -16,6 +17,7 @@ def rotate(x: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
 
 
 def unrotate(z: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
+    """Undo the parts in reverse."""
     x = z.clone()
     for start, signs in reversed(_parts(x, words, rounds)):
         part = x[start : start + signs.numel()]

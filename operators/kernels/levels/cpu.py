@@ -33,8 +33,18 @@ def round_tile(x, tile, n, step, rates, words, offset, out, to):
 
 
 @numba.njit(cache=True, nogil=True)
-def _signed(x, step, rates, k0, k1, supplied, out):
-    words = np.empty(TILE, np.uint32)
+def _rates(scales, most):
+    """Return most / scale rounded up; 0 for scale 0."""
+    rates = np.zeros(scales.size)
+    for run in range(scales.size):
+        if scales[run] > 0:
+            rates[run] = np.nextafter(np.float64(most) / scales[run], np.inf)
+    return rates
+
+
+@numba.njit(cache=True, nogil=True)
+def _signed(x, step, scales, most, k0, k1, supplied, out):
+    words, rates = np.empty(TILE, np.uint32), _rates(scales, most)
     for tile in range(0, x.size, TILE):
         n = min(TILE, x.size - tile)
         fill_tile(words, tile, n, k0, k1, supplied)
@@ -42,8 +52,8 @@ def _signed(x, step, rates, k0, k1, supplied, out):
 
 
 @numba.njit(cache=True, nogil=True)
-def _encode(x, step, rates, most, width, k0, k1, supplied, out):
-    words, levels = np.empty(TILE, np.uint32), np.empty(TILE, np.int32)
+def _encode(x, step, scales, most, width, k0, k1, supplied, out):
+    words, levels, rates = np.empty(TILE, np.uint32), np.empty(TILE, np.int32), _rates(scales, most)
     for tile in range(0, x.size, TILE):
         n = min(TILE, x.size - tile)
         fill_tile(words, tile, n, k0, k1, supplied)
@@ -83,24 +93,27 @@ def supplied_words(stream: Stream) -> np.ndarray:
     return np.empty(0, np.uint32) if stream.words is None else stream.words.numpy().view(np.uint32)
 
 
-def signed(x: torch.Tensor, step: int, rates: torch.Tensor, stream: Stream) -> torch.Tensor:
+def signed(x: torch.Tensor, step: int, scales: torch.Tensor, most: int, stream: Stream) -> torch.Tensor:
+    """Round tile by tile."""
     out = np.empty(x.numel(), np.int32)
     k0, k1 = np.uint64(stream.k0), np.uint64(stream.k1)
-    _signed(x.numpy(), step, rates.numpy(), k0, k1, supplied_words(stream), out)
+    _signed(x.numpy(), step, scales.numpy(), most, k0, k1, supplied_words(stream), out)
     return torch.from_numpy(out)
 
 
-def encode(x: torch.Tensor, step: int, rates: torch.Tensor, most: int, stream: Stream, room: int) -> torch.Tensor:
+def encode(x: torch.Tensor, step: int, scales: torch.Tensor, most: int, stream: Stream, room: int = 0) -> torch.Tensor:
+    """Round and pack tile by tile."""
     width = (2 * most).bit_length()
     out = np.empty(room + (x.numel() * width + 7) // 8, np.uint8)
     k0, k1 = np.uint64(stream.k0), np.uint64(stream.k1)
-    _encode(x.numpy(), step, rates.numpy(), most, width, k0, k1, supplied_words(stream), out[room:])
+    _encode(x.numpy(), step, scales.numpy(), most, width, k0, k1, supplied_words(stream), out[room:])
     return torch.from_numpy(out)
 
 
 def decode(
     payload: torch.Tensor, d: int, step: int, spacings: torch.Tensor, most: int
 ) -> tuple[torch.Tensor, torch.Tensor, bool]:
+    """Unpack and scale tile by tile."""
     out, reached = np.empty(d, np.float32), np.zeros(spacings.numel(), np.bool_)
     valid = _decode(payload.numpy(), step, spacings.numpy(), most, (2 * most).bit_length(), reached, out)
     return torch.from_numpy(out), torch.from_numpy(reached), bool(valid)

@@ -10,6 +10,7 @@ from ..fields.cuda import load_fields, store_groups
 from ..philox import TILE, Stream
 from ..philox.cuda import philox, word
 from ..philox.cuda import signed as as_signed
+from . import rate_of
 
 GROUPS = 32  # of eight coordinates, worked on at once
 
@@ -93,22 +94,25 @@ def launch(
         _rest[grid](x, rates, words, out, start, d, step, most, k0, k1, STRIDE=stride, **fixed)
 
 
-def signed(x: torch.Tensor, step: int, rates: torch.Tensor, stream: Stream) -> torch.Tensor:
+def signed(x: torch.Tensor, step: int, scales: torch.Tensor, most: int, stream: Stream) -> torch.Tensor:
+    """Round every block in a program of its own."""
     out = torch.empty(x.numel(), dtype=torch.int32, device=x.device)
-    launch(x, step, rates, 0, stream, 0, out)
+    launch(x, step, rate_of(most, scales), 0, stream, 0, out)
     return out
 
 
-def encode(x: torch.Tensor, step: int, rates: torch.Tensor, most: int, stream: Stream, room: int) -> torch.Tensor:
+def encode(x: torch.Tensor, step: int, scales: torch.Tensor, most: int, stream: Stream, room: int = 0) -> torch.Tensor:
+    """Round and pack every block in a program of its own."""
     width = (2 * most).bit_length()
     out = torch.empty(room + (x.numel() * width + 7) // 8, dtype=torch.uint8, device=x.device)
-    launch(x, step, rates, most, stream, width, out[room:])
+    launch(x, step, rate_of(most, scales), most, stream, width, out[room:])
     return out
 
 
 def decode(
     payload: torch.Tensor, d: int, step: int, spacings: torch.Tensor, most: int
 ) -> tuple[torch.Tensor, torch.Tensor, bool]:
+    """Unpack and scale every block in a program of its own; runs share their flags."""
     out = torch.empty(d, dtype=torch.float32, device=payload.device)
     reached = torch.zeros(spacings.numel(), dtype=torch.int8, device=payload.device)
     bad = torch.zeros(1, dtype=torch.int8, device=payload.device)

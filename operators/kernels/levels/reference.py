@@ -7,6 +7,7 @@ import torch
 from ..fields import reference as fields
 from ..philox import Stream, tiled
 from ..philox import reference as philox
+from . import rate_of, width_of
 
 
 def _of(runs: torch.Tensor, d: int, step: int) -> torch.Tensor:
@@ -14,7 +15,13 @@ def _of(runs: torch.Tensor, d: int, step: int) -> torch.Tensor:
     return runs[torch.arange(d, device=runs.device) // step]
 
 
-def signed(x: torch.Tensor, step: int, rates: torch.Tensor, stream: Stream) -> torch.Tensor:
+def signed(x: torch.Tensor, step: int, scales: torch.Tensor, most: int, stream: Stream) -> torch.Tensor:
+    """Round all coordinates at once."""
+    return with_rates(x, step, rate_of(most, scales), stream)
+
+
+def with_rates(x: torch.Tensor, step: int, rates: torch.Tensor, stream: Stream) -> torch.Tensor:
+    """Return the levels at given rates."""
     if stream.words is None:
         words = tiled(philox.words64(x.numel(), 0, stream.k0, stream.k1, x.device))
     else:
@@ -24,15 +31,17 @@ def signed(x: torch.Tensor, step: int, rates: torch.Tensor, stream: Stream) -> t
     return torch.where(x < 0, -level, level)
 
 
-def encode(x: torch.Tensor, step: int, rates: torch.Tensor, most: int, stream: Stream, room: int) -> torch.Tensor:
-    packed = fields.pack(signed(x, step, rates, stream) + most, (2 * most).bit_length())
+def encode(x: torch.Tensor, step: int, scales: torch.Tensor, most: int, stream: Stream, room: int = 0) -> torch.Tensor:
+    """Round all, then pack all."""
+    packed = fields.pack(signed(x, step, scales, most, stream) + most, width_of(most))
     return torch.cat([torch.zeros(room, dtype=torch.uint8, device=x.device), packed])
 
 
 def decode(
     payload: torch.Tensor, d: int, step: int, spacings: torch.Tensor, most: int
 ) -> tuple[torch.Tensor, torch.Tensor, bool]:
-    level = fields.unpack(payload, d, (2 * most).bit_length()) - most
+    """Unpack all, then scale all."""
+    level = fields.unpack(payload, d, width_of(most)) - most
     spacing = _of(spacings, d, step)
     run = torch.arange(d, device=payload.device) // step
     top = torch.zeros_like(spacings, dtype=torch.int32).scatter_reduce(0, run, level.abs(), "amax")

@@ -7,30 +7,37 @@ l and l + 16, ...); the sums of the pieces of 4096 are summed likewise.  Missing
 
 from __future__ import annotations
 
-import torch
+from typing import Protocol
 
-from ..backend import implementation
+import torch
 
 LANES = 64
 PIECE = 4096
+LARGEST = 2.0**128 - 2.0**104  # finite binary32 number
 
 
-def largest(x: torch.Tensor, step: int) -> torch.Tensor:
-    """Return ``max|x|`` of each run: float32, shape (ceil(d/step),); NaN or infinite if and only if some entry is.
+class Norms(Protocol):
+    """Numbers of each run of ``step`` coordinates of x: contiguous float32, shape (d,); there are ceil(d/step) runs."""
 
-    Parameters
-    ----------
-    x : tensor
-        Contiguous float32, shape (d,).
-    """
-    return implementation("norms", x).largest(x, step)
+    def largest(self, x: torch.Tensor, step: int) -> torch.Tensor:
+        """Return ``max|x|`` of each run: float32; NaN or infinite if and only if some entry is."""
+
+    def absolute_sum(self, x: torch.Tensor, step: int) -> torch.Tensor:
+        """Return the sum of magnitudes of each run: float64."""
+
+    def energy(self, x: torch.Tensor, step: int) -> torch.Tensor:
+        """Return the sum of squares of each run: float64."""
+
+    def euclidean(self, x: torch.Tensor, step: int) -> torch.Tensor:
+        """Return the Euclidean norm of each run, rounded up: float32.
+
+        Raises
+        ------
+        ValueError
+            If one is beyond binary32.
+        """
 
 
-def absolute_sum(x: torch.Tensor, step: int) -> torch.Tensor:
-    """Sum of magnitudes of each run: float64, shape (ceil(d/step),); x as for ``largest``."""
-    return implementation("norms", x).absolute_sum(x, step)
-
-
-def energy(x: torch.Tensor, step: int) -> torch.Tensor:
-    """Sum of squares of each run: float64, shape (ceil(d/step),); x as for ``largest``."""
-    return implementation("norms", x).energy(x, step)
+def beyond_binary32(norm: float) -> ValueError:
+    """Return what to raise for a norm that is too large."""
+    return ValueError(f"the scale of x must fit binary32 (<= {LARGEST:.4g}); got {norm:.4g}: rescale x")

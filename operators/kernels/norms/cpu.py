@@ -6,6 +6,8 @@ import numba
 import numpy as np
 import torch
 
+from . import LARGEST, beyond_binary32
+
 LANES, PIECE = 64, 4096
 
 
@@ -101,18 +103,30 @@ def _sums(x, step, squares, out):
 
 
 def largest(x: torch.Tensor, step: int) -> torch.Tensor:
+    """Compare the bit patterns, which are ordered as the magnitudes are."""
     out = np.empty(-(-x.numel() // step), np.uint32)
     _largest(x.numpy().view(np.uint32), step, out)
     return torch.from_numpy(out.view(np.float32))
 
 
 def absolute_sum(x: torch.Tensor, step: int) -> torch.Tensor:
+    """Sum run by run."""
     out = np.empty(-(-x.numel() // step))
     _sums(x.numpy(), step, False, out)
     return torch.from_numpy(out)
 
 
 def energy(x: torch.Tensor, step: int) -> torch.Tensor:
+    """Sum run by run."""
     out = np.empty(-(-x.numel() // step))
     _sums(x.numpy(), step, True, out)
     return torch.from_numpy(out)
+
+
+def euclidean(x: torch.Tensor, step: int) -> torch.Tensor:
+    """Round the roots of the sums up."""
+    roots = np.sqrt(energy(x, step).numpy())
+    if roots.max() > LARGEST:
+        raise beyond_binary32(roots.max())
+    rounded = roots.astype(np.float32)
+    return torch.from_numpy(np.where(rounded < roots, np.nextafter(rounded, np.float32(np.inf)), rounded))

@@ -6,6 +6,8 @@ import torch
 import triton
 import triton.language as tl
 
+from .reference import rounded_up
+
 PIECE = 4096
 
 
@@ -47,6 +49,7 @@ def _launch(x: torch.Tensor, step: int, kind: str, dtype: torch.dtype) -> torch.
 
 
 def largest(x: torch.Tensor, step: int) -> torch.Tensor:
+    """Compare the bit patterns, a piece in a program."""
     return _launch(x.view(torch.int32), step, "largest", torch.int32).amax(1).view(torch.float32)
 
 
@@ -58,8 +61,15 @@ def _sums(x: torch.Tensor, step: int, kind: str) -> torch.Tensor:
 
 
 def absolute_sum(x: torch.Tensor, step: int) -> torch.Tensor:
+    """Sum a piece in a program, then their sums."""
     return _sums(x, step, "magnitudes")
 
 
 def energy(x: torch.Tensor, step: int) -> torch.Tensor:
+    """Sum a piece in a program, then their sums."""
     return _sums(x, step, "squares")
+
+
+def euclidean(x: torch.Tensor, step: int) -> torch.Tensor:
+    """Round the roots of the sums up, in torch."""
+    return rounded_up(energy(x, step).sqrt())

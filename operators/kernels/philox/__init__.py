@@ -8,34 +8,35 @@ is shuffled; the rest, fewer than 4096, are read in order.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
-
-from ..backend import implementation
 
 TILE = 4096  # words, and coordinates, of a tile
 PLANE = TILE // 4  # blocks of a tile
 
 
-def fill(n: int, start: int, k0: int, k1: int, like: torch.Tensor) -> torch.Tensor:
-    """Return words start .. start + n - 1 of the stream of the 64-bit key (k0, k1), on the device of ``like``.
+class Philox(Protocol):
+    """The stream itself."""
 
-    int32 tensor, shape (n,), that holds the bit patterns.
+    def fill(self, n: int, start: int, k0: int, k1: int, like: torch.Tensor) -> torch.Tensor:
+        """Return words start .. start + n - 1 of the stream of the 64-bit key (k0, k1), on the device of ``like``.
 
-    Parameters
-    ----------
-    n : int
-        How many words.
-    start : int
-        Index of the first word.
-    k0 : int
-        First word of the key.
-    k1 : int
-        Second word of the key.
-    like : tensor
-        A tensor on the wanted device.
-    """
-    return implementation("philox", like).fill(n, start, k0, k1, like)
+        int32 tensor, shape (n,), that holds the bit patterns.
+
+        Parameters
+        ----------
+        n : int
+            How many words.
+        start : int
+            Index of the first word.
+        k0 : int
+            First word of the key.
+        k1 : int
+            Second word of the key.
+        like : tensor
+            A tensor on the wanted device.
+        """
 
 
 def tiled(words: torch.Tensor) -> torch.Tensor:

@@ -83,6 +83,7 @@ def fill_tile(words, at, n, k0, k1, supplied):
 
 
 def fill(n: int, start: int, k0: int, k1: int, like: torch.Tensor) -> torch.Tensor:
+    """Compute block by block."""
     out = np.empty(n, np.uint32)
     fill_stream(out, start, np.uint64(k0), np.uint64(k1))
     return torch.from_numpy(out.view(np.int32))

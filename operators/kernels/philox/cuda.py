@@ -42,6 +42,7 @@ def _fill(out, n, start, k0, k1, BLOCK: tl.constexpr):
 
 
 def fill(n: int, start: int, k0: int, k1: int, like: torch.Tensor) -> torch.Tensor:
+    """Compute a word in a lane."""
     out = torch.empty(n, dtype=torch.int32, device=like.device)
     if n:
         _fill[(triton.cdiv(n, 1024),)](out, n, start, signed(k0), signed(k1), BLOCK=1024)

@@ -31,5 +31,6 @@ def _multiply(a: int, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def fill(n: int, start: int, k0: int, k1: int, like: torch.Tensor) -> torch.Tensor:
+    """Compute all blocks at once."""
     words = words64(n, start, k0, k1, like.device)
     return torch.where(words < 1 << 31, words, words - (1 << 32)).to(torch.int32)

@@ -6,43 +6,42 @@ its r low bits.  Nothing is sent of the support if all d coordinates are there.
 
 from __future__ import annotations
 
-import torch
+from typing import Protocol
 
-from ..backend import implementation
+import torch
 
 PARAMETER_BITS = 5
 VALUE_BITS = 32
 MOST = 31  # parameter
 
 
-def pack(
-    index: torch.Tensor, values: torch.Tensor, d: int, head: int = 0, head_bits: int = 0
-) -> tuple[torch.Tensor, int]:
-    """Return (payload, bits) of a field of 0 to 32 bits, then k >= 1 values at increasing positions below d.
+class Rice(Protocol):
+    """The coder and its decoder."""
 
-    Parameters
-    ----------
-    index : tensor
-        int64, values : float32, both of shape (k,).
-    """
-    return implementation("rice", index).pack(index, values, d, head, head_bits)
+    def pack(
+        self, index: torch.Tensor, values: torch.Tensor, d: int, head: int = 0, head_bits: int = 0
+    ) -> tuple[torch.Tensor, int]:
+        """Return (payload, bits) of a field of 0 to 32 bits, then k >= 1 values at increasing positions below d.
 
+        Parameters
+        ----------
+        index : tensor
+            int64, values : float32, both of shape (k,).
+        """
 
-def unpack(payload: torch.Tensor, bits: int, k: int, d: int, position: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return (index, values) of ``pack`` after a head that ends at ``position``.
+    def unpack(
+        self, payload: torch.Tensor, bits: int, k: int, d: int, position: int = 0
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return (index, values) of ``pack`` after a head that ends at ``position``.
 
-    Codes of varying length follow one another, so this is the CPU's work; a payload on another device is copied there,
-    and the result back.
+        Codes of varying length follow one another, so this is the CPU's work; a payload on another device is copied
+        there, and the result back.
 
-    Raises
-    ------
-    CorruptMessage
-        For anything that ``pack`` does not write.
-    """
-    if payload.device.type != "cpu":
-        index, values = unpack(payload.cpu(), bits, k, d, position)
-        return index.to(payload.device), values.to(payload.device)
-    return implementation("rice", payload).unpack(payload, bits, k, d, position)
+        Raises
+        ------
+        CorruptMessage
+            For anything that ``pack`` does not write.
+        """
 
 
 def worst_bits(k: int, d: int) -> int:

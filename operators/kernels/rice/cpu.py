@@ -119,7 +119,10 @@ def _read_values(padded, position, patterns):
         position += VALUE_BITS
 
 
-def pack(index: torch.Tensor, values: torch.Tensor, d: int, head: int, head_bits: int) -> tuple[torch.Tensor, int]:
+def pack(
+    index: torch.Tensor, values: torch.Tensor, d: int, head: int = 0, head_bits: int = 0
+) -> tuple[torch.Tensor, int]:
+    """Write gap by gap."""
     k = index.numel()
     gaps = np.diff(index.numpy(), prepend=-1) - 1 if k < d else np.empty(0, np.int64)
     r, support_bits = best_parameter(gaps, d) if gaps.size else (0, 0)
@@ -129,7 +132,8 @@ def pack(index: torch.Tensor, values: torch.Tensor, d: int, head: int, head_bits
     return torch.from_numpy(out), bits
 
 
-def unpack(payload: torch.Tensor, bits: int, k: int, d: int, position: int) -> tuple[torch.Tensor, torch.Tensor]:
+def unpack(payload: torch.Tensor, bits: int, k: int, d: int, position: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Read gap by gap."""
     support_at = position + (PARAMETER_BITS if k < d else 0)
     if bits < support_at + VALUE_BITS * k:
         raise CorruptMessage(f"{k} values need {VALUE_BITS * k} bits; got {bits}")

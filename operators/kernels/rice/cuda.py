@@ -5,9 +5,12 @@ from __future__ import annotations
 import torch
 
 from ..codewords import cuda as codewords
-from .cpu import unpack as unpack
 from .reference import codes
+from .reference import unpack as unpack
 
 
-def pack(index: torch.Tensor, values: torch.Tensor, d: int, head: int, head_bits: int) -> tuple[torch.Tensor, int]:
+def pack(
+    index: torch.Tensor, values: torch.Tensor, d: int, head: int = 0, head_bits: int = 0
+) -> tuple[torch.Tensor, int]:
+    """Compute the fields in torch, pack them in Triton."""
     return codewords.pack(*codes(index, values, d, head, head_bits))

@@ -5,13 +5,22 @@ from __future__ import annotations
 import torch
 
 from ..codewords import reference as codewords
-from .cpu import unpack as unpack
+from . import cpu
 
 PARAMETER_BITS, VALUE_BITS, MOST = 5, 32, 31
 
 
-def pack(index: torch.Tensor, values: torch.Tensor, d: int, head: int, head_bits: int) -> tuple[torch.Tensor, int]:
+def pack(
+    index: torch.Tensor, values: torch.Tensor, d: int, head: int = 0, head_bits: int = 0
+) -> tuple[torch.Tensor, int]:
+    """Pack the fields of all gaps at once."""
     return codewords.pack(*codes(index, values, d, head, head_bits))
+
+
+def unpack(payload: torch.Tensor, bits: int, k: int, d: int, position: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Copy the payload to the CPU and what it says back."""
+    index, values = cpu.unpack(payload.cpu(), bits, k, d, position)
+    return index.to(payload.device), values.to(payload.device)
 
 
 def codes(

@@ -84,6 +84,7 @@ def _threshold(patterns: np.ndarray, k: int) -> np.uint32:
 
 
 def largest(x: torch.Tensor, k: int) -> torch.Tensor:
+    """Narrow the candidates by a sample, then sort by digits; sort short vectors."""
     if x.numel() < SMALL:
         order = np.argsort(-np.abs(x.numpy()), kind="stable")
         return torch.from_numpy(np.sort(order[:k]))

@@ -46,6 +46,7 @@ def _write(patterns, threshold, ties, above, equal, out, d, BLOCK: tl.constexpr)
 
 
 def largest(x: torch.Tensor, k: int) -> torch.Tensor:
+    """Find the critical magnitude digit by digit, then write in place."""
     d, patterns = x.numel(), x.view(torch.int32)
     grid = (triton.cdiv(d, BLOCK),)
     prefix = torch.zeros(1, dtype=torch.int32, device=x.device)

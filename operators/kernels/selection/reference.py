@@ -6,6 +6,7 @@ import torch
 
 
 def largest(x: torch.Tensor, k: int) -> torch.Tensor:
+    """Sort the bit patterns."""
     patterns = x.view(torch.int32) & 0x7FFFFFFF  # ordered as the magnitudes are
     order = torch.sort(patterns, descending=True, stable=True).indices
     return order[:k].sort().values

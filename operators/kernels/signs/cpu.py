@@ -49,18 +49,21 @@ def _unpack(payload, plus, minus, out):
 
 
 def pack(x: torch.Tensor) -> torch.Tensor:
+    """Gather eight signs by one product."""
     out = np.empty((x.numel() + 7) // 8, np.uint8)
     pack_signs(x.numpy().view(np.uint32), out)
     return torch.from_numpy(out)
 
 
 def pack_with_sum(x: torch.Tensor) -> tuple[torch.Tensor, float]:
+    """Sum while the vector is in the cache."""
     out = np.empty((x.numel() + 7) // 8, np.uint8)
     total = _pack_with_sum(x.numpy(), x.numpy().view(np.uint32), out)
     return torch.from_numpy(out), float(total)
 
 
-def unpack(payload: torch.Tensor, n: int, plus: float, minus: float) -> torch.Tensor:
+def unpack(payload: torch.Tensor, n: int, plus: float = 1.0, minus: float = -1.0) -> torch.Tensor:
+    """Look at bit after bit."""
     out = np.empty(n, np.float32)
     _unpack(payload.numpy(), np.float32(plus), np.float32(minus), out)
     return torch.from_numpy(out)

@@ -33,6 +33,7 @@ def _unpack(payload, out, n, plus, minus, BYTES: tl.constexpr):
 
 
 def pack(x: torch.Tensor) -> torch.Tensor:
+    """Gather eight signs in a lane."""
     out = torch.empty((x.numel() + 7) // 8, dtype=torch.uint8, device=x.device)
     if out.numel():
         _pack[(triton.cdiv(out.numel(), BYTES),)](x.view(torch.int32), out, x.numel(), BYTES=BYTES)
@@ -40,10 +41,12 @@ def pack(x: torch.Tensor) -> torch.Tensor:
 
 
 def pack_with_sum(x: torch.Tensor) -> tuple[torch.Tensor, float]:
+    """Pack, then sum."""
     return pack(x), float(norms.absolute_sum(x, x.numel()).item())
 
 
-def unpack(payload: torch.Tensor, n: int, plus: float, minus: float) -> torch.Tensor:
+def unpack(payload: torch.Tensor, n: int, plus: float = 1.0, minus: float = -1.0) -> torch.Tensor:
+    """Look at a byte in a lane."""
     out = torch.empty(n, dtype=torch.float32, device=payload.device)
     if n:
         _unpack[(triton.cdiv(n, 8 * BYTES),)](payload, out, n, float(plus), float(minus), BYTES=BYTES)

@@ -68,7 +68,8 @@ def _decode(payload, table, out):
     return others > 0, impossible == 0
 
 
-def encode(x: torch.Tensor, rate: float, stream: Stream, room: int) -> torch.Tensor:
+def encode(x: torch.Tensor, rate: float, stream: Stream, room: int = 0) -> torch.Tensor:
+    """Round and pack tile by tile."""
     n = x.numel()
     out = np.empty(room + n // 5 + (n % 5 > 0), np.uint8)
     k0, k1 = np.uint64(stream.k0), np.uint64(stream.k1)
@@ -77,6 +78,7 @@ def encode(x: torch.Tensor, rate: float, stream: Stream, room: int) -> torch.Ten
 
 
 def decode(payload: torch.Tensor, n: int, scale: float) -> tuple[torch.Tensor, bool, bool]:
+    """Look five digits up at once."""
     out = np.empty(n, np.float32)
     other, valid = _decode(payload.numpy(), _DIGITS * np.float32(scale), out)
     return torch.from_numpy(out), bool(other), bool(valid)

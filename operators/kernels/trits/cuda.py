@@ -50,7 +50,8 @@ def _unpack(payload, out, flags, n, tail, possible, scale, BYTES: tl.constexpr):
     tl.store(flags + 1 + i * 0, yes, mask=inside & bad[:, None])
 
 
-def encode(x: torch.Tensor, rate: float, stream: Stream, room: int) -> torch.Tensor:
+def encode(x: torch.Tensor, rate: float, stream: Stream, room: int = 0) -> torch.Tensor:
+    """Round, then pack a byte in a lane."""
     n = x.numel()
     levels = torch.empty(n, dtype=torch.int8, device=x.device)
     launch(x, n, torch.tensor([rate], dtype=torch.float64, device=x.device), 0, stream, 0, levels)
@@ -61,6 +62,7 @@ def encode(x: torch.Tensor, rate: float, stream: Stream, room: int) -> torch.Ten
 
 
 def decode(payload: torch.Tensor, n: int, scale: float) -> tuple[torch.Tensor, bool, bool]:
+    """Divide a byte in a row of lanes."""
     out = torch.empty(n, dtype=torch.float32, device=payload.device)
     flags = torch.zeros(2, dtype=torch.int8, device=payload.device)
     grid = (triton.cdiv(-(-n // 5), BYTES),)

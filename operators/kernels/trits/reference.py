@@ -11,9 +11,10 @@ from ..philox import Stream
 TAIL_BITS = (0, 2, 4, 5, 7)
 
 
-def encode(x: torch.Tensor, rate: float, stream: Stream, room: int) -> torch.Tensor:
+def encode(x: torch.Tensor, rate: float, stream: Stream, room: int = 0) -> torch.Tensor:
+    """Round all, then pack all."""
     rates = torch.tensor([rate], dtype=torch.float64, device=x.device)
-    digits = levels.signed(x, x.numel(), rates, stream) + 1
+    digits = levels.with_rates(x, x.numel(), rates, stream) + 1
     groups = pad(digits, (0, -x.numel() % 5)).reshape(-1, 5)
     packed = (groups * torch.tensor([1, 3, 9, 27, 81], device=x.device)).sum(1)
     if x.numel() % 5:
@@ -22,6 +23,7 @@ def encode(x: torch.Tensor, rate: float, stream: Stream, room: int) -> torch.Ten
 
 
 def decode(payload: torch.Tensor, n: int, scale: float) -> tuple[torch.Tensor, bool, bool]:
+    """Divide all bytes at once."""
     values = payload.long()
     if n % 5:
         values = torch.cat([values[:-1], values[-1:] >> (8 - TAIL_BITS[n % 5])])

@@ -19,8 +19,8 @@ from triton.runtime.jit import JITFunction
 import operators.kernels
 import operators.tcdq
 from operators import CorruptMessage, Key
-from operators.kernels import codewords, elias, fields, hadamard, levels, norms, philox, rice, selection, signs, trits
-from operators.kernels.backend import use
+from operators.kernels.backend import kernels_for, use
+from operators.kernels.hadamard import word_count
 from operators.kernels.philox import Stream
 from operators.tcdq import cuda_rans, cuda_trellis
 from operators.tcdq import dispatch as tcdq
@@ -93,23 +93,24 @@ def main(capability: int) -> None:
     JITFunction.run = compiler(capability, compiled)
     x, ones = torch.ones(9000), torch.ones(1, dtype=torch.float64)
     with use("cuda"):
-        philox.fill(10, 0, 1, 2**32 - 1, x)
-        for norm in (norms.largest, norms.absolute_sum, norms.energy):
+        k = kernels_for(x)
+        k.philox.fill(10, 0, 1, 2**32 - 1, x)
+        for norm in (k.norms.largest, k.norms.absolute_sum, k.norms.energy):
             norm(x, 9000)
-        signs.unpack(signs.pack(x), 9000)
-        fields.unpack(fields.pack(torch.ones(9, dtype=torch.int32), 5), 9, 5)
+        k.signs.unpack(k.signs.pack(x), 9000)
+        k.fields.unpack(k.fields.pack(torch.ones(9, dtype=torch.int32), 5), 9, 5)
         for most in (1, 127):
-            payload = levels.encode(x, 9000, ones, most, Stream(1, 2))
-            levels.decode(payload, 9000, 9000, ones, most)
-        levels.signed(x, 9000, ones, Stream(1, 2))
-        trits.decode(trits.encode(x, 1.0, Stream(1, 2)), 9000, 1.0)
-        selection.largest(x, 5)
-        codewords.pack(torch.ones(3, dtype=torch.int64), torch.ones(3, dtype=torch.int64))
-        elias.encode(torch.ones(9, dtype=torch.int32), torch.ones(1), 9, "dense", 1)
-        rice.pack(torch.arange(3), torch.ones(3), 9)
+            payload = k.levels.encode(x, 9000, ones, most, Stream(1, 2))
+            k.levels.decode(payload, 9000, 9000, ones, most)
+        k.levels.signed(x, 9000, ones, 1, Stream(1, 2))
+        k.trits.decode(k.trits.encode(x, 1.0, Stream(1, 2)), 9000, 1.0)
+        k.selection.largest(x, 5)
+        k.codewords.pack(torch.ones(3, dtype=torch.int64), torch.ones(3, dtype=torch.int64))
+        k.elias.encode(torch.ones(9, dtype=torch.int32), torch.ones(1), 9, "dense", 1)
+        k.rice.pack(torch.arange(3), torch.ones(3), 9)
         for d in (5, 9000, 40000):
-            words = torch.zeros(hadamard.word_count(d, 1), dtype=torch.int32)
-            hadamard.unrotate(hadamard.rotate(torch.ones(d), words, 1), words, 1)
+            words = torch.zeros(word_count(d, 1), dtype=torch.int32)
+            k.hadamard.unrotate(k.hadamard.rotate(torch.ones(d), words, 1), words, 1)
         for states, omega in ((1, 1e-5), (8, 0.1), (64, 0.1)):
             call_tcdq(Plan(1000, omega, states, 512))
     missing = launched() - compiled

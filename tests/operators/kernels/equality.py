@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -11,13 +13,33 @@ import torch
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from operators.kernels.backend import use
+from operators.kernels.backend import kernels_for, use
 from operators.kernels.philox import Stream
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 OTHERS = ["reference", *(["cuda"] if INTERPRETED or torch.cuda.is_available() else [])]  # compared with "cpu"
 SIZES = (1, 63, 64, 65, 4097)
 FEW = settings(max_examples=4 if INTERPRETED else 25)
+
+
+class Primitive:
+    """A primitive's package, and its kernels as functions that find their back end by the first tensor."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._package = name, import_module(f"operators.kernels.{name}")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._package, name) if hasattr(self._package, name) else partial(self._call, name)
+
+    def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
+        x = next(a for a in arguments if isinstance(a, torch.Tensor))
+        return getattr(getattr(kernels_for(x), self._name), name)(*arguments, **options)
+
+
+codewords, elias, fields, hadamard, levels, norms, philox, rice, selection, signs, trits = map(
+    Primitive,
+    ["codewords", "elias", "fields", "hadamard", "levels", "norms", "philox", "rice", "selection", "signs", "trits"],
+)
 
 
 def run(backend: str, primitive: Callable[..., Any], *arguments: Any) -> Any:

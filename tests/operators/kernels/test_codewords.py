@@ -6,9 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.kernels import codewords
-
-from .equality import FEW, OTHERS, SIZES, assert_equal, run
+from .equality import FEW, OTHERS, SIZES, assert_equal, codewords, run
 
 
 @pytest.mark.parametrize("other", OTHERS)

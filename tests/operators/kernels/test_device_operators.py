@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from operators import Key, all_operators
-from operators.kernels.backend import backend_of, use
+from operators.kernels.backend import kernels_for, use
 from operators.operator import DeviceOperator
 
 from .equality import INTERPRETED, OTHERS, SIZES, assert_equal
@@ -31,10 +31,10 @@ def test_message_and_vector_do_not_depend_on_the_back_end(other, operator):
 
 def test_the_device_chooses_and_a_forced_choice_ends_with_its_block():
     x = torch.zeros(1)
-    assert backend_of(x) == "cpu"
+    assert kernels_for(x).backend == "cpu"
     with use("reference"):
-        assert backend_of(x) == "reference"
-    assert backend_of(x) == "cpu"
-    assert backend_of(torch.zeros(1, device="meta")) == "reference"
+        assert kernels_for(x).backend == "reference"
+    assert kernels_for(x).backend == "cpu"
+    assert kernels_for(torch.zeros(1, device="meta")).backend == "reference"
     with pytest.raises(ValueError, match="got 'gpu'"), use("gpu"):
         pass

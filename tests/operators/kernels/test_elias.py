@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from operators import CorruptMessage
 from operators.bits import elias as numbers
-from operators.kernels import elias
 
 from . import elias_oracle
-from .equality import FEW, OTHERS, SIZES, assert_equal, run
+from .equality import FEW, OTHERS, SIZES, assert_equal, elias, run
 
 
 def word(n):

@@ -6,9 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.kernels import fields
-
-from .equality import FEW, OTHERS, SIZES, assert_equal, run
+from .equality import FEW, OTHERS, SIZES, assert_equal, fields, run
 
 
 def drawn(n, width, seed):

@@ -9,17 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators import Key
-from operators.kernels import fields, levels, norms
 from operators.kernels.philox import Stream, to_nearest
 from operators.random import stream, words_from
 
-from .equality import FEW, OTHERS, assert_equal, keys, run, vectors
+from .equality import FEW, OTHERS, assert_equal, fields, keys, levels, norms, run, vectors
 
 MOST = [1, 2, 7, 127, 128, 1000, 32768]
 
 
-def rates_of(x, step, most):
-    return levels.rate_of(most, norms.largest(x, step).double())
+def scales_of(x, step):
+    return norms.largest(x, step).double()
 
 
 @pytest.mark.parametrize("other", OTHERS)
@@ -29,12 +28,11 @@ def test_back_ends_agree(other, x, step, most, key, source):
     words = {"own": None, "one": torch.tensor([-(1 << 31)], dtype=torch.int32)}.get(
         source, torch.arange(x.numel(), dtype=torch.int32) * 987654321
     )
-    rates, source = rates_of(x, step, most), Stream(*key, words)
-    assert_equal(run("cpu", levels.signed, x, step, rates, source), run(other, levels.signed, x, step, rates, source))
-    arguments = (x, step, rates, most, source)
+    arguments = (x, step, scales_of(x, step), most, Stream(*key, words))
+    assert_equal(run("cpu", levels.signed, *arguments), run(other, levels.signed, *arguments))
     payload = run("cpu", levels.encode, *arguments)
     assert_equal(payload, run(other, levels.encode, *arguments))
-    spacings = norms.largest(x, step).double() / most
+    spacings = scales_of(x, step) / most
     decoded = run("cpu", levels.decode, payload, x.numel(), step, spacings, most)
     assert_equal(decoded, run(other, levels.decode, payload, x.numel(), step, spacings, most))
     assert decoded[2]
@@ -46,14 +44,15 @@ def test_back_ends_agree(other, x, step, most, key, source):
 def test_levels_equal_the_oracle_and_are_what_is_packed(d, most, words_of):
     key = Key(3, step=d)
     x = torch.randn(d, generator=torch.Generator().manual_seed(d))
-    rates = rates_of(x, 100, most)
+    scales = scales_of(x, 100)
+    rates = [math.nextafter(most / scale, math.inf) for scale in scales.tolist()]
     words = words_of(key, d)
     want = [
-        int(math.copysign(math.floor(abs(v) * rates[i // 100].item() + int(words[i]) / 2**32), v))
+        int(math.copysign(math.floor(abs(v) * rates[i // 100] + int(words[i]) / 2**32), v))
         for i, v in enumerate(x.tolist())
     ]
-    assert levels.signed(x, 100, rates, stream(key, d)).tolist() == want
-    payload = levels.encode(x, 100, rates, most, stream(key, d), room=5)
+    assert levels.signed(x, 100, scales, most, stream(key, d)).tolist() == want
+    payload = levels.encode(x, 100, scales, most, stream(key, d), room=5)
     packed = fields.pack(torch.tensor(want, dtype=torch.int32) + most, levels.width_of(most))
     assert_equal(payload[5:], packed)
 
@@ -61,26 +60,27 @@ def test_levels_equal_the_oracle_and_are_what_is_packed(d, most, words_of):
 def test_largest_coordinate_reaches_the_top_for_every_word_and_no_level_exceeds_it():
     x = torch.from_numpy(np.float32(10) ** np.random.default_rng(0).uniform(-30, 30, 4096).astype(np.float32))
     for most in (1, 3, 7, 10, 127, 1000, 32768):
-        rates = rates_of(x, 1, most)
+        scales = scales_of(x, 1)
         for word in (0, -1):
             source = Stream(0, 0, torch.full((4096,), word, dtype=torch.int32))
-            assert (levels.signed(x, 1, rates, source) == most).all()
+            assert (levels.signed(x, 1, scales, most, source) == most).all()
 
 
 def test_mean_over_all_words_of_eight_bits_is_the_coordinate():
-    """The rate and x are such that level fractions are multiples of 2^-8: then 256 words have the exact mean."""
+    """The rate is 1, but for its excess, and levels have 8 fractional bits: then 256 words have the exact mean."""
     x = torch.arange(-512, 513, dtype=torch.float32) / 256
+    scale = torch.full((1,), 2.0, dtype=torch.float64)
     total = torch.zeros(x.numel(), dtype=torch.int64)
     for high in range(256):
         with words_from(lambda key, n, start, w=high << 24: np.full(n, w, np.uint32)):
-            total += levels.signed(x, x.numel(), torch.ones(1, dtype=torch.float64), stream(Key(0), x.numel()))
+            total += levels.signed(x, x.numel(), scale, 2, stream(Key(0), x.numel()))
     assert (total == (256 * x).long()).all()
 
 
 def test_to_nearest_rounds_halves_away_from_zero():
     x = torch.tensor([0.4, 0.5, -0.5, 1.49, -1.5, 2.0])
-    ones = torch.ones(1, dtype=torch.float64)
-    assert levels.signed(x, 6, ones, to_nearest(x.device)).tolist() == [0, 1, -1, 1, -2, 2]
+    scale = torch.full((1,), 2.0, dtype=torch.float64)
+    assert levels.signed(x, 6, scale, 2, to_nearest(x.device)).tolist() == [0, 1, -1, 1, -2, 2]
 
 
 @pytest.mark.parametrize("backend", ["cpu", *OTHERS])

@@ -8,14 +8,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.kernels import norms
+from operators.quantisers.scale import round_up_to_float32
 
-from .equality import FEW, OTHERS, assert_equal, run, vectors
+from .equality import FEW, OTHERS, assert_equal, norms, run, vectors
 
-KINDS = [norms.largest, norms.absolute_sum, norms.energy]
+KINDS = [norms.largest, norms.absolute_sum, norms.energy, norms.euclidean]
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("kind", KINDS, ids=["largest", "absolute_sum", "energy", "euclidean"])
 @pytest.mark.parametrize("other", OTHERS)
 @FEW
 @given(vectors(), st.sampled_from([1, 7, 64, 100, 4096, 5000]))
@@ -61,3 +61,17 @@ def test_runs_are_vectors_of_their_own():
 @pytest.mark.parametrize("backend", ["cpu", *OTHERS])
 def test_no_number_and_infinity_show_in_the_largest(backend, bad):
     assert not math.isfinite(run(backend, norms.largest, torch.tensor([1.0, bad, 2.0]), 3).item())
+
+
+@pytest.mark.parametrize("backend", ["cpu", *OTHERS])
+def test_norm_is_the_root_of_the_sum_rounded_up_to_binary32(backend):
+    x = torch.from_numpy((np.random.default_rng(0).standard_cauchy(3000) * 1e10).astype(np.float32))
+    x[:6] = torch.tensor([3.0, 4.0, 0.0, 0.0, 2.0**-149, 2.0**-149])
+    roots = [math.sqrt(v) for v in norms.energy(x, 2).tolist()]
+    assert run(backend, norms.euclidean, x, 2).tolist() == [round_up_to_float32(root) for root in roots]
+
+
+@pytest.mark.parametrize("backend", ["cpu", *OTHERS])
+def test_norm_beyond_binary32_is_an_error(backend):
+    with pytest.raises(ValueError, match=r"got 4\.667e\+38: rescale x"):
+        run(backend, norms.euclidean, torch.full((2,), 3.3e38), 2)

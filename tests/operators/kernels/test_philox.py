@@ -5,10 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.kernels import philox
-
 from ..plain_philox import philox4x32
-from .equality import FEW, OTHERS, assert_equal, keys, run
+from .equality import FEW, OTHERS, assert_equal, keys, philox, run
 
 NOTHING = torch.empty(0)
 

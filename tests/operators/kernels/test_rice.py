@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators import CorruptMessage
-from operators.kernels import rice
 from operators.kernels.rice import cpu, reference
 
 from . import rice_oracle
-from .equality import FEW, OTHERS, SIZES, assert_equal, run
+from .equality import FEW, OTHERS, SIZES, assert_equal, rice, run
 
 
 @st.composite

@@ -6,10 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.kernels import selection
 from operators.kernels.selection.cpu import SAMPLE, SMALL
 
-from .equality import FEW, OTHERS, assert_equal, run, vectors
+from .equality import FEW, OTHERS, assert_equal, run, selection, vectors
 
 
 def oracle(x, k):

@@ -4,9 +4,7 @@ import pytest
 import torch
 from hypothesis import given
 
-from operators.kernels import norms, signs
-
-from .equality import FEW, OTHERS, assert_equal, run, vectors
+from .equality import FEW, OTHERS, assert_equal, norms, run, signs, vectors
 
 
 @pytest.mark.parametrize("other", OTHERS)

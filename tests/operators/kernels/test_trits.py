@@ -6,11 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators import Key
-from operators.kernels import levels, trits
 from operators.kernels.philox import Stream
 from operators.random import stream
 
-from .equality import FEW, OTHERS, assert_equal, keys, run, vectors
+from .equality import FEW, OTHERS, assert_equal, keys, levels, run, trits, vectors
 
 
 def rate_of(x):
@@ -34,7 +33,7 @@ def test_back_ends_agree(other, x, key, scale):
 def test_digits_are_the_levels_plus_one_and_come_back(n):
     x, key = torch.randn(n, generator=torch.Generator().manual_seed(n)), Key(n)
     rate = rate_of(x)
-    level = levels.signed(x, n, torch.tensor([rate], dtype=torch.float64), stream(key, n)).tolist()
+    level = levels.signed(x, n, x.abs().max().double().reshape(1), 1, stream(key, n)).tolist()
     groups = [level[i : i + 5] for i in range(0, n, 5)]
     values = [sum((t + 1) * 3**j for j, t in enumerate(group)) for group in groups]
     values[-1] <<= (0, 6, 4, 3, 1)[n % 5]

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from operators import CorruptMessage, Key
-from operators.kernels import hadamard
 from operators.quantisers.rotation import Rotation, prescale, unscale
 
+from ..kernels.equality import hadamard
 from ..rotations import haar_matrix, rotated
 
 
