@@ -49,6 +49,8 @@ class Settings:
         As there.
     second : Operator or Feedback or None, optional
         As there.
+    errors : bool, optional
+        As there.
 
     Raises
     ------
@@ -66,6 +68,7 @@ class Settings:
     piggyback: bool = False
     exchange: Exchange = "gather"
     second: Operator | Feedback | None = None
+    errors: bool = True
 
     def __post_init__(self) -> None:
         self.rule  # noqa: B018  raises for what is none

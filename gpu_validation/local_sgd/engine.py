@@ -284,7 +284,8 @@ class Rounds:
         anchor, first, decoded = self.workers[0].anchor, hosted[0][0], mean.decoded
         movement = torch.from_numpy(mean.movement).to(anchor)
         if first in deltas:
-            self.telemetry.meet_movements(movement, deltas[first], decoded.get(first), len(members))
+            gathered = None if mean.mean_bits else decoded.get(first)  # else the mean has errors of its owners too
+            self.telemetry.meet_movements(movement, deltas[first], gathered, len(members))
         self._begin(self._with_momentum(movement) if self.settings.block_momentum else anchor + movement)
         errors = [
             SILENT if rank not in members else decoding_error(decoded[rank], deltas[rank]) if decoded else WHOLE

@@ -33,7 +33,7 @@ class MeanMovement:
     rows : mapping of int to list of float
         The numbers that travelled with the messages, by rank.
     decoded : mapping of int to ndarray, shape (d,)
-        What became of the movements of the ranks hosted here; empty in two shots, where the owners alone decode shards.
+        What became of the movements of the ranks hosted here; empty where no errors are kept.
     mean_bits : tuple of int, bits
         Lengths of the owners' messages in two shots, in rank order.
     """
@@ -112,6 +112,7 @@ class Gathered:
         self.senders = [Sender(operator, key, rank=rank, d=d) for rank in transport.ranks]
         self.receiver = Receiver(operator, key, m=transport.size, d=d)
         self._transport, self._payload = transport, payload
+        self._kept = transport.ranks if settings.errors else ()
 
     @property
     def states(self) -> list[Any]:
@@ -127,7 +128,7 @@ class Gathered:
     ) -> MeanMovement:
         """Gather, decode and sum in rank order."""
         messages, sent = self._payload.gathered(self._transport, outgoing, rows, steps)
-        mean, decoded = self.receiver.mean(messages, members, round_index, keep=self._transport.ranks)
+        mean, decoded = self.receiver.mean(messages, members, round_index, keep=self._kept)
         bits = [messages[rank].bits if rank in members else 0 for rank in range(self._transport.size)]
         return MeanMovement(mean, bits, sent, decoded)
 
@@ -150,8 +151,9 @@ class InTwoShots:
     def __init__(self, settings: Settings, transport: Transport, payload: Payload, d: int) -> None:
         assert settings.operator is not None  # whole models are not encoded
         first, second, m = settings.operator, settings.second or settings.operator, transport.size
-        self.senders = [TwoShot(first, second, settings.shared_key, rank=r, m=m, d=d) for r in transport.ranks]
-        self._transport, self._payload = transport, payload
+        self._transport, self._payload, self._keeps = transport, payload, settings.errors
+        key = settings.shared_key
+        self.senders = [TwoShot(first, second, key, rank=r, m=m, d=d, reads_own=self._keeps) for r in transport.ranks]
 
     @property
     def states(self) -> list[Any]:
@@ -181,7 +183,13 @@ class InTwoShots:
             raise MeanRefused(refusal.rank, failure) from failure
         owners = [merged[rank] for rank in range(self._transport.size)]
         mean = self.senders[0].mean(owners, round_index).numpy()
-        return MeanMovement(mean, bits, sent, mean_bits=tuple(message.bits for message in owners))
+        decoded = self._own(outgoing, round_index) if self._keeps else {}
+        return MeanMovement(mean, bits, sent, decoded, tuple(message.bits for message in owners))
+
+    def _own(self, outgoing: Sequence[Any], round_index: int) -> dict[int, np.ndarray]:
+        """Return what the owners have made of the shards of the ranks hosted here, by rank."""
+        hosted = zip(self._transport.ranks, self.senders, outgoing, strict=True)
+        return {rank: ends.own(sent, round_index).numpy() for rank, ends, sent in hosted if sent is not None}
 
 
 def movements(exchange: str, settings: Settings, transport: Transport, payload: Payload, d: int) -> Movements:

@@ -98,6 +98,9 @@ class PeriodicAveraging(Rounds):
         attribute ``exchange`` says which.  Whole models are summed exactly, whatever it is.
     second : Operator or Feedback or None, optional
         Compresses the means of two shots; by default ``operator``, so that a Feedback keeps a residual at both ends.
+    errors : bool, optional
+        Whether a rank also measures what compression has done to its own movement (``error2``, ``norm2`` and
+        ``error_along`` of its rounds, which telemetry reports); in two shots it decodes its own shards for that.
 
     Raises
     ------
@@ -132,11 +135,12 @@ class PeriodicAveraging(Rounds):
         piggyback: bool = False,
         exchange: Exchange = "gather",
         second: Operator | Feedback | None = None,
+        errors: bool = True,
     ) -> None:
         if transport is not None and process_group is not None:
             raise ValueError("give process_group or transport, not both: the transport has its own group")
         settings = Settings(
-            schedule, operator, mixing, key, optimizer_state, block_momentum, steps, piggyback, exchange, second
+            schedule, operator, mixing, key, optimizer_state, block_momentum, steps, piggyback, exchange, second, errors
         )
         settings.check_optimizer(optimizer)
         self._worker = Worker(model, optimizer)

@@ -186,6 +186,8 @@ class SimulatedWorkers(Rounds):
         How compressed movements become their mean.
     second : Operator or Feedback or None, optional
         The compressor of the means of two shots; by default ``operator``.
+    errors : bool, optional
+        Whether rounds tell what compression has done to the movements.
 
     Raises
     ------
@@ -208,6 +210,7 @@ class SimulatedWorkers(Rounds):
         clock: Clock | None = None,
         exchange: Exchange = "gather",
         second: Operator | Feedback | None = None,
+        errors: bool = True,
     ) -> None:
         settings = Settings(
             schedule,
@@ -219,6 +222,7 @@ class SimulatedWorkers(Rounds):
             steps,
             exchange=exchange,
             second=second,
+            errors=errors,
         )
         owners = list(optimizers) if optimizers is not None else [None] * len(models)
         if not models or len(owners) != len(models):

@@ -18,11 +18,11 @@ class Round:
     bits : tuple of int, bits
         Lengths of all ranks' messages in rank order; in two shots, of all shards of each rank together.
     error2 : float
-        Squared error of the rank's own decoded delta and squared norm of the delta; 0 and nan where whole models were
-        sent, or movements in two shots, whose owners alone decode shards; 0 and 0 where the rank had nothing to send.
+        Squared error of the rank's own decoded delta, in two shots of its shards as their owners decode them; 0 where
+        whole models were sent, where no errors are kept, and where the rank had nothing to send.
     norm2 : float
-        Squared error of the rank's own decoded delta and squared norm of the delta; 0 and nan where whole models were
-        sent, or movements in two shots, whose owners alone decode shards; 0 and 0 where the rank had nothing to send.
+        Squared norm of the delta; nan where whole models were sent or no errors are kept, 0 where the rank had nothing
+        to send.
     error_along : float, optional
         Inner product of that error with the delta; 0 where there is none.
     mean_bits : tuple of int, bits, optional

@@ -126,10 +126,20 @@ class TwoShot:
         Number of ranks.
     d : int
         Number of coordinates.
+    reads_own : bool, optional
+        Whether the rank also keeps what decodes its own shards (``own``), which only their owners need.
     """
 
     def __init__(
-        self, first: Operator | Feedback, second: Operator | Feedback, key: Key, *, rank: int, m: int, d: int
+        self,
+        first: Operator | Feedback,
+        second: Operator | Feedback,
+        key: Key,
+        *,
+        rank: int,
+        m: int,
+        d: int,
+        reads_own: bool = False,
     ) -> None:
         sizes, ranks = lengths(d, m), range(m)
 
@@ -141,6 +151,7 @@ class TwoShot:
         self.receivers = [end(TO_OWNER, sender, rank, True) for sender in ranks]
         self.owner = end(FROM_OWNER, rank, rank, False)
         self.means = [end(FROM_OWNER, owner, owner, True) for owner in ranks]
+        self.readers = [end(TO_OWNER, rank, owner, True) for owner in ranks if reads_own]
 
     def encode(self, x: torch.Tensor | np.ndarray, step: int) -> list[Message]:
         """Return the messages of the first shot, one for every owner.
@@ -180,6 +191,18 @@ class TwoShot:
         """
         return from_owners(self.means, messages, step)
 
+    def own(self, messages: Sequence[Message], step: int) -> torch.Tensor:
+        """Return what the owners decode this rank's shards to, float32, shape (d,); a rank that ``reads_own``.
+
+        Parameters
+        ----------
+        messages : sequence of Message
+            Of the first shot, by owner.
+        step : int
+            Number of the exchange.
+        """
+        return torch.cat([end.decode(message, step) for end, message in zip(self.readers, messages, strict=True)])
+
     @property
     def state(self) -> list[State]:
         """Tensors that the ends remember, which may be set."""
@@ -187,9 +210,14 @@ class TwoShot:
 
     @state.setter
     def state(self, states: Sequence[State]) -> None:
+        if len(states) != len(self._channels):
+            raise ValueError(
+                f"the saved state is of {len(states)} ends and this exchange has {len(self._channels)}: give exchange, "
+                "errors and the number of ranks as they were"
+            )
         for channel, state in zip(self._channels, states, strict=True):
             channel.state = state
 
     @property
     def _channels(self) -> list[Channel]:
-        return [*self.senders, *self.receivers, self.owner, *self.means]
+        return [*self.senders, *self.receivers, self.owner, *self.means, *self.readers]

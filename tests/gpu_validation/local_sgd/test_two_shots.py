@@ -102,15 +102,62 @@ def test_bytes_are_those_of_the_declared_sizes():
     def work(place):
         model, optimizer, averaging = joined(11, 4, operator=ScaledSign(), schedule=1)
         account = averaging.step(local_step(model, optimizer, place.rank, 0))
-        return averaging.transport.payload_bytes, account.bits, account.mean_bits, account.error2, account.norm2
+        return averaging.transport.payload_bytes, account.bits, account.mean_bits
 
-    for sent, bits, mean_bits, error2, norm2 in in_ranks(work, 4):
+    for sent, bits, mean_bits in in_ranks(work, 4):
         # 3 times: a header and a shard; a header, the count of steps and a mean
         assert sent == 3 * (32 + 5) + 3 * (8 + 4 + 5)
         assert bits == (4 * 32 + 11,) * 4
         assert mean_bits == (34, 35, 35, 35)
-        assert error2 == 0
-        assert np.isnan(norm2)
+
+
+def test_a_rank_tells_what_the_owners_decode_its_shards_to():
+    """The same sum of squares that a scalar loop finds; measuring it changes neither models nor bytes."""
+
+    def work(place):
+        found = {}
+        for errors in (True, False):
+            model, optimizer, averaging = joined(11, 4, operator=ScaledSign(), schedule=1, errors=errors)
+            local_step(model, optimizer, place.rank, 0)
+            delta = model.x.detach().double().numpy().copy()
+            account = averaging.average()
+            told = (account.error2, account.norm2, account.error_along)
+            found[errors] = (delta, told, averaging.transport.payload_bytes, model.x)
+        return found
+
+    for result in in_ranks(work, 4):
+        (delta, told, *after), (_, untold, *plain) = result[True], result[False]
+        shards = [delta[owner * 11 // 4 : (owner + 1) * 11 // 4] for owner in range(4)]
+        error = [np.abs(shard).mean() * np.sign(entry) - entry for shard in shards for entry in shard]
+        np.testing.assert_allclose(told, (np.dot(error, error), np.dot(delta, delta), np.dot(error, delta)), rtol=1e-6)
+        assert (untold[0], untold[2]) == (0, 0)
+        assert np.isnan(untold[1])
+        assert after[0] == plain[0]
+        np.testing.assert_array_equal(after[1], plain[1])
+
+
+def test_what_remembers_at_the_receivers_is_followed_from_round_to_round():
+    """EF21 sends the difference to what was decoded before, which its sender keeps as well."""
+    models = [Point(11) for _ in range(3)]
+    workers = SimulatedWorkers(models, operator=EF21(TopK(fraction=0.3)), exchange="two_shot", clock=clock(3))
+    for step in range(4):
+        deltas = []
+        for rank, model in enumerate(models):
+            before = model.x.detach().clone()
+            model.x.data += torch.from_numpy(normal(Key(2, step=step, rank=rank), 11).astype(np.float32))
+            deltas.append((model.x.detach() - before).double())
+        for worker, account, delta in zip(workers.workers, workers.average(), deltas, strict=True):
+            kept = torch.cat([end.state["estimate"] for end in worker.sender.senders]).double()
+            assert account.error2 == pytest.approx(float((kept - delta).square().sum()), rel=1e-6)
+
+
+def test_a_state_without_the_ends_that_measure_errors_is_refused():
+    states = [
+        SimulatedWorkers([Point(11)] * 2, operator=ScaledSign(), exchange="two_shot", errors=errors)
+        for errors in (False, True)
+    ]
+    with pytest.raises(ValueError, match="is of 7 ends and this exchange has 9: give exchange, errors"):
+        states[1].load_state_dict(states[0].state_dict())
 
 
 def test_auto_says_which_and_all_ranks_agree():
