@@ -1,0 +1,95 @@
+"""PowerSGD as it was published: the factors of the mean matrix, by two sums, with error feedback on every rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import torch
+
+from bounds.claims import NoClaim
+
+from ..compressors.low_rank import LowRank, orthonormal
+from ..feedback.feedback import State
+from ..feedback.power_sgd import PowerSGD, nudged, unit_columns
+from ..key import Key
+from .summed import Rounds, Summed
+from .terms import Floats
+
+
+@dataclass(frozen=True)
+class SummedPowerSGD(Summed):
+    """Sum M_i Q, take P = orth of it, sum M_i^T P, and return P (mean M_i^T P)^T; M_i is x_i plus what rank i owes.
+
+    Parameters
+    ----------
+    rank : int, optional
+        r >= 1.
+    shape : tuple of int or None, optional
+        Of the matrix, (rows, columns) with rows columns = d; None for a near-square one.
+
+    Raises
+    ------
+    ValueError
+        As ``LowRank`` does.
+
+    Notes
+    -----
+    ``PowerSGD`` factorises every rank's own matrix, so that m pairs of factors are gathered; here all ranks have one P,
+    and the factors can be added: one power iteration on the mean, 64 (1 - 1/m) r (rows + columns) bits sent by a rank,
+    whatever m is (Vogels et al. 2019).  Rank i keeps M_i - P (M_i^T P)^T, a projection and so no longer than M_i; the
+    sum of all results plus the mean of the residuals is the sum of all means.  The warm start Q, the same on all ranks,
+    is turned a little as in ``PowerSGD``.  P is computed by every rank from the same sums: ranks on unlike processors
+    may differ in its last bits, and with it in their results.  x itself is summed where the factors are no shorter.
+    """
+
+    rank: int = 1
+    shape: tuple[int, int] | None = None
+
+    name = "summed_powersgd"
+    coordinatewise = False
+
+    def __post_init__(self) -> None:
+        LowRank(self.rank, self.shape)
+
+    def init(self, d: int) -> State:
+        """Return the state at the start: nothing is owed, and no direction is known."""
+        return PowerSGD(self.rank, self.shape).init(d)
+
+    def rounds(self, state: State, x: np.ndarray, *, key: Key, m: int, member: bool) -> Rounds:
+        """Sum the left factors, then the right ones."""
+        operator, d = LowRank(self.rank, self.shape), x.size
+        owed = state["residual"].numpy()
+        corrected = x.astype(np.float64) + owed
+        if operator.is_exact(d):
+            sums = yield (Floats(corrected.astype(np.float32)),)
+            kept = torch.zeros(d) if member else state["residual"]
+            return {"residual": kept, "start": state["start"]}, sums.values[0] / np.float32(sums.members)
+        rows, columns = operator.matrix_shape(d)
+        padded = np.zeros(rows * columns)
+        padded[:d] = corrected
+        matrix = padded.reshape(rows, columns)
+        start = nudged(state["start"].double().numpy(), key.shared())
+        left = yield (Floats((matrix @ start).astype(np.float32).reshape(-1)),)
+        p = orthonormal(left.values[0].astype(np.float64).reshape(rows, -1) / left.members)
+        right_i = (matrix.T @ p).astype(np.float32)
+        right = yield (Floats(right_i.reshape(-1)),)
+        q = right.values[0].astype(np.float64).reshape(columns, -1) / right.members
+        residual = (corrected - (p @ right_i.T.astype(np.float64)).reshape(-1)[:d]).astype(np.float32)
+        kept = torch.from_numpy(residual) if member else state["residual"]
+        new_state = {"residual": kept, "start": torch.from_numpy(unit_columns(q))}
+        return new_state, (p @ q.T).reshape(-1)[:d].astype(np.float32)
+
+    def bits(self, d: int, m: int) -> int:
+        """Return two factors in binary32, or all of x."""
+        return LowRank(self.rank, self.shape).bits(d).exact or 0
+
+    def claim_mean(self, d: int, m: int) -> NoClaim:
+        """Return that a warm start has no constant."""
+        return NoClaim("a warm start contracts nothing by itself, see PowerSGD")
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Rank one and rank four."""
+        return cls(), cls(4)

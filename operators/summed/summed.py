@@ -1,0 +1,108 @@
+"""The contract of a compressor whose messages are added on the way: rounds of summands, and what the sums mean."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from bounds.claims import NoClaim, UnbiasedMean
+
+from ..feedback.feedback import State
+from ..key import Key
+from .terms import Terms
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What a round gives to every rank, the same bits.
+
+    Parameters
+    ----------
+    values : tuple of ndarray
+        The sum of each of the round's terms.
+    members : int
+        How many ranks have been added up.
+    """
+
+    values: tuple[np.ndarray, ...]
+    members: int
+
+
+# yields one rank's terms of a round, is sent the sums, and returns (its new state, the mean, float32)
+Rounds = Generator[tuple[Terms, ...], Sums, tuple[State, np.ndarray]]
+
+
+class Summed(ABC):
+    """A compressor of the vectors of m ranks to sums that all of them read alike; subclasses are frozen dataclasses.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    coordinatewise : bool
+        Whether nothing is remembered from step to step, so that any part of a vector may be cut out.
+    """
+
+    name: ClassVar[str]
+    coordinatewise: ClassVar[bool] = True
+
+    def init(self, d: int) -> State:
+        """Return what a rank remembers before the first step; empty unless the method needs it.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
+        return {}
+
+    @abstractmethod
+    def rounds(self, state: State, x: np.ndarray, *, key: Key, m: int, member: bool) -> Rounds:
+        """Return the rounds of one rank: it yields its terms, is sent the sums, and returns (new state, mean).
+
+        Parameters
+        ----------
+        state : State
+            What this rank remembers.
+        x : ndarray, shape (d,)
+            Its vector, float32 and finite; zeros if it is no member.
+        key : Key
+            Another one for every step, with the rank in it; ``key.shared()`` is that of all ranks.
+        m : int
+            The largest number of members.
+        member : bool
+            Whether its terms are added; one that is none reads the sums only.
+        """
+
+    @abstractmethod
+    def bits(self, d: int, m: int) -> int:
+        """Return the bits of one rank's terms; 2 (1 - 1/m) times as many are sent by a rank.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        m : int
+            Number of ranks.
+        """
+
+    def claim_mean(self, d: int, m: int) -> UnbiasedMean | NoClaim:
+        """Return what the result promises about the mean of m vectors.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        m : int
+            Number of ranks.
+        """
+        return NoClaim(f"{self.name} promises nothing about the mean of one step")
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Return instances valid for every d >= 1 and m up to 16."""
