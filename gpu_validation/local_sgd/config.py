@@ -14,6 +14,7 @@ from bounds.schedules import Fixed, GradientRetention, Schedule
 from operators import Feedback, Key, Operator
 from operators.exchange import Exchange, choose
 from operators.exchange.choice import check as check_exchange
+from operators.summed import Summed
 
 from .mixing import Full, Mixing
 from .structure import layout
@@ -31,7 +32,7 @@ class Settings:
     ----------
     schedule : int or Schedule or {"auto"}
         As there.
-    operator : Operator or Feedback or None
+    operator : Operator or Feedback or Summed or None
         As there.
     mixing : Mixing or {"full"}
         As there.
@@ -59,7 +60,7 @@ class Settings:
     """
 
     schedule: int | Schedule | Literal["auto"]
-    operator: Operator | Feedback | None
+    operator: Operator | Feedback | Summed | None
     mixing: Mixing | Literal["full"]
     key: Key
     optimizer_state: OptimizerState
@@ -81,6 +82,11 @@ class Settings:
             raise ValueError(
                 'second compresses the means of two shots: give an operator and exchange="two_shot" or "auto" with it, '
                 f"or leave it out; got operator = {self.operator} and exchange = {self.exchange!r}"
+            )
+        if isinstance(self.operator, Summed) and (self.exchange == "two_shot" or self.second is not None):
+            raise ValueError(
+                f"{self.operator} is summed on the way and has an exchange of its own: leave exchange and second out; "
+                f"got exchange = {self.exchange!r} and second = {self.second}"
             )
         if not 0 <= self.block_momentum < 1:
             raise ValueError(f"block_momentum must satisfy 0 <= beta < 1; got {self.block_momentum}")
@@ -118,7 +124,7 @@ class Settings:
         """The mixing mode that ``mixing`` names or is."""
         return self.mixing if isinstance(self.mixing, Mixing) else Full()
 
-    def chosen_exchange(self, *, d: int, m: int) -> Literal["gather", "two_shot"]:
+    def chosen_exchange(self, *, d: int, m: int) -> Literal["gather", "two_shot", "sum"]:
         """Return the exchange that is meant, the same on every rank; without an operator there is nothing to choose.
 
         Parameters
@@ -128,6 +134,8 @@ class Settings:
         m : int
             Number of ranks.
         """
+        if isinstance(self.operator, Summed):
+            return "sum"
         if self.operator is None or self.exchange == "gather":
             return "gather"
         choice = choose(self.exchange, self.operator, self.second, d=d, m=m)

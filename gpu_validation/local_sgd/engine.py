@@ -20,9 +20,10 @@ from ..telemetry import Observer
 from .clock import Clock
 from .config import Settings
 from .delta_codec import CHANGED, SILENT, WHOLE, Error, decoding_error, in_words, mean_in_words, why_not
+from .exchanges import movements
 from .gradient_probe import Closure
 from .mixing import Full, Mixing
-from .movements import MeanMovement, MeanRefused, Outgoing, movements
+from .movements import MeanMovement, MeanRefused, Outgoing
 from .payload import Payload
 from .period import PeriodController
 from .schedule_inputs import LossInputs, NoInputs

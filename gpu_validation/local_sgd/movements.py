@@ -11,6 +11,7 @@ import numpy as np
 from operators import Message
 from operators.ddp.gather import Refusal
 from operators.exchange import TwoShot
+from operators.summed import Summed
 
 from ..distributed.transport import Transport
 from .config import Settings
@@ -109,6 +110,7 @@ class Gathered:
 
     def __init__(self, settings: Settings, transport: Transport, payload: Payload, d: int) -> None:
         operator, key = settings.operator, settings.shared_key
+        assert not isinstance(operator, Summed)  # chosen by the settings
         self.senders = [Sender(operator, key, rank=rank, d=d) for rank in transport.ranks]
         self.receiver = Receiver(operator, key, m=transport.size, d=d)
         self._transport, self._payload = transport, payload
@@ -150,6 +152,7 @@ class InTwoShots:
 
     def __init__(self, settings: Settings, transport: Transport, payload: Payload, d: int) -> None:
         assert settings.operator is not None  # whole models are not encoded
+        assert not isinstance(settings.operator, Summed)
         first, second, m = settings.operator, settings.second or settings.operator, transport.size
         self._transport, self._payload, self._keeps = transport, payload, settings.errors
         key = settings.shared_key
@@ -190,23 +193,3 @@ class InTwoShots:
         """Return what the owners have made of the shards of the ranks hosted here, by rank."""
         hosted = zip(self._transport.ranks, self.senders, outgoing, strict=True)
         return {rank: ends.own(sent, round_index).numpy() for rank, ends, sent in hosted if sent is not None}
-
-
-def movements(exchange: str, settings: Settings, transport: Transport, payload: Payload, d: int) -> Movements:
-    """Return what carries out an exchange.
-
-    Parameters
-    ----------
-    exchange : str
-        "gather" or "two_shot".
-    settings : Settings
-        Operators and key.
-    transport : Transport
-        How messages travel.
-    payload : Payload
-        What travels with them.
-    d : int
-        Number of coordinates.
-    """
-    kind = InTwoShots if exchange == "two_shot" else Gathered
-    return kind(settings, transport, payload, d)

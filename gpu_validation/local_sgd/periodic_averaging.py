@@ -31,6 +31,7 @@ import torch.distributed as dist
 from bounds.schedules import Schedule, State
 from operators import Feedback, Key, Operator
 from operators.exchange import Exchange
+from operators.summed import Summed
 
 from ..distributed.collectives import PLACE_BITS, ProcessTransport
 from ..records.round import Round as Round
@@ -63,9 +64,9 @@ class PeriodicAveraging(Rounds):
         Local steps a round, a rule of ``bounds.schedules``, or "auto", which is ``GradientRetention``: it measures D/Y
         and how much of a gradient survives a round, and needs no tuning, but a closure in ``step``.  All ranks decide
         by the mean of their losses or measurements, by rank 0's clock and learning rate.
-    operator : Operator or Feedback or None, optional
-        Compresses the movement of a round; a Feedback keeps its state from round to round.  None sends whole models in
-        their own dtype.  Means are taken in float64 and kept in float32 or better, so that a bfloat16 model loses
+    operator : Operator or Feedback or Summed or None, optional
+        Compresses the movement of a round; a Feedback keeps its state from round to round; a Summed is added on the way
+        (``operators.summed``), and ``exchange`` is then "sum".  None sends whole models in their own dtype.  Means are taken in float64 and kept in float32 or better, so that a bfloat16 model loses
         nothing of an averaging that moves it by less than its resolution.
     mixing : Mixing or {"full"}, optional
         "full", or a mode of ``gpu_validation.local_sgd.mixing``: elastic averaging, gossip, sampled clients.
@@ -122,7 +123,7 @@ class PeriodicAveraging(Rounds):
         optimizer: torch.optim.Optimizer | None = None,
         *,
         schedule: int | Schedule | Literal["auto"] = 1,
-        operator: Operator | Feedback | None = None,
+        operator: Operator | Feedback | Summed | None = None,
         mixing: Mixing | Literal["full"] = "full",
         process_group: dist.ProcessGroup | None = None,
         transport: ProcessTransport | None = None,

@@ -10,6 +10,7 @@ from typing import Any
 from bounds.claims import NoClaim
 from bounds.schedules import Fixed
 from operators import Feedback, Identity, Operator, Size, specification
+from operators.summed import Summed
 
 from ..records.compression import Declared
 from ..telemetry import Header
@@ -18,6 +19,7 @@ from .mixing import Full, Sampled
 from .worker import Worker
 
 OWED = "with memory the operator is given the movement and what it owes, and its claim is about that"
+SUMS = Declared.of(NoClaim("what is summed on the way claims something about the mean alone"), Size())
 SHARDS = Declared.of(NoClaim("in two shots the operator is given shards, and claims something about each"), Size())
 
 
@@ -41,7 +43,7 @@ def header_of(
     plain_transport : bool
         Whether bytes go as ``ProcessTransport`` sends them.
     exchange : str, optional
-        "gather" or "two_shot", whose sizes and errors are those of shards and are not foretold.  The
+        "gather", or "two_shot" and "sum", whose sizes and errors are those of shards and are not foretold.  The
         other arguments are those of the engine.
     """
     operator, mode = settings.operator, settings.mode
@@ -49,7 +51,7 @@ def header_of(
     inner = operator.operator if isinstance(operator, Feedback) else operator
     members = mode.clients if isinstance(mode, Sampled) else size
     adapts = not isinstance(settings.rule, Fixed)
-    in_shards = exchange == "two_shot" and not whole
+    in_shards = exchange != "gather" and not whole
     optimizer = worker.optimizer
     return Header(
         run=run,
@@ -62,7 +64,7 @@ def header_of(
         schedule=repr(settings.rule),
         mixing=repr(mode),
         optimizer="" if optimizer is None else type(optimizer).__name__,
-        declared=None if whole or operator is None else SHARDS if in_shards else _declared(operator, d),
+        declared=None if whole or operator is None else _declared(operator, d, in_shards),
         projects=isinstance(operator, Operator) and bool(getattr(inner, "projects", False)),
         whole=whole,
         common=mode.common,
@@ -78,15 +80,21 @@ def header_of(
     )
 
 
-def _named(operator: Operator | Feedback | None) -> str:
+def _named(operator: Operator | Feedback | Summed | None) -> str:
     if operator is None:
         return ""
+    if isinstance(operator, Summed):
+        return str(operator)
     if isinstance(operator, Feedback):
         return f"{operator.name}({_named(operator.operator)})"
     return specification(operator)
 
 
-def _declared(operator: Operator | Feedback, d: int) -> Declared:
+def _declared(operator: Operator | Feedback | Summed, d: int, in_shards: bool) -> Declared:
+    if isinstance(operator, Summed):
+        return SUMS
+    if in_shards:
+        return SHARDS
     try:
         size = operator.bits(d)
         claim = NoClaim(OWED) if isinstance(operator, Feedback) else operator.claim(d)

@@ -21,6 +21,7 @@ from bounds.schedules import Schedule
 from operators import Feedback, Key, Message, Operator
 from operators.ddp.gather import Refusal
 from operators.exchange import Exchange
+from operators.summed import Summed
 
 from ..distributed.reduction import fold
 from ..records.round import Round
@@ -168,7 +169,7 @@ class SimulatedWorkers(Rounds):
         them.  The other settings are those of ``PeriodicAveraging``.
     schedule : int or Schedule or {"auto"}, optional
         The rule for the local steps, or their number.
-    operator : Operator or Feedback or None, optional
+    operator : Operator or Feedback or Summed or None, optional
         The compressor.
     mixing : Mixing or {"full"}, optional
         How models are mixed at an averaging.
@@ -201,7 +202,7 @@ class SimulatedWorkers(Rounds):
         optimizers: Sequence[torch.optim.Optimizer] | None = None,
         *,
         schedule: int | Schedule | Literal["auto"] = 1,
-        operator: Operator | Feedback | None = None,
+        operator: Operator | Feedback | Summed | None = None,
         mixing: Mixing | Literal["full"] = "full",
         key: Key = Key(0),  # noqa: B008  frozen
         optimizer_state: OptimizerState = "keep",

@@ -1,0 +1,103 @@
+"""How movements become their mean by sums over the owners of shards, round after round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from operators import Message
+from operators.ddp.gather import Refusal
+from operators.summed import SumEnd, Summed
+
+from ..distributed.transport import Transport
+from .config import Settings
+from .delta_codec import FAILED
+from .movements import MeanMovement, MeanRefused
+from .payload import Payload, Row
+
+
+class InSums:
+    """Every rank sends its terms by shards to their owners, who send the sums to all.
+
+    Parameters
+    ----------
+    settings : Settings
+        Method and key.
+    transport : Transport
+        How messages travel.
+    payload : Payload
+        What travels with the sums of the first round.
+    d : int
+        Number of coordinates.
+    """
+
+    def __init__(self, settings: Settings, transport: Transport, payload: Payload, d: int) -> None:
+        assert isinstance(settings.operator, Summed)
+        method, m = settings.operator, transport.size
+        self.senders = [SumEnd(method, settings.shared_key, rank=rank, m=m, d=d) for rank in transport.ranks]
+        self._transport, self._payload = transport, payload
+
+    @property
+    def states(self) -> list[Any]:
+        """Nothing: what a rank remembers is with its sender."""
+        return []
+
+    @states.setter
+    def states(self, states: list[Any]) -> None:
+        assert not states  # checked with the settings
+
+    def mean(
+        self, outgoing: Sequence[Any], rows: Sequence[Row], *, members: Sequence[int], round_index: int, steps: int
+    ) -> MeanMovement:
+        """Sum the members' terms until the method has its mean."""
+        sent: Sequence[Any] = outgoing
+        size, numbers = self._transport.size, dict[int, list[float]]()
+        bits, mean_bits = [0] * size, [0] * size
+        first = True
+        while True:
+            arrived, lengths = self._transport.scatter(sent, position=steps)
+            if first:
+                self._follow(outgoing, round_index)
+            owners, row = self._summed(arrived, members, rows, steps, first)
+            numbers.update(row)
+            for rank in range(size):
+                bits[rank] += lengths[rank]
+                mean_bits[rank] += owners[rank].bits
+            for end in self.senders:
+                end.exchange.receive([owners[rank] for rank in range(size)], len(members))
+            if self.senders[0].exchange.over:
+                means = [end.mean() for end in self.senders]
+                return MeanMovement(means[0], bits, numbers, mean_bits=tuple(mean_bits))
+            pairs = zip(self._transport.ranks, self.senders, strict=True)
+            sent = [end.exchange.outgoing if rank in members else None for rank, end in pairs]
+            first = False
+
+    def _follow(self, outgoing: Sequence[Any], round_index: int) -> None:
+        """Let the ranks that say nothing read the sums."""
+        for end, messages in zip(self.senders, outgoing, strict=True):
+            if messages is None:
+                end.follow(round_index)
+
+    def _summed(
+        self,
+        arrived: Sequence[Mapping[int, Message]],
+        members: Sequence[int],
+        rows: Sequence[Row],
+        steps: int,
+        first: bool,
+    ) -> tuple[Mapping[int, Message], dict[int, list[float]]]:
+        """Return the owners' sums of a round by rank, and the numbers that travelled with those of the first."""
+        failure: Exception | None = None
+        sums: list[Message | int] = []
+        for owner, messages in zip(self.senders, arrived, strict=True):
+            try:
+                sums.append(owner.exchange.merge(messages, members))
+            except Exception as error:  # the other ranks must hear of it, whatever it is
+                sums.append(FAILED)
+                failure = error
+        try:
+            if first:
+                return self._payload.gathered(self._transport, sums, rows, steps)
+            return self._transport.gather(sums, position=steps), {}
+        except Refusal as refusal:
+            raise MeanRefused(refusal.rank, failure) from failure
