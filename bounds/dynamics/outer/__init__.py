@@ -1,0 +1,23 @@
+"""Outer optimizers and averaging in flight (DiLoCo and its kin) on quadratics, exactly.
+
+A round has tau local steps at every worker; the mean of the workers' models moves a global model theta by an outer step
+(``optimizer``).  A merge rule says when that mean arrives and what happens to the steps done meanwhile, one a module:
+``blocking``, ``overwrite``, ``delayed``, ``eager``, ``corrected``.  Every rule is an affine map of a few numbers per
+eigen-direction (``forms``), from which follow, for any of them, the moments of theta (``moments``), the largest stable
+outer rate (``stability``) and the stationary variance (``stationary``); ``optimum`` is the best rate and momentum of a
+blocking Nesterov step.
+"""
+
+from .merge import Merge as Merge
+from .merge import merge_of as merge_of
+from .moments import expected_loss as expected_loss
+from .moments import mean_model as mean_model
+from .moments import second_moments as second_moments
+from .optimizer import AVERAGING as AVERAGING
+from .optimizer import OuterStep as OuterStep
+from .optimum import Optimum as Optimum
+from .optimum import best_nesterov as best_nesterov
+from .optimum import convergence_factor as convergence_factor
+from .stability import largest_lr as largest_lr
+from .stationary import stationary_variance as stationary_variance
+from .workers import Workers as Workers
