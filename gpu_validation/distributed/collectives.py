@@ -52,20 +52,22 @@ class ProcessTransport:
         self._rooms: dict[tuple[str, torch.dtype, torch.device], torch.Tensor] = {}
 
     # -- messages ----------------------------------------------------------------------------------------
-    def all_gather(self, message: Message | int) -> list[Message]:
+    def all_gather(self, message: Message | int, exact: Sequence[int] | None = None) -> list[Message]:
         """Return the messages of all ranks, in rank order; the own one is returned as it is.
 
         Parameters
         ----------
         message : Message or int
             Or the number of a reason why there is none.
+        exact : sequence of int or None, bits, optional
+            Lengths of all ranks' messages, where all know them.
 
         Raises
         ------
         Refusal
             On every rank, if a rank has none.
         """
-        gather = Gather(message, group=self.group, device=self.device)
+        gather = Gather(message, group=self.group, device=self.device, exact=exact)
         gather.send()
         messages = gather.wait()
         self.payload_bytes += gather.payload_bytes
@@ -73,7 +75,9 @@ class ProcessTransport:
         self.predicted_bytes += predicted_payload_bytes(gather.lengths, self.size)
         return messages
 
-    def gather(self, messages: Sequence[Message | int | None], *, position: int) -> dict[int, Message]:
+    def gather(
+        self, messages: Sequence[Message | int | None], *, position: int, exact: Sequence[int] | None = None
+    ) -> dict[int, Message]:
         """Return the messages of all ranks by rank; each travels with its sender's position.
 
         Parameters
@@ -83,6 +87,8 @@ class ProcessTransport:
             cannot go on.
         position : int
             How many local steps it has made, below 2^32.
+        exact : sequence of int or None, bits, optional
+            Lengths of all ranks' messages, where all know them: as many bytes then go in one collective.
 
         Raises
         ------
@@ -90,12 +96,14 @@ class ProcessTransport:
             On every rank, unless all are equally far, and Refusal if a rank cannot go on.
         """
         (message,) = messages
+        framed_bits = None if exact is None else [PLACE_BITS + bits for bits in exact]
         if isinstance(message, int):
-            self.all_gather(message)  # raises, here and on all other ranks
+            self.all_gather(message, exact=framed_bits)  # raises, here and on all other ranks
             raise AssertionError("a refusal has been taken for a message")
         place = torch.tensor(list(position.to_bytes(PLACE_BITS // 8, "big")), dtype=torch.uint8)
         body = [] if message is None else [message.payload.cpu()]
-        framed = self.all_gather(Message(torch.cat([place, *body]), PLACE_BITS + (message.bits if message else 0)))
+        bits = PLACE_BITS + (message.bits if message else 0)
+        framed = self.all_gather(Message(torch.cat([place, *body]), bits), exact=framed_bits)
         places = [int.from_bytes(m.payload[: PLACE_BITS // 8].tolist(), "big") for m in framed]
         if len(set(places)) > 1:
             raise UnevenSteps(f"the ranks have made {places} local steps")
@@ -105,7 +113,11 @@ class ProcessTransport:
         }
 
     def scatter(
-        self, messages: Sequence[Sequence[Message] | int | None], *, position: int
+        self,
+        messages: Sequence[Sequence[Message] | int | None],
+        *,
+        position: int,
+        exact: Sequence[int] | None = None,
     ) -> tuple[list[dict[int, Message]], list[int]]:
         """Return the messages for this rank by sender, and the bits of all messages of every rank, in rank order.
 
@@ -116,6 +128,8 @@ class ProcessTransport:
             reason if it cannot go on.
         position : int
             How many local steps it has made, below 2^32.
+        exact : sequence of int or None, bits, optional
+            Lengths of the messages for every rank, where all know them: as many bytes then go in one collective.
 
         Raises
         ------
@@ -124,7 +138,8 @@ class ProcessTransport:
         """
         (outgoing,) = messages
         silent = [Message(torch.empty(0, dtype=torch.uint8), 0)] * self.size
-        shots = Scatter(silent if outgoing is None else outgoing, note=position, group=self.group, device=self.device)
+        sent = silent if outgoing is None else outgoing
+        shots = Scatter(sent, note=position, group=self.group, device=self.device, exact=exact)
         shots.send()
         arrived = shots.wait()
         self.payload_bytes += shots.payload_bytes

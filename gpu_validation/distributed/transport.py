@@ -37,13 +37,19 @@ class VectorTransport(Protocol):
 class Transport(VectorTransport, Protocol):
     """A transport that also moves messages, numbers and the starting point."""
 
-    def gather(self, messages: Sequence[Message | int | None], *, position: int) -> dict[int, Message]:
+    def gather(
+        self, messages: Sequence[Message | int | None], *, position: int, exact: Sequence[int] | None = None
+    ) -> dict[int, Message]:
         """Return all ranks' messages by rank, from those of the ranks hosted here, or the reasons why they
         have none.
         """
 
     def scatter(
-        self, messages: Sequence[Sequence[Message] | int | None], *, position: int
+        self,
+        messages: Sequence[Sequence[Message] | int | None],
+        *,
+        position: int,
+        exact: Sequence[int] | None = None,
     ) -> tuple[list[dict[int, Message]], list[int]]:
         """Return the messages for every rank hosted here, by sender, and the bits that each rank has sent to all; from
         those of the ranks hosted here, one for each rank, or the reasons why they have none.

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from operators import Message
+from operators import Feedback, Message, Operator
 from operators.ddp.gather import Refusal
 from operators.exchange import TwoShot
+from operators.exchange.shards import lengths
 from operators.summed import Summed
 
 from ..distributed.transport import Transport
@@ -115,6 +116,7 @@ class Gathered:
         self.receiver = Receiver(operator, key, m=transport.size, d=d)
         self._transport, self._payload = transport, payload
         self._kept = transport.ranks if settings.errors else ()
+        self._exact = exact_bits(operator, [d] * transport.size)
 
     @property
     def states(self) -> list[Any]:
@@ -129,7 +131,8 @@ class Gathered:
         self, outgoing: Sequence[Any], rows: Sequence[Row], *, members: Sequence[int], round_index: int, steps: int
     ) -> MeanMovement:
         """Gather, decode and sum in rank order."""
-        messages, sent = self._payload.gathered(self._transport, outgoing, rows, steps)
+        exact = self._exact if len(members) == self._transport.size else None
+        messages, sent = self._payload.gathered(self._transport, outgoing, rows, steps, exact)
         mean, decoded = self.receiver.mean(messages, members, round_index, keep=self._kept)
         bits = [messages[rank].bits if rank in members else 0 for rank in range(self._transport.size)]
         return MeanMovement(mean, bits, sent, decoded)
@@ -155,7 +158,8 @@ class InTwoShots:
         assert not isinstance(settings.operator, Summed)
         first, second, m = settings.operator, settings.second or settings.operator, transport.size
         self._transport, self._payload, self._keeps = transport, payload, settings.errors
-        key = settings.shared_key
+        key, sizes = settings.shared_key, lengths(d, m)
+        self._exact, self._exact_means = exact_bits(first, sizes), exact_bits(second, sizes)
         self.senders = [TwoShot(first, second, key, rank=r, m=m, d=d, reads_own=self._keeps) for r in transport.ranks]
 
     @property
@@ -171,7 +175,8 @@ class InTwoShots:
         self, outgoing: Sequence[Any], rows: Sequence[Row], *, members: Sequence[int], round_index: int, steps: int
     ) -> MeanMovement:
         """Scatter shards, merge them, gather their means."""
-        arrived, bits = self._transport.scatter(outgoing, position=steps)
+        exact = self._exact if len(members) == self._transport.size else None
+        arrived, bits = self._transport.scatter(outgoing, position=steps, exact=exact)
         failure: Exception | None = None
         means: list[Message | int] = []
         for owner, messages in zip(self.senders, arrived, strict=True):
@@ -181,7 +186,7 @@ class InTwoShots:
                 means.append(FAILED)
                 failure = error
         try:
-            merged, sent = self._payload.gathered(self._transport, means, rows, steps)
+            merged, sent = self._payload.gathered(self._transport, means, rows, steps, self._exact_means)
         except Refusal as refusal:
             raise MeanRefused(refusal.rank, failure) from failure
         owners = [merged[rank] for rank in range(self._transport.size)]
@@ -193,3 +198,20 @@ class InTwoShots:
         """Return what the owners have made of the shards of the ranks hosted here, by rank."""
         hosted = zip(self._transport.ranks, self.senders, outgoing, strict=True)
         return {rank: ends.own(sent, round_index).numpy() for rank, ends, sent in hosted if sent is not None}
+
+
+def exact_bits(operator: Operator | Feedback | None, sizes: Sequence[int]) -> list[int] | None:
+    """Return the lengths of messages where the operator declares them exactly, None where it does not.
+
+    Parameters
+    ----------
+    operator : Operator or Feedback or None
+        Compresses.
+    sizes : sequence of int
+        Entries of every vector; of none, an empty message is sent.
+    """
+    if operator is None:
+        return None
+    declared = [operator.bits(d).exact if d else 0 for d in sizes]
+    exact = [bits for bits in declared if bits is not None]
+    return exact if len(exact) == len(declared) else None

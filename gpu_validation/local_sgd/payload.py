@@ -104,7 +104,12 @@ class Payload:
         return Message(torch.cat([front, message.payload.cpu()]), 8 * front.numel() + message.bits)
 
     def gathered(
-        self, transport: Transport, own: Sequence[Message | int | None], rows: Sequence[Row], steps: int
+        self,
+        transport: Transport,
+        own: Sequence[Message | int | None],
+        rows: Sequence[Row],
+        steps: int,
+        exact: Sequence[int] | None = None,
     ) -> tuple[dict[int, Message], dict[int, list[float]]]:
         """Gather the messages of all ranks with their rows; returns both by rank.
 
@@ -118,6 +123,8 @@ class Payload:
             Theirs.
         steps : int
             Local steps that they have made.
+        exact : sequence of int or None, bits, optional
+            Lengths of all ranks' messages, where all know them.
 
         Raises
         ------
@@ -128,7 +135,8 @@ class Payload:
             self.attach(row, message) if isinstance(message, Message) else message
             for row, message in zip(rows, own, strict=True)
         ]
-        messages = transport.gather(packed, position=steps)
+        framed = None if exact is None else [self.front_bits + bits for bits in exact]
+        messages = transport.gather(packed, position=steps, exact=framed)
         if not self.numbers:
             return messages, {}
         opened = {rank: self.detach(message) for rank, message in messages.items() if message.bits}

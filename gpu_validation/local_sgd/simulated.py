@@ -74,7 +74,9 @@ class InProcessTransport:
         """
         return [{source: owns[source] for source in sources(rank)} for rank in self.ranks]
 
-    def gather(self, messages: Sequence[Message | int | None], *, position: int) -> dict[int, Message]:
+    def gather(
+        self, messages: Sequence[Message | int | None], *, position: int, exact: Sequence[int] | None = None
+    ) -> dict[int, Message]:
         """Return all messages by rank.
 
         Parameters
@@ -83,6 +85,8 @@ class InProcessTransport:
             One message of every rank, in rank order.
         position : int
             Place of the first of the local vectors among all.
+        exact : sequence of int or None, bits, optional
+            Lengths of the messages, which change nothing here.
 
         Raises
         ------
@@ -95,7 +99,11 @@ class InProcessTransport:
         return {rank: message for rank, message in enumerate(messages) if isinstance(message, Message)}
 
     def scatter(
-        self, messages: Sequence[Sequence[Message] | int | None], *, position: int
+        self,
+        messages: Sequence[Sequence[Message] | int | None],
+        *,
+        position: int,
+        exact: Sequence[int] | None = None,
     ) -> tuple[list[dict[int, Message]], list[int]]:
         """Return every worker's messages by sender, and the bits that each has sent.
 
@@ -105,6 +113,8 @@ class InProcessTransport:
             Of every worker, one for each.
         position : int
             Place of the first of the local vectors among all.
+        exact : sequence of int or None, bits, optional
+            Lengths of the messages, which change nothing here.
 
         Raises
         ------

@@ -24,6 +24,17 @@ from .parameter_states import StatesByParameter
 MethodOf = Callable[[str], Feedback]  # of a parameter
 
 
+def joined(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return vectors one after the other; a single one is not copied.
+
+    Parameters
+    ----------
+    parts : sequence of tensor
+        The vectors; none make an empty one.
+    """
+    return parts[0] if len(parts) == 1 else torch.cat([torch.empty(0), *parts])
+
+
 @dataclass(frozen=True)
 class Layout:
     """What both ends of all messages have in common.
@@ -74,6 +85,7 @@ class ParameterEnd:
         self._layout, self._address = layout, (stage, shard, rank)
         self.sizes = {name: size for name, size in sizes.items() if size}
         self._exact: dict[str, int | None] = {}
+        self._of_bucket: dict[tuple[str, ...], int | None] = {}
 
         def initial(name: str) -> State:
             method = self._method([name])
@@ -151,6 +163,20 @@ class ParameterEnd:
             self._exact[name] = self._method([name]).bits(self.sizes[name]).exact
         return self._exact[name]
 
+    def exact_bits_of(self, names: Sequence[str]) -> int | None:
+        """Return the length of a bucket's message where it is known beforehand.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The bucket's parameters that have entries in the shard.
+        """
+        bucket = tuple(names)
+        if bucket not in self._of_bucket:
+            exact = [self._method(unit).bits(d).exact for unit, d in self.units(names)]
+            self._of_bucket[bucket] = None if None in exact else sum(bits for bits in exact if bits is not None)
+        return self._of_bucket[bucket]
+
     def _method(self, names: Sequence[str]) -> Feedback:
         return self._layout.of_parameter(names[0]) if self._layout.layerwise else self._layout.method
 
@@ -222,7 +248,12 @@ class BucketEnd:
             self.end.decode(names, Message(torch.from_numpy(payload), bits), d, step)
             for (names, d), (payload, bits) in zip(self.end.units(self.names), cuts, strict=True)
         ]
-        return torch.cat(decoded) if decoded else torch.empty(0)
+        return joined(decoded)
+
+    @property
+    def exact_bits(self) -> int | None:
+        """The length of a message, in bits, where all ranks know it beforehand."""
+        return self.end.exact_bits_of(self.names)
 
     def _exact(self) -> list[int | None]:
         return [self.end.exact_bits(name) for name in self.names]
@@ -261,7 +292,18 @@ class GatherEnds:
         step : int
             Number of the exchange.
         """
-        return self._sender.of(names).encode(torch.cat([torch.empty(0), *parts]), step)
+        return self._sender.of(names).encode(joined(parts), step)
+
+    def exact_bits(self, names: Sequence[str]) -> list[int] | None:
+        """Return the lengths of all ranks' messages of a bucket, None where nobody knows them beforehand.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of the bucket's parameters.
+        """
+        bits = self._sender.of(names).exact_bits
+        return None if bits is None else [bits] * len(self._receivers)
 
     def mean(self, messages: Sequence[Message], names: Sequence[str], step: int) -> list[torch.Tensor]:
         """Return the mean gradient of each parameter, flat, summed in rank order in float64.
@@ -344,8 +386,22 @@ class TwoShotEnds:
             Number of the exchange.
         """
         pieces = [part.split(self._cut[name]) for name, part in zip(names, parts, strict=True)]
-        laid = torch.cat([torch.empty(0), *(piece[owner] for owner in range(self._m) for piece in pieces)])
-        return to_owners(self._of("senders", names), laid, step)
+        laid = [piece[owner] for owner in range(self._m) for piece in pieces]
+        return to_owners(self._of("senders", names), parts[0] if len(parts) == 1 else joined(laid), step)
+
+    def exact_bits(self, names: Sequence[str], kind: str = "senders") -> list[int] | None:
+        """Return the lengths of a bucket's messages by owner, None where nobody knows them beforehand.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of the bucket's parameters.
+        kind : {"senders", "means"}, optional
+            Which shot.
+        """
+        bits = [end.exact_bits for end in self._of(kind, names)]
+        exact = [length for length in bits if length is not None]
+        return exact if len(exact) == len(bits) else None
 
     def merge(self, messages: Sequence[Message], names: Sequence[str], step: int) -> Message:
         """Return the message with the mean of this rank's shard, for all.
@@ -375,6 +431,8 @@ class TwoShotEnds:
             Number of the exchange.
         """
         x = from_owners(self._of("means", names), messages, step)
+        if len(names) == 1:
+            return [x]
         pieces = x.split([self._cut[name][owner] for owner in range(self._m) for name in names]) if names else ()
         return [torch.cat(list(pieces[i :: len(names)])) for i in range(len(names))]
 

@@ -1,6 +1,7 @@
 """Messages of unequal length from every rank to every other: first the lengths, then the bodies.
 
-Both steps are collectives that run in the background, so a caller may compute meanwhile.  A rank that has no
+Both steps are collectives that run in the background, so a caller may compute meanwhile; they are one where all ranks
+know the lengths beforehand.  A rank that has no
 message to give says so in the place of its length: then every rank learns of it, and none waits for ever.
 """
 
@@ -14,6 +15,7 @@ import torch.distributed as dist
 
 from ..exchange.choice import GATHER_HEADER_BYTES
 from ..message import Message
+from .frames import Frames, undeclared
 
 HEADER_BYTES = GATHER_HEADER_BYTES  # the message's length in bits as int64, or -1 - reason of a refusal
 
@@ -49,6 +51,8 @@ class Gather:
         Process group; None for the default one.
     device : device or str, optional
         Where the back end needs its tensors ("cpu" for gloo, this rank's GPU for NCCL).
+    exact : sequence of int or None, bits, optional
+        Lengths of all ranks' messages, if all know them: as many bytes then go in one collective.
 
     Notes
     -----
@@ -58,16 +62,35 @@ class Gather:
     """
 
     def __init__(
-        self, message: Message | int, *, group: dist.ProcessGroup | None = None, device: torch.device | str = "cpu"
+        self,
+        message: Message | int,
+        *,
+        group: dist.ProcessGroup | None = None,
+        device: torch.device | str = "cpu",
+        exact: Sequence[int] | None = None,
     ) -> None:
         self._message, self._group, self._device = message, group, torch.device(device)
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         number = message.bits if isinstance(message, Message) else -1 - message
+        self._exact, self._number = exact, number
+        if exact is not None:
+            self._frames = Frames(
+                [[number]] * self.size,
+                [message] * self.size if isinstance(message, Message) else [],
+                sent_bits=[exact[self.rank]] * self.size,
+                received_bits=exact,
+                group=group,
+                device=self._device,
+            )
+            self._work = self._frames.work
+            self.payload_bytes = self.received_bytes = (self.size - 1) * HEADER_BYTES
+            self.lengths: tuple[int, ...] = ()
+            return
         header = torch.tensor([number], dtype=torch.int64, device=self._device)
         self._headers = [torch.empty_like(header) for _ in range(self.size)]
         self._work = dist.all_gather(self._headers, header, group=group, async_op=True)
         self.payload_bytes = self.received_bytes = (self.size - 1) * HEADER_BYTES
-        self.lengths: tuple[int, ...] = ()
+        self.lengths = ()
 
     def send(self) -> None:
         """Wait for the lengths and send the bodies.
@@ -76,7 +99,12 @@ class Gather:
         ------
         Refusal
             The same on every rank, for the first rank that has no message.
+        ValueError
+            The same on every rank, for a message that is not as long as ``exact`` says.
         """
+        if self._exact is not None:
+            self._receive(self._exact)
+            return
         self._work.wait()
         self.lengths = tuple(int(header.item()) for header in self._headers)
         for rank, number in enumerate(self.lengths):
@@ -95,6 +123,18 @@ class Gather:
         )
         self.payload_bytes += outgoing.numel()
         self.received_bytes += self._received.numel()
+
+    def _receive(self, exact: Sequence[int]) -> None:
+        """Wait for frames, and judge their numbers."""
+        self.lengths = tuple(row[0] if row else self._number for row in self._frames.numbers())
+        for rank, (bits, declared) in enumerate(zip(self.lengths, exact, strict=True)):
+            if bits < 0:
+                raise Refusal(rank, -1 - bits)
+            if bits != declared:
+                raise undeclared(rank)
+        self._parts = self._frames.bodies()
+        self.payload_bytes += self._frames.body_bytes
+        self.received_bytes += sum(part.numel() for part in self._parts)
 
     def wait(self) -> list[Message]:
         """Return the messages of all ranks in rank order; the own one is returned as it is."""
@@ -118,7 +158,7 @@ class Gather:
 
     def _messages(self) -> list[Message]:
         assert isinstance(self._message, Message)  # checked when it was sent
-        parts = list(self._received.split(self._sizes))
+        parts = list(self._received.split(self._sizes)) if self._exact is None else self._parts
         parts[self.rank] = self._message.payload
         return [Message(part.cpu(), bits) for part, bits in zip(parts, self.lengths, strict=True)]
 

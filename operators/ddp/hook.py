@@ -30,7 +30,7 @@ from ..feedback.memoryless import Memoryless
 from ..key import Key
 from ..message import Message
 from ..operator import Operator, canonical
-from .ends import GatherEnds, Layout, TwoShotEnds
+from .ends import GatherEnds, Layout, TwoShotEnds, joined
 from .gather import Gather, Refusal, predicted_payload_bytes
 from .lost_rank import explaining
 from .parameter_states import fitted, is_coordinatewise
@@ -269,7 +269,7 @@ class CompressedGradients:
         phases: list[Callable[[_Pending], None]]
         phases = [self._send] if self.exchange == "gather" else [self._send_shards, self._merge, self._send_mean]
         with explaining(f"the gradients of step {self.steps}"):
-            self._pending.append(_Pending(self._collective(outgoing), parts, buffer, self.steps, result, phases))
+            self._pending.append(_Pending(self._collective(outgoing, parts), parts, buffer, self.steps, result, phases))
             self._results.append(result)
             self._advance(self._pending if bucket.is_last() else self._pending[:-1])
             if bucket.is_last():
@@ -284,12 +284,13 @@ class CompressedGradients:
         for result in self._results:
             result.wait()
 
-    def _collective(self, outgoing: Message | Sequence[Message] | int) -> Gather | Scatter:
+    def _collective(self, outgoing: Message | Sequence[Message] | int, parts: Sequence[_Part]) -> Gather | Scatter:
+        exact = self._ends.exact_bits([part.name for part in parts])
         if self.exchange == "gather":
             assert isinstance(outgoing, Message | int)
-            return Gather(outgoing, group=self.group, device=self._device)
+            return Gather(outgoing, group=self.group, device=self._device, exact=exact)
         assert not isinstance(outgoing, Message)
-        return Scatter(outgoing, note=self.steps, group=self.group, device=self._device)
+        return Scatter(outgoing, note=self.steps, group=self.group, device=self._device, exact=exact)
 
     def _advance(self, buckets: Sequence[_Pending]) -> None:
         """Go one phase on with each bucket, the oldest first: the same collectives in the same order on all ranks."""
@@ -326,7 +327,8 @@ class CompressedGradients:
         self.codec_bits += shards.lengths[self.rank]
         self.payload_bytes += shards.payload_bytes
         self.predicted_bytes += predicted_scatter_bytes(shards.sent_bytes, self.size)
-        pending.messages = Gather(mean, group=self.group, device=self._device)
+        exact = ends.exact_bits(pending.names, "means")
+        pending.messages = Gather(mean, group=self.group, device=self._device, exact=exact)
 
     def _send_mean(self, pending: _Pending) -> None:
         """Send the bodies of the second shot."""
@@ -365,7 +367,7 @@ class CompressedGradients:
     def _encode(self, parts: Sequence[_Part]) -> Message | list[Message] | int:
         """Return this rank's messages of a bucket; or the number of the first entry that is not finite."""
         flat = [part.gradient.reshape(-1).to(device="cpu", dtype=torch.float32) for part in parts]
-        names, x = [part.name for part in parts], torch.cat(flat) if parts else torch.empty(0)
+        names, x = [part.name for part in parts], joined(flat)
         try:
             finite = torch.from_numpy(canonical(x)).split([part.numel() for part in flat]) if parts else []
             return self._ends.encode(names, finite, self.steps)

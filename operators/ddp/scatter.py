@@ -1,6 +1,7 @@
 """Messages of unequal length from every rank, another one for each: first the lengths, then the bodies.
 
-Like ``Gather``, in collectives that run in the background; a rank that has no messages tells all others so.
+Like ``Gather``, in collectives that run in the background, one where all know the lengths beforehand; a rank that has
+no messages tells all others so.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import torch.distributed as dist
 
 from ..exchange.choice import SHARD_HEADER_BYTES
 from ..message import Message
+from .frames import Frames, undeclared
 from .gather import Refusal
 
 
@@ -30,6 +32,9 @@ class Scatter:
         Process group; None for the default one.
     device : device or str, optional
         Where the back end needs its tensors ("cpu" for gloo, this rank's GPU for NCCL).
+    exact : sequence of int or None, bits, optional
+        Lengths of the messages for every rank, if all know them and they are the same of all senders: as many bytes
+        then go in one collective.
 
     Notes
     -----
@@ -45,6 +50,7 @@ class Scatter:
         note: int = 0,
         group: dist.ProcessGroup | None = None,
         device: torch.device | str = "cpu",
+        exact: Sequence[int] | None = None,
     ) -> None:
         self._messages: Sequence[Message] = [] if isinstance(messages, int) else messages
         self._group, self._device = group, torch.device(device)
@@ -53,10 +59,24 @@ class Scatter:
             rows = [[-1 - messages, note, 0, 0]] * self.size
         else:
             sent = sum(m.nbytes for r, m in enumerate(messages) if r != self.rank)
-            rows = [[m.bits, note, sum(each.bits for each in messages), sent] for m in messages]
-        headers = torch.tensor(rows, dtype=torch.int64, device=self._device)
-        self._headers = torch.empty_like(headers)
-        self._work = dist.all_to_all_single(self._headers, headers, group=group, async_op=True)
+            total = sum(each.bits for each in messages)
+            if exact is not None and [each.bits for each in messages] != list(exact):
+                total = -1  # all ranks must hear of it
+            rows = [[m.bits, note, total, sent] for m in messages]
+        self._exact, self._row = exact, rows[self.rank]
+        if exact is not None:
+            self._frames = Frames(
+                rows,
+                self._messages,
+                sent_bits=exact,
+                received_bits=[exact[self.rank]] * self.size,
+                group=group,
+                device=self._device,
+            )
+        else:
+            headers = torch.tensor(rows, dtype=torch.int64, device=self._device)
+            self._headers = torch.empty_like(headers)
+            self._work = dist.all_to_all_single(self._headers, headers, group=group, async_op=True)
         self.payload_bytes = self.received_bytes = (self.size - 1) * SHARD_HEADER_BYTES
         self.notes: tuple[int, ...] = ()
         self.lengths: tuple[int, ...] = ()
@@ -69,13 +89,14 @@ class Scatter:
         ------
         Refusal
             The same on every rank, for the first rank that has no messages.
+        ValueError
+            The same on every rank, for messages that are not as long as ``exact`` says.
         """
+        if self._exact is not None:
+            self._receive(self._exact)
+            return
         self._work.wait()
-        headers = self._headers.tolist()
-        for rank, (number, *_) in enumerate(headers):
-            if number < 0:
-                raise Refusal(rank, -1 - number)
-        self._bits, self.notes, self.lengths, self.sent_bytes = zip(*headers, strict=True)
+        self._read(self._headers.tolist())
         others = [rank != self.rank for rank in range(self.size)]
         self._sizes = [(bits + 7) // 8 if other else 0 for bits, other in zip(self._bits, others, strict=True)]
         counts = [m.nbytes if other else 0 for m, other in zip(self._messages, others, strict=True)]
@@ -85,10 +106,27 @@ class Scatter:
         self.payload_bytes += sum(counts)
         self.received_bytes += sum(self._sizes)
 
+    def _read(self, headers: Sequence[Sequence[int]]) -> None:
+        """Take in all ranks' numbers."""
+        for rank, (number, *_) in enumerate(headers):
+            if number < 0:
+                raise Refusal(rank, -1 - number)
+        self._bits, self.notes, self.lengths, self.sent_bytes = zip(*headers, strict=True)
+
+    def _receive(self, exact: Sequence[int]) -> None:
+        """Wait for frames, and judge their numbers."""
+        self._read([row or self._row for row in self._frames.numbers()])
+        for rank, total in enumerate(self.lengths):
+            if total != sum(exact):
+                raise undeclared(rank)
+        self._parts, self._work = self._frames.bodies(), self._frames.work
+        self.payload_bytes += self._frames.body_bytes
+        self.received_bytes += sum(part.numel() for part in self._parts)
+
     def wait(self) -> list[Message]:
         """Return what has come for this rank, in rank order; its own message is returned as it is."""
         self._work.wait()
-        parts = list(self._received.split(self._sizes))
+        parts = list(self._received.split(self._sizes)) if self._exact is None else self._parts
         parts[self.rank] = self._messages[self.rank].payload
         return [Message(part.cpu(), bits) for part, bits in zip(parts, self._bits, strict=True)]
 

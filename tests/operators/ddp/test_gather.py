@@ -96,3 +96,35 @@ def test_what_the_callback_raises_is_raised_by_the_future():
 def test_prediction_by_hand():
     assert predicted_payload_bytes([9, 16], 2) == (8 + 2) + (8 + 2)
     assert predicted_payload_bytes([9, 16, 0], 3) == 2 * (10 + 10 + 8)
+
+
+def test_one_collective_is_enough_where_all_know_the_lengths():
+    exact = [16, 5, 27]
+
+    def work(place):
+        found = []
+        for known in (exact, None):
+            gather = Gather(message_of(place.rank, exact[place.rank]), exact=known)
+            gather.send()
+            counted = gather.payload_bytes, gather.received_bytes, gather.lengths
+            found.append((content(gather.wait()), counted, content(gather.then(lambda messages: messages).wait())))
+        return found
+
+    for at_once, in_two in reports(work, processes=3):
+        assert at_once == in_two
+        assert at_once[0] == content([message_of(rank, bits) for rank, bits in enumerate(exact)])
+
+
+def test_frames_tell_of_a_refusal_and_of_a_length_that_was_not_declared():
+    def work(place):
+        words = []
+        for outgoing in (41, message_of(1, 70)):
+            gather = Gather(outgoing if place.rank == 1 else message_of(place.rank, 9), exact=[9, 9, 9])
+            with pytest.raises((Refusal, ValueError)) as caught:
+                gather.send()
+            words.append(str(caught.value))
+        return words
+
+    refusal = "rank 1 had no message to send; its reason has the number 41"
+    wrong = "a message of rank 1 is not as long as its operator declares exactly: correct the operator's bits(d)"
+    assert reports(work, processes=3) == [[refusal, wrong]] * 3
