@@ -143,6 +143,10 @@ class Property(enum.Enum):
     COMPRESSED_LOCAL_SGD = "method", "local SGD that averages compressed changes of the round"
     SCHEDULED_COMPRESSED_LOCAL_SGD = "method", "compressed local SGD whose eta and tau change between rounds"
     MEMORY_LOCAL_SGD = "method", "local SGD whose workers send compressed changes and keep what they did not send"
+    OVERLAPPED_LOCAL_SGD = (
+        "method",
+        "local SGD whose averages arrive in_flight steps after they were asked for, while the workers go on",
+    )
     FALLING_STEP_LOCAL_SGD = "method", "local SGD of step sizes eta_t = 4/(mu (a + t))"
     FEDPAQ = "method", "local SGD of step size 1/(L sqrt(K)) that averages quantised changes"
     TUNED_STEP = "method", "the learning rate is the one that the constants give"

@@ -179,6 +179,13 @@ eta = _row("eta", r"\eta", "learning rate", "1")
 gap = _row("gap", r"\Delta F", "F(x_1) - inf F", "1", NONNEGATIVE)
 tau = _row("tau", r"\tau", "local steps between two averagings", "step", AT_LEAST_ONE)
 m = _row("m", "m", "number of workers", "1", COUNT)
+in_flight = _row(
+    "in_flight",
+    r"\delta",
+    "local steps made while an average is under way",
+    "step",
+    Domain(open_below=False, integer=True),
+)
 K = _row("K", "K", "number of local steps in the whole run", "step", AT_LEAST_ONE)
 time_s = _row("time_s", "T", "wall-clock budget", "s")
 step_s = _row("step_s", "Y", "time of one local step", "s", NONNEGATIVE)

@@ -39,6 +39,8 @@ from .pasgd_heterogeneous import pasgd_heterogeneous as pasgd_heterogeneous
 from .pasgd_iterations import pasgd_iterations as pasgd_iterations
 from .pasgd_memory import pasgd_memory as pasgd_memory
 from .pasgd_multiplicative import pasgd_multiplicative as pasgd_multiplicative
+from .pasgd_overlap import pasgd_overlap as pasgd_overlap
+from .pasgd_overlap_runtime import pasgd_overlap_runtime as pasgd_overlap_runtime
 from .pasgd_runtime import pasgd_runtime as pasgd_runtime
 from .pasgd_smooth import pasgd_smooth as pasgd_smooth
 from .pasgd_smooth_sharp import pasgd_smooth_sharp as pasgd_smooth_sharp
