@@ -11,8 +11,8 @@ V/m with Omega' = omega1 (1 + omega2) + m omega2, Omega = (1 + omega1)(1 + omega
 
 ``M' = g^2 M + (Omega'/m)(1 - g)^2 M + (1 + Omega) V/m``.
 
-Inside a round nothing is compressed and the mean follows model A from the round's start.  At omega2 = 0 this is
-``compressed``.
+Inside a round nothing is compressed and the mean follows model A from the round's start.  ``compressed`` is the case
+omega2 = 0.
 """
 
 from __future__ import annotations

@@ -66,8 +66,9 @@ class PeriodicAveraging(Rounds):
         by the mean of their losses or measurements, by rank 0's clock and learning rate.
     operator : Operator or Feedback or Summed or None, optional
         Compresses the movement of a round; a Feedback keeps its state from round to round; a Summed is added on the way
-        (``operators.summed``), and ``exchange`` is then "sum".  None sends whole models in their own dtype.  Means are taken in float64 and kept in float32 or better, so that a bfloat16 model loses
-        nothing of an averaging that moves it by less than its resolution.
+        (``operators.summed``), and ``exchange`` is then "sum".  None sends whole models in their own dtype.  Means are
+        taken in float64 and kept in float32 or better, so that a bfloat16 model loses nothing of an averaging that
+        moves it by less than its resolution.
     mixing : Mixing or {"full"}, optional
         "full", or a mode of ``gpu_validation.local_sgd.mixing``: elastic averaging, gossip, sampled clients.
     process_group : ProcessGroup or None, optional

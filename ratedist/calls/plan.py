@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MOST_OPERATORS = 64
 SLOWER = 0.1
+LEAD = 0.45  # of the seconds of what needs no codec
 MOST_DIMENSION = 10**12  # over HTTP
 CONDITION = 100
 METHOD = "diana_distance"
@@ -272,8 +273,18 @@ def _with_coding(ranked: tuple[Choice, ...], d: int, by: str) -> tuple[Choice, .
     if rival is None or rival.seconds <= uncoded_s:
         return (replace(first, reasons=(*first.reasons, text)), *ranked[1:])
     even = work / (rival.seconds - uncoded_s)
-    text += f"; above {even:.3g} coordinates/s it leads {rival.operator}"
-    return (replace(first, reasons=(*first.reasons, text), break_even_coordinates_per_s=even), *ranked[1:])
+    text += f"; above {_pace_text(even)} it leads {rival.operator}"
+    kept = work / (LEAD * rival.seconds - uncoded_s) if uncoded_s < LEAD * rival.seconds else None
+    if kept is not None:
+        text += f", above {_pace_text(kept)} it takes at most {LEAD:.0%} of its seconds"
+    paces = {"break_even_coordinates_per_s": even, "lead_coordinates_per_s": kept}
+    return (replace(first, reasons=(*first.reasons, text), **paces), *ranked[1:])
+
+
+def _pace_text(coordinates_per_s: float) -> str:
+    """Return a throughput in coordinates, bytes of binary32 and nanoseconds."""
+    gigabytes_per_s, ns = 4e-9 * coordinates_per_s, 1e9 / coordinates_per_s
+    return f"{coordinates_per_s:.3g} coordinates/s ({gigabytes_per_s:.3g} GB/s of binary32, {ns:.2g} ns each)"
 
 
 def _way(exchange: Any) -> Way:

@@ -65,6 +65,8 @@ class Choice:
         Vectors of d coordinates that the busiest rank encodes and decodes in one averaging.
     break_even_coordinates_per_s : float or None, optional
         Of the winner: how many coordinates its codec has to code in a second to lead what needs no codec.
+    lead_coordinates_per_s : float or None, optional
+        Likewise to take at most .45 of the seconds of what needs no codec; None where even free codecs do not.
     """
 
     operator: str
@@ -90,6 +92,7 @@ class Choice:
     returned: str = ""
     coded: float = 0.0
     break_even_coordinates_per_s: float | None = None
+    lead_coordinates_per_s: float | None = None
 
     @property
     def name(self) -> str:

@@ -99,11 +99,12 @@ def grid():
 
 
 @pytest.mark.parametrize(
-    "problem",
-    [PUBLISHED, Quadratic([1.0], [1e-3], [1.0]), Quadratic([1.0], [1.0], [0.0])],
+    ("problem", "least"),
+    [(PUBLISHED, 1.1846), (Quadratic([1.0], [1e-3], [1.0]), 1.0050), (Quadratic([1.0], [1.0], [0.0]), 1.0)],
     ids=["both", "noise", "slope"],
 )
-def test_the_theorem_is_above_the_exact_error_wherever_it_holds(problem):
+def test_the_theorem_is_above_the_exact_error_in_all_cells_where_it_holds(problem, least):
+    """2019 cells of each problem; a step of 1 on one slope reaches the theorem."""
     at = grid()
     known = {name: value for name, value in at.items() if name != "rounds"} | {"K": at["tau"] * at["rounds"]}
     bound = theorems.pasgd_two_shot
@@ -112,6 +113,7 @@ def test_the_theorem_is_above_the_exact_error_wherever_it_holds(problem):
     at, known = ({k: v[inside] for k, v in values.items()} for values in (at, known))
     ratio = looseness(bound, two_shot.mean_squared_gradient(problem, **at), problem, **known)
     assert ratio.min() >= 1
+    assert ratio.min() == pytest.approx(least, abs=5e-5)
 
 
 def test_without_a_second_stage_the_theorem_is_that_of_compressed_local_sgd():

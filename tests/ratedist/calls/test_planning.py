@@ -259,7 +259,48 @@ def test_the_winner_says_how_fast_its_codec_has_to_be():
     dense = rd.plan(cluster=cluster, operators="identity", **CRITERION).best
     slowed = best.seconds + best.rounds * best.coded * CRITERION["d"] / pace
     assert slowed == pytest.approx(dense.seconds, rel=1e-9)
-    assert f"above {pace:.3g} coordinates/s it leads identity" in best.reason
+    assert f"above {pace:.3g} coordinates/s ({4e-9 * pace:.3g} GB/s of binary32" in best.reason
+    assert "ns each) it leads identity" in best.reason
+
+
+def test_the_winner_says_which_codec_keeps_its_lead():
+    """At .45 of float32's seconds: 9.9e9 coordinates/s, three vectors a round; float32 needs none."""
+    cluster = rd.Cluster(workers=64, **STEADY)
+    best = rd.plan(cluster=cluster, **CRITERION).best
+    dense = rd.plan(cluster=cluster, operators="identity", **CRITERION).best
+    pace = best.lead_coordinates_per_s
+
+    assert pace == pytest.approx(9.9e9, rel=0.02)
+    each = best.coded * CRITERION["d"] / pace  # seconds of coding in a round
+    assert best.seconds + best.rounds * each == pytest.approx(0.45 * dense.seconds, rel=1e-9)
+    assert "it takes at most 45% of its seconds" in best.reason
+    with_codec = rd.plan(cluster=cluster, operators=["identity"], **CRITERION).ranking[0]
+    assert with_codec.lead_coordinates_per_s is None
+
+
+def test_a_codec_of_that_pace_keeps_the_lead_in_a_plan_of_its_own():
+    cluster = rd.Cluster(workers=64, **STEADY)
+    free = rd.plan(cluster=cluster, **CRITERION).best
+    dense = rd.plan(cluster=cluster, operators="identity", **CRITERION).best
+
+    def best_at(pace):
+        codec = rd.Codec(1 / pace, 1 / pace)
+        return rd.plan(cluster=cluster, **CRITERION | {"codec": codec}).best
+
+    assert best_at(free.lead_coordinates_per_s).seconds <= 0.45 * dense.seconds * (1 + 1e-9)
+    assert best_at(1.001 * free.break_even_coordinates_per_s).seconds <= dense.seconds
+    assert best_at(free.break_even_coordinates_per_s / 4).operator == "identity"
+
+
+@pytest.mark.parametrize("m", [16, 1024, 4096])
+def test_plans_of_many_workers_are_never_worse_and_name_no_lead_that_is_none(m):
+    cluster = rd.Cluster(workers=m, **STEADY)
+    best = rd.plan(cluster=cluster, **CRITERION).best
+    rivals = rd.plan(cluster=cluster, operators=["identity", "tcdq:omega=1"], exchange="gather", **CRITERION)
+
+    assert best.seconds <= rivals.best.seconds
+    dense = next(choice for choice in rivals.ranking if choice.operator == "identity")
+    assert (best.lead_coordinates_per_s is not None) == (best.seconds < 0.45 * dense.seconds)
 
 
 def test_two_shots_need_unbiased_operators_and_gather_serves_the_others():
