@@ -277,8 +277,8 @@ def _with_coding(ranked: tuple[Choice, ...], d: int, by: str) -> tuple[Choice, .
     kept = work / (LEAD * rival.seconds - uncoded_s) if uncoded_s < LEAD * rival.seconds else None
     if kept is not None:
         text += f", above {_pace_text(kept)} it takes at most {LEAD:.0%} of its seconds"
-    paces = {"break_even_coordinates_per_s": even, "lead_coordinates_per_s": kept}
-    return (replace(first, reasons=(*first.reasons, text), **paces), *ranked[1:])
+    winner = replace(first, reasons=(*first.reasons, text), break_even_coordinates_per_s=even)
+    return (replace(winner, lead_coordinates_per_s=kept), *ranked[1:])
 
 
 def _pace_text(coordinates_per_s: float) -> str:
