@@ -30,9 +30,9 @@ def figures(records: Sequence[Record], *, d: int) -> list[Figure]:
     exchanged = exchanges(records)
     caption = (
         f"Measured, independent Gaussian vectors of d = {d:,} coordinates; dashed: gathered, solid: in two shots. "
-        "Error of the mean over its energy, and bits that a rank sends a coordinate, in real processes up to m = 8, then "
-        "in simulated workers; median seconds of an averaging on the shaped network, where m ranks share this machine's "
-        "cores; final loss of the digits over that of exact gradients, by seed."
+        "Error of the mean over its energy, and bits that a rank sends a coordinate, in real processes up to m = 8, "
+        "then in simulated workers; median seconds of an averaging on the shaped network, where m ranks share this "
+        "machine's cores; final loss of the digits over that of exact gradients, by seed."
     )
     return [Figure(lambda: _draw(exchanged, of_kind(records, Train), d), caption)]
 
