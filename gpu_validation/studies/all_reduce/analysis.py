@@ -33,8 +33,8 @@ def rows(records: Sequence[Record], *, d: int, level: float) -> list[Comparison]
     """
     exchanged = exchanges(records)
     share = level / max(1, len(exchanged))
-    found = [row for m, method in exchanged for row in _exchange_rows(method, m, d, share)]
-    return [*found, *_training_rows(of_kind(records, Train))]
+    judged = [row for m, method in exchanged for row in _exchange_rows(method, m, d, share)]
+    return [*judged, *_training_rows(of_kind(records, Train))]
 
 
 def _exchange_rows(record: Record, m: int, d: int, level: float) -> Iterator[Comparison]:

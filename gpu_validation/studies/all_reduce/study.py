@@ -98,13 +98,13 @@ class AllReduceStudy(Study):
             mean_of_ranks([torch.ones(64)], operator, key=Key(0))
 
         def work(place: RankContext, emit: Callable[[Any], None]) -> None:
-            found = self._in_turns(m)
+            measured = self._in_turns(m)
             if place.rank == 0:
-                emit(found)
+                emit(measured)
 
         with Network.of(self.shape, m) as network:
-            (found,) = run_ranks(work, processes=m, hang_timeout_s=HANG_TIMEOUT_S, network=network)
-            return {"m": m, "method": network.description, "methods": found}
+            (measured,) = run_ranks(work, processes=m, hang_timeout_s=HANG_TIMEOUT_S, network=network)
+            return {"m": m, "method": network.description, "methods": measured}
 
     def _in_turns(self, m: int) -> list[Record]:
         methods: list[tuple[str, Exchange]] = [(DENSE, "gather")]
