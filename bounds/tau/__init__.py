@@ -12,6 +12,8 @@ from .integer import best_integer_cubic as best_integer_cubic
 from .integer import tau_cap as tau_cap
 from .joint import JointOptimum as JointOptimum
 from .joint import joint_optimum as joint_optimum
+from .overlap import TauOverlap as TauOverlap
+from .overlap import tau_overlap as tau_overlap
 from .radical import Radical as Radical
 from .radical import RadicalMinimiser as RadicalMinimiser
 from .straggler import TauStraggler as TauStraggler
