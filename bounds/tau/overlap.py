@@ -11,7 +11,7 @@ tau beyond both n and the best blocking one can be best.
 
 Over real numbers and with a small learning rate, with tau* = sqrt(A D/B) of blocking rounds and u = n/tau*: the best
 overlapped round is tau = delta = n where tau* >= sqrt(3) n and tau = delta = tau*/sqrt(3) elsewhere.  In units of A Y,
-blocking costs 1 + 2u and overlap 1 + 3 u^2 or 2 sqrt(3) u: overlap pays iff tau* > 2 (sqrt(3) - 1) n = 1.464 n, and by a
+blocking costs 1 + 2u and overlap 1 + 3 u^2 or 2 sqrt(3) u; it pays iff tau* > 2 (sqrt(3) - 1) n = 1.464 n, and by a
 factor of (3 + sqrt(21))/6 = 1.264 at most, at u = (sqrt(21) - 3)/6.
 """
 
