@@ -144,8 +144,8 @@ def _best_curved(at: dict[str, float]) -> tuple[float, float]:
         return float(pasgd_smooth_sharp(**at, eta=math.exp(log_rate)))
 
     top = math.log(INSIDE / at["L"])
-    found = minimize_scalar(value, bounds=(top - 60, top), method="bounded", options={"xatol": 1e-10})
-    best = min((float(found.x), top), key=value)
+    descent = minimize_scalar(value, bounds=(top - 60, top), method="bounded", options={"xatol": 1e-10})
+    best = min((float(descent.x), top), key=value)
     return value(best), math.exp(best)
 
 
