@@ -2,3 +2,5 @@ from .gather import Gather as Gather
 from .gather import Refusal as Refusal
 from .hook import CompressedGradients as CompressedGradients
 from .hook import register as register
+from .summed import SummedGradients as SummedGradients
+from .summed import register_summed as register_summed

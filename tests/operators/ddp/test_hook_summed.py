@@ -1,0 +1,148 @@
+"""The hook of sums, in real processes: gradients by the definition, bytes, memory, restart and accidents."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+from operators import QSGD, Key
+from operators.ddp import register_summed
+from operators.summed import SharedScale, SignVote, SumEnd, SummedPowerSGD, sum_of_ranks
+
+from .test_hook import KEY, OddShapes, assert_same, gradients_of, reports, wanted
+
+pytestmark = pytest.mark.timeout(200)
+NAMES = ["scale", "kernel", "matrix"]
+CASES = [
+    (SharedScale(8), "layer"),
+    (SharedScale(12, block=64), "bucket"),
+    (SignVote(), "bucket"),
+    (SummedPowerSGD(2), "layer"),
+]
+
+
+def exchange_gradients(place, method, scope, steps=3, restarted=False):
+    model = DistributedDataParallel(OddShapes())
+    hook = register_summed(model, method, scope=scope, key=KEY)
+    gradients = []
+    for step in range(steps):
+        if restarted and step == 2:
+            state = hook.state_dict()
+            model = DistributedDataParallel(OddShapes())
+            hook = register_summed(model, method, scope=scope, key=KEY)
+            hook.load_state_dict(state)
+        model.zero_grad()
+        model(wanted(place.rank, step)).backward()
+        gradients.append(gradients_of(model))
+    return gradients, (hook.codec_bits, hook.payload_bytes, hook.predicted_bytes)
+
+
+def by_hand(method, scope, m, steps=3):
+    """The same in one process, unit by unit."""
+    units = [NAMES] if scope == "bucket" else [[name] for name in NAMES]
+    ends, means = {}, []
+    for step in range(steps):
+        of_step = {}
+        for unit in units:
+            key = Key(KEY.seed, step=step, path=KEY.path).fold(NAMES.index(unit[0]))
+            gradients = [wanted(rank, step) for rank in range(m)]
+            vectors = [torch.cat([g[name].reshape(-1) for name in unit]) for g in gradients]
+            shape = gradients[0][unit[0]].shape
+            rows = shape[0] if len(shape) else 1
+            if isinstance(method, SummedPowerSGD):
+                fitted = SummedPowerSGD(method.rank, (rows, shape.numel() // rows))
+            else:
+                fitted = method
+            ends.setdefault(unit[0], [SumEnd(fitted, key, rank=rank, m=m, d=vectors[0].numel()) for rank in range(m)])
+            mean = sum_of_ranks(vectors, fitted, key=key, ends=ends[unit[0]]).mean
+            parts = mean.split([gradients[0][name].numel() for name in unit])
+            of_step |= {n: p.reshape(gradients[0][n].shape).double().numpy() for n, p in zip(unit, parts, strict=True)}
+        means.append(of_step)
+    return means
+
+
+@pytest.mark.parametrize("m", [2, 3])
+def test_gradients_are_those_of_one_process_on_every_rank_and_every_byte_is_counted(m):
+    results = reports(lambda place: [exchange_gradients(place, *case) for case in CASES], processes=m)
+
+    for i, (method, scope) in enumerate(CASES):
+        expected = by_hand(method, scope, m)
+        for gradients, _ in (result[i] for result in results):
+            assert_same(gradients, expected)
+        counted = [result[i][1] for result in results]
+        assert sum(sent for _, sent, _ in counted) == counted[0][2]
+
+
+def test_what_a_rank_sends_of_the_factors_does_not_grow():
+    """The matrix has 300 x 7 entries, so factors of rank 1 have 307; there are two rounds."""
+
+    def work(place):
+        return exchange_gradients(place, SummedPowerSGD(1), "layer", 1)[1][1]
+
+    sent = [max(reports(work, m)) for m in (2, 4)]
+
+    terms = 4 * (1 + 13 + 307)  # the number as it is, factors of 3 x 10 and of 300 x 7
+    for m, payload in zip((2, 4), sent, strict=True):
+        bodies = 2 * (1 - 1 / m) * terms
+        headers = 2 * (m - 1) * (32 + 8)
+        assert payload == pytest.approx(bodies + headers, abs=8 * m)
+
+
+def test_a_restart_goes_on_bit_for_bit():
+    def work(place):
+        return [exchange_gradients(place, SummedPowerSGD(1), "layer", steps=4, restarted=r)[0] for r in (False, True)]
+
+    for whole, restarted in reports(work, processes=2):
+        assert_same(whole, restarted)
+
+
+def test_a_gradient_that_is_not_finite_is_told_to_all_ranks():
+    def work(place):
+        model = DistributedDataParallel(OddShapes())
+        register_summed(model, SharedScale(8), key=KEY)
+        gradients = wanted(place.rank, 0)
+        if place.rank == 1:
+            gradients["matrix"][2, 3] = torch.nan
+        try:
+            model(gradients).backward()
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    sentences = reports(work, processes=3)
+
+    assert set(sentences) == {
+        "the gradient of matrix on rank 1 is not finite in binary32: entry 17 at step 0; look for an overflow in the "
+        "loss, or clip"
+    }
+
+
+def test_wrong_arguments_are_refused():
+    def work(place):
+        sentences = []
+        for method, settings in [
+            (QSGD(levels=4), {}),
+            (SummedPowerSGD(), {"scope": "bucket"}),
+            (SharedScale(), {"scope": "model"}),
+        ]:
+            try:
+                register_summed(DistributedDataParallel(OddShapes()), method, **settings)
+            except (TypeError, ValueError) as error:
+                sentences.append(str(error))
+        return sentences
+
+    words = ["must be summed on the way", 'pass scope="layer"', 'scope must be "bucket" or "layer"']
+    for sentences in reports(work, processes=2):
+        for part, sentence in itertools.zip_longest(words, sentences):
+            assert part in sentence
+
+
+def test_means_of_whole_numbers_that_fit_are_exact_but_for_the_scale():
+    """Votes of equal ranks are their signs."""
+    gradients, _ = reports(lambda place: exchange_gradients(place, SignVote(), "layer", 1), 2)[0]
+    means = [wanted(rank, 0) for rank in range(2)]
+    for name, value in gradients[0].items():
+        votes = sum((m[name].double().numpy() >= 0).astype(int) for m in means)
+        np.testing.assert_array_equal(value, np.where(2 * votes >= 2, 1.0, -1.0))
