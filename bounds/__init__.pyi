@@ -1,6 +1,7 @@
 from . import dynamics as dynamics
 from . import estimate as estimate
 from . import limits as limits
+from . import pep as pep
 from . import plan as plan
 from . import runtime as runtime
 from . import schedules as schedules

@@ -4,6 +4,8 @@ from .calls.allreduce import AllReduce as AllReduce
 from .calls.allreduce import allreduce as allreduce
 from .calls.bits import bits_lower_bound as bits_lower_bound
 from .calls.certify import certify as certify
+from .calls.certify_tau import CertifiedTau as CertifiedTau
+from .calls.certify_tau import certify_tau as certify_tau
 from .calls.check import check as check
 from .calls.error import error_bound as error_bound
 from .calls.gap import gap as gap

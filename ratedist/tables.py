@@ -96,6 +96,23 @@ def ranking(plan: Any) -> Any:
     return Group(table, note, "", _facts({"assuming": "; ".join(plan.assumptions)}), "", _facts(reasons))
 
 
+def certified_tau(result: Any) -> Any:
+    """Return the certified numbers of local steps."""
+    names = tuple(result.rows[0])
+    table = _table(*names, right=names)
+    for row in result.rows:
+        table.add_row(
+            *(number_text(value) if name in ("tau", "rounds") else f"{value:.6g}" for name, value in row.items())
+        )
+    open_taus = ", ".join(map(str, result.taus))
+    proved = (
+        "proved minimax optimal among the periods and rates tried" if result.is_minimax else "least certified bound"
+    )
+    facts = {"tau": f"{result.tau} at eta = {result.eta:g} ({proved})", "values": result.about}
+    facts["a better proof"] = f"could choose among {open_taus}"
+    return Group(table, "", _facts(facts))
+
+
 def allreduce(result: Any) -> Any:
     """Return what one averaging costs."""
     d = result.d

@@ -1,0 +1,222 @@
+"""How good a number of local steps can be proved to be: worst cases by semidefinite programs, with certificates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from ..numbers import read, whole
+from .call import REQUIRED, Argument, Call, Command, Number, Numbers, Text
+
+TAUS = (1, 2, 4, 8, 12, 16)
+SHORT_TAUS = (1, 2, 4, 8, 20)
+NEEDS = {"eta", "gap", "sigma2", "workers"}
+
+
+@dataclass(frozen=True)
+class CertifiedTau:
+    """The number of local steps with the least certified worst case.
+
+    Parameters
+    ----------
+    tau : int
+        Local steps between two averagings.
+    eta : float
+        Learning rate: that given, or the best of those tried.
+    is_minimax : bool
+        Whether no other tau and rate tried has as small a worst case; only proved for a short horizon without noise.
+    taus : tuple of int
+        Those that a better proof could still make the best.
+    rows : tuple of dict
+        Every tau with its values: "lo" and "hi" enclose the worst case of a short horizon; "published", "sharp" and
+        "certified" are upper bounds, "least" is below every bound of their form.
+    about : str
+        What the values are.
+    """
+
+    tau: int
+    eta: float
+    is_minimax: bool
+    taus: tuple[int, ...]
+    rows: tuple[dict[str, float], ...]
+    about: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return fields | {"taus": list(self.taus), "rows": [dict(row) for row in self.rows]}
+
+
+def certify_tau(
+    *,
+    time_s: Any,
+    delay_s: Any,
+    step_s: Any = 1,
+    L: Any = 1,
+    R0: Any = 1,
+    zeta2: Any = None,
+    eta: Any = None,
+    gap: Any = None,
+    sigma2: Any = None,
+    workers: Any = None,
+    curvature: Any = "convex",
+    taus: Sequence[int] | None = None,
+) -> CertifiedTau:
+    """Return the number of local steps whose certified worst case is least, and what a better proof could change.
+
+    With ``zeta2``: different convex data, no noise, at most 24 local steps; every rate of a grid is tried, and the
+    worst cases are enclosed from both sides, so that the best tau is minimax optimal over the class, proved.  Else: the
+    same data with noise at a fixed rate, by the certified floor of one round.
+
+    Parameters
+    ----------
+    time_s : array_like, seconds
+        Wall-clock budget.
+    delay_s : array_like, seconds
+        Time of one averaging.
+    step_s : array_like, seconds, optional
+        Time of one local step.
+    L : array_like, optional
+        Smoothness constant.
+    R0 : array_like, optional
+        Distance from the start to a minimiser; only with ``zeta2``.
+    zeta2 : array_like, optional
+        Mean over the workers of ``|grad F_i(x*)|^2``.
+    eta : array_like, optional
+        Learning rate; without ``zeta2``, where a grid of eta L is tried.
+    gap : array_like, optional
+        F(x_1) - inf F; without ``zeta2``.
+    sigma2 : array_like, optional
+        Variance of one worker's gradient; without ``zeta2``.
+    workers : array_like, optional
+        Their number; without ``zeta2``, with which every number >= 2 has the same worst case.
+    curvature : array_like or str, optional
+        "convex", or a number rho with every Hessian >= -rho; without ``zeta2``.
+    taus : sequence of int, optional
+        Periods to compare; more than 16 steps a round take minutes.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside the ranges, and where one is missing or too many.
+    ImportError
+        Where a program must be solved and Clarabel (extra ``pep``) is not there.
+
+    Examples
+    --------
+    >>> import ratedist as rd
+    >>> best = rd.certify_tau(gap=1, delay_s=10, eta=0.05, sigma2=1, time_s=1e4, workers=4, taus=(4, 8, 12, 16))
+    >>> best.tau, best.is_minimax
+    (16, False)
+    """
+    given = {"eta": eta, "gap": gap, "sigma2": sigma2, "workers": workers}
+    present = {name for name, value in given.items() if value is not None}
+    common = {
+        name: _exact(name, value) for name, value in (("time_s", time_s), ("delay_s", delay_s), ("step_s", step_s))
+    }
+    if zeta2 is not None:
+        if present:
+            raise ValueError(
+                f"with zeta2 there is no noise and a grid of rates; got {', '.join(sorted(present))} as well"
+            )
+        scale = _exact("L", L) * _exact("R0", R0)
+        return _short(common, _exact("heterogeneity", zeta2) / scale**2, scale, taus or SHORT_TAUS, L, R0)
+    if present != NEEDS:
+        missing = ", ".join(sorted(NEEDS - present))
+        raise ValueError(f"certify_tau needs zeta2, or all of eta, gap, sigma2, workers; missing: {missing}")
+    problem = common | {name: _exact(name, given[name]) for name in ("eta", "gap", "sigma2")} | {"L": _exact("L", L)}
+    return _noisy(problem, whole("m", workers), _rho(curvature), taus or TAUS)
+
+
+def _exact(name: str, value: Any) -> Fraction:
+    text = read(name, value)
+    if not isinstance(text, str):
+        raise ValueError(f"{name} must be one number here; got {value}: call certify_tau once for each")
+    return Fraction(text)
+
+
+def _rho(curvature: Any) -> Fraction:
+    return Fraction(0) if curvature == "convex" else _exact("rho", curvature)
+
+
+def _short(
+    clock: dict[str, Fraction], zeta2: Fraction, scale: Fraction, taus: Sequence[int], L: Any, R0: Any
+) -> CertifiedTau:
+    from bounds.pep import short_horizon
+
+    horizon = short_horizon(
+        time_s=clock["time_s"], step_s=clock["step_s"], delay_s=clock["delay_s"], zeta2=zeta2, taus=taus
+    )
+    unit = float(scale * _exact("R0", R0))  # gaps are in L R0^2
+    rate = float(_exact("L", L))
+    rows = tuple(
+        {"tau": worst.tau, "rounds": worst.rounds, "eta": float(worst.x) / rate}
+        | {"lo": float(worst.gap.lo) * unit, "hi": float(worst.gap.hi) * unit}
+        for worst in horizon.periods
+    )
+    best = horizon.best
+    near = tuple(worst.tau for worst in horizon.periods if worst.gap.lo <= best.gap.hi)
+    return CertifiedTau(
+        tau=best.tau,
+        eta=float(best.x) / rate,
+        is_minimax=horizon.is_proved,
+        taus=near,
+        rows=rows,
+        about="largest F(last) - F* over convex L-smooth F_i, no noise, at the best rate of each tau",
+    )
+
+
+def _noisy(problem: dict[str, Fraction], m: int, rho: Fraction, taus: Sequence[int]) -> CertifiedTau:
+    from bounds.pep import floor_periods
+
+    periods = floor_periods(**problem, m=m, rho=rho, taus=taus)
+    best = min(periods, key=lambda period: period.certified)
+    names = ("tau", "published", "sharp", "certified", "least")
+    return CertifiedTau(
+        tau=best.tau,
+        eta=float(problem["eta"]),
+        is_minimax=False,
+        taus=tuple(period.tau for period in periods if period.least <= best.certified),
+        rows=tuple({name: getattr(period, name) for name in names} for period in periods),
+        about="upper bounds of the average of E|grad F|^2 over the steps done in the budget",
+    )
+
+
+def _show(result: CertifiedTau) -> Any:
+    from ..tables import certified_tau
+
+    return certified_tau(result)
+
+
+def _run(taus: Any = None, **given: Any) -> CertifiedTau:
+    return certify_tau(taus=None if taus is None else [int(Fraction(str(tau))) for tau in taus], **given)
+
+
+TIME_S, DELAY_S = (Argument(name, Number(), REQUIRED) for name in ("time_s", "delay_s"))
+CALL = Call(
+    name="certify_tau",
+    summary="the local steps whose worst case is least, with certificates (extra pep)",
+    place=6,
+    function=certify_tau,
+    command=Command(
+        arguments=(
+            TIME_S,
+            DELAY_S,
+            Argument("step_s", Number(), 1),
+            Argument("L", Number(), 1),
+            Argument("R0", Number(), 1, help="distance from the start to a minimiser, with zeta2"),
+            Argument("zeta2", Number(), help="mean of |grad F_i(x*)|^2: different data, no noise, a short horizon"),
+            Argument("eta", Number(), help="with gap, sigma2 and workers: the same data with noise"),
+            Argument("gap", Number()),
+            Argument("sigma2", Number()),
+            Argument("workers", Number()),
+            Argument("curvature", Text(), "convex", help="convex, or rho where every Hessian is >= -rho"),
+            Argument("taus", Numbers(), help="periods to compare"),
+        ),
+        examples=("--time_s 1e4 --delay_s 10 --gap 1 --eta 0.05 --sigma2 1 --workers 4 --taus 4 8 12 16",),
+        run=_run,
+        show=_show,
+    ),
+)
