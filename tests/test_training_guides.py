@@ -44,6 +44,26 @@ def test_ddp_script_learns_and_both_ranks_hold_the_same_network(tmp_path):
     assert sum(own for _, _, own, _ in counters) == counters[0][3] == counters[1][3]
 
 
+def test_fsdp_script_learns_and_both_ranks_hold_the_same_network(tmp_path):
+    script("use_it_with_fsdp.md", tmp_path)
+
+    result = subprocess.run(
+        [*TORCHRUN, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False
+    )
+
+    assert result.returncode == 0, result.stderr
+    found = re.findall(r"rank \d: accuracy ([\d.]+), (\d+) bytes sent in 150 steps, ([\d.]+) bits", result.stdout)
+    assert len(found) == 2
+    saved = [torch.load(tmp_path / f"rank-{rank}.pt", weights_only=True) for rank in range(2)]
+    for name, value in saved[0]["network"].items():
+        assert torch.equal(value, saved[1]["network"][name]), name
+    for accuracy, _, bits in found:
+        assert float(accuracy) > 0.85
+        assert 0 < float(bits) < 4, "a reduce-scatter of binary32 sends 16"
+    counters = [[module["counters"] for module in state["shards"].values()] for state in saved]
+    assert sum(own for rank in counters for _, _, own, _ in rank) == sum(told for *_, told in counters[0]) > 0
+
+
 def processes_of(folder):
     """Process ids of the script's ranks, by rank."""
     found = {}

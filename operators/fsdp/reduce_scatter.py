@@ -1,0 +1,189 @@
+"""A reduce-scatter that compresses: the first of two shots alone, for parameters that are sharded anyway.
+
+FSDP2 hands over the gradients of a module as one vector, cut into equal shards.  Every rank sends each shard,
+compressed, to its owner, which sums what it decodes in rank order in float64.  What a rank sends is (1 - 1/m) b bits a
+coordinate, and the error of the mean is that of gathering, w S/m.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp._fully_shard._fsdp_api import ReduceScatter
+
+from ..ddp.gather import Refusal
+from ..ddp.lost_rank import explaining
+from ..ddp.scatter import Scatter, predicted_scatter_bytes
+from ..exchange.channel import TO_OWNER, Channel
+from ..feedback.feedback import Feedback, State
+from ..key import Key
+from ..message import Message
+from ..operator import Operator, canonical_tensor
+
+SUMS = ("SUM", "AVG")
+
+
+class CompressedReduceScatter(ReduceScatter):
+    """What ``FSDPModule.set_custom_reduce_scatter`` takes, for one module; see ``register`` for a whole model.
+
+    Parameters
+    ----------
+    operator : Operator or Feedback
+        Compresses the shards; a Feedback remembers at the sending rank what it owes every owner.
+    key : Key, optional
+        Of the operator's randomness, another one for each module; step and rank are filled in.
+    module : str, optional
+        Name of the module, for what is said of errors.
+
+    Attributes
+    ----------
+    steps : int
+        Backward passes so far.
+    codec_bits : int, bits
+        Lengths of this rank's messages.
+    payload_bytes : int, bytes
+        What this rank has handed to the transport, headers included.
+    predicted_bytes : int, bytes
+        What all ranks together should have handed over, from the lengths of the messages alone.
+    """
+
+    def __init__(self, operator: Operator | Feedback, *, key: Key = Key(0), module: str = "") -> None:  # noqa: B008
+        if not isinstance(operator, Operator | Feedback):
+            raise TypeError(f"operator must be an instance of Operator or Feedback; got {operator!r}")
+        self.operator, self.key, self.module = operator, key, module
+        self.steps = self.codec_bits = self.payload_bytes = self.predicted_bytes = 0
+        self._senders: list[Channel] = []
+        self._receivers: list[Channel] = []
+        self._saved: list[State] = []
+
+    def allocate(self, size: Sequence[int | torch.SymInt], *, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+        """Return a new buffer.
+
+        Parameters
+        ----------
+        size : sequence of int
+            Its shape.
+        dtype : dtype
+            Of its entries.
+        device : device
+            Where it lies.
+        """
+        return torch.empty(size, dtype=dtype, device=device)
+
+    def __call__(
+        self,
+        output_tensor: torch.Tensor,
+        input_tensor: torch.Tensor,
+        group: dist.ProcessGroup,
+        op: Any,
+        async_op: bool = False,
+    ) -> None:
+        """Write the sum, or the mean, of this rank's shard of all ranks' vectors into ``output_tensor``.
+
+        Parameters
+        ----------
+        output_tensor : tensor, shape (n,)
+            The rank's own shard.
+        input_tensor : tensor, shape (m n,)
+            The rank's vector, shard after shard in rank order.
+        group : ProcessGroup
+            The ranks.
+        op : ReduceOp
+            SUM or AVG.
+        async_op : bool, optional
+            Not heeded: all is done when the call returns.
+
+        Raises
+        ------
+        ValueError
+            On every rank, if one's gradient is not finite, or its operator fails; for another operation.
+        RuntimeError
+            If a rank has gone.
+        """
+        kind = next((name for name in SUMS if op == getattr(dist.ReduceOp, name)), None)
+        if kind is None:
+            raise ValueError(f"gradients are summed or averaged; got op = {op}: leave the divide factor as it is")
+        self._connect(output_tensor.numel(), group)
+        what = f"the gradients of {self.module or 'the model'}, step {self.steps}"
+        with explaining(what):
+            messages = self._exchanged(input_tensor, group, what)
+        total = torch.zeros(output_tensor.numel(), dtype=torch.float64, device=output_tensor.device)
+        for receiver, message in zip(self._receivers, messages, strict=True):
+            total += receiver.decode(message, self.steps).to(total.device)
+        output_tensor.copy_(total / len(messages) if kind == "AVG" else total)
+        self.steps += 1
+
+    def _connect(self, n: int, group: dist.ProcessGroup) -> None:
+        """Make both ends of this rank's messages when the length is known."""
+        if self._senders:
+            return
+        rank, m = dist.get_rank(group), dist.get_world_size(group)
+
+        def end(sender: int, owner: int, receives: bool) -> Channel:
+            return Channel(self.operator, self.key, stage=TO_OWNER, rank=sender, shard=owner, d=n, receives=receives)
+
+        self._senders = [end(rank, owner, False) for owner in range(m)]
+        self._receivers = [end(sender, rank, True) for sender in range(m)]
+        for channel, state in zip(self._channels, self._saved, strict=False):
+            channel.state = state
+
+    def _exchanged(self, x: torch.Tensor, group: dist.ProcessGroup, what: str) -> list[Message]:
+        """Send the shards; returns what has come for this rank, by sender."""
+        outgoing: list[Message] | int
+        failure: Exception | None = None
+        try:
+            shards = canonical_tensor(x).split(self._senders[0].d)
+            outgoing = [end.encode(shard, self.steps) for end, shard in zip(self._senders, shards, strict=True)]
+        except Exception as error:  # the other ranks must hear of it, whatever it is
+            finite = torch.isfinite(x.float())
+            outgoing, failure = x.numel() if finite.all() else int(finite.int().argmin()), error
+        exact = self.operator.bits(self._senders[0].d).exact
+        device = x.device if dist.get_backend(group) == "nccl" else torch.device("cpu")
+        known = None if exact is None else [exact] * len(self._senders)
+        scatter = Scatter(outgoing, note=self.steps, group=group, device=device, exact=known)
+        try:
+            scatter.send()
+        except Refusal as refusal:
+            raise ValueError(_words(refusal, what, x.numel())) from failure
+        messages = scatter.wait()
+        self.codec_bits += scatter.lengths[scatter.rank]
+        self.payload_bytes += scatter.payload_bytes
+        self.predicted_bytes += predicted_scatter_bytes(scatter.sent_bytes, scatter.size)
+        return messages
+
+    @property
+    def _channels(self) -> list[Channel]:
+        return [*self._senders, *self._receivers]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what is remembered and counted: tensors and plain values only."""
+        states = [channel.state for channel in self._channels] or self._saved
+        counters = [self.steps, self.codec_bits, self.payload_bytes, self.predicted_bytes]
+        return {"states": [{k: v.clone() for k, v in state.items()} for state in states], "counters": counters}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue where ``state_dict`` was taken, on the same rank of as many.
+
+        Parameters
+        ----------
+        state : mapping
+            What it gave.
+        """
+        self._saved = [dict(saved) for saved in state["states"]]
+        if self._channels and self._saved:
+            for channel, saved in zip(self._channels, self._saved, strict=True):
+                channel.state = saved
+        self.steps, self.codec_bits, self.payload_bytes, self.predicted_bytes = state["counters"]
+
+
+def _words(refusal: Refusal, what: str, entries: int) -> str:
+    """Return the same sentence on every rank."""
+    if refusal.reason == entries:
+        return f"rank {refusal.rank} could not compress {what}; its error says why"
+    return (
+        f"entry {refusal.reason} of {what}, on rank {refusal.rank} is not finite in binary32; look for an overflow in "
+        "the loss, or clip"
+    )

@@ -1,0 +1,172 @@
+"""FSDP2 on the CPU in real processes: gradients by the definition, bytes, memory, restart and accidents."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+
+from gpu_validation.distributed.launch import run_ranks
+from operators import QSGD, ErrorFeedback, Identity, Key, ScaledSign
+from operators.fsdp import CompressedReduceScatter, register
+
+pytestmark = pytest.mark.timeout(120)
+KEY = Key(7)
+
+
+def reports(work, processes=2):
+    found = run_ranks(lambda place, emit: emit((place.rank, work(place))), processes=processes, hang_timeout_s=60)
+    return [value for _, value in sorted(found, key=lambda pair: pair[0])]
+
+
+def network():
+    torch.manual_seed(3)
+    return torch.nn.Sequential(torch.nn.Linear(7, 10), torch.nn.Tanh(), torch.nn.Linear(10, 3))
+
+
+def sharded(place):
+    model, mesh = network(), init_device_mesh("cpu", (place.size,))
+    fully_shard(model[0], mesh=mesh)
+    return fully_shard(model, mesh=mesh)
+
+
+def batch(rank, step):
+    return torch.randn(5, 7, generator=torch.Generator().manual_seed(100 * step + rank))
+
+
+def step_of(model, rank, step):
+    model.zero_grad()
+    model(batch(rank, step)).square().mean().backward()
+    return [p.grad.full_tensor().numpy().copy() for p in model.parameters()]
+
+
+def alone(rank, step):
+    model = network()
+    model(batch(rank, step)).square().mean().backward()
+    return [p.grad for p in model.parameters()]
+
+
+def laid_out(gradients, m):
+    """A module's gradients as FSDP hands them over: of each parameter as many rows to each rank, filled up by zeros."""
+    shards = []
+    for owner in range(m):
+        parts = []
+        for g in gradients:
+            rows = -(-len(g) // m)
+            full = torch.zeros(rows * m, *g.shape[1:])
+            full[: len(g)] = g
+            parts.append(full[owner * rows : (owner + 1) * rows].reshape(-1))
+        shards.append(torch.cat(parts))
+    return shards
+
+
+def by_hand(operator, m, step):
+    """Mean gradients of both modules in one process, by the definition: shards of every rank, decoded and averaged."""
+    means = []
+    for number, chosen in ((1, slice(0, 2)), (0, slice(2, 4))):  # the model itself comes first, its block second
+        key = KEY.fold(number)
+        sent = [laid_out(alone(rank, step)[chosen], m) for rank in range(m)]
+        shapes, owned = [g.shape for g in alone(0, step)[chosen]], []
+        for owner in range(m):
+            total = torch.zeros(len(sent[0][owner]), dtype=torch.float64)
+            for rank in range(m):
+                stream = replace(key, step=step, rank=rank).fold(1).fold(owner)
+                message = operator.encode(sent[rank][owner], key=stream)
+                total += operator.decode(message, d=len(total), key=stream)
+            owned.append((total / m).float())
+        start = 0
+        for shape in shapes:
+            rows, width = -(-shape[0] // m), int(np.prod(shape[1:]))
+            pieces = [part[start : start + rows * width].reshape(rows, *shape[1:]) for part in owned]
+            means.append(torch.cat(pieces)[: shape[0]].numpy())
+            start += rows * width
+    return means
+
+
+@pytest.mark.parametrize("m", [2, 3])
+def test_gradients_are_those_of_the_definition_and_every_byte_is_counted(m):
+    operators = [Identity(), QSGD(levels=4), ScaledSign()]
+
+    def work(place):
+        found = []
+        for operator in operators:
+            model = sharded(place)
+            shards = register(model, operator, key=KEY)
+            gradients = [step_of(model, place.rank, step) for step in range(2)]
+            found.append((gradients, shards.payload_bytes, shards.predicted_bytes, shards.codec_bits))
+        return found
+
+    results = reports(work, m)
+    for i, operator in enumerate(operators):
+        for step in range(2):
+            for result in results:
+                for gradient, expected in zip(result[i][0][step], by_hand(operator, m, step), strict=True):
+                    np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-9)
+        assert sum(result[i][1] for result in results) == results[0][i][2] > 0
+    exact = [torch.stack(parts).mean(0).numpy() for parts in zip(*(alone(rank, 1) for rank in range(m)), strict=True)]
+    for gradient, expected in zip(results[0][0][0][1], exact, strict=True):
+        np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-8)
+
+
+def test_bytes_are_those_of_the_declared_sizes():
+    """Two ranks, two modules: shards of 40 and 17 entries (three rows become two and two), 32 bits and one an entry."""
+
+    def work(place):
+        model = sharded(place)
+        shards = register(model, ScaledSign(), key=KEY)
+        step_of(model, place.rank, 0)
+        return shards.payload_bytes, shards.codec_bits
+
+    sizes = [5 * 7 + 5, 2 * 10 + 2]
+    for sent, bits in reports(work):
+        assert sent == sum(32 + (32 + size + 7) // 8 for size in sizes)
+        assert bits == sum(2 * (32 + size) for size in sizes)
+
+
+def test_a_resumed_run_continues_exactly_with_its_residuals(tmp_path):
+    def work(place):
+        def trained(breaks):
+            model = sharded(place)
+            shards, found = register(model, ErrorFeedback(ScaledSign()), key=KEY), []
+            for step in range(4):
+                if breaks and step == 2:
+                    torch.save(shards.state_dict(), tmp_path / str(place.rank))
+                    model = sharded(place)
+                    shards = register(model, ErrorFeedback(ScaledSign()), key=KEY)
+                    shards.load_state_dict(torch.load(tmp_path / str(place.rank), weights_only=True))
+                found.append(step_of(model, place.rank, step))
+            return found, shards.payload_bytes
+
+        return trained(False), trained(True)
+
+    for (straight, sent), (broken, sent_again) in reports(work):
+        assert sent == sent_again
+        for expected, gradients in zip(straight, broken, strict=True):
+            for a, b in zip(expected, gradients, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+def test_a_gradient_that_is_not_finite_is_one_sentence_on_every_rank():
+    def work(place):
+        model = sharded(place)
+        register(model, ScaledSign(), key=KEY)
+        x = batch(place.rank, 0)
+        if place.rank == 1:
+            x[:] = float("inf")
+        with pytest.raises(ValueError, match="not finite") as caught:
+            model(x).square().mean().backward()
+        return str(caught.value)
+
+    first, second = reports(work)
+    assert first == second
+    assert first.startswith("entry ")
+    assert " of the gradients of the model, step 0, on rank 1 is not finite in binary32" in first
+
+
+def test_misuse_is_refused():
+    with pytest.raises(ValueError, match="no module of the model is sharded"):
+        register(network(), ScaledSign())
+    with pytest.raises(TypeError, match="operator must be an instance"):
+        CompressedReduceScatter("qsgd")
