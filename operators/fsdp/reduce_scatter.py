@@ -142,8 +142,8 @@ class CompressedReduceScatter(ReduceScatter):
             outgoing, failure = x.numel() if finite.all() else int(finite.int().argmin()), error
         exact = self.operator.bits(self._senders[0].d).exact
         device = x.device if dist.get_backend(group) == "nccl" else torch.device("cpu")
-        known = None if exact is None else [exact] * len(self._senders)
-        scatter = Scatter(outgoing, note=self.steps, group=group, device=device, exact=known)
+        lengths = None if exact is None else [exact] * len(self._senders)
+        scatter = Scatter(outgoing, note=self.steps, group=group, device=device, exact=lengths)
         try:
             scatter.send()
         except Refusal as refusal:
