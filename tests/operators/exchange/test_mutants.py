@@ -24,8 +24,7 @@ TESTS = {
     "damaged": tests.test_a_damaged_message_names_who_sent_it,
 }
 right_key, right_encode, right_stage_key = Channel._key, Channel.encode, channel.stage_key
-right_from_owners, right_to_owners, right_merge = two_shot.from_owners, two_shot.to_owners, two_shot.merge
-right_mean, right_merge_of_rank = TwoShot.mean, TwoShot.merge
+right_from_owners, right_merge, right_mean = two_shot.from_owners, two_shot.merge, TwoShot.mean
 
 
 def stage_of(end):
@@ -117,14 +116,24 @@ def rank_not_in_key(patch):
     patch.setattr(tests, "stage_key", stage_key)
 
 
-def _forgets(stage):
+def _forget(patch, stage):
     def encode(end, x, step):
         state, message = end.state, right_encode(end, x, step)
         if stage_of(end) == stage:
             end.state = state
         return message
 
-    return lambda patch: patch.setattr(Channel, "encode", encode)
+    patch.setattr(Channel, "encode", encode)
+
+
+def worker_forgets(patch):
+    """The workers' residuals are dropped."""
+    _forget(patch, TO_OWNER)
+
+
+def owner_forgets(patch):
+    """The owners' residuals are dropped."""
+    _forget(patch, FROM_OWNER)
 
 
 def scale_of_another_shard(patch):
@@ -211,25 +220,25 @@ def memory_not_restored(patch):
 
 
 MUTANTS = {
-    divided_twice: set(),
-    not_divided: set(),
-    stale_owner_key: set(),
-    deterministic_second_stage: set(),
-    owner_keeps_exact_mean: set(),
-    wrong_fold_order: set(),
-    stage_not_folded: set(),
-    shard_not_folded: set(),
-    rank_not_in_key: set(),
-    _forgets(TO_OWNER): set(),
-    _forgets(FROM_OWNER): set(),
-    scale_of_another_shard: set(),
-    padding_leaked: set(),
-    shards_in_another_order: set(),
-    summed_in_binary32: set(),
-    divided_by_all_ranks: set(),
-    last_rank_left_out: set(),
-    damage_is_passed_over: set(),
-    memory_not_restored: set(),
+    divided_twice: {"conserved", "definition", "members"},
+    not_divided: {"conserved", "definition", "members"},
+    stale_owner_key: {"definition"},
+    deterministic_second_stage: {"definition"},
+    owner_keeps_exact_mean: {"conserved", "damaged", "definition", "same bits"},
+    wrong_fold_order: {"definition", "stages"},
+    stage_not_folded: {"definition", "stages", "streams"},
+    shard_not_folded: {"definition", "streams"},
+    rank_not_in_key: {"definition", "streams"},
+    worker_forgets: {"conserved"},
+    owner_forgets: {"conserved"},
+    scale_of_another_shard: {"conserved", "definition", "members"},
+    padding_leaked: {"conserved", "definition"},
+    shards_in_another_order: {"conserved", "definition", "members"},
+    summed_in_binary32: {"damaged", "definition"},
+    divided_by_all_ranks: {"members"},
+    last_rank_left_out: {"conserved", "damaged", "definition", "members"},
+    damage_is_passed_over: {"damaged"},
+    memory_not_restored: {"restored"},
 }
 
 
