@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 
@@ -46,6 +47,18 @@ class Key:
             Which part.
         """
         return replace(self, path=(*self.path, index))
+
+    def of_ranks(self, ranks: Iterable[int], *, step: int) -> list[Key]:
+        """Return the streams of some ranks at a step, in their order.
+
+        Parameters
+        ----------
+        ranks : iterable of int
+            Numbers of the ranks.
+        step : int
+            Number of the step.
+        """
+        return [replace(self, step=step, rank=rank) for rank in ranks]
 
     def shared(self) -> Key:
         """Return the stream that all ranks have in common (the rank is dropped, not set to 0)."""

@@ -46,15 +46,20 @@ def changes_of_file(workers: SimulatedWorkers) -> Counter[tuple[str, str]]:
     return found
 
 
+def workers_at_work() -> SimulatedWorkers:
+    """Workers whose first compressed synchronisation, which compiles and imports, is behind them."""
+    models = [torch.nn.Linear(D, 1, bias=False) for _ in range(WORKERS)]
+    workers = SimulatedWorkers(models, schedule=1, operator=QSGD(levels=16))
+    workers.average()
+    return workers
+
+
 def main() -> None:
     """Print the number, and with --list every pair of files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true", help="every pair of files with its number of calls")
     options = parser.parse_args()
-    models = [torch.nn.Linear(D, 1, bias=False) for _ in range(WORKERS)]
-    workers = SimulatedWorkers(models, schedule=1, operator=QSGD(levels=16))
-    workers.average()  # compiles, and imports what is imported late
-    found = changes_of_file(workers)
+    found = changes_of_file(workers_at_work())
     if options.list:
         for (caller, called), times in found.most_common():
             print(f"{times:4} {caller} -> {called}")

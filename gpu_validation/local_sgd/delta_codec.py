@@ -1,9 +1,8 @@
-"""What a round sends if it is compressed: every rank's movement since the round began, and their mean."""
+"""Movements that are gathered: every rank's change since the round began, encoded for all, decoded by all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,13 @@ import torch
 
 from operators import Feedback, Key, Message, Operator
 from operators.ddp.gather import Refusal
+from operators.summed import Summed
 
-CHANGED, FAILED, NOT_FINITE = 0, 1, 2  # why a rank has no message; the entry is added to the last
-Error = tuple[float, float, float]  # error2, norm2 and error_along of a Round
-WHOLE: Error = (0.0, float("nan"), 0.0)
-SILENT: Error = (0.0, 0.0, 0.0)
+from ..distributed.transport import Transport
+from .config import Settings
+from .movements import Deltas, Error, MeanMovement, Outgoing, exact_bits
+from .payload import Payload, Row
+from .refusals import CHANGED, FAILED, NOT_FINITE
 
 
 class Sender:
@@ -25,29 +26,29 @@ class Sender:
     ----------
     operator : Operator or Feedback or None
         None where whole models are sent.
-    key : Key
-        Of the operator's randomness; step and rank are filled in.
-    rank : int
-        Number of the rank.
     d : int
         Number of coordinates.
     """
 
-    def __init__(self, operator: Operator | Feedback | None, key: Key, *, rank: int, d: int) -> None:
-        self.operator, self.key, self.rank = operator, key, rank
+    def __init__(self, operator: Operator | Feedback | None, *, d: int) -> None:
+        self.operator = operator
         self.state: Any = operator.init(d) if isinstance(operator, Feedback) else None
 
-    def encode(self, delta: np.ndarray, round_index: int) -> Message:
-        """Return the message of round ``round_index``; delta is float32, shape (d,).
+    def encode(self, delta: np.ndarray, key: Key) -> Message:
+        """Return the message of a round.
 
         Parameters
         ----------
         delta : ndarray
             The rank's change in the round, float32, shape (d,).
-        round_index : int
-            Number of the round, counted from 0.
+        key : Key
+            The rank's stream in this round.
+
+        Raises
+        ------
+        ValueError
+            For a change that is not finite.
         """
-        key = replace(self.key, step=round_index, rank=self.rank)
         if isinstance(self.operator, Feedback):
             self.state, message = self.operator.encode(self.state, torch.from_numpy(delta), key=key)
             return message
@@ -62,20 +63,18 @@ class Receiver:
     ----------
     operator : Operator or Feedback or None
         The compressor.
-    key : Key
-        Stream of random numbers.
     m : int
         Number of workers.
     d : int
         Number of coordinates.
     """
 
-    def __init__(self, operator: Operator | Feedback | None, key: Key, *, m: int, d: int) -> None:
-        self.operator, self.key, self.d = operator, key, d
+    def __init__(self, operator: Operator | Feedback | None, *, m: int, d: int) -> None:
+        self.operator, self.d = operator, d
         self.states: list[Any] = [operator.init_receiver(d) if isinstance(operator, Feedback) else None] * m
 
     def mean(
-        self, messages: Mapping[int, Message], members: Sequence[int], round_index: int, keep: Sequence[int]
+        self, messages: Mapping[int, Message], members: Sequence[int], keys: Sequence[Key], keep: Sequence[int]
     ) -> tuple[np.ndarray, dict[int, np.ndarray]]:
         """Return the mean of the members' decoded deltas, folded in rank order in float64, and those of the ranks to
         keep.
@@ -86,26 +85,114 @@ class Receiver:
             One message of every rank, in rank order.
         members : sequence of int
             The ranks whose models count.
-        round_index : int
-            Number of the round, counted from 0.
+        keys : sequence of Key
+            The streams of all ranks in this round.
         keep : sequence of int
             Whether the ranks' own decoded vectors are kept too.
         """
         total, kept = np.zeros(self.d), {}
         for rank in members:
-            decoded = self._decode(rank, messages[rank], round_index)
+            decoded = self._decode(rank, messages[rank], keys[rank])
             total += decoded
             if rank in keep:
                 kept[rank] = decoded
         return total / len(members), kept
 
-    def _decode(self, rank: int, message: Message, round_index: int) -> np.ndarray:
-        key = replace(self.key, step=round_index, rank=rank)
+    def _decode(self, rank: int, message: Message, key: Key) -> np.ndarray:
         if isinstance(self.operator, Feedback):
             self.states[rank], decoded = self.operator.decode(self.states[rank], message, d=self.d, key=key)
             return decoded.numpy()
         assert self.operator is not None  # whole models are not decoded
         return self.operator.decode(message, d=self.d, key=key).numpy()
+
+
+class Gathered:
+    """Every rank sends its message to all, and all decode all of them.
+
+    Parameters
+    ----------
+    settings : Settings
+        Operator and key.
+    transport : Transport
+        How messages travel.
+    payload : Payload
+        What travels with them.
+    d : int
+        Number of coordinates.
+    """
+
+    def __init__(self, settings: Settings, transport: Transport, payload: Payload, d: int) -> None:
+        operator = settings.operator
+        assert not isinstance(operator, Summed)  # chosen by the settings
+        self.senders = [Sender(operator, d=d) for _ in transport.ranks]
+        self.receiver = Receiver(operator, m=transport.size, d=d)
+        self._kept = transport.ranks if settings.errors else ()
+        self._exact = exact_bits(operator, [d] * transport.size)
+        self._transport, self._payload, self._key = transport, payload, settings.shared_key
+
+    @property
+    def states(self) -> list[Any]:
+        """What the receivers remember."""
+        return list(self.receiver.states)
+
+    @states.setter
+    def states(self, states: list[Any]) -> None:
+        self.receiver.states = list(states)
+
+    def mean(
+        self, deltas: Deltas, rows: Sequence[Row], *, members: Sequence[int], round_index: int, steps: int
+    ) -> MeanMovement:
+        """Encode, gather, decode and sum in rank order."""
+        transport = self._transport
+        exact = self._exact if len(members) == transport.size else None
+        keys = self._key.of_ranks(range(transport.size), step=round_index)
+        outgoing, failure = encoded(transport.ranks, self.senders, deltas, [keys[rank] for rank in transport.ranks])
+        try:
+            if rows:
+                messages, sent = self._payload.gathered(transport, outgoing, rows, steps, exact)
+            else:
+                messages, sent = transport.gather(outgoing, position=steps, exact=exact), {}
+        except Refusal as refusal:
+            raise refusal from failure
+        assert deltas is not None  # a rank whose model has changed refuses
+        mean, decoded = self.receiver.mean(messages, members, keys, keep=self._kept)
+        bits = [messages[rank].bits if rank in members else 0 for rank in range(transport.size)]
+        errors = {rank: decoding_error(read, deltas[rank]) for rank, read in decoded.items()}
+        return MeanMovement(mean, bits, sent, decoded, errors)
+
+
+def encoded(
+    ranks: Sequence[int], senders: Sequence[Any], deltas: Deltas, addresses: Sequence[Any]
+) -> tuple[list[Any], Exception | None]:
+    """Return what every rank hosted here sends (``Outgoing``), and what the last of them that failed has raised.
+
+    Parameters
+    ----------
+    ranks : sequence of int
+        Those hosted here.
+    senders : sequence of sender
+        Theirs, with ``encode`` and ``state``; one that fails remembers what it did before.
+    deltas : mapping of int to ndarray or None
+        As for ``Movements.mean``.
+    addresses : sequence of Key or int
+        What each ``encode`` is told of the round.
+    """
+    if deltas is None:
+        return [CHANGED] * len(senders), None
+    outgoing: list[Outgoing] = []
+    failure: Exception | None = None
+    for rank, sender, address in zip(ranks, senders, addresses, strict=True):
+        if rank not in deltas:
+            outgoing.append(None)
+            continue
+        before = sender.state
+        try:
+            outgoing.append(sender.encode(deltas[rank], address))
+        except Exception as error:  # the other ranks must hear of it, whatever it is
+            sender.state, failure = before, error
+            finite = np.isfinite(deltas[rank])
+            outgoing.append(FAILED if finite.all() else NOT_FINITE + int(finite.argmin()))
+    return outgoing, failure
 
 
 def decoding_error(decoded: np.ndarray, delta: np.ndarray) -> Error:
@@ -121,55 +208,3 @@ def decoding_error(decoded: np.ndarray, delta: np.ndarray) -> Error:
     exact = delta.astype(np.float64)
     error = decoded - exact
     return float(error @ error), float(exact @ exact), float(error @ exact)
-
-
-def why_not(movement: torch.Tensor) -> int:
-    """Return the number that tells all ranks why a movement, shape (d,), could not be compressed.
-
-    Parameters
-    ----------
-    movement : tensor
-        The change, shape (d,).
-    """
-    finite = torch.isfinite(movement.float())
-    return FAILED if finite.all() else NOT_FINITE + int(finite.int().argmin())
-
-
-def in_words(refusal: Refusal, averaging: str, name_of: Callable[[int], str], failure: Exception | None) -> str:
-    """Return the same sentence on every rank, but for the words of this rank's own failure, if it has one.
-
-    Parameters
-    ----------
-    refusal : Refusal
-        The number on which the ranks agreed.
-    averaging : str
-        Which one.
-    name_of : callable
-        The name of an entry of the movement.
-    failure : Exception or None
-        What this rank raised, None if nothing.
-    """
-    who = f"the movement of rank {refusal.rank} in {averaging},"
-    if refusal.reason == FAILED:
-        why = f": {type(failure).__name__}: {failure}" if failure else "; the error of that rank says why"
-        return f"{who} could not be compressed{why}"
-    return (
-        f"{who} is not finite in binary32: {name_of(refusal.reason - NOT_FINITE)}; look for an overflow in the loss, "
-        "lower the learning rate, or clip the gradients"
-    )
-
-
-def mean_in_words(rank: int, averaging: str, failure: Exception | None) -> str:
-    """Return why there is no mean, in two shots: the same sentence on every rank, but for its own failure's words.
-
-    Parameters
-    ----------
-    rank : int
-        The owner who has none.
-    averaging : str
-        Which one.
-    failure : Exception or None
-        What this rank raised, None if nothing.
-    """
-    why = f": {type(failure).__name__}: {failure}" if failure else "; the error of that rank says why"
-    return f"the mean of the shard of rank {rank} in {averaging}, could not be formed{why}"

@@ -19,18 +19,20 @@ from ..records.round import Round
 from ..telemetry import Observer
 from .clock import Clock
 from .config import Settings
-from .delta_codec import CHANGED, SILENT, WHOLE, Error, decoding_error, in_words, mean_in_words, why_not
 from .exchanges import movements
 from .gradient_probe import Closure
 from .mixing import Full, Mixing
-from .movements import MeanMovement, MeanRefused, Outgoing
+from .movements import Deltas, Error, MeanMovement
 from .payload import Payload
 from .period import PeriodController
+from .refusals import CHANGED, MeanRefused, in_words, mean_in_words
 from .schedule_inputs import LossInputs, NoInputs
 from .sensing import MeasuredInputs
 from .structure import require_averageable
-from .worker import Worker
+from .worker import Worker, begin, deltas, follow
 
+WHOLE: Error = (0.0, float("nan"), 0.0)
+SILENT: Error = (0.0, 0.0, 0.0)
 # bits of all ranks' messages, errors of the workers hosted here, bits of the owners' messages in two shots
 Averaged = tuple[tuple[int, ...], list[Error], tuple[int, ...]]
 
@@ -67,8 +69,8 @@ class Rounds:
         self.inputs = self._schedule_inputs()
         self.payload = Payload(self.inputs.numbers, transport.size)
         self.telemetry = Observer()
-        self._rows: list[list[float]] = []  # that the schedule is told by, as they have arrived
-        self._failure: Exception | None = None
+        self._rows: list[list[float]] = []  # that the schedule is told by, as they leave
+        self._arrived_rows: list[list[float]] = []  # and as they have arrived
         transport.broadcast([[*w.model.parameters(), *w.model.buffers()] for w in workers])
         self._begin_together()
         if self.inputs.times_synchronisations:
@@ -131,20 +133,19 @@ class Rounds:
             worker.hold()
         size = sum(8 * p.element_size() * p.numel() for p in parts[0])
         if self.inputs.numbers and not self.whole:
-            self._rows = self.transport.all_gather_floats(self.inputs.rows(self.clock))
+            self._arrived_rows = self.transport.all_gather_floats(self.inputs.rows(self.clock))
         self._begin_together()
         return (size,) * self.transport.size, [WHOLE] * len(self.workers), ()
 
     def _warm_up(self) -> None:
         """One averaging of what is equal everywhere: the first one that is timed finds memory and compiled code."""
-        everyone = range(self.transport.size)
+        everyone, self._rows = range(self.transport.size), self.inputs.rows(self.clock)
         with self._explaining(), self.transport.uncounted():
             if self.whole:
                 self.transport.means([w.outgoing(place) for w, place in self._tailed()], everyone)
                 return
             senders, receivers = [w.sender.state for w in self.workers], self.movements.states
-            zeros = [w.sender.encode(np.zeros(self.d, np.float32), 0) for w in self.workers]
-            self._exchanged(zeros, everyone, 0)
+            self._exchanged({rank: np.zeros(self.d, np.float32) for rank in self.transport.ranks}, everyone, 0)
             for worker, state in zip(self.workers, senders, strict=True):
                 worker.sender.state = state
             self.movements.states = receivers
@@ -175,19 +176,16 @@ class Rounds:
         """Average now, and start the next round; one account for each worker hosted here."""
         round_index, steps = self.periods.rounds, self.periods.local_steps
         members = self.mixing.members(round_index, self.transport.size)
-        followed = [worker.follow() for worker in self.workers]
-        changed = not all(followed)
+        changed = not follow(self.workers)
         self.telemetry.start_sync(round_index)
-        self.inputs.start_sync(self.clock)
-        self._rows = []
+        self._rows, self._arrived_rows = self.inputs.start_sync(self.clock), []
         with self._explaining():
             average = self._average_models if self.whole else self._average_deltas
             bits, errors, mean_bits = average(round_index, members, changed)
             self._average_rest(round_index)
             self.clock.advance_round(steps, bits, members, mean_bits)
             self.periods.end_round()
-            self.inputs.decide(self._rows, members, self.clock)
-        self.inputs.end_sync(self.clock, members)
+            self.inputs.end_sync(self._arrived_rows, members, self.clock)
         accounts = [Round(round_index, steps, bits, *error, mean_bits) for error in errors]
         self.telemetry.finish_round(accounts[0], self.periods.total_steps, self.periods.rule)
         return accounts
@@ -224,7 +222,7 @@ class Rounds:
         blended = self.mixing.mix(self.transport, owns, round_index)
         first_tail, *tails = (arrived[d:] for arrived in blended)
         steps = self.periods.total_steps
-        self._rows = self.payload.open_tail(first_tail, members=members, steps=steps, changed=changed)
+        self._arrived_rows = self.payload.open_tail(first_tail, members=members, steps=steps, changed=changed)
         for tail in tails:
             self.payload.check(tail, steps=steps, changed=changed)
         if changed:
@@ -232,9 +230,8 @@ class Rounds:
         if self.mixing.common:
             first, mean = self.workers[0], blended[0][:d]
             self.telemetry.meet(mean)
-            self._begin(
-                self._with_momentum(mean - first.start) if self.settings.block_momentum else first.unrounded(mean)
-            )
+            momentum = self.settings.block_momentum
+            begin(self.workers, self._with_momentum(mean - first.start) if momentum else first.unrounded(mean))
         else:
             for worker, arrived in zip(self.workers, blended, strict=True):
                 worker.mixing_state, mixed = self.mixing.update(
@@ -247,7 +244,7 @@ class Rounds:
 
     def _places(self, changed: bool = False) -> list[torch.Tensor]:
         """Return what goes behind each worker's model: the count of its steps, and what it has measured."""
-        rows = self.inputs.rows(self.clock) or [[]] * len(self.workers)
+        rows = self._rows or [[]] * len(self.workers)
         tails = [
             self.payload.tail(row, rank=rank, steps=self.periods.total_steps, changed=changed)
             for rank, row in zip(self.transport.ranks, rows, strict=True)
@@ -262,50 +259,33 @@ class Rounds:
         changed : bool
             The models have other parameters; that is said in place of a message.
         """
-        hosted = list(zip(self.transport.ranks, self.workers, strict=True))
-        deltas: dict[int, np.ndarray] = {}
-        self._failure = None
-        outgoing: list[Outgoing] = [CHANGED if changed else None for _ in hosted]
-        for i, (rank, worker) in enumerate(hosted):
-            if rank in members and not changed:
-                try:
-                    deltas[rank] = worker.delta()
-                    outgoing[i] = worker.sender.encode(deltas[rank], round_index)
-                except Exception as error:  # the other ranks must hear of it, whatever it is
-                    outgoing[i], self._failure = why_not(worker.movement()), error
+        sending = {r: w for r, w in zip(self.transport.ranks, self.workers, strict=True) if r in members}
+        moved = None if changed else dict(zip(sending, deltas(list(sending.values())), strict=True))
         averaging = f"averaging {round_index}, after {self.periods.total_steps} local steps"
         try:
-            mean = self._exchanged(outgoing, members, round_index)
+            mean = self._exchanged(moved, members, round_index)
         except Refusal as refusal:
             if refusal.reason == CHANGED:
                 return self._join_again()
-            raise ValueError(in_words(refusal, averaging, self.workers[0].name_of, self._failure)) from self._failure
+            failure = refusal.__cause__
+            raise ValueError(in_words(refusal, averaging, self.workers[0].name_of, failure)) from failure
         except MeanRefused as refusal:
             raise ValueError(mean_in_words(refusal.rank, averaging, refusal.failure)) from refusal.failure
-        anchor, first, decoded = self.workers[0].anchor, hosted[0][0], mean.decoded
+        anchor, first = self.workers[0].anchor, self.transport.ranks[0]
         movement = torch.from_numpy(mean.movement).to(anchor)
-        if first in deltas:
-            gathered = None if mean.mean_bits else decoded.get(first)  # else the mean has errors of its owners too
-            self.telemetry.meet_movements(movement, deltas[first], gathered, len(members))
-        self._begin(self._with_momentum(movement) if self.settings.block_momentum else anchor + movement)
-        errors = [
-            SILENT if rank not in members else decoding_error(decoded[rank], deltas[rank]) if decoded else WHOLE
-            for rank, _ in hosted
-        ]
+        if moved and first in moved:
+            gathered = None if mean.mean_bits else mean.decoded.get(first)  # else the mean has errors of its owners too
+            self.telemetry.meet_movements(movement, moved[first], gathered, len(members))
+        begin(self.workers, self._with_momentum(movement) if self.settings.block_momentum else anchor + movement)
+        errors = [mean.errors.get(rank, WHOLE if rank in members else SILENT) for rank in self.transport.ranks]
         return tuple(mean.bits), errors, mean.mean_bits
 
-    def _exchanged(self, outgoing: Sequence[Outgoing], members: Sequence[int], round_index: int) -> MeanMovement:
+    def _exchanged(self, moved: Deltas, members: Sequence[int], round_index: int) -> MeanMovement:
         """Return the mean of the members' messages; what they have measured travels with them."""
-        rows = self.inputs.rows(self.clock) or [[]] * len(outgoing)
-        mean = self.movements.mean(
-            outgoing, rows, members=members, round_index=round_index, steps=self.periods.total_steps
-        )
-        self._rows = [mean.rows[rank] for rank in members] if mean.rows else []
+        steps = self.periods.total_steps
+        mean = self.movements.mean(moved, self._rows, members=members, round_index=round_index, steps=steps)
+        self._arrived_rows = [mean.rows[rank] for rank in members] if mean.rows else []
         return mean
-
-    def _begin(self, anchor: torch.Tensor) -> None:
-        for worker in self.workers:
-            worker.begin(anchor)
 
     def _with_momentum(self, movement: torch.Tensor) -> torch.Tensor:
         """Return u <- beta u + G, x <- anchor - eta u, where -eta G is the mean movement and eta is rank 0's."""

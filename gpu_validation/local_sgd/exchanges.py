@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from ..distributed.transport import Transport
 from .config import Settings
-from .movements import Gathered, InTwoShots, Movements
+from .delta_codec import Gathered
+from .movements import Movements
 from .payload import Payload
 from .summed_movements import InSums
+from .two_shots import InTwoShots
 
 
 def movements(exchange: str, settings: Settings, transport: Transport, payload: Payload, d: int) -> Movements:

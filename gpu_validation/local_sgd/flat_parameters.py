@@ -43,15 +43,18 @@ class FlatParameters:
             offset += values.numel()
         return memory[:offset]
 
-    def load(self, vector: torch.Tensor) -> None:
-        """Copy a vector, shape (d,), into the parameters; nothing happens if it is their own memory."""
-        if self._memory is not None and vector.data_ptr() == self._memory.data_ptr():
-            return
-        memory = self._joined()
-        if memory is None:
-            load(vector, self.parameters)
-        else:
-            memory[: self.d] = vector
+    def load(self, vector: torch.Tensor) -> bool:
+        """Copy a vector, shape (d,), into the parameters, and return whether it ``holds`` it.
+
+        Nothing is copied if it is their own memory.
+        """
+        if self._memory is None or vector.data_ptr() != self._memory.data_ptr():
+            memory = self._joined()
+            if memory is None:
+                load(vector, self.parameters)
+            else:
+                memory[: self.d] = vector
+        return self.holds(vector)
 
     def holds(self, vector: torch.Tensor) -> bool:
         """Return whether a vector lies in memory that will be written to again."""

@@ -120,7 +120,7 @@ class Payload:
         own : sequence of Message or int or None
             Of the ranks hosted here; a rank that has nothing to say sends no row.
         rows : sequence of sequence of float
-            Theirs.
+            Theirs; not looked at where the schedule needs none.
         steps : int
             Local steps that they have made.
         exact : sequence of int or None, bits, optional
@@ -131,14 +131,14 @@ class Payload:
         Refusal
             On every rank, if one has a number in place of a message.
         """
+        if not self.numbers:
+            return transport.gather(own, position=steps, exact=exact), {}
         packed = [
             self.attach(row, message) if isinstance(message, Message) else message
             for row, message in zip(rows, own, strict=True)
         ]
         framed = None if exact is None else [self.front_bits + bits for bits in exact]
         messages = transport.gather(packed, position=steps, exact=framed)
-        if not self.numbers:
-            return messages, {}
         opened = {rank: self.detach(message) for rank, message in messages.items() if message.bits}
         return (
             {rank: opened[rank][1] if rank in opened else message for rank, message in messages.items()},

@@ -35,15 +35,16 @@ class NoInputs:
     def step_counted(self) -> None:
         """Note that a local step was counted, and the round goes on."""
 
-    def start_sync(self, clock: Clock) -> None:
-        """Note that the round's local steps are done."""
+    def start_sync(self, clock: Clock) -> list[Row]:
+        """Note that the round's local steps are done, and return ``rows``."""
+        return []
 
     def rows(self, clock: Clock) -> list[Row]:
         """Return what travels with this synchronisation, a row for each worker; none if ``numbers`` is 0."""
         return []
 
-    def decide(self, arrived: Sequence[Row], members: Sequence[int], clock: Clock) -> None:
-        """Choose the next period.
+    def end_sync(self, arrived: Sequence[Row], members: Sequence[int], clock: Clock) -> None:
+        """Choose the next period, and note that the synchronisation is done.
 
         Parameters
         ----------
@@ -54,9 +55,6 @@ class NoInputs:
         clock : Clock
             What the run goes by.
         """
-
-    def end_sync(self, clock: Clock, members: Sequence[int]) -> None:
-        """Note that the synchronisation is done."""
 
     def state_dict(self) -> dict[str, Any] | None:
         """Return what is known but not sent yet, in plain values; None if that is nothing."""
@@ -100,20 +98,25 @@ class LossInputs(NoInputs):
             if loss is not None:
                 worker.record_loss(loss)
         if not self.periods.tau:
-            self.decide([], participants, clock)
+            self._decide([], participants, clock)
+
+    def start_sync(self, clock: Clock) -> list[Row]:
+        """Return ``rows``: nothing is timed."""
+        return self.rows(clock)
 
     def rows(self, clock: Clock) -> list[Row]:
         """Return mean loss, clock and learning rate of every worker, if they are to travel."""
         return self._rows(clock) if self.numbers else []
 
-    def decide(self, arrived: Sequence[Row], members: Sequence[int], clock: Clock) -> None:
-        """Choose the next period by all ranks' rows; they are exchanged now unless they have arrived."""
-        self.periods.decide(arrived or self.transport.all_gather_floats(self._rows(clock)), members)
-
-    def end_sync(self, clock: Clock, members: Sequence[int]) -> None:
-        """Forget the losses of the round."""
+    def end_sync(self, arrived: Sequence[Row], members: Sequence[int], clock: Clock) -> None:
+        """Choose the next period, and forget the losses of the round."""
+        self._decide(arrived, members, clock)
         for worker in self.workers:
             worker.losses = []
+
+    def _decide(self, arrived: Sequence[Row], members: Sequence[int], clock: Clock) -> None:
+        """Choose the next period by all ranks' rows; they are exchanged now unless they have arrived."""
+        self.periods.decide(arrived or self.transport.all_gather_floats(self._rows(clock)), members)
 
     def _rows(self, clock: Clock) -> list[Row]:
         now = clock.seconds()

@@ -76,7 +76,7 @@ class MeasuredInputs(NoInputs):
             for probe in self.probes:
                 probe.await_last_step()
 
-    def start_sync(self, clock: Clock) -> None:
+    def start_sync(self, clock: Clock) -> list[Row]:
         """Take the time of the round's local steps, and keep the weights if a probe is due."""
         for worker in self.workers:
             if worker.parameters[0].is_cuda:
@@ -86,19 +86,20 @@ class MeasuredInputs(NoInputs):
             measured[0] = seconds
         due = self.due and self.periods.local_steps > 1
         self._weights = [probe.weights() for probe in self.probes] if due else None
+        return self.rows(clock)
 
     def rows(self, clock: Clock) -> list[list[float]]:
         """Return clock, learning rate and measurements of every worker."""
         now = clock.seconds()
         return [[now, w.eta(), *measured] for w, measured in zip(self.workers, self._found, strict=True)]
 
-    def decide(self, arrived: Sequence[Row], members: Sequence[int], clock: Clock) -> None:
-        """Choose the next period by all members' measurements, and by the first one's clock and learning rate."""
+    def end_sync(self, arrived: Sequence[Row], members: Sequence[int], clock: Clock) -> None:
+        """Choose the next period by all members' measurements, and by the first one's clock and learning rate.
+
+        The synchronisation's time is taken, and a probe is made if it is time to, for the period after that.
+        """
         time_s, eta = arrived[0][:2]
         self.periods.decide_by(time_s=time_s, eta=eta, measured=Measured.shared(row[2:] for row in arrived))
-
-    def end_sync(self, clock: Clock, members: Sequence[int]) -> None:
-        """Take the synchronisation's time, and probe if it is time to."""
         self._found = [[math.nan, seconds, *UNKNOWN[2:]] for seconds in clock.averaged(self.ranks)]
         if self._weights is not None:
             for i, rank in enumerate(self.ranks):

@@ -1,7 +1,4 @@
-"""What of a model is averaged: the parameters that require a gradient, and the buffers; and whether two models agree.
-
-Frozen parameters are sent once, at the start, and stay what they are on every rank.
-"""
+"""Whether a model can be averaged, and with which others."""
 
 from __future__ import annotations
 
@@ -9,18 +6,6 @@ import sys
 from typing import Any
 
 import torch
-
-Trained = dict[str, torch.nn.Parameter]
-
-
-def trained(model: torch.nn.Module) -> Trained:
-    """Return the parameters that require a gradient, by name."""
-    return {name: p for name, p in model.named_parameters() if p.requires_grad}
-
-
-def numeric_buffers(model: torch.nn.Module) -> list[torch.Tensor]:
-    """Return the buffers that have a mean: neither boolean nor complex ones."""
-    return [b for b in model.buffers() if b.dtype != torch.bool and not b.is_complex()]
 
 
 def require_averageable(model: torch.nn.Module) -> None:
@@ -44,7 +29,7 @@ def require_averageable(model: torch.nn.Module) -> None:
             raise ValueError(f"{name} has no shape yet: run one batch through the model before it is averaged")
     if not any(True for _ in model.parameters()):
         raise ValueError("there is nothing to average: the model has no parameters")
-    parameters = trained(model)
+    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if not parameters:
         raise ValueError("there is nothing to average: no parameter of the model requires a gradient")
     for name, p in parameters.items():
@@ -56,8 +41,3 @@ def layout(model: torch.nn.Module) -> list[Any]:
     """Return names, shapes and dtypes; equal for models that can be averaged with each other."""
     parameters = [(name, tuple(p.shape), p.dtype, p.requires_grad) for name, p in model.named_parameters()]
     return [*parameters, *((tuple(b.shape), b.dtype) for b in model.buffers())]
-
-
-def kinds(parameters: Trained) -> list[Any]:
-    """Return what must be the same for one vector to serve these parameters and those that take their places."""
-    return [(name, type(p), p.shape, p.dtype, p.device) for name, p in parameters.items()]

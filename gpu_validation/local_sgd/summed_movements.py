@@ -11,9 +11,10 @@ from operators.summed import SumEnd, Summed
 
 from ..distributed.transport import Transport
 from .config import Settings
-from .delta_codec import FAILED
-from .movements import MeanMovement, MeanRefused
+from .delta_codec import encoded
+from .movements import Deltas, MeanMovement
 from .payload import Payload, Row
+from .refusals import FAILED, MeanRefused
 
 
 class InSums:
@@ -47,15 +48,20 @@ class InSums:
         assert not states  # checked with the settings
 
     def mean(
-        self, outgoing: Sequence[Any], rows: Sequence[Row], *, members: Sequence[int], round_index: int, steps: int
+        self, deltas: Deltas, rows: Sequence[Row], *, members: Sequence[int], round_index: int, steps: int
     ) -> MeanMovement:
         """Sum the members' terms until the method has its mean."""
+        ranks = self._transport.ranks
+        outgoing, failure = encoded(ranks, self.senders, deltas, [round_index] * len(ranks))
         sent: Sequence[Any] = outgoing
         size, numbers = self._transport.size, dict[int, list[float]]()
         bits, mean_bits = [0] * size, [0] * size
         first = True
         while True:
-            arrived, lengths = self._transport.scatter(sent, position=steps)
+            try:
+                arrived, lengths = self._transport.scatter(sent, position=steps)
+            except Refusal as refusal:
+                raise refusal from failure
             if first:
                 self._follow(outgoing, round_index)
             owners, row = self._summed(arrived, members, rows, steps, first)

@@ -2,19 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from operators.operator import canonical
-
 from ..distributed import step_check
 from ..distributed.reduction import precision
 from ..distributed.tensors import flat
 from .flat_parameters import FlatParameters
-from .structure import kinds, numeric_buffers, require_averageable, trained
+from .structure import require_averageable
+
+Trained = dict[str, torch.nn.Parameter]
+
+
+def follow(workers: Sequence[Worker]) -> bool:
+    """Let every worker take over what was replaced in its model; returns whether all have the parameters they had.
+
+    Parameters
+    ----------
+    workers : sequence of Worker
+        Those hosted here.
+    """
+    return all([worker.follow() for worker in workers])  # noqa: C419  all follow, also after one that has changed
+
+
+def deltas(workers: Sequence[Worker]) -> list[np.ndarray]:
+    """Return what the local steps of this round did to every worker's model.
+
+    Parameters
+    ----------
+    workers : sequence of Worker
+        Those that take part.
+    """
+    return [worker.delta() for worker in workers]
+
+
+def begin(workers: Sequence[Worker], anchor: torch.Tensor) -> None:
+    """Start every worker's next round from one model.
+
+    Parameters
+    ----------
+    workers : sequence of Worker
+        Those hosted here.
+    anchor : tensor
+        Where the round starts, shape (d,).
+    """
+    for worker in workers:
+        worker.begin(anchor)
 
 
 class Worker:
@@ -62,10 +98,10 @@ class Worker:
     def hold(self) -> None:
         """Take the model's parameters as they are now for those that are averaged, and begin at them."""
         require_averageable(self.model)
-        parameters = trained(self.model)
-        self._kinds, self.names = kinds(parameters), list(parameters)
+        parameters = _trained(self.model)
+        self._kinds, self.names = _kinds(parameters), list(parameters)
         self.parameters[:] = parameters.values()  # the same list, which a probe looks at too
-        self.buffers = numeric_buffers(self.model)
+        self.buffers = _numeric_buffers(self.model)
         self.make_room(step_check.VALUES)
         vector = self.vector()
         self.dtype, self.device = vector.dtype, vector.device
@@ -77,8 +113,8 @@ class Worker:
 
         Returns False, and takes no parameters, if their names or kinds are others, or which of them are frozen.
         """
-        parameters, self.buffers = trained(self.model), numeric_buffers(self.model)
-        if kinds(parameters) != self._kinds:
+        parameters, self.buffers = _trained(self.model), _numeric_buffers(self.model)
+        if _kinds(parameters) != self._kinds:
             return False
         self.parameters[:] = parameters.values()
         return True
@@ -124,14 +160,8 @@ class Worker:
         return torch.cat([torch.zeros(self.anchor.numel(), dtype=self.dtype, device=self.device), *behind])
 
     def delta(self) -> np.ndarray:
-        """Return what the local steps of this round did, as float32, shape (d,).
-
-        Raises
-        ------
-        ValueError
-            For a movement that is not finite.
-        """
-        return canonical(self.movement())
+        """Return what the local steps of this round did, as float32, shape (d,); whoever encodes it checks it."""
+        return self.movement().to("cpu", torch.float32).numpy()
 
     def movement(self) -> torch.Tensor:
         """Return what the local steps of this round did, shape (d,)."""
@@ -159,9 +189,9 @@ class Worker:
         anchor : tensor
             Where the round starts, shape (d,).
         """
-        self._joined.load(anchor)
+        overwritten = self._joined.load(anchor)
         if self.keeps_anchor:
-            self.anchor = anchor.clone() if self._joined.holds(anchor) else anchor
+            self.anchor = anchor.clone() if overwritten else anchor
             self.start = self.anchor if self.full_precision else self.vector().to(anchor.dtype)
 
     def unrounded(self, mixed: torch.Tensor) -> torch.Tensor:
@@ -227,3 +257,19 @@ class Worker:
             self.anchor, self.start = state["anchor"].to(self.anchor), state["start"].to(self.anchor)
         self.sender.state, self.mixing_state = state["sender"], dict(state["mixing"])
         self.losses = list(state["losses"])
+
+
+# Frozen parameters are sent once, at the start, and stay what they are on every rank.
+def _trained(model: torch.nn.Module) -> Trained:
+    """Return the parameters that require a gradient, by name."""
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+
+def _kinds(parameters: Trained) -> list[Any]:
+    """Return what must be the same for one vector to serve these parameters and those that take their places."""
+    return [(name, type(p), p.shape, p.dtype, p.device) for name, p in parameters.items()]
+
+
+def _numeric_buffers(model: torch.nn.Module) -> list[torch.Tensor]:
+    """Return the buffers that have a mean: neither boolean nor complex ones."""
+    return [b for b in model.buffers() if b.dtype != torch.bool and not b.is_complex()]

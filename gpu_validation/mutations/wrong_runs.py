@@ -20,6 +20,7 @@ from ..workloads import Draw, Quadratic
 from .bench import LOSSLESS, Bench
 from .mutation import Mutation
 
+Messages = Mapping[int, Message]
 Mean = tuple[np.ndarray, dict[int, np.ndarray]]
 _honest_mean, _honest_step = Receiver.mean, ensemble._step
 
@@ -33,9 +34,13 @@ def _averaging(change: Callable[[np.ndarray, int], np.ndarray]) -> AbstractConte
     """
 
     def mean(
-        self: Receiver, messages: Mapping[int, Message], members: Sequence[int], round_index: int, keep: Sequence[int]
+        self: Receiver,
+        messages: Mapping[int, Message],
+        members: Sequence[int],
+        keys: Sequence[Key],
+        keep: Sequence[int],
     ) -> Mean:
-        honest, kept = _honest_mean(self, messages, members, round_index, keep)
+        honest, kept = _honest_mean(self, messages, members, keys, keep)
         return change(honest, len(members)), kept
 
     return mock.patch.object(Receiver, "mean", mean)
@@ -45,10 +50,14 @@ def _dropping(kept: Callable[[Sequence[int]], Sequence[int]]) -> AbstractContext
     """Return only some of the members count."""
 
     def mean(
-        self: Receiver, messages: Mapping[int, Message], members: Sequence[int], round_index: int, keep: Sequence[int]
+        self: Receiver,
+        messages: Mapping[int, Message],
+        members: Sequence[int],
+        keys: Sequence[Key],
+        keep: Sequence[int],
     ) -> Mean:
-        everyone = _honest_mean(self, messages, members, round_index, keep)[1]
-        return _honest_mean(self, messages, kept(members), round_index, ())[0], everyone
+        everyone = _honest_mean(self, messages, members, keys, keep)[1]
+        return _honest_mean(self, messages, kept(members), keys, ())[0], everyone
 
     return mock.patch.object(Receiver, "mean", mean)
 

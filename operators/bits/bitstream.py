@@ -232,7 +232,8 @@ def padded(payload: np.ndarray) -> np.ndarray:
     return out
 
 
-def words(payload: np.ndarray) -> np.ndarray:
+@numba.njit(cache=True, nogil=True)
+def words(payload):
     """Return the payload as native uint32 words, first bits highest, followed by at least 3 words of zeros.
 
     With i = position >> 5, ``((words[i] << 32) | words[i + 1])`` << (position & 31) shows at least 33 bits at the top
@@ -243,9 +244,13 @@ def words(payload: np.ndarray) -> np.ndarray:
     payload : ndarray
         The bytes of a message.
     """
-    out = np.zeros((payload.size + 3) // 4 + 3, ">u4")
-    out.view(np.uint8)[: payload.size] = payload
-    return out.astype(np.uint32)
+    out, whole = np.zeros((payload.size + 3) // 4 + 3, np.uint32), payload.size >> 2
+    for i in range(whole):
+        high = (np.uint32(payload[4 * i]) << np.uint32(24)) | (np.uint32(payload[4 * i + 1]) << np.uint32(16))
+        out[i] = high | (np.uint32(payload[4 * i + 2]) << np.uint32(8)) | np.uint32(payload[4 * i + 3])
+    for i in range(4 * whole, payload.size):
+        out[whole] |= np.uint32(payload[i]) << np.uint32(24 - 8 * (i & 3))
+    return out
 
 
 def pack(values: np.ndarray, widths: np.ndarray) -> tuple[np.ndarray, int]:

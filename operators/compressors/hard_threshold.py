@@ -13,6 +13,7 @@ from bounds.claims import NoClaim
 from ..bits.bitstream import BitReader, pack
 from ..kernels import kernels_for, rice
 from ..kernels.backend import zeros
+from ..kernels.rice.decoder import unpack
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
@@ -94,7 +95,7 @@ class HardThreshold(DeviceOperator):
         if k == 0:
             reader.finish()
             return out
-        index, values = kernels_for(payload).rice.unpack(payload, bits, k, d, reader.position)
+        index, values = unpack(payload, bits, k, d, reader.position)
         if bool(values.abs().min() < self._limit):
             raise CorruptMessage(f"a value is below the threshold {self.threshold}")
         out[index] = values

@@ -16,6 +16,7 @@ from ..bits.bitstream import float_bytes, read_floats
 from ..coding.qsgd_size import bucket_bits
 from ..kernels import Kernels, elias, kernels_for
 from ..kernels import levels as rounding
+from ..kernels.elias.decoder import decode
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
@@ -170,8 +171,7 @@ class QSGD(DeviceOperator):
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         if self.code == "fixed":
             return self._decode_fixed(payload, bits, d)
-        elias = kernels_for(payload).elias
-        return elias.decode(payload, bits, d, self.bucket or d, self.code, self.levels, self.norm == "max")
+        return decode(payload, bits, d, self.bucket or d, self.code, self.levels, self.norm == "max")
 
     def _decode_fixed(self, payload: torch.Tensor, bits: int, d: int) -> torch.Tensor:
         step = self.bucket or d

@@ -14,6 +14,7 @@ from bounds.claims import StrictlyContractive
 
 from ..kernels import kernels_for, rice
 from ..kernels.backend import zeros
+from ..kernels.rice.decoder import unpack
 from ..key import Key
 from ..operator import DeviceOperator, Size
 
@@ -109,7 +110,7 @@ class TopK(DeviceOperator):
         return kernels.rice.pack(index, x[index], x.numel())
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
-        index, values = kernels_for(payload).rice.unpack(payload, bits, kept(self.fraction, self.k, d), d)
+        index, values = unpack(payload, bits, kept(self.fraction, self.k, d), d)
         out = zeros(d, payload.device)
         out[index] = values
         return out

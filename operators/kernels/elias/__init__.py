@@ -28,7 +28,7 @@ MOST_LEVELS = 1 << 15  # a level's code, its sign and its flag then fit 32 bits
 
 
 class Elias(Protocol):
-    """The coder and its decoder."""
+    """The coder; ``decoder`` reads on every device what it writes."""
 
     def encode(
         self, levels: torch.Tensor, norms: torch.Tensor, step: int, code: Code, most: int
@@ -41,25 +41,4 @@ class Elias(Protocol):
             int32, shape (d,), ``|level|`` <= most <= ``MOST_LEVELS``, 0 in buckets of norm 0.
         norms : tensor
             float32, shape (ceil(d/step),), one for each ``step`` coordinates.
-        """
-
-    def decode(
-        self, payload: torch.Tensor, bits: int, d: int, step: int, code: Code, most: int, full: bool
-    ) -> torch.Tensor:
-        """Return norm/most times level: float32, shape (d,).
-
-        Parameters
-        ----------
-        full : bool
-            In each bucket of positive norm some level must reach ``most``.
-
-        Raises
-        ------
-        CorruptMessage
-            For anything that ``encode`` does not write.
-
-        Notes
-        -----
-        Codes of varying length follow one another, so this is the CPU's work; a payload on another device is copied
-        there, and the result back.
         """

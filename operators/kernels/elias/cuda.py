@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from ..codewords import cuda as codewords
-from .reference import decode as decode
 from .reference import fields
 
 

@@ -1,4 +1,4 @@
-"""The coder of levels in torch: all fields of all coordinates at once; the decoder is the CPU's."""
+"""The coder of levels in torch: all fields of all coordinates at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import torch
 from torch.nn.functional import pad
 
 from ..codewords import reference as codewords
-from . import cpu
 
 Fields = tuple[torch.Tensor, torch.Tensor]  # values and widths
 
@@ -14,11 +13,6 @@ Fields = tuple[torch.Tensor, torch.Tensor]  # values and widths
 def encode(levels: torch.Tensor, norms: torch.Tensor, step: int, code: str, most: int) -> tuple[torch.Tensor, int]:
     """Pack the fields of all coordinates at once."""
     return codewords.pack(*fields(levels, norms, step, code))
-
-
-def decode(payload: torch.Tensor, bits: int, d: int, step: int, code: str, most: int, full: bool) -> torch.Tensor:
-    """Copy the payload to the CPU and what it says back."""
-    return cpu.decode(payload.cpu(), bits, d, step, code, most, full).to(payload.device)
 
 
 def omega(n: torch.Tensor) -> Fields:

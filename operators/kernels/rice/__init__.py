@@ -16,7 +16,7 @@ MOST = 31  # parameter
 
 
 class Rice(Protocol):
-    """The coder and its decoder."""
+    """The coder; ``decoder`` reads on every device what it writes."""
 
     def pack(
         self, index: torch.Tensor, values: torch.Tensor, d: int, head: int = 0, head_bits: int = 0
@@ -27,20 +27,6 @@ class Rice(Protocol):
         ----------
         index : tensor
             int64, values : float32, both of shape (k,).
-        """
-
-    def unpack(
-        self, payload: torch.Tensor, bits: int, k: int, d: int, position: int = 0
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return (index, values) of ``pack`` after a head that ends at ``position``.
-
-        Codes of varying length follow one another, so this is the CPU's work; a payload on another device is copied
-        there, and the result back.
-
-        Raises
-        ------
-        CorruptMessage
-            For anything that ``pack`` does not write.
         """
 
 

@@ -6,7 +6,6 @@ import torch
 
 from ..codewords import cuda as codewords
 from .reference import codes
-from .reference import unpack as unpack
 
 
 def pack(

@@ -1,11 +1,10 @@
-"""The sparse vector's code in torch; the decoder is the CPU's."""
+"""The sparse vector's code in torch."""
 
 from __future__ import annotations
 
 import torch
 
 from ..codewords import reference as codewords
-from . import cpu
 
 PARAMETER_BITS, VALUE_BITS, MOST = 5, 32, 31
 
@@ -15,12 +14,6 @@ def pack(
 ) -> tuple[torch.Tensor, int]:
     """Pack the fields of all gaps at once."""
     return codewords.pack(*codes(index, values, d, head, head_bits))
-
-
-def unpack(payload: torch.Tensor, bits: int, k: int, d: int, position: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """Copy the payload to the CPU and what it says back."""
-    index, values = cpu.unpack(payload.cpu(), bits, k, d, position)
-    return index.to(payload.device), values.to(payload.device)
 
 
 def codes(

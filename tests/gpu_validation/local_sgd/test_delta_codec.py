@@ -19,8 +19,8 @@ def deltas(round_index):
 
 
 def ends(operator):
-    senders = [Sender(operator, KEY, rank=rank, d=D) for rank in range(M)]
-    return senders, Receiver(operator, KEY, m=M, d=D)
+    senders = [Sender(operator, d=D) for _ in range(M)]
+    return senders, Receiver(operator, m=M, d=D)
 
 
 @pytest.mark.parametrize("members", [(0, 1, 2), (0, 2), (1,)])
@@ -28,10 +28,10 @@ def test_mean_is_that_of_the_members_decoded_with_the_key_of_round_and_rank(memb
     operator = RandomK(k=4)
     senders, receiver = ends(operator)
     for round_index in range(3):
-        x = deltas(round_index)
-        messages = {rank: senders[rank].encode(x[rank], round_index) for rank in range(M)}
+        x, keys = deltas(round_index), KEY.of_ranks(range(M), step=round_index)
+        messages = {rank: senders[rank].encode(x[rank], keys[rank]) for rank in range(M)}
 
-        mean, kept = receiver.mean(messages, members, round_index, keep=(1, 2))
+        mean, kept = receiver.mean(messages, members, keys, keep=(1, 2))
 
         expected = [operator(x[rank], key=replace(KEY, step=round_index, rank=rank)).astype(float) for rank in members]
         total = np.zeros(D)
@@ -48,9 +48,9 @@ def test_memories_are_each_ranks_own_and_rest_while_it_does(feedback):
     senders, receiver = ends(feedback)
     state = {rank: (feedback.init(D), feedback.init_receiver(D)) for rank in range(M)}
     for round_index, members in enumerate([(0, 1, 2), (0, 2), (1, 2), (0, 1)]):
-        x = deltas(round_index)
-        messages = {rank: senders[rank].encode(x[rank], round_index) for rank in members}
-        mean, _ = receiver.mean(messages, members, round_index, keep=())
+        x, keys = deltas(round_index), KEY.of_ranks(range(M), step=round_index)
+        messages = {rank: senders[rank].encode(x[rank], keys[rank]) for rank in members}
+        mean, _ = receiver.mean(messages, members, keys, keep=())
 
         total = np.zeros(D)
         for rank in members:
@@ -66,9 +66,10 @@ def test_memories_are_each_ranks_own_and_rest_while_it_does(feedback):
 def test_float32_messages_are_added_in_float64():
     operator = Identity()
     senders, receiver = ends(operator)
+    keys = KEY.of_ranks(range(M), step=0)
     x = [np.full(D, value, np.float32) for value in (2.0**24, 1.0, 1.0)]
-    messages = {rank: senders[rank].encode(x[rank], 0) for rank in range(M)}
+    messages = {rank: senders[rank].encode(x[rank], keys[rank]) for rank in range(M)}
 
-    mean, _ = receiver.mean(messages, range(M), 0, keep=())
+    mean, _ = receiver.mean(messages, range(M), keys, keep=())
 
     assert mean[0] == (2.0**24 + 2) / 3  # in float32 the ones would vanish

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from gpu_validation.local_sgd.delta_codec import Sender
 from gpu_validation.local_sgd.mixing import gossip
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from gpu_validation.local_sgd.worker import Worker
-from operators import Identity
+from operators import Identity, Key, ScaledSign
 
 
 class Point(torch.nn.Module):
@@ -114,4 +115,4 @@ def test_a_movement_that_is_not_finite_is_refused():
     move([model], [float("inf")])
 
     with pytest.raises(ValueError, match="finite in binary32; got inf at index 0"):
-        worker.delta()
+        Sender(ScaledSign(), d=1).encode(worker.delta(), Key(0))

@@ -26,10 +26,17 @@ class Primitive:
     """A primitive's package, and its kernels as functions that find their back end by the first tensor."""
 
     def __init__(self, name: str) -> None:
-        self._name, self._package = name, import_module(f"operators.kernels.{name}")
+        self._name, package = name, import_module(f"operators.kernels.{name}")
+        self._modules = [
+            package,
+            *([import_module(f"{package.__name__}.decoder")] if name in ("elias", "rice") else []),
+        ]
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._package, name) if hasattr(self._package, name) else partial(self._call, name)
+        for module in self._modules:
+            if hasattr(module, name):
+                return getattr(module, name)
+        return partial(self._call, name)
 
     def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
         x = next(a for a in arguments if isinstance(a, torch.Tensor))

@@ -1,0 +1,88 @@
+"""Movements in two shots: every rank sends shards to their owners, who send the means of theirs to all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from operators import Message
+from operators.ddp.gather import Refusal
+from operators.exchange import TwoShot
+from operators.exchange.shards import lengths
+from operators.summed import Summed
+
+from ..distributed.transport import Transport
+from .config import Settings
+from .delta_codec import decoding_error, encoded
+from .movements import Deltas, MeanMovement, exact_bits
+from .payload import Payload, Row
+from .refusals import FAILED, MeanRefused
+
+
+class InTwoShots:
+    """Every rank sends shards to their owners, who send the compressed means of theirs to all.
+
+    Parameters
+    ----------
+    settings : Settings
+        Operators and key.
+    transport : Transport
+        How messages travel.
+    payload : Payload
+        What travels with them.
+    d : int
+        Number of coordinates.
+    """
+
+    def __init__(self, settings: Settings, transport: Transport, payload: Payload, d: int) -> None:
+        assert settings.operator is not None  # whole models are not encoded
+        assert not isinstance(settings.operator, Summed)
+        first, second, m = settings.operator, settings.second or settings.operator, transport.size
+        self._transport, self._payload, self._keeps = transport, payload, settings.errors
+        key, sizes = settings.shared_key, lengths(d, m)
+        self._exact, self._exact_means = exact_bits(first, sizes), exact_bits(second, sizes)
+        self.senders = [TwoShot(first, second, key, rank=r, m=m, d=d, reads_own=self._keeps) for r in transport.ranks]
+
+    @property
+    def states(self) -> list[Any]:
+        """Nothing: a rank's ends are all with its sender."""
+        return []
+
+    @states.setter
+    def states(self, states: list[Any]) -> None:
+        assert not states  # checked with the settings
+
+    def mean(
+        self, deltas: Deltas, rows: Sequence[Row], *, members: Sequence[int], round_index: int, steps: int
+    ) -> MeanMovement:
+        """Scatter shards, merge them, gather their means."""
+        ranks = self._transport.ranks
+        exact = self._exact if len(members) == self._transport.size else None
+        outgoing, failure = encoded(ranks, self.senders, deltas, [round_index] * len(ranks))
+        try:
+            arrived, bits = self._transport.scatter(outgoing, position=steps, exact=exact)
+        except Refusal as refusal:
+            raise refusal from failure
+        means: list[Message | int] = []
+        for owner, messages in zip(self.senders, arrived, strict=True):
+            try:
+                means.append(owner.merge(messages, members, round_index))
+            except Exception as error:  # the other ranks must hear of it, whatever it is
+                means.append(FAILED)
+                failure = error
+        try:
+            merged, sent = self._payload.gathered(self._transport, means, rows, steps, self._exact_means)
+        except Refusal as refusal:
+            raise MeanRefused(refusal.rank, failure) from failure
+        owners = [merged[rank] for rank in range(self._transport.size)]
+        mean = self.senders[0].mean(owners, round_index).numpy()
+        decoded = self._own(outgoing, round_index) if self._keeps else {}
+        errors = {rank: decoding_error(read, deltas[rank]) for rank, read in decoded.items()} if deltas else {}
+        return MeanMovement(mean, bits, sent, decoded, errors, tuple(message.bits for message in owners))
+
+    def _own(self, outgoing: Sequence[Any], round_index: int) -> dict[int, np.ndarray]:
+        """Return what the owners have made of the shards of the ranks hosted here, by rank."""
+        hosted = zip(self._transport.ranks, self.senders, outgoing, strict=True)
+        return {rank: ends.own(sent, round_index).numpy() for rank, ends, sent in hosted if sent is not None}
