@@ -31,8 +31,9 @@ def figures(records: Sequence[Record], *, d: int) -> list[Figure]:
     caption = (
         f"Measured, independent Gaussian vectors of d = {d:,} coordinates; dashed: gathered, solid: in two shots. "
         "Error of the mean over its energy, and bits that a rank sends a coordinate, in real processes up to m = 8, "
-        "then in simulated workers; median seconds of an averaging on the shaped network, where m ranks share this "
-        "machine's cores; final loss of the digits over that of exact gradients, by seed."
+        "then in simulated workers, whose feedback starts without memory and whose bits are without headers; median "
+        "seconds of an averaging on the shaped network, where m ranks share this machine's cores; final loss of the "
+        "digits over that of exact gradients, by seed."
     )
     return [Figure(lambda: _draw(exchanged, of_kind(records, Train), d), caption)]
 
@@ -63,7 +64,7 @@ def _draw(exchanged: Sequence[tuple[int, Record]], trained: Sequence[tuple[Train
         chosen = sorted(
             [(m, r) for m, r in exchanged if (r["codec"], r["exchange"]) == (codec, exchange)], key=lambda pair: pair[0]
         )
-        label = codec if exchange == "two_shot" or codec == DENSE else None
+        label = codec if (exchange == "two_shot") != (codec == DENSE) else None
         style: dict[str, Any] = {"color": colour, "linestyle": line, "marker": "o", "markersize": 3}
         if codec != DENSE:
             error.plot([m for m, _ in chosen], [np.mean(r["nmse"]) for _, r in chosen], label=label, **style)
