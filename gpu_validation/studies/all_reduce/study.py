@@ -70,7 +70,7 @@ class AllReduceStudy(Study):
 
     name = "all-reduce"
     description = "gather, two shots and plain all-reduce: bytes, error, seconds at m = 2 to 256; the digits with each"
-    minutes = 12
+    minutes = 17
     processes = 8
 
     def units(self) -> Sequence[str]:
