@@ -15,6 +15,7 @@ from bounds.special.sphere_quantiser import lloyd_max_moments
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
+from ..quantisers.bits_per_coordinate import require_bits_per_coordinate
 from ..quantisers.lloyd_max import lloyd_max_grid, pack_nearest, pack_positive, unpack_levels
 from ..quantisers.rotation import HAAR_LIMIT, Rotation, prescale, unscale
 from ..quantisers.scale import energy, nearest, negligible
@@ -78,11 +79,7 @@ class EDEN(Operator):
     equivariant = frozenset({"scale"})
 
     def __post_init__(self) -> None:
-        if self.bits_per_coordinate not in range(1, MAX_BITS + 1):
-            raise ValueError(
-                f"bits_per_coordinate must satisfy 1 <= bits_per_coordinate <= {MAX_BITS}; "
-                f"got bits_per_coordinate = {self.bits_per_coordinate}"
-            )
+        require_bits_per_coordinate(self.bits_per_coordinate, MAX_BITS)
         if self.scale not in get_args(Scale):
             raise ValueError(f"scale must be one of {', '.join(get_args(Scale))}; got {self.scale!r}")
 

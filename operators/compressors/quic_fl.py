@@ -17,6 +17,7 @@ from ..coding.support_set import decode_support, encode_support, support_bits
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
+from ..quantisers.bits_per_coordinate import require_bits_per_coordinate
 from ..quantisers.rotation import HAAR_LIMIT, Rotation, prescale, unscale
 from ..quantisers.scale import energy, nearest, negligible, round_up_to_float32
 from ..quantisers.stochastic_grid import (
@@ -72,11 +73,7 @@ class QUICFL(Operator):
     equivariant = frozenset({"scale"})
 
     def __post_init__(self) -> None:
-        if self.bits_per_coordinate not in range(1, MAX_BITS + 1):
-            raise ValueError(
-                f"bits_per_coordinate must satisfy 1 <= bits_per_coordinate <= {MAX_BITS}; "
-                f"got bits_per_coordinate = {self.bits_per_coordinate}"
-            )
+        require_bits_per_coordinate(self.bits_per_coordinate, MAX_BITS)
 
     def claim(self, d: int) -> Unbiased:
         """Return exact for d <= 64, the worst rotated vector above."""

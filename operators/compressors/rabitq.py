@@ -14,6 +14,7 @@ from ..coding.fixed_width import pack_fixed, unpack_fixed
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
+from ..quantisers.bits_per_coordinate import require_bits_per_coordinate
 from ..quantisers.rotation import QUANTISER_LIMIT, Rotation, prescale, unscale
 from ..quantisers.scale import energy, nearest, negligible
 from ..quantisers.sphere_grid import MAX_BITS, mean_square_tangent, nearest_direction
@@ -58,11 +59,7 @@ class RaBitQ(Operator):
     equivariant = frozenset({"scale"})
 
     def __post_init__(self) -> None:
-        if self.bits_per_coordinate not in range(1, MAX_BITS + 1):
-            raise ValueError(
-                f"bits_per_coordinate must satisfy 1 <= bits_per_coordinate <= {MAX_BITS}; "
-                f"got bits_per_coordinate = {self.bits_per_coordinate}"
-            )
+        require_bits_per_coordinate(self.bits_per_coordinate, MAX_BITS)
 
     def claim(self, d: int) -> Unbiased | NoClaim:
         """Return a bound for d <= 256, an equality at one bit; see the class."""

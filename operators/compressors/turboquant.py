@@ -16,6 +16,7 @@ from ..coding.fixed_width import pack_fixed, unpack_fixed
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
+from ..quantisers.bits_per_coordinate import require_bits_per_coordinate
 from ..quantisers.lloyd_max import lloyd_max_grid
 from ..quantisers.rotation import QUANTISER_LIMIT, Rotation, prescale, unscale
 from ..quantisers.scale import energy, nearest, negligible
@@ -71,11 +72,7 @@ class TurboQuant(Operator):
     equivariant = frozenset({"scale"})
 
     def __post_init__(self) -> None:
-        if self.bits_per_coordinate not in range(1, MAX_BITS + 1):
-            raise ValueError(
-                f"bits_per_coordinate must satisfy 1 <= bits_per_coordinate <= {MAX_BITS}; "
-                f"got bits_per_coordinate = {self.bits_per_coordinate}"
-            )
+        require_bits_per_coordinate(self.bits_per_coordinate, MAX_BITS)
         if self.form not in get_args(Form):
             raise ValueError(f"form must be one of {', '.join(get_args(Form))}; got {self.form!r}")
 
