@@ -28,6 +28,7 @@ from .majority_vote import majority_vote as majority_vote
 from .marina import marina as marina
 from .pasgd_best_runtime import pasgd_best_runtime as pasgd_best_runtime
 from .pasgd_compressed import pasgd_compressed as pasgd_compressed
+from .pasgd_compressed_convex import pasgd_compressed_convex as pasgd_compressed_convex
 from .pasgd_compressed_runtime import pasgd_compressed_runtime as pasgd_compressed_runtime
 from .pasgd_compressed_variable import pasgd_compressed_variable as pasgd_compressed_variable
 from .pasgd_compressed_wall_clock import pasgd_compressed_wall_clock as pasgd_compressed_wall_clock

@@ -3,12 +3,14 @@
 import subprocess
 import sys
 
-HEAVY = ("torch", "numba", "scipy.stats")
+HEAVY = ("torch", "numba", "scipy.stats", "clarabel", "cvxpy")
 USE = """
 import sys, bounds
 for name in bounds.__all__:
     getattr(bounds, name)
 bounds.runtime.LogNormal(0, 1).expected_max(m=4, tau=3)
+bounds.pep.certified_floor(about="gap", x=1, m=4, tau=2)
+list(bounds.pep.entries())[0].floor
 bounds.tau.tau_star(gap=1, delay_s=1, eta=1, L=1, sigma2=1, time_s=1)
 print(*(m for m in {heavy!r} if m in sys.modules))
 """

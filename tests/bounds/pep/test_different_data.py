@@ -8,8 +8,6 @@ import pytest
 
 from bounds.pep import NotProved, attained, certify, different_data, short_horizon, solve, verify, worst_case
 
-pytest.importorskip("clarabel", reason="the solver is the extra pep; make setup installs it")
-
 SHORT = {"time_s": Fraction(24), "step_s": Fraction(1), "delay_s": Fraction(4)}
 QUICK = [  # zeta2 = .0025: tau, rounds, eta, worst case to three digits
     (1, 4, "1.5", 0.0385),

@@ -8,8 +8,6 @@ import pytest
 from bounds import theorems
 from bounds.pep import certify, least_floor, one_round, solve
 
-pytest.importorskip("clarabel", reason="the solver is the extra pep; make setup installs it")
-
 SMOOTH, CONVEX = ("gradient", 1), ("gradient", 0)
 TABLE = [  # (about, rho), eta, the optima at tau = 2, 4, 8; L = sigma = 1, m = 4
     (SMOOTH, "0.05", (0.0131634, 0.0148146, 0.0182853)),

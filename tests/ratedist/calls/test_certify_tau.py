@@ -18,7 +18,6 @@ def test_the_chain_of_bounds_shortens_from_left_to_right():
 
 
 def test_a_short_horizon_is_proved_minimax():
-    pytest.importorskip("clarabel", reason="the solver is the extra pep; make setup installs it")
     best = rd.certify_tau(time_s=24, delay_s=4, zeta2=0.0025, taus=(1, 2))
     assert (best.tau, best.eta, best.is_minimax, best.taus) == (2, 1.0, True, (2,))
     scaled = rd.certify_tau(time_s=24, delay_s=4, zeta2=0.0025 * 36, L=2, R0=3, taus=(1, 2))
