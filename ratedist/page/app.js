@@ -7,6 +7,8 @@ const PAUSE_MS = 120;
 const CURVE_POINTS = 41;
 const TIME_POINTS = 15;
 const DENSE_BITS = 32;
+const WORKERS = [2, 4, 16, 64, 512, 4096];
+const SCHEDULES = { gather: "gather", two_shot: "two shots", sum: "float32" };
 const charts = new Map();
 const catalogue = { asked: null, operators: [] };
 let pending = null;
@@ -113,11 +115,53 @@ function quiet(error) {
   return null; // a curve that no theorem covers is left out
 }
 
+async function showSums(v, signal) {
+  const common = {
+    d: v.d, operator: `tcdq:omega=${v.omega}`, bandwidth_bit_per_s: v.bandwidth_bit_per_s, latency_s: v.latency_s, codec: coding(v),
+  };
+  const averaging = (m, exchange, changes) => ask("allreduce", { ...common, m, exchange, ...changes }, signal);
+  const dense = { operator: "identity", codec: "free" };
+  const [found, plain] = await Promise.all([averaging(v.workers, "auto"), averaging(v.workers, "auto", dense)]);
+  const schedules = [["gather", "gather"], ["two shots", "two_shot"], ["float32", "auto", dense]];
+  const answers = await Promise.all(
+    schedules.map(([, exchange, changes]) => Promise.all(WORKERS.map((m) => averaging(m, exchange, changes)))),
+  );
+  const name = SCHEDULES[found.exchange];
+  part("sums", ".value").textContent = `${name}: ${seconds(found.seconds)}`;
+  part("sums", ".explanation").textContent = `Of ${found.operator} among ${v.workers} workers, ${name} sends less: `
+    + `${text((found.sent_bits / found.d).toPrecision(3))} bits a coordinate and rank, with an error of the mean of at `
+    + `most ${text(found.nmse.toPrecision(3))} of its squared length where the vectors are independent. `
+    + `A float32 ring takes ${seconds(plain.seconds)}.`;
+  const lines = (value) => schedules.map(([label], i) => ({
+    name: label, kind: `s${i}`, best: SCHEDULES[found.exchange] === label,
+    points: answers[i].map((a, k) => [WORKERS[k], Number(value(a))]),
+  }));
+  plot("sums-seconds", {
+    x: "workers", y: "seconds", series: lines((a) => a.seconds), here: [Number(v.workers), found.seconds],
+    summary: `Seconds of an averaging among ${WORKERS.join(", ")} workers, gathered, in two shots and in float32.`,
+  });
+  const equal = lines((a) => a.aligned_nmse).slice(0, 2)
+    .map((line, i) => ({ ...line, name: `${line.name}, equal vectors`, kind: `s${3 + i}`, best: false }));
+  const nothing = { name: "nothing sent", kind: "s2", best: false, points: WORKERS.map((m) => [m, 1]) };
+  plot("sums-error", {
+    x: "workers", y: "error of the mean, at most", here: [Number(v.workers), found.nmse],
+    series: [...lines((a) => a.nmse).slice(0, 2).reverse(), ...equal, nothing],
+    summary: `Error of the mean of ${WORKERS.join(", ")} vectors, gathered and in two shots.`,
+  });
+}
+
+function seconds(value) {
+  return `${text(Number(value).toPrecision(3))} s`;
+}
+
+function coding(v) {
+  const given = { encode_s_per_coordinate: v.encode_s, decode_s_per_coordinate: v.decode_s };
+  return v.codec === "given" ? given : v.codec;
+}
+
 async function showPlan(v, signal) {
   const asked = v.operators.split(/[\s;]+|,(?=\s|[a-z_0-9]+(?::|,|$|\s))/).filter(Boolean);
-  const codec = { encode_s_per_coordinate: v.encode_s, decode_s_per_coordinate: v.decode_s };
-  const coding = v.codec === "given" ? codec : v.codec;
-  const request = { d: v.d, cluster: cluster(v), operators: asked, target: v.target, codec: coding };
+  const request = { d: v.d, cluster: cluster(v), operators: asked, target: v.target, codec: coding(v) };
   const unknown = v.problem === "smooth" ? ["L", "sigma2", "gap"].filter((name) => !v[name]) : [];
   const smooth = Object.fromEntries(["L", "sigma2", "gap"].map((name) => [name, v[name] || ASSUMED]));
   const constants = v.problem === "smooth" ? smooth : { condition: v.condition };
@@ -166,7 +210,7 @@ async function update() {
   }
   for (const shown of document.querySelectorAll(".only-given")) shown.hidden = values.codec !== "given";
   document.body.dataset.state = "busy";
-  const shows = { bits: showBits, tau: showTau, plan: showPlan };
+  const shows = { bits: showBits, tau: showTau, sums: showSums, plan: showPlan };
   await Promise.all(Object.entries(shows).map(([id, show]) => guarded(id, show, values, own.signal)));
   if (!own.signal.aborted) document.body.dataset.state = "ready";
 }

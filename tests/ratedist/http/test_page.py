@@ -63,6 +63,28 @@ def test_a_slider_moves_the_numbers_and_the_curves(browser, server):
         assert last[1][1] != before[1][1]
 
 
+def test_sums_are_drawn_by_schedule_and_answered_at_the_cluster(browser, server):
+    with opened(browser, server) as page:
+        page.fill("#omega", "0.1")
+        page.fill("#workers", "64")
+        settled(page)
+        assert "two shots:" in page.inner_text("#sums .value")
+        words = page.inner_text("#sums .explanation")
+        assert "error of the mean of at most 0.21 " in words
+        assert "3.88 bits a coordinate and rank" in words
+        for figure, lines in (("sums-seconds", 3), ("sums-error", 5)):
+            paths = page.query_selector_all(f"#{figure} .chart path")
+            assert len(paths) == lines
+            assert all(path.get_attribute("d").count("L") == 5 for path in paths)
+            assert len(page.query_selector_all(f"#{figure} .chart path.best")) == 1
+        before = page.get_attribute("#sums-seconds path.best", "d")
+
+        page.fill("#workers", "2")
+        settled(page)
+        assert "gather:" in page.inner_text("#sums .value")
+        assert page.get_attribute("#sums-seconds path.best", "d") != before
+
+
 def test_a_change_abandons_what_was_asked_before_at_once(browser, server):
     with opened(browser, server) as page:
         page.route("**/v1/plan", lambda route: None)  # never answered

@@ -1,0 +1,143 @@
+"""The error and the wire of a mean against the number of workers, by schedule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from common import lines, main, panels, provenance
+
+from bounds.theorems import gather_error, ring_error, tree_error, two_shot_exact_error
+from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
+from gpu_validation.studies.study import Figure
+from gpu_validation.verdicts.comparisons import exact_row
+from gpu_validation.verdicts.verdict import Comparison
+
+RECORD = "sums_of_vectors.jsonl"
+NAMES = {"gather": "gather", "two_shot": "two shots", "sum": "shared scale, words of 8 bits"}
+NEAR = 0.02  # of the law, for 4 x 65 536 Gaussian coordinates
+FILLED = 0.03  # of the wire: the code of one vector is a little longer or shorter than that of another
+OMEGA = 0.1
+
+
+def rows(exchange: str, **given: Any) -> list[dict[str, Any]]:
+    """The records of one exchange with these settings, ascending in m."""
+    asked = {"exchange": exchange, **given}
+    return sorted(
+        (row for row in lines(RECORD) if "m" in row and all(row.get(k) == v for k, v in asked.items())),
+        key=lambda row: row["m"],
+    )
+
+
+def law(exchange: str, m: int, omega: float) -> float:
+    """The relative error for independent vectors of equal length, the same code at every stage and hop."""
+    stages = {"mean_square": float(m), "square_of_mean": 1.0, "m": m, "omega1": omega, "omega2": omega}
+    if exchange == "gather":
+        return float(gather_error(omega=omega, mean_square=float(m), m=m))
+    if exchange == "two_shot":
+        return float(two_shot_exact_error(**stages))
+    if exchange == "ring":
+        return float(ring_error(**stages))
+    return float(tree_error(**stages, tree_depth=(m - 1).bit_length()))
+
+
+def draw_errors() -> Any:
+    """One panel for each wire: theory by lines, measured points by marks."""
+    wires = sorted({row["wire"] for row in rows("gather") if "wire" in row})
+    figure, axes = panels(len(wires), columns=2, height=4)
+    for ax, wire in zip(axes, wires, strict=True):
+        for i, exchange in enumerate(("gather", "two_shot")):
+            points = rows(exchange, wire=wire)
+            m = [row["m"] for row in points]
+            theory = [law(exchange, row["m"], row["omega"]) for row in points]
+            ax.plot(m, theory, LINES[i], color=PALETTE[i], label=f"{NAMES[exchange]}, law")
+            measured = [row["nmse"] for row in points]
+            ax.plot(m, measured, MARKS[i], color=PALETTE[i], linestyle="none", label=f"{NAMES[exchange]}, measured")
+        shots = rows("two_shot", wire=wire)
+        for i, exchange in enumerate(("ring", "tree"), start=2):
+            theory = [law(exchange, row["m"], row["omega"]) for row in shots]
+            ax.plot([row["m"] for row in shots], theory, LINES[i], color=PALETTE[i], label=f"{exchange}, law")
+        ax.axhline(1, color=PALETTE[7], linewidth=0.8)
+        ax.set(xscale="log", yscale="log", xlabel="workers m", ylabel="NMSE of the mean", title=_title(wire))
+        _ticks(ax, [row["m"] for row in shots])
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure
+
+
+def draw_wire() -> Any:
+    """Bits sent against m at one code."""
+    figure, (left, right) = panels(2, columns=2, height=4)
+    points = {exchange: rows(exchange, omega=OMEGA) for exchange in ("gather", "two_shot")} | {"sum": rows("sum")}
+    m = np.array([row["m"] for row in points["gather"]])
+    bits = points["gather"][0]["sent_bits"]  # of one message, at m = 2
+    theory = {
+        "gather": (m - 1) * bits,
+        "two_shot": 2 * (1 - 1 / m) * bits,
+        "sum": 2 * (1 - 1 / m) * (8 + 32 / 256),
+    }
+    left.plot(m, 64 * (1 - 1 / m), LINES[3], color=PALETTE[6], label="float32, ring")
+    for i, (exchange, found) in enumerate(points.items()):
+        left.plot(m, theory[exchange], LINES[i], color=PALETTE[i], label=f"{NAMES[exchange]}, prediction")
+        sent, nmse = ([row[name] for row in found] for name in ("sent_bits", "nmse"))
+        style = {"color": PALETTE[i], "linestyle": "none", "label": f"{NAMES[exchange]}, measured"}
+        left.plot(m, sent, MARKS[i], **style)
+        right.plot(m, nmse, MARKS[i], **style)
+        right.plot(m, [row["law"] for row in found], LINES[i], color=PALETTE[i])
+    left.set(xscale="log", yscale="log", xlabel="workers m", ylabel="bits sent a coordinate and rank")
+    right.set(xscale="log", yscale="log", xlabel="workers m", ylabel="NMSE of the mean")
+    for ax in (left, right):
+        _ticks(ax, m)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure
+
+
+def _title(wire: float) -> str:
+    return f"{wire:g} bits sent a coordinate and rank"
+
+
+def _ticks(ax: Any, m: Any) -> None:
+    ax.set_xticks(list(m), [f"{workers}" for workers in m])
+    ax.minorticks_off()
+    ax.grid(alpha=0.3)
+
+
+def figures() -> list[Figure]:
+    """Errors at equal wire, and the wire of one code."""
+    head = next(row for row in lines(RECORD) if "commit" in row)
+    what = f"{head['draws']} times {head['d']} independent Gaussian coordinates a worker, simulated workers"
+    errors = (
+        f"Error against m at equal wire. Marks are measured: {what}, TCDQ at the rate that fills the wire. Lines are "
+        "theory at those rates: the laws of gathering and of two shots, and those of a ring and a tree that compress "
+        "at every hop with the code of two shots. Above 1 it is better to send nothing. "
+        f"{provenance(RECORD)}"
+    )
+    wire = (
+        f"Wire against m at one code. Marks are measured: {what}, TCDQ({OMEGA:g}) or words of 8 bits with a scale for "
+        "every 256 coordinates. Lines are theory: left what the schedule sends for messages of the length at m = 2, "
+        "right the laws for the same vectors; the words have to hold a sum of m, so that their error grows with m. "
+        f"{provenance(RECORD)}"
+    )
+    return [Figure(draw_errors, errors), Figure(draw_wire, wire)]
+
+
+def check() -> list[Comparison]:
+    """Measured errors are the laws', measured bits what the schedule sends."""
+    comparisons = []
+    for row in lines(RECORD):
+        if "m" not in row:
+            continue
+        about = {"operator": NAMES[row["exchange"]], "workload": f"Gaussian, m = {row['m']}"}
+        near = abs(row["nmse"] - row["law"]) <= NEAR * row["law"]
+        comparisons.append(exact_row(row["nmse"], row["law"], near, quantity="nmse", **about))
+        if "wire" in row:
+            fits = abs(row["sent_bits"] - row["wire"]) <= FILLED * row["wire"]
+            comparisons.append(exact_row(row["sent_bits"], row["wire"], fits, quantity="bits sent", **about))
+        if row["exchange"] == "sum":
+            bits = 2 * (1 - 1 / row["m"]) * (row["word_bits"] + 32 / 256)
+            exact = abs(row["sent_bits"] - bits) < 1e-9
+            comparisons.append(exact_row(row["sent_bits"], bits, exact, quantity="bits sent", **about))
+    return comparisons
+
+
+if __name__ == "__main__":
+    main(figures)
