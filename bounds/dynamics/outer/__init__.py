@@ -8,6 +8,8 @@ outer rate (``stability``) and the stationary variance (``stationary``); ``optim
 blocking Nesterov step.
 """
 
+from .forms import AffineRound as AffineRound
+from .forms import Forms as Forms
 from .merge import Merge as Merge
 from .merge import merge_of as merge_of
 from .moments import expected_loss as expected_loss
