@@ -5,6 +5,7 @@ messages, takes their mean in rank order in float64 and sends C2 of it to all.  
 decodes to; so all ranks end with the same bits.  What the operators claim, they claim for vectors as long as a shard.
 A rank sends (1 - 1/m)(b1 + b2) bits a coordinate, and the error of the mean is ``bounds.theorems.two_shot_error``.
 Error feedback needs a memory at both ends: the worker's of C1 and the owner's of C2.
+What is decoded, summed and encoded stays on the device on which the messages lie.
 """
 
 from __future__ import annotations
@@ -74,13 +75,14 @@ def merge(ends: Sequence[End], out: End, messages: Mapping[int, Message], member
     CorruptMessage
         That names the rank, for a damaged message.
     """
-    total, ranks = np.zeros(out.d), list(members)
+    ranks = list(members)
+    total = torch.zeros(out.d, dtype=torch.float64, device=messages[ranks[0]].payload.device)
     for rank in ranks:
         try:
-            total += ends[rank].decode(messages[rank], step).numpy()
+            total += ends[rank].decode(messages[rank], step)
         except CorruptMessage as error:
             raise CorruptMessage(f"the shard that rank {rank} sent is damaged: {error}") from error
-    return out.encode(torch.from_numpy((total / len(ranks)).astype(np.float32)), step)
+    return out.encode((total / len(ranks)).float(), step)
 
 
 def from_owners(ends: Sequence[End], messages: Sequence[Message], step: Any) -> torch.Tensor:
@@ -106,7 +108,7 @@ def from_owners(ends: Sequence[End], messages: Sequence[Message], step: Any) -> 
             parts.append(end.decode(message, step))
         except CorruptMessage as error:
             raise CorruptMessage(f"the mean that rank {owner} sent is damaged: {error}") from error
-    return torch.cat(parts)
+    return torch.cat([part for part in parts if part.numel()] or parts)  # empty ones may lie on another device
 
 
 class TwoShot:

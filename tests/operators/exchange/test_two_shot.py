@@ -21,7 +21,8 @@ from operators import (
     TopK,
 )
 from operators.exchange import TwoShot, mean_of_ranks
-from operators.exchange.channel import FROM_OWNER, GATHERED, TO_OWNER, stage_key
+from operators.exchange.channel import FROM_OWNER, GATHERED, TO_OWNER, Channel, stage_key
+from operators.exchange.two_shot import from_owners, merge, to_owners
 from operators.random import bits32, normal
 
 KEY = Key(3, step=5, layer=2, path=(7,))
@@ -217,3 +218,32 @@ def test_a_damaged_message_names_who_sent_it():
     mean = ranks[0].merge({0: sent[0][0], 1: sent[1][0]}, range(m), 0)
     with pytest.raises(CorruptMessage, match="the mean that rank 1 sent is damaged"):
         ranks[0].mean([mean, short], 0)
+
+
+class OnMeta:
+    """An end whose vectors and messages lie on a device without memory, from which nothing can be copied."""
+
+    d = 3
+
+    def __init__(self):
+        self.seen = []
+
+    def encode(self, x, step):
+        self.seen.append((x.device.type, x.dtype, tuple(x.shape)))
+        return Message(torch.empty(12, dtype=torch.uint8, device="meta"), 96)
+
+    def decode(self, message, step):
+        return torch.empty(3, device=message.payload.device)
+
+
+def test_nothing_leaves_the_device_on_which_the_messages_lie():
+    """A shard without entries is decoded to an empty vector on the CPU, and does no harm."""
+    ends, out = [OnMeta(), OnMeta()], OnMeta()
+
+    sent = to_owners(ends, torch.empty(6, device="meta"), 0)
+    merged = merge(ends, out, dict(enumerate(sent)), range(2), 0)
+    empty = Channel(Identity(), KEY, stage=2, rank=2, shard=2, d=0, receives=True)
+    mean = from_owners([*ends, empty], [merged, merged, Message(torch.empty(0, dtype=torch.uint8), 0)], 0)
+
+    assert [end.seen for end in (*ends, out)] == [[("meta", torch.float32, (3,))]] * 3
+    assert (mean.device.type, mean.dtype, tuple(mean.shape)) == ("meta", torch.float32, (6,))
