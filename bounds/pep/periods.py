@@ -158,8 +158,20 @@ def floor_periods(
 
     Parameters
     ----------
-    gap, delay_s, step_s, eta, L, sigma2, time_s : Fraction
-        As in ``bounds.tau.tau_star``; step_s are the seconds of a local step.
+    gap : Fraction
+        F(x_1) - inf F.
+    delay_s : Fraction, seconds
+        Of an averaging.
+    step_s : Fraction, seconds
+        Of a local step.
+    eta : Fraction
+        Learning rate.
+    L : Fraction
+        Smoothness constant of F.
+    sigma2 : Fraction
+        Variance of one worker's gradient.
+    time_s : Fraction, seconds
+        The budget.
     m : int
         Number of workers.
     rho : Fraction

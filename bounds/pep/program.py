@@ -110,8 +110,12 @@ class Program:
 
     Parameters
     ----------
-    num_common, num_spread, num_values : int
-        Sizes of ``common`` and ``spread`` and number of values.
+    num_common : int
+        Order of ``common``.
+    num_spread : int
+        Order of ``spread``.
+    num_values : int
+        Number of values of F.
     share : Fraction
         1/m.
     mu : Fraction
@@ -128,8 +132,10 @@ class Program:
         What is bounded.
     num_shared : int
         The first vectors of ``common`` that are shared, not means of workers'.
-    zero_common, zero_spread : sequence of (int, int)
-        Entries i <= j that are zero.
+    zero_common : sequence of (int, int)
+        Entries i <= j of ``common`` that are zero.
+    zero_spread : sequence of (int, int)
+        Entries i <= j of ``spread`` that are zero.
     tied : sequence of (int, int)
         Entries of ``spread`` at which B is zero, so that the workers' part of ``common`` is spread/m.
     start : sequence of int
@@ -166,8 +172,10 @@ def inner_product(left: Vector, right: Vector, factor: Fraction, share: Fraction
 
     Parameters
     ----------
-    left, right : Vector
-        The vectors.
+    left : Vector
+        The first vector.
+    right : Vector
+        The second vector.
     factor : Fraction
         What it is multiplied with.
     share : Fraction

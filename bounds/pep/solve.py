@@ -21,14 +21,22 @@ class Solution:
     ----------
     value : float
         The optimum.
-    pairs, limits : ndarray
-        Weights of the inequalities.
-    common, spread : ndarray
-        The worst case.
+    pairs : ndarray
+        Weights of the interpolation inequalities.
+    limits : ndarray
+        Weights of the limits.
+    common : ndarray
+        ``common`` of the worst case.
+    spread : ndarray
+        ``spread`` of the worst case.
     values : ndarray
         Values of F in it.
-    slack_common, slack_spread, conditional : ndarray
-        Weights of the three semidefinite constraints, the margin included.
+    slack_common : ndarray
+        Weights of the constraint on ``common``, the margin included.
+    slack_spread : ndarray
+        Weights of that on ``spread``.
+    conditional : ndarray
+        Weights of that on the conditional Gram matrix.
     """
 
     value: float

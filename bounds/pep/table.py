@@ -94,8 +94,16 @@ def row_of(*, about: str, x: Fraction, m: int, tau: int, rho: Fraction) -> Entry
 
     Parameters
     ----------
-    about, x, m, tau, rho
-        As in ``certified_floor``.
+    about : str
+        "gradient" or "gap".
+    x : Fraction
+        eta L.
+    m : int
+        Number of workers.
+    tau : int
+        Local steps.
+    rho : Fraction
+        Hessians are >= -rho L.
     """
     same = [row for row in _by_workers().get((about, m, tau), []) if (row.x, row.rho) == (x, rho)]
     return same[0] if same else None

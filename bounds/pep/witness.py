@@ -33,8 +33,10 @@ class Witness:
 
     Parameters
     ----------
-    common, spread : sequence of sequence of int
-        One row a vector; their inner products are the two matrices, which are thus positive semidefinite.
+    common : sequence of sequence of int
+        One row a shared vector or workers' mean; inner products make ``common``, which is thus semidefinite.
+    spread : sequence of sequence of int
+        The same of what a worker's vectors have beyond the mean.
     values : sequence of int
         Of F at the points.
     """
