@@ -83,8 +83,8 @@ def test_list_names_the_experiments():
     assert {"quick", "smoke"} <= set(names)
 
 
-def test_smoke_run_prints_a_table_and_the_four_counts(tmp_path):
-    result = run("run", "smoke", "--seed", "0", "--out", str(tmp_path))
+def test_smoke_run_prints_a_table_and_the_four_counts(smoke_run):
+    result = smoke_run.result
 
     assert result.returncode == 0, result.stderr
     for words in ("qsgd", "HOLDS", "0 VIOLATED", "INCONCLUSIVE", "OUT_OF_SCOPE", "report.html"):
