@@ -38,7 +38,7 @@ class Key:
             if value is not None and not 0 <= value < 1 << 64:
                 raise ValueError(f"{name} must satisfy 0 <= {name} < 2^64; got {value}")
 
-    def fold(self, index: int) -> Key:
+    def fold_in(self, index: int) -> Key:
         """Return a stream independent of this one and of every other index: use one for each part of a composition.
 
         Parameters

@@ -27,7 +27,7 @@ class Gather:
 
     def __call__(self, vectors: Vectors, key: Key) -> Vectors:
         """One result a rank."""
-        decoded = [self.operator(x, key=key.fold(rank)) for rank, x in enumerate(vectors)]
+        decoded = [self.operator(x, key=key.fold_in(rank)) for rank, x in enumerate(vectors)]
         return [sum(decoded) / len(vectors) for _ in vectors]
 
     def claim(self, d: int, m: int) -> UnbiasedMean:
@@ -74,7 +74,7 @@ class TwoShot:
 
     def stream(self, key: Key, stage: int, shard: int, rank: int) -> Key:
         """The numbers of one message."""
-        return key.fold(stage).fold(shard).fold(rank)
+        return key.fold_in(stage).fold_in(shard).fold_in(rank)
 
     def claim(self, d: int, m: int) -> UnbiasedMean:
         """The joint claim with the constants for shards, the largest of their two lengths."""
@@ -106,7 +106,7 @@ class SharedScale:
         h = m * largest / (2 ** (self.bits - 1) - m)
         total = torch.zeros(vectors[0].numel(), dtype=torch.int64)
         for rank, x in enumerate(vectors):
-            total += self.rounded(x.double() / h, key.fold(rank))
+            total += self.rounded(x.double() / h, key.fold_in(rank))
         word = 1 << self.bits
         total = (total + word // 2) % word - word // 2
         return (total * (h / m)).float()

@@ -237,7 +237,7 @@ class SimulatedClock(Clock):
         """Return (what further times are drawn from, seconds of the local steps, of the probes before them) of this
         round.
         """
-        k0, k1 = philox_key(self.key.fold(len(self.events)))
+        k0, k1 = philox_key(self.key.fold_in(len(self.events)))
         rng = np.random.Generator(np.random.Philox(key=k1 << 32 | k0))
         drawn = _step_times(self.model.step, rng, self.m, steps + self._probes)
         return rng, drawn[:, :steps].sum(axis=1), drawn[:, steps:].sum(axis=1)

@@ -32,7 +32,7 @@ def draws_of_workers(workload: Workload, seeds: Iterable[int], m: int, k: int) -
     tuple of tensor
         With a row for each seed and worker, in this order.
     """
-    keys = [Key(seed, step=k, rank=rank).fold(MINI_BATCHES) for seed in seeds for rank in range(m)]
+    keys = [Key(seed, step=k, rank=rank).fold_in(MINI_BATCHES) for seed in seeds for rank in range(m)]
     return tuple(map(torch.stack, zip(*(workload.draw(key=key) for key in keys), strict=True)))
 
 

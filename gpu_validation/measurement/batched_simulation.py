@@ -76,7 +76,7 @@ def simulate_together(
         raise ValueError(f"{workload.name} has buffers, which are not simulated together: simulate each by itself")
     rows, start = Rows(workload), flat(list(workload.model().parameters()))
     workload.require_workers(m)
-    clocks = [SimulatedClock(runtime, m=m, key=Key(race.seed).fold(STEP_TIMES)) for race in races]
+    clocks = [SimulatedClock(runtime, m=m, key=Key(race.seed).fold_in(STEP_TIMES)) for race in races]
     lanes = [_Lane(race, clock, start, looks, until) for race, clock in zip(races, clocks, strict=True)]
     active = _stacked(lanes, m)
     for k in itertools.count():

@@ -47,7 +47,7 @@ def run_seeds(
     models = [[workload.model() for _ in range(m)] for _ in seeds]
     everyone = [model for replicas in models for model in replicas]
     runs = [
-        SimulatedWorkers(replicas, schedule=tau, operator=operator, key=Key(seed).fold(MESSAGES))
+        SimulatedWorkers(replicas, schedule=tau, operator=operator, key=Key(seed).fold_in(MESSAGES))
         for replicas, seed in zip(models, seeds, strict=True)
     ]
     rows, points = Rows(workload), []

@@ -66,7 +66,7 @@ def measure_iteration_time(place: RankContext, plan: IterationTimePlan) -> Recor
     for repeat in range(plan.repeats):
         run = plan.run(derived(plan.seed, repeat))
         delays += timed_alone(place, run, plan.delays)
-        drawn = step_seconds(plan.law, key=Key(run.seed).fold(STEP_TIMES), worker=place.rank, steps=plan.steps)
+        drawn = step_seconds(plan.law, key=Key(run.seed).fold_in(STEP_TIMES), worker=place.rank, steps=plan.steps)
         pacing = PaddedSteps(0.0, drawn.tolist())
         ends = _timed_run(place, run, pacing)
         seconds.append(ends[-1] / plan.steps)

@@ -63,7 +63,7 @@ class Replica:
         """Compute the gradient of local step k and return its loss, a scalar."""
         key = Key(self.run.seed, step=k, rank=self.rank)
         self.optimizer.zero_grad()
-        loss = self.run.workload.loss(self.model, key=key if self.stream is None else key.fold(self.stream))
+        loss = self.run.workload.loss(self.model, key=key if self.stream is None else key.fold_in(self.stream))
         loss.backward()
         return loss
 

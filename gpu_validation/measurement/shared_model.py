@@ -48,7 +48,7 @@ def shared_steps(
     parameters = list(model.parameters())
     for step in count():
         keys = [Key(seed, step=step, rank=rank) for rank in range(workers)]
-        losses = (workload.loss(model, key=key if stream is None else key.fold(stream)) for key in keys)
+        losses = (workload.loss(model, key=key if stream is None else key.fold_in(stream)) for key in keys)
         change = merge([flat(torch.autograd.grad(loss, parameters)) for loss in losses], keys)
         if change is None:
             return

@@ -51,7 +51,7 @@ def simulate(run: TrainingRun, runtime: RuntimeModel, *, locally: bool = False) 
     run.workload.require_workers(m)
     replicas = [Replica.of(run, rank) for rank in range(m)]
     models = [replica.model for replica in replicas]
-    clock = SimulatedClock(runtime, m=m, key=key.fold(STEP_TIMES))
+    clock = SimulatedClock(runtime, m=m, key=key.fold_in(STEP_TIMES))
     workers = SimulatedWorkers(
         models,
         [replica.optimizer for replica in replicas],
@@ -60,7 +60,7 @@ def simulate(run: TrainingRun, runtime: RuntimeModel, *, locally: bool = False) 
         exchange=run.exchange,
         second=run.second,
         steps=run.steps,
-        key=key.fold(MESSAGES),
+        key=key.fold_in(MESSAGES),
         clock=clock,
     )
     watched, rounds = floating_tensors(models[0]), list[Round]()

@@ -1,6 +1,6 @@
 """The random streams of a run: each is a fold of the run's key, and no two of a run are the same.
 
-A fold is a number by which ``Key.fold`` derives an independent key.  Committed records were made with these numbers.
+A fold is a number by which ``Key.fold_in`` derives an independent key.  Committed records were made with these numbers.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def _durations(run: TrainingRun, rank: int) -> list[float]:
     assert run.step is not None  # of a run against the wall clock
     by_time = math.inf if run.budget_s is None else run.budget_s / run.step.mean_s
     expected = math.ceil(min(by_time, math.inf if run.steps is None else run.steps))
-    key = Key(run.seed).fold(STEP_TIMES)
+    key = Key(run.seed).fold_in(STEP_TIMES)
     return step_seconds(run.step, key=key, worker=rank, steps=2 * expected + SPARE_STEPS).tolist()
 
 
@@ -170,7 +170,7 @@ def joined(
     """
     key, stream = Key(run.seed), MINI_BATCHES
     if alone:
-        key, stream = key.fold(TIMED_ALONE), TIMED_ALONE
+        key, stream = key.fold_in(TIMED_ALONE), TIMED_ALONE
     replica = Replica.of(run, place.rank, device=device or place.device, stream=stream)
     averaging = PeriodicAveraging(
         replica.model,
@@ -180,7 +180,7 @@ def joined(
         exchange=run.exchange,
         second=run.second,
         transport=transport,
-        key=key.fold(MESSAGES),
+        key=key.fold_in(MESSAGES),
         steps=run.steps,
         piggyback=run.runtime is None,  # what travels along sees the clock before the synchronisation
     )
@@ -192,7 +192,7 @@ def sleeps(run: TrainingRun, key: Key) -> Callable[[], None]:
     law = run.delay
     if law is None or run.runtime is not None:
         return lambda: None
-    rng = np.random.default_rng(bits32(key.fold(SLEEPS), SEED_WORDS))
+    rng = np.random.default_rng(bits32(key.fold_in(SLEEPS), SEED_WORDS))
     return lambda: time.sleep(float(law.sample(rng, ())))
 
 
@@ -200,7 +200,7 @@ def timed_alone(place: RankContext, run: TrainingRun, times: int) -> list[float]
     """Time synchronisations of a run by themselves; seconds on this rank."""
     assert run.step is not None  # of a run against the wall clock
     averaging, replica = joined(place, run, alone=True)
-    sleep = sleeps(run, Key(run.seed).fold(TIMED_ALONE))
+    sleep = sleeps(run, Key(run.seed).fold_in(TIMED_ALONE))
     return timed_synchronisations(averaging, replica.step, times=times, step_s=run.step.mean_s, sleep=sleep)
 
 
@@ -237,4 +237,4 @@ def _carried_out(place: RankContext, run: TrainingRun, pacing: PaddedSteps, fini
 
 
 def _clock(run: TrainingRun, m: int) -> Clock:
-    return SimulatedClock(run.runtime, m=m, key=Key(run.seed).fold(STEP_TIMES)) if run.runtime else WallClock()
+    return SimulatedClock(run.runtime, m=m, key=Key(run.seed).fold_in(STEP_TIMES)) if run.runtime else WallClock()

@@ -76,7 +76,7 @@ def measure_wire(place: RankContext, plan: WirePlan) -> list[Record]:
             records.append({"kind": "line", **_exchanged(place, topology, message, plan)})
         for operator in plan.operators:
             key = Key(plan.seed, rank=place.rank)
-            message = operator.encode(torch.from_numpy(normal(key.fold(VECTORS), plan.d)), key=key.fold(MESSAGES))
+            message = operator.encode(torch.from_numpy(normal(key.fold_in(VECTORS), plan.d)), key=key.fold_in(MESSAGES))
             measured = _exchanged(place, topology, message, plan)
             records.append({"kind": "operator", "operator": specification(operator), **measured})
     return records

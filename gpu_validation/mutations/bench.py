@@ -182,9 +182,9 @@ def messages(operator: Operator, source: str, d: int) -> Compression:
     measured: list[Sequence[float]] = []
     for i in range(MESSAGES):
         key = Key(0, step=i)
-        x = canonical(np.ones(d) if source == "flat" else normal(key.fold(SOURCE), d))
-        message = operator.encode(x, key=key.fold(MESSAGE))
-        error = operator.decode(message, d=d, key=key.fold(MESSAGE)).numpy().astype(np.float64) - x
+        x = canonical(np.ones(d) if source == "flat" else normal(key.fold_in(SOURCE), d))
+        message = operator.encode(x, key=key.fold_in(MESSAGE))
+        error = operator.decode(message, d=d, key=key.fold_in(MESSAGE)).numpy().astype(np.float64) - x
         measured.append((message.bits, float(error @ error), float(np.square(x, dtype=np.float64).sum())))
     bits, error2, norm2 = np.array(measured).T
     declared = Declared.of(operator.claim(d), operator.bits(d))

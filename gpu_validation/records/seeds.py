@@ -37,7 +37,7 @@ def derived(seed: int, own: int) -> int:
     ValueError
         Unless 0 <= seed < 2^32.
     """
-    return own if require(seed) == RECORDED else int(bits32(Key(seed).fold(own), 1)[0])
+    return own if require(seed) == RECORDED else int(bits32(Key(seed).fold_in(own), 1)[0])
 
 
 def replay(name: str, seed: int) -> str:

@@ -231,7 +231,7 @@ class _Run:
         self.replicas = [Replica.of(run, rank, device=self.device) for rank in range(study.m)]
         self.models = [replica.model for replica in self.replicas]
         optimizers = [replica.optimizer for replica in self.replicas]
-        clock = SimulatedClock(RuntimeModel(STEP, Constant(track.delay)), m=study.m, key=Key(seed).fold(TIMES))
+        clock = SimulatedClock(RuntimeModel(STEP, Constant(track.delay)), m=study.m, key=Key(seed).fold_in(TIMES))
         self.workers = SimulatedWorkers(self.models, optimizers, schedule=schedule, clock=clock)
 
     def load(self, path: Path) -> None:

@@ -98,7 +98,7 @@ class GlobalTopKStudy(Study):
             def with_memory(gradients: list[torch.Tensor], keys: Sequence[Key]) -> torch.Tensor:
                 sent = []
                 for i, (gradient, key) in enumerate(zip(gradients, keys, strict=True)):
-                    states[i], message = feedback.encode(states[i], eta * gradient, key=key.fold(SEND))
+                    states[i], message = feedback.encode(states[i], eta * gradient, key=key.fold_in(SEND))
                     sent.append(feedback.decode({}, message, d=d)[1])
                 return torch.stack(sent).mean(dim=0)
 
@@ -110,7 +110,7 @@ class GlobalTopKStudy(Study):
 
         def up_the_tree(gradients: list[torch.Tensor], keys: Sequence[Key]) -> torch.Tensor:
             steps = [eta * gradient for gradient in gradients]
-            residuals[:], total = merger.exchange(residuals, steps, keys=[k.fold(SEND) for k in keys])
+            residuals[:], total = merger.exchange(residuals, steps, keys=[k.fold_in(SEND) for k in keys])
             return total / self.workers
 
         return up_the_tree
@@ -154,7 +154,7 @@ def tree(rule: str, workers: int, d: int, fraction: float, rounds: int, seed: in
         keys = [Key(seed, step=step, rank=i) for i in range(workers)]
         x = [torch.from_numpy(_heavy(key, d)) for key in keys]
         before = np.sum([r.numpy() + v.numpy() for r, v in zip(residuals, x, strict=True)], axis=0, dtype=np.float64)
-        residuals, result = merger.exchange(residuals, x, keys=[k.fold(SEND) for k in keys])
+        residuals, result = merger.exchange(residuals, x, keys=[k.fold_in(SEND) for k in keys])
         arrived += result.numpy()
         exact += np.sum([v.numpy() for v in x], axis=0, dtype=np.float64)
         ratios.append(float(np.square(before - result.numpy()).sum() / np.square(before).sum()))
@@ -175,7 +175,7 @@ def tree(rule: str, workers: int, d: int, fraction: float, rounds: int, seed: in
 
 def _heavy(key: Key, d: int) -> np.ndarray:
     """Return products of Gaussian numbers: tails heavier than a gradient's."""
-    z = normal(key.fold(INPUT), 2 * d)
+    z = normal(key.fold_in(INPUT), 2 * d)
     return (z[:d] * np.abs(z[d:])).astype(np.float32)
 
 

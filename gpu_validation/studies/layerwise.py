@@ -103,7 +103,7 @@ class LayerWiseStudy(Study):
         replicas = [Replica.of(run, rank, stream=None) for rank in range(self.workers)]
         models, optimizers = [r.model for r in replicas], [r.optimizer for r in replicas]
         scoped = LayerWise.of(operator, models[0].parameters()) if layers else operator
-        group = SimulatedWorkers(models, optimizers, schedule=1, operator=scoped, key=Key(seed).fold(TRAIN))
+        group = SimulatedWorkers(models, optimizers, schedule=1, operator=scoped, key=Key(seed).fold_in(TRAIN))
         for _ in training_rounds(group, replicas):
             if run.is_over(0.0, group.periods.total_steps):
                 break
@@ -158,7 +158,7 @@ def distortion(operator: Operator, x: np.ndarray, lengths: tuple[int, ...], draw
     nmse: dict[str, list[float]] = {}
     bits: dict[str, float] = {}
     for name, scoped in (("layerwise", layers), ("entire", entire)):
-        keys = [Key(seed, step=i).fold(DISTORT) for i in range(draws if operator.randomness != "none" else 1)]
+        keys = [Key(seed, step=i).fold_in(DISTORT) for i in range(draws if operator.randomness != "none" else 1)]
         messages = [scoped.encode(x, key=key) for key in keys]
         decoded = [scoped.decode(m, d=x.size, key=key).numpy() for m, key in zip(messages, keys, strict=True)]
         nmse[name] = [float(np.square(y.astype(np.float64) - x).sum()) / norm2 for y in decoded]

@@ -33,7 +33,7 @@ def step_seconds(step: StepTime, *, key: Key, worker: int, steps: int) -> np.nda
     ValueError
         If there are fewer slowdowns than workers.
     """
-    rng = np.random.default_rng(bits32(key.fold(worker), SEED_WORDS))
+    rng = np.random.default_rng(bits32(key.fold_in(worker), SEED_WORDS))
     if isinstance(step, Law):
         return step.sample(rng, (steps,))
     if isinstance(step, PersistentStragglers):

@@ -113,7 +113,7 @@ def _delay_row(record: Record) -> Comparison:
 
 
 def _law_row(record: Record) -> Comparison:
-    fit = fit_law(np.asarray(record["step_s"][0]).reshape(-1), key=Key(0).fold(FIT))
+    fit = fit_law(np.asarray(record["step_s"][0]).reshape(-1), key=Key(0).fold_in(FIT))
     right = fit.accepted and record["law"].startswith(fit.best.family)
     p_value = float(fit.best.p_value or 0.0)
     return Comparison(

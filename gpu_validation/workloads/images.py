@@ -58,7 +58,7 @@ class ImageNetwork(Network):
         indices, weight = super().draw(key=key)
         if self.augmentation == "none":
             return indices, weight
-        return indices, weight, crops_and_flips(key.fold(CROP), len(indices))
+        return indices, weight, crops_and_flips(key.fold_in(CROP), len(indices))
 
     def inputs(self, samples: torch.Tensor, choices: Draw) -> torch.Tensor:
         """Return float32 images with normalised channels.

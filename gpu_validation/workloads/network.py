@@ -18,7 +18,7 @@ from .models.initialise import initialised
 from .supervised import Supervised
 from .workload import Constants
 
-MEASURING = Key(0, rank=0).fold(0x6D656173)  # the stream of what is drawn for the constants
+MEASURING = Key(0, rank=0).fold_in(0x6D656173)  # the stream of what is drawn for the constants
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def top_curvature(workload: Supervised, model: torch.nn.Module, *, steps: int) -
         along = slope @ torch.from_numpy(v).to(slope)
         return _vector(torch.autograd.grad(along, parameters, retain_graph=True))
 
-    direction = normal(MEASURING.fold(1), slope.numel())
+    direction = normal(MEASURING.fold_in(1), slope.numel())
     return smoothness_by_power_iteration(product, direction, iterations=steps)
 
 

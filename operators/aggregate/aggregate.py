@@ -123,7 +123,7 @@ class Aggregate(ABC):
 
 def server_key(keys: Sequence[Key]) -> Key:
     """Return the stream of the merger: shared by all ranks, independent of every worker's."""
-    return keys[0].shared().fold(0)
+    return keys[0].shared().fold_in(0)
 
 
 def check(messages: Sequence[Message], keys: Sequence[Key]) -> None:

@@ -90,7 +90,7 @@ class CorrelatedKLevel(Operator):
         if key.rank is None:
             raise ValueError("correlated quantisation needs the worker's rank in the key; got rank = None")
         n, out = self.workers, bits32(key, d).copy()
-        common = key.shared().fold(_PERMUTATIONS)
+        common = key.shared().fold_in(_PERMUTATIONS)
         for start in range(0, d, _TILE):
             tile = out[start : start + _TILE]
             _thresholds(bits32(common, tile.size * n, start=start * n), n, key.rank % n, tile)

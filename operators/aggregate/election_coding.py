@@ -162,7 +162,7 @@ class ElectionCoding(Aggregate):
         signs = [np.where(g.reshape(-1).numpy() < 0, -1, 1) for g, h in zip(gradients, held, strict=True) if h]
         total = np.sum(signs, axis=0)
         tied = total == 0
-        total[tied] = np.where(bits32(key.fold(0), total.size)[tied] >> 31 == 1, -1, 1)
+        total[tied] = np.where(bits32(key.fold_in(0), total.size)[tied] >> 31 == 1, -1, 1)
         return self.uplink.encode(torch.from_numpy(total.astype(np.float32)), key=key)
 
     def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:

@@ -83,7 +83,7 @@ def directions(key: Key, n: int, start: int, count: int) -> np.ndarray:
     """Return rows v_(start+1) .. v_(start+count) of the shared sequence in dimension n: unit, independent, uniform."""
     width = n + (n & 1)
     out = np.empty((count, n))
-    _gauss(bits32(key.fold(n), count * width, start=start * width), out)
+    _gauss(bits32(key.fold_in(n), count * width, start=start * width), out)
     return out
 
 

@@ -101,12 +101,12 @@ class Composition(Operator):
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         x, flag = prescale(x)
-        y = self.inner._decode(*self.inner._encode(x, key.fold(0)), x.size, key.fold(0))
-        message = self.outer._encode(y, key.fold(1))
+        y = self.inner._decode(*self.inner._encode(x, key.fold_in(0)), x.size, key.fold_in(0))
+        message = self.outer._encode(y, key.fold_in(1))
         return join_messages([message, flag_field(flag)], [message[1], FLAG_BITS])
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         if bits < FLAG_BITS:
             raise CorruptMessage("the message is empty")
         message, (flag, _) = split_messages(payload, bits, [bits - FLAG_BITS, FLAG_BITS])
-        return unscale(self.outer._decode(*message, d, key and key.fold(1)), int(flag[0]))
+        return unscale(self.outer._decode(*message, d, key and key.fold_in(1)), int(flag[0]))

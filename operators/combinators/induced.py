@@ -90,18 +90,18 @@ class Induced(Operator):
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         x, flag = prescale(x)
-        first = self.biased._encode(x, key.fold(0))
-        rest = x - self.biased._decode(*first, x.size, key.fold(0))
+        first = self.biased._encode(x, key.fold_in(0))
+        rest = x - self.biased._decode(*first, x.size, key.fold_in(0))
         if not np.isfinite(rest).all():
             raise ValueError("x minus its biased part must fit binary32: rescale x")
-        second = self.unbiased._encode(rest, key.fold(1))
+        second = self.unbiased._encode(rest, key.fold_in(1))
         return join_messages([first, second, flag_field(flag)], self._exact(x.size))
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         first, second, (flag, _) = split_messages(payload, bits, self._exact(d))
-        out = self.biased._decode(*first, d, key and key.fold(0))
+        out = self.biased._decode(*first, d, key and key.fold_in(0))
         with np.errstate(over="ignore"):
-            out = out + self.unbiased._decode(*second, d, key and key.fold(1))
+            out = out + self.unbiased._decode(*second, d, key and key.fold_in(1))
         if not np.isfinite(out).all():
             raise CorruptMessage("the sum of both parts exceeds binary32")
         return unscale(out, int(flag[0]))

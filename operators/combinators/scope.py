@@ -107,14 +107,14 @@ class LayerWise(Operator):
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         spans = list(self._spans(x.size))
-        messages = [self.operator._encode(x[start:stop], key.fold(number)) for number, start, stop in spans]
+        messages = [self.operator._encode(x[start:stop], key.fold_in(number)) for number, start, stop in spans]
         return join_messages(messages, [self.operator.bits(stop - start).exact for _, start, stop in spans])
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         spans, out = list(self._spans(d)), np.empty(d, np.float32)
         parts = split_messages(payload, bits, [self.operator.bits(stop - start).exact for _, start, stop in spans])
         for (number, start, stop), (part, length) in zip(spans, parts, strict=True):
-            out[start:stop] = self.operator._decode(part, length, stop - start, key and key.fold(number))
+            out[start:stop] = self.operator._decode(part, length, stop - start, key and key.fold_in(number))
         return out
 
     @classmethod

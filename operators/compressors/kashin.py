@@ -99,7 +99,7 @@ class Kashin(Operator):
             return KLevel(self.k).pack(0.0, 0.0, np.zeros(n, np.uint32))
         y, factor = prescale(x)
         a = self.represent(y, Frame(x.size, n, key))
-        low, high, levels = quantise(a, self.k, bits32(key.fold(ROUNDING), n))
+        low, high, levels = quantise(a, self.k, bits32(key.fold_in(ROUNDING), n))
         nearest(math.sqrt(n) * max(high, -low) / factor)  # so that every decoded entry fits binary32
         ends = np.array([low / factor, high / factor]).astype(np.float32)
         if ends[0] == ends[1]:
@@ -150,8 +150,8 @@ class Frame:
 
     def __init__(self, d: int, n: int, key: Key) -> None:
         self.d, self.n = d, n
-        self.rows = random_support(key.fold(ROWS), d, n)
-        words = torch.from_numpy(bits32(key.fold(SIGNS), (d + 31) // 32).astype("<u4").view(np.uint8))
+        self.rows = random_support(key.fold_in(ROWS), d, n)
+        words = torch.from_numpy(bits32(key.fold_in(SIGNS), (d + 31) // 32).astype("<u4").view(np.uint8))
         self.signs = kernels_for(words).signs.unpack(words, d).numpy()
 
     def times(self, a: np.ndarray) -> np.ndarray:

@@ -123,10 +123,10 @@ class QUICFL(Operator):
             y, factor = prescale(x)
             norm = round_up_to_float32(math.sqrt(energy(y)) / factor)
             nearest(2 * self.top * norm)  # |decoded| is below (1 + T) |x|, so it fits binary32
-            v = Rotation(d, key.fold(ROTATION), ROUNDS).forward(y)
+            v = Rotation(d, key.fold_in(ROTATION), ROUNDS).forward(y)
             grid, unit = stochastic_grid(b), np.float32(math.sqrt(d) / (norm * factor))
             search = grid.levels, grid.start, grid.per_unit, grid.below, grid.inside
-            words = bits32(key.fold(ROUNDING), d)
+            words = bits32(key.fold_in(ROUNDING), d)
             round_stochastically(v, unit, np.float32(self.top), *search, words, codes)
             exact = v[codes == grid.levels.size] * unit
         beyond = codes == 1 << b
@@ -159,7 +159,7 @@ class QUICFL(Operator):
             return np.zeros(d, np.float32)
         v = stochastic_grid(b).levels[codes]
         v[beyond] = exact
-        return unscale(Rotation(d, key.fold(ROTATION), ROUNDS).inverse(v / np.float32(math.sqrt(d))), norm)
+        return unscale(Rotation(d, key.fold_in(ROTATION), ROUNDS).inverse(v / np.float32(math.sqrt(d))), norm)
 
 
 def joined(*parts: tuple[np.ndarray, int]) -> tuple[np.ndarray, int]:

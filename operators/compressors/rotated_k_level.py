@@ -83,8 +83,8 @@ class RotatedKLevel(Operator):
         if negligible(x):
             return KLevel(self.k).pack(0.0, 0.0, np.zeros(x.size, np.uint32))
         y, factor = prescale(x)
-        z = Rotation(x.size, key.fold(ROTATION), ROUNDS).forward(y)
-        low, high, levels = quantise(z, self.k, bits32(key.fold(ROUNDING), x.size))
+        z = Rotation(x.size, key.fold_in(ROTATION), ROUNDS).forward(y)
+        low, high, levels = quantise(z, self.k, bits32(key.fold_in(ROUNDING), x.size))
         nearest(math.sqrt(x.size) * max(high, -low) / factor)  # so that every decoded entry fits binary32
         ends = np.array([low / factor, high / factor]).astype(np.float32)
         if ends[0] == ends[1]:
@@ -97,4 +97,4 @@ class RotatedKLevel(Operator):
         if not z.any():
             return z
         y, factor = prescale(z)
-        return unscale(Rotation(d, key.fold(ROTATION), ROUNDS).inverse(y), 1 / factor)
+        return unscale(Rotation(d, key.fold_in(ROTATION), ROUNDS).inverse(y), 1 / factor)

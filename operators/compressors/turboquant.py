@@ -130,9 +130,9 @@ class TurboQuant(Operator):
             if self.form == "prod":
                 r = y * np.float32(1 / norm) - unit
                 left = float(np.float32(math.sqrt(energy(r)))) if self.level_bits else 1.0
-                positive = sketch(r, key.fold(SKETCH))
+                positive = sketch(r, key.fold_in(SKETCH))
                 fields = 2 * fields + positive
-                unit = unit + np.float32(left) * from_sketch(positive, key.fold(SKETCH))
+                unit = unit + np.float32(left) * from_sketch(positive, key.fold_in(SKETCH))
             nearest(norm * max(1.0, math.sqrt(energy(unit))) / factor * (1 + ROUNDING))  # so that it can be decoded
             norms = np.array([norm / factor, left])[: self.norms]
         head = norms.astype(">f4").view(np.uint8)
@@ -156,7 +156,7 @@ class TurboQuant(Operator):
         unit, left = self._from_levels(fields >> 1, key), float(norms[-1]) if self.level_bits else 1.0
         if left > (1 + ROUNDING) * (1 + math.sqrt(energy(unit))):
             raise CorruptMessage(f"what is left of a unit vector is at most 1 + |Q|; got {left}")
-        return unscale(unit + np.float32(left) * from_sketch(fields & 1, key.fold(SKETCH)), float(norms[0]))
+        return unscale(unit + np.float32(left) * from_sketch(fields & 1, key.fold_in(SKETCH)), float(norms[0]))
 
     def _nearest_levels(self, y: np.ndarray, norm: float, key: Key) -> np.ndarray:
         """Return numbers of the levels: uint32, shape (d,); all 0 where there is one."""
@@ -175,4 +175,4 @@ class TurboQuant(Operator):
         return self._rotation(codes.size, key).inverse(levels[codes])
 
     def _rotation(self, d: int, key: Key) -> Rotation:
-        return Rotation(d, key.fold(ROTATION), haar_limit=QUANTISER_LIMIT)
+        return Rotation(d, key.fold_in(ROTATION), haar_limit=QUANTISER_LIMIT)

@@ -89,5 +89,5 @@ def _stochastic(norms: np.ndarray, key: Key) -> np.ndarray:
     low = norms.astype(np.float32)
     low = np.where(low > norms, np.nextafter(low, np.float32(0)), low)
     gap = np.nextafter(low, np.float32(np.inf)).astype(np.float64) - low
-    up = bits32(key.fold(0), norms.size) * 2.0**-32 < (norms - low) / gap
+    up = bits32(key.fold_in(0), norms.size) * 2.0**-32 < (norms - low) / gap
     return low + up * gap

@@ -183,7 +183,7 @@ class ParameterEnd:
     def _key(self, names: Sequence[str], step: int) -> Key:
         stage, shard, rank = self._address
         sent = stage_key(self._layout.key, stage, shard, step=step, rank=rank)
-        return sent.fold(self._layout.numbers[names[0]])
+        return sent.fold_in(self._layout.numbers[names[0]])
 
 
 @dataclass(frozen=True)

@@ -166,7 +166,7 @@ class SummedGradients:
     def _rounds(self, unit: _Unit) -> Rounds:
         flat = [gradient.reshape(-1).to(device="cpu", dtype=torch.float32) for gradient in unit.gradients]
         name = unit.names[0]
-        key = replace(self.key, step=self.steps, rank=self.rank).fold(self._numbers[name])
+        key = replace(self.key, step=self.steps, rank=self.rank).fold_in(self._numbers[name])
         x = canonical(torch.cat(flat))
         return self._methods[name].rounds(self._states[name], x, key=key, m=self.size, member=True)
 

@@ -44,7 +44,7 @@ def stage_key(key: Key, stage: int, shard: int, *, step: int, rank: int) -> Key:
         Who encodes.
     """
     sent = replace(key, step=step, rank=rank)
-    return sent if stage == GATHERED else sent.fold(stage).fold(shard)
+    return sent if stage == GATHERED else sent.fold_in(stage).fold_in(shard)
 
 
 class Channel:

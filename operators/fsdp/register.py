@@ -53,7 +53,7 @@ def register(
     if not modules:
         raise ValueError("no module of the model is sharded: call fully_shard on its blocks and on the model first")
     shards = {
-        name: CompressedReduceScatter(operator, key=key.fold(number), module=name)
+        name: CompressedReduceScatter(operator, key=key.fold_in(number), module=name)
         for number, name in enumerate(modules)
     }
     for name, module in modules.items():

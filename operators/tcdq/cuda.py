@@ -73,7 +73,7 @@ def decode(payload: torch.Tensor, bits: int, plan: Plan, seeds: tuple) -> torch.
 
 def _drawn(d: int, k: int, key: Key, device: torch.device) -> torch.Tensor:
     """Return which coordinates have the k least hashes, of which no two are equal."""
-    drawn = hashes(d, seeds_of(key.fold(STREAM)), device)
+    drawn = hashes(d, seeds_of(key.fold_in(STREAM)), device)
     return drawn <= drawn.sort().values[k - 1]
 
 

@@ -60,14 +60,14 @@ def _scatter(part, first, second, limit, factor, out):
 
 def gather(x: np.ndarray, k: int, key: Key) -> np.ndarray:
     """Return the k coordinates drawn, in order: shape (k,)."""
-    words, out = seeds(key.fold(STREAM)), np.empty(k + 1, x.dtype)
+    words, out = seeds(key.fold_in(STREAM)), np.empty(k + 1, x.dtype)
     _gather(x, *words, _kth_least(*words, x.size, k), out)
     return out[:k]
 
 
 def scatter(part: np.ndarray, d: int, key: Key, factor: float) -> np.ndarray:
     """Return the vector of d coordinates that has ``factor`` times ``part`` where they were drawn, and 0 elsewhere."""
-    words, out = seeds(key.fold(STREAM)), np.empty(d, part.dtype)
+    words, out = seeds(key.fold_in(STREAM)), np.empty(d, part.dtype)
     _scatter(part, *words, _kth_least(*words, d, part.size), np.float32(factor), out)
     return out
 

@@ -6,15 +6,15 @@ from operators import Key
 
 
 def test_equal_fields_make_equal_keys():
-    assert Key(1, 2, 3, 4).fold(5) == Key(1, 2, 3, 4, path=(5,))
+    assert Key(1, 2, 3, 4).fold_in(5) == Key(1, 2, 3, 4, path=(5,))
     assert hash(Key(1)) == hash(Key(1))
 
 
 def test_fold_extends_the_path_and_keeps_the_rest():
     key = Key(1, step=2, rank=3, layer=4)
-    assert key.fold(5).fold(6).path == (5, 6)
+    assert key.fold_in(5).fold_in(6).path == (5, 6)
     assert key.path == ()
-    assert key.fold(5) != key.fold(6) != key
+    assert key.fold_in(5) != key.fold_in(6) != key
 
 
 def test_shared_drops_the_rank_only():

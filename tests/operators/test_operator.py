@@ -102,7 +102,7 @@ def test_only_shared_randomness_needs_the_key_to_decode(operator, key):
         with pytest.raises(ValueError, match="shared randomness"):
             operator.decode(message, d=9)
     else:
-        assert operator.decode(message, d=9).equal(operator.decode(message, d=9, key=key.fold(1)))
+        assert operator.decode(message, d=9).equal(operator.decode(message, d=9, key=key.fold_in(1)))
 
 
 @pytest.mark.parametrize("bits", [0, 31, 64])

@@ -29,7 +29,7 @@ def test_known_answers_of_philox(counter, key, answer):
     assert philox4x32(counter, key) == answer
 
 
-KEYS = [Key(0), Key(7, step=2, rank=3, layer=4), Key(2**64 - 1).shared().fold(5)]
+KEYS = [Key(0), Key(7, step=2, rank=3, layer=4), Key(2**64 - 1).shared().fold_in(5)]
 
 
 @pytest.mark.parametrize("start", [0, 1, 3, 4, 1001, 2**32 * 4 - 3])
@@ -53,8 +53,8 @@ def test_a_piece_equals_the_same_piece_of_the_whole():
 
 def test_every_part_of_a_key_changes_the_stream():
     keys = [
-        Key(1), Key(2), Key(1, step=1), Key(1, rank=1), Key(1, layer=1), Key(1).shared(), Key(1).fold(0),
-        Key(1).fold(1), Key(1).fold(0).fold(0), Key(1).fold(0).fold(1), Key(1, rank=None, layer=1),
+        Key(1), Key(2), Key(1, step=1), Key(1, rank=1), Key(1, layer=1), Key(1).shared(), Key(1).fold_in(0),
+        Key(1).fold_in(1), Key(1).fold_in(0).fold_in(0), Key(1).fold_in(0).fold_in(1), Key(1, rank=None, layer=1),
         Key(1 << 32), Key(1, step=1 << 32), Key(1, rank=1 << 32),
     ]  # fmt: skip
     assert len({philox_key(k) for k in keys}) == len(keys)
@@ -63,7 +63,7 @@ def test_every_part_of_a_key_changes_the_stream():
 def test_words_are_uniform_and_streams_are_uncorrelated():
     """n = 2^20 words: chi-square of the top 8 and low 8 bits, and correlations, each at 5 standard deviations."""
     n = 1 << 20
-    a, b = bits32(Key(3), n), bits32(Key(3).fold(0), n)
+    a, b = bits32(Key(3), n), bits32(Key(3).fold_in(0), n)
     for bits in (a >> 24, a & 0xFF):
         chi = ((np.bincount(bits, minlength=256) - n / 256) ** 2).sum() / (n / 256)
         assert abs(chi - 255) < 5 * np.sqrt(2 * 255)

@@ -53,7 +53,7 @@ class Sampled(Mixing):
 
     def members(self, round_index: int, m: int) -> Sequence[int]:
         """Return the subset of round ``round_index``."""
-        return [int(rank) for rank in random_support(self.key.shared().fold(round_index), self.clients, m)]
+        return [int(rank) for rank in random_support(self.key.shared().fold_in(round_index), self.clients, m)]
 
     def matrix(self, m: int, round_index: int = 0) -> np.ndarray:
         """Return 1/clients in the members' columns: its rows sum to 1; its columns do so only on average

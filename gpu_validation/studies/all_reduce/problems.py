@@ -80,7 +80,7 @@ def vectors(seed: int, step: int, m: int, d: int) -> list[torch.Tensor]:
     d : int
         Number of coordinates.
     """
-    keys = [Key(seed, step=step, rank=rank).fold(1) for rank in range(m)]
+    keys = [Key(seed, step=step, rank=rank).fold_in(1) for rank in range(m)]
     return [torch.from_numpy(normal(key, d).astype(np.float32)) for key in keys]
 
 

@@ -132,7 +132,7 @@ class AllReduceStudy(Study):
     def _averaging(self, codec: str, exchange: Exchange) -> PeriodicAveraging:
         operator = CODECS.get(codec)
         return PeriodicAveraging(
-            Vector(self.d), operator=operator, exchange=exchange, key=Key(self.seed).fold(2), errors=False
+            Vector(self.d), operator=operator, exchange=exchange, key=Key(self.seed).fold_in(2), errors=False
         )
 
     # -- training ----------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ class AllReduceStudy(Study):
         record: Record = {"codec": codec, "exchange": exchange, "nmse": [], "over_law": []}
         for step in range(dict(zip(self.crowds, self.repeats, strict=True))[m]):
             x = vectors(self.seed, step, m, self.d)
-            key = Key(self.seed, step=step).fold(2)
+            key = Key(self.seed, step=step).fold_in(2)
             result = mean_of_ranks(x, operator, exchange=exchange, key=key)  # type: ignore[arg-type]
             bits.append(sum(result.sent_bits) / (m * self.d))
             _add_error(record, result.mean, x)

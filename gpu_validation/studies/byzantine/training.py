@@ -50,10 +50,10 @@ def train(
         if attack is not None:
             truth = np.stack(sent[faulty:]).mean(axis=0)
             for i in range(faulty):
-                sent[i] = attack.corrupt(sent[i], truth=truth, key=keys[i].fold(ATTACK))
+                sent[i] = attack.corrupt(sent[i], truth=truth, key=keys[i].fold_in(ATTACK))
         if not all(np.isfinite(x).all() for x in sent):  # diverged
             return None
-        return rate * rule.round([torch.from_numpy(x) for x in sent], keys=[k.fold(SEND) for k in keys])
+        return rate * rule.round([torch.from_numpy(x) for x in sent], keys=[k.fold_in(SEND) for k in keys])
 
     for done in islice(shared_steps(workload, model, merge, workers=workers, seed=seed, stream=NOISE), steps):
         if done % 10 == 0:

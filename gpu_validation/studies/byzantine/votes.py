@@ -23,10 +23,10 @@ def votes(workers: int, faulty: int, snr: float, coordinates: int, attack: Attac
     keys = [Key(seed, rank=i) for i in range(workers)]
     messages = []
     for i, key in enumerate(keys):
-        x = (truth + normal(key.fold(NOISE), coordinates)).astype(np.float32)
+        x = (truth + normal(key.fold_in(NOISE), coordinates)).astype(np.float32)
         if i < faulty:
-            x = attack.corrupt(x, truth=truth, key=key.fold(ATTACK))
-        messages.append(rule.uplink.encode(x, key=key.fold(SEND)))
+            x = attack.corrupt(x, truth=truth, key=key.fold_in(ATTACK))
+        messages.append(rule.uplink.encode(x, key=key.fold_in(SEND)))
     elected = rule.downlink.decode(rule.merge(messages, d=coordinates, keys=keys), d=coordinates)
     bits = sum(m.bits for m in messages)
     wrong = int((elected < 0).sum())
@@ -36,7 +36,7 @@ def votes(workers: int, faulty: int, snr: float, coordinates: int, attack: Attac
 def crowd(workers: int, snr: float, coordinates: int, seed: int = 0) -> Record:
     """Return the same noise twice: how often the vote of signs, and the sign of the exact mean, is wrong."""
     voted = votes(workers, 0, snr, coordinates, Rescale(), seed)
-    mean = sum(snr + normal(Key(seed, rank=i).fold(NOISE), coordinates) for i in range(workers))
+    mean = sum(snr + normal(Key(seed, rank=i).fold_in(NOISE), coordinates) for i in range(workers))
     return {**voted, "mean_wrong": int((np.asarray(mean) < 0).sum())}
 
 

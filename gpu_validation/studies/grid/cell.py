@@ -43,9 +43,9 @@ def probe(place: RankContext, design: Design, operator: Operator, source: str, s
     rows = np.empty((design.probe_messages, 3))
     for i in range(design.probe_messages):
         key = Key(seed, step=i, rank=place.rank)
-        x = canonical(normal(key.fold(VECTORS), d) if source == "gaussian" else np.ones(d))
-        message = operator.encode(x, key=key.fold(MESSAGES))
-        error = operator.decode(message, d=d, key=key.fold(MESSAGES)).numpy().astype(np.float64) - x
+        x = canonical(normal(key.fold_in(VECTORS), d) if source == "gaussian" else np.ones(d))
+        message = operator.encode(x, key=key.fold_in(MESSAGES))
+        error = operator.decode(message, d=d, key=key.fold_in(MESSAGES)).numpy().astype(np.float64) - x
         rows[i] = message.bits, error @ error, np.square(x, dtype=np.float64).sum()
     everyone = np.concatenate([part.numpy() for part in gather_arrays(torch.from_numpy(rows))])
     if place.rank:
@@ -217,7 +217,7 @@ def _calibrate(place: RankContext, cells: Cells, operator: Operator, transport: 
         """Compute as long as a local step does, then change the model by a random vector."""
         cells.workload.loss(model, key=Key(k)).backward()
         start = flat(averaging.parameters)
-        step = torch.from_numpy(normal(Key(k, rank=place.rank).fold(VECTORS), start.numel()))
+        step = torch.from_numpy(normal(Key(k, rank=place.rank).fold_in(VECTORS), start.numel()))
         load(start + 0.01 * step.to(start), averaging.parameters)
 
     def sleep() -> None:

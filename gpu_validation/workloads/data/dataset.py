@@ -150,7 +150,7 @@ def permutation(key: Key, n: int) -> np.ndarray:
     return np.argsort(words[:n] << np.uint64(32) | words[n:], kind="stable")
 
 
-HOLD_OUT = Key(0, rank=None).fold(0x686F6C64)  # the one stream that chooses held-out samples
+HOLD_OUT = Key(0, rank=None).fold_in(0x686F6C64)  # the one stream that chooses held-out samples
 
 
 def hold_out(inputs: np.ndarray, targets: np.ndarray, fraction: float) -> tuple[Samples, Samples]:

@@ -110,4 +110,4 @@ class MarkovText(Source):
         return torch.tensor(text[:length])
 
     def _key(self, part: int) -> Key:
-        return Key(self.seed, rank=None).fold(part)
+        return Key(self.seed, rank=None).fold_in(part)

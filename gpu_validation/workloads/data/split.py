@@ -59,7 +59,7 @@ class Split(ABC):
     def _parts(self, targets: np.ndarray) -> list[np.ndarray]: ...
 
     def _key(self, part: int) -> Key:
-        return Key(self.seed, rank=None).fold(part)
+        return Key(self.seed, rank=None).fold_in(part)
 
 
 @dataclass(frozen=True)

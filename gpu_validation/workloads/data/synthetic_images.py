@@ -70,15 +70,15 @@ class SyntheticImages(Source):
         The mean square of a class's sum of waves is 1 where their directions differ.
         """
         key = Key(self.seed, rank=None)
-        colours = normal(key.fold(COLOURS), self.classes * WAVES * CHANNELS).reshape(self.classes, WAVES, CHANNELS)
+        colours = normal(key.fold_in(COLOURS), self.classes * WAVES * CHANNELS).reshape(self.classes, WAVES, CHANNELS)
         power = np.square(colours).sum(axis=(1, 2), keepdims=True) / (2 * CHANNELS)
         # a direction is the same as its opposite, and its mirror image belongs to the same class: a quarter plane
         grid = [(a, b) for a in range(FASTEST + 1) for b in range(1, FASTEST + 1)]
-        orders = [permutation(key.fold(DIRECTIONS).fold(c), len(grid))[:WAVES] for c in range(self.classes)]
+        orders = [permutation(key.fold_in(DIRECTIONS).fold_in(c), len(grid))[:WAVES] for c in range(self.classes)]
         return np.array(grid)[np.array(orders)], (colours / np.sqrt(power)).astype(np.float32)
 
     def _images(self, part: int, n: int) -> Samples:
-        key = Key(self.seed, rank=None).fold(part)
+        key = Key(self.seed, rank=None).fold_in(part)
         labels = np.arange(n) % self.classes
         images = np.empty((n, CHANNELS, SIDE, SIDE), np.uint8)
         for start in range(0, n, CHUNK):
@@ -89,12 +89,12 @@ class SyntheticImages(Source):
     def _chunk(self, key: Key, labels: np.ndarray, start: int) -> np.ndarray:
         n = len(labels)
         numbers = 3 + 2 * WAVES
-        chosen = uniform(key.fold(CHOICES), numbers * n, start=numbers * start).reshape(n, numbers)
+        chosen = uniform(key.fold_in(CHOICES), numbers * n, start=numbers * start).reshape(n, numbers)
         other = (labels + 1 + (chosen[:, 0] * (self.classes - 1)).astype(int)) % self.classes
         phases = 2 * np.pi * chosen[:, 3:]
         fields, foreign = self._fields(labels, phases[:, :WAVES]), self._fields(other, phases[:, WAVES:])
         field = SIGNAL * _mirrored(fields, chosen[:, 1] < 0.5) + CLUTTER * _mirrored(foreign, chosen[:, 2] < 0.5)
-        four = bits32(key.fold(GRAIN), n * PIXELS, start=start * PIXELS).view(np.uint8).reshape(n, PIXELS, 4)
+        four = bits32(key.fold_in(GRAIN), n * PIXELS, start=start * PIXELS).view(np.uint8).reshape(n, PIXELS, 4)
         noise = (four.sum(axis=2, dtype=np.float32) - np.float32(4 * MIDDLE)) / np.float32(IRWIN_HALL)
         values = MIDDLE + CONTRAST * (field + NOISE * noise.reshape(field.shape))
         return np.clip(np.rint(values), 0, 255).astype(np.uint8)

@@ -15,7 +15,7 @@ def initialised(build: Callable[[], torch.nn.Module], key: Key) -> torch.nn.Modu
     """Build a network without drawing random numbers, and fill it.
 
     Convolutions: normal, variance 2/(fan out) (He et al. 2015, arXiv:1502.01852).  Linear layers: uniform within
-    1/sqrt(fan in), the bias too.  BatchNorm: weight 1, bias 0, statistics of no data.  Layer i uses ``key.fold(i)``.
+    1/sqrt(fan in), the bias too.  BatchNorm: weight 1, bias 0, statistics of no data.  Layer i uses ``key.fold_in(i)``.
 
     Raises
     ------
@@ -27,7 +27,7 @@ def initialised(build: Callable[[], torch.nn.Module], key: Key) -> torch.nn.Modu
     network.to_empty(device="cpu")
     with torch.no_grad():
         for index, layer in enumerate(network.modules()):
-            _fill(layer, key.fold(index))
+            _fill(layer, key.fold_in(index))
     return network
 
 
@@ -39,7 +39,7 @@ def _fill(layer: torch.nn.Module, key: Key) -> None:
             layer.bias.zero_()
     elif isinstance(layer, torch.nn.Linear):
         for part, p in enumerate(layer.parameters()):
-            _copy(p, (2 * uniform(key.fold(part), p.numel()) - 1) / math.sqrt(layer.in_features))
+            _copy(p, (2 * uniform(key.fold_in(part), p.numel()) - 1) / math.sqrt(layer.in_features))
     elif isinstance(layer, torch.nn.BatchNorm2d):
         layer.weight.fill_(1.0)
         layer.bias.zero_()

@@ -46,7 +46,7 @@ class KeySeparation(Law):
         """Vary one field at a time over several values."""
         base = context.key(f"{self.name} {example.name}")
         varied = {field: [_with(base, field, i) for i in range(KEYS)] for field in FIELDS}
-        varied["path"] = [base.fold(i) for i in range(KEYS)]
+        varied["path"] = [base.fold_in(i) for i in range(KEYS)]
         if getattr(subject.target, "ranks_agree", False):
             del varied["rank"]
         outcomes = {field: _outcomes(subject, example.x, keys) for field, keys in varied.items()}

@@ -52,7 +52,7 @@ def pasgd(operator, tau, seed=0, **settings):
         model = workload.model()
         optimizer = torch.optim.SGD(model.parameters(), lr=workload.eta)
         averaging = PeriodicAveraging(
-            model, optimizer, schedule=tau, operator=operator, key=Key(seed).fold(1), **settings
+            model, optimizer, schedule=tau, operator=operator, key=Key(seed).fold_in(1), **settings
         )
         anchors, synced = [], []
         for k in range(STEPS):
@@ -79,7 +79,7 @@ def plain_loop(compress, tau, seed=0, block_momentum=0.0):
             for k in range(start, start + tau):
                 noise = np.sqrt(workload.noise) * normal(Key(seed, step=k, rank=rank), workload.d)
                 x -= workload.eta * (workload.eigenvalues * x + noise)
-            key = Key(seed, step=start // tau, rank=rank).fold(1)
+            key = Key(seed, step=start // tau, rank=rank).fold_in(1)
             mean += compress(rank, (x - anchor).astype(np.float32), key).astype(float) / WORKERS
         momentum = block_momentum * momentum - mean / workload.eta
         anchor = anchor - workload.eta * momentum

@@ -23,13 +23,13 @@ def one_by_one(workload, operator, seed):
     """Points before every step, shape (STEPS, M, d), and the last model: a loop of autograd and torch.optim.SGD."""
     models = [workload.model() for _ in range(M)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=workload.eta) for model in models]
-    workers = SimulatedWorkers(models, optimizers, schedule=TAU, operator=operator, key=Key(seed).fold(1))
+    workers = SimulatedWorkers(models, optimizers, schedule=TAU, operator=operator, key=Key(seed).fold_in(1))
     points = []
     for k in range(STEPS):
         points.append(torch.stack([flat(list(model.parameters())) for model in models]))
         for rank, (model, optimizer) in enumerate(zip(models, optimizers, strict=True)):
             optimizer.zero_grad()
-            workload.loss(model, key=Key(seed, step=k, rank=rank).fold(0)).backward()
+            workload.loss(model, key=Key(seed, step=k, rank=rank).fold_in(0)).backward()
             optimizer.step()
         workers.step()
     return torch.stack(points), flat(list(models[0].parameters()))

@@ -106,6 +106,6 @@ def test_a_real_run_is_recorded_whole():
     assert first["scheduling"].startswith(("SCHED_RR", "normal (SCHED_RR refused"))
     for repeat in range(2):
         for rank in range(2):
-            drawn = step_seconds(plan.law, key=Key(repeat).fold(3), worker=rank, steps=8)
+            drawn = step_seconds(plan.law, key=Key(repeat).fold_in(3), worker=rank, steps=8)
             assert (np.array(first["step_s"][rank][repeat]) >= drawn).all()
     assert next(iter(iteration_time_rows([first, second]))).bound > 1.5e-3

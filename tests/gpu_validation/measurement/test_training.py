@@ -44,7 +44,7 @@ def test_losses_and_steps_are_those_of_a_run_by_hand(records):
         averaging = PeriodicAveraging(model, schedule=4)
         for k in range(20):
             optimizer.zero_grad()
-            workload.loss(model, key=Key(3, step=k, rank=place.rank).fold(MINI_BATCHES)).backward()
+            workload.loss(model, key=Key(3, step=k, rank=place.rank).fold_in(MINI_BATCHES)).backward()
             optimizer.step()
             if averaging.step() is not None:
                 losses.append(float(workload.objective(model).detach()))

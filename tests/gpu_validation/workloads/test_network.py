@@ -128,7 +128,7 @@ def test_power_iteration_is_the_top_eigenvalue_of_the_mini_batch():
     model = workload.model()
     found = top_curvature(workload, model, steps=30)
     parameters = list(model.parameters())
-    value = workload.loss(model, key=Key(0, rank=0).fold(0x6D656173))
+    value = workload.loss(model, key=Key(0, rank=0).fold_in(0x6D656173))
     slopes = torch.autograd.grad(value, parameters, create_graph=True)
     slope = torch.cat([g.reshape(-1) for g in slopes])
     rows = [torch.autograd.grad(entry, parameters, retain_graph=True) for entry in slope]

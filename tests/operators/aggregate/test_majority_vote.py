@@ -18,7 +18,7 @@ from ..plain_philox import bits32_numpy
 def test_vote_equals_the_scalar_oracle(aggregate, n):
     d, keys = 50, [Key(0, rank=r) for r in range(n)]
     xs = torch.randn(n, d, generator=torch.Generator().manual_seed(n))
-    coins = [1 - 2 * (int(w) >> 31) for w in bits32_numpy(keys[0].shared().fold(0), d)]
+    coins = [1 - 2 * (int(w) >> 31) for w in bits32_numpy(keys[0].shared().fold_in(0), d)]
     tie = {"positive": [1] * d, "negative": [-1] * d, "random": coins}[aggregate.ties]
     totals = [sum(1 if x[i] >= 0 else -1 for x in xs) for i in range(d)]
     assert aggregate.round(list(xs), keys=keys).tolist() == [

@@ -26,11 +26,11 @@ def test_payload_and_values_equal_the_oracle(operator, vectors, d, key, bitstrin
     """The outer message of the inner result; tiny vectors 2^64 times larger."""
     for x in (*vectors, (vectors[4] * 2.0**-110).astype(np.float32)):
         small = 0 < np.abs(x).max() < 2.0**-62
-        y = operator.inner(x * np.float32(2.0**64) if small else x, key=key.fold(0))
-        outer = operator.outer.encode(y, key=key.fold(1))
+        y = operator.inner(x * np.float32(2.0**64) if small else x, key=key.fold_in(0))
+        outer = operator.outer.encode(y, key=key.fold_in(1))
         message = operator.encode(x, key=key)
         assert bitstring(message) == bitstring(outer) + str(int(small))
-        values = operator.outer.decode(outer, d=d, key=key.fold(1)).numpy() * np.float32(2.0**-64 if small else 1)
+        values = operator.outer.decode(outer, d=d, key=key.fold_in(1)).numpy() * np.float32(2.0**-64 if small else 1)
         assert operator.decode(message, d=d, key=key).tolist() == values.tolist()
 
 

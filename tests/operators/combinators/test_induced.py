@@ -39,10 +39,10 @@ def test_payload_and_values_equal_the_oracle(operator, vectors, d, key, bitstrin
     for x in (*vectors, (vectors[4] * 2.0**-110).astype(np.float32)):
         small = 0 < np.abs(x).max() < 2.0**-62
         y = x * np.float32(2.0**64) if small else x
-        first = operator.biased.encode(y, key=key.fold(0))
-        kept = operator.biased.decode(first, d=d, key=key.fold(0)).numpy()
-        second = operator.unbiased.encode(y - kept, key=key.fold(1))
-        rest = operator.unbiased.decode(second, d=d, key=key.fold(1)).numpy()
+        first = operator.biased.encode(y, key=key.fold_in(0))
+        kept = operator.biased.decode(first, d=d, key=key.fold_in(0)).numpy()
+        second = operator.unbiased.encode(y - kept, key=key.fold_in(1))
+        rest = operator.unbiased.decode(second, d=d, key=key.fold_in(1)).numpy()
         message = operator.encode(x, key=key)
         text = text_of(first, bitstring, operator.biased.bits(d).exact)
         text += text_of(second, bitstring, operator.unbiased.bits(d).exact)

@@ -28,11 +28,11 @@ def test_message_is_the_prefixed_messages_of_the_layers(operator, key, bitstring
     x, scope = torch.randn(110, generator=torch.Generator().manual_seed(0)), LayerWise(operator, SIZES)
     text, values = "", []
     for number, part in enumerate(torch.split(x, SIZES)):
-        message = operator.encode(part, key=key.fold(number))
+        message = operator.encode(part, key=key.fold_in(number))
         if operator.bits(part.numel()).exact is None:
             text += elias(message.bits + 1)
         text += bitstring(message)
-        values += operator.decode(message, d=part.numel(), key=key.fold(number)).tolist()
+        values += operator.decode(message, d=part.numel(), key=key.fold_in(number)).tolist()
     message = scope.encode(x, key=key)
     assert bitstring(message) == text
     assert scope.decode(message, d=110, key=key).tolist() == values
@@ -45,7 +45,7 @@ def test_one_layer_has_the_claim_and_the_entries_of_the_entire_model(operator, k
     x = torch.randn(110, generator=torch.Generator().manual_seed(0))
     layer = LayerWise(operator, (110,))
     assert layer.claim(110) == operator.claim(110)
-    assert layer(x, key=key).equal(operator(x, key=key.fold(0)))
+    assert layer(x, key=key).equal(operator(x, key=key.fold_in(0)))
 
 
 def test_claim_is_the_worst_of_the_layers():

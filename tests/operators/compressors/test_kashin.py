@@ -18,7 +18,7 @@ SMALL = (1, 2, 7, 9, 30, 64)
 
 def matrix(d, n, key):
     """U, entry by entry: (-1)^(number of common digits) / sqrt(N) at chosen rows, times the sign of the coordinate."""
-    rows, words = random_support(key.fold(1), d, n), bits32_numpy(key.fold(0), (d + 31) // 32).tolist()
+    rows, words = random_support(key.fold_in(1), d, n), bits32_numpy(key.fold_in(0), (d + 31) // 32).tolist()
     out = []
     for i, row in enumerate(rows.tolist()):
         byte, place = divmod(i, 8)  # bytes of a word lowest first, digits of a byte highest first

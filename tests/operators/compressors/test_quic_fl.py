@@ -29,11 +29,11 @@ def oracle(x, b, key, support_field, float_field):
     if norm == 0:
         return "0" * (32 + b * d + most.bit_length()), [0.0] * d
     exponent = math.frexp(norm)[1]
-    z = rotated([math.ldexp(v, -exponent) for v in x], key.fold(0), rounds=1)
+    z = rotated([math.ldexp(v, -exponent) for v in x], key.fold_in(0), rounds=1)
     unit = np.float32(math.sqrt(d) / math.ldexp(norm, -exponent))
     v = [float(np.float32(t) * unit) for t in z]
     codes, exact, mask, sent = "", "", [], []
-    for t, word in zip(v, bits32_numpy(key.fold(1), d).tolist(), strict=True):
+    for t, word in zip(v, bits32_numpy(key.fold_in(1), d).tolist(), strict=True):
         mask.append(abs(t) > top)
         if mask[-1]:
             codes, exact = codes + "0" * b, exact + float_field(t)
@@ -45,7 +45,7 @@ def oracle(x, b, key, support_field, float_field):
         sent.append(levels[under])
     count = f"{sum(mask):0{most.bit_length()}b}" if most else ""
     text = float_field(norm) + codes + count + exact + support_field(mask)
-    back = rotated(sent, key.fold(0), forward=False, rounds=1)
+    back = rotated(sent, key.fold_in(0), forward=False, rounds=1)
     return text, [norm / math.sqrt(d) * t for t in back]
 
 

@@ -21,15 +21,15 @@ def oracle(x, k, key, float_field):
     if not any(x):
         return (0.0, 0.0), "0" * (d * (k - 1).bit_length()), [0.0] * d
     exponent = math.frexp(max(map(abs, x)))[1]
-    z = [float(np.float32(v)) for v in rotated([math.ldexp(v, -exponent) for v in x], key.fold(0), rounds=1)]
+    z = [float(np.float32(v)) for v in rotated([math.ldexp(v, -exponent) for v in x], key.fold_in(0), rounds=1)]
     low, high, text, sent = min(z), max(z), "", []
-    for v, word in zip(z, bits32_numpy(key.fold(1), d).tolist(), strict=True):
+    for v, word in zip(z, bits32_numpy(key.fold_in(1), d).tolist(), strict=True):
         level = 0
         if high > low:
             level = k - 1 if v == high else math.floor((k - 1) * (v - low) / (high - low) + word / 2**32)
         text += f"{level:0{(k - 1).bit_length()}b}"
         sent.append(low + (high - low) * level / (k - 1))
-    back = rotated(sent, key.fold(0), forward=False, rounds=1)
+    back = rotated(sent, key.fold_in(0), forward=False, rounds=1)
     return (math.ldexp(low, exponent), math.ldexp(high, exponent)), text, [math.ldexp(v, exponent) for v in back]
 
 

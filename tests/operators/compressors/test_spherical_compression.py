@@ -17,7 +17,7 @@ from ..plain_philox import bits32_numpy
 def direction(key, n, number):
     """v_N in plain Python: Box-Muller on consecutive pairs of words, normalised."""
     width = n + n % 2
-    words = [int(w) for w in bits32_numpy(key.fold(n), width, start=(number - 1) * width)]
+    words = [int(w) for w in bits32_numpy(key.fold_in(n), width, start=(number - 1) * width)]
     v = []
     for a, b in zip(words[::2], words[1::2], strict=True):
         r, t = math.sqrt(-2 * math.log((a + 0.5) / 2**32)), 2 * math.pi * b / 2**32
@@ -73,7 +73,7 @@ def test_payload_and_values_equal_the_oracle(operator, d, key, bitstring, float_
 def test_error_stays_within_alpha_for_every_message(operator, vectors, key):
     for step, x in enumerate(vectors):
         wide = x.astype(float)
-        error = ((operator(x, key=key.fold(step)).astype(float) - wide) ** 2).sum()
+        error = ((operator(x, key=key.fold_in(step)).astype(float) - wide) ** 2).sum()
         assert error <= operator.alpha * (wide @ wide) * (1 + 1e-6)
 
 

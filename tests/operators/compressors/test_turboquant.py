@@ -23,7 +23,7 @@ def oracle(x, operator, key):
     norm = math.sqrt(math.fsum(v * v for v in x))
     if norm == 0:
         return "0" * (b * d), [0.0] * (2 if level_bits and operator.form == "prod" else 1), [0.0] * d
-    u, rotation = [v / norm for v in x], haar_matrix(key.fold(0), d)
+    u, rotation = [v / norm for v in x], haar_matrix(key.fold_in(0), d)
     codes, unit = [0] * d, [0.0] * d
     if level_bits:
         levels = [float(c) for c in lloyd_max_levels(level_bits)]
@@ -34,7 +34,7 @@ def oracle(x, operator, key):
         return "".join(f"{j:0{b}b}" for j in codes), [norm], [norm * v for v in unit]
     r = [a - c for a, c in zip(u, unit, strict=True)]
     left = math.sqrt(math.fsum(v * v for v in r))
-    s = np.array(gaussian(key.fold(1), d * d)).reshape(d, d)
+    s = np.array(gaussian(key.fold_in(1), d * d)).reshape(d, d)
     signs = [math.fsum(row * r) > 0 for row in s]
     for i in range(d):
         total = math.fsum(s[j, i] if signs[j] else -s[j, i] for j in range(d))
@@ -112,7 +112,9 @@ def test_rotation_and_sketch_are_independent_and_damage_of_either_norm_is_seen(k
         text = "".join(map(float_field, norms)) + fields
         with pytest.raises(CorruptMessage):
             operator.decode(message_of(text), d=d, key=key)
-    assert not np.allclose(haar_matrix(key.fold(0), d), np.array(gaussian(key.fold(1), d * d)).reshape(d, d), atol=0.1)
+    assert not np.allclose(
+        haar_matrix(key.fold_in(0), d), np.array(gaussian(key.fold_in(1), d * d)).reshape(d, d), atol=0.1
+    )
 
 
 def test_vectors_near_the_end_of_the_range_are_refused_by_the_encoder():

@@ -32,7 +32,7 @@ from operators.feedback.memoryless import Memoryless
 
 pytestmark = pytest.mark.timeout(120)
 STEPS = 3
-KEY = Key(seed=5).fold(1)
+KEY = Key(seed=5).fold_in(1)
 
 
 class OddShapes(torch.nn.Module):
@@ -123,7 +123,7 @@ def by_hand(method, scope, processes, dtype=torch.float32, steps=STEPS):
             for rank in range(processes):
                 g = wanted(rank, step, dtype)
                 x = torch.cat([g[name].reshape(-1) for name in u])
-                key = Key(KEY.seed, step=step, rank=rank, path=KEY.path).fold(names.index(u[0]))
+                key = Key(KEY.seed, step=step, rank=rank, path=KEY.path).fold_in(names.index(u[0]))
                 senders[rank, u], message = method.encode(senders[rank, u], x, key=key)
                 receivers[rank, u], y = method.decode(receivers[rank, u], message, d=n, key=key)
                 total += y.numpy()

@@ -46,7 +46,7 @@ def by_hand(method, scope, m, steps=3):
     for step in range(steps):
         of_step = {}
         for unit in units:
-            key = Key(KEY.seed, step=step, path=KEY.path).fold(NAMES.index(unit[0]))
+            key = Key(KEY.seed, step=step, path=KEY.path).fold_in(NAMES.index(unit[0]))
             gradients = [wanted(rank, step) for rank in range(m)]
             vectors = [torch.cat([g[name].reshape(-1) for name in unit]) for g in gradients]
             shape = gradients[0][unit[0]].shape

@@ -87,7 +87,7 @@ def plain_loop(method, steps, processes):
         for rank in range(processes):
             gradients = torch.autograd.grad(loss(model, rank, step), layers)
             for i, g in enumerate(gradients):
-                key, method = Key(3, step=step, rank=rank).fold(i), methods[i]
+                key, method = Key(3, step=step, rank=rank).fold_in(i), methods[i]
                 senders[rank][i], message = method.encode(senders[rank][i], g, key=key)
                 receivers[rank][i], y = method.decode(receivers[rank][i], message, d=g.numel(), key=key)
                 total[i] += y.numpy()

@@ -41,7 +41,7 @@ def by_hand(first, second, scope, m, steps=3):
     states, found, bits = {}, [], [0] * m
 
     def sent(method, stage, unit, owner, rank, step, x):
-        key = Key(KEY.seed, step=step, rank=rank, path=(*KEY.path, stage, owner)).fold(NAMES.index(unit[0]))
+        key = Key(KEY.seed, step=step, rank=rank, path=(*KEY.path, stage, owner)).fold_in(NAMES.index(unit[0]))
         state = states.get(
             place := (stage, tuple(unit), owner, rank), (method.init(len(x)), method.init_receiver(len(x)))
         )

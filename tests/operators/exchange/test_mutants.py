@@ -90,7 +90,7 @@ def stage_not_folded(patch):
     """Both stages draw the same numbers."""
 
     def stage_key(key, stage, shard, *, step, rank):
-        return replace(key, step=step, rank=rank).fold(0).fold(shard)
+        return replace(key, step=step, rank=rank).fold_in(0).fold_in(shard)
 
     patch.setattr(channel, "stage_key", stage_key)
     patch.setattr(tests, "stage_key", stage_key)

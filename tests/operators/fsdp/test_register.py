@@ -66,13 +66,13 @@ def by_hand(operator, m, step):
     """Mean gradients of both modules in one process, by the definition: shards of every rank, decoded and averaged."""
     means = []
     for number, chosen in ((1, slice(0, 2)), (0, slice(2, 4))):  # the model itself comes first, its block second
-        key = KEY.fold(number)
+        key = KEY.fold_in(number)
         sent = [laid_out(alone(rank, step)[chosen], m) for rank in range(m)]
         shapes, owned = [g.shape for g in alone(0, step)[chosen]], []
         for owner in range(m):
             total = torch.zeros(len(sent[0][owner]), dtype=torch.float64)
             for rank in range(m):
-                stream = replace(key, step=step, rank=rank).fold(1).fold(owner)
+                stream = replace(key, step=step, rank=rank).fold_in(1).fold_in(owner)
                 message = operator.encode(sent[rank][owner], key=stream)
                 total += operator.decode(message, d=len(total), key=stream)
             owned.append((total / m).float())

@@ -69,17 +69,17 @@ def signs(key: Key, n: int) -> np.ndarray:
 def rotate(x: np.ndarray, key: Key) -> np.ndarray:
     """Random signs and a Hadamard transform of the first and then of the last 2^n coordinates."""
     p, z = 1 << (x.size.bit_length() - 1), x.astype(np.float64)
-    z[:p] = hadamard(z[:p] * signs(key.fold(0), p))
+    z[:p] = hadamard(z[:p] * signs(key.fold_in(0), p))
     if p < x.size:
-        z[-p:] = hadamard(z[-p:] * signs(key.fold(1), p))
+        z[-p:] = hadamard(z[-p:] * signs(key.fold_in(1), p))
     return z
 
 
 def unrotate(z: np.ndarray, key: Key) -> np.ndarray:
     p, x = 1 << (z.size.bit_length() - 1), np.array(z, np.float64)
     if p < z.size:
-        x[-p:] = hadamard(x[-p:]) * signs(key.fold(1), p)
-    x[:p] = hadamard(x[:p]) * signs(key.fold(0), p)
+        x[-p:] = hadamard(x[-p:]) * signs(key.fold_in(1), p)
+    x[:p] = hadamard(x[:p]) * signs(key.fold_in(0), p)
     return x
 
 
@@ -97,10 +97,10 @@ class Rotated(TextOperator):
         return Size.fixed(32 + 2 * d)
 
     def rotation(self, key: Key) -> Key:
-        return key.fold(0)
+        return key.fold_in(0)
 
     def words(self, key: Key, d: int) -> np.ndarray:
-        return uniform(key.fold(1), d)
+        return uniform(key.fold_in(1), d)
 
     def forth(self, x: np.ndarray, key: Key) -> np.ndarray:
         return rotate(x, self.rotation(key))

@@ -97,7 +97,7 @@ def _forgetful_exchange(
 
 def _sum_for_mean(self: Mean, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
     total = self.decoded(messages, d, keys).sum(axis=0) / max(1, len(messages) - 1)
-    return self.down.encode(torch.from_numpy(total), key=keys[0].shared().fold(0))
+    return self.down.encode(torch.from_numpy(total), key=keys[0].shared().fold_in(0))
 
 
 def _anything_merged(self: Mean, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:

@@ -185,7 +185,7 @@ class WordsWrap(honest.SharedScale):
         m, largest = len(vectors), float(torch.stack(vectors).abs().max())
         h = largest / 2 ** (self.bits - 1) if largest else 1.0
         word = 1 << self.bits
-        total = sum(self.rounded(x.double() / h, key.fold(rank)) for rank, x in enumerate(vectors))
+        total = sum(self.rounded(x.double() / h, key.fold_in(rank)) for rank, x in enumerate(vectors))
         total = (total + word // 2) % word - word // 2
         return (total * (h / m)).float()
 

@@ -99,7 +99,9 @@ def test_several_vectors_go_through_the_rounds_side_by_side():
     def rounds(rank):
         return together(
             [
-                method.rounds(method.init(d), x[rank].numpy(), key=replace(Key(1).fold(d), rank=rank), m=m, member=True)
+                method.rounds(
+                    method.init(d), x[rank].numpy(), key=replace(Key(1).fold_in(d), rank=rank), m=m, member=True
+                )
                 for d, x in zip(sizes, vectors, strict=True)
             ]
         )
@@ -112,4 +114,4 @@ def test_several_vectors_go_through_the_rounds_side_by_side():
             rank.receive(merged, m)
 
     for d, x, (_, mean) in zip(sizes, vectors, ranks[2].result, strict=True):
-        assert mean.tobytes() == sum_of_ranks(x, method, key=Key(1).fold(d)).mean.numpy().tobytes()
+        assert mean.tobytes() == sum_of_ranks(x, method, key=Key(1).fold_in(d)).mean.numpy().tobytes()

@@ -40,7 +40,7 @@ def test_neighbours_and_lanes_are_uncorrelated(lag):
 
 def test_streams_of_neighbouring_keys_are_uncorrelated_at_every_shift_tried():
     a = (hashes(Key(1), 4096) / 2.0**32 - 0.5) * np.sqrt(12)
-    for other in (Key(2), Key(1, step=1), Key(1, rank=1), Key(1).fold(1)):
+    for other in (Key(2), Key(1, step=1), Key(1, rank=1), Key(1).fold_in(1)):
         b = (hashes(other, 4096) / 2.0**32 - 0.5) * np.sqrt(12)
         spectrum = np.fft.ifft(np.fft.fft(a) * np.conj(np.fft.fft(b))).real / np.sqrt(4096)
         assert np.abs(spectrum).max() < 6.5  # 4 x 4096 normal variables, level 1e-6

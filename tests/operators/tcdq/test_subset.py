@@ -11,7 +11,7 @@ from operators.tcdq.subset import STREAM, gather, scatter, sizes
 @pytest.mark.parametrize(("d", "k"), [(1, 1), (2, 1), (7, 3), (1000, 999), (1000, 1000), (5000, 40), (200_000, 70_001)])
 def test_the_k_least_hashes_are_drawn_in_order(d, k):
     x = np.arange(1, d + 1, dtype=np.float32)
-    expected = np.sort(np.argsort(hashes(Key(3).fold(STREAM), d))[:k])
+    expected = np.sort(np.argsort(hashes(Key(3).fold_in(STREAM), d))[:k])
     assert gather(x, k, Key(3)).tolist() == (expected + 1).tolist()
 
 

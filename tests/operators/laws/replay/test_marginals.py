@@ -97,7 +97,7 @@ def test_varying_number_of_words_is_left_undecided():
     class Rejecting(Natural):
         def write(self, x, key):
             rounds = 1
-            while bits32(key.fold(7), 1, start=rounds)[0] < 2**31:
+            while bits32(key.fold_in(7), 1, start=rounds)[0] < 2**31:
                 rounds += 1
             return super().write(x, key)
 
