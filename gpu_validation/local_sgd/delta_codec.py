@@ -142,7 +142,21 @@ class Gathered:
     def mean(
         self, deltas: Deltas, rows: Sequence[Row], *, members: Sequence[int], round_index: int, steps: int
     ) -> MeanMovement:
-        """Encode, gather, decode and sum in rank order."""
+        """Encode, gather, decode and sum in rank order.
+
+        Parameters
+        ----------
+        deltas : sequence of ndarray or None
+            Movement of each worker of this process, shape (d,); None if a model has changed, which is refused.
+        rows : sequence of Row
+            What travels behind the messages, one for each worker here, if anything does.
+        members : sequence of int
+            Ranks whose movements are averaged.
+        round_index : int
+            Round, of which the random streams are.
+        steps : int
+            Local steps done, by which the ranks check that they are at the same place.
+        """
         transport = self._transport
         exact = self._exact if len(members) == transport.size else None
         keys = self._key.of_ranks(range(transport.size), step=round_index)

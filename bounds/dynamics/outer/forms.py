@@ -54,11 +54,25 @@ class Forms:
         self._next_draw = 0
 
     def state(self, index: int) -> np.ndarray:
-        """Return the form of one number of the state, shape (d, width)."""
+        """Return the form of one number of the state, shape (d, width).
+
+        Parameters
+        ----------
+        index : int
+            Which number.
+        """
         return self._unit(index)
 
     def local_steps(self, models: list[np.ndarray], steps: int) -> list[np.ndarray]:
-        """Return the models, one form a worker, after local steps with fresh noise."""
+        """Return the models, one form a worker, after local steps with fresh noise.
+
+        Parameters
+        ----------
+        models : list of ndarray
+            A form of each worker, shape (d, width).
+        steps : int
+            How many.
+        """
         kept, deviation = self.workers.kept(self.eta, steps), np.sqrt(self.workers.variance(self.eta, steps))
         first = self.n + 1 + self._next_draw * self.workers.m
         self._next_draw += 1
@@ -71,7 +85,13 @@ class Forms:
         return after
 
     def round(self, after: list[np.ndarray]) -> AffineRound:
-        """Return the round whose state afterwards are these forms."""
+        """Return the round whose state afterwards are these forms.
+
+        Parameters
+        ----------
+        after : list of ndarray
+            One form a number of the state, shape (d, width).
+        """
         forms = np.stack(after, axis=1)
         noise = forms[:, :, self.n + 1 :]
         return AffineRound(forms[:, :, : self.n], forms[:, :, self.n], noise @ np.swapaxes(noise, 1, 2))

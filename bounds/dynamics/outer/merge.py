@@ -24,8 +24,10 @@ class Merge:
     ----------
     name : str
         Word of the option ``overlap``.
-    models, buffers : callable
+    models : callable
         Their count, from the number of workers that differ.
+    buffers : callable
+        The same for the buffers.
     global_models : callable
         How many of the first models have the global model as their mean.
     round : callable
@@ -75,6 +77,11 @@ class Merge:
 @cache
 def merge_of(name: str) -> Merge:
     """Return the merge rule of a name.
+
+    Parameters
+    ----------
+    name : str
+        Word of the option ``overlap``.
 
     Raises
     ------

@@ -22,8 +22,10 @@ def mean_model(
         ``blocking``, ``overwrite``, ``delayed``, ``eager`` or ``corrected``.
     eta : float
         Inner learning rate.
-    tau, rounds : int
-        Local steps of a round, and rounds.
+    tau : int
+        Local steps of a round.
+    rounds : int
+        Rounds.
     delay : int, optional
         Local steps done while a message travels, at most tau.
     outer : OuterStep, optional
@@ -55,8 +57,10 @@ def second_moments(
         ``blocking``, ``overwrite``, ``delayed``, ``eager`` or ``corrected``.
     eta : float
         Inner learning rate.
-    tau, rounds : int
-        Local steps of a round, and rounds.
+    tau : int
+        Local steps of a round.
+    rounds : int
+        Rounds.
     delay : int, optional
         Local steps done while a message travels, at most tau.
     outer : OuterStep, optional
@@ -77,7 +81,15 @@ def second_moments(
 
 
 def expected_loss(workers: Workers, moments: np.ndarray) -> np.ndarray:
-    """Return E F(theta) - min F from second moments (..., d): shape (...)."""
+    """Return E F(theta) - min F of shape (...).
+
+    Parameters
+    ----------
+    workers : Workers
+        Whose mean function is F.
+    moments : ndarray, shape (..., d)
+        E (theta - x*)^2 of every coordinate.
+    """
     return np.asarray(0.5 * moments @ workers.eigenvalues.mean(0))
 
 

@@ -40,7 +40,17 @@ class OuterStep:
             raise ValueError(f"an outer momentum must satisfy 0 <= momentum < 1; got {self.momentum}")
 
     def apply(self, theta: np.ndarray, buffer: np.ndarray, delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return theta and the momentum buffer after the step, all arrays of one shape."""
+        """Return theta and the momentum buffer after the step.
+
+        Parameters
+        ----------
+        theta : ndarray
+            The global model.
+        buffer : ndarray
+            u, of the same shape.
+        delta : ndarray
+            theta less the mean of the workers' models, of the same shape.
+        """
         buffer = self.momentum * buffer + delta
         step = delta + self.momentum * buffer if self.nesterov else buffer
         return theta - self.lr * step, buffer

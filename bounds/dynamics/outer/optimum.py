@@ -45,8 +45,10 @@ def best_nesterov(*, eta: float, tau: int, L: float, mu: float) -> Optimum:
         Inner learning rate, 0 < eta L <= 1.
     tau : int
         Local steps of a round, >= 1.
-    L, mu : float
-        Largest and smallest eigenvalue, 0 < mu <= L.
+    L : float
+        Largest eigenvalue.
+    mu : float
+        Smallest eigenvalue, 0 < mu <= L.
 
     Raises
     ------

@@ -16,8 +16,12 @@ class Workers:
 
     Parameters
     ----------
-    eigenvalues, centres, noise : ndarray, shape (m, d)
-        Curvature, minimiser and variance of the gradient, of each worker and coordinate.
+    eigenvalues : ndarray, shape (m, d)
+        Curvature of each worker's quadratic in each coordinate.
+    centres : ndarray, shape (m, d)
+        Its minimiser.
+    noise : ndarray, shape (m, d)
+        Variance of its gradient.
     start : ndarray, shape (d,)
         Where all begin.
 
@@ -48,7 +52,15 @@ class Workers:
 
     @classmethod
     def alike(cls, problem: Quadratic, m: int) -> Workers:
-        """Return m workers that all minimise ``problem``, whose minimiser becomes the origin."""
+        """Return m workers that all minimise ``problem``, whose minimiser becomes the origin.
+
+        Parameters
+        ----------
+        problem : Quadratic
+            What every worker minimises.
+        m : int
+            Number of workers.
+        """
         copies = np.ones((m, 1))
         return cls(
             copies * problem.eigenvalues, copies * np.zeros_like(problem.start), copies * problem.noise, problem.start
@@ -80,9 +92,25 @@ class Workers:
         return Workers(self.eigenvalues[:1], self.centres[:1], self.noise[:1] / self.m, self.start)
 
     def kept(self, eta: float, steps: int) -> np.ndarray:
-        """Return (1 - eta eigenvalues)^steps, what local steps leave of an error; shape (m, d)."""
+        """Return (1 - eta eigenvalues)^steps, what local steps leave of an error; shape (m, d).
+
+        Parameters
+        ----------
+        eta : float
+            Learning rate.
+        steps : int
+            Local steps.
+        """
         return np.asarray((1 - eta * self.eigenvalues) ** steps)
 
     def variance(self, eta: float, steps: int) -> np.ndarray:
-        """Return the variance that the noise of local steps adds; shape (m, d)."""
+        """Return the variance that the noise of local steps adds; shape (m, d).
+
+        Parameters
+        ----------
+        eta : float
+            Learning rate.
+        steps : int
+            Local steps.
+        """
         return eta**2 * self.noise * geometric_sum(excess(eta * self.eigenvalues), steps)
