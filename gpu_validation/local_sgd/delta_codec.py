@@ -146,8 +146,8 @@ class Gathered:
 
         Parameters
         ----------
-        deltas : sequence of ndarray or None
-            Movement of each worker of this process, shape (d,); None if a model has changed, which is refused.
+        deltas : mapping of int to ndarray, or None
+            Movement of each rank of this process, shape (d,); None if a model has changed, which is refused.
         rows : sequence of Row
             What travels behind the messages, one for each worker here, if anything does.
         members : sequence of int
