@@ -20,7 +20,7 @@ from ..runtime.model import RuntimeModel
 from ..setting import properties
 from ..tau.compressed import CompressedOptimum, compressed_optimum
 from .conditioned import conditioned_methods, conditioned_option
-from .local_updates import Search, theorem_for
+from .local_updates import Search, theorems_for
 from .records import Candidate, Conditioned, Infeasible, Option, Plan, Refused, Smooth, refuse_recalled, refuse_unmet
 
 
@@ -74,9 +74,10 @@ def plan(
     -----
     For time_s the error is the mean over the rounds that end by then (of one at least), by a bound on E 1/rounds.
     Unbiased claims use ``pasgd_compressed`` (``pasgd_iterations`` at omega = 0; ``pasgd_two_shot`` with a second
-    stage), which needs randomness that is independent between workers; contractive ones ``qsparse``, whose error
-    averages over the workers' own iterates and whose form never favours compression.  tau is worst-case safe: smooth
-    problems bear more (``tau.tau_smooth``).
+    stage), on a convex problem ``pasgd_convex_sharp`` at omega = 0 and the better of ``pasgd_compressed`` and its
+    convex form; they need randomness that is independent between workers.  Contractive ones use ``qsparse``, whose
+    error averages over the workers' own iterates and whose form never favours compression.  tau is worst-case safe:
+    smooth problems bear more (``tau.tau_smooth``).
     """
     _check_arguments(target, time_s, eta, problem)
     hypotheses = None if setting is None else properties(setting) | _said(problem)
@@ -100,6 +101,8 @@ def _said(problem: Smooth | Conditioned) -> frozenset[Property]:
     if isinstance(problem, Conditioned):
         return frozenset({Property.SMOOTH, Property.STRONGLY_CONVEX})
     stated = {Property.SMOOTH, Property.BOUNDED_BELOW, Property.BOUNDED_VARIANCE}
+    if problem.convex:
+        stated.add(Property.CONVEX)
     return frozenset(stated if problem.G is None else stated | {Property.SECOND_MOMENT})
 
 
@@ -140,14 +143,20 @@ def _option(
     try:
         if isinstance(problem, Conditioned):
             return conditioned_option(candidate, runtime, problem, float(target or 0), allow_recalled, known)
-        theorem, constants = theorem_for(candidate.claim, problem, runtime.workers(), candidate.second)
-        refuse_recalled(theorem, allow_recalled)
-        refuse_unmet(theorem, known)
-        search = Search(candidate, theorem, constants, runtime, target, time_s, eta)
-        with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
-            return search.certified(search.best())
+        theorems, constants = theorems_for(candidate.claim, problem, runtime.workers(), candidate.second)
     except (Refused, AssumptionViolated) as failure:
         return Option(candidate.name, feasible=False, reason=str(failure))
+    options = []
+    for theorem in theorems:
+        try:
+            refuse_recalled(theorem, allow_recalled)
+            refuse_unmet(theorem, known)
+            search = Search(candidate, theorem, constants, runtime, target, time_s, eta)
+            with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+                options.append(search.certified(search.best()))
+        except (Refused, AssumptionViolated) as failure:
+            options.append(Option(candidate.name, feasible=False, reason=str(failure)))
+    return min(options, key=lambda option: (not option.feasible, *_criterion(option, target)))
 
 
 def _joint(best: Option, runtime: RuntimeModel, problem: Smooth | Conditioned, dense_bits: float) -> CompressedOptimum:

@@ -15,7 +15,11 @@ from ..runtime.rounds import rounds_by
 from ..tau.in_eta import InEta, in_eta
 from ..tau.least import least_integer
 from ..theorems.pasgd_compressed import pasgd_compressed
+from ..theorems.pasgd_compressed_convex import pasgd_compressed_convex
+from ..theorems.pasgd_compressed_convex_wall_clock import pasgd_compressed_convex_wall_clock
 from ..theorems.pasgd_compressed_wall_clock import pasgd_compressed_wall_clock
+from ..theorems.pasgd_convex_sharp import pasgd_convex_sharp
+from ..theorems.pasgd_convex_sharp_wall_clock import pasgd_convex_sharp_wall_clock
 from ..theorems.pasgd_iterations import pasgd_iterations
 from ..theorems.pasgd_two_shot import pasgd_two_shot
 from ..theorems.pasgd_two_shot_wall_clock import pasgd_two_shot_wall_clock
@@ -27,6 +31,8 @@ from .records import UNBIASED_STAGES, Candidate, Option, Refused, Smooth
 BY_THE_CLOCK = {  # theorem in rounds -> the same at a random number of rounds
     pasgd_iterations.name: pasgd_wall_clock,
     pasgd_compressed.name: pasgd_compressed_wall_clock,
+    pasgd_convex_sharp.name: pasgd_convex_sharp_wall_clock,
+    pasgd_compressed_convex.name: pasgd_compressed_convex_wall_clock,
     pasgd_two_shot.name: pasgd_two_shot_wall_clock,
     qsparse.name: qsparse_wall_clock,
 }
@@ -35,25 +41,36 @@ EDGE = 1e-12  # relative: a number of rounds that is whole but for this counts a
 ENDLESS = 2**200  # rounds; a target that so many do not reach lies on the floor that rounding had put below it
 
 
-def theorem_for(
+def theorems_for(
     claim: Claim, problem: Smooth, m: int, second: Unbiased | None = None
-) -> tuple[Bound, dict[str, float]]:
-    """Return the Bound for a claim and the values of its symbols but eta, K and tau; with ``second``, in two shots."""
+) -> tuple[tuple[Bound, ...], dict[str, float]]:
+    """Return the Bounds for a claim and the values of their symbols but eta, K and tau; with ``second``, in two shots.
+
+    Where there are two, neither is below the other everywhere: the convex form of compressed averaging asks for a
+    smaller learning rate where the operator is coarse.
+    """
     values: dict[str, float] = {"gap": problem.gap, "L": problem.L, "sigma2": problem.sigma2, "m": m}
     if second is not None:
         if not isinstance(claim, Unbiased):
             raise Refused(UNBIASED_STAGES)
-        return pasgd_two_shot, values | {"omega1": claim.omega, "omega2": second.omega}
+        return (pasgd_two_shot,), values | {"omega1": claim.omega, "omega2": second.omega}
     if isinstance(claim, NoClaim):
         raise Refused(f"no claim, hence no theorem: {claim.reason}")
     if isinstance(claim, Unbiased):
-        return (pasgd_compressed, values | {"omega": claim.omega}) if claim.omega > 0 else (pasgd_iterations, values)
+        if claim.omega == 0:
+            return _uncompressed(problem), values
+        convex = (pasgd_compressed_convex,) if problem.convex else ()
+        return (pasgd_compressed, *convex), values | {"omega": claim.omega}
     assert isinstance(claim, Contractive)
     if claim.alpha == 0:
-        return pasgd_iterations, values
+        return _uncompressed(problem), values
     if problem.G is None:
         raise Refused("a biased compressor needs qsparse, which assumes E|g|^2 <= G^2 for every gradient; give G")
-    return qsparse, values | {"alpha": claim.alpha, "G": problem.G}
+    return (qsparse,), values | {"alpha": claim.alpha, "G": problem.G}
+
+
+def _uncompressed(problem: Smooth) -> tuple[Bound, ...]:
+    return (pasgd_convex_sharp,) if problem.convex else (pasgd_iterations,)
 
 
 @dataclass(frozen=True)
@@ -83,6 +100,7 @@ class Search:
             self._cost,
             bound=self._least_between,
             floor=lambda n: max(self._floor(n, mean_s), n * mean_s if self.target is not None else 0.0),
+            cap=None if self.time_s is None else max(1, math.floor(self.time_s / mean_s)),  # a round fits
         )
         option = self._at(tau)
         assert option is not None

@@ -50,7 +50,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Smooth:
-    """A non-convex problem with known constants; the error is the mean of ``E|grad F|^2`` over all local steps.
+    """A smooth problem with known constants; the error is the mean of ``E|grad F|^2`` over all local steps.
 
     Parameters
     ----------
@@ -63,12 +63,15 @@ class Smooth:
     G : float or None, optional
         Root of a bound on ``E|g|^2`` of every local gradient; only biased compressors, which need error feedback, use
         it.
+    convex : bool, optional
+        Whether F is known to be convex: local steps then cost an eighth, with an unbiased operator a quarter.
     """
 
     gap: float
     L: float
     sigma2: float
     G: float | None = None
+    convex: bool = False
 
 
 @dataclass(frozen=True)

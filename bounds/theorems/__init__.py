@@ -29,11 +29,13 @@ from .marina import marina as marina
 from .pasgd_best_runtime import pasgd_best_runtime as pasgd_best_runtime
 from .pasgd_compressed import pasgd_compressed as pasgd_compressed
 from .pasgd_compressed_convex import pasgd_compressed_convex as pasgd_compressed_convex
+from .pasgd_compressed_convex_wall_clock import pasgd_compressed_convex_wall_clock as pasgd_compressed_convex_wall_clock
 from .pasgd_compressed_runtime import pasgd_compressed_runtime as pasgd_compressed_runtime
 from .pasgd_compressed_variable import pasgd_compressed_variable as pasgd_compressed_variable
 from .pasgd_compressed_wall_clock import pasgd_compressed_wall_clock as pasgd_compressed_wall_clock
 from .pasgd_convex import pasgd_convex as pasgd_convex
 from .pasgd_convex_sharp import pasgd_convex_sharp as pasgd_convex_sharp
+from .pasgd_convex_sharp_wall_clock import pasgd_convex_sharp_wall_clock as pasgd_convex_sharp_wall_clock
 from .pasgd_gap import pasgd_gap as pasgd_gap
 from .pasgd_gap_sharp import pasgd_gap_sharp as pasgd_gap_sharp
 from .pasgd_heterogeneous import pasgd_heterogeneous as pasgd_heterogeneous

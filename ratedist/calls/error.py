@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -10,14 +11,27 @@ from typing import Any
 from bounds import Bound, Interval
 from bounds.estimate import Estimate, through
 from bounds.symbols import NONNEGATIVE
-from bounds.theorems import pasgd_compressed_wall_clock, pasgd_wall_clock
+from bounds.theorems import (
+    pasgd_compressed_convex_wall_clock,
+    pasgd_compressed_wall_clock,
+    pasgd_convex_sharp_wall_clock,
+    pasgd_wall_clock,
+)
 
 from ..model.cluster import Cluster, Exchange, checked_cluster
 from ..model.constants import between, read_constants, uncertain_statement
+from ..model.curvature import is_convex
 from ..model.evaluation import enclose, spread, statement_of
 from ..numbers import read, real
 from ..records import Quantity, Statement
-from .call import CLUSTER, PROBLEM_EXAMPLE, REQUIRED, UNCERTAIN, Argument, Call, Command, Numbers, Route
+from .call import CLUSTER, PROBLEM_EXAMPLE, REQUIRED, UNCERTAIN, Argument, Call, Command, Numbers, Route, Text
+
+THEOREMS = {  # whether F is convex, whether changes are compressed
+    (False, False): pasgd_wall_clock,
+    (False, True): pasgd_compressed_wall_clock,
+    (True, False): pasgd_convex_sharp_wall_clock,
+    (True, True): pasgd_compressed_convex_wall_clock,
+}
 
 
 def error_bound(
@@ -31,6 +45,7 @@ def error_bound(
     gap: Any = None,
     bits: Any = 0,
     omega: Any = 0,
+    curvature: Any = None,
 ) -> Any:
     """Return Theorem 1 of local-update SGD at a wall-clock time: ``E|grad F|^2`` at most, averaged over the rounds
     ended by then.
@@ -56,11 +71,14 @@ def error_bound(
         Of one message.
     omega : array_like, optional
         Of an unbiased compressor of the round's change (0: none).  Arrays of all arguments broadcast.
+    curvature : {None, "convex"}, optional
+        What is known of F: if it is convex, local steps cost an eighth, with a compressor a quarter.
 
     Raises
     ------
     ValueError
-        For arguments outside the ranges, for less than a round, or if eta L + eta^2 L^2 tau (tau - 1) > 1.
+        For arguments outside the ranges, for less than a round, or if eta L + eta^2 L^2 tau (tau - 1) > 1 (convex:
+        eta L > 1; with a compressor eta L + 4 omega eta L tau/m > 1).
 
     Notes
     -----
@@ -79,10 +97,12 @@ def error_bound(
     names = {"eta": eta, "tau": tau, "time_s": time_s, "bits": bits}
     given = constants | {name: read(name, value) for name, value in names.items()}
     level = read("omega", omega, NONNEGATIVE)
-    bound: Bound = pasgd_wall_clock if isinstance(level, str) and Fraction(level) == 0 else pasgd_compressed_wall_clock
-    if bound is pasgd_compressed_wall_clock:
+    compressed = not (isinstance(level, str) and Fraction(level) == 0)
+    if compressed:
         given["omega"] = level
-    statement = _error_statement(bound, cluster, given, uncertain)
+    bound: Bound = THEOREMS[is_convex(curvature), compressed]
+    again = partial(error_bound, cluster=cluster, curvature=curvature)
+    statement = _error_statement(bound, cluster, given, uncertain, again)
 
     def one(at: dict[str, str]) -> Quantity:
         stated = replace(statement, at=at | {"cluster": cluster})
@@ -101,7 +121,11 @@ def error_bound(
 
 
 def _error_statement(
-    bound: Bound, cluster: Cluster, given: dict[str, Any], uncertain: dict[str, Estimate]
+    bound: Bound,
+    cluster: Cluster,
+    given: dict[str, Any],
+    uncertain: dict[str, Estimate],
+    function: Callable[..., Any],
 ) -> Statement:
     """Return what the bound says about this cluster, and which constants are uncertain."""
     statement = statement_of(bound, given, "Compare tau with rd.tau_star, which minimises this bound in the long run")
@@ -110,7 +134,7 @@ def _error_statement(
         statement,
         assumptions=(*statement.assumptions, rounds),
         at={**given, "cluster": cluster},
-        function=partial(error_bound, cluster=cluster),
+        function=function,
     )
     return uncertain_statement(statement, uncertain)
 
@@ -138,19 +162,20 @@ def _show(result: Any) -> Any:
 L, SIGMA2, GAP = (Argument(name, Numbers(), help=UNCERTAIN) for name in ("L", "sigma2", "gap"))
 ETA, TAU, TIME_S = (Argument(name, Numbers(), REQUIRED) for name in ("eta", "tau", "time_s"))
 BITS, OMEGA = (Argument(name, Numbers(), 0) for name in ("bits", "omega"))
+CURVATURE = Argument("curvature", Text(), help="convex, if F is known to be: a lower error is then safe")
 CALL = Call(
     name="error",
     summary="what the error is at most after a time budget",
     place=4,
     function=error_bound,
     command=Command(
-        arguments=(CLUSTER, ETA, TAU, TIME_S, L, SIGMA2, GAP, BITS, OMEGA),
+        arguments=(CLUSTER, ETA, TAU, TIME_S, L, SIGMA2, GAP, BITS, OMEGA, CURVATURE),
         examples=("--workers 16 --step_s 0.08 --L 1 --sigma2 1 --eta 0.05 --gap 1 --tau 8 --time_s 3600",),
         run=error_bound,
         show=_show,
     ),
     route=Route(
-        arguments=(CLUSTER, L, SIGMA2, ETA, GAP, TAU, TIME_S, BITS, OMEGA),
+        arguments=(CLUSTER, L, SIGMA2, ETA, GAP, TAU, TIME_S, BITS, OMEGA, CURVATURE),
         run=error_bound,
         about="A problem, a schedule, a cluster and a budget; "
         'L, sigma2, gap may be texts "value:low:high" or left out (1).',

@@ -15,6 +15,7 @@ from ..model.cluster import Cluster, checked_cluster
 from ..model.codec import NUMBERS, checked_codecs
 from ..model.compressors import operator_of
 from ..model.constants import in_words, read_constants
+from ..model.curvature import is_convex
 from ..model.ranking import Choice, Ranking
 from ..model.travel import DENSE_BITS
 from ..numbers import real, refusal, whole
@@ -48,6 +49,7 @@ def plan(
     codec: Any = None,
     setting: Iterable[str] | None = None,
     exchange: Any = "auto",
+    curvature: Any = None,
 ) -> Ranking:
     """Rank compressors for a model of d parameters on a cluster.
 
@@ -85,6 +87,8 @@ def plan(
     exchange : {"auto", "gather", "two_shot"}, optional
         How messages that cannot be summed travel: all of them to all ranks, or compressed shards to their owners and
         compressed means to all, with one operator at both stages; "auto" takes what costs less for each operator.
+    curvature : {None, "convex"}, optional
+        What is known of F, with L, sigma2 and gap: if it is convex, local steps cost less and more of them are safe.
 
     Raises
     ------
@@ -93,7 +97,7 @@ def plan(
 
     Notes
     -----
-    With L, sigma2 and gap (non-convex, averaging of local updates): reach ``E|grad F|^2`` <= target soonest, or the
+    With L, sigma2 and gap (smooth, averaging of local updates): reach ``E|grad F|^2`` <= target soonest, or the
     least error within time_s; tau and the learning rate (unless eta fixes it) are chosen for each.  Biased operators
     need G too, the root of a bound on ``E|g|^2`` of every worker's gradient.  L, sigma2 and gap may be estimates, as in
     ``error_bound``: planned at their values, with the cost at their ends and a status that says so.  Without them:
@@ -125,7 +129,9 @@ def plan(
     constants = {"L": L, "sigma2": sigma2, "gap": gap}
     codecs = checked_codecs(codec)
     given = None if setting is None else properties([setting] if isinstance(setting, str) else setting)
-    problem, assumed = _problem(constants, G=G, target=target, time_s=time_s, eta=eta, condition=condition)
+    problem, assumed = _problem(
+        constants, G=G, target=target, time_s=time_s, eta=eta, condition=condition, curvature=curvature
+    )
     if isinstance(problem, planner.Conditioned):
         dense_bits = DENSE_BITS * dimension
         dense_s = cluster.averaging_s(dense_bits).midpoint
@@ -175,7 +181,7 @@ def _at_ends(
 
     Every theorem of the planner grows with L, sigma2 and gap, and so does the least over tau and eta.
     """
-    ends = {name: float(getattr(estimate.interval, end)) for name, estimate in uncertain.items()}
+    ends: dict[str, Any] = {name: float(getattr(estimate.interval, end)) for name, estimate in uncertain.items()}
     if min(ends.get("L", 1.0), ends.get("gap", 1.0)) <= 0:
         return None
     return replace(problem, **ends | ({"sigma2": max(0.0, ends["sigma2"])} if "sigma2" in ends else {}))
@@ -218,21 +224,27 @@ def _problem(known: dict[str, Any], **rest: Any) -> tuple[planner.Smooth | plann
     missing = [name for name, value in known.items() if value is None]
     if missing and len(missing) < len(known):
         raise ValueError(f"give all of L, sigma2 and gap, or none; missing: {', '.join(missing)}: add them")
+    if missing and rest["curvature"] is not None:
+        raise ValueError(
+            f"curvature goes with L, sigma2 and gap; got curvature = {rest['curvature']!r}: without them F is strongly "
+            "convex, leave it out"
+        )
     if missing:
         conditioned = _conditioned(rest["condition"], rest["target"], rest["time_s"], rest["eta"])
         return conditioned, (
             f"epsilon = {rest['target']}, condition number L/mu = {conditioned.kappa:g} with L of every F_i and mu of "
             "F; a step computes one full local gradient"
         )
+    convex = is_convex(rest["curvature"])
     if rest["condition"] is not None:
         raise ValueError(
             f"condition goes without L, sigma2 and gap; got condition = {rest['condition']}: drop one or the others"
         )
     root = None if rest["G"] is None else real("G", rest["G"])
     texts, uncertain = read_constants(known)
-    smooth = planner.Smooth(**{name: real(name, value) for name, value in texts.items()}, G=root)
+    smooth = planner.Smooth(**{name: real(name, value) for name, value in texts.items()}, G=root, convex=convex)
     words = ", ".join(f"{name} = {value:g}" for name, value in _constants(smooth).items())
-    return smooth, "; ".join((words, *in_words(uncertain)))
+    return smooth, "; ".join((words, *["F is convex"] * convex, *in_words(uncertain)))
 
 
 def _constants(problem: planner.Smooth) -> dict[str, float]:
@@ -327,6 +339,7 @@ def _show(result: Ranking) -> Any:
 
 D = Argument("d", Number(), REQUIRED)
 OPERATORS = Argument("operators", Several(), help="unless given, identity and TCDQ at its best rates")
+CURVATURE = Argument("curvature", Text(), help="convex, if F is known to be (with L, sigma2 and gap)")
 EXCHANGE = Argument("exchange", Text(), "auto", help="auto, gather or two_shot, for messages that cannot be summed")
 CODEC = Argument(
     "codec",
@@ -341,7 +354,7 @@ CALL = Call(
     place=6,
     function=plan,
     command=Command(
-        arguments=(CLUSTER, D, OPERATORS, *GOAL, SETTING, CODEC, EXCHANGE),
+        arguments=(CLUSTER, D, OPERATORS, *GOAL, CURVATURE, SETTING, CODEC, EXCHANGE),
         examples=(
             "--d 25600000 --workers 16 --step_s 0.08 --operators tcdq:omega=1 qsgd:4 topk:0.01 --target 0.1",
             "--d 25600000 --workers 64 --step_s 0.08 --compute constant --target 0.1 --codec free",
@@ -353,7 +366,7 @@ CALL = Call(
         ok=lambda result: result.ranking[0].feasible,
     ),
     route=Route(
-        arguments=(D, CLUSTER, OPERATORS, *GOAL, CODEC, SETTING, EXCHANGE),
+        arguments=(D, CLUSTER, OPERATORS, *GOAL, CURVATURE, CODEC, SETTING, EXCHANGE),
         run=_answer,
         about="A model, a cluster and compressors; "
         "with L, sigma2 and gap averaging of local updates is planned too.\n\n"

@@ -18,6 +18,7 @@ from bounds.theorems import pasgd_convex_sharp, pasgd_runtime, pasgd_smooth_shar
 
 from ..model.cluster import Cluster, checked_cluster
 from ..model.constants import between, read_constants, uncertain_statement
+from ..model.curvature import rho_of
 from ..numbers import read, real
 from ..records import Quantity, Statement
 from .call import CLUSTER, PROBLEM_EXAMPLE, REQUIRED, UNCERTAIN, Argument, Call, Command, Number, Route, Text
@@ -143,7 +144,7 @@ def tau_star(
     given = {name: _scalar(name, value) for name, value in (constants | names).items()}
     delay_s = cluster.model().seconds_per_averaging(bits=real("bits", given["bits"]))
     problem = {name: given[name] for name in ("gap", "eta", "time_s", "L", "sigma2")}
-    rho = _rho(curvature)
+    rho = rho_of(curvature)
     best = _best(problem, delay_s, cluster.workers, rho)
     assert best.integer is not None
     numbers = {name: float(Fraction(text)) for name, text in problem.items()}
@@ -177,26 +178,6 @@ def tau_star(
         rho=curved,
     )
     return result
-
-
-def _rho(curvature: Any) -> Fraction | None:
-    """Return rho of the curvature assumed, 0 for convex.
-
-    Raises
-    ------
-    ValueError
-        For another word than convex.
-    """
-    if curvature is None:
-        return None
-    if curvature == "convex":
-        return Fraction(0)
-    try:
-        return Fraction(_scalar("rho", curvature))
-    except ValueError:
-        raise ValueError(
-            f'curvature must be "convex" or a number rho >= 0 with every Hessian >= -rho; got {curvature!r}'
-        ) from None
 
 
 def _best(problem: dict[str, str], delay_s: float, workers: int, rho: Fraction | None) -> TauStar:

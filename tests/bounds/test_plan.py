@@ -9,7 +9,7 @@ from bounds.claims import Contractive, NoClaim, StrictlyContractive, Unbiased
 from bounds.plan import Candidate, Conditioned, Infeasible, Smooth, plan
 from bounds.plan.local_updates import Search
 from bounds.runtime import Constant, Exponential, ParameterServer, Ring, RuntimeModel
-from bounds.tau import compressed_optimum
+from bounds.tau import compressed_optimum, tau_convex
 from bounds.theorems.pasgd_compressed import pasgd_compressed
 
 DENSE = 8e6  # bits
@@ -360,3 +360,51 @@ def test_a_biased_first_stage_has_no_theorem_in_two_shots():
     for problem in (PROBLEM, Conditioned(kappa=100, method="diana")):
         with pytest.raises(Infeasible, match="unbiased operators at both stages"):
             plan([candidate], runtime=RUNTIME, problem=problem, target=0.1)
+
+
+@pytest.mark.parametrize("goal", [{"target": 0.05}, {"time_s": 2e4}, {"time_s": 2e4, "eta": 0.05}])
+def test_a_convex_problem_is_never_planned_worse(goal):
+    convex = Smooth(gap=1.0, L=1.0, sigma2=1.0, convex=True)
+    known, unknown = (
+        {o.name: o for o in plan(CANDIDATES, runtime=RUNTIME, problem=p, **goal).ranking} for p in (convex, PROBLEM)
+    )
+    for name, option in known.items():
+        cost = "seconds" if "target" in goal else "error"
+        assert getattr(option, cost) <= getattr(unknown[name], cost)
+    assert known["dense"].theorem.startswith("pasgd_convex_sharp")
+    assert known["dense"].tau > 1.5 * unknown["dense"].tau
+
+
+def test_on_a_convex_problem_tau_is_that_of_the_sharper_bound():
+    runtime = RuntimeModel(Constant(1.0), delay_s=10.0, m=4)
+    (option,) = plan(
+        CANDIDATES[:1], runtime=runtime, problem=Smooth(1.0, 1.0, 1.0, convex=True), time_s=1e4, eta=0.05
+    ).ranking
+    at = {"gap": 1, "delay_s": 10, "eta": 0.05, "L": 1, "sigma2": 1, "time_s": 10**4, "m": 4}
+    assert option.tau == tau_convex(**at).integer == 13
+    rounds = math.floor(1e4 / 23)
+    by_hand = 2 / (0.05 * 13 * rounds) + 0.05 / 4 + 0.75 * 0.05**2 * 12 / 8
+    assert option.error == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_of_two_theorems_the_better_one_is_taken():
+    """A coarse operator meets the condition of the convex form at a smaller learning rate only."""
+    quiet, noisy = (Smooth(1.0, 1.0, sigma2, convex=True) for sigma2 in (1e-6, 1.0))
+    theorems = [
+        plan([CANDIDATES[2]], runtime=RUNTIME, problem=problem, target=0.05).best.theorem for problem in (quiet, noisy)
+    ]
+    assert theorems == ["pasgd_compressed", "pasgd_compressed_convex"]
+
+
+def test_without_noise_a_convex_run_is_one_round_long():
+    """Local steps then cost nothing, whatever tau is; the budget has to hold a round."""
+    convex = Smooth(gap=1.0, L=1.0, sigma2=0.0, convex=True)
+    option = plan(CANDIDATES[:1], runtime=RUNTIME, problem=convex, time_s=1000.5).best
+    assert (option.rounds, option.tau) == (1, 984)  # and 16 s for the one averaging
+
+
+def test_convexity_counts_as_known_where_a_setting_is_given():
+    needs = all_bounds()["pasgd_convex_sharp"].setting.needs
+    given = {one for one in needs if one.kind in ("problem", "noise")} - {Property.CONVEX}
+    arguments = {"runtime": RUNTIME, "problem": Smooth(1.0, 1.0, 1.0, convex=True), "target": 0.1, "setting": given}
+    assert plan(CANDIDATES[:1], **arguments).best.theorem == "pasgd_convex_sharp"

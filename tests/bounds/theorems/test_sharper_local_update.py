@@ -208,3 +208,34 @@ def test_pasgd_compressed_convex_exceeds_the_uncompressed_bound_by_a_quarter_aga
     published = [theorems.pasgd_iterations(**at, tau=n) for n in (1, 9)]
     assert (prices[1] - prices[0]) == pytest.approx(2 * (plain[1] - plain[0]), rel=1e-6)
     assert (prices[1] - prices[0]) == pytest.approx((published[1] - published[0]) / 4, rel=1e-5)
+
+
+def at_random_rounds(bound, exact, seed=5, **more):
+    """Least bound/exact over cells whose number of rounds is random, of known mean inverse."""
+    random, ratios = np.random.default_rng(seed), []
+    for problem, at in itertools.islice(cells(), 0, None, 7):
+        counts, chances = random.integers(1, 40, 3), random.dirichlet(np.ones(3))
+        inverse = float(chances @ (1 / counts)) * (1 + 1e-12)
+        at = at | more | {"eta": min(at["eta"], 0.99), "inverse_rounds": min(inverse, 1.0)}
+        point = arguments(bound, problem, **at)
+        if bound.holds_at(**point):
+            mean = float(chances @ np.array([exact(problem, at, int(rounds)) for rounds in counts]))
+            ratios.append(bound(**point) / mean)
+    assert len(ratios) > 100
+    return min(ratios)
+
+
+def test_pasgd_convex_sharp_wall_clock_lies_above_model_a_at_random_numbers_of_rounds():
+    def exact(problem, at, rounds):
+        return additive.mean_squared_gradient(problem, eta=at["eta"], m=at["m"], K=at["tau"] * rounds)
+
+    assert 1 <= at_random_rounds(theorems.pasgd_convex_sharp_wall_clock, exact) < 1.05
+
+
+def test_pasgd_compressed_convex_wall_clock_lies_above_the_exact_value_at_random_numbers_of_rounds():
+    def exact(problem, at, rounds):
+        of_rounds = {name: at[name] for name in ("eta", "m", "tau", "omega")}
+        return compressed.mean_squared_gradient(problem, **of_rounds, rounds=rounds)
+
+    assert 1 <= at_random_rounds(theorems.pasgd_compressed_convex_wall_clock, exact, omega=1e-5) < 1.1
+    assert at_random_rounds(theorems.pasgd_compressed_convex_wall_clock, exact, omega=1.0) >= 1

@@ -328,3 +328,19 @@ def test_local_updates_in_two_shots_use_their_theorem():
 def test_an_unknown_exchange_is_refused():
     with pytest.raises(ValueError, match="exchange must be one of auto, gather, two_shot"):
         rd.plan(d=10, cluster=CLUSTER, target=0.1, exchange="ring")
+
+
+def test_a_convex_problem_is_planned_by_the_sharper_bounds():
+    cluster = rd.Cluster(workers=4, bandwidth_bit_per_s=1e10, latency_s=1.0, step_s=1.0, compute="constant")
+    at = {"d": 10**6, "cluster": cluster, "operators": ["identity", "tcdq:omega=1"], "codec": "free", "target": 0.05}
+    known, unknown = (rd.plan(**at, L=1, sigma2=1, gap=1, curvature=curvature) for curvature in ("convex", None))
+    assert [choice.theorem for choice in known.ranking] == ["pasgd_convex_sharp", "pasgd_compressed_convex"]
+    assert known.ranking[0].seconds < 0.6 * unknown.ranking[0].seconds
+    assert any("F is convex" in text for text in known.assumptions)
+    assert not any("F is convex" in text for text in unknown.assumptions)
+
+
+def test_a_strongly_convex_plan_takes_no_curvature():
+    cluster = rd.Cluster(workers=4, bandwidth_bit_per_s=1e10)
+    with pytest.raises(ValueError, match="curvature goes with L, sigma2 and gap"):
+        rd.plan(d=100, cluster=cluster, operators=["identity"], codec="free", target=0.05, curvature="convex")

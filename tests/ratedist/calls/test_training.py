@@ -169,3 +169,22 @@ def test_bad_input_is_one_sentence(call, words):
     with pytest.raises(ValueError, match=words) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_a_convex_problem_has_a_smaller_error_and_a_longer_period():
+    slow = rd.Cluster(workers=4, latency_s=10 / 6, step_s=1.0, compute="constant")  # a ring of four takes six hops
+    at = {"L": 1, "sigma2": 1, "eta": 0.05, "gap": 1, "tau": 13, "time_s": 1e4, "cluster": slow}
+    known, unknown = rd.error_bound(**at, curvature="convex"), rd.error_bound(**at)
+    assert known == pytest.approx(2 / (0.05 * 13 * 434) + 0.0125 + 0.75 * 0.0025 * 12 / 8, rel=1e-9)
+    assert (known.theorem, unknown.theorem) == ("pasgd_convex_sharp_wall_clock", "pasgd_wall_clock")
+    assert unknown > 2 * known
+    coded = rd.error_bound(**at | {"eta": 0.01}, omega=1, bits=8, curvature=0)
+    assert coded.theorem == "pasgd_compressed_convex_wall_clock"
+    assert "F is convex" in known.explain()
+    assert "F is convex" not in unknown.explain()
+
+
+@pytest.mark.parametrize("curvature", ["concave", 0.5, -1, [0, 1], float("nan")])
+def test_another_curvature_is_refused_in_one_sentence(curvature):
+    with pytest.raises(ValueError, match=r"curvature .*convex"):
+        rd.error_bound(**PROBLEM, tau=4, time_s=151, cluster=CLUSTER, curvature=curvature)
