@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from operators import Feedback, Key, Message, Operator
+from operators.ddp.frames import Undeclared
 from operators.ddp.gather import Refusal
 from operators.summed import Summed
 
@@ -162,10 +163,11 @@ class Gathered:
         keys = self._key.of_ranks(range(transport.size), step=round_index)
         outgoing, failure = encoded(transport.ranks, self.senders, deltas, [keys[rank] for rank in transport.ranks])
         try:
-            if rows:
-                messages, sent = self._payload.gathered(transport, outgoing, rows, steps, exact)
-            else:
-                messages, sent = transport.gather(outgoing, position=steps, exact=exact), {}
+            try:
+                messages, sent = self._gathered(outgoing, rows, steps, exact)
+            except Undeclared:  # on every rank: the declaration is false, from now on lengths travel first
+                self._exact = None
+                messages, sent = self._gathered(outgoing, rows, steps, None)
         except Refusal as refusal:
             raise refusal from failure
         assert deltas is not None  # a rank whose model has changed refuses
@@ -173,6 +175,13 @@ class Gathered:
         bits = [messages[rank].bits if rank in members else 0 for rank in range(transport.size)]
         errors = {rank: decoding_error(read, deltas[rank]) for rank, read in decoded.items()}
         return MeanMovement(mean, bits, sent, decoded, errors)
+
+    def _gathered(
+        self, outgoing: Sequence[Any], rows: Sequence[Row], steps: int, exact: Sequence[int] | None
+    ) -> tuple[dict[int, Message], dict[int, list[float]]]:
+        if rows:
+            return self._payload.gathered(self._transport, outgoing, rows, steps, exact)
+        return self._transport.gather(outgoing, position=steps, exact=exact), {}
 
 
 def encoded(

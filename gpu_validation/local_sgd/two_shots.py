@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from operators import Message
+from operators.ddp.frames import Undeclared
 from operators.ddp.gather import Refusal
 from operators.exchange import TwoShot
 from operators.exchange.shards import lengths
@@ -62,7 +63,11 @@ class InTwoShots:
         exact = self._exact if len(members) == self._transport.size else None
         outgoing, failure = encoded(ranks, self.senders, deltas, [round_index] * len(ranks))
         try:
-            arrived, bits = self._transport.scatter(outgoing, position=steps, exact=exact)
+            try:
+                arrived, bits = self._transport.scatter(outgoing, position=steps, exact=exact)
+            except Undeclared:  # on every rank: the declaration is false, from now on lengths travel first
+                self._exact = self._exact_means = None
+                arrived, bits = self._transport.scatter(outgoing, position=steps, exact=None)
         except Refusal as refusal:
             raise refusal from failure
         means: list[Message | int] = []

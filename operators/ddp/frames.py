@@ -81,14 +81,16 @@ def _bytes(bits: int) -> int:
     return (bits + 7) // 8
 
 
-def undeclared(rank: int) -> ValueError:
-    """Return the error for a rank whose messages are not as long as all knew beforehand.
+class Undeclared(ValueError):  # noqa: N818  it is told on
+    """A rank's messages are not as long as all knew beforehand; every rank raises it, and nothing was taken.
 
     Parameters
     ----------
     rank : int
         Which one.
     """
-    return ValueError(
-        f"a message of rank {rank} is not as long as its operator declares exactly: correct the operator's bits(d)"
-    )
+
+    def __init__(self, rank: int) -> None:
+        super().__init__(
+            f"a message of rank {rank} is not as long as its operator declares exactly: correct the operator's bits(d)"
+        )

@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 from ..exchange.choice import GATHER_HEADER_BYTES
 from ..message import Message
-from .frames import Frames, undeclared
+from .frames import Frames, Undeclared
 
 HEADER_BYTES = GATHER_HEADER_BYTES  # the message's length in bits as int64, or -1 - reason of a refusal
 
@@ -131,7 +131,7 @@ class Gather:
             if bits < 0:
                 raise Refusal(rank, -1 - bits)
             if bits != declared:
-                raise undeclared(rank)
+                raise Undeclared(rank)
         self._parts = self._frames.bodies()
         self.payload_bytes += self._frames.body_bytes
         self.received_bytes += sum(part.numel() for part in self._parts)

@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 from ..exchange.choice import SHARD_HEADER_BYTES
 from ..message import Message
-from .frames import Frames, undeclared
+from .frames import Frames, Undeclared
 from .gather import Refusal
 
 
@@ -118,7 +118,7 @@ class Scatter:
         self._read([row or self._row for row in self._frames.numbers()])
         for rank, total in enumerate(self.lengths):
             if total != sum(exact):
-                raise undeclared(rank)
+                raise Undeclared(rank)
         self._parts, self._work = self._frames.bodies(), self._frames.work
         self.payload_bytes += self._frames.body_bytes
         self.received_bytes += sum(part.numel() for part in self._parts)

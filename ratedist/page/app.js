@@ -7,6 +7,7 @@ const PAUSE_MS = 120;
 const CURVE_POINTS = 41;
 const TIME_POINTS = 15;
 const DENSE_BITS = 32;
+const LONGEST = 2 ** 31; // entries of a message
 const WORKERS = [2, 4, 16, 64, 512, 4096];
 const SCHEDULES = { gather: "gather", two_shot: "two shots", sum: "float32" };
 const charts = new Map();
@@ -116,28 +117,32 @@ function quiet(error) {
 }
 
 async function showSums(v, signal) {
+  const pieces = Math.ceil(v.d / LONGEST);
   const common = {
-    d: v.d, operator: `tcdq:omega=${v.omega}`, bandwidth_bit_per_s: v.bandwidth_bit_per_s, latency_s: v.latency_s, codec: coding(v),
+    d: Math.ceil(v.d / pieces), operator: `tcdq:omega=${v.omega}`, bandwidth_bit_per_s: v.bandwidth_bit_per_s, latency_s: v.latency_s, codec: coding(v),
   };
   const averaging = (m, exchange, changes) => ask("allreduce", { ...common, m, exchange, ...changes }, signal);
   const dense = { operator: "identity", codec: "free" };
   const [found, plain] = await Promise.all([averaging(v.workers, "auto"), averaging(v.workers, "auto", dense)]);
   const schedules = [["gather", "gather"], ["two shots", "two_shot"], ["float32", "auto", dense]];
   const answers = await Promise.all(
-    schedules.map(([, exchange, changes]) => Promise.all(WORKERS.map((m) => averaging(m, exchange, changes)))),
+    schedules.map(([, exchange, changes]) => Promise.all(
+      WORKERS.map((m) => averaging(m, exchange, changes).catch(quiet)), // two shots need a coordinate for each worker
+    )),
   );
   const name = SCHEDULES[found.exchange];
-  part("sums", ".value").textContent = `${name}: ${seconds(found.seconds)}`;
+  part("sums", ".value").textContent = `${name}: ${seconds(pieces * found.seconds)}`;
   part("sums", ".explanation").textContent = `Of ${found.operator} among ${v.workers} workers, ${name} sends less: `
     + `${text((found.sent_bits / found.d).toPrecision(3))} bits a coordinate and rank, with an error of the mean of at `
     + `most ${text(found.nmse.toPrecision(3))} of its squared length where the vectors are independent. `
-    + `A float32 ring takes ${seconds(plain.seconds)}.`;
+    + `A float32 ring takes ${seconds(pieces * plain.seconds)}.`
+    + (pieces > 1 ? ` The vector travels in ${pieces} pieces.` : "");
   const lines = (value) => schedules.map(([label], i) => ({
     name: label, kind: `s${i}`, best: SCHEDULES[found.exchange] === label,
-    points: answers[i].map((a, k) => [WORKERS[k], Number(value(a))]),
+    points: answers[i].flatMap((a, k) => (a ? [[WORKERS[k], Number(value(a))]] : [])),
   }));
   plot("sums-seconds", {
-    x: "workers", y: "seconds", series: lines((a) => a.seconds), here: [Number(v.workers), found.seconds],
+    x: "workers", y: "seconds", series: lines((a) => pieces * a.seconds), here: [Number(v.workers), pieces * found.seconds],
     summary: `Seconds of an averaging among ${WORKERS.join(", ")} workers, gathered, in two shots and in float32.`,
   });
   const equal = lines((a) => a.aligned_nmse).slice(0, 2)
