@@ -372,7 +372,8 @@ def test_a_convex_problem_is_never_planned_worse(goal):
         cost = "seconds" if "target" in goal else "error"
         assert getattr(option, cost) <= getattr(unknown[name], cost)
     assert known["dense"].theorem.startswith("pasgd_convex_sharp")
-    assert known["dense"].tau > 1.5 * unknown["dense"].tau
+    assert known["dense"].tau > unknown["dense"].tau
+    assert getattr(known["dense"], cost) < 0.8 * getattr(unknown["dense"], cost)
 
 
 def test_on_a_convex_problem_tau_is_that_of_the_sharper_bound():
