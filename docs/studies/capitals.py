@@ -13,17 +13,13 @@ One JSON line a block is appended to ``--out``; blocks already there are not rep
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
-import sys
 from dataclasses import replace
-from importlib.metadata import version
 from math import log
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from power import COMPRESSORS, Bulk
+from resumable import circumstances, command_line, commit, conclude, resume
 from scipy.stats import binom
 
 from bounds.claims import Unbiased
@@ -35,9 +31,6 @@ from operators.laws.operator.distortion import Distortion
 from operators.laws.operator.tightness import Tightness
 from operators.laws.operator.unbiasedness import Unbiasedness
 from operators.laws.suite import statistical_laws
-
-sys.path.insert(0, str(Path(__file__).parent))
-from power import COMPRESSORS, Bulk, commit
 
 BLOCK, BLOCKS = 50, 34  # of each of six compressors: 10 200 checks
 BUDGET = replace(Budget.quick().untimed(), draws=20, bias=2.0)
@@ -86,32 +79,17 @@ def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
         "level_of_a_law": LEVEL,
         "laws": laws,
         "commits": sorted({r["commit"] for r in records}),
-        "python": platform.python_version(),
-        "numpy": version("numpy"),
-        "machine": platform.machine(),
+        **circumstances("numpy"),
     }
 
 
 def main() -> None:
     """Continue the study, then summarise it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__, "capitals")
     parser.add_argument("--blocks", type=int, default=BLOCKS)
-    parser.add_argument("--out", type=Path, default=Path("docs/data/capitals.jsonl"))
-    parser.add_argument("--summary", type=Path)
-    arguments = parser.parse_args()
-    arguments.out.touch()
-    records = [json.loads(line) for line in arguments.out.read_text().splitlines()]
-    done = {r["block"] for r in records}
-    with arguments.out.open("a") as out:
-        for number in range(arguments.blocks):
-            if number not in done:
-                records.append(block(number))
-                out.write(json.dumps(records[-1]) + "\n")
-                out.flush()
-    text = json.dumps(summary(records), indent=2)
-    if arguments.summary:
-        arguments.summary.write_text(text + "\n")
-    print(text)
+    options = parser.parse_args()
+    records = resume(options.out, range(options.blocks), lambda r: r["block"], lambda missing: map(block, missing))
+    conclude(summary(records), options.summary)
 
 
 if __name__ == "__main__":

@@ -20,23 +20,18 @@ where it stopped; each line names its commit.  ``--summary`` writes the totals a
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import platform
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from resumable import circumstances, command_line, commit, conclude, resume
 from scipy.stats import binom
 
 from bounds.claims import NoClaim, Unbiased
@@ -101,13 +96,6 @@ def honest() -> dict[str, Any]:
     }
 
 
-@cache
-def commit() -> str:
-    """The commit that is checked out, or an empty string outside a clone."""
-    done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False, timeout=60)
-    return done.stdout.strip()
-
-
 def one(run: int, seed: int) -> dict[str, object]:
     """The record of one run: number, subject, laws, alarms, log10 of the largest capitals, seconds, commit."""
     subjects = honest()
@@ -158,10 +146,7 @@ def summary(records: list[dict[str, Any]], seed: int) -> dict[str, object]:
         "median_processor_seconds_a_run": seconds[len(seconds) // 2],
         "seed": seed,
         "runs_by_commit": dict(Counter(str(r["commit"]) for r in records)),
-        "python": platform.python_version(),
-        "numpy": version("numpy"),
-        "torch": version("torch"),
-        "machine": platform.machine(),
+        **circumstances("numpy", "torch"),
     }
 
 
@@ -180,25 +165,14 @@ def _capitals(records: list[dict[str, Any]], law: str) -> dict[str, dict[str, in
 
 def main() -> None:
     """Continue the study, then summarise it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__, "false_alarms")
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("docs/data/false_alarms.jsonl"))
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--summary", type=Path)
-    arguments = parser.parse_args()
-    arguments.out.touch()
-    done = {json.loads(line)["run"] for line in arguments.out.read_text().splitlines()}
-    missing = [run for run in range(arguments.runs) if run not in done]
-    with arguments.out.open("a") as out:
-        for record in study(missing, arguments.seed, arguments.processes):
-            out.write(json.dumps(record) + "\n")
-            out.flush()
-    records = [json.loads(line) for line in arguments.out.read_text().splitlines()]
-    text = json.dumps(summary(records, arguments.seed), indent=2)
-    if arguments.summary:
-        arguments.summary.write_text(text + "\n")
-    print(text)
+    options = parser.parse_args()
+    make = partial(study, seed=options.seed, processes=options.processes)
+    records = resume(options.out, range(options.runs), lambda r: r["run"], make)
+    conclude(summary(records, options.seed), options.summary)
 
 
 if __name__ == "__main__":

@@ -10,24 +10,19 @@ is appended to ``--out``; runs already there are not repeated.  ``--summary`` wr
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
 from typing import Any
+
+from honest_exchanges import BothEnds, Gather, SharedScale, TwoShot, kept_halves, plain
+from resumable import command_line, commit, conclude, resume
 
 from bounds.claims import ConservedMean, Unbiased, UnbiasedMean
 from operators import QSGD, TCDQ, RandomK, TopK
 from operators.laws import Budget, check_mean
-
-sys.path.insert(0, str(Path(__file__).parent))
-from honest_exchanges import BothEnds, Gather, SharedScale, TwoShot, kept_halves, plain
 
 BUDGET = replace(Budget.quick().untimed(), draws=8, least_draws=100, bias=2.0)
 WORKERS = (2, 3, 5)
@@ -64,13 +59,6 @@ def honest() -> dict[str, tuple[Callable[..., Any], Any]]:
     }
 
 
-@cache
-def commit() -> str:
-    """The commit that is checked out, or an empty string outside a clone."""
-    done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False, timeout=60)
-    return done.stdout.strip()
-
-
 def one(run: int, seed: int) -> dict[str, object]:
     """The record of one run."""
     subjects = honest()
@@ -100,22 +88,13 @@ def summary(records: list[dict[str, Any]]) -> dict[str, object]:
 
 def main() -> None:
     """Continue the study, then summarise it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__, "false_alarms_of_means")
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("docs/data/false_alarms_of_means.jsonl"))
-    parser.add_argument("--summary", type=Path)
-    arguments = parser.parse_args()
-    arguments.out.touch()
-    recorded = {json.loads(line)["run"] for line in arguments.out.read_text().splitlines()}
-    with arguments.out.open("a") as out:
-        for run in (run for run in range(arguments.runs) if run not in recorded):
-            out.write(json.dumps(one(run, arguments.seed)) + "\n")
-            out.flush()
-    text = json.dumps(summary([json.loads(line) for line in arguments.out.read_text().splitlines()]), indent=2)
-    if arguments.summary:
-        arguments.summary.write_text(text + "\n")
-    print(text)
+    options = parser.parse_args()
+    make = partial(one, seed=options.seed)
+    records = resume(options.out, range(options.runs), lambda r: r["run"], lambda missing: map(make, missing))
+    conclude(summary(records), options.summary)
 
 
 if __name__ == "__main__":

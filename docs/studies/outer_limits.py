@@ -9,13 +9,10 @@ from __future__ import annotations
 import json
 import math
 import platform
-import sys
 from pathlib import Path
 
 import torch
-
-sys.path.insert(0, str(Path(__file__).parent))
-from power import commit
+from resumable import commit
 
 TAU, WORKERS, ROUNDS = 10, 4, 2000
 RULES = {"blocking": 0, "corrected": 5, "eager": 0, "delayed": 0}  # and the steps in flight

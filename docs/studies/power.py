@@ -11,19 +11,14 @@ second.  One JSON line an honest run is appended to ``--out``; those already the
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
 from math import sqrt
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from resumable import circumstances, command_line, commit, conclude, resume
 
 from bounds.claims import Unbiased
 from operators.laws import Budget, Subject
@@ -216,13 +211,6 @@ def case_number(case: tuple[str, str, str]) -> tuple[int, int, int]:
     return list(BUDGETS).index(budget), list(COMPRESSORS).index(name), [*FAULTS, PROBABILITY].index(fault)
 
 
-@cache
-def commit() -> str:
-    """The commit that is checked out, or an empty string outside a clone."""
-    done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False, timeout=60)
-    return done.stdout.strip()
-
-
 def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
     """For every case the sizes stated, the runs and how many were accused."""
     rows = []
@@ -245,40 +233,27 @@ def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
         "asked": ASKED,
         "cases": rows,
         "runs_by_commit": sorted({r["commit"] for r in records}),
-        "python": platform.python_version(),
-        "numpy": version("numpy"),
-        "machine": platform.machine(),
+        **circumstances("numpy"),
     }
 
 
-def study(done: set[tuple[Any, ...]], honest: int) -> Iterator[dict[str, Any]]:
-    """The records that are missing: those with the quick budget first."""
-    for budget in BUDGETS:
-        for number in range(honest):
-            for case in (c for c in cases() if c[0] == budget):
-                if (*case, number) not in done:
-                    yield {**record(case, number), "commit": commit()}
+def runs(honest: int) -> list[tuple[tuple[str, str, str], int]]:
+    """Every case and number of an honest run, those with the quick budget first."""
+    return [(case, i) for budget in BUDGETS for i in range(honest) for case in cases() if case[0] == budget]
 
 
 def main() -> None:
     """Continue the study, then summarise it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__, "power")
     parser.add_argument("--honest", type=int, default=HONEST)
-    parser.add_argument("--out", type=Path, default=Path("docs/data/power.jsonl"))
-    parser.add_argument("--summary", type=Path)
-    arguments = parser.parse_args()
-    arguments.out.touch()
-    records = [json.loads(line) for line in arguments.out.read_text().splitlines()]
-    done = {(r["budget"], r["compressor"], r["fault"], r["honest"]) for r in records}
-    with arguments.out.open("a") as out:
-        for made in study(done, arguments.honest):
-            records.append(made)
-            out.write(json.dumps(made) + "\n")
-            out.flush()
-    text = json.dumps(summary(records), indent=2)
-    if arguments.summary:
-        arguments.summary.write_text(text + "\n")
-    print(text)
+    options = parser.parse_args()
+    records = resume(
+        options.out,
+        runs(options.honest),
+        lambda r: ((r["budget"], r["compressor"], r["fault"]), r["honest"]),
+        lambda missing: ({**record(*run), "commit": commit()} for run in missing),
+    )
+    conclude(summary(records), options.summary)
 
 
 if __name__ == "__main__":

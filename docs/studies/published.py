@@ -20,7 +20,6 @@ import json
 import logging
 import os
 import platform
-import subprocess
 import sys
 import time
 import warnings
@@ -32,6 +31,7 @@ from typing import Any
 
 from projects import fed_frameworks, fedjax_aggregators, grace, hivemind_codecs, torch_hooks, torch_libraries
 from projects.published import Published, digest, search_in, version_of
+from resumable import commit
 
 from operators.laws import Budget, Outcome, Report, check
 
@@ -94,12 +94,6 @@ def row_of(subject: Published, source: Any, seed: int) -> Row:
         "jax": version("jax") if "jax" in sys.modules else None,
         "machine": platform.machine(),
     }
-
-
-def commit() -> str:
-    """The commit that is checked out, or an empty string outside a clone."""
-    done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False, timeout=60)
-    return done.stdout.strip()
 
 
 def write(rows: list[Row], out: Path) -> None:

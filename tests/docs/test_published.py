@@ -1,12 +1,11 @@
 """The record of published implementations: complete, every finding confirmed without the kit, and shown on its page."""
 
-import importlib.util
-import sys
-
 import implementations
 import pytest
 from pages import DOCS
 from records import lines_of
+
+from .. import scripts
 
 ROWS = lines_of(implementations.RECORD)
 PAGE = DOCS / "results" / "published_implementations.md"
@@ -16,13 +15,7 @@ TOLERANCE = 1e-6
 @pytest.fixture(scope="module")
 def study():
     """docs/studies/published.py, which imports no package before it judges."""
-    folder = DOCS / "studies"
-    sys.path.insert(0, str(folder))
-    spec = importlib.util.spec_from_file_location("study_of_published", folder / "published.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    sys.path.remove(str(folder))
+    return scripts.load("studies", "published")
 
 
 def agrees(computed):

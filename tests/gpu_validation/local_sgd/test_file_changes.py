@@ -1,15 +1,10 @@
 """The path of one compressed averaging is straight: a reader who follows it opens few files."""
 
-import importlib.util
-from pathlib import Path
-
-PATH = Path(__file__).parents[3] / "docs" / "benchmarks" / "file_changes.py"
+from ... import scripts
 
 
 def test_one_compressed_averaging_changes_file_forty_times_at_most():
-    spec = importlib.util.spec_from_file_location("file_changes", PATH)
-    file_changes = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(file_changes)
+    file_changes = scripts.load("benchmarks", "file_changes")
 
     changes = file_changes.changes_of_file(file_changes.workers_at_work())
 

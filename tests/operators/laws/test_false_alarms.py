@@ -1,12 +1,12 @@
 """The false-alarm study in small, and its record."""
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 
 import pytest
 from scipy.stats import binom
+
+from ... import scripts
 
 ROOT = Path(__file__).parents[3]
 RECORD = ROOT / "docs" / "data" / "false_alarms.json"
@@ -15,10 +15,7 @@ CAPITALS = ROOT / "docs" / "data" / "capitals.json"
 
 @pytest.fixture(scope="module")
 def study():
-    spec = importlib.util.spec_from_file_location("false_alarms", ROOT / "docs" / "studies" / "false_alarms.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return scripts.load("studies", "false_alarms")
 
 
 def alarms(study, runs):
@@ -96,13 +93,7 @@ def test_study_goes_on_where_it_stopped(study, tmp_path, monkeypatch, capsys):
 
 @pytest.fixture(scope="module")
 def capitals():
-    spec = importlib.util.spec_from_file_location("capitals", ROOT / "docs" / "studies" / "capitals.py")
-    module = importlib.util.module_from_spec(spec)
-    path = list(sys.path)
-    spec.loader.exec_module(module)
-    yield module
-    sys.path[:] = path
-    del sys.modules["power"]
+    return scripts.load("studies", "capitals")
 
 
 def test_bets_of_honest_compressors_seldom_win(capitals):

@@ -1,12 +1,12 @@
 """The study of the stated power in small, and its record."""
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 
 import pytest
 from scipy.stats import binom
+
+from ... import scripts
 
 ROOT = Path(__file__).parents[3]
 RECORD = ROOT / "docs" / "data" / "power.json"
@@ -15,12 +15,7 @@ LEAST_RUNS = 850
 
 @pytest.fixture(scope="module")
 def study():
-    spec = importlib.util.spec_from_file_location("power_study", ROOT / "docs" / "studies" / "power.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["power_study"] = module  # its dataclasses look their module up
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["power_study"]
+    return scripts.load("studies", "power")
 
 
 @pytest.mark.parametrize(

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import torch
 
 import operators
 from operators import Key
 
-_PATH = Path(__file__).parents[3] / "docs" / "studies" / "honest_exchanges.py"
-_SPEC = importlib.util.spec_from_file_location("honest_exchanges", _PATH)
-honest = importlib.util.module_from_spec(_SPEC)
-sys.modules["honest_exchanges"] = honest
-_SPEC.loader.exec_module(honest)
+from ... import scripts
+
+honest = scripts.load("studies", "honest_exchanges")
 
 M = 4
 QSGD, TCDQ, HALVES = operators.QSGD(4), operators.TCDQ(0.3), operators.RandomK(0.5)

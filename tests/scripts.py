@@ -1,0 +1,20 @@
+"""The scripts of the documentation as modules, as Python finds them when one of them is run."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def load(folder: str, name: str) -> ModuleType:
+    """Import docs/FOLDER/NAME.py; what it imports from its own folder is found there."""
+    path = str(DOCS / folder)
+    sys.path.insert(0, path)
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(path)
