@@ -65,13 +65,37 @@ class Merge:
         ValueError
             For a rate or steps outside these ranges.
         """
+        return self.of_rows(workers.reduced(), workers.m, outer=outer, eta=eta, tau=tau, delay=delay)
+
+    def of_rows(self, rows: Workers, m: int, *, outer: OuterStep, eta: float, tau: int, delay: int = 0) -> AffineRound:
+        """Return one round of m workers that differ, or of one that stands for all.
+
+        Parameters
+        ----------
+        rows : Workers
+            All m, or one with 1/m of the noise of each.
+        m : int
+            Number of workers.
+        outer : OuterStep
+            The global step.
+        eta : float
+            Inner learning rate, > 0.
+        tau : int
+            Local steps of a round, >= 1.
+        delay : int, optional
+            Local steps done while a message travels, 0 to tau.
+
+        Raises
+        ------
+        ValueError
+            For a rate or steps outside these ranges.
+        """
         if not (eta > 0 and tau >= 1 and 0 <= delay <= tau):
             raise ValueError(
                 f"eta must be > 0, tau >= 1 and 0 <= delay <= tau; got eta = {eta}, tau = {tau}, delay = {delay}"
             )
-        rows = workers.reduced()
         states = self.models(rows.m) + self.buffers(rows.m)
-        return self.round(Forms(rows, eta, states, self.draws), outer, tau, delay, workers.m)
+        return self.round(Forms(rows, eta, states, self.draws), outer, tau, delay, m)
 
 
 @cache

@@ -84,8 +84,8 @@ def _limit(merge: Merge, x: float, outer: OuterStep, tau: int, delay: int, m: in
 
 def _characteristic(merge: Merge, x: float, outer: OuterStep, tau: int, delay: int, m: int) -> np.ndarray:
     """Return the characteristic polynomial of the mean's recursion as a cubic, highest power first."""
-    workers = Workers(np.full((m, 1), x), np.zeros((m, 1)), np.zeros((m, 1)), np.zeros(1))
-    A = merge.of(workers, outer=outer, eta=1.0, tau=tau, delay=delay).matrix[0]
+    mean = Workers(np.array([[x]]), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1))
+    A = merge.of_rows(mean, m, outer=outer, eta=1.0, tau=tau, delay=delay).matrix[0]
     trace, n = np.trace(A), len(A)
     minors = (trace**2 - np.trace(A @ A)) / 2
     coefficients = [1.0, -trace, minors] if n == 2 else [1.0, -trace, minors, -np.linalg.det(A)]
