@@ -15,7 +15,6 @@ from .calls.operators import operators as operators
 from .calls.plan import plan as plan
 from .calls.runtime import runtime as runtime
 from .calls.solve import solve as solve
-from .calls.tau import TauResult as TauResult
 from .calls.tau import tau_star as tau_star
 from .curve import Curve as Curve
 from .curve import measured_curve as measured_curve
@@ -24,5 +23,6 @@ from .model.codec import Codec as Codec
 from .model.codec import measure_codec as measure_codec
 from .model.ranking import Choice as Choice
 from .model.ranking import Ranking as Ranking
+from .model.tau_result import TauResult as TauResult
 from .records import Quantities as Quantities
 from .records import Quantity as Quantity

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from ..numbers import read, whole
-from .call import REQUIRED, Argument, Call, Command, Number, Numbers, Text
+from .call import REQUIRED, Argument, Call, Command, Number, Numbers, Route, Text
 
 TAUS = (1, 2, 4, 8, 12, 16)
 SHORT_TAUS = (1, 2, 4, 8, 20)
+LONGEST = 64  # the program of a longer round is out of reach
 NEEDS = {"eta", "gap", "sigma2", "workers"}
 
 
@@ -111,6 +114,8 @@ def certify_tau(
     >>> best.tau, best.is_minimax
     (16, False)
     """
+    if taus is not None and not all(1 <= tau <= LONGEST for tau in taus):
+        raise ValueError(f"taus must be integers from 1 to {LONGEST}; got {', '.join(map(str, taus))}")
     given = {"eta": eta, "gap": gap, "sigma2": sigma2, "workers": workers}
     present = {name for name, value in given.items() if value is not None}
     common = {
@@ -191,32 +196,58 @@ def _show(result: CertifiedTau) -> Any:
 
 
 def _run(taus: Any = None, **given: Any) -> CertifiedTau:
-    return certify_tau(taus=None if taus is None else [int(Fraction(str(tau))) for tau in taus], **given)
+    return certify_tau(taus=None if taus is None else [whole("tau", tau) for tau in np.atleast_1d(taus)], **given)
+
+
+def _answer(**given: Any) -> CertifiedTau:
+    """Return what the command does; a solver that is not there is said in words."""
+    try:
+        return _run(**given)
+    except ImportError as missing:
+        raise ValueError(f"this needs more than the kept certificates: {missing}") from None
 
 
 TIME_S, DELAY_S = (Argument(name, Number(), REQUIRED) for name in ("time_s", "delay_s"))
+ARGUMENTS = (
+    TIME_S,
+    DELAY_S,
+    Argument("step_s", Number(), 1),
+    Argument("L", Number(), 1),
+    Argument("R0", Number(), 1, help="distance from the start to a minimiser, with zeta2"),
+    Argument("zeta2", Number(), help="mean of |grad F_i(x*)|^2: different data, no noise, a short horizon"),
+    Argument("eta", Number(), help="with gap, sigma2 and workers: the same data with noise"),
+    Argument("gap", Number()),
+    Argument("sigma2", Number()),
+    Argument("workers", Number()),
+    Argument("curvature", Text(), "convex", help="convex, or rho where every Hessian is >= -rho"),
+    Argument("taus", Numbers(), help="periods to compare"),
+)
 CALL = Call(
     name="certify_tau",
     summary="the local steps whose worst case is least, with certificates (extra pep)",
     place=6,
     function=certify_tau,
     command=Command(
-        arguments=(
-            TIME_S,
-            DELAY_S,
-            Argument("step_s", Number(), 1),
-            Argument("L", Number(), 1),
-            Argument("R0", Number(), 1, help="distance from the start to a minimiser, with zeta2"),
-            Argument("zeta2", Number(), help="mean of |grad F_i(x*)|^2: different data, no noise, a short horizon"),
-            Argument("eta", Number(), help="with gap, sigma2 and workers: the same data with noise"),
-            Argument("gap", Number()),
-            Argument("sigma2", Number()),
-            Argument("workers", Number()),
-            Argument("curvature", Text(), "convex", help="convex, or rho where every Hessian is >= -rho"),
-            Argument("taus", Numbers(), help="periods to compare"),
-        ),
+        arguments=ARGUMENTS,
         examples=("--time_s 1e4 --delay_s 10 --gap 1 --eta 0.05 --sigma2 1 --workers 4 --taus 4 8 12 16",),
         run=_run,
         show=_show,
+    ),
+    route=Route(
+        arguments=ARGUMENTS,
+        run=_answer,
+        about="A problem and a budget: with zeta2 different data without noise, else the same data with noise.",
+        model="CertifyTau",
+        title="The local steps whose worst case is least, with certificates",
+        example={
+            "time_s": 1e4,
+            "delay_s": 10,
+            "gap": 1,
+            "eta": 0.05,
+            "sigma2": 1,
+            "workers": 4,
+            "taus": [4, 8, 12, 16],
+        },
+        stated=False,
     ),
 )

@@ -1,7 +1,11 @@
+import sys
+
 import pytest
 
 import ratedist as rd
+from ratedist.calls import call_of
 from ratedist.cli import main
+from ratedist.records import to_json
 
 NOISY = {"gap": 1, "delay_s": 10, "eta": 0.05, "sigma2": 1, "time_s": 1e4, "workers": 4}
 KEPT = (4, 8, 12, 16)
@@ -44,3 +48,23 @@ def test_the_command_says_what_is_proved(capsys):
     assert main(line.split()) == 0
     text = capsys.readouterr().out
     assert "16 at eta = 0.05 (least certified bound)" in text
+
+
+def test_the_route_answers_what_the_function_does():
+    route = call_of("certify_tau").route
+    assert route.answer(route.example).to_dict() == rd.certify_tau(**NOISY, taus=KEPT).to_dict()
+    assert to_json(route.answer(NOISY | {"taus": 16}))["tau"] == 16
+
+
+def test_a_route_without_the_solver_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "clarabel", None)
+    with pytest.raises(ValueError, match=r"more than the kept certificates: .*pip install 'ratedist\[pep\]'"):
+        call_of("certify_tau").route.answer(NOISY | {"taus": [3]})
+    with pytest.raises(ImportError):
+        rd.certify_tau(**NOISY, taus=(3,))
+
+
+@pytest.mark.parametrize("taus", [(0,), (4, 65)])
+def test_periods_outside_the_reach_of_the_program_are_refused(taus):
+    with pytest.raises(ValueError, match=f"taus must be integers from 1 to 64; got .*{taus[-1]}"):
+        rd.certify_tau(**NOISY, taus=taus)

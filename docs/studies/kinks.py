@@ -1,0 +1,58 @@
+"""How bad local steps can be: convex problems with a kink, simulated: ``python docs/studies/kinks.py``.
+
+F' = max(x, -kink), L = 1, all workers alike, two-valued noise of variance 1 whose large value has probability ``rare``.
+For every (eta, m, tau) the worst of a grid of kinks and noises is chosen on one seed and measured on another.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+from power import commit
+
+PLACES = [(0.05, 16, tau) for tau in (2, 4, 8)] + [(0.2, 16, tau) for tau in (2, 4, 8)]
+RELATIVE_KINKS = (0.2, 0.3, 0.4, 0.5, 0.65)  # of eta sqrt(tau), the size of a worker's walk
+RARE = (0.5, 0.2, 0.1, 0.05)
+RECORD = Path(__file__).parent.parent / "data" / "kinks.jsonl"
+
+
+def stationary(seed: int, *, eta: float, m: int, tau: int, kink: float, rare: float, copies: int) -> np.ndarray:
+    """Return the mean of F'(xbar)^2 over the second half of every copy's rounds, shape (copies,)."""
+    rng = np.random.default_rng(seed)
+    large, small = math.sqrt((1 - rare) / rare), -math.sqrt(rare / (1 - rare))
+    rounds = 2 * math.ceil(30 / (eta * tau)) + 40
+    models, total = np.zeros((copies, m)), np.zeros(copies)
+    for index in range(rounds):
+        for _ in range(tau):
+            if 2 * index >= rounds:
+                total += np.maximum(models.mean(1), -kink) ** 2
+            noise = np.where(rng.random(models.shape) < rare, large, small)
+            models -= eta * (np.maximum(models, -kink) + noise)
+        models[:] = models.mean(1, keepdims=True)
+    return np.asarray(total / (tau * (rounds - -(-rounds // 2))))
+
+
+def worst(eta: float, m: int, tau: int, rare: tuple[float, ...]) -> dict[str, float]:
+    """Return the worst case of the grid with these noises, measured anew, with its standard error."""
+    grid = [(relative * eta * math.sqrt(tau), chance) for relative in RELATIVE_KINKS for chance in rare]
+    place = {"eta": eta, "m": m, "tau": tau}
+    kink, chance = max(grid, key=lambda c: stationary(1, **place, kink=c[0], rare=c[1], copies=100).mean())
+    runs = stationary(2, **place, kink=kink, rare=chance, copies=1000)
+    error = runs.std(ddof=1) / math.sqrt(len(runs))
+    return place | {"kink": kink, "rare": chance, "mean": float(runs.mean()), "error": float(error)}
+
+
+if __name__ == "__main__":
+    rows = [{"commit": commit(), "machine": platform.machine(), "numpy": np.__version__}]
+    for eta, m, tau in PLACES:
+        for noise, rare in (("symmetric", RARE[:1]), ("skewed", RARE[1:])):
+            rows.append({"noise": noise, **worst(eta, m, tau, rare)})
+            print(rows[-1], flush=True)
+    RECORD.write_text("".join(json.dumps(row) + "\n" for row in rows))
