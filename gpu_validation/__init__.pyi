@@ -13,6 +13,8 @@ from .local_sgd.mixing import Sampled as Sampled
 from .local_sgd.mixing import gossip as gossip
 from .local_sgd.mixing import hypercube as hypercube
 from .local_sgd.mixing import ring as ring
+from .local_sgd.outer import SGD as SGD
+from .local_sgd.outer import Nesterov as Nesterov
 from .local_sgd.periodic_averaging import PeriodicAveraging as PeriodicAveraging
 from .local_sgd.simulated import SimulatedWorkers as SimulatedWorkers
 from .local_sgd.simulated import vmapped_gradients as vmapped_gradients

@@ -17,6 +17,7 @@ from operators.exchange.choice import check as check_exchange
 from operators.summed import Summed
 
 from .mixing import Full, Mixing
+from .outer import OuterFactory
 from .structure import layout
 
 log = logging.getLogger("gpu_validation")
@@ -52,6 +53,8 @@ class Settings:
         As there.
     errors : bool, optional
         As there.
+    outer : callable or None, optional
+        As there.
 
     Raises
     ------
@@ -70,6 +73,7 @@ class Settings:
     exchange: Exchange = "gather"
     second: Operator | Feedback | None = None
     errors: bool = True
+    outer: OuterFactory | None = None
 
     def __post_init__(self) -> None:
         self.rule  # noqa: B018  raises for what is none
@@ -90,10 +94,11 @@ class Settings:
             )
         if not 0 <= self.block_momentum < 1:
             raise ValueError(f"block_momentum must satisfy 0 <= beta < 1; got {self.block_momentum}")
-        if not self.mode.common and (self.operator is not None or self.block_momentum):
+        self._check_outer()
+        if not self.mode.common and (self.operator is not None or self.moves_outside):
             raise ValueError(
-                "an operator and block_momentum need rounds that start at one point on all ranks; "
-                f"{type(self.mode).__name__} keeps them apart: use full or sampled averaging, or leave both out"
+                "an operator, outer and block_momentum need rounds that start at one point on all ranks; "
+                f"{type(self.mode).__name__} keeps them apart: use full or sampled averaging, or leave them out"
             )
         if self.piggyback and not isinstance(self.mode, Full):
             raise ValueError(f"piggyback needs an averaging of all ranks' models; {type(self.mode).__name__} is none")
@@ -102,6 +107,23 @@ class Settings:
                 f"{type(self.rule).__name__} looks at the averaged model, and {type(self.mode).__name__} has none: use "
                 "full or sampled averaging, or another schedule"
             )
+
+    def _check_outer(self) -> None:
+        if self.outer is not None and not callable(self.outer):
+            raise ValueError(
+                "outer must be Nesterov(lr, momentum), SGD(lr, momentum) or make an optimizer of torch from a list of "
+                f"tensors; got {self.outer!r}"
+            )
+        if self.outer is not None and self.block_momentum:
+            raise ValueError(
+                "block_momentum is an outer heavy ball itself: give outer or block_momentum, not both; got "
+                f"{self.outer!r} and {self.block_momentum}"
+            )
+
+    @property
+    def moves_outside(self) -> bool:
+        """Whether the common model moves by an outer step, and not to the mean."""
+        return self.outer is not None or self.block_momentum > 0
 
     @property
     def rule(self) -> Schedule:

@@ -23,6 +23,7 @@ from .exchanges import movements
 from .gradient_probe import Closure
 from .mixing import Full, Mixing
 from .movements import Deltas, Error, MeanMovement
+from .outer import Averaging, BlockMomentum, OuterOptimizer, TorchOuter
 from .payload import Payload
 from .period import PeriodController
 from .refusals import CHANGED, MeanRefused, in_words, mean_in_words
@@ -105,16 +106,26 @@ class Rounds:
             worker.anchor = worker.start = anchor
             worker.sender = sender
             worker.mixing_state = self.mixing.init(anchor)
-        self.momentum = torch.zeros_like(anchor)
+        self.outer = self._outer(anchor)
         exact = all(worker.full_precision for worker in self.workers)
         # what Identity would send of every movement are the same 32 d bits, but through a codec
         self.whole = settings.operator is None or (
             isinstance(settings.operator, Identity) and exact and anchor.dtype == torch.float32
         )
-        alone = self.whole and exact and self.mixing.common and not settings.block_momentum
+        alone = self.whole and exact and self.mixing.common and not settings.moves_outside
         for worker in self.workers:
             worker.keeps_anchor = not alone
             worker.make_room(self.payload.tail_values)
+
+    def _outer(self, anchor: torch.Tensor) -> OuterOptimizer:
+        """Return what moves the common model, which has moved by nothing yet."""
+        if self.settings.outer is not None:
+            return TorchOuter(self.settings.outer, anchor)
+        beta = self.settings.block_momentum
+        return BlockMomentum(beta, self._eta_of_rank_0, self.d) if beta else Averaging()
+
+    def _eta_of_rank_0(self) -> float:
+        return self.transport.all_gather_floats([[w.eta()] for w in self.workers])[0][0]
 
     def _join_again(self) -> Averaged:
         """Return all models have other parameters than before: average them whole, old and new, and begin anew.
@@ -230,8 +241,8 @@ class Rounds:
         if self.mixing.common:
             first, mean = self.workers[0], blended[0][:d]
             self.telemetry.meet(mean)
-            momentum = self.settings.block_momentum
-            begin(self.workers, self._with_momentum(mean - first.start) if momentum else first.unrounded(mean))
+            moves = self.settings.moves_outside
+            begin(self.workers, self.outer.step(first.anchor, mean - first.start) if moves else first.unrounded(mean))
         else:
             for worker, arrived in zip(self.workers, blended, strict=True):
                 worker.mixing_state, mixed = self.mixing.update(
@@ -276,7 +287,7 @@ class Rounds:
         if moved and first in moved:
             gathered = None if mean.mean_bits else mean.decoded.get(first)  # else the mean has errors of its owners too
             self.telemetry.meet_movements(movement, moved[first], gathered, len(members))
-        begin(self.workers, self._with_momentum(movement) if self.settings.block_momentum else anchor + movement)
+        begin(self.workers, self.outer.step(anchor, movement))
         errors = [mean.errors.get(rank, WHOLE if rank in members else SILENT) for rank in self.transport.ranks]
         return tuple(mean.bits), errors, mean.mean_bits
 
@@ -286,12 +297,6 @@ class Rounds:
         mean = self.movements.mean(moved, self._rows, members=members, round_index=round_index, steps=steps)
         self._arrived_rows = [mean.rows[rank] for rank in members] if mean.rows else []
         return mean
-
-    def _with_momentum(self, movement: torch.Tensor) -> torch.Tensor:
-        """Return u <- beta u + G, x <- anchor - eta u, where -eta G is the mean movement and eta is rank 0's."""
-        eta = self.transport.all_gather_floats([[w.eta()] for w in self.workers])[0][0]
-        self.momentum = self.settings.block_momentum * self.momentum - movement / eta
-        return self.workers[0].anchor - eta * self.momentum
 
     def _average_rest(self, round_index: int) -> None:
         """Buffers, in float64 so that counters stay exact, and what the policy wants of the optimizers."""
@@ -330,7 +335,7 @@ class Rounds:
         """Return everything that a resumed run needs beside model and optimizer; tensors and plain values only."""
         return {
             "workers": [worker.state_dict() for worker in self.workers],
-            "momentum": self.momentum,
+            "outer": self.outer.state_dict(),
             "receivers": self.movements.states,
             "rhythm": self.periods.state_dict(),
             "clock": self.clock.state_dict(),
@@ -352,7 +357,7 @@ class Rounds:
         """
         for worker, worker_state in zip(self.workers, state["workers"], strict=True):
             worker.load_state_dict(worker_state)
-        self.momentum = state["momentum"].to(self.momentum)
+        self.outer.load_state_dict(state["outer"])
         self.movements.states = list(state["receivers"])
         self.periods.load_state_dict(state["rhythm"])
         self.clock.load_state_dict(state["clock"])

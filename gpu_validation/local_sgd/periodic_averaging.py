@@ -41,6 +41,7 @@ from .config import OptimizerState, Settings
 from .engine import Rounds
 from .gradient_probe import Closure
 from .mixing import Mixing
+from .outer import OuterFactory
 from .run_header import header_of
 from .worker import Worker
 
@@ -57,9 +58,9 @@ class PeriodicAveraging(Rounds):
         an averaging need not copy them together.  Frozen parameters, which require no gradient, are sent at the start
         only.  Parameters that are replaced, added, removed, frozen or unfrozen, on all ranks alike, are joined at the
         next averaging: replaced ones as if they had been written to; else all ranks get the exact mean of whole models,
-        whatever the operator and the mixing, and what feedback and block momentum remember is dropped.
+        whatever the operator and the mixing, and what feedback and the outer optimizer remember is dropped.
     optimizer : Optimizer or None, optional
-        Needed if the schedule adapts, for ``optimizer_state`` and for ``block_momentum``.
+        The inner one; needed if the schedule adapts, for ``optimizer_state`` and for ``block_momentum``.
     schedule : int or Schedule or {"auto"}, optional
         Local steps a round, a rule of ``bounds.schedules``, or "auto", which is ``GradientRetention``: it measures D/Y
         and how much of a gradient survives a round, and needs no tuning, but a closure in ``step``.  All ranks decide
@@ -81,7 +82,8 @@ class PeriodicAveraging(Rounds):
         What an averaging does to it: keep each worker's own, average it, or reset it (local momentum restarts from
         zero, as AdaComm prescribes).
     block_momentum : float, optional
-        beta of u <- beta u + G, x <- anchor - eta u, where G is the mean sum of gradients of a round.
+        beta of u <- beta u + G, x <- anchor - eta u, where G is the mean sum of gradients of a round: the outer heavy
+        ball in units of gradients.
     steps : int or None, optional
         Of the whole run, if known.
     clock : Clock or None, optional
@@ -103,6 +105,11 @@ class PeriodicAveraging(Rounds):
     errors : bool, optional
         Whether a rank also measures what compression has done to its own movement (``error2``, ``norm2`` and
         ``error_along`` of its rounds, which telemetry reports); in two shots it decodes its own shards for that.
+    outer : callable or None, optional
+        The outer optimizer, which moves the common model theta by theta - mean of the models as its gradient:
+        ``Nesterov(lr, momentum)``, ``SGD(lr, momentum)``, or what makes any optimizer of torch from a list of tensors,
+        such as ``functools.partial(torch.optim.Adam, lr=0.1)``.  Its state is the same on all ranks, bit for bit, and
+        part of ``state_dict``.  None moves theta to the mean.
 
     Raises
     ------
@@ -138,11 +145,23 @@ class PeriodicAveraging(Rounds):
         exchange: Exchange = "gather",
         second: Operator | Feedback | None = None,
         errors: bool = True,
+        outer: OuterFactory | None = None,
     ) -> None:
         if transport is not None and process_group is not None:
             raise ValueError("give process_group or transport, not both: the transport has its own group")
         settings = Settings(
-            schedule, operator, mixing, key, optimizer_state, block_momentum, steps, piggyback, exchange, second, errors
+            schedule,
+            operator,
+            mixing,
+            key,
+            optimizer_state,
+            block_momentum,
+            steps,
+            piggyback=piggyback,
+            exchange=exchange,
+            second=second,
+            errors=errors,
+            outer=outer,
         )
         settings.check_optimizer(optimizer)
         self._worker = Worker(model, optimizer)
@@ -277,7 +296,7 @@ class PeriodicAveraging(Rounds):
     def anchor(self) -> torch.Tensor | None:
         """Where this rank's round began, shape (d,), in float32 (float64 for float64).
 
-        None where nothing needs it: without compression, block momentum, elastic averaging, gossip or bfloat16.
+        None where nothing needs it: without compression, an outer step, elastic averaging, gossip or bfloat16.
         """
         return self._worker.anchor if self._worker.keeps_anchor else None
 

@@ -30,6 +30,7 @@ from .config import OptimizerState, Settings
 from .engine import Rounds
 from .gradient_probe import Closure
 from .mixing import Mixing
+from .outer import OuterFactory
 from .worker import Worker
 
 Loss = Callable[..., torch.Tensor]
@@ -188,7 +189,7 @@ class SimulatedWorkers(Rounds):
     optimizer_state : OptimizerState, optional
         What becomes of the optimizers' memory at an averaging.
     block_momentum : float, optional
-        Momentum between rounds.
+        Momentum between rounds, in units of gradients.
     steps : int or None, optional
         Local steps.
     clock : Clock or None, optional
@@ -199,6 +200,8 @@ class SimulatedWorkers(Rounds):
         The compressor of the means of two shots; by default ``operator``.
     errors : bool, optional
         Whether rounds tell what compression has done to the movements.
+    outer : callable or None, optional
+        The outer optimizer.
 
     Raises
     ------
@@ -222,6 +225,7 @@ class SimulatedWorkers(Rounds):
         exchange: Exchange = "gather",
         second: Operator | Feedback | None = None,
         errors: bool = True,
+        outer: OuterFactory | None = None,
     ) -> None:
         settings = Settings(
             schedule,
@@ -234,6 +238,7 @@ class SimulatedWorkers(Rounds):
             exchange=exchange,
             second=second,
             errors=errors,
+            outer=outer,
         )
         owners = list(optimizers) if optimizers is not None else [None] * len(models)
         if not models or len(owners) != len(models):

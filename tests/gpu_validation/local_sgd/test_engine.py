@@ -62,7 +62,7 @@ def test_block_momentum_goes_by_the_learning_rate_of_rank_0():
         models[1].x -= 2.0
     workers.step()
 
-    assert workers.momentum.tolist() == [2.0] * D  # the mean movement of -1 over 0.5
+    assert workers.outer.momentum.tolist() == [2.0] * D  # the mean movement of -1 over 0.5
 
 
 def test_block_momentum_of_rounded_models_does_not_count_their_rounding():
@@ -74,13 +74,13 @@ def test_block_momentum_of_rounded_models_does_not_count_their_rounding():
         models[1].x += 1.0 + 2.0**-7
     workers.step()  # the anchor, 1 + 2^-8, lies between two numbers of bfloat16
 
-    assert workers.momentum.tolist() == [-1 - 2.0**-8] * D
+    assert workers.outer.momentum.tolist() == [-1 - 2.0**-8] * D
     with torch.no_grad():
         for model in models:
             model.x += 0.5
     workers.step()
 
-    assert workers.momentum.tolist() == [-(1 + 2.0**-8) / 2 - 0.5] * D
+    assert workers.outer.momentum.tolist() == [-(1 + 2.0**-8) / 2 - 0.5] * D
     assert workers.workers[0].anchor.tolist() == [(1 + 2.0**-8) * 1.5 + 0.5] * D
 
 

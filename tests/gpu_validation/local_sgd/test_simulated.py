@@ -12,6 +12,7 @@ from bounds.schedules import AdaComm
 from gpu_validation.distributed.tensors import flat
 from gpu_validation.local_sgd.clock import SimulatedClock
 from gpu_validation.local_sgd.mixing import Elastic, Sampled, ring
+from gpu_validation.local_sgd.outer import Nesterov
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers, vmapped_gradients
 from gpu_validation.workloads import Quadratic, SmallNetwork
@@ -67,6 +68,14 @@ RUNS = {
         {"schedule": 10, "operator": ErrorFeedback(TopK(k=2)), "optimizer_state": "average"},
     ),
     "whole bfloat16 models": (lambda: Normalised(torch.bfloat16), regression, 60, 0.0, {"schedule": 5}),
+    "outer nesterov": (
+        *(Normalised, regression, 60, 0.5),
+        {"schedule": 6, "outer": Nesterov(0.7, 0.9)},
+    ),
+    "outer nesterov, qsgd": (
+        *(Normalised, regression, 60, 0.0),
+        {"schedule": 6, "outer": Nesterov(0.7, 0.9), "operator": QSGD(levels=4)},
+    ),
     "elastic": (Normalised, regression, 60, 0.0, {"schedule": 6, "mixing": Elastic(0.2)}),
     "gossip": (Normalised, regression, 60, 0.5, {"schedule": 6, "mixing": ring(M), "optimizer_state": "average"}),
     "sampled": (

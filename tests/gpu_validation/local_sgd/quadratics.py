@@ -1,0 +1,41 @@
+"""Simulated workers on a quadratic in float64, whose rounds ``bounds.dynamics.outer`` describes exactly."""
+
+import numpy as np
+import torch
+
+from gpu_validation.local_sgd.simulated import SimulatedWorkers
+
+
+class Point(torch.nn.Module):
+    def __init__(self, start):
+        super().__init__()
+        self.x = torch.nn.Parameter(torch.tensor(start, dtype=torch.float64))
+
+
+def trajectory(eigenvalues, *, eta, tau, rounds, m=2, start=None, kicks=None, **settings):
+    """The common model after every round, shape (rounds, d), and the workers; ``kicks(rank, step)`` joins gradients."""
+    eigenvalues = torch.tensor(eigenvalues, dtype=torch.float64)
+    start = np.ones(len(eigenvalues)) if start is None else start
+    models = [Point(start) for _ in range(m)]
+    optimizers = [torch.optim.SGD(model.parameters(), lr=eta) for model in models]
+    workers = SimulatedWorkers(models, optimizers, schedule=tau, **settings)
+    path = []
+    for step in range(rounds * tau):
+        for rank, model in enumerate(models):
+            model.x.grad = eigenvalues * model.x.detach()
+            if kicks is not None:
+                model.x.grad += torch.as_tensor(kicks(rank, step))
+            optimizers[rank].step()
+        if workers.step() is not None:
+            path.append(np.mean([common_model(worker) for worker in workers.workers], axis=0))
+    return np.array(path), workers
+
+
+def common_model(worker):
+    return (worker.anchor if worker.keeps_anchor else worker.model.x.detach()).numpy()
+
+
+def growth(path):
+    """By what the largest entry has grown from the first third of a path to the last."""
+    third = len(path) // 3
+    return np.abs(path[-third:]).max() / np.abs(path[:third]).max()
