@@ -1,4 +1,4 @@
 """Register compressed gradients with ``DistributedDataParallel``: the former place of ``operators.ddp``."""
 
 from .ddp.hook import CompressedGradients as CompressedGradients
-from .ddp.hook import register as register
+from .ddp.register import register as register

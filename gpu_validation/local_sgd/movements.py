@@ -104,3 +104,16 @@ def exact_bits(operator: Operator | Feedback | None, sizes: Sequence[int]) -> li
     declared = [operator.bits(d).exact if d else 0 for d in sizes]
     exact = [bits for bits in declared if bits is not None]
     return exact if len(exact) == len(declared) else None
+
+
+class SendersRemember:
+    """An exchange of which nothing is remembered but by its senders."""
+
+    @property
+    def states(self) -> list[Any]:
+        """An empty list, for a rank's ends are all with its sender."""
+        return []
+
+    @states.setter
+    def states(self, states: list[Any]) -> None:
+        assert not states  # checked with the settings

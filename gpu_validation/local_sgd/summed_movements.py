@@ -12,12 +12,12 @@ from operators.summed import SumEnd, Summed
 from ..distributed.transport import Transport
 from .config import Settings
 from .delta_codec import encoded
-from .movements import Deltas, MeanMovement
+from .movements import Deltas, MeanMovement, SendersRemember
 from .payload import Payload, Row
 from .refusals import FAILED, MeanRefused
 
 
-class InSums:
+class InSums(SendersRemember):
     """Every rank sends its terms by shards to their owners, who send the sums to all.
 
     Parameters
@@ -37,15 +37,6 @@ class InSums:
         method, m = settings.operator, transport.size
         self.senders = [SumEnd(method, settings.shared_key, rank=rank, m=m, d=d) for rank in transport.ranks]
         self._transport, self._payload = transport, payload
-
-    @property
-    def states(self) -> list[Any]:
-        """Nothing: what a rank remembers is with its sender."""
-        return []
-
-    @states.setter
-    def states(self, states: list[Any]) -> None:
-        assert not states  # checked with the settings
 
     def mean(
         self, deltas: Deltas, rows: Sequence[Row], *, members: Sequence[int], round_index: int, steps: int

@@ -17,12 +17,12 @@ from operators.summed import Summed
 from ..distributed.transport import Transport
 from .config import Settings
 from .delta_codec import decoding_error, encoded
-from .movements import Deltas, MeanMovement, exact_bits
+from .movements import Deltas, MeanMovement, SendersRemember, exact_bits
 from .payload import Payload, Row
 from .refusals import FAILED, MeanRefused
 
 
-class InTwoShots:
+class InTwoShots(SendersRemember):
     """Every rank sends shards to their owners, who send the compressed means of theirs to all.
 
     Parameters
@@ -45,15 +45,6 @@ class InTwoShots:
         key, sizes = settings.shared_key, lengths(d, m)
         self._exact, self._exact_means = exact_bits(first, sizes), exact_bits(second, sizes)
         self.senders = [TwoShot(first, second, key, rank=r, m=m, d=d, reads_own=self._keeps) for r in transport.ranks]
-
-    @property
-    def states(self) -> list[Any]:
-        """Nothing: a rank's ends are all with its sender."""
-        return []
-
-    @states.setter
-    def states(self, states: list[Any]) -> None:
-        assert not states  # checked with the settings
 
     def mean(
         self, deltas: Deltas, rows: Sequence[Row], *, members: Sequence[int], round_index: int, steps: int

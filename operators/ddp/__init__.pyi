@@ -1,6 +1,7 @@
+from .counters import Counters as Counters
 from .gather import Gather as Gather
 from .gather import Refusal as Refusal
 from .hook import CompressedGradients as CompressedGradients
-from .hook import register as register
+from .register import register as register
 from .summed import SummedGradients as SummedGradients
 from .summed import register_summed as register_summed

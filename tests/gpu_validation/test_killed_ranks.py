@@ -75,7 +75,7 @@ class Hook:
         self.model = DistributedDataParallel(network())
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.5)
         self.exchange = register(self.model, METHOD, exchange="two_shot")
-        self.first, self.second = (self.exchange, "_encode"), (self.exchange, "_merge")
+        self.first, self.second = (self.exchange._ends, "encode"), (self.exchange._ends, "merge")
 
     def step(self, x):
         self.optimizer.zero_grad()

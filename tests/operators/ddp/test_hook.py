@@ -27,7 +27,7 @@ from operators import (
     TopK,
 )
 from operators.ddp import register
-from operators.ddp.gather import HEADER_BYTES
+from operators.ddp.gather import HEADER_BYTES, Gather
 from operators.feedback.memoryless import Memoryless
 
 pytestmark = pytest.mark.timeout(120)
@@ -221,13 +221,13 @@ def test_residuals_stay_with_their_parameters_when_the_buckets_are_rebuilt():
     def work(place):
         model = DistributedDataParallel(OddShapes(), bucket_cap_mb=0.001)
         hook = register(model, TopK(fraction=0.1), feedback=ErrorFeedback)
-        layouts, inner = [], hook._encode
+        layouts, inner = [], hook._ends.encode
 
-        def spy(parts):
-            layouts[-1].append(tuple(part.name for part in parts))
-            return inner(parts)
+        def spy(names, parts, step):
+            layouts[-1].append(tuple(names))
+            return inner(names, parts, step)
 
-        hook._encode = spy
+        hook._ends.encode = spy
         sent = {name: torch.zeros_like(g) for name, g in wanted(0, 0).items()}
         for step in range(4):
             layouts.append([])
@@ -511,17 +511,18 @@ def test_messages_are_under_way_while_the_next_bucket_is_computed():
     def work(place):
         model = DistributedDataParallel(ThreeLayers(), bucket_cap_mb=0.001)
         hook = register(model, QSGD(levels=4))
-        events, encode, send = [], hook._encode, hook._send
+        events, messages, encode, send = [], {}, hook._ends.encode, Gather.send
 
-        def spied_encode(parts):
-            events.append(("encode", parts[0].name))
-            return encode(parts)
+        def spied_encode(names, parts, step):
+            events.append(("encode", names[0]))
+            messages[names[0]] = encode(names, parts, step)
+            return messages[names[0]]
 
-        def spied_send(pending):
-            events.append(("send", pending.parts[0].name))
-            send(pending)
+        def spied_send(gather):
+            events.extend(("send", name) for name, message in messages.items() if message is gather._message)
+            send(gather)
 
-        hook._encode, hook._send = spied_encode, spied_send
+        hook._ends.encode, Gather.send = spied_encode, spied_send  # in this rank's process alone
         for _ in range(2):
             events.clear()
             model().backward()

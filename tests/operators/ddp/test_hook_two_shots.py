@@ -12,6 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 from gpu_validation.distributed.launch import run_ranks
 from operators import EF21, QSGD, ErrorFeedback, Identity, Key, Message, PowerSGD, ScaledSign, TopK
 from operators.ddp import register
+from operators.ddp.scatter import Scatter
 from operators.feedback.memoryless import Memoryless
 
 from .test_hook import KEY, OddShapes, assert_same, gradients_of, hang_up, reports, wanted
@@ -211,7 +212,7 @@ def test_a_shard_that_arrives_damaged_is_told_to_all():
     )
 
 
-@pytest.mark.parametrize("shot", ["_send_shards", "_merge"])
+@pytest.mark.parametrize("shot", ["first", "second"])
 def test_a_peer_lost_in_either_shot_is_an_error_and_no_hang(shot):
     def work(place, emit):
         model = DistributedDataParallel(OddShapes())
@@ -219,11 +220,12 @@ def test_a_peer_lost_in_either_shot_is_an_error_and_no_hang(shot):
         model(wanted(place.rank, 0)).backward()
         if place.rank == 1:
 
-            def gone(pending):
+            def gone(*_):
                 hang_up()
                 time.sleep(60)
 
-            setattr(hook, shot, gone)
+            owner, name = (Scatter, "send") if shot == "first" else (hook._ends, "merge")
+            setattr(owner, name, gone)  # in this rank's process alone
             model(wanted(place.rank, 1)).backward()
         began = time.monotonic()
         with pytest.raises(RuntimeError):

@@ -1,0 +1,88 @@
+"""Any operator as a communication hook of DistributedDataParallel. ::
+
+    model = DistributedDataParallel(network)
+    hook = register(model, QSGD(levels=16))
+    ...                                       # train as before
+    hook.payload_bytes                        # what this rank has sent
+
+Every rank compresses its own gradient, gathers the messages of all, decodes them and takes their mean in rank
+order in float64: all ranks get the same gradient, bit for bit.  A message is under way while the backward pass
+computes the next bucket, and is decoded in the background.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from ..exchange.channel import with_memory
+from ..exchange.choice import Exchange
+from ..feedback.feedback import Feedback
+from ..feedback.memoryless import Memoryless
+from ..key import Key
+from ..operator import Operator
+from .hook import CompressedGradients, Scope
+
+
+def register(
+    model: DistributedDataParallel,
+    operator: Operator | Feedback,
+    *,
+    feedback: Callable[[Operator], Feedback] | None = None,
+    scope: Scope = "bucket",
+    key: Key = Key(0),  # noqa: B008  frozen
+    group: dist.ProcessGroup | None = None,
+    exchange: Exchange = "gather",
+    second: Operator | Feedback | None = None,
+) -> CompressedGradients:
+    """Let the model exchange compressed gradients from its next backward pass on; returns the hook.
+
+    Parameters
+    ----------
+    model : DistributedDataParallel
+        The model.
+    operator : Operator or Feedback
+        Compresses; a Feedback keeps its states from step to step.
+    feedback : callable or None, optional
+        A method to put around an operator, as in ``register(model, ScaledSign(), feedback=ErrorFeedback)``.
+    scope : Scope, optional
+        "bucket" compresses each of the model's buckets as one vector, "layer" each parameter by itself.
+    key : Key, optional
+        Of the operator's randomness; step and rank are filled in, and the parameter is folded in.
+    group : ProcessGroup or None, optional
+        Of the ranks that exchange gradients; the model's own if None.
+    exchange : {"gather", "two_shot", "auto"}, optional
+        "gather": every rank sends its message to all.  "two_shot": every rank sends each shard to its owner, which
+        sends the compressed mean of its shard to all; what a rank sends does not grow with the number of ranks.
+        "auto" takes what sends fewer bytes, by the sizes that the operators declare for the model's parameters; the
+        hook's ``exchange`` says which.
+    second : Operator or Feedback or None, optional
+        Compresses the means of two shots; by default as the gradients are, with error feedback too.
+
+    Raises
+    ------
+    ValueError
+        For an unknown scope or exchange, a second operator without two shots, feedback around a Feedback,
+        parameters that are no floats, a method whose states need scope="layer", or ranks that differ.
+
+    Notes
+    -----
+    All ranks must call it, with the same arguments; what it sends to see to that is not counted.   TypeError for an
+    operator that is none; RuntimeError if the model has a hook.
+    """
+    if not isinstance(operator, Operator | Feedback):
+        raise TypeError(f"operator must be an instance of Operator or Feedback; got {operator!r}")
+    if isinstance(operator, Operator):
+        operator = (feedback or Memoryless)(operator)
+    elif feedback is not None:
+        raise ValueError(f"{operator} is a feedback method already: leave feedback = None")
+    if second is not None and exchange == "gather":
+        raise ValueError(
+            'second compresses the means of two shots: pass exchange="two_shot" or "auto", or leave it out'
+        )
+    later = operator if second is None else with_memory(second)
+    hook = CompressedGradients(model, operator, scope, key, group or model.process_group, exchange, later)
+    model.register_comm_hook(hook, lambda state, bucket: state.reduce(bucket))
+    return hook
