@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,14 +26,16 @@ def sources(package):
     return sorted((ROOT / package).rglob("*.py"))
 
 
+@cache
 def absolute_imports(path):
     """Modules that a file names in absolute imports, wherever they stand."""
+    names = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return names
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -68,6 +71,7 @@ def test_bounds_never_name_torch_or_numba():
         assert not tops & {"torch", "numba"}, path.relative_to(ROOT)
 
 
+@cache
 def imports_inside(package):
     """Module -> the modules of the same package that it imports anywhere, inside functions too."""
     files = {module_name(path): path for path in sources(package)}
@@ -131,6 +135,7 @@ def test_a_circle_would_be_seen():
     assert cycle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["a", "b", "c"]
 
 
+@cache
 def calls(path):
     """Names of the methods and functions that a file calls."""
     functions = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
@@ -193,14 +198,14 @@ def test_only_compiled_loops_go_without_types(package):
                 assert "jit" in decorators, f"{path.relative_to(ROOT)}: {function.name} has no types"
 
 
-# what they check takes a browser, a server, an interpreted GPU or a guide's minutes
+# what they check takes a browser, a server, an interpreted GPU, a guide's minutes or its processes
 WITHOUT_A_QUICK_CHECK = {
-    *(
-        "docs/test_site.py",
-        "gpu_validation/local_sgd/test_two_shots_on_digits.py",
-        "ratedist/http/test_schemathesis.py",
-    ),
-    *("operators/kernels/test_interpreted.py", "test_judge_guide.py"),
+    "docs/test_site.py",
+    "gpu_validation/local_sgd/test_two_shots_on_digits.py",
+    "operators/kernels/test_interpreted.py",
+    "ratedist/http/test_schemathesis.py",
+    "test_judge_guide.py",
+    "test_training_guides.py",
 }
 
 

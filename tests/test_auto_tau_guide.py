@@ -15,6 +15,7 @@ LINE = re.compile(r"rank \d: accuracy ([\d.]+), tau (\d+), D/Y ([\d.]+), decline
 pytestmark = pytest.mark.timeout(200)
 
 
+@pytest.mark.thorough
 def test_script_learns_and_both_ranks_know_the_same(tmp_path):
     (code,) = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
     (tmp_path / "train.py").write_text(code)

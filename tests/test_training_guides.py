@@ -23,6 +23,7 @@ def script(guide, folder):
     (folder / "train.py").write_text(code)
 
 
+@pytest.mark.thorough
 def test_ddp_script_learns_and_both_ranks_hold_the_same_network(tmp_path):
     script("use_it_in_your_ddp_script.md", tmp_path)
 
@@ -44,6 +45,7 @@ def test_ddp_script_learns_and_both_ranks_hold_the_same_network(tmp_path):
     assert sum(own for _, _, own, _ in counters) == counters[0][3] == counters[1][3]
 
 
+@pytest.mark.thorough
 def test_fsdp_script_learns_and_both_ranks_hold_the_same_network(tmp_path):
     script("use_it_with_fsdp.md", tmp_path)
 

@@ -77,6 +77,7 @@ def test_a_missing_extra_is_named_before_anything_is_measured(run, monkeypatch, 
     assert study.calls == []
 
 
+@pytest.mark.thorough
 def test_quick_without_the_extra_is_one_line_and_status_2(tmp_path):
     code = "import sys; sys.modules['sklearn'] = sys.modules['matplotlib'] = None\n"
     code += "from gpu_validation.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -285,6 +286,7 @@ def await_(condition, process):
         time.sleep(0.01)
 
 
+@pytest.mark.thorough
 def test_sigterm_ends_every_process_leaves_a_report_and_the_next_run_keeps_the_records(tmp_path):
     path = tmp_path / "smoke" / MEASUREMENTS
     with smoke_run(tmp_path) as process:

@@ -9,12 +9,11 @@ import time
 
 import pytest
 
+from gpu_validation.cli import main
+from gpu_validation.records.exit_status import OK, USAGE
+
 pytestmark = pytest.mark.timeout(180)
 COMMAND = [sys.executable, "-m", "gpu_validation"]
-
-
-def run(*arguments):
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=150, check=False)
 
 
 @pytest.fixture
@@ -62,23 +61,30 @@ def group(leader):
     return found
 
 
-def test_usage_errors_are_one_line_and_status_2(tmp_path):
-    for arguments, words in (
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
         (("run", "nonesuch"), "no preset 'nonesuch'; known: "),
-        (("walk",), "invalid choice: 'walk'"),
         (("run", "smoke", "--out", "/proc/nowhere"), "cannot write results to /proc/nowhere"),
-    ):
-        result = run(*arguments)
-        assert result.returncode == 2, result
-        assert words in result.stderr
-        assert len(result.stderr.splitlines()) == 1
+    ],
+)
+def test_usage_errors_are_one_line_and_status_2(capsys, arguments, words):
+    assert main(arguments) == USAGE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert words in line
 
 
-def test_list_names_the_experiments():
-    result = run("list")
+def test_the_process_ends_with_the_status_and_the_line():
+    result = subprocess.run([*COMMAND, "walk"], capture_output=True, text=True, timeout=150, check=False)
 
-    assert result.returncode == 0
-    names = [line.split()[0] for line in result.stdout.splitlines()]
+    assert result.returncode == USAGE
+    (line,) = result.stderr.splitlines()
+    assert "invalid choice: 'walk'" in line
+
+
+def test_list_names_the_experiments(capsys):
+    assert main(["list"]) == OK
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert names == sorted(names)
     assert {"quick", "smoke"} <= set(names)
 
@@ -104,6 +110,7 @@ def test_ctrl_c_ends_every_process_and_keeps_what_was_measured(start, tmp_path):
     assert (path.parent / "report.html").exists()
 
 
+@pytest.mark.thorough
 def test_a_killed_rank_ends_every_process_and_the_run_says_so(start, tmp_path):
     process, path = start(tmp_path)
     rank = next(pid for pid in group(process.pid) if pid != process.pid)
@@ -117,6 +124,7 @@ def test_a_killed_rank_ends_every_process_and_the_run_says_so(start, tmp_path):
     assert (path.parent / "comparisons.jsonl").exists()
 
 
+@pytest.mark.thorough
 def test_a_killed_parent_takes_its_ranks_along(start, tmp_path):
     process, _ = start(tmp_path)
     assert len(group(process.pid)) > 1
