@@ -6,6 +6,7 @@ from .certificate import verify as verify
 from .certify import certify as certify
 from .different_data import different_data as different_data
 from .one_round import one_round as one_round
+from .overlapped import overlapped as overlapped
 from .periods import FloorPeriod as FloorPeriod
 from .periods import ShortHorizon as ShortHorizon
 from .periods import Worst as Worst
@@ -18,6 +19,9 @@ from .solve import solve as solve
 from .table import Entry as Entry
 from .table import certified_floor as certified_floor
 from .table import entries as entries
+from .two_shots import two_shots as two_shots
+from .variants import Variant as Variant
+from .variants import variants as variants
 from .witness import Witness as Witness
 from .witness import attained as attained
 from .witness import worst_case as worst_case

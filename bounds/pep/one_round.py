@@ -40,11 +40,18 @@ def one_round(*, about: str, x: Fraction, m: int, tau: int, rho: Fraction) -> Pr
     ValueError
         For arguments outside these ranges.
     """
-    _check(about, x, m, tau, rho)
-    return _Round(about == GAP, x, m, tau, rho).program()
+    check_round(about, x, m, tau, rho)
+    return Round(about == GAP, x, m, tau, rho).program()
 
 
-def _check(about: str, x: Fraction, m: int, tau: int, rho: Fraction) -> None:
+def check_round(about: str, x: Fraction, m: int, tau: int, rho: Fraction) -> None:
+    """Check the arguments of a round.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside their ranges.
+    """
     if about not in (GRADIENT, GAP):
         raise ValueError(f'about must be "gradient" or "gap"; got {about!r}')
     if not (x > 0 and m >= 1 and tau >= 1 and 0 <= rho <= 1):
@@ -53,18 +60,37 @@ def _check(about: str, x: Fraction, m: int, tau: int, rho: Fraction) -> None:
         raise ValueError(f"the gap is bounded for convex F only: rho must be 0; got rho = {rho}")
 
 
-class _Round:
-    """The vectors of one round: b_k = grad F(xbar_k); of a worker its gradients g^1 .. and its noise n^0 .."""
+class Round:
+    """The vectors of one round: b_k = grad F(xbar_k); of a worker its gradients g^1 .. and its noise n^0 ..
 
-    def __init__(self, gap: bool, x: Fraction, m: int, tau: int, rho: Fraction) -> None:
+    Parameters
+    ----------
+    gap : bool
+        Whether the gap is bounded, not the gradient.
+    x : Fraction
+        eta L.
+    m : int
+        Number of workers.
+    tau : int
+        Local steps.
+    rho : Fraction
+        Every Hessian is >= -rho L.
+    num_more : int, optional
+        Further shared vectors, after the b_k.
+    """
+
+    def __init__(self, gap: bool, x: Fraction, m: int, tau: int, rho: Fraction, num_more: int = 0) -> None:
         self.gap, self.x, self.tau, self.rho, self.share = gap, x, tau, rho, Fraction(1, m)
-        self.num_shared = tau if gap else tau + 1  # of the points xbar_k that are looked at
+        self.num_means = tau if gap else tau + 1  # of the points xbar_k that are looked at
+        self.num_shared = self.num_means + num_more
         self.num_local = 2 * tau - 1
 
     def mean_gradient(self, k: int) -> Vector:
+        """Return the gradient at the mean of the models."""
         return Vector({k: ONE})
 
     def noise_index(self, k: int) -> int:
+        """Return the place of the noise of a step among a worker's vectors."""
         return self.tau - 1 + k
 
     def of_worker(self, worker: int, index: int) -> Vector:
@@ -74,6 +100,7 @@ class _Round:
         return Vector(common, beyond if worker == 1 else {}, beyond if worker == 2 else {})
 
     def gradient(self, worker: int, k: int) -> Vector:
+        """Return the gradient at a worker's model."""
         return self.mean_gradient(0) if k == 0 else self.of_worker(worker, k - 1)
 
     def position(self, worker: int, k: int) -> Vector:
@@ -85,11 +112,12 @@ class _Round:
         return point
 
     def points(self) -> tuple[list[Point], list[tuple[int, int]]]:
+        """Return the points, and between which of them interpolation inequalities are asked."""
         tau = self.tau
         named = [("mean", Point(self.position(0, 0), self.mean_gradient(0), 0))]
         for name, worker in (("one", 1), ("two", 2)):
             named += [(name, Point(self.position(worker, k), self.gradient(worker, k), k)) for k in range(1, tau)]
-        for k in range(1, self.num_shared):
+        for k in range(1, self.num_means):
             named.append(("mean", Point(self.position(0, k), self.mean_gradient(k), tau - 1 + k)))
         pairs = [  # by symmetry worker 1 comes first, and worker 2 only against worker 1
             (i, j)
@@ -100,6 +128,7 @@ class _Round:
         return [point for _, point in named], pairs
 
     def objective(self) -> tuple[Limit, dict[int, Fraction]]:
+        """Return what is maximised: of the matrices, and of the values."""
         tau, x = self.tau, self.x
         if not self.gap:
             steps: Entries = {(k, k): Fraction(1, tau) for k in range(tau)}
@@ -119,12 +148,13 @@ class _Round:
         return Limit(common, spread, Fraction(0)), values | {k: Fraction(-1, tau) for k in range(1, tau)}
 
     def program(self) -> Program:
+        """Return the program."""
         tau, shared, noise = self.tau, self.num_shared, self.noise_index
         points, pairs = self.points()
         objective, values = self.objective()
         steps = range(tau)
         earlier = [(k, j) for k in steps for j in range(k + 1)]  # noise of step k is drawn after the gradients of j
-        unseen = [(j, shared + noise(k)) for k, j in earlier if j < shared]
+        unseen = [(j, shared + noise(k)) for k, j in earlier if j < self.num_means]
         unseen_locally = [(j - 1, noise(k)) for k, j in earlier if j >= 1] + [
             (noise(j), noise(k)) for k, j in earlier if j < k
         ]
@@ -136,7 +166,7 @@ class _Round:
         return Program(
             num_common=shared + self.num_local,
             num_spread=self.num_local,
-            num_values=tau + shared - 1,
+            num_values=tau + self.num_means - 1,
             share=share,
             mu=-self.rho,
             points=points,
