@@ -44,6 +44,7 @@ from .compressors.top_k import TopK as TopK
 from .compressors.turboquant import TurboQuant as TurboQuant
 from .compressors.unbiased_spherical_compression import UnbiasedSphericalCompression as UnbiasedSphericalCompression
 from .compressors.vqsgd import VQSGD as VQSGD
+from .equal_bits import for_bits as for_bits
 from .feedback.deep_gradient_compression import DeepGradientCompression as DeepGradientCompression
 from .feedback.diana import DIANA as DIANA
 from .feedback.ef21 import EF21 as EF21
@@ -56,3 +57,4 @@ from .message import CorruptMessage as CorruptMessage
 from .message import Message as Message
 from .operator import Operator as Operator
 from .operator import Size as Size
+from .rate import Rate as Rate

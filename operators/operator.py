@@ -15,6 +15,7 @@ from bounds.claims import Claim
 
 from .key import Key
 from .message import CorruptMessage, Message
+from .rate import Rate
 
 Randomness = Literal["none", "private", "shared"]
 
@@ -66,6 +67,8 @@ class Operator(ABC):
         With what the operator commutes under one key: "scale" (by powers of two), "sign", "permutation"; tried by the
         laws.  They also read two optional attributes: ``witness(d)``, a vector where the claimed constant is reached
         (or None), and ``ranks_agree = True``, if all ranks are meant to draw alike.
+    rate : Rate or None
+        The field that moves the bits of the family's messages, for ``for_bits``; None where there is none.
 
     Notes
     -----
@@ -78,6 +81,7 @@ class Operator(ABC):
     randomness: ClassVar[Randomness]
     equivariant: ClassVar[frozenset[str]] = frozenset()
     projects: ClassVar[bool] = False
+    rate: ClassVar[Rate | None] = None
 
     @abstractmethod
     def claim(self, d: int) -> Claim:

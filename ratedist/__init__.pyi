@@ -7,6 +7,9 @@ from .calls.certify import certify as certify
 from .calls.certify_tau import CertifiedTau as CertifiedTau
 from .calls.certify_tau import certify_tau as certify_tau
 from .calls.check import check as check
+from .calls.compare import Compared as Compared
+from .calls.compare import Comparison as Comparison
+from .calls.compare import compare as compare
 from .calls.error import error_bound as error_bound
 from .calls.gap import gap as gap
 from .calls.measure import measure as measure
@@ -21,6 +24,8 @@ from .curve import measured_curve as measured_curve
 from .model.cluster import Cluster as Cluster
 from .model.codec import Codec as Codec
 from .model.codec import measure_codec as measure_codec
+from .model.own import Own as Own
+from .model.own import own as own
 from .model.ranking import Choice as Choice
 from .model.ranking import Ranking as Ranking
 from .model.tau_result import TauResult as TauResult

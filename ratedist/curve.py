@@ -7,7 +7,7 @@ rate-distortion function, enclosed by ``blahut_arimoto``; an operator that is un
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from bounds import Interval
 
 from .blahut_arimoto import rate_distortion
 from .calls.measure import DRAWS, measure
+from .model.own import Own
 from .numbers import refusal, whole
 from .records import plain
 from .sources.empirical import Empirical
@@ -99,14 +100,19 @@ class Curve:
 
 
 def measured_curve(
-    operators: Iterable[str | Operator], source: Source | Any, *, d: int = DIMENSION, draws: int = DRAWS, seed: int = 0
+    operators: Iterable[str | Operator | Own | Callable[..., Any]],
+    source: Source | Any,
+    *,
+    d: int = DIMENSION,
+    draws: int = DRAWS,
+    seed: int = 0,
 ) -> Curve:
     """Send one vector of d independent draws of the source (or the vector itself) by every operator.
 
     Parameters
     ----------
-    operators : iterable of str or Operator
-        Specifications such as "qsgd:4", or ``Operator`` instances.
+    operators : iterable of str or Operator or Own or callable
+        Specifications such as "qsgd:4", ``Operator`` instances, or functions of your own with their bits (``own``).
     source
         A law of ``ratedist.sources``, or a float array whose own coordinates are then the law.
     d : int, optional
@@ -136,7 +142,7 @@ def _sorted(points: list[CurvePoint]) -> tuple[CurvePoint, ...]:
     return tuple(sorted(points, key=lambda point: point.bits))
 
 
-def _point(operator: str | Operator, law: Source, x: np.ndarray, draws: int, seed: int) -> CurvePoint:
+def _point(operator: Any, law: Source, x: np.ndarray, draws: int, seed: int) -> CurvePoint:
     measured = measure(operator, x, draws=draws, seed=seed)
     error = measured.limit_nmse
     shrunk = error / (1 + error) if measured.limit_of.startswith("unbiased") else error

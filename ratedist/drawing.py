@@ -140,3 +140,40 @@ def plot_curve(points: Sequence[tuple[str, float, float, float]], source: str, a
     ax.set(xlabel="bits a coordinate", ylabel="nmse", title=source)
     ax.legend(fontsize=7)
     return ax
+
+
+def plot_comparison(points: Sequence[tuple[str, float, float, bool]], title: str, ax: Any) -> Any:
+    """Return error against bits: a curve a family, the user's own in front, and the limits of the two classes.
+
+    Parameters
+    ----------
+    points : sequence of (str, float, float, bool)
+        Family, its bits a coordinate, its NMSE, and whether it is the user's own.
+    """
+    ax = axes(ax)
+    families = dict.fromkeys(family for family, *_ in points)
+    for family in families:
+        stars = [(bits, nmse) for name, bits, nmse, is_own in points if name == family and is_own]
+        if stars:
+            ax.plot(
+                *zip(*stars, strict=True),
+                "*",
+                markersize=12,
+                color="gold",
+                markeredgecolor="black",
+                zorder=5,
+                label=family,
+            )
+        else:
+            curve = sorted((bits, nmse) for name, bits, nmse, _ in points if name == family)
+            ax.plot(*zip(*curve, strict=True), "o-", markersize=4, label=family)
+    most = max((bits for _, bits, *_ in points), default=1.0)
+    rates = np.linspace(0.02, 1.05, 200) * most
+    ax.plot(rates, 1 / np.expm1(2 * np.log(2) * rates), "k--", linewidth=1, label="limit of unbiased operators")
+    ax.plot(rates, np.exp(-2 * np.log(2) * rates), "k:", linewidth=1, label="limit of contractive operators")
+    nmses = [nmse for _, _, nmse, _ in points]
+    ax.set(xlabel="bits a coordinate", ylabel="NMSE", title=title, yscale="log", xlim=(0, 1.05 * most))
+    if nmses:
+        ax.set_ylim(min(*nmses, 2.0 ** (-2 * most)) / 2, 3 * max(1.0, *nmses))
+    ax.legend(fontsize=7, frameon=False)
+    return ax

@@ -171,3 +171,37 @@ def measured(found: Sequence[Any], d: int) -> Any:
         table.add_row(escape(row.operator), f"{row.bits:.4f}", f"{row.nmse:.4g}", limit, gap, *texts)
     note = f"a coordinate, d = {number_text(d)}; limit: of the class and error in the last column; gap: bits - limit"
     return Group(table, note)
+
+
+def comparison(result: Any) -> Any:
+    """Return compressors at equal bits, in the order in which they were named."""
+    right = ("asked", "bits", "nmse", "gap", "source gap", "seconds")
+    has_source = any(row.source_gap is not None for row in result.rows)
+    shown = tuple(name for name in right if name != "source gap" or has_source)
+    table = _table("operator", *shown, right=right)
+    for row in result.rows:
+        cells = row.row()
+        texts = {
+            "asked": "" if row.asked is None else f"{row.asked:g}",
+            "bits": _or_empty(cells["bits"], ".4f"),
+            "nmse": _or_empty(cells["nmse"], ".4g"),
+            "gap": _or_empty(cells["gap"], ".3f"),
+            "source gap": _or_empty(cells["source_gap"], ".3f"),
+            "seconds": _or_empty(cells["seconds"], ".2e"),
+        }
+        table.add_row(escape(str(cells["operator"])), *(texts[name] for name in shown))
+    note = (
+        f"a coordinate, d = {number_text(result.d)}; gap: bits above the limit of the operator's class at its error"
+        + (
+            "; source gap: above this vector's own limit, its coordinates taken as independent draws"
+            if has_source
+            else ""
+        )
+        + "; seconds: encode and decode here"
+    )
+    remarks = [f"not measured: {escape(row.remark)}" for row in result.rows if row.remark]
+    return Group(table, note, *remarks)
+
+
+def _or_empty(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)

@@ -20,6 +20,7 @@ from ..coding.size_bounds import SLACK, least
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
+from ..rate import Rate
 from .sparse_dithering import COARSEST, highest, quantise, spacing
 
 SCALE_BITS = 31  # binary32 without its sign
@@ -191,6 +192,7 @@ class ArithmeticSparseDithering(Operator):
 
     name = "arithmetic_sparse_dithering"
     randomness = "none"
+    rate = Rate("nu", few=COARSEST, many=2.0**-10)
     projects = True
     equivariant = frozenset({"permutation", "scale", "sign"})
 

@@ -17,6 +17,7 @@ from ..message import CorruptMessage
 from ..operator import Operator, Size
 from ..quantisers.scale import energy, nearest, negligible
 from ..random import bits32
+from ..rate import Rate
 
 NORM_BITS = 32
 ENDING = 3  # bits of a stream beyond its symbols, at most
@@ -57,6 +58,7 @@ class E8Dithering(Operator):
 
     name = "e8"
     randomness = "shared"
+    rate = Rate("omega", few=COARSEST, many=FINEST)
     equivariant = frozenset({"scale"})
 
     def __post_init__(self) -> None:

@@ -19,6 +19,7 @@ from ..quantisers.bits_per_coordinate import require_bits_per_coordinate
 from ..quantisers.lloyd_max import lloyd_max_grid, pack_nearest, pack_positive, unpack_levels
 from ..quantisers.rotation import HAAR_LIMIT, Rotation, prescale, unscale
 from ..quantisers.scale import energy, nearest, negligible
+from ..rate import Rate
 
 Scale = Literal["unbiased", "mse"]
 SCALE_BYTES = 4
@@ -76,6 +77,7 @@ class EDEN(Operator):
 
     name = "eden"
     randomness = "shared"
+    rate = Rate("bits_per_coordinate", few=1, many=MAX_BITS)
     equivariant = frozenset({"scale"})
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
 from ..random import bits32
+from ..rate import Rate
 
 ENDS_BYTES = 8
 UNIT = 2.0**-32  # a random word times UNIT is uniform on [0, 1)
@@ -59,6 +60,7 @@ class KLevel(Operator):
 
     name = "klevel"
     randomness = "private"
+    rate = Rate("k", few=2, many=MOST)
     equivariant = frozenset({"scale"})
 
     def __post_init__(self) -> None:

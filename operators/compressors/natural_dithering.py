@@ -18,6 +18,7 @@ from ..message import CorruptMessage
 from ..operator import Operator, Size
 from ..quantisers.scale import energy, largest, negligible, round_up_to_float32
 from ..random import bits32
+from ..rate import Rate
 
 SCALE_BYTES = 4
 UNIT = 2.0**-32  # a random word times UNIT is uniform on [0, 1)
@@ -70,6 +71,7 @@ class NaturalDithering(Operator):
 
     name = "natural_dithering"
     randomness = "private"
+    rate = Rate("levels", few=1, many=MOST_LEVELS)
     equivariant = frozenset({"scale", "sign"})
 
     def __post_init__(self) -> None:

@@ -23,6 +23,7 @@ from ..operator import DeviceOperator, Size
 from ..quantisers.rounding_variance import extremal_vector, largest_variance
 from ..quantisers.scale import TINY
 from ..random import stream
+from ..rate import Rate
 
 CODES = (*elias.CODES, "fixed")
 _INFINITY = 0x7F800000  # binary32 pattern
@@ -68,6 +69,7 @@ class QSGD(DeviceOperator):
 
     name = "qsgd"
     randomness = "private"
+    rate = Rate("levels", few=1, many=elias.MOST_LEVELS)
     equivariant = frozenset({"scale", "sign"})
 
     def __post_init__(self) -> None:

@@ -29,6 +29,7 @@ from ..quantisers.stochastic_grid import (
     stochastic_grid,
 )
 from ..random import bits32
+from ..rate import Rate
 
 NORM_BYTES = 4
 ROTATION, ROUNDING = 0, 1  # folds of the key
@@ -70,6 +71,7 @@ class QUICFL(Operator):
 
     name = "quic_fl"
     randomness = "shared"
+    rate = Rate("bits_per_coordinate", few=1, many=MAX_BITS)
     equivariant = frozenset({"scale"})
 
     def __post_init__(self) -> None:

@@ -18,6 +18,7 @@ from ..quantisers.bits_per_coordinate import require_bits_per_coordinate
 from ..quantisers.rotation import QUANTISER_LIMIT, Rotation, prescale, unscale
 from ..quantisers.scale import energy, nearest, negligible
 from ..quantisers.sphere_grid import MAX_BITS, mean_square_tangent, nearest_direction
+from ..rate import Rate
 
 SCALE_BYTES = 4
 ROUNDING = 1e-4  # more than the rotations' rounding
@@ -56,6 +57,7 @@ class RaBitQ(Operator):
 
     name = "rabitq"
     randomness = "shared"
+    rate = Rate("bits_per_coordinate", few=1, many=MAX_BITS)
     equivariant = frozenset({"scale"})
 
     def __post_init__(self) -> None:

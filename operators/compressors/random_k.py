@@ -15,6 +15,7 @@ from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
 from ..random import bits32
+from ..rate import Rate
 from .top_k import check_fraction, kept
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -91,6 +92,7 @@ class RandomK(Operator):
 
     name = "randomk"
     randomness = "shared"
+    rate = Rate("fraction", few=2.0**-30, many=1.0)
     equivariant = frozenset({"scale", "sign"})
 
     def __post_init__(self) -> None:

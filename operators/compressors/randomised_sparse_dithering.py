@@ -19,6 +19,7 @@ from ..key import Key
 from ..operator import Operator, Size
 from ..quantisers.scale import energy, nearest, negligible, round_up_to_float32
 from ..random import stream
+from ..rate import Rate
 
 FINEST = 2.0**-30  # keeps levels far below 2^31 at every d that fits memory
 COARSEST = 2.0**30
@@ -54,6 +55,7 @@ class RandomisedSparseDithering(Operator):
 
     name = "randomised_sparse_dithering"
     randomness = "private"
+    rate = Rate("omega", few=COARSEST, many=FINEST)
     equivariant = frozenset({"scale", "sign"})
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ from ..quantisers.rotation import HAAR_LIMIT, Rotation, prescale, unscale
 from ..quantisers.scale import nearest, negligible
 from ..quantisers.sphere_moments import extremes
 from ..random import bits32
+from ..rate import Rate
 from .k_level import KLevel, omega, quantise
 
 ROTATION, ROUNDING = 0, 1  # folds of the key
@@ -56,6 +57,7 @@ class RotatedKLevel(Operator):
 
     name = "rotated_klevel"
     randomness = "shared"
+    rate = Rate("k", few=2, many=1 << 16)
     equivariant = frozenset({"scale"})
 
     def __post_init__(self) -> None:

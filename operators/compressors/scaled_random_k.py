@@ -11,6 +11,7 @@ from bounds.claims import Contractive
 
 from ..key import Key
 from ..operator import Operator, Size
+from ..rate import Rate
 from .random_k import pack_values, random_support, unpack_values
 from .top_k import check_fraction, kept
 
@@ -39,6 +40,7 @@ class ScaledRandomK(Operator):
 
     name = "scaled_randomk"
     randomness = "shared"
+    rate = Rate("fraction", few=2.0**-30, many=1.0)
     projects = True
     equivariant = frozenset({"scale", "sign"})
 

@@ -17,6 +17,7 @@ from ..coding.support_set import RANKED, support_bits
 from ..key import Key
 from ..operator import Operator, Size
 from ..quantisers.scale import energy, nearest, negligible
+from ..rate import Rate
 
 FINEST = 2.0**-30  # keeps levels far below 2^31 at every d that fits memory
 COARSEST = 1 - 2.0**-40  # at nu = 1 every level may be zero
@@ -101,6 +102,7 @@ class SparseDithering(Operator):
 
     name = "sparse_dithering"
     randomness = "none"
+    rate = Rate("nu", few=COARSEST, many=FINEST)
     projects = True
     equivariant = frozenset({"permutation", "scale", "sign"})
 

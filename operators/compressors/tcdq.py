@@ -16,6 +16,7 @@ from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size, canonical
 from ..random import normal
+from ..rate import Rate
 from ..tcdq import dispatch as tcdq
 from ..tcdq import size
 from ..tcdq.dither import MOST, seeds
@@ -97,6 +98,7 @@ class TCDQ(DeviceOperator):
 
     name = "tcdq"
     randomness = "shared"
+    rate = Rate("omega", few=COARSEST, many=FINEST)
     equivariant = frozenset({"scale"})
 
     def __post_init__(self) -> None:

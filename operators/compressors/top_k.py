@@ -17,6 +17,7 @@ from ..kernels.backend import zeros
 from ..kernels.rice.decoder import unpack
 from ..key import Key
 from ..operator import DeviceOperator, Size
+from ..rate import Rate
 
 
 def kept(fraction: float | None, k: int | None, d: int) -> int:
@@ -73,6 +74,7 @@ class TopK(DeviceOperator):
 
     name = "topk"
     randomness = "none"
+    rate = Rate("fraction", few=2.0**-30, many=1.0)
     projects = True
     equivariant = frozenset({"permutation", "scale", "sign"})
 

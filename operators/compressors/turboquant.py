@@ -21,6 +21,7 @@ from ..quantisers.lloyd_max import lloyd_max_grid
 from ..quantisers.rotation import QUANTISER_LIMIT, Rotation, prescale, unscale
 from ..quantisers.scale import energy, nearest, negligible
 from ..quantisers.sign_sketch import from_sketch, sketch
+from ..rate import Rate
 from .eden import pack_levels
 
 Form = Literal["prod", "mse"]
@@ -69,6 +70,7 @@ class TurboQuant(Operator):
 
     name = "turboquant"
     randomness = "shared"
+    rate = Rate("bits_per_coordinate", few=1, many=MAX_BITS)
     equivariant = frozenset({"scale"})
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from bounds.claims import Claim, NoClaim, Unbiased
 
-from ..model.compressors import claim_text, limit_rate, operator_of
+from ..model.compressors import claim_text, limit_rate
+from ..model.own import Own, sender_of
 from ..numbers import refusal
 from ..records import plain
 from .call import REQUIRED, Argument, Call, Command, Specifications, Text, Whole
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 DRAWS = 3
 MOST_DRAWS = 10_000
+ROUNDING = 1e-15  # of the error of the best multiple, which is a difference of numbers near 1
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Measured:
     nmse : float
         ``|C(x) - x|^2/|x|^2``.
     limit : float or None
-        Bits a coordinate that the class needs at that error; None without error.
+        Bits a coordinate that the class needs at that error; None without error, or without one but for a factor.
     gap : float or None
         Bits above the limit at that error; None without error.
     gap_range : tuple of float or None
@@ -67,13 +69,16 @@ class Measured:
         return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
 
 
-def measure(operator: str | Operator, x: Any, *, draws: int = DRAWS, seed: int = 0) -> Measured:
+def measure(
+    operator: str | Operator | Own | Callable[..., Any], x: Any, *, draws: int = DRAWS, seed: int = 0
+) -> Measured:
     """Send a vector a few times, count every bit, and compare with the limit of the operator's class.
 
     Parameters
     ----------
-    operator : str or Operator
-        Specification such as "qsgd:4", or an ``Operator``.
+    operator : str or Operator or Own or callable
+        Specification such as "qsgd:4", an ``Operator``, a function of your own with its bits (``own``), or
+        "module:object" that names one of the last two.
     x
         Float array or tensor, not all zero.  An operator with a claim is held against the limit of its class, one
         without against the contractive limit at the error of the best multiple of its decoded vectors.
@@ -87,35 +92,36 @@ def measure(operator: str | Operator, x: Any, *, draws: int = DRAWS, seed: int =
     ValueError
         For an unsuited vector or operator.
     """
-    from operators import Key, specification
+    from operators import Key
 
     if not isinstance(draws, int) or not 1 <= draws <= MOST_DRAWS:
         raise refusal("draws", f"1 <= draws <= {MOST_DRAWS}, an integer", draws)
-    chosen, vector = operator_of(operator), finite_vector(x)
-    claim = chosen.claim(vector.size)
+    sender, vector = sender_of(operator), finite_vector(x)
+    claim = sender.claim(vector.size)
     unbiased = isinstance(claim, Unbiased)
     wide = vector.astype(np.float64)
     energy = float(wide @ wide)
     bits, nmse, along, square = [], [], [], []
     for draw in range(draws):
         key = Key(seed, step=draw)
-        message = chosen.encode(vector, key=key)
-        decoded = chosen.decode(message, d=vector.size, key=key).numpy().astype(np.float64)
+        spent, decoded = sender.send(vector, key)
         error = decoded - wide
-        bits.append(message.bits / vector.size)
+        bits.append(spent / vector.size)
         nmse.append(float(error @ error) / energy)
         along.append(float(decoded @ wide) / energy)
         square.append(float(decoded @ decoded) / energy)
     rate, distortion = float(np.mean(bits)), float(np.mean(nmse))
-    name = specification(chosen)
+    name = sender.name
     if distortion == 0:
         return Measured(name, claim_text(claim), rate, 0.0, None, None, None)
     scale = 1.0
     if isinstance(claim, NoClaim) and sum(along) > 0:
         scale = sum(along) / sum(square)
     judged = nmse if scale == 1 else [1 - 2 * scale * a + scale**2 * s for a, s in zip(along, square, strict=True)]
-    gaps = [b - limit_rate(e, unbiased=unbiased) for b, e in zip(bits, judged, strict=True) if e > 0]
     limit_nmse = float(np.mean(judged))
+    if limit_nmse <= ROUNDING:
+        return Measured(name, claim_text(claim), rate, distortion, None, None, None, scale=scale)
+    gaps = [b - limit_rate(e, unbiased=unbiased) for b, e in zip(bits, judged, strict=True) if e > ROUNDING]
     limit = limit_rate(limit_nmse, unbiased=unbiased)
     ends = min(gaps), max(gaps)
     words = _limit_words(claim, limit_nmse, scale)

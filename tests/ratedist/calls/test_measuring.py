@@ -84,3 +84,11 @@ def test_bad_input_is_one_sentence(call, words):
     with pytest.raises(ValueError, match=words) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_an_exact_multiple_has_no_error_that_bits_would_pay_for():
+    """x/2 without a claim: its best multiple is x, so there is neither a limit nor a gap (nor a fault of ours)."""
+    found = rd.measure(rd.own(lambda x: x / 2, bits=8), X)
+    assert (found.nmse, found.scale, found.limit, found.gap) == (0.25, 2.0, None, None)
+    with pytest.raises(ValueError, match="makes no error on x, so it has no gap"):
+        rd.gap(rd.own(lambda x: x / 2, bits=8, name="half"), X)

@@ -25,7 +25,9 @@ FAILS = {"check my_compressor:halve --omega 0.1 --budget quick --seed 1": 1}
 def folder(tmp_path, monkeypatch):
     """A current folder with a gradient and a compressor in it."""
     np.save(tmp_path / "gradient.npy", np.random.default_rng(0).standard_normal(2000).astype(np.float32))
-    (tmp_path / "my_compressor.py").write_text("def halve(x):\n    return x / 2\n\nclass Box:\n    half = halve\n")
+    (tmp_path / "my_compressor.py").write_text(
+        "def halve(x):\n    return x / 2\n\nhalve.bits = 32\n\nclass Box:\n    half = halve\n"
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "my_compressor", raising=False)
     return tmp_path

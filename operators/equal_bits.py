@@ -1,0 +1,122 @@
+"""Any family of operators at a given number of bits a coordinate, so that families can be compared at equal bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from .catalogue import parse, specification
+from .key import Key
+from .operator import Operator, canonical
+from .random import normal
+from .rate import Rate
+
+SAMPLE = 2**17
+CLOSE = 2e-3  # of the bits that were asked for
+MOST_TRIES = 40
+FARTHEST = 2.0
+
+
+def for_bits(family: str | Operator, bits: float, *, like: torch.Tensor | np.ndarray | None = None) -> Operator:
+    """Return the operator of a family whose messages come nearest to a number of bits a coordinate.
+
+    Each family has one field that moves its bits (``Operator.rate``); the others stay as they are.  Bits are those of
+    one message, everything counted.  A field of whole numbers is taken where bits are nearest by their ratio
+    (the finest of those with equal bits), another within .2 %.
+
+    Parameters
+    ----------
+    family : str or Operator
+        Specification such as "qsgd" or "tcdq:states=64", or an operator; its own value of the field does not matter.
+    bits : float, bits
+        A coordinate, > 0.
+    like : tensor or ndarray or None, optional
+        The vector that is sent, shape (d,); by default 2^17 Gaussian numbers.
+
+    Raises
+    ------
+    ValueError
+        For an unknown family, one whose bits no field moves, and where the nearest is off by more than a factor of 2.
+
+    Examples
+    --------
+    >>> for_bits("topk", 2.0).fraction < 0.1
+    True
+    """
+    if not (isinstance(bits, int | float) and 0 < bits < math.inf):
+        raise ValueError(f"bits must be a number of bits a coordinate > 0; got bits = {bits!r}: give one such as 2")
+    operator = _member(family) if isinstance(family, str) else family
+    rate = type(operator).rate
+    if rate is None:
+        raise ValueError(
+            f"{specification(operator)} has no field that moves its bits: leave bits out, it sends what it sends"
+        )
+    x = normal(Key(0), SAMPLE).astype(np.float32) if like is None else canonical(like)
+
+    def spent(tried: Operator) -> float:
+        return tried.encode(x, key=Key(0)).bits / x.size
+
+    def member(value: int | float) -> Operator:
+        return replace(operator, **{rate.field: value})  # type: ignore[type-var]
+
+    nearest, reached = _nearest(bits, rate, member, spent)
+    if not bits / FARTHEST <= reached <= bits * FARTHEST:
+        raise ValueError(
+            f"{specification(nearest)} is the nearest of its family to {bits:g} bits a coordinate and sends "
+            f"{reached:.4g} at d = {x.size}: ask for bits within a factor of {FARTHEST:g}"
+        )
+    return nearest
+
+
+def _member(family: str) -> Operator:
+    """Return an operator of a family; a family whose moving field has no default gets a value for it."""
+    try:
+        return parse(family)
+    except ValueError:
+        from .catalogue import all_operators
+
+        name, _, stated = family.partition(":")
+        rate = all_operators()[name].rate if name in all_operators() else None
+        if rate is None:
+            raise
+        return parse(f"{name}:{rate.field}={rate.at(0.5)!r}" + (f",{stated}" if stated else ""))
+
+
+def _nearest(
+    bits: float, rate: Rate, member: Callable[[int | float], Operator], spent: Callable[[Operator], float]
+) -> tuple[Operator, float]:
+    """Return the member whose bits are nearest by their ratio, and those bits."""
+    reached: dict[int | float, float] = {}
+
+    def measured(value: int | float) -> float:
+        if value not in reached:
+            reached[value] = spent(member(value))
+        return reached[value]
+
+    nearest = _last(bits, rate, measured)
+    if rate.is_whole:
+        step = 1 if rate.many > rate.few else -1
+        above = nearest if nearest == rate.many else nearest + step
+        nearest = min((nearest, above), key=lambda value: abs(math.log(measured(value) / bits)))
+        nearest = _last(measured(nearest), rate, measured)
+    return member(nearest), measured(nearest)
+
+
+def _last(bits: float, rate: Rate, measured: Callable[[int | float], float]) -> int | float:
+    """Return the value nearest to the end of many bits that stays within the bits, or the end of few; by bisection."""
+    low, high = 0.0, 1.0
+    if measured(rate.at(high)) <= bits:
+        return rate.at(high)
+    for _ in range(MOST_TRIES):
+        if rate.is_whole and abs(rate.at(high) - rate.at(low)) <= 1:
+            break
+        middle = (low + high) / 2
+        reached = measured(rate.at(middle))
+        if not rate.is_whole and abs(reached - bits) <= CLOSE * bits:
+            return rate.at(middle)
+        low, high = (middle, high) if reached <= bits else (low, middle)
+    return rate.at(low)

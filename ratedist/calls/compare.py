@@ -1,0 +1,371 @@
+"""Compressors on one vector, every family at the same bits: whose error is smallest, and how far is the limit?"""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..model.own import Own, sender_of
+from ..records import number_text, plain
+from .call import REQUIRED, Argument, Call, Command, Flag, Numbers, Specifications, Text, Whole
+from .measure import DRAWS, Measured, finite_vector, measure
+
+if TYPE_CHECKING:
+    from operators import Operator
+
+Compressor = Any  # specification, Operator, Own or function
+RATES = (1.0, 2.0, 4.0)
+AGAINST = ("tcdq", "eden", "qsgd", "topk")
+COLUMNS = ("operator", "bits", "nmse", "gap", "source_gap", "seconds")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One compressor at one number of bits.
+
+    Parameters
+    ----------
+    family : str
+        What was asked for; the points of one family are one curve.
+    asked : float or None, bits
+        Bits a coordinate that were asked for; None where the compressor has no choice.
+    measured : Measured or None
+        What it spent and did; None where it cannot send so few or so many bits.
+    source_gap : float or None, bits
+        A coordinate, above the rate-distortion function of the vector's own coordinates as independent draws; None
+        unless it was asked for, and without error.
+    seconds : float or None, s
+        Of encoding and decoding one message on one core of this machine, the least of the draws.
+    remark : str, optional
+        Why there is no measurement.
+    is_own : bool, optional
+        Whether it came as a function or from a module of the user.
+    """
+
+    family: str
+    asked: float | None
+    measured: Measured | None
+    source_gap: float | None
+    seconds: float | None
+    remark: str = ""
+    is_own: bool = False
+
+    def row(self) -> dict[str, Any]:
+        """Return the columns of a table; None where there is nothing."""
+        point = self.measured
+        if point is None:
+            return dict.fromkeys(COLUMNS) | {"operator": self.family}
+        numbers = {"operator": point.operator, "bits": point.bits, "nmse": point.nmse, "gap": point.gap}
+        return numbers | {"source_gap": self.source_gap, "seconds": self.seconds}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Compressors on one vector, in the order in which they were named.
+
+    Parameters
+    ----------
+    d : int
+        Number of coordinates.
+    rows : tuple of Compared
+        One for each compressor and number of bits.
+    """
+
+    d: int
+    rows: tuple[Compared, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rows as plain values."""
+        return {"d": self.d, "rows": [row.to_dict() for row in self.rows]}
+
+    def to_csv(self) -> str:
+        """Return the table as comma-separated values; bits and gaps a coordinate."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(row.row() for row in self.rows if row.measured is not None)
+        return text.getvalue()
+
+    def to_latex(self) -> str:
+        """Return the table as a LaTeX ``tabular``; it needs no package."""
+        head = "operator & bits/$d$ & NMSE & gap & seconds \\\\"
+        lines = [_latex_line(row) for row in self.rows if row.measured is not None]
+        return "\n".join(
+            (r"\begin{tabular}{lrrrr}", r"\hline", head, r"\hline", *lines, r"\hline", r"\end{tabular}", "")
+        )
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw error against bits, a curve a family, the user's own in front, and the limits; returns the axes.
+
+        Parameters
+        ----------
+        ax : optional
+            Matplotlib axes to draw on; new ones unless given.
+        """
+        from ..drawing import plot_comparison
+
+        points = [
+            (row.family, row.measured.bits, row.measured.nmse, row.is_own)
+            for row in self.rows
+            if row.measured is not None and row.measured.nmse > 0
+        ]
+        return plot_comparison(points, f"one vector, d = {number_text(self.d)}", ax)
+
+    def save(self, path: str | Path) -> Path:
+        """Write a figure (.pdf, .svg, .png) or the table (.csv, .tex) and return its path.
+
+        Parameters
+        ----------
+        path : str or Path
+            Its suffix says what is written.
+
+        Raises
+        ------
+        ValueError
+            For another suffix.
+        """
+        file = Path(path)
+        match file.suffix:
+            case ".csv":
+                file.write_text(self.to_csv(), encoding="utf-8")
+            case ".tex":
+                file.write_text(self.to_latex(), encoding="utf-8")
+            case ".pdf" | ".svg" | ".png":
+                self.plot().figure.savefig(file, dpi=200)
+            case _:
+                raise ValueError(f"out must end in .pdf, .svg, .png, .csv or .tex; got {path}: give one of these")
+        return file
+
+    def __repr__(self) -> str:
+        from rich.console import Console
+
+        console = Console(width=100, file=io.StringIO(), highlight=False)
+        with console.capture() as shown:
+            console.print(_show(self))
+        return shown.get().rstrip()
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in COLUMNS)
+        rows = (row.row().values() for row in self.rows if row.measured is not None)
+        body = "".join("<tr>" + "".join(f"<td>{_cell(v)}</td>" for v in values) + "</tr>" for values in rows)
+        return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def compare(
+    compressors: Sequence[str | Operator | Own | Callable[..., Any]],
+    x: Any,
+    *,
+    bits: Sequence[float] | float | None = RATES,
+    draws: int = DRAWS,
+    seed: int = 0,
+    source: bool = False,
+    progress: Callable[[Compared], None] | None = None,
+) -> Comparison:
+    """Send one vector by each compressor, every family at the same bits, and set the errors side by side.
+
+    Parameters
+    ----------
+    compressors : sequence of str or Operator or Own or callable
+        Names of families such as "tcdq" or "eden", which are brought to each number of bits; specifications with a
+        value of the field that moves the bits, such as "qsgd:4", operators, functions of your own (``own``) and
+        "module:object", which are sent as they are.
+    x
+        Float array or tensor, not all zero.
+    bits : float or sequence of float or None, optional
+        Bits a coordinate, everything counted; None sends each family's default.
+    draws : int, optional
+        Number of messages, >= 1.
+    seed : int, optional
+        Of the randomness.
+    source : bool, optional
+        Whether to give the distance from the rate-distortion function of the vector's own coordinates too.
+    progress : callable or None, optional
+        Called with each row as it is measured.
+
+    Returns
+    -------
+    Comparison
+        A table that can be printed, drawn (``plot``) and saved (``save``).
+
+    Raises
+    ------
+    ValueError
+        For an unsuited vector, an unknown compressor, or none.
+
+    Examples
+    --------
+    >>> import numpy as np, ratedist as rd
+    >>> x = np.random.default_rng(0).standard_normal(20_000)
+    >>> [row.measured.operator for row in rd.compare(["eden", "klevel"], x, bits=2).rows]
+    ['eden:bits_per_coordinate=2', 'klevel:k=4']
+    """
+    if isinstance(compressors, str) or not compressors:
+        raise ValueError(
+            f'compressors must be a list of at least one; got {compressors!r}: write for example ["tcdq", "eden"]'
+        )
+    vector = finite_vector(x)
+    rates = (bits,) if isinstance(bits, int | float) else tuple(bits or ())
+    rows = []
+    for compressor in compressors:
+        for row in _rows(compressor, vector, rates, draws, seed, source=source):
+            rows.append(row)
+            if progress is not None:
+                progress(row)
+    return Comparison(vector.size, tuple(rows))
+
+
+def _rows(
+    compressor: Compressor, x: Any, rates: tuple[float, ...], draws: int, seed: int, *, source: bool
+) -> Iterator[Compared]:
+    """Yield one row for each number of bits; a single one for what has no choice."""
+    from operators import for_bits
+
+    if not (rates and _is_family(compressor)):
+        sender = sender_of(compressor)
+        yield _measured(sender.name, None, compressor, x, draws, seed, source, is_own=_is_own(compressor))
+        return
+    for asked in rates:
+        try:
+            member = for_bits(compressor, asked, like=x)
+        except ValueError as failure:
+            yield Compared(compressor, asked, None, None, None, str(failure))
+        else:
+            yield _measured(compressor, asked, member, x, draws, seed, source)
+
+
+def _is_family(compressor: Compressor) -> bool:
+    """Return whether the text names a family and leaves open the field that moves its bits."""
+    from operators import all_operators
+
+    if not isinstance(compressor, str):
+        return False
+    name, _, stated = compressor.partition(":")
+    kind = all_operators().get(name)
+    if kind is None or kind.rate is None:
+        return False
+    parts = [part.partition("=") for part in stated.split(",")] if stated else []
+    return all(equals and field.strip() != kind.rate.field for field, equals, _ in parts)
+
+
+def _is_own(compressor: Compressor) -> bool:
+    sender = sender_of(compressor)
+    return isinstance(sender, Own) or not type(getattr(sender, "operator", sender)).__module__.startswith("operators.")
+
+
+def _measured(
+    family: str,
+    asked: float | None,
+    compressor: Compressor,
+    x: Any,
+    draws: int,
+    seed: int,
+    source: bool,
+    *,
+    is_own: bool = False,
+) -> Compared:
+    point = measure(compressor, x, draws=draws, seed=seed)
+    seconds = _seconds(compressor, x, draws, seed)
+    return Compared(family, asked, point, _source_gap(point, x) if source else None, seconds, is_own=is_own)
+
+
+def _seconds(compressor: Compressor, x: Any, draws: int, seed: int) -> float:
+    """Return the least seconds of a message; what was compiled at the first call is not in them."""
+    from operators import Key
+
+    sender = sender_of(compressor)
+    spent = math.inf
+    for draw in range(draws):
+        started = time.perf_counter()
+        sender.send(x, Key(seed, step=draw))
+        spent = min(spent, time.perf_counter() - started)
+    return spent
+
+
+def _source_gap(point: Measured, x: Any) -> float | None:
+    from ..blahut_arimoto import rate_distortion
+    from ..sources.empirical import Empirical
+
+    error = point.limit_nmse
+    shrunk = error / (1 + error) if point.limit_of.startswith("unbiased") else error
+    return point.bits - float(rate_distortion(Empirical(x), shrunk).hi) if 0 < shrunk < 1 else None
+
+
+def _latex_line(row: Compared) -> str:
+    cells = row.row()
+    name = str(cells["operator"]).replace("\\", r"\textbackslash{}").replace("_", r"\_").replace("%", r"\%")
+    gap = "" if cells["gap"] is None else f"{cells['gap']:.3f}"
+    return rf"{name} & {cells['bits']:.3f} & {cells['nmse']:.4g} & {gap} & {cells['seconds']:.3g} \\"
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else html.escape(str(value))
+
+
+def _show(result: Comparison) -> Any:
+    from ..tables import comparison
+
+    return comparison(result)
+
+
+def _run(
+    file: str, subject: str, bits: Any, against: list[str] | None, draws: int, seed: int, source: bool, out: str | None
+) -> Comparison:
+    from ..model.files import gradient
+    from ..numbers import real
+
+    rates = [real("bits", value) for value in (bits if isinstance(bits, list | tuple) else [bits])]
+    named = [subject, *(against if against is not None else (name for name in AGAINST if name != subject))]
+    with _progress(len(named) * len(rates)) as advance:
+        result = compare(
+            named, gradient(file), bits=rates, draws=draws, seed=seed, source=source, progress=lambda row: advance()
+        )
+    if out is not None:
+        result.save(out)
+    return result
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[], None]]:
+    """Show a bar on standard error, where that is a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("messages", total=total)
+        yield lambda: bar.advance(task)
+
+
+CALL = Call(
+    name="compare",
+    summary="compressors at equal bits on a gradient, your own among them: table and figure",
+    place=10,
+    function=compare,
+    command=Command(
+        arguments=(
+            Argument("subject", Text(), REQUIRED, help="a family, specification or module:object", positional=True),
+            Argument("file", Text(), REQUIRED, help="a .npy array, or a .pt file of tensors", positional=True),
+            Argument("bits", Numbers(), ("1", "2", "4"), help="bits a coordinate (default: 1 2 4)"),
+            Argument("against", Specifications(), help="families to compare with (default: tcdq eden qsgd topk)"),
+            Argument("draws", Whole(), DRAWS, help="messages of each (default: 3)"),
+            Argument("seed", Whole(), 0, help="of their randomness (default: 0)"),
+            Argument("source", Flag(), False, help="also give the distance from this vector's own limit"),
+            Argument("out", Text(), help="write a figure (.pdf, .svg, .png) or the table (.csv, .tex)"),
+        ),
+        examples=("tcdq gradient.npy --against eden qsgd --bits 1 2", "my_compressor:halve gradient.npy --bits 2"),
+        run=_run,
+        show=_show,
+    ),
+)

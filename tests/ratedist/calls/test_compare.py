@@ -1,0 +1,141 @@
+"""Compressors at equal bits: the rows are what ``measure`` says of the operators that ``for_bits`` finds."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import ratedist as rd
+from operators import ScaledSign, for_bits, specification
+from ratedist.cli import main
+
+X = np.random.default_rng(0).standard_normal(4096).astype(np.float32)
+
+
+def zeros(x):
+    return x * 0
+
+
+zeros.bits = 0.5
+
+
+def test_rows_are_the_measured_members_of_the_families():
+    found = rd.compare(["tcdq", "eden"], X, bits=(1, 2))
+    assert [(row.family, row.asked) for row in found.rows] == [("tcdq", 1), ("tcdq", 2), ("eden", 1), ("eden", 2)]
+    for row in found.rows:
+        member = for_bits(row.family, row.asked, like=X)
+        assert row.measured == rd.measure(member, X)
+        assert row.measured.operator == specification(member)
+        assert row.seconds > 0
+
+
+def test_what_has_no_choice_or_states_it_is_sent_as_it_is():
+    found = rd.compare(["scaled_sign", "qsgd:4", ScaledSign(), rd.own(zeros)], X, bits=(1, 2))
+    assert [row.asked for row in found.rows] == [None] * 4
+    assert [row.is_own for row in found.rows] == [False, False, False, True]
+    assert found.rows[1].measured == rd.measure("qsgd:4", X)
+    assert len(rd.compare(["tcdq"], X, bits=None).rows) == 1
+
+
+def test_a_compressor_that_returns_zeros_has_lost_everything():
+    (row,) = rd.compare([zeros], X).rows
+    assert row.measured.nmse == 1.0
+    assert row.measured.bits == 0.5
+    assert row.measured.gap == pytest.approx(0.5)
+
+
+def test_bits_that_a_family_cannot_send_are_a_remark_and_no_point():
+    found = rd.compare(["eden"], X, bits=(0.2, 1))
+    assert found.rows[0].measured is None
+    assert "nearest of its family to 0.2" in found.rows[0].remark
+    assert "not measured: eden:bits_per_coordinate=1" in " ".join(repr(found).split())
+    assert len(found.to_csv().splitlines()) == 2
+
+
+def test_distance_from_the_source_is_that_of_the_measured_curve():
+    found = rd.compare(["tcdq"], X, bits=2, source=True)
+    (point,) = rd.measured_curve([for_bits("tcdq", 2, like=X)], X).points
+    assert found.rows[0].source_gap == pytest.approx(point.gap)
+    assert rd.compare(["tcdq"], X, bits=2).rows[0].source_gap is None
+
+
+def test_csv_latex_and_html_hold_every_number():
+    found = rd.compare(["scaled_sign", "eden"], X, bits=1)
+    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
+    assert [float(row["nmse"]) for row in rows] == [row.measured.nmse for row in found.rows]
+    assert r"scaled\_sign & 1.008 &" in found.to_latex()
+    assert found.to_latex().count(r"\\") == 3
+    assert found._repr_html_().count("<tr>") == 3
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf", ".csv", ".tex"])
+def test_the_suffix_says_what_is_written(suffix, tmp_path):
+    file = rd.compare(["scaled_sign"], X).save(tmp_path / f"figure{suffix}")
+    head = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF", ".csv": b"operator", ".tex": b"\\begin"}[suffix]
+    assert file.read_bytes().startswith(head)
+
+
+def test_figure_has_a_curve_a_family_the_own_one_in_front_and_both_limits():
+    ax = rd.compare(["tcdq", zeros], X, bits=(1, 2)).plot()
+    lines = {line.get_label(): line for line in ax.get_lines()}
+    assert set(lines) == {"tcdq", "zeros", "limit of unbiased operators", "limit of contractive operators"}
+    assert lines["zeros"].get_zorder() > lines["tcdq"].get_zorder()
+    bits, nmse = lines["limit of contractive operators"].get_data()
+    assert np.log2(nmse) == pytest.approx(-2 * bits)
+    bits, nmse = lines["limit of unbiased operators"].get_data()
+    assert np.log2(1 + 1 / nmse) / 2 == pytest.approx(bits)
+    low, high = ax.get_ylim()
+    assert all(low < y < high for y in (1.0, *lines["tcdq"].get_ydata()))
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: rd.compare("tcdq", X), "compressors must be a list of at least one; got 'tcdq'"),
+        (lambda: rd.compare([], X), r"got \[\]"),
+        (lambda: rd.compare(["nobody"], X), "unknown operator 'nobody'"),
+        (lambda: rd.compare(["eden"], X * 0), "x must have an entry that is not 0"),
+        (lambda: rd.compare(["eden"], X, bits=1).save("figure.bmp"), "must end in .pdf, .svg, .png, .csv or .tex"),
+    ],
+)
+def test_what_cannot_be_compared_is_said(call, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        call()
+
+
+def test_progress_is_told_of_every_row():
+    seen = []
+    found = rd.compare(["eden", "scaled_sign"], X, bits=(1, 2), progress=seen.append)
+    assert tuple(seen) == found.rows
+
+
+def test_a_function_of_the_current_folder_on_the_command_line(tmp_path):
+    np.save(tmp_path / "gradient.npy", X)
+    (tmp_path / "mine.py").write_text("def f(x):\n    return x / 2\n\n\nf.bits = 3\n")
+    command = [sys.executable, "-m", "ratedist", "compare", "mine:f", "gradient.npy", "--bits", "1", "2"]
+    done = subprocess.run(
+        [*command, "--against", "eden", "--out", "figure.svg", "--json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert [row["family"] for row in rows] == ["mine:f", "eden", "eden"]
+    assert rows[0]["measured"]["nmse"] == 0.25
+    assert rows[0]["is_own"]
+    assert (tmp_path / "figure.svg").exists()
+
+
+def test_bits_that_are_no_number_are_a_usage_error(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save(tmp_path / "gradient.npy", X)
+    assert main(["compare", "eden", "gradient.npy", "--bits", "two"]) == 2
+    assert "bits must satisfy" in capsys.readouterr().err
