@@ -250,6 +250,12 @@ class Bound:
         sign = {Side.UPPER: r"\le", Side.LOWER: r"\ge", Side.TIGHT: "="}[self.side]
         return f"{self.latex_name} {sign} {value}" if self.latex_name else value
 
+    def bibtex(self) -> str:
+        """Return the BibTeX entry of its source, with the place in it as a note."""
+        from .bibliography import bibtex
+
+        return bibtex(self.reference)
+
     # -- internals ---------------------------------------------------------------------------------------
     def _defined(self, result: np.ndarray, arrays: list[np.ndarray]) -> np.ndarray:
         """Return the values with every nan (0 times what overflows float64) replaced by the certified

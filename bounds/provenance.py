@@ -35,7 +35,7 @@ class Reference:
     Parameters
     ----------
     key : str
-        Of docs/references.bib.
+        Of bounds/references.bib.
     where : str, optional
         Theorem or section.
     arxiv : str or None, optional

@@ -62,7 +62,7 @@ python_use_unqualified_type_names = True
 add_module_names = False
 toc_object_entries = False
 
-bibtex_bibfiles = ["references.bib"]
+bibtex_bibfiles = ["../bounds/references.bib"]
 bibtex_default_style = "plain"
 bibtex_reference_style = "label"
 

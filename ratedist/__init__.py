@@ -8,7 +8,11 @@ _exported, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    """Return an exported name, or the function of a call that has no line in the stub."""
+    """Return an exported name, the version, or the function of a call that has no line in the stub."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("ratedist")
     try:
         return _exported(name)
     except AttributeError:

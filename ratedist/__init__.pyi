@@ -7,6 +7,7 @@ from .calls.certify import certify as certify
 from .calls.certify_tau import CertifiedTau as CertifiedTau
 from .calls.certify_tau import certify_tau as certify_tau
 from .calls.check import check as check
+from .calls.cite import cite as cite
 from .calls.compare import Compared as Compared
 from .calls.compare import Comparison as Comparison
 from .calls.compare import compare as compare
@@ -31,3 +32,5 @@ from .model.ranking import Ranking as Ranking
 from .model.tau_result import TauResult as TauResult
 from .records import Quantities as Quantities
 from .records import Quantity as Quantity
+
+__version__: str

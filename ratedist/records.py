@@ -99,9 +99,26 @@ class _Stated:
         """What must hold, in words."""
         return self.statement.assumptions
 
-    def latex(self) -> str:
-        """Return the formula in LaTeX."""
-        return self.statement.formula
+    def latex(self, *, value: bool = False) -> str:
+        """Return the formula in LaTeX.
+
+        Parameters
+        ----------
+        value : bool, optional
+            Whether the number follows, with its unit.
+        """
+        return f"{self.statement.formula} {self._value_in_latex()}".strip() if value else self.statement.formula
+
+    def bibtex(self) -> str:
+        """Return BibTeX entries of the theorem's source and of ratedist; of ratedist alone for a model of its own."""
+        from bounds.bibliography import cited
+        from bounds.catalogue import all_bounds
+
+        bound = all_bounds().get(self.theorem)
+        return cited([] if bound is None else [bound.reference])
+
+    def _value_in_latex(self) -> str:
+        raise NotImplementedError
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -192,6 +209,14 @@ class Quantity(_Stated, float):
         if self.certified:
             return f"certified in {ends}"
         return "not certified" if math.isinf(self.lo) or math.isinf(self.hi) else f"observed in {ends}, not certified"
+
+    def _value_in_latex(self) -> str:
+        number = float(self)
+        digits, _, exponent = f"{number:.6g}".partition("e")
+        power = rf" \times 10^{{{int(exponent)}}}" if exponent else ""
+        shown = digits.replace("inf", r"\infty") + power
+        sign = "=" if float(f"{number:.6g}") == number else r"\approx"
+        return f"{sign} {shown}" + (rf"\,\mathrm{{{self.unit}}}" if self.unit not in ("1", "") else "")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._shown()}, {self._interval_text()}, {self.theorem})"
@@ -300,6 +325,11 @@ class Quantities(_Stated, NDArrayOperatorsMixin):
 
     def _interval_text(self) -> str:
         return "certified element by element in .lo, .hi"
+
+    def _value_in_latex(self) -> str:
+        raise ValueError(
+            f"value=True needs one number; got {self.values.size}: index the result first, as in result[0]"
+        )
 
     def __repr__(self) -> str:
         return f"Quantities({np.array2string(self.values, threshold=8)} {unit_text(self.unit)}, {self.theorem})"

@@ -1,4 +1,4 @@
-"""Works named in docstrings, such as "Stich et al. 2018", and their entries in references.bib."""
+"""Works named in docstrings, such as "Stich et al. 2018", and their entries in bounds/references.bib."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from pybtex.database import Entry, parse_file
 from sphinx.application import Sphinx
 
-BIBLIOGRAPHY = Path(__file__).parent.parent / "references.bib"
+BIBLIOGRAPHY = Path(__file__).parents[2] / "bounds" / "references.bib"
 SURNAME = r"(?:[vV]an )?[A-Z][\w'-]+"
 OTHERS = rf"(?:(?:,| and| &)\s+{SURNAME})*(?:\s+et\s+al\.)?"
 WORK = re.compile(rf"(?P<first>(?:Ben )?{SURNAME}){OTHERS},?\s+\(?(?P<year>(?:19|20)\d\d)\b")

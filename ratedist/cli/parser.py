@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -52,6 +53,18 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
+class _Version(argparse.Action):
+    """Print the version; it is looked up only then."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> NoReturn:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"ratedist {version('ratedist')}\n")
+        parser.exit(0)
+
+
 def build(command: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of all commands, or of one: then no other call is imported.
 
@@ -62,6 +75,7 @@ def build(command: str | None = None) -> argparse.ArgumentParser:
         description="How few bits, how few synchronisations, how far from the limit?",
         epilog="exit status: 0 done, 1 a check failed or nothing is feasible, 2 usage, 3 a fault, 130 Ctrl-C",
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser, metavar="command")
     only = named(command) if command else None
     if command is not None and only is None:
@@ -122,9 +136,8 @@ def _add_argument(parser: _Parser, argument: Argument) -> None:
         case kinds.Flag():
             keywords |= {"action": "store_true"}
     if argument.positional:
-        parser.add_argument(
-            argument.name, **keywords, **({} if required else {"nargs": "?", "default": argument.default})
-        )
+        several = {"nargs": "*" if "nargs" in keywords else "?", "default": argument.default}
+        parser.add_argument(argument.name, **keywords | ({} if required else several))
     elif isinstance(argument.kind, kinds.Flag):
         parser.add_argument(*_flags(argument.name), **keywords)
     else:

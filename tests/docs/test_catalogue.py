@@ -58,10 +58,10 @@ def test_every_work_named_in_a_docstring_is_in_the_bibliography_and_every_entry_
     for package, path, text in docstrings():
         for match in citations.WORK.finditer(text):
             key = citations.key_of(match["first"], match["year"], package)
-            assert key is not None, f"{path}: {match[0]} is not in docs/references.bib"
+            assert key is not None, f"{path}: {match[0]} is not in bounds/references.bib"
             cited.add(key)
         cited |= set(re.findall(r"\b[a-z]+(?:19|20)\d\d\b", text)) & set(citations.bibliography())
-    assert set(citations.bibliography()) == cited
+    assert set(citations.bibliography()) - {OWN} == cited
 
 
 def test_arxiv_number_in_a_docstring_is_that_of_the_work_before_it():

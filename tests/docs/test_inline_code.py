@@ -66,6 +66,11 @@ class Coin(ScaledSign):
 
 class Gentle(Quadratic):
     name = "gentle"
+
+def f(x):
+    return x / 2
+
+f.bits = 1
 """
 ELSEWHERE = {
     'init_process_group("nccl")': "needs a GPU for each rank",
@@ -170,6 +175,7 @@ def test_commands_run_or_are_understood(piece, tmp_path, monkeypatch):
 
 def run_calculator(words, folder):
     """Run the command with the files that the pages speak of."""
+    (folder / "mine.py").write_text(MINE)
     np.save(folder / "gradient.npy", np.random.default_rng(0).standard_normal(500).astype(np.float32))
     (folder / "package").mkdir()
     (folder / "package/module.py").write_text("from operators import ScaledSign\n\nobject = ScaledSign()\n")

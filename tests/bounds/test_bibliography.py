@@ -1,0 +1,39 @@
+"""Every bound can be cited: its key is in the bibliography that is shipped, and the entry is whole BibTeX."""
+
+from importlib.resources import files
+
+import pytest
+
+from bounds import all_bounds
+from bounds.bibliography import bibtex, cited, entries
+from bounds.provenance import Reference
+
+
+@pytest.mark.parametrize("name", all_bounds())
+def test_every_bound_can_be_cited(name):
+    bound = all_bounds()[name]
+    entry = bound.bibtex()
+    assert entry.startswith("@")
+    assert f"{{{bound.reference.key},\n" in entry
+    assert entry.count("{") == entry.count("}")
+    assert entry.endswith(",\n}")
+    assert f"note = {{{bound.reference.where}}}" in entry
+
+
+def test_no_entry_of_the_file_is_lost():
+    text = (files("bounds") / "references.bib").read_text(encoding="utf-8")
+    assert len(entries()) == text.count("\n@")
+    for key, entry in entries().items():
+        assert "title = {" in entry, key
+        assert "author = {" in entry, key
+
+
+def test_what_is_used_twice_is_cited_once_and_the_package_last():
+    text = cited([Reference("wang2018", "Theorem 1"), Reference("wang2018", "Theorem 1"), Reference("ratedist", "own")])
+    assert text.count("@") == 2
+    assert text.rindex("@software{ratedist,") > text.index("{wang2018,")
+
+
+def test_an_unknown_key_is_said():
+    with pytest.raises(ValueError, match="got 'wong2018': add it, or take one such as wang2018"):
+        bibtex(Reference("wong2018"))
