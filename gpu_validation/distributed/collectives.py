@@ -100,8 +100,9 @@ class ProcessTransport:
         if isinstance(message, int):
             self.all_gather(message, exact=framed_bits)  # raises, here and on all other ranks
             raise AssertionError("a refusal has been taken for a message")
+        body = [] if message is None else [message.payload]
         place = torch.tensor(list(position.to_bytes(PLACE_BITS // 8, "big")), dtype=torch.uint8)
-        body = [] if message is None else [message.payload.cpu()]
+        place = place.to(body[0].device) if body else place
         bits = PLACE_BITS + (message.bits if message else 0)
         framed = self.all_gather(Message(torch.cat([place, *body]), bits), exact=framed_bits)
         places = [int.from_bytes(m.payload[: PLACE_BITS // 8].tolist(), "big") for m in framed]

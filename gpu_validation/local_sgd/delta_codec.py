@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
 from operators import Feedback, Key, Message, Operator
+from operators.ddp.bucket import first_not_finite
 from operators.ddp.frames import Undeclared
 from operators.ddp.gather import Refusal
 from operators.summed import Summed
@@ -35,13 +35,13 @@ class Sender:
         self.operator = operator
         self.state: Any = operator.init(d) if isinstance(operator, Feedback) else None
 
-    def encode(self, delta: np.ndarray, key: Key) -> Message:
+    def encode(self, delta: torch.Tensor, key: Key) -> Message:
         """Return the message of a round.
 
         Parameters
         ----------
-        delta : ndarray
-            The rank's change in the round, float32, shape (d,).
+        delta : tensor, shape (d,)
+            The rank's change in the round, float32.
         key : Key
             The rank's stream in this round.
 
@@ -51,7 +51,7 @@ class Sender:
             For a change that is not finite.
         """
         if isinstance(self.operator, Feedback):
-            self.state, message = self.operator.encode(self.state, torch.from_numpy(delta), key=key)
+            self.state, message = self.operator.encode(self.state, delta, key=key)
             return message
         assert self.operator is not None  # whole models are not encoded
         return self.operator.encode(delta, key=key)
@@ -76,7 +76,7 @@ class Receiver:
 
     def mean(
         self, messages: Mapping[int, Message], members: Sequence[int], keys: Sequence[Key], keep: Sequence[int]
-    ) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+    ) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
         """Return the mean of the members' decoded deltas, folded in rank order in float64, and those of the ranks to
         keep.
 
@@ -91,7 +91,8 @@ class Receiver:
         keep : sequence of int
             Whether the ranks' own decoded vectors are kept too.
         """
-        total, kept = np.zeros(self.d), {}
+        device = messages[members[0]].payload.device
+        total, kept = torch.zeros(self.d, dtype=torch.float64, device=device), {}
         for rank in members:
             decoded = self._decode(rank, messages[rank], keys[rank])
             total += decoded
@@ -99,12 +100,12 @@ class Receiver:
                 kept[rank] = decoded
         return total / len(members), kept
 
-    def _decode(self, rank: int, message: Message, key: Key) -> np.ndarray:
+    def _decode(self, rank: int, message: Message, key: Key) -> torch.Tensor:
         if isinstance(self.operator, Feedback):
             self.states[rank], decoded = self.operator.decode(self.states[rank], message, d=self.d, key=key)
-            return decoded.numpy()
+            return decoded
         assert self.operator is not None  # whole models are not decoded
-        return self.operator.decode(message, d=self.d, key=key).numpy()
+        return self.operator.decode(message, d=self.d, key=key)
 
 
 class Gathered:
@@ -147,7 +148,7 @@ class Gathered:
 
         Parameters
         ----------
-        deltas : mapping of int to ndarray, or None
+        deltas : mapping of int to tensor, or None
             Movement of each rank of this process, shape (d,); None if a model has changed, which is refused.
         rows : sequence of Row
             What travels behind the messages, one for each worker here, if anything does.
@@ -195,7 +196,7 @@ def encoded(
         Those hosted here.
     senders : sequence of sender
         Theirs, with ``encode`` and ``state``; one that fails remembers what it did before.
-    deltas : mapping of int to ndarray or None
+    deltas : mapping of int to tensor or None
         As for ``Movements.mean``.
     addresses : sequence of Key or int
         What each ``encode`` is told of the round.
@@ -213,21 +214,21 @@ def encoded(
             outgoing.append(sender.encode(deltas[rank], address))
         except Exception as error:  # the other ranks must hear of it, whatever it is
             sender.state, failure = before, error
-            finite = np.isfinite(deltas[rank])
-            outgoing.append(FAILED if finite.all() else NOT_FINITE + int(finite.argmin()))
+            entry = first_not_finite(deltas[rank])
+            outgoing.append(FAILED if entry == deltas[rank].numel() else NOT_FINITE + entry)
     return outgoing, failure
 
 
-def decoding_error(decoded: np.ndarray, delta: np.ndarray) -> Error:
+def decoding_error(decoded: torch.Tensor, delta: torch.Tensor) -> Error:
     """Return squared error, squared norm of the delta, inner product of error and delta; accumulated in float64.
 
     Parameters
     ----------
-    decoded : ndarray
-        What became of the delta, shape (d,).
-    delta : ndarray
-        The change that was sent, shape (d,).
+    decoded : tensor, shape (d,)
+        What became of the delta.
+    delta : tensor, shape (d,)
+        The change that was sent.
     """
-    exact = delta.astype(np.float64)
+    exact = delta.double()
     error = decoded - exact
     return float(error @ error), float(exact @ exact), float(error @ exact)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 import torch.distributed as dist
 
@@ -156,7 +155,8 @@ class Rounds:
                 self.transport.means([w.outgoing(place) for w, place in self._tailed()], everyone)
                 return
             senders, receivers = [w.sender.state for w in self.workers], self.movements.states
-            self._exchanged({rank: np.zeros(self.d, np.float32) for rank in self.transport.ranks}, everyone, 0)
+            still = [torch.zeros(self.d, device=worker.device) for worker in self.workers]
+            self._exchanged(dict(zip(self.transport.ranks, still, strict=True)), everyone, 0)
             for worker, state in zip(self.workers, senders, strict=True):
                 worker.sender.state = state
             self.movements.states = receivers
@@ -283,7 +283,7 @@ class Rounds:
         except MeanRefused as refusal:
             raise ValueError(mean_in_words(refusal.rank, averaging, refusal.failure)) from refusal.failure
         anchor, first = self.workers[0].anchor, self.transport.ranks[0]
-        movement = torch.from_numpy(mean.movement).to(anchor)
+        movement = mean.movement.to(anchor)
         if moved and first in moved:
             gathered = None if mean.mean_bits else mean.decoded.get(first)  # else the mean has errors of its owners too
             self.telemetry.meet_movements(movement, moved[first], gathered, len(members))

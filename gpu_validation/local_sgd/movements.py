@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import numpy as np
+import torch
 
 from operators import Feedback, Message, Operator
 
 from .payload import Row
 
 Outgoing = Message | Sequence[Message] | int | None  # of a member; or why it has none; or it has nothing to say
-Deltas = Mapping[int, np.ndarray] | None
+Deltas = Mapping[int, torch.Tensor] | None
 Error = tuple[float, float, float]  # error2, norm2 and error_along of a Round
 
 
@@ -23,13 +23,13 @@ class MeanMovement:
 
     Parameters
     ----------
-    movement : ndarray, shape (d,)
+    movement : tensor, shape (d,)
         The mean.
     bits : sequence of int, bits
         Lengths of the ranks' messages, in rank order; in two shots of all shards of each.
     rows : mapping of int to list of float
         The numbers that travelled with the messages, by rank.
-    decoded : mapping of int to ndarray, shape (d,)
+    decoded : mapping of int to tensor, shape (d,)
         What became of the movements of the members hosted here; empty where no errors are kept.
     errors : mapping of int to Error
         How far that is from the movements, likewise.
@@ -37,10 +37,10 @@ class MeanMovement:
         Lengths of the owners' messages in two shots, in rank order.
     """
 
-    movement: np.ndarray
+    movement: torch.Tensor
     bits: Sequence[int]
     rows: Mapping[int, list[float]]
-    decoded: Mapping[int, np.ndarray] = field(default_factory=dict)
+    decoded: Mapping[int, torch.Tensor] = field(default_factory=dict)
     errors: Mapping[int, Error] = field(default_factory=dict)
     mean_bits: tuple[int, ...] = ()
 
@@ -69,7 +69,7 @@ class Movements(Protocol):
 
         Parameters
         ----------
-        deltas : mapping of int to ndarray or None
+        deltas : mapping of int to tensor or None
             The movements of the members hosted here, by rank; None if their models have other parameters than before.
         rows : sequence of sequence of float
             Numbers that travel with the messages, of the ranks hosted here; empty if there are none.

@@ -101,7 +101,7 @@ class Payload:
         if not self.numbers:
             return message
         front = torch.frombuffer(bytearray(_bytes(row)), dtype=torch.uint8)
-        return Message(torch.cat([front, message.payload.cpu()]), 8 * front.numel() + message.bits)
+        return Message(torch.cat([front.to(message.payload.device), message.payload]), 8 * front.numel() + message.bits)
 
     def gathered(
         self,

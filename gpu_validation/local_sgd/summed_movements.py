@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
+
 from operators import Message
 from operators.ddp.gather import Refusal
 from operators.summed import SumEnd, Summed
@@ -64,7 +66,7 @@ class InSums(SendersRemember):
                 end.exchange.receive([owners[rank] for rank in range(size)], len(members))
             if self.senders[0].exchange.over:
                 means = [end.mean() for end in self.senders]
-                return MeanMovement(means[0], bits, numbers, mean_bits=tuple(mean_bits))
+                return MeanMovement(torch.from_numpy(means[0]), bits, numbers, mean_bits=tuple(mean_bits))
             pairs = zip(self._transport.ranks, self.senders, strict=True)
             sent = [end.exchange.outgoing if rank in members else None for rank, end in pairs]
             first = False

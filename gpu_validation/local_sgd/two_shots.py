@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
+import torch
 
 from operators import Message
 from operators.ddp.frames import Undeclared
@@ -73,12 +73,12 @@ class InTwoShots(SendersRemember):
         except Refusal as refusal:
             raise MeanRefused(refusal.rank, failure) from failure
         owners = [merged[rank] for rank in range(self._transport.size)]
-        mean = self.senders[0].mean(owners, round_index).numpy()
+        mean = self.senders[0].mean(owners, round_index)
         decoded = self._own(outgoing, round_index) if self._keeps else {}
         errors = {rank: decoding_error(read, deltas[rank]) for rank, read in decoded.items()} if deltas else {}
         return MeanMovement(mean, bits, sent, decoded, errors, tuple(message.bits for message in owners))
 
-    def _own(self, outgoing: Sequence[Any], round_index: int) -> dict[int, np.ndarray]:
+    def _own(self, outgoing: Sequence[Any], round_index: int) -> dict[int, torch.Tensor]:
         """Return what the owners have made of the shards of the ranks hosted here, by rank."""
         hosted = zip(self._transport.ranks, self.senders, outgoing, strict=True)
-        return {rank: ends.own(sent, round_index).numpy() for rank, ends, sent in hosted if sent is not None}
+        return {rank: ends.own(sent, round_index) for rank, ends, sent in hosted if sent is not None}

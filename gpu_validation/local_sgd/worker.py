@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
 from ..distributed import step_check
@@ -28,7 +27,7 @@ def follow(workers: Sequence[Worker]) -> bool:
     return all([worker.follow() for worker in workers])  # noqa: C419  all follow, also after one that has changed
 
 
-def deltas(workers: Sequence[Worker]) -> list[np.ndarray]:
+def deltas(workers: Sequence[Worker]) -> list[torch.Tensor]:
     """Return what the local steps of this round did to every worker's model.
 
     Parameters
@@ -159,9 +158,9 @@ class Worker:
         """
         return torch.cat([torch.zeros(self.anchor.numel(), dtype=self.dtype, device=self.device), *behind])
 
-    def delta(self) -> np.ndarray:
+    def delta(self) -> torch.Tensor:
         """Return what the local steps of this round did, as float32, shape (d,); whoever encodes it checks it."""
-        return self.movement().to("cpu", torch.float32).numpy()
+        return self.movement().to(torch.float32)
 
     def movement(self) -> torch.Tensor:
         """Return what the local steps of this round did, shape (d,)."""

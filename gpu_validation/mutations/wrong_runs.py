@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
-import numpy as np
 import torch
 
 from operators import Key, Message
@@ -21,12 +20,12 @@ from .bench import LOSSLESS, Bench
 from .mutation import Mutation
 
 Messages = Mapping[int, Message]
-Mean = tuple[np.ndarray, dict[int, np.ndarray]]
+Mean = tuple[torch.Tensor, dict[int, torch.Tensor]]
 _honest_mean, _honest_step = Receiver.mean, ensemble._step
 
 
 # -- averagings --------------------------------------------------------------------------------------------------
-def _averaging(change: Callable[[np.ndarray, int], np.ndarray]) -> AbstractContextManager[Any]:
+def _averaging(change: Callable[[torch.Tensor, int], torch.Tensor]) -> AbstractContextManager[Any]:
     """Parameters
     ----------
     change : callable
@@ -132,7 +131,7 @@ def _under(fault: Callable[[Bench], AbstractContextManager[Any]]) -> Callable[[B
     return rows
 
 
-def _averaged(name: str, change: Callable[[np.ndarray, int], np.ndarray], survives: str = "") -> Mutation:
+def _averaged(name: str, change: Callable[[torch.Tensor, int], torch.Tensor], survives: str = "") -> Mutation:
     return Mutation(name, "run", _under(lambda _: _averaging(change)), survives=survives)
 
 

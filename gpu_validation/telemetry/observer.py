@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 
 from ..records.round import Round
@@ -49,16 +48,16 @@ class Observer:
             The mean of all ranks' models, shape (d,).
         """
 
-    def meet_movements(self, mean: torch.Tensor, own: np.ndarray, decoded: np.ndarray | None, members: int) -> None:
+    def meet_movements(self, mean: torch.Tensor, own: torch.Tensor, decoded: torch.Tensor | None, members: int) -> None:
         """Take the mean of the members' decoded movements, this rank's movement and what became of it, shape (d,).
 
         Parameters
         ----------
         mean : tensor
             The mean of the members' decoded movements, shape (d,).
-        own : ndarray
+        own : tensor
             This rank's movement, shape (d,).
-        decoded : ndarray or None
+        decoded : tensor or None
             What became of it, shape (d,); None in two shots, where its shards' owners decode it.
         members : int
             The ranks whose models count.

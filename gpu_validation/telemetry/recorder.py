@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-import numpy as np
 import torch
 
 from ..distributed.collectives import ProcessTransport
@@ -126,15 +125,13 @@ class Recorder(Observer):
             model, self._own = self._own, None
             self._away2 = self._timed(lambda: _square(model.to(mean.dtype) - mean))
 
-    def meet_movements(self, mean: torch.Tensor, own: np.ndarray, decoded: np.ndarray | None, members: int) -> None:
+    def meet_movements(self, mean: torch.Tensor, own: torch.Tensor, decoded: torch.Tensor | None, members: int) -> None:
         """Take the same, and the mean inner product of this rank's movement with what the others' decode to."""
         if self._looking:
-            movement = torch.from_numpy(own)
-            self._own = movement.to(mean)
+            self._own = own.to(mean)
             self.meet(mean)
             if members > 1 and decoded is not None:
-                sent = torch.from_numpy(decoded)
-                self._paired = self._timed(lambda: _paired(movement, sent, mean.cpu(), members))
+                self._paired = self._timed(lambda: _paired(own, decoded, mean, members))
 
     def change(self) -> None:
         """Begin the account anew after this averaging."""

@@ -137,7 +137,7 @@ class Gather:
         self.received_bytes += sum(part.numel() for part in self._parts)
 
     def wait(self) -> list[Message]:
-        """Return the messages of all ranks in rank order; the own one is returned as it is."""
+        """Return the messages of all ranks in rank order, on the own one's device; that is returned as it is."""
         self._work.wait()
         return self._messages()
 
@@ -159,8 +159,8 @@ class Gather:
     def _messages(self) -> list[Message]:
         assert isinstance(self._message, Message)  # checked when it was sent
         parts = list(self._received.split(self._sizes)) if self._exact is None else self._parts
-        parts[self.rank] = self._message.payload
-        return [Message(part.cpu(), bits) for part, bits in zip(parts, self.lengths, strict=True)]
+        payload = parts[self.rank] = self._message.payload
+        return [Message(part.to(payload.device), bits) for part, bits in zip(parts, self.lengths, strict=True)]
 
 
 def predicted_payload_bytes(bits: Sequence[int], size: int) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from ..bits.concatenate import join_messages, split_messages
@@ -180,8 +181,11 @@ class BucketEnd:
             return Message(torch.empty(0, dtype=torch.uint8), 0)
         if not self.end._layout.layerwise:
             return messages[0]
-        payload, bits = join_messages([(m.payload.numpy(), m.bits) for m in messages], self._exact())
-        return Message(torch.from_numpy(payload), bits)
+        together = torch.cat([message.payload for message in messages])  # to the host at once, where bits are joined
+        payloads = np.split(together.cpu().numpy(), np.cumsum([message.nbytes for message in messages])[:-1])
+        fields = [(payload, message.bits) for payload, message in zip(payloads, messages, strict=True)]
+        payload, bits = join_messages(fields, self._exact())
+        return Message(torch.from_numpy(payload).to(together.device), bits)
 
     def decode(self, message: Message, step: Any) -> torch.Tensor:
         """Return what a message of a step says, float32, shape (d,).
@@ -198,19 +202,23 @@ class BucketEnd:
         CorruptMessage
             For a damaged message.
         """
-        cuts = [(message.payload.numpy(), message.bits)]
-        if self.end._layout.layerwise or not self.names:
-            cuts = split_messages(*cuts[0], self._exact())
-        decoded = [
-            self.end.decode(names, Message(torch.from_numpy(payload), bits), d, step)
-            for (names, d), (payload, bits) in zip(self.end.units(self.names), cuts, strict=True)
-        ]
-        return joined(decoded)
+        messages = self._cut(message) if self.end._layout.layerwise or not self.names else [message]
+        units = zip(self.end.units(self.names), messages, strict=True)
+        return joined([self.end.decode(names, part, d, step) for (names, d), part in units])
 
     @property
     def exact_bits(self) -> int | None:
         """The length of a message, in bits, where all ranks know it beforehand."""
         return self.end.exact_bits_of(self.names)
+
+    def _cut(self, message: Message) -> list[Message]:
+        """Return the messages of the parameters, which the host cuts out of the bits of one, and sends back at once."""
+        cuts = split_messages(message.payload.cpu().numpy(), message.bits, self._exact())
+        if not cuts:
+            return []
+        payload = torch.from_numpy(np.concatenate([part for part, _ in cuts])).to(message.payload.device)
+        parts = payload.split([part.size for part, _ in cuts])
+        return [Message(part, bits) for part, (_, bits) in zip(parts, cuts, strict=True)]
 
     def _exact(self) -> list[int | None]:
         return [self.end.exact_bits(name) for name in self.names]

@@ -124,11 +124,11 @@ class Scatter:
         self.received_bytes += sum(part.numel() for part in self._parts)
 
     def wait(self) -> list[Message]:
-        """Return what has come for this rank, in rank order; its own message is returned as it is."""
+        """Return what has come for this rank, in rank order, on the device of its own, which is returned as it is."""
         self._work.wait()
         parts = list(self._received.split(self._sizes)) if self._exact is None else self._parts
-        parts[self.rank] = self._messages[self.rank].payload
-        return [Message(part.cpu(), bits) for part, bits in zip(parts, self._bits, strict=True)]
+        payload = parts[self.rank] = self._messages[self.rank].payload
+        return [Message(part.to(payload.device), bits) for part, bits in zip(parts, self._bits, strict=True)]
 
 
 def predicted_scatter_bytes(sent_bytes: Sequence[int], size: int) -> int:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import torch
 
 from ..feedback.feedback import Feedback
@@ -87,13 +86,13 @@ def mean_of_ranks(
 
 def _gathered(vectors: Sequence[torch.Tensor], operator: Operator | Feedback, key: Key, d: int) -> MeanOfRanks:
     """Return the mean of whole messages, summed in rank order in float64."""
-    total, messages = np.zeros(d), list[Message]()
+    total, messages = torch.zeros(d, dtype=torch.float64, device=vectors[0].device), list[Message]()
     for rank, x in enumerate(vectors):
         sender, receiver = (
             Channel(operator, key, stage=GATHERED, rank=rank, shard=0, d=d, receives=receives)
             for receives in (False, True)
         )
         messages.append(sender.encode(x.reshape(-1), key.step))
-        total += receiver.decode(messages[-1], key.step).numpy()
+        total += receiver.decode(messages[-1], key.step)
     sent = tuple((len(vectors) - 1) * message.bits for message in messages)
-    return MeanOfRanks(torch.from_numpy(total / len(vectors)), "gather", sent)
+    return MeanOfRanks(total / len(vectors), "gather", sent)

@@ -12,7 +12,7 @@ from ..compressors.top_k import TopK
 from ..key import Key
 from ..message import Message
 from ..operator import Operator, Size
-from .feedback import Feedback, State, vector
+from .feedback import Feedback, State, beside, vector
 
 WARM_UP = (0.25, 0.0625, 0.015625, 0.004)  # kept fractions of the first epochs in Lin et al. 2018
 
@@ -97,6 +97,7 @@ class DeepGradientCompression(Feedback):
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
         """Return accumulate and send the largest entries."""
         g = vector(x, state, "v")
+        state = beside(state, g)
         if self.clip is not None:
             limit, norm = self.clip / math.sqrt(self.workers), float(g.double().norm())
             g = g * (limit / norm) if norm > limit else g

@@ -15,7 +15,7 @@ from ..compressors.random_k import RandomK
 from ..key import Key
 from ..message import Message
 from ..operator import Operator
-from .feedback import Feedback, State, vector
+from .feedback import Feedback, State, beside, vector
 
 
 @dataclass(frozen=True)
@@ -74,13 +74,16 @@ class DIANA(Feedback):
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
         """Compress the difference to the shift."""
-        message = self.operator.encode(vector(x, state, "shift") - state["shift"], key=key)
+        flat = vector(x, state, "shift")
+        state = beside(state, flat)
+        message = self.operator.encode(flat - state["shift"], key=key)
         state, _ = self.decode(state, message, d=state["shift"].numel(), key=key)
         return state, message
 
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
         """Return the shift plus the decoded difference."""
         difference = self.operator.decode(message, d=d, key=key)
+        state = beside(state, difference)
         return {"shift": state["shift"] + self.rate(d) * difference}, state["shift"] + difference
 
     @classmethod

@@ -12,7 +12,7 @@ from ..compressors.top_k import TopK
 from ..key import Key
 from ..message import Message
 from ..operator import Operator
-from .feedback import Feedback, State, vector
+from .feedback import Feedback, State, beside, vector
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,16 @@ class EF21(Feedback):
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
         """Compress the difference to the estimate."""
-        message = self.operator.encode(vector(x, state, "estimate") - state["estimate"], key=key)
+        flat = vector(x, state, "estimate")
+        state = beside(state, flat)
+        message = self.operator.encode(flat - state["estimate"], key=key)
         state, _ = self.decode(state, message, d=state["estimate"].numel(), key=key)
         return state, message
 
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
         """Return the new estimate."""
-        estimate = state["estimate"] + self.operator.decode(message, d=d, key=key)
+        difference = self.operator.decode(message, d=d, key=key)
+        estimate = beside(state, difference)["estimate"] + difference
         return {"estimate": estimate}, estimate
 
     @classmethod

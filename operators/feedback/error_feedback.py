@@ -12,7 +12,7 @@ from ..compressors.top_k import TopK
 from ..key import Key
 from ..message import Message
 from ..operator import Operator
-from .feedback import Feedback, State, vector
+from .feedback import Feedback, State, beside, vector
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ class ErrorFeedback(Feedback):
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
         """Compress x plus the residual."""
-        corrected = vector(x, state, "residual") + state["residual"]
+        flat = vector(x, state, "residual")
+        corrected = flat + beside(state, flat)["residual"]
         message = self.operator.encode(corrected, key=key)
         decoded = self.operator.decode(message, d=corrected.numel(), key=key)
         return {"residual": corrected - decoded}, message

@@ -103,14 +103,22 @@ class Feedback(ABC):
 
 
 def vector(x: torch.Tensor, state: State, name: str) -> torch.Tensor:
-    """Return x as a flat float32 tensor on the CPU, where the states live.
+    """Return x as a flat float32 tensor, where it lies.
 
     Raises
     ------
     ValueError
         If the state's tensor ``name`` has another length.
     """
-    flat = x.detach().reshape(-1).to(device="cpu", dtype=torch.float32)
+    flat = x.detach().reshape(-1).to(torch.float32)
     if flat.numel() != state[name].numel():
         raise ValueError(f"the state is for d = {state[name].numel()}; got x with d = {flat.numel()}: call init again")
     return flat
+
+
+def beside(state: State, x: torch.Tensor) -> State:
+    """Return the state with its vectors on the device of x, copied only if they lie elsewhere; numbers stay.
+
+    A state begins on the CPU, and is from its first message on where the vectors are.
+    """
+    return {name: part.to(x.device) if part.ndim else part for name, part in state.items()}

@@ -12,7 +12,7 @@ from ..compressors.scaled_sign import ScaledSign
 from ..key import Key
 from ..message import Message
 from ..operator import Operator, Size
-from .feedback import Feedback, State, vector
+from .feedback import Feedback, State, beside, vector
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,7 @@ class OneBitAdam(Feedback):
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
         """Send the gradient, or the momentum with what is owed."""
         g, d = vector(x, state, "momentum"), state["momentum"].numel()
+        state = beside(state, g)
         operator = self.operator_at(int(state["step"]))
         if int(state["step"]) < self.warm_up:
             message = operator.encode(g, key=key)
@@ -104,6 +105,7 @@ class OneBitAdam(Feedback):
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
         """Return the momentum after this message."""
         decoded = self.operator_at(int(state["step"])).decode(message, d=d, key=key)
+        state = beside(state, decoded)
         m, v = decoded, state["variance"]
         if int(state["step"]) < self.warm_up:
             m = self.beta1 * state["momentum"] + (1 - self.beta1) * decoded

@@ -67,14 +67,16 @@ class PowerSGD(Feedback):
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
         """Return one power iteration on x plus the residual."""
-        corrected = vector(x, state, "residual") + state["residual"]
+        gradient = vector(x, state, "residual")
+        corrected = gradient + state["residual"].to(gradient.device)
         flat, d, operator = canonical(corrected), corrected.numel(), self.operator
         if operator.is_exact(d):
             message, start = operator.encode(corrected, key=key), state["start"]
         else:
             p, q = operator.factors(flat, nudged(state["start"].double().numpy(), key))
             payload, bits = pack_values(np.concatenate([p.reshape(-1), q.reshape(-1)]))
-            message, start = Message(torch.from_numpy(payload), bits), torch.from_numpy(unit_columns(q))
+            message = Message(torch.from_numpy(payload).to(corrected.device), bits)
+            start = torch.from_numpy(unit_columns(q))  # of the host's step, and stays there
         return {"residual": corrected - operator.decode(message, d=d), "start": start}, message
 
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:

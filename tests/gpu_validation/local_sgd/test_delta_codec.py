@@ -15,7 +15,7 @@ KEY = Key(3, layer=2, path=(7,))
 
 
 def deltas(round_index):
-    return [normal(Key(5, step=round_index, rank=rank), D).astype(np.float32) for rank in range(M)]
+    return [torch.from_numpy(normal(Key(5, step=round_index, rank=rank), D)).float() for rank in range(M)]
 
 
 def ends(operator):
@@ -33,7 +33,9 @@ def test_mean_is_that_of_the_members_decoded_with_the_key_of_round_and_rank(memb
 
         mean, kept = receiver.mean(messages, members, keys, keep=(1, 2))
 
-        expected = [operator(x[rank], key=replace(KEY, step=round_index, rank=rank)).astype(float) for rank in members]
+        expected = [
+            operator(x[rank], key=replace(KEY, step=round_index, rank=rank)).double().numpy() for rank in members
+        ]
         total = np.zeros(D)
         for part in expected:
             total = total + part
@@ -56,7 +58,7 @@ def test_memories_are_each_ranks_own_and_rest_while_it_does(feedback):
         for rank in members:
             key = replace(KEY, step=round_index, rank=rank)
             mine, theirs = state[rank]
-            mine, message = feedback.encode(mine, torch.from_numpy(x[rank]), key=key)
+            mine, message = feedback.encode(mine, x[rank], key=key)
             theirs, decoded = feedback.decode(theirs, message, d=D, key=key)
             state[rank] = mine, theirs
             total = total + decoded.double().numpy()
@@ -67,7 +69,7 @@ def test_float32_messages_are_added_in_float64():
     operator = Identity()
     senders, receiver = ends(operator)
     keys = KEY.of_ranks(range(M), step=0)
-    x = [np.full(D, value, np.float32) for value in (2.0**24, 1.0, 1.0)]
+    x = [torch.full((D,), value) for value in (2.0**24, 1.0, 1.0)]
     messages = {rank: senders[rank].encode(x[rank], keys[rank]) for rank in range(M)}
 
     mean, _ = receiver.mean(messages, range(M), keys, keep=())
