@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 
 from operators import Message
+from operators.ddp.frames import Undeclared
 from operators.ddp.gather import Gather, predicted_payload_bytes
 from operators.ddp.scatter import Scatter, predicted_scatter_bytes
 
@@ -68,12 +69,20 @@ class ProcessTransport:
             On every rank, if a rank has none.
         """
         gather = Gather(message, group=self.group, device=self.device, exact=exact)
-        gather.send()
+        try:
+            gather.send()
+        except Undeclared:
+            self._count(gather, predicted_payload_bytes(exact or (), self.size))
+            raise
         messages = gather.wait()
-        self.payload_bytes += gather.payload_bytes
-        self.received_bytes += gather.received_bytes
-        self.predicted_bytes += predicted_payload_bytes(gather.lengths, self.size)
+        self._count(gather, predicted_payload_bytes(gather.lengths, self.size))
         return messages
+
+    def _count(self, exchange: Gather | Scatter, predicted_bytes: int) -> None:
+        """Add the bytes of an exchange, also of one that nobody takes anything from."""
+        self.payload_bytes += exchange.payload_bytes
+        self.received_bytes += exchange.received_bytes
+        self.predicted_bytes += predicted_bytes
 
     def gather(
         self, messages: Sequence[Message | int | None], *, position: int, exact: Sequence[int] | None = None
@@ -94,6 +103,8 @@ class ProcessTransport:
         ------
         UnevenSteps
             On every rank, unless all are equally far, and Refusal if a rank cannot go on.
+        Undeclared
+            On every rank, if a message is not as long as ``exact`` says; its bytes are counted.
         """
         (message,) = messages
         framed_bits = None if exact is None else [PLACE_BITS + bits for bits in exact]
@@ -141,11 +152,15 @@ class ProcessTransport:
         silent = [Message(torch.empty(0, dtype=torch.uint8), 0)] * self.size
         sent = silent if outgoing is None else outgoing
         shots = Scatter(sent, note=position, group=self.group, device=self.device, exact=exact)
-        shots.send()
+        try:
+            shots.send()
+        except Undeclared:
+            whole = sum((bits + 7) // 8 for bits in exact or ())
+            sent_bytes = [whole - (bits + 7) // 8 for bits in exact or ()]
+            self._count(shots, predicted_scatter_bytes(sent_bytes, self.size))
+            raise
         arrived = shots.wait()
-        self.payload_bytes += shots.payload_bytes
-        self.received_bytes += shots.received_bytes
-        self.predicted_bytes += predicted_scatter_bytes(shots.sent_bytes, self.size)
+        self._count(shots, predicted_scatter_bytes(shots.sent_bytes, self.size))
         if len(set(shots.notes)) > 1:
             raise UnevenSteps(f"the ranks have made {list(shots.notes)} local steps")
         return [dict(enumerate(arrived))], list(shots.lengths)

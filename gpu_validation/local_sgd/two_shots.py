@@ -57,7 +57,7 @@ class InTwoShots(SendersRemember):
             try:
                 arrived, bits = self._transport.scatter(outgoing, position=steps, exact=exact)
             except Undeclared:  # on every rank: the declaration is false, from now on lengths travel first
-                self._exact = self._exact_means = None
+                self._exact = None
                 arrived, bits = self._transport.scatter(outgoing, position=steps, exact=None)
         except Refusal as refusal:
             raise refusal from failure
@@ -69,7 +69,11 @@ class InTwoShots(SendersRemember):
                 means.append(FAILED)
                 failure = error
         try:
-            merged, sent = self._payload.gathered(self._transport, means, rows, steps, self._exact_means)
+            try:
+                merged, sent = self._payload.gathered(self._transport, means, rows, steps, self._exact_means)
+            except Undeclared:
+                self._exact_means = None
+                merged, sent = self._payload.gathered(self._transport, means, rows, steps)
         except Refusal as refusal:
             raise MeanRefused(refusal.rank, failure) from failure
         owners = [merged[rank] for rank in range(self._transport.size)]

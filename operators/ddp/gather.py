@@ -127,14 +127,14 @@ class Gather:
     def _receive(self, exact: Sequence[int]) -> None:
         """Wait for frames, and judge their numbers."""
         self.lengths = tuple(row[0] if row else self._number for row in self._frames.numbers())
+        self._parts = self._frames.bodies()
+        self.payload_bytes += self._frames.body_bytes
+        self.received_bytes += sum(part.numel() for part in self._parts)
         for rank, (bits, declared) in enumerate(zip(self.lengths, exact, strict=True)):
             if bits < 0:
                 raise Refusal(rank, -1 - bits)
             if bits != declared:
                 raise Undeclared(rank)
-        self._parts = self._frames.bodies()
-        self.payload_bytes += self._frames.body_bytes
-        self.received_bytes += sum(part.numel() for part in self._parts)
 
     def wait(self) -> list[Message]:
         """Return the messages of all ranks in rank order, on the own one's device; that is returned as it is."""

@@ -23,12 +23,14 @@ from ..feedback.feedback import Feedback
 from ..feedback.memoryless import Memoryless
 from ..key import Key
 from ..operator import Operator
+from ..summed.summed import Summed
 from .hook import CompressedGradients, Scope
+from .summed import SummedGradients, register_summed
 
 
 def register(
     model: DistributedDataParallel,
-    operator: Operator | Feedback,
+    operator: Operator | Feedback | Summed,
     *,
     feedback: Callable[[Operator], Feedback] | None = None,
     scope: Scope = "bucket",
@@ -36,15 +38,16 @@ def register(
     group: dist.ProcessGroup | None = None,
     exchange: Exchange = "gather",
     second: Operator | Feedback | None = None,
-) -> CompressedGradients:
+) -> CompressedGradients | SummedGradients:
     """Let the model exchange compressed gradients from its next backward pass on; returns the hook.
 
     Parameters
     ----------
     model : DistributedDataParallel
         The model.
-    operator : Operator or Feedback
-        Compresses; a Feedback keeps its states from step to step.
+    operator : Operator or Feedback or Summed
+        Compresses; a Feedback keeps its states from step to step; a Summed (``operators.summed``) is added on the way,
+        and ``exchange`` is then its own: the hook is ``SummedGradients``.
     feedback : callable or None, optional
         A method to put around an operator, as in ``register(model, ScaledSign(), feedback=ErrorFeedback)``.
     scope : Scope, optional
@@ -64,14 +67,23 @@ def register(
     Raises
     ------
     ValueError
-        For an unknown scope or exchange, a second operator without two shots, feedback around a Feedback,
-        parameters that are no floats, a method whose states need scope="layer", or ranks that differ.
+        For an unknown scope or exchange, a second operator without two shots, feedback around a Feedback; feedback,
+        second or two shots with a Summed; parameters that are no floats, a method whose states need scope="layer", or
+        ranks that differ.
 
     Notes
     -----
     All ranks must call it, with the same arguments; what it sends to see to that is not counted.   TypeError for an
     operator that is none; RuntimeError if the model has a hook.
     """
+    group = group or model.process_group
+    if isinstance(operator, Summed):
+        if feedback is not None or second is not None or exchange == "two_shot":
+            raise ValueError(
+                f"{operator} is summed on the way and has an exchange of its own: leave feedback, exchange and second "
+                f"out; got feedback = {feedback}, exchange = {exchange!r} and second = {second}"
+            )
+        return register_summed(model, operator, scope=scope, key=key, group=group)
     if not isinstance(operator, Operator | Feedback):
         raise TypeError(f"operator must be an instance of Operator or Feedback; got {operator!r}")
     if isinstance(operator, Operator):
@@ -83,6 +95,6 @@ def register(
             'second compresses the means of two shots: pass exchange="two_shot" or "auto", or leave it out'
         )
     later = operator if second is None else with_memory(second)
-    hook = CompressedGradients(model, operator, scope, key, group or model.process_group, exchange, later)
+    hook = CompressedGradients(model, operator, scope, key, group, exchange, later)
     model.register_comm_hook(hook, lambda state, bucket: state.reduce(bucket))
     return hook

@@ -115,13 +115,14 @@ class Scatter:
 
     def _receive(self, exact: Sequence[int]) -> None:
         """Wait for frames, and judge their numbers."""
-        self._read([row or self._row for row in self._frames.numbers()])
-        for rank, total in enumerate(self.lengths):
-            if total != sum(exact):
-                raise Undeclared(rank)
+        numbers = self._frames.numbers()
         self._parts, self._work = self._frames.bodies(), self._frames.work
         self.payload_bytes += self._frames.body_bytes
         self.received_bytes += sum(part.numel() for part in self._parts)
+        self._read([row or self._row for row in numbers])
+        for rank, total in enumerate(self.lengths):
+            if total != sum(exact):
+                raise Undeclared(rank)
 
     def wait(self) -> list[Message]:
         """Return what has come for this rank, in rank order, on the device of its own, which is returned as it is."""

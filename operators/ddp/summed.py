@@ -88,7 +88,14 @@ class SummedGradients(Counters):
         Stream of random numbers.
     group
         The processes that exchange.
+
+    Attributes
+    ----------
+    exchange : str
+        "sum".
     """
+
+    exchange = "sum"
 
     def __init__(self, model: DistributedDataParallel, method: Summed, scope: str, key: Key, group: Any) -> None:
         super().__init__()
@@ -146,7 +153,9 @@ class SummedGradients(Counters):
         except Exception as failure:  # the other ranks must hear of it, whatever it is
             error = failure
         while exchange is None or not exchange.over:
-            exchange = self._round(exchange, bucket, error)
+            arrived = self._terms(exchange, bucket, error)
+            assert exchange is not None  # else this rank has refused
+            self._sums(exchange, arrived)
         for names, (state, _) in zip(units, exchange.result, strict=True):
             self._states[names[0]] = state
         means = joined([torch.from_numpy(mean) for _, mean in exchange.result])
@@ -157,17 +166,22 @@ class SummedGradients(Counters):
         key = replace(self.key, step=self.steps, rank=self.rank).fold_in(self._numbers[names[0]])
         return self._methods[names[0]].rounds(self._states[names[0]], canonical(x), key=key, m=self.size, member=True)
 
-    def _round(self, exchange: Exchange | None, bucket: Bucket, error: Exception | None) -> Exchange:
-        """Scatter the terms of a round, gather their sums, and go on."""
+    def _terms(self, exchange: Exchange | None, bucket: Bucket, error: Exception | None) -> list[Message]:
+        """Scatter the terms of a round; returns those that have come for this rank, by sender."""
         outgoing = first_not_finite(bucket.flat()) if exchange is None else exchange.outgoing
         scatter = Scatter(outgoing, note=self.steps, group=self.group, device=self._device)
         try:
             scatter.send()
         except Refusal as refusal:
             raise ValueError(bucket.words(refusal)) from error
-        assert exchange is not None  # else this rank has refused
-        sums: Message | int = 0
         arrived = scatter.wait()
+        self.count_scatter(scatter)
+        return arrived
+
+    def _sums(self, exchange: Exchange, arrived: Sequence[Message]) -> None:
+        """Gather the sums of a round and go on."""
+        error: Exception | None = None
+        sums: Message | int = 0
         try:
             sums = exchange.merge(dict(enumerate(arrived)), range(self.size))
         except Exception as failure:  # the other ranks must hear of it, whatever it is
@@ -181,9 +195,7 @@ class SummedGradients(Counters):
                 f"rank {refusal.rank} could not form the sum of its shard at step {self.steps}{why}"
             ) from error
         exchange.receive(gather.wait(), self.size)
-        self.count_scatter(scatter)
         self.count_gather(gather, coded=False)
-        return exchange
 
     # -- restart -----------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:

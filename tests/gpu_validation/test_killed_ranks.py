@@ -1,4 +1,4 @@
-"""A rank is killed at random moments of an exchange in two shots: the others end by themselves, and resume exactly."""
+"""A rank is killed at random moments of an exchange in two steps: the others end by themselves, and resume exactly."""
 
 import importlib
 import multiprocessing
@@ -8,6 +8,7 @@ import signal
 import sys
 from datetime import timedelta
 from functools import partial
+from types import MappingProxyType
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from gpu_validation.distributed.orphans import die_with
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from operators import ErrorFeedback, ScaledSign
 from operators.ddp import register
+from operators.summed import SharedScale
 
 pytestmark = pytest.mark.timeout(300)
 FORK = multiprocessing.get_context("fork")
@@ -55,11 +57,17 @@ class Killer:
 class Mean:
     """Local steps and compressed averagings."""
 
+    settings = MappingProxyType({"operator": METHOD, "exchange": "two_shot"})
+
     def __init__(self):
         self.model = network()
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.5)
-        self.exchange = PeriodicAveraging(self.model, self.optimizer, operator=METHOD, exchange="two_shot")
-        self.first, self.second = (self.exchange._worker.sender, "encode"), (self.exchange._worker.sender, "merge")
+        self.exchange = PeriodicAveraging(self.model, self.optimizer, **self.settings)
+        self.first, self.second = self.shots()
+
+    def shots(self):
+        sender = self.exchange._worker.sender
+        return (sender, "encode"), (sender, "merge")
 
     def step(self, x):
         self.optimizer.zero_grad()
@@ -71,16 +79,39 @@ class Mean:
 class Hook:
     """Compressed gradients."""
 
+    settings = MappingProxyType({"operator": METHOD, "exchange": "two_shot"})
+
     def __init__(self):
         self.model = DistributedDataParallel(network())
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.5)
-        self.exchange = register(self.model, METHOD, exchange="two_shot")
-        self.first, self.second = (self.exchange._ends, "encode"), (self.exchange._ends, "merge")
+        self.exchange = register(self.model, **self.settings)
+        self.first, self.second = self.shots()
+
+    def shots(self):
+        return (self.exchange._ends, "encode"), (self.exchange._ends, "merge")
 
     def step(self, x):
         self.optimizer.zero_grad()
         self.model(x).square().mean().backward()
         self.optimizer.step()
+
+
+class MeanOfSums(Mean):
+    """Averagings of terms that are summed on the way."""
+
+    settings = MappingProxyType({"operator": SharedScale()})
+
+    def shots(self):
+        return (self.exchange._worker.sender, "encode"), (self.exchange.movements, "_summed")
+
+
+class HookOfSums(Hook):
+    """Gradients that are summed on the way."""
+
+    settings = MappingProxyType({"operator": SharedScale()})
+
+    def shots(self):
+        return (self.exchange, "_rounds"), (self.exchange, "_sums")
 
 
 def network():
@@ -163,6 +194,6 @@ def test_the_others_end_with_a_sentence_and_resume_exactly(tmp_path):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("shot", [0, 1])
-@pytest.mark.parametrize("kind", [Mean, Hook])
+@pytest.mark.parametrize("kind", [Mean, Hook, MeanOfSums, HookOfSums])
 def test_at_ten_moments_of_either_shot(kind, shot, tmp_path):
     check_deaths(kind, shot, MOMENTS, tmp_path)

@@ -18,6 +18,7 @@ from gpu_validation.local_sgd.mixing import Sampled
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from operators import EF21, QSGD, ErrorFeedback, Key, RandomK, ScaledSign, TopK
+from operators.operator import Size
 from operators.random import normal
 
 from ..ranks import in_ranks
@@ -278,3 +279,38 @@ def test_a_second_operator_needs_two_shots():
         SimulatedWorkers([Point(3)], operator=ScaledSign(), second=ScaledSign())
     with pytest.raises(ValueError, match="exchange must be"):
         SimulatedWorkers([Point(3)], operator=ScaledSign(), exchange="ring")
+
+
+class Miscounted(ScaledSign):
+    """Declares a byte more than it sends."""
+
+    def bits(self, d):
+        return Size.fixed(super().bits(d).exact + 8)
+
+
+@pytest.mark.parametrize("stages", [{"operator"}, {"second"}, {"operator", "second"}], ids=sorted)
+def test_a_false_declaration_at_either_stage_costs_one_attempt_whose_bytes_are_counted(stages):
+    def work(place):
+        found = []
+        for operators in ({}, dict.fromkeys(stages, Miscounted())):
+            settings = {"operator": ScaledSign(), "second": ScaledSign(), "schedule": 1} | operators
+            model, optimizer, averaging = joined(12, 3, **settings)
+            rounds = []
+            for step in range(3):
+                before = averaging.transport.payload_bytes
+                averaging.step(local_step(model, optimizer, place.rank, step))
+                rounds.append(averaging.transport.payload_bytes - before)
+            found.append((model.x.detach().clone(), rounds, averaging.transport.predicted_bytes))
+        return found
+
+    results = in_ranks(work, 3)
+    wasted = 0
+    for (honest, rounds, _), (model, with_attempt, _) in results:
+        np.testing.assert_array_equal(model, honest)
+        assert with_attempt[1:] == rounds[1:]
+        shards = 2 * (32 + 6) if "operator" in stages else 0  # to two owners: a header, and 5 bytes + 1
+        means = 2 * (8 + 4 + 6) if "second" in stages else 0
+        assert with_attempt[0] - rounds[0] == shards + means
+        wasted += shards + means
+    assert sum(sum(with_attempt) for _, (_, with_attempt, _) in results) == results[0][1][2]
+    assert wasted

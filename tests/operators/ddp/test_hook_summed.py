@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from operators import QSGD, Key
-from operators.ddp import register_summed
+from operators import QSGD, ErrorFeedback, Key
+from operators.ddp import register, register_summed
 from operators.summed import SharedScale, SignVote, SumEnd, SummedPowerSGD, sum_of_ranks
 
 from .test_hook import KEY, OddShapes, assert_same, gradients_of, reports, wanted
@@ -25,13 +25,13 @@ CASES = [
 
 def exchange_gradients(place, method, scope, steps=3, restarted=False):
     model = DistributedDataParallel(OddShapes())
-    hook = register_summed(model, method, scope=scope, key=KEY)
+    hook = register(model, method, scope=scope, key=KEY)
     gradients = []
     for step in range(steps):
         if restarted and step == 2:
             state = hook.state_dict()
             model = DistributedDataParallel(OddShapes())
-            hook = register_summed(model, method, scope=scope, key=KEY)
+            hook = register(model, method, scope=scope, key=KEY)
             hook.load_state_dict(state)
         model.zero_grad()
         model(wanted(place.rank, step)).backward()
@@ -146,3 +146,17 @@ def test_means_of_whole_numbers_that_fit_are_exact_but_for_the_scale():
     for name, value in gradients[0].items():
         votes = sum((m[name].double().numpy() >= 0).astype(int) for m in means)
         np.testing.assert_array_equal(value, np.where(2 * votes >= 2, 1.0, -1.0))
+
+
+def test_what_has_no_place_beside_a_sum_is_refused():
+    def work(place):
+        sentences = []
+        for settings in ({"exchange": "two_shot"}, {"second": QSGD(levels=4)}, {"feedback": ErrorFeedback}):
+            with pytest.raises(ValueError, match="is summed on the way and has an exchange of its own") as caught:
+                register(DistributedDataParallel(OddShapes()), SharedScale(), **settings)
+            sentences.append(str(caught.value))
+        return sentences, register(DistributedDataParallel(OddShapes()), SharedScale(), exchange="auto").exchange
+
+    sentences, exchange = reports(work, 2)[0]
+    assert len(set(sentences)) == 3
+    assert exchange == "sum"
