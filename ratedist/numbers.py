@@ -22,6 +22,9 @@ LARGEST_EXPONENT = 300
 _LARGEST = 10**LARGEST_EXPONENT
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE](?P<exponent>[+-]?[0-9]{1,4}))?|[+-]?[0-9]+/0*[1-9][0-9]*")
 
+_COUNT = re.compile(r"(?P<digits>[+-]?[0-9]+(_[0-9]+)*(\.[0-9]+)?)(?P<unit>[kKMBGT]?)")
+_UNITS = {"": 0, "k": 3, "K": 3, "M": 6, "B": 9, "G": 9, "T": 12}
+
 REMEDIES = {
     "d": "give the number of coordinates as a whole number, such as d=1e6",
     "alpha": "give a contraction constant such as alpha=0.1; an operator without one below 1 promises nothing",
@@ -75,7 +78,7 @@ def read(name: str, value: Any, domain: Domain | None = None) -> str | np.ndarra
     Parameters
     ----------
     value
-        Int, float, Fraction, Decimal, decimal text ("0.3", "1e9", "1/3"), or an array of numbers.
+        Int, float, Fraction, Decimal, text ("0.3", "1e9", "1_000", "1.3B" for 1.3e9, "1/3"), or an array of numbers.
     domain : Domain or None, optional
         The range, unless it is that of the symbol of this name.
 
@@ -90,6 +93,14 @@ def read(name: str, value: Any, domain: Domain | None = None) -> str | np.ndarra
     if getattr(value, "ndim", 0):
         return _array(name, value, domain or domain_of(name))
     return number(name, value, domain)
+
+
+def meaning(name: str) -> str:
+    """Return what an argument is, in words, from the notation table or the calculator's own; empty if unknown."""
+    if name in symbols.TABLE:
+        row = symbols.TABLE[name]
+        return f"{row.meaning} ({row.unit})" if row.unit not in ("", "1") else row.meaning
+    return REMEDIES.get(name, "").removeprefix("give ")
 
 
 def number(name: str, value: Any, domain: Domain | None = None) -> str:
@@ -125,7 +136,7 @@ def _exact(value: Any) -> tuple[str, Fraction] | None:
         return None
     if isinstance(value, int) and abs(value) > _LARGEST:
         return None
-    text = repr(float(value)) if isinstance(value, float) else str(value).strip()
+    text = repr(float(value)) if isinstance(value, float) else _spelled(str(value).strip())
     limit = 2 * LARGEST_EXPONENT if isinstance(value, int | Fraction) else MOST_CHARACTERS
     match = _NUMBER.fullmatch(text) if len(text) <= limit else None
     if match is None or abs(int(match["exponent"] or 0)) > LARGEST_EXPONENT:
@@ -134,9 +145,20 @@ def _exact(value: Any) -> tuple[str, Fraction] | None:
     return (text, exact) if abs(exact) <= _LARGEST else None
 
 
+def _spelled(text: str) -> str:
+    """Return "1_000_000" without its underscores and "1.3B" as "1.3e9"; any other text as it is."""
+    match = _COUNT.fullmatch(text)
+    if match is None:
+        return text
+    digits, exponent = match["digits"].replace("_", ""), _UNITS[match["unit"]]
+    return f"{digits}e{exponent}" if exponent else digits
+
+
 def _array(name: str, value: Any, domain: Domain) -> np.ndarray:
     size = int(np.prod(np.shape(value))) if hasattr(value, "shape") else len(value)
     _limit(name, size)
+    if isinstance(value, list | tuple):
+        value = [_spelled(element.strip()) if isinstance(element, str) else element for element in value]
     try:
         array = np.asarray(value, float)
     except (TypeError, ValueError, OverflowError):

@@ -115,12 +115,12 @@ def _add_command(commands: argparse._SubParsersAction[_Parser], call: Call, comm
 
 def _add_argument(parser: _Parser, argument: Argument) -> None:
     required = argument.default is REQUIRED
-    keywords: dict[str, Any] = {"help": argument.help or None}
+    keywords: dict[str, Any] = {"help": _help(argument)}
     match argument.kind:
         case kinds.Number():
             keywords |= {"metavar": "X"}
         case kinds.Numbers():
-            keywords |= {"nargs": "+", "metavar": "X", "help": argument.help or "one number or several"}
+            keywords |= {"nargs": "+", "metavar": "X", "help": f"{keywords['help'] or 'a number'}; one or several"}
         case kinds.Sought():
             keywords |= {"nargs": "*", "metavar": "X"}
         case kinds.Names() | kinds.Hosts():
@@ -145,13 +145,22 @@ def _add_argument(parser: _Parser, argument: Argument) -> None:
         parser.add_argument(*_flags(argument.name), **keywords, required=required, default=default)
 
 
+def _help(argument: Argument) -> str:
+    """Return what --help says of an argument: what it is, and what its call says of it."""
+    from ..numbers import meaning
+
+    is_number = isinstance(argument.kind, kinds.Number | kinds.Numbers | kinds.Sought)
+    words = (meaning(argument.name) if is_number or not argument.help else "", argument.help)
+    return ": ".join(part for part in words if part).replace("%", "%%")
+
+
 def _flags(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((f"--{name}", f"--{name.replace('_', '-')}")))
 
 
 def _add_cluster(parser: _Parser) -> None:
     group = parser.add_argument_group("cluster")
-    group.add_argument("--workers", required=True, metavar="M")
+    group.add_argument("--workers", required=True, metavar="M", help="number of workers")
     group.add_argument(*_flags("bandwidth_bit_per_s"), default="1e10", metavar="X", help="of one link (default: 1e10)")
     group.add_argument(*_flags("latency_s"), default="50e-6", metavar="X", help="of one hop (default: 50e-6)")
     group.add_argument(*_flags("step_s"), default="0.1", metavar="X", help="mean of one local step (default: 0.1)")

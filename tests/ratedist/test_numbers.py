@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ratedist.numbers import MOST_ELEMENTS, broadcast_shape, read, real, whole
+from ratedist.numbers import MOST_ELEMENTS, broadcast_shape, number, read, real, whole
 
 
 @given(st.floats(min_value=1e-300, max_value=1e300))
@@ -39,7 +39,7 @@ def test_a_zero_dimensional_array_is_a_scalar():
             float("inf"),
             "1e400",
             "1e-400",
-            "1_000",
+            "1__000",
             "0x10",
             "abc",
             "",
@@ -84,3 +84,27 @@ def test_arrays_of_what_no_float_holds_are_refused():
         read("d", [10**400])
     with pytest.raises(ValueError, match="d must satisfy"):
         read("d", ["many"])
+
+
+@pytest.mark.parametrize(
+    ("typed", "exact"),
+    [
+        ("1_000_000", "1000000"),
+        ("1.3B", "1.3e9"),
+        ("25.6M", "25.6e6"),
+        ("7k", "7e3"),
+        ("7K", "7e3"),
+        ("2T", "2e12"),
+        ("3G", "3e9"),
+        ("1e9", "1e9"),
+    ],
+)
+def test_counts_may_be_written_as_people_write_them(typed, exact):
+    assert Fraction(number("d", typed)) == Fraction(exact)
+    assert read("d", [typed, 5]).tolist() == [float(exact), 5.0]
+
+
+@pytest.mark.parametrize("typed", ["1.3X", "B", "1__0", "_1", "1_", "1e3M", "1/3B", "1.3 B", "1.3BB"])
+def test_what_nobody_writes_is_refused(typed):
+    with pytest.raises(ValueError, match="d must satisfy"):
+        number("d", typed)

@@ -100,6 +100,18 @@ class Report:
         """The laws that failed."""
         return tuple(v for v in self.verdicts if v.outcome is Outcome.FAIL)
 
+    def raise_if_failed(self) -> Report:
+        """Return the report itself if it is ``ok``, as an assertion in a test of one's own.
+
+        Raises
+        ------
+        AssertionError
+            With the whole report otherwise: the laws, the vector that shows it, the line that replays it.
+        """
+        if not self.ok:
+            raise AssertionError(str(self))
+        return self
+
     def __getitem__(self, law: str) -> Verdict:
         """Return the verdict of one law.
 

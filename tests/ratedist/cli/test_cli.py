@@ -175,3 +175,10 @@ def test_measure_covers_one_operator_of_every_kind(folder, capsys):
     assert main(["measure", "gradient.npy", "--draws", "1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["operators"]
     assert {row["operator"].partition(":")[0] for row in found} == set(all_operators())
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_help_says_what_every_option_is(name):
+    (commands,) = (action for action in build(name)._actions if action.dest == "command")
+    parser = commands.choices[name]
+    assert [action.dest for action in parser._actions if not action.help] == []

@@ -19,8 +19,8 @@ OF_PYTHON = ("NoneType", "instances of", "not supported", "Traceback", "object h
 WRONG = {
     "bits --d 10": "give exactly one of omega and alpha; got neither: add one",
     "bits --d 10 --omega 1 --alpha .5": "got omega = 1, alpha = .5: drop one",
-    "bits --d 1_000 --omega 1": "got d = '1_000': give the number of coordinates as a whole number",
-    "bits --d 1.3B --omega 1": "got d = '1.3B': give",
+    "bits --d 1__000 --omega 1": "got d = '1__000': give the number of coordinates as a whole number",
+    "bits --d 1.3X --omega 1": "got d = '1.3X': give",
     "bits --d '' --omega 1": "got d = '': give",
     "certify nonsense": "got 'nonsense': see ratedist certify --list",
     "certify worst_case_bit": "got 'worst_case_bit': try worst_case_bits",
