@@ -4,6 +4,10 @@ from typing import Any
 
 import lazy_loader as _lazy
 
+from .hidden import require_own_packages as _require_own_packages
+
+_require_own_packages()
+
 _exported, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
 
 
