@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import pairwise
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
@@ -15,12 +16,15 @@ from operators.ddp.frames import Undeclared
 from operators.ddp.gather import Gather, predicted_payload_bytes
 from operators.ddp.scatter import Scatter, predicted_scatter_bytes
 
+from .in_flight import InThread
 from .reduction import fold, precision
 from .step_check import UnevenSteps
 
 PLACE_BITS = 32  # of a message: how many local steps its sender has made
 PARTS, MEAN = "parts", "mean"  # what memory is used again for
 WHOLE_BYTES = 1 << 20  # up to here a mean takes whole vectors: one exchange in place of two
+
+T = TypeVar("T")
 
 _all_gather_flat = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)  # renamed in torch 2.13
 
@@ -51,6 +55,34 @@ class ProcessTransport:
         self.payload_bytes = self.received_bytes = self.predicted_bytes = 0
         self._waiting: dict[float, dist.ProcessGroup] = {}
         self._rooms: dict[tuple[str, torch.dtype, torch.device], torch.Tensor] = {}
+        self._latest: InThread | None = None
+
+    @classmethod
+    def apart(cls, group: dist.ProcessGroup | None = None) -> ProcessTransport:
+        """Return a transport between the ranks of a group by a group of its own, for work beside other collectives.
+
+        Parameters
+        ----------
+        group : ProcessGroup or None, optional
+            A process group of torch.distributed, whose time-out it keeps; by default the one of all ranks.
+        """
+        shared = cls(group=group)
+        parent = dist.distributed_c10d._get_default_group() if group is None else group
+        timeout = parent._get_backend(shared.device).options._timeout
+        ranks = [shared._global(rank) for rank in range(shared.size)]
+        backend = dist.get_backend_config(group)
+        return cls(group=dist.new_group(ranks, timeout=timeout, backend=backend, use_local_synchronization=True))
+
+    def start(self, work: Callable[[], T]) -> InThread[T]:
+        """Return work in a thread, which begins when the work before it has ended.
+
+        Parameters
+        ----------
+        work : callable
+            What uses this transport; until its result has been taken, nothing else may.
+        """
+        self._latest = InThread(work, self._latest, self.device)
+        return self._latest
 
     # -- messages ----------------------------------------------------------------------------------------
     def all_gather(self, message: Message | int, exact: Sequence[int] | None = None) -> list[Message]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import torch
 
 from operators import Message
+
+from .in_flight import Flight
+
+T = TypeVar("T")
 
 
 class VectorTransport(Protocol):
@@ -66,3 +70,8 @@ class Transport(VectorTransport, Protocol):
 
     def uncounted(self) -> AbstractContextManager[None]:
         """Return bytes handed over within are not counted."""
+
+    def start(self, work: Callable[[], T]) -> Flight[T]:
+        """Return work of this transport under way, begun in the order of the calls; nothing else may use the transport
+        until its result has been taken.
+        """

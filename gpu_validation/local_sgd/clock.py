@@ -36,6 +36,22 @@ class Event:
     bits: int
 
 
+@dataclass(frozen=True)
+class InFlight:
+    """What a round whose average was in flight has not waited for.
+
+    Parameters
+    ----------
+    steps : int
+        Local steps between the send and the merge.
+    seconds : float, seconds
+        Between the beginning and the end of the exchange; nan if unknown.
+    """
+
+    steps: int
+    seconds: float
+
+
 class Clock(ABC):
     """Tells the seconds since the start and keeps a record of the averagings in ``events``."""
 
@@ -61,7 +77,12 @@ class Clock(ABC):
         """
 
     def advance_round(
-        self, steps: int, bits: Sequence[int], members: Sequence[int], mean_bits: Sequence[int] = ()
+        self,
+        steps: int,
+        bits: Sequence[int],
+        members: Sequence[int],
+        mean_bits: Sequence[int] = (),
+        flight: InFlight | None = None,
     ) -> None:
         """An averaging has ended: after ``steps`` local steps of the members, with messages of these lengths.
 
@@ -75,13 +96,20 @@ class Clock(ABC):
             The ranks whose models count.
         mean_bits : sequence of int, bits, optional
             Lengths of the owners' messages in two shots.
+        flight : InFlight or None, optional
+            What the averaging was hidden by; None if all have waited for it.
         """
         before = self.events[-1].steps if self.events else 0
-        self._pass(steps, bits, members, mean_bits)
+        self._pass(steps, bits, members, mean_bits, flight)
         self.events.append(Event(self.seconds(), before + steps, sum(bits) + sum(mean_bits)))
 
     def _pass(  # noqa: B027  optional
-        self, steps: int, bits: Sequence[int], members: Sequence[int], mean_bits: Sequence[int]
+        self,
+        steps: int,
+        bits: Sequence[int],
+        members: Sequence[int],
+        mean_bits: Sequence[int],
+        flight: InFlight | None,
     ) -> None:
         """Let the round's time go by; a real clock needs no telling."""
 
@@ -158,8 +186,17 @@ class WallClock(Clock):
         self._arrived = time.monotonic()
         self._computed_s = math.nan if self._left is None else self._arrived - self._left
 
-    def _pass(self, steps: int, bits: Sequence[int], members: Sequence[int], mean_bits: Sequence[int]) -> None:
-        if self._arrived is not None:
+    def _pass(
+        self,
+        steps: int,
+        bits: Sequence[int],
+        members: Sequence[int],
+        mean_bits: Sequence[int],
+        flight: InFlight | None,
+    ) -> None:
+        if flight is not None:
+            self._averaged_s = flight.seconds
+        elif self._arrived is not None:
             self._averaged_s = time.monotonic() - self._arrived
 
     def end_sync(self) -> None:
@@ -204,7 +241,8 @@ class SimulatedClock(Clock):
 
     Notes
     -----
-    A worker's own pace is drawn anew for every step; with sampled clients only the members are waited for.
+    A worker's own pace is drawn anew for every step; with sampled clients only the members are waited for.  An average
+    in flight leaves when the slowest has sent, and nobody begins the next round before it and all local steps are done.
     """
 
     def __init__(self, model: RuntimeModel, *, m: int, key: Key) -> None:
@@ -220,31 +258,44 @@ class SimulatedClock(Clock):
         """Return simulated seconds."""
         return self._now
 
-    def _pass(self, steps: int, bits: Sequence[int], members: Sequence[int], mean_bits: Sequence[int]) -> None:
-        rng, computed, probed = self._drawn(steps)
-        begun, slowest = self._now, float((computed + probed)[list(members)].max())
-        self._now += slowest
+    def _pass(
+        self,
+        steps: int,
+        bits: Sequence[int],
+        members: Sequence[int],
+        mean_bits: Sequence[int],
+        flight: InFlight | None,
+    ) -> None:
+        rng, local, probed = self._drawn(steps)
+        sent_after = steps if flight is None else max(0, steps - flight.steps)
+        before_s, compute_s = (
+            float((local[:, :count].sum(axis=1) + probed)[list(members)].max()) for count in (sent_after, steps)
+        )
+        begun = self._now
+        self._now += before_s
         delay = self.model.delay_s
         self._now += float(delay.sample(rng, ())) if isinstance(delay, Law) else float(delay)
         if (communication := self.model.communication) is not None:
             if isinstance(communication, TwoShot) and mean_bits:
                 communication = replace(communication, result_bits=sum(mean_bits))
             self._now += communication.seconds(m=self.m, bits=list(bits))
-        self._averaged_s = self._now - begun - slowest
+        self._averaged_s = self._now - begun - before_s
+        self._now = max(self._now, begun + compute_s)
         self._probes = 0
 
     def _drawn(self, steps: int) -> tuple[np.random.Generator, np.ndarray, np.ndarray]:
-        """Return (what further times are drawn from, seconds of the local steps, of the probes before them) of this
-        round.
+        """Return (what further times are drawn from, seconds of every local step, shape (m, steps), seconds of the
+        probes before them) of this round.
         """
         k0, k1 = philox_key(self.key.fold_in(len(self.events)))
         rng = np.random.Generator(np.random.Philox(key=k1 << 32 | k0))
         drawn = _step_times(self.model.step, rng, self.m, steps + self._probes)
-        return rng, drawn[:, :steps].sum(axis=1), drawn[:, steps:].sum(axis=1)
+        return rng, drawn[:, :steps], drawn[:, steps:].sum(axis=1)
 
     def start_sync(self, steps: int) -> None:
         """Draw the times of the round's local steps."""
-        _, self._computed_s, _ = self._drawn(steps)
+        _, local, _ = self._drawn(steps)
+        self._computed_s = local.sum(axis=1)
 
     def pass_probe(self) -> None:
         """The next round takes every rank one step longer, which is not counted as local."""

@@ -16,6 +16,7 @@ from operators.exchange import Exchange, choose
 from operators.exchange.choice import check as check_exchange
 from operators.summed import Summed
 
+from .merge_rules import RULES, Overlap
 from .mixing import Full, Mixing
 from .outer import OuterFactory
 from .structure import layout
@@ -55,6 +56,12 @@ class Settings:
         As there.
     outer : callable or None, optional
         As there.
+    overlap : Overlap, optional
+        As there.
+    delay : int or None, optional
+        As there.
+    fragments : int, optional
+        As there.
 
     Raises
     ------
@@ -74,6 +81,9 @@ class Settings:
     second: Operator | Feedback | None = None
     errors: bool = True
     outer: OuterFactory | None = None
+    overlap: Overlap = "none"
+    delay: int | None = None
+    fragments: int = 1
 
     def __post_init__(self) -> None:
         self.rule  # noqa: B018  raises for what is none
@@ -95,6 +105,7 @@ class Settings:
         if not 0 <= self.block_momentum < 1:
             raise ValueError(f"block_momentum must satisfy 0 <= beta < 1; got {self.block_momentum}")
         self._check_outer()
+        self._check_overlap()
         if not self.mode.common and (self.operator is not None or self.moves_outside):
             raise ValueError(
                 "an operator, outer and block_momentum need rounds that start at one point on all ranks; "
@@ -119,6 +130,55 @@ class Settings:
                 "block_momentum is an outer heavy ball itself: give outer or block_momentum, not both; got "
                 f"{self.outer!r} and {self.block_momentum}"
             )
+
+    def _check_overlap(self) -> None:
+        if self.overlap not in ("none", *RULES):
+            raise ValueError(f"overlap must be none, {', '.join(RULES)}; got {self.overlap!r}")
+        if not self.overlaps:
+            if self.delay is not None or self.fragments != 1:
+                raise ValueError(
+                    "delay and fragments are of averages in flight: give overlap too, or leave them out; got "
+                    f"delay = {self.delay} and fragments = {self.fragments}"
+                )
+            return
+        self._check_flight_times()
+        wrong = {
+            f"mixing = {self.mixing!r}": not isinstance(self.mode, Full),
+            'optimizer_state = "average"': self.optimizer_state == "average",
+            f"block_momentum = {self.block_momentum}": self.block_momentum > 0,
+            "piggyback": self.piggyback,
+            f"operator = {self.operator}": self.overlap == "eager" and self.operator is not None,
+        }
+        for setting, refused in wrong.items():
+            if refused:
+                raise ValueError(
+                    f'overlap="{self.overlap}" does not work with {setting}: averages in flight are of all ranks, keep '
+                    'or reset the optimizers and take momentum from outer=SGD(lr, momentum); "eager" sends no messages '
+                    "of operators"
+                )
+
+    def _check_flight_times(self) -> None:
+        tau = self.rule.tau if isinstance(self.rule, Fixed) else None
+        if self.fragments < 1 or (self.fragments > 1 and tau is None):
+            raise ValueError(
+                f"fragments must be >= 1, and their rounds need a fixed tau; got {self.fragments} with {self.rule}"
+            )
+        if self.delay is None:
+            return
+        if self.overlap in ("delayed", "eager"):
+            raise ValueError(f'overlap="{self.overlap}" is in flight for a whole round: leave delay out')
+        if self.delay < 1 or (tau is not None and self.delay > tau):
+            raise ValueError(f"delay must satisfy 1 <= delay <= tau; got delay = {self.delay} with {self.rule}")
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether averages are in flight while the workers go on."""
+        return self.overlap != "none"
+
+    @property
+    def waiting(self) -> Settings:
+        """These settings for the engine itself, which sends nothing if averages are in flight."""
+        return replace(self, operator=None, exchange="gather", second=None) if self.overlaps else self
 
     @property
     def moves_outside(self) -> bool:

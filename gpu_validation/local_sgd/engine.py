@@ -16,16 +16,17 @@ from ..distributed.tensors import flat, floating_state, load
 from ..distributed.transport import Transport
 from ..records.round import Round
 from ..telemetry import Observer
-from .clock import Clock
+from .clock import Clock, InFlight
 from .config import Settings
 from .exchanges import movements
 from .gradient_probe import Closure
 from .mixing import Full, Mixing
 from .movements import Deltas, Error, MeanMovement
 from .outer import Averaging, BlockMomentum, OuterOptimizer, TorchOuter
+from .overlapped import Overlapped
 from .payload import Payload
 from .period import PeriodController
-from .refusals import CHANGED, MeanRefused, in_words, mean_in_words
+from .refusals import explained
 from .schedule_inputs import LossInputs, NoInputs
 from .sensing import MeasuredInputs
 from .structure import require_averageable
@@ -67,7 +68,7 @@ class Rounds:
         self.mixing.check(transport.size)
         self._require_equal_ranks()
         self.inputs = self._schedule_inputs()
-        self.payload = Payload(self.inputs.numbers, transport.size)
+        self.payload = Payload(0 if settings.overlaps else self.inputs.numbers, transport.size)
         self.telemetry = Observer()
         self._rows: list[list[float]] = []  # that the schedule is told by, as they leave
         self._arrived_rows: list[list[float]] = []  # and as they have arrived
@@ -75,6 +76,8 @@ class Rounds:
         self._begin_together()
         if self.inputs.times_synchronisations:
             self._warm_up()
+        if self.periods.tau:
+            self._begin_round()
 
     def _schedule_inputs(self) -> NoInputs:
         """Return what this run's schedule looks at."""
@@ -100,7 +103,11 @@ class Rounds:
         anchor = self.workers[0].vector().to(self.workers[0].anchor)
         self.d = anchor.numel()
         self.exchange = settings.chosen_exchange(d=self.d, m=self.transport.size)
-        self.movements = movements(self.exchange, settings, self.transport, self.payload, self.d)
+        self.overlapped = Overlapped(self.workers, self.transport, settings, self._outer) if settings.overlaps else None
+        waiting = settings.waiting  # those in flight have operators of their own
+        self.movements = movements(
+            waiting.chosen_exchange(d=self.d, m=self.transport.size), waiting, self.transport, self.payload, self.d
+        )
         for worker, sender in zip(self.workers, self.movements.senders, strict=True):
             worker.anchor = worker.start = anchor
             worker.sender = sender
@@ -177,8 +184,15 @@ class Rounds:
         closures : sequence of Closure or None or None, optional
             Each worker's closure, for optimizers that evaluate the loss again.
         """
+        undecided = not self.periods.tau
         self.inputs.record_step(losses, closures, self.participants, self.clock)
-        if self.periods.count():
+        if undecided:
+            self._begin_round()
+        ends = self.periods.count()
+        if self.overlapped is not None:
+            with self._explaining():
+                self.overlapped.after_step(self.periods.total_steps, self.periods.tau)
+        if ends:
             return self.end_round()
         self.inputs.step_counted()
         return None
@@ -191,15 +205,52 @@ class Rounds:
         self.telemetry.start_sync(round_index)
         self._rows, self._arrived_rows = self.inputs.start_sync(self.clock), []
         with self._explaining():
-            average = self._average_models if self.whole else self._average_deltas
-            bits, errors, mean_bits = average(round_index, members, changed)
-            self._average_rest(round_index)
-            self.clock.advance_round(steps, bits, members, mean_bits)
+            bits, errors, mean_bits = self._synchronise(round_index, members, changed)
+            self.clock.advance_round(steps, bits, members, mean_bits, self._flight())
             self.periods.end_round()
             self.inputs.end_sync(self._arrived_rows, members, self.clock)
+            self._begin_round()
         accounts = [Round(round_index, steps, bits, *error, mean_bits) for error in errors]
         self.telemetry.finish_round(accounts[0], self.periods.total_steps, self.periods.rule)
         return accounts
+
+    def end_round_now(self) -> list[Round]:
+        """End the round now, however many steps it has had; merge what is in flight, so that all models are equal."""
+        accounts = self.end_round()
+        if self.overlapped is not None:
+            with self._explaining():
+                self.overlapped.drain(self.periods.total_steps)
+            self.unite()
+            self._begin_round()
+        return accounts
+
+    def _begin_round(self) -> None:
+        if self.overlapped is not None:
+            self.overlapped.begin_round(self.periods.total_steps, self.periods.tau)
+
+    def _flight(self) -> InFlight | None:
+        """Return what was in flight in the round that ends."""
+        if self.overlapped is None:
+            return None
+        return InFlight(self.overlapped.delay(self.periods.tau), self.overlapped.flight_s)
+
+    def _synchronise(self, round_index: int, members: Sequence[int], changed: bool) -> Averaged:
+        """Average, or merge what has been in flight."""
+        if self.overlapped is None:
+            average = self._average_models if self.whole else self._average_deltas
+            averaged = average(round_index, members, changed)
+            self._average_rest(round_index)
+            return averaged
+        if changed:
+            raise ValueError(
+                "a model whose averages are in flight must keep the parameters that require a gradient: before you "
+                "add, remove, freeze or unfreeze some, call average(), and make a new averaging afterwards"
+            )
+        averaged = self.overlapped.end_round(self.periods.total_steps)
+        self._reset_optimizers()
+        if self.inputs.numbers:
+            self._arrived_rows = self.transport.all_gather_floats(self.inputs.rows(self.clock))
+        return averaged
 
     @property
     def participants(self) -> Sequence[int]:
@@ -214,6 +265,8 @@ class Rounds:
             self._mix([w.buffers for w in self.workers], torch.float64, Full())
         for worker, mean in zip(self.workers, means, strict=True):
             worker.begin(mean)
+        if self.overlapped is not None:
+            self.overlapped.meet(means)
 
     # -- one averaging -----------------------------------------------------------------------------------
     def _average_models(self, round_index: int, members: Sequence[int], changed: bool) -> Averaged:
@@ -274,14 +327,10 @@ class Rounds:
         moved = None if changed else dict(zip(sending, deltas(list(sending.values())), strict=True))
         averaging = f"averaging {round_index}, after {self.periods.total_steps} local steps"
         try:
-            mean = self._exchanged(moved, members, round_index)
-        except Refusal as refusal:
-            if refusal.reason == CHANGED:
-                return self._join_again()
-            failure = refusal.__cause__
-            raise ValueError(in_words(refusal, averaging, self.workers[0].name_of, failure)) from failure
-        except MeanRefused as refusal:
-            raise ValueError(mean_in_words(refusal.rank, averaging, refusal.failure)) from refusal.failure
+            with explained(averaging, self.workers[0].name_of):
+                mean = self._exchanged(moved, members, round_index)
+        except Refusal:  # a model has other parameters
+            return self._join_again()
         anchor, first = self.workers[0].anchor, self.transport.ranks[0]
         movement = mean.movement.to(anchor)
         if moved and first in moved:
@@ -304,7 +353,10 @@ class Rounds:
         if self.settings.optimizer_state == "average":
             states = [floating_state(w.optimizer) for w in self.workers if w.optimizer]
             self._mix(states, None, self.mixing, round_index)
-        elif self.settings.optimizer_state == "reset":
+        self._reset_optimizers()
+
+    def _reset_optimizers(self) -> None:
+        if self.settings.optimizer_state == "reset":
             for worker in self.workers:
                 if worker.optimizer:
                     worker.optimizer.state.clear()
@@ -332,7 +384,12 @@ class Rounds:
 
     # -- restart -----------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that a resumed run needs beside model and optimizer; tensors and plain values only."""
+        """Return everything that a resumed run needs beside model and optimizer; tensors and plain values only.
+
+        An average in flight is awaited, but not merged: it is stored as it has arrived.
+        """
+        with self._explaining():
+            in_flight = None if self.overlapped is None else self.overlapped.state_dict()
         return {
             "workers": [worker.state_dict() for worker in self.workers],
             "outer": self.outer.state_dict(),
@@ -340,6 +397,7 @@ class Rounds:
             "rhythm": self.periods.state_dict(),
             "clock": self.clock.state_dict(),
             "sensing": self.inputs.state_dict(),
+            "in_flight": in_flight,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -362,3 +420,5 @@ class Rounds:
         self.periods.load_state_dict(state["rhythm"])
         self.clock.load_state_dict(state["clock"])
         self.inputs.load_state_dict(state["sensing"])
+        if self.overlapped is not None:
+            self.overlapped.load_state_dict(state["in_flight"])

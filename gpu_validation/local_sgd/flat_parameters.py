@@ -56,6 +56,21 @@ class FlatParameters:
                 memory[: self.d] = vector
         return self.holds(vector)
 
+    def part(self, start: int, stop: int) -> torch.Tensor:
+        """Return the parameters' values from ``start`` to ``stop`` as a new vector."""
+        memory = self._joined()
+        return flat(self.parameters)[start:stop] if memory is None else memory[start:stop].clone()
+
+    def load_part(self, start: int, values: torch.Tensor) -> None:
+        """Copy values into the parameters from ``start`` on."""
+        memory = self._joined()
+        if memory is None:
+            whole = flat(self.parameters)
+            whole[start : start + values.numel()] = values
+            load(whole, self.parameters)
+        else:
+            memory[start : start + values.numel()] = values
+
     def holds(self, vector: torch.Tensor) -> bool:
         """Return whether a vector lies in memory that will be written to again."""
         kept = [m.data_ptr() for m in (self._memory, self._copy) if m is not None]

@@ -40,6 +40,7 @@ from .clock import Clock, WallClock
 from .config import OptimizerState, Settings
 from .engine import Rounds
 from .gradient_probe import Closure
+from .merge_rules import Overlap
 from .mixing import Mixing
 from .outer import OuterFactory
 from .run_header import header_of
@@ -75,7 +76,8 @@ class PeriodicAveraging(Rounds):
     process_group : ProcessGroup or None, optional
         Of torch.distributed; by default that of all ranks.
     transport : ProcessTransport or None, optional
-        One to share between several averagings, so that it counts the bytes of all; it brings its own group.
+        One to share between several averagings, so that it counts the bytes of all; it brings its own group, which
+        nothing else may use while an average is in flight.
     key : Key, optional
         Of the operator's randomness; step and rank are filled in.
     optimizer_state : OptimizerState, optional
@@ -110,6 +112,17 @@ class PeriodicAveraging(Rounds):
         ``Nesterov(lr, momentum)``, ``SGD(lr, momentum)``, or what makes any optimizer of torch from a list of tensors,
         such as ``functools.partial(torch.optim.Adam, lr=0.1)``.  Its state is the same on all ranks, bit for bit, and
         part of ``state_dict``.  None moves theta to the mean.
+    overlap : {"none", "corrected", "overwrite", "delayed", "eager"}, optional
+        What becomes of the steps that are made while an average is in flight, which then travels in a thread and by a
+        process group of its own; "none" waits for it.  "corrected" adds them to the new common model, "overwrite" drops
+        them; "delayed" merges a round's average at the end of the next one, "eager" takes this rank's share of it at
+        once.  Needs full averaging and parameters in float32 or float64.
+    delay : int or None, optional
+        Local steps between the send, ``delay`` steps before the end of a round, and the merge, of "corrected" and
+        "overwrite"; at most tau.  None is the whole round.
+    fragments : int, optional
+        Parts of the model, of equal length, whose rounds of tau steps end one after the other, tau/fragments steps
+        apart.
 
     Raises
     ------
@@ -146,6 +159,9 @@ class PeriodicAveraging(Rounds):
         second: Operator | Feedback | None = None,
         errors: bool = True,
         outer: OuterFactory | None = None,
+        overlap: Overlap = "none",
+        delay: int | None = None,
+        fragments: int = 1,
     ) -> None:
         if transport is not None and process_group is not None:
             raise ValueError("give process_group or transport, not both: the transport has its own group")
@@ -162,10 +178,17 @@ class PeriodicAveraging(Rounds):
             second=second,
             errors=errors,
             outer=outer,
+            overlap=overlap,
+            delay=delay,
+            fragments=fragments,
         )
         settings.check_optimizer(optimizer)
         self._worker = Worker(model, optimizer)
-        self.transport = transport or ProcessTransport(group=process_group)
+        if transport is None:
+            transport = (
+                ProcessTransport.apart(process_group) if settings.overlaps else ProcessTransport(None, process_group)
+            )
+        self.transport = transport
         journal = None if isinstance(telemetry, bool) else Journal(telemetry, self.transport.rank)
         super().__init__([self._worker], self.transport, settings, clock or WallClock())
         run = torch.tensor([secrets.randbits(62)])
@@ -186,7 +209,7 @@ class PeriodicAveraging(Rounds):
             whole=self.whole,
             tail=self.payload.tail_values,
             front=PLACE_BITS + self.payload.front_bits,
-            plain_transport=type(self.transport) is ProcessTransport,
+            plain_transport=type(self.transport) is ProcessTransport and not self.settings.overlaps,
             exchange=self.exchange,
         )
         return Recorder(describe, self._worker, self.transport, self.mixing, journal)
@@ -224,8 +247,11 @@ class PeriodicAveraging(Rounds):
         return accounts[0] if accounts else None
 
     def average(self) -> Round:
-        """End the round now, however many steps it has had; every rank must do so at the same step."""
-        return self.end_round()[0]
+        """End the round now, however many steps it has had; every rank must do so at the same step.
+
+        What is in flight is merged, and then all models become their mean.
+        """
+        return self.end_round_now()[0]
 
     @contextmanager
     def pause(self, timeout_s: float = DAY_S) -> Iterator[None]:
@@ -294,10 +320,12 @@ class PeriodicAveraging(Rounds):
 
     @property
     def anchor(self) -> torch.Tensor | None:
-        """Where this rank's round began, shape (d,), in float32 (float64 for float64).
+        """Where this rank's round began, shape (d,), in float32 (float64 for float64); in flight, the common model.
 
         None where nothing needs it: without compression, an outer step, elastic averaging, gossip or bfloat16.
         """
+        if self.overlapped is not None:
+            return self.overlapped.thetas()[0]
         return self._worker.anchor if self._worker.keeps_anchor else None
 
     @property

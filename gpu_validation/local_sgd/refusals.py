@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from operators.ddp.gather import Refusal
 
@@ -63,3 +64,30 @@ def mean_in_words(rank: int, averaging: str, failure: BaseException | None) -> s
     """
     why = f": {type(failure).__name__}: {failure}" if failure else "; the error of that rank says why"
     return f"the mean of the shard of rank {rank} in {averaging}, could not be formed{why}"
+
+
+@contextmanager
+def explained(averaging: str, name_of: Callable[[int], str]) -> Iterator[None]:
+    """Raise a sentence in place of a number, but for a model with other parameters.
+
+    Parameters
+    ----------
+    averaging : str
+        Which one.
+    name_of : callable
+        The name of an entry of the movement.
+
+    Raises
+    ------
+    ValueError
+        On every rank, for a movement or a mean that could not be had.
+    """
+    try:
+        yield
+    except Refusal as refusal:
+        if refusal.reason == CHANGED:
+            raise
+        failure = refusal.__cause__
+        raise ValueError(in_words(refusal, averaging, name_of, failure)) from failure
+    except MeanRefused as refusal:
+        raise ValueError(mean_in_words(refusal.rank, averaging, refusal.failure)) from refusal.failure

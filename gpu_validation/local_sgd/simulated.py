@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Literal
+from typing import Literal, TypeVar
 
 import torch
 
@@ -23,17 +23,20 @@ from operators.ddp.gather import Refusal
 from operators.exchange import Exchange
 from operators.summed import Summed
 
+from ..distributed.in_flight import Landed
 from ..distributed.reduction import fold
 from ..records.round import Round
 from .clock import Clock, WallClock
 from .config import OptimizerState, Settings
 from .engine import Rounds
 from .gradient_probe import Closure
+from .merge_rules import Overlap
 from .mixing import Mixing
 from .outer import OuterFactory
 from .worker import Worker
 
 Loss = Callable[..., torch.Tensor]
+T = TypeVar("T")
 
 
 class InProcessTransport:
@@ -153,6 +156,16 @@ class InProcessTransport:
         """Nothing is counted anyway."""
         return nullcontext()
 
+    def start(self, work: Callable[[], T]) -> Landed[T]:
+        """Return work that is done at once.
+
+        Parameters
+        ----------
+        work : callable
+            What uses this transport.
+        """
+        return Landed(work())
+
     def broadcast(self, tensors: Sequence[Sequence[torch.Tensor]]) -> None:
         """Copy worker 0's tensors into the others'.
 
@@ -202,6 +215,12 @@ class SimulatedWorkers(Rounds):
         Whether rounds tell what compression has done to the movements.
     outer : callable or None, optional
         The outer optimizer.
+    overlap : Overlap, optional
+        What becomes of the steps made while an average is in flight.
+    delay : int or None, optional
+        Local steps in flight.
+    fragments : int, optional
+        Parts of the model that travel one after the other.
 
     Raises
     ------
@@ -226,6 +245,9 @@ class SimulatedWorkers(Rounds):
         second: Operator | Feedback | None = None,
         errors: bool = True,
         outer: OuterFactory | None = None,
+        overlap: Overlap = "none",
+        delay: int | None = None,
+        fragments: int = 1,
     ) -> None:
         settings = Settings(
             schedule,
@@ -239,6 +261,9 @@ class SimulatedWorkers(Rounds):
             second=second,
             errors=errors,
             outer=outer,
+            overlap=overlap,
+            delay=delay,
+            fragments=fragments,
         )
         owners = list(optimizers) if optimizers is not None else [None] * len(models)
         if not models or len(owners) != len(models):
@@ -268,7 +293,7 @@ class SimulatedWorkers(Rounds):
         """
         return self.count(losses if losses is not None else [None] * len(self.workers), closures)
 
-    average = Rounds.end_round  # ends the round now, however many steps it has had
+    average = Rounds.end_round_now
 
 
 def vmapped_gradients(models: Sequence[torch.nn.Module], loss: Loss, *batches: torch.Tensor) -> torch.Tensor:

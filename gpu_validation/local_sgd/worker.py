@@ -193,6 +193,30 @@ class Worker:
             self.anchor = anchor.clone() if overwritten else anchor
             self.start = self.anchor if self.full_precision else self.vector().to(anchor.dtype)
 
+    def part(self, start: int, stop: int) -> torch.Tensor:
+        """Return a part of the parameters' vector, as a new one.
+
+        Parameters
+        ----------
+        start : int
+            Its first entry.
+        stop : int
+            The first one behind it.
+        """
+        return self._joined.part(start, stop)
+
+    def load_part(self, start: int, values: torch.Tensor) -> None:
+        """Write to a part of the parameters.
+
+        Parameters
+        ----------
+        start : int
+            Its first entry.
+        values : tensor
+            What is written.
+        """
+        self._joined.load_part(start, values)
+
     def unrounded(self, mixed: torch.Tensor) -> torch.Tensor:
         """Return the next anchor from the mixed models: they miss what rounding this rank's start has left out.
 

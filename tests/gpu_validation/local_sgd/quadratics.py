@@ -27,12 +27,16 @@ def trajectory(eigenvalues, *, eta, tau, rounds, m=2, start=None, kicks=None, **
                 model.x.grad += torch.as_tensor(kicks(rank, step))
             optimizers[rank].step()
         if workers.step() is not None:
-            path.append(np.mean([common_model(worker) for worker in workers.workers], axis=0))
+            path.append(common_model(workers))
     return np.array(path), workers
 
 
-def common_model(worker):
-    return (worker.anchor if worker.keeps_anchor else worker.model.x.detach()).numpy()
+def common_model(workers):
+    if workers.overlapped is not None:
+        thetas = [theta.numpy() for theta in workers.overlapped.thetas()]
+        return np.mean(thetas, axis=0) if workers.overlapped.rule.name == "eager" else thetas[0]
+    worker = workers.workers[0]
+    return (worker.anchor if worker.keeps_anchor else worker.model.x.detach()).numpy().copy()
 
 
 def growth(path):

@@ -12,7 +12,7 @@ from bounds.schedules import AdaComm
 from gpu_validation.distributed.tensors import flat
 from gpu_validation.local_sgd.clock import SimulatedClock
 from gpu_validation.local_sgd.mixing import Elastic, Sampled, ring
-from gpu_validation.local_sgd.outer import Nesterov
+from gpu_validation.local_sgd.outer import SGD, Nesterov
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers, vmapped_gradients
 from gpu_validation.workloads import Quadratic, SmallNetwork
@@ -75,6 +75,26 @@ RUNS = {
     "outer nesterov, qsgd": (
         *(Normalised, regression, 60, 0.0),
         {"schedule": 6, "outer": Nesterov(0.7, 0.9), "operator": QSGD(levels=4)},
+    ),
+    "in flight, corrected": (
+        *(Normalised, regression, 60, 0.5),
+        {"schedule": 6, "overlap": "corrected", "delay": 4, "outer": Nesterov(0.7, 0.9)},
+    ),
+    "in flight, eager": (
+        *(Normalised, regression, 60, 0.5),
+        {"schedule": 6, "overlap": "eager", "outer": SGD(0.9), "optimizer_state": "reset"},
+    ),
+    "in flight, delayed feedback": (
+        *(Normalised, regression, 60, 0.5),
+        {"schedule": 6, "overlap": "delayed", "operator": ErrorFeedback(TopK(k=2)), "exchange": "two_shot"},
+    ),
+    "in flight, fragments, qsgd": (
+        *(Normalised, regression, 60, 0.5),
+        {"schedule": 6, "overlap": "corrected", "delay": 4, "operator": QSGD(levels=4), "fragments": 2},
+    ),
+    "in flight, adacomm": (
+        *(Quadratic().model, quadratic, STEPS, 0.0),
+        {"schedule": ADACOMM, "overlap": "corrected", "outer": Nesterov(0.9, 0.3)},
     ),
     "elastic": (Normalised, regression, 60, 0.0, {"schedule": 6, "mixing": Elastic(0.2)}),
     "gossip": (Normalised, regression, 60, 0.5, {"schedule": 6, "mixing": ring(M), "optimizer_state": "average"}),
@@ -160,7 +180,7 @@ def test_the_runs_compared_are_not_trivial(name):
     assert len(accounts) >= 6
     assert len(events) == len(accounts)
     assert sum(taus) == events[-1].steps > steps - 25
-    assert [event.bits for event in events] == [sum(account.bits) for account in accounts]
+    assert [event.bits for event in events] == [sum(account.bits + account.mean_bits) for account in accounts]
     if settings["schedule"] is ADACOMM:
         assert taus[0] == 24 > min(taus)
     else:
@@ -168,7 +188,15 @@ def test_the_runs_compared_are_not_trivial(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["whole bfloat16 models", "elastic", pytest.param("sampled", marks=pytest.mark.thorough)]
+    "name",
+    [
+        "whole bfloat16 models",
+        "in flight, corrected",
+        "in flight, eager",
+        "in flight, fragments, qsgd",
+        "elastic",
+        pytest.param("sampled", marks=pytest.mark.thorough),
+    ],
 )
 def test_resumed_workers_repeat_the_unbroken_run(name):
     make, loss, steps, momentum, settings = RUNS[name]
@@ -181,11 +209,14 @@ def test_resumed_workers_repeat_the_unbroken_run(name):
             for model, state in zip(models, saved[0], strict=True):
                 model.load_state_dict(state)
             workers.load_state_dict(saved[1])
+            for optimizer, state in zip(optimizers, saved[2], strict=True):
+                optimizer.load_state_dict(state)
         for k in range(start, stop):
             pairs = enumerate(zip(models, optimizers, strict=True))
             workers.step([local_step(*pair, loss, k, rank) for rank, pair in pairs])
         buffer = io.BytesIO()
-        torch.save([[model.state_dict() for model in models], workers.state_dict()], buffer)
+        states = [optimizer.state_dict() for optimizer in optimizers]
+        torch.save([[model.state_dict() for model in models], workers.state_dict(), states], buffer)
         saved = torch.load(io.BytesIO(buffer.getvalue()), weights_only=True)
 
     for model, (state, _, events) in zip(models, in_one_process(name), strict=True):

@@ -1,0 +1,95 @@
+"""Work of a transport that goes on in a thread of its own while the process trains."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import torch
+
+T = TypeVar("T")
+
+
+class Landed(Generic[T]):
+    """A result that is there already, as between simulated workers and after a restart.
+
+    Parameters
+    ----------
+    value
+        The result.
+    seconds : float, seconds, optional
+        How long the work took; nan if nobody knows.
+    """
+
+    def __init__(self, value: T, seconds: float = float("nan")) -> None:
+        self.value, self.seconds = value, seconds
+
+    def check(self) -> None:
+        """Return: it has not failed."""
+
+    def result(self) -> T:
+        """Return the result."""
+        return self.value
+
+
+class InThread(Generic[T]):
+    """One piece of work in a thread, which begins when the one before it has ended.
+
+    Collectives wait for other machines without Python's lock, so that training goes on meanwhile.  On a GPU they have a
+    stream of their own, which starts when the work given so far is done.
+
+    Parameters
+    ----------
+    work : callable
+        What is done, without arguments.
+    after : InThread or None
+        The one before it; None for none.
+    device : device
+        Of the tensors that travel.
+    """
+
+    def __init__(self, work: Callable[[], T], after: InThread | None, device: torch.device) -> None:
+        self._work, self._after, self._device = work, after, device
+        self._value: T | None = None
+        self._failure: BaseException | None = None
+        self.seconds = float("nan")
+        self._ready = torch.cuda.current_stream(device).record_event() if device.type == "cuda" else None
+        self._thread = threading.Thread(target=self._run, daemon=True)  # a process that ends waits for nobody
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raise what the work has raised, if it has ended so."""
+        if not self._thread.is_alive() and self._failure is not None:
+            raise self._failure
+
+    def result(self) -> T:
+        """Wait for the end; return the result, or raise what the work has raised."""
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+        return self._value  # type: ignore[return-value]  # what the work has returned
+
+    def _run(self) -> None:
+        if self._after is not None:
+            self._after._thread.join()
+            self._after = None
+        began = time.monotonic()
+        try:
+            self._value = self._on_stream() if self._ready is not None else self._work()
+        except BaseException as error:  # the training thread is to hear of it, whatever it is
+            self._failure = error
+        self.seconds = time.monotonic() - began
+
+    def _on_stream(self) -> T:
+        stream = torch.cuda.Stream(self._device)
+        assert self._ready is not None  # on a GPU
+        stream.wait_event(self._ready)
+        with torch.cuda.stream(stream):
+            value = self._work()
+        stream.synchronize()
+        return value
+
+
+Flight = Landed[T] | InThread[T]
