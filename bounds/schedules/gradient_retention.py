@@ -8,6 +8,9 @@ n >> 1/a: tau -> 1/a + 1/2, the steps after which nothing is left; n << 1/a: tau
 best whole tau of the sum itself: 2 is better than 1 as long as a < n/(1 + n).  A round costs 1 + n/tau for each local
 step, so that beyond tau = 9 n at most a ninth can be gained: the overhead cap.
 
+Averages in flight cost a round max(tau, n) in place of tau + n: nothing is gained by a tau beyond n, where the progress
+of a step only falls, so that ceil(n) is the cap, and below n every further step is free as long as it gains anything.
+
 Measured: a worker's gradient h in its last local step against u, the one at the averaged model on the same batch.
 1 - <h, u>/<u, u> is what tau - 1 local steps have lost; negative values, which noise causes, count as none in the mean.
 Measured means replace expectations, and a straggler term s sqrt(tau) joins n.  No theorem: see the limits in
@@ -18,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from statistics import median
 from typing import Any, ClassVar, final
@@ -110,9 +113,18 @@ class GradientRetention(Schedule):
     where tau would be 1 and a probe is due, the round has two steps, unless more than one can gain a ninth at most.
     Needs ``Observation.measured``; whoever measures makes a probe where the state says ``probe``.  The learning rate
     needs no exponent: when it decays less is lost, and tau rises.
+    With averages in flight t* maximises P(t)/max(t + s sqrt(t), n), and cap is ceil(n), or the least t at which
+    s/sqrt(t) <= 1/9 where that is longer; tau starts at ceil(n).
     Limits: a proxy on noisy gradients; blind to kinks, to bias of third order and to multiplicative noise (end with
     tau = 1 or a decayed rate for the last digits); slow where a target takes fewer than 5 D/Y steps.
+
+    Parameters
+    ----------
+    overlapped : bool, optional
+        Whether averages are in flight while the workers go on.
     """
+
+    overlapped: bool = field(default=False, repr=False)
 
     measures: ClassVar[bool] = True
 
@@ -130,7 +142,7 @@ class GradientRetention(Schedule):
         if n is None:
             state = replace(state, step=observation.step, ended=ended)
         else:
-            tau = _next_period(state, n)
+            tau = _next_period(state, n, self.overlapped)
             age = 0.0 if probed else None if state.age is None else state.age + ended + n
             due = age is None or age + tau + n >= 1 / PROBE_SHARE
             if tau == 1 and due:
@@ -171,12 +183,14 @@ def _mixed(memory: float, known: float, new: float) -> float:
     return memory * known + (1 - memory) * new
 
 
-def _next_period(state: GradientRetentionState, n: float) -> int:
+def _next_period(state: GradientRetentionState, n: float, overlapped: bool) -> int:
     """Return tau of the coming round."""
     if not state.started:
-        return min(LARGEST, max(1, math.ceil(START * n)))
+        return min(LARGEST, max(1, math.ceil(n if overlapped else START * n)))
     s = state.straggler or 0.0
-    best = min(best_integer(delay_ratio=n, decline=state.decline, straggler=s), overhead_cap(n, straggler=s))
+    best = best_integer(delay_ratio=n, decline=state.decline, straggler=s, overlapped=overlapped)
+    cap = max(math.ceil(n), overhead_cap(0.0, straggler=s)) if overlapped else overhead_cap(n, straggler=s)
+    best = min(best, cap)
     lowest = max(1, -(-state.tau // 2))
     return max(lowest, min(best, max(2, 2 * state.tau), LARGEST))
 
@@ -194,10 +208,10 @@ def overhead_cap(delay_ratio: float, *, straggler: float = 0.0) -> int:
     return int(_TAUS[low.argmax()]) if low.any() else LARGEST
 
 
-def best_integer(*, delay_ratio: float, decline: float, straggler: float = 0.0) -> int:
+def best_integer(*, delay_ratio: float, decline: float, straggler: float = 0.0, overlapped: bool = False) -> int:
     """Return the t <= 512 that maximises P(t)/(t + n + s sqrt(t)), P(t) the sum of max(0, 1 - a (k - 1)) over k <= t.
 
-    The first of equal ones.
+    The first of equal ones; with averages in flight, of those that maximise P(t)/max(t + s sqrt(t), n).
 
     Raises
     ------
@@ -207,7 +221,8 @@ def best_integer(*, delay_ratio: float, decline: float, straggler: float = 0.0) 
     n, s = nonnegative("delay_ratio", delay_ratio), nonnegative("straggler", straggler)
     a = nonnegative("decline", decline)
     progress = np.cumsum(np.maximum(1 - a * (_TAUS - 1.0), 0.0))
-    return int(_TAUS[(progress / (_TAUS + n + s * _ROOTS)).argmax()])
+    steps = _TAUS + s * _ROOTS
+    return int(_TAUS[(progress / (np.maximum(steps, n) if overlapped else _TAUS + n + s * _ROOTS)).argmax()])
 
 
 def best_period(*, delay_ratio: float, decline: float) -> float:

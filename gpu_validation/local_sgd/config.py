@@ -193,7 +193,7 @@ class Settings:
         if isinstance(self.schedule, str):
             if self.schedule != "auto":
                 raise ValueError(f'schedule must be a number, a rule or "auto"; got {self.schedule!r}')
-            return GradientRetention()
+            return GradientRetention(overlapped=self.overlaps)
         return self.schedule
 
     @property

@@ -327,3 +327,28 @@ def test_tau_of_one_is_left_when_less_is_lost():
 
 def test_where_averaging_is_free_one_step_is_kept_without_probes():
     assert set(steady(0.05, 0.5)) == {1}
+
+
+@pytest.mark.parametrize(("n", "a", "period"), [(10.0, 0.0, 10), (9.2, 0.0, 10), (0.4, 0.3, 1), (10.0, 0.25, 4)])
+def test_in_flight_a_round_is_as_long_as_the_average_unless_steps_gain_nothing(n, a, period):
+    """It costs max(tau, n): up to n steps are free, and the fifth loses all at a decline of 1/4."""
+    best = best_integer(delay_ratio=n, decline=a, overlapped=True)
+
+    assert best == max(range(1, 60), key=lambda t: (sum(max(0, 1 - a * k) for k in range(t)) / max(t, n), -t)) == period
+
+
+@pytest.mark.parametrize("n", [0.4, 3.0, 9.5])
+def test_in_flight_tau_goes_to_the_whole_number_above_the_delay(n):
+    rule = GradientRetention(overlapped=True)
+    state, step, taus = rule.init(), 0, []
+    for _ in range(12):
+        state, tau = rule(
+            state,
+            Observation(float(step), step, 0.1, measured=Measured(compute_s=0.01 * state.tau, delay_s=0.01 * n)),
+        )
+        step += tau
+        taus.append(tau)
+
+    assert taus[-1] == math.ceil(n)
+    assert max(taus) == max(2, math.ceil(n))  # two steps show a decline where one would do
+    assert GradientRetention() != rule

@@ -207,3 +207,12 @@ def test_compressed_movements_in_flight_are_those_of_waiting_workers():
     overwrite, _ = trajectory(PROBLEM, eta=ETA, tau=TAU, rounds=9, operator=QSGD(levels=4), **RULES["overwrite"])
 
     np.testing.assert_array_equal(overwrite, blocking)
+
+
+def test_fragments_draw_from_streams_of_their_own():
+    _, workers = trajectory(
+        PROBLEM, eta=ETA, tau=TAU, rounds=0, operator=QSGD(levels=1), fragments=2, **RULES["corrected"]
+    )
+    first, second = (part.exchange._key for part in workers.overlapped.parts)
+    assert first == workers.settings.shared_key
+    assert first != second
