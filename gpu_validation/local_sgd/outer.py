@@ -126,7 +126,15 @@ class Averaging:
     """The outer step without an optimizer: theta becomes theta + movement."""
 
     def step(self, theta: torch.Tensor, movement: torch.Tensor) -> torch.Tensor:
-        """Return the sum."""
+        """Return the sum.
+
+        Parameters
+        ----------
+        theta : tensor
+            Where the round began, shape (d,).
+        movement : tensor
+            Mean of what the workers' steps did to it, shape (d,).
+        """
         return theta + movement
 
     def state_dict(self) -> dict[str, Any]:
@@ -134,7 +142,13 @@ class Averaging:
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take nothing."""
+        """Take nothing.
+
+        Parameters
+        ----------
+        state : mapping
+            What ``state_dict`` gave.
+        """
 
 
 class BlockMomentum:
@@ -158,7 +172,15 @@ class BlockMomentum:
         self.momentum = torch.zeros(d)
 
     def step(self, theta: torch.Tensor, movement: torch.Tensor) -> torch.Tensor:
-        """Return theta after one step."""
+        """Return theta after one step.
+
+        Parameters
+        ----------
+        theta : tensor
+            Where the round began, shape (d,).
+        movement : tensor
+            Mean of what the workers' steps did to it, shape (d,).
+        """
         eta = self.eta()
         self.momentum = self.beta * self.momentum.to(theta) - movement / eta
         return theta - eta * self.momentum
@@ -168,7 +190,13 @@ class BlockMomentum:
         return {"momentum": self.momentum}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take u."""
+        """Take u.
+
+        Parameters
+        ----------
+        state : mapping
+            What ``state_dict`` gave.
+        """
         self.momentum = state["momentum"]
 
 
@@ -198,7 +226,15 @@ class TorchOuter:
             )
 
     def step(self, theta: torch.Tensor, movement: torch.Tensor) -> torch.Tensor:
-        """Return theta after one step of the optimizer."""
+        """Return theta after one step of the optimizer.
+
+        Parameters
+        ----------
+        theta : tensor
+            Where the round began, shape (d,).
+        movement : tensor
+            Mean of what the workers' steps did to it, shape (d,).
+        """
         with torch.no_grad():
             self.theta.copy_(theta)
         self.theta.grad = movement.neg()
@@ -210,5 +246,11 @@ class TorchOuter:
         return self.optimizer.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Give it to the optimizer."""
+        """Give it to the optimizer.
+
+        Parameters
+        ----------
+        state : mapping
+            What ``state_dict`` gave.
+        """
         self.optimizer.load_state_dict(dict(state))
