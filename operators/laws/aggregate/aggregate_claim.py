@@ -12,7 +12,7 @@ from bounds.claims import Contractive, StrictlyContractive, Unbiased
 from ..betting.eprocess import SLACK, DirectionBets, ExcessBets, inflated
 from ..kit.examples import Example, drawn, structured
 from ..kit.groups import WORKERS, AggregateLaw, group, keys_of, workers_of
-from ..kit.law import Context, Undecided, Violation, fresh_key, second_moment
+from ..kit.law import Context, NotApplicable, Violation, fresh_key, second_moment
 from ..kit.subject import Subject
 
 SIZES = (2, 9)
@@ -43,7 +43,7 @@ class AggregateClaim(AggregateLaw):
                 self._bet(subject, example, context, n, claim)
                 decided = True
         if not decided:
-            raise Undecided("it promises nothing about the mean")
+            raise NotApplicable("it promises nothing about the mean")
 
     def _bet(self, subject: Subject, example: Example, context: Context, n: int, claim: Unbiased | Contractive) -> None:
         vectors = group(example, n, context, self.name)

@@ -8,7 +8,7 @@ import torch
 
 from ..kit.examples import Example
 from ..kit.groups import AggregateLaw, group, keys_of, workers_of
-from ..kit.law import Context, Undecided, Violation
+from ..kit.law import Context, NotApplicable, Violation
 from ..kit.subject import Subject
 
 ROUNDS = 3
@@ -27,9 +27,9 @@ class AggregateMass(AggregateLaw):
         """Several rounds for several numbers of workers."""
         target = subject.target
         if not hasattr(target, "exchange"):
-            raise Undecided("it has no memory")
+            raise NotApplicable("it has no memory")
         if not getattr(target, "conserves_mass", True):
-            raise Undecided("it is declared to lose mass")
+            raise NotApplicable("it is declared to lose mass")
         for n in workers_of(target):
             key = context.key(f"{self.name} {example.name}")
             residuals = [torch.zeros(example.d) for _ in range(n)]

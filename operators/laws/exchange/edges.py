@@ -1,4 +1,4 @@
-"""The exact laws of an exchange, one function a law: each raises Violation, or Undecided if it has nothing to say."""
+"""The exact laws of an exchange, one function a law: each raises Violation, or NotApplicable if it is silent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from ..kit.law import Undecided, Violation, raised
+from ..kit.law import NotApplicable, Violation, raised
 from ..kit.subject import to_numpy
 from ..kit.verdict import Outcome, Verdict
 from .groups import Group
@@ -65,7 +65,7 @@ def not_finite(function: MeanFunction, group: Group) -> None:
 def determinism(function: MeanFunction, group: Group) -> None:
     """One key, one result."""
     if not function.takes_key:
-        raise Undecided("it takes no key")
+        raise NotApplicable("it takes no key")
     given = [function.call(function.given(group.vectors), step=1 << 32) for _ in range(2)]
     first, second = (function.rows(output, group.m, group.d) for output in given)
     if first.tobytes() != second.tobytes():
@@ -100,7 +100,7 @@ def _verdict(name: str, law: ExactLaw, start: Callable[[], MeanFunction], groups
     for group in groups:
         try:
             law(start(), group)
-        except Undecided as reason:
+        except NotApplicable as reason:
             return Verdict(name, Outcome.NOT_APPLICABLE, str(reason))
         except Violation as violation:
             return Verdict(name, Outcome.FAIL, str(violation), group.name, group.x)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 
 from ..kit.examples import Example
-from ..kit.law import Context, Undecided, Violation
+from ..kit.law import Context, NotApplicable, Violation
 from ..kit.sequences import FeedbackLaw
 from ..kit.subject import Subject
 
@@ -30,12 +30,12 @@ class FeedbackCleared(FeedbackLaw):
         x = torch.from_numpy(example.x)
         sender, receiver = wrapper.init(d), wrapper.init_receiver(d)
         if any(tensor.numel() == d and tensor.is_floating_point() for tensor in receiver.values()):
-            raise Undecided("the receiver accumulates")
+            raise NotApplicable("the receiver accumulates")
         sender, message = wrapper.encode(sender, x, key=key)
         receiver, y = wrapper.decode(receiver, message, d=d, key=key)
         sent = y != 0
         if not torch.equal(y[sent], x[sent]):
-            raise Undecided("its messages are not exact")
+            raise NotApplicable("its messages are not exact")
         for t in range(1, SILENT + 1):
             later = replace(key, step=key.step + t)
             sender, message = wrapper.encode(sender, torch.zeros(d), key=later)

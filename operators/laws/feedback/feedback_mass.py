@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..kit.examples import Example
-from ..kit.law import Context, Undecided, Violation
+from ..kit.law import Context, NotApplicable, Violation
 from ..kit.sequences import FeedbackLaw, sequence
 from ..kit.subject import Subject
 
@@ -25,7 +25,7 @@ class FeedbackMass(FeedbackLaw):
         wrapper, d = subject.target, example.d
         sender, receiver = wrapper.init(d), wrapper.init_receiver(d)
         if "residual" not in sender:
-            raise Undecided('the sender keeps no "residual"')
+            raise NotApplicable('the sender keeps no "residual"')
         given, sent, largest = torch.zeros(d, dtype=torch.float64), torch.zeros(d, dtype=torch.float64), 0.0
         for t, (x, key) in enumerate(sequence(example, context, self.name)):
             sender, message = wrapper.encode(sender, x, key=key)

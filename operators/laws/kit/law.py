@@ -31,12 +31,12 @@ class Violation(AssertionError):  # noqa: N818  it is the finding, not an error 
     """The law does not hold; the message says what was seen and what was promised."""
 
 
-class Undecided(Exception):  # noqa: N818
-    """The law cannot judge this example; the message says why."""
+class NotApplicable(Exception):  # noqa: N818
+    """The law has nothing to say at this example, so that no judgement is owed; the message says why."""
 
 
 class Inconclusive(Exception):  # noqa: N818
-    """The law suspects a violation here and cannot confirm it in the time; the message says why."""
+    """A judgement is owed and cannot be given: a violation is suspected, not confirmed; the message says why."""
 
 
 class Context:
@@ -159,14 +159,14 @@ class Law(ABC):
 
     @abstractmethod
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Raise Violation if it does not hold, Undecided if it cannot judge, Inconclusive if it suspects only."""
+        """Raise Violation if it does not hold, NotApplicable if it is silent here, Inconclusive if it only suspects."""
 
     def run(self, subject: Subject, context: Context) -> Verdict:
         """Try every example; on a violation, shrink it."""
         reason = self.applies(subject)
         if reason is not None:
             return Verdict(self.name, Outcome.NOT_APPLICABLE, reason)
-        decided, undecided = 0, ""
+        decided, unsaid = 0, ""
         for tried, example in enumerate(subject.domain.of(self.examples(subject, context))):
             if monotonic() > context.ends:
                 return Verdict(self.name, Outcome.INCONCLUSIVE, f"too slow: the time was over after {tried} vectors")
@@ -179,7 +179,7 @@ class Law(ABC):
                     small, text = self.simplest(subject, example, text, context)
                 return Verdict(self.name, outcome, text, small.name, small.x)
             decided += outcome is Outcome.PASS
-            undecided = text or undecided
+            unsaid = text or unsaid
         try:
             remark = self.remark(subject, context)
         except Exception as error:  # as in judge
@@ -187,7 +187,7 @@ class Law(ABC):
         if remark:
             return Verdict(self.name, Outcome.NOTE, remark)
         if not decided:
-            return Verdict(self.name, Outcome.NOT_APPLICABLE, undecided or "there is no vector to try it on")
+            return Verdict(self.name, Outcome.NOT_APPLICABLE, unsaid or "there is no vector to try it on")
         return Verdict(self.name, Outcome.PASS)
 
     def simplest(self, subject: Subject, example: Example, text: str, context: Context) -> tuple[Example, str]:
@@ -215,7 +215,7 @@ class Law(ABC):
             return Outcome.INCONCLUSIVE, str(reason)
         except OutOfTime:
             return Outcome.INCONCLUSIVE, f"too slow: the time was over at {example.name}"
-        except Undecided as reason:
+        except NotApplicable as reason:
             return Outcome.NOT_APPLICABLE, str(reason)
         except Exception as error:  # whatever the subject raises is a finding
             return Outcome.FAIL, raised(error)

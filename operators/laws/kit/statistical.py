@@ -12,7 +12,7 @@ from ..betting.budget import Budget
 from ..betting.power import Power
 from .evidence import Bets, Source, collect
 from .examples import Example, drawn, structured, witnesses
-from .law import Context, Law, Undecided, Violation, fresh_key, raised
+from .law import Context, Law, NotApplicable, Violation, fresh_key, raised
 from .subject import Subject
 from .verdict import Outcome, Verdict
 
@@ -68,7 +68,7 @@ class StatisticalLaw(Law):
         """Bet at one vector alone, with draws of its own."""
         bets = self.bets(subject, [example], context.level(1), context.budget)
         if bets is None:
-            raise Undecided(self.silence())
+            raise NotApplicable(self.silence())
         rng = context.rng(f"{self.name} {example.name} {zlib.crc32(example.x.tobytes())}")
         source = Source(subject, lambda: fresh_key(rng))
         most = min(SHRINKING_DRAWS, context.budget.draws * 10)

@@ -10,7 +10,7 @@ from bounds.claims import StrictlyContractive, Unbiased
 
 from ..betting.eprocess import SLACK
 from ..kit.examples import Example, drawn, structured
-from ..kit.law import Context, Law, Undecided, Violation, second_moment
+from ..kit.law import Context, Law, NotApplicable, Violation, second_moment
 from ..kit.subject import Subject
 from ..replay.marginals import marginals
 from ..replay.recorded_words import Controlled
@@ -50,7 +50,7 @@ class Adversarial(Law):
         claim = subject.claim(example.d)
         s2 = second_moment(claim)
         if s2 is None:
-            raise Undecided("nothing is claimed")
+            raise NotApplicable("nothing is claimed")
         strict = isinstance(claim, StrictlyContractive)
 
         def error(x: np.ndarray) -> float:

@@ -24,7 +24,7 @@ from bounds.claims import Unbiased
 
 from ..kit.examples import Example, drawn, structured
 from ..kit.function_examples import in_time
-from ..kit.law import Context, Inconclusive, Law, Undecided, Violation, second_moment
+from ..kit.law import Context, Inconclusive, Law, NotApplicable, Violation, second_moment
 from ..kit.subject import Subject
 from ..replay.partitions import Classes, partitions
 from ..replay.recorded_words import Controlled
@@ -72,11 +72,11 @@ class Enumeration(Law):
         claim, x = subject.claim(example.d), example.x.astype(np.float64)
         s2 = second_moment(claim)
         if s2 is None:
-            raise Undecided("nothing is claimed")
+            raise NotApplicable("nothing is claimed")
         rng = context.rng(f"{self.name} {example.name} {x.sum()}")
         run = Controlled(subject, example.x, rng)
         if run.n_words == 0:
-            raise Undecided("it reads no random word at this vector")
+            raise NotApplicable("it reads no random word at this vector")
         logarithm = log(1 / context.level(4 * len(SIZES) * PARTITIONS))
         claimed = Claimed(x, s2, isinstance(claim, Unbiased), logarithm, run.resolution)
         claimed.compare(*_outcomes(run, context, claimed, rng))
@@ -129,7 +129,7 @@ def _outcomes(run: Controlled, context: Context, claimed: Claimed, rng: np.rando
         trials = _trials(run, classes, outputs, context, claimed, rng)
         if trials:
             return outputs, trials
-    raise Undecided("no finite set of outcomes was found")
+    raise NotApplicable("no finite set of outcomes was found")
 
 
 def _trials(

@@ -11,7 +11,7 @@ from bounds.claims import Unbiased
 from ..betting.eprocess import SLACK
 from ..kit.examples import REACHED, WITNESS, Example, at_the_ends, distinct, drawn, structured, witnesses
 from ..kit.function_examples import MOST, function_examples, in_time
-from ..kit.law import Context, Law, Undecided, Violation, second_moment
+from ..kit.law import Context, Law, NotApplicable, Violation, second_moment
 from ..kit.subject import Subject
 from ..replay.hidden import Moments, exclude_hidden
 from ..replay.marginals import Marginals, marginals
@@ -58,7 +58,7 @@ class ExactMarginals(Law):
         claim = subject.claim(example.d)
         s2 = second_moment(claim)
         if s2 is None:
-            raise Undecided("nothing is claimed")
+            raise NotApplicable("nothing is claimed")
         run = Controlled(subject, example.x, context.rng(f"{self.name} {example.name}"))
         exact = marginals(run)
         try:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ...key import Key
 from ..kit.examples import Example, drawn
-from ..kit.law import Context, Undecided, Violation
+from ..kit.law import Context, NotApplicable, Violation
 from ..kit.subject import Subject, to_numpy
 from .key_separation import SIZE, KeySeparation
 
@@ -42,7 +42,7 @@ class KeyCollisions(KeySeparation):
 
         controls = (context.key(f"{self.name} control {i}") for i in range(2 * CONTROLS))
         if sum(agree(next(controls), next(controls)) for _ in range(CONTROLS)) > MOST:
-            raise Undecided("unrelated keys often lead to the same outcome")
+            raise NotApplicable("unrelated keys often lead to the same outcome")
         ranks = not getattr(subject.target, "ranks_agree", False)
         for what in _pairs(_base(context, self.name, 0), ranks=ranks):
             bases = (_base(context, self.name, i) for i in range(TRIALS))

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...key import Key
 from ..kit.examples import Example, drawn
-from ..kit.law import Context, Law, Undecided, Violation, second_moment
+from ..kit.law import Context, Law, NotApplicable, Violation, second_moment
 from ..kit.subject import Subject, to_numpy
 
 KEYS = 24
@@ -51,7 +51,7 @@ class KeySeparation(Law):
             del varied["rank"]
         outcomes = {field: _outcomes(subject, example.x, keys) for field, keys in varied.items()}
         if max(outcomes.values()) == 1 and subject.randomness is None:
-            raise Undecided("it seems to be deterministic")
+            raise NotApplicable("it seems to be deterministic")
         dead = [field for field, n in outcomes.items() if n == 1]
         if dead:
             raise Violation(f"{KEYS} values of the key's {' and '.join(dead)} all give the same outcome")

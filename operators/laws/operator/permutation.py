@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kit.examples import Example
-from ..kit.law import Context, Law, Undecided, Violation
+from ..kit.law import Context, Law, NotApplicable, Violation
 from ..kit.subject import Subject
 from ..kit.symmetries import undeclared
 
@@ -26,7 +26,7 @@ class Permutation(Law):
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Reverse, and shuffle."""
         if len(np.unique(np.abs(example.x))) < example.d:
-            raise Undecided("the vector has ties")
+            raise NotApplicable("the vector has ties")
         key = context.key(f"{self.name} {example.name}")
         y = subject.draw(example.x, key)
         for order in (np.arange(example.d)[::-1], context.rng(f"{self.name} {example.name}").permutation(example.d)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kit.examples import Example
-from ..kit.law import Context, Law, Undecided, Violation
+from ..kit.law import Context, Law, NotApplicable, Violation
 from ..kit.subject import Subject
 from ..kit.symmetries import undeclared
 
@@ -27,7 +27,7 @@ class Scale(Law):
         """Compare bit by bit."""
         size = np.abs(example.x[example.x != 0])
         if size.min() < LOWEST or size.max() > HIGHEST:
-            raise Undecided("the scaled vector would leave the range of claims")
+            raise NotApplicable("the scaled vector would leave the range of claims")
         key = context.key(f"{self.name} {example.name}")
         y = subject.draw(example.x, key)
         for c in SCALES:

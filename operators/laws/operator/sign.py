@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kit.examples import Example
-from ..kit.law import Context, Law, Undecided, Violation
+from ..kit.law import Context, Law, NotApplicable, Violation
 from ..kit.subject import Subject
 from ..kit.symmetries import undeclared
 
@@ -23,7 +23,7 @@ class Sign(Law):
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Compare bit by bit."""
         if not example.x.all():
-            raise Undecided("the vector has zeros")
+            raise NotApplicable("the vector has zeros")
         key = context.key(f"{self.name} {example.name}")
         if not np.array_equal(subject.draw(-example.x, key), -subject.draw(example.x, key)):
             raise Violation("C(-x) differs from -C(x)")

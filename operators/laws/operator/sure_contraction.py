@@ -10,7 +10,7 @@ from bounds.claims import StrictlyContractive
 
 from ..betting.eprocess import SLACK
 from ..kit.examples import Example, at_the_ends
-from ..kit.law import Context, Law, Undecided, Violation
+from ..kit.law import Context, Law, NotApplicable, Violation
 from ..kit.subject import Subject
 
 DRAWS = 3
@@ -37,7 +37,7 @@ class SureContraction(Law):
         """Compare the error of a few draws with the claim."""
         claim = subject.claim(example.d)
         if not isinstance(claim, StrictlyContractive):
-            raise Undecided("strict contraction is not claimed at this d")
+            raise NotApplicable("strict contraction is not claimed at this d")
         promised = float(np.sqrt(claim.alpha))
         for draw in range(DRAWS):
             error = relative_error(subject, example, context, f"{self.name} {draw}")

@@ -19,7 +19,7 @@ from time import monotonic, process_time
 
 import numpy as np
 
-from ..kit.law import Inconclusive, Undecided
+from ..kit.law import Inconclusive, NotApplicable
 from .recorded_words import HIDDEN, Controlled
 
 RARE = 200
@@ -59,7 +59,7 @@ def exclude_hidden(run: Controlled, moments: Moments, level: float, seconds: flo
 
     Raises
     ------
-    Undecided
+    NotApplicable
         If a replay differs, Inconclusive if the function is too slow for the replays.
     """
     if not run.intercepted or run.subject.draws.complete:
@@ -76,6 +76,6 @@ def exclude_hidden(run: Controlled, moments: Moments, level: float, seconds: flo
         for _ in range(BATCH):
             words = run.random_words()
             if not np.array_equal(run(words), run(words), equal_nan=True):
-                raise Undecided(HIDDEN)
+                raise NotApplicable(HIDDEN)
         replays += BATCH
     run.subject.draws.complete = True

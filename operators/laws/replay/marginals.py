@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..kit.law import Undecided
+from ..kit.law import NotApplicable
 from .recorded_words import WORD, Controlled, separate
 
 GRID = 33
@@ -38,7 +38,7 @@ def marginals(controlled: Controlled) -> Marginals:
 
     Raises
     ------
-    Undecided
+    NotApplicable
         If it is not separable.
     """
     x = controlled.x.astype(np.float64)
@@ -78,7 +78,7 @@ def _by_bisection(controlled: Controlled, word: np.ndarray, grid: np.ndarray, va
             middle = (low + high) // 2
             outputs = _at(controlled, word, middle.astype(np.uint32))
             if (active & (outputs != before) & (outputs != after)).any():
-                raise Undecided("a coordinate takes many values; its marginal is not a step function")
+                raise NotApplicable("a coordinate takes many values; its marginal is not a step function")
             low, high = np.where(outputs == before, middle, low), np.where(outputs == before, high, middle)
         for i in np.flatnonzero(active):
             cuts[i].append((int(high[i]), float(after[i])))
@@ -97,7 +97,7 @@ def _verify(controlled: Controlled, word: np.ndarray, first: np.ndarray, cuts: l
                 if words[word[i]] >= position:
                     predicted[i] = value
         if not np.array_equal(controlled(words), predicted):
-            raise Undecided("the coordinates are not separate functions of one word each")
+            raise NotApplicable("the coordinates are not separate functions of one word each")
 
 
 def _moments(x: np.ndarray, first: np.ndarray, cuts: list[list[tuple[int, float]]]) -> Marginals:
@@ -120,7 +120,7 @@ def _by_midpoints(controlled: Controlled, word: np.ndarray) -> Marginals:
     values = np.stack([_at(controlled, word, np.full(x.size, u, np.uint32)) for u in points])
     squares = (values - x) ** 2
     if (np.count_nonzero(np.diff(values, axis=0), axis=0) < MIDPOINTS // 8).any() and word.min() >= 0:
-        raise Undecided("a step function that is not monotone; left to enumeration and to the statistical laws")
+        raise NotApplicable("a step function that is not monotone; left to enumeration and to the statistical laws")
     return Marginals(
         values.mean(axis=0), _variation(values), squares.mean(axis=0), _variation(squares), np.abs(values).max(axis=0)
     )

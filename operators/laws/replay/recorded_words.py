@@ -10,7 +10,7 @@ import numpy as np
 
 from ...key import Key
 from ...random import words_from
-from ..kit.law import Undecided
+from ..kit.law import NotApplicable
 from ..kit.subject import OutOfTime, Subject, to_numpy
 from ..randomness.intercept import Facts, intercepted
 from ..randomness.source import Uninterceptable
@@ -116,7 +116,7 @@ class Controlled:
 
     Raises
     ------
-    Undecided
+    NotApplicable
         If the output depends on anything else, such as the key or hidden randomness, or if the number of words varies.
     """
 
@@ -131,7 +131,7 @@ class Controlled:
         if not again and self.intercepted and subject.draws.search(lambda key: subject.draw(x, key)):
             again = self._record()
         if not again:
-            raise Undecided(HIDDEN if self.intercepted else KEYED)
+            raise NotApplicable(HIDDEN if self.intercepted else KEYED)
 
     def _record(self) -> bool:
         """Find the layout at new words; whether replays give the output again."""
@@ -155,7 +155,7 @@ class Controlled:
         try:
             return self._on(_Tape(words, self.layout, self.rng, self._pinned), key)
         except LayoutChanged:
-            raise Undecided("the number of random words varies from draw to draw") from None
+            raise NotApplicable("the number of random words varies from draw to draw") from None
 
     def _on(self, tape: _Tape, key: Key) -> np.ndarray:
         """Return the output on a tape."""
@@ -167,12 +167,12 @@ class Controlled:
             with intercepted(tape, self.subject.draws.generators) as facts:
                 output = self.subject.raw(self.x, key)
             return to_numpy(output).reshape(self.x.shape)
-        except (LayoutChanged, Undecided, OutOfTime):
+        except (LayoutChanged, NotApplicable, OutOfTime):
             raise
         except Uninterceptable as reason:
-            raise Undecided(str(reason)) from None
+            raise NotApplicable(str(reason)) from None
         except Exception as error:  # it runs when left alone: constant_roots has tried
-            raise Undecided(f"it cannot be replayed: {type(error).__name__}: {error}") from None
+            raise NotApplicable(f"it cannot be replayed: {type(error).__name__}: {error}") from None
         finally:
             self.resolution = max(self.resolution, facts.resolution)
 
@@ -185,7 +185,7 @@ def separate(controlled: Controlled) -> np.ndarray:
 
     Raises
     ------
-    Undecided
+    NotApplicable
         Unless every word decides at most one coordinate and every coordinate has at most one word.
     """
     n, d = controlled.n_words, controlled.x.size
@@ -200,7 +200,7 @@ def separate(controlled: Controlled) -> np.ndarray:
         word[new] = address[new]
     used = word[word >= 0]
     if used.size and (used.max() >= n or np.unique(used).size < used.size):
-        raise Undecided("one random word decides several coordinates")
+        raise NotApplicable("one random word decides several coordinates")
     _confirm(controlled, word)
     return word
 
@@ -216,7 +216,7 @@ def _confirm(controlled: Controlled, word: np.ndarray) -> None:
             again = controlled.random_words()
             again[owned] = words[owned]
             if not np.array_equal(controlled(words), controlled(again)):
-                raise Undecided("a coordinate depends on more than one random word")
+                raise NotApplicable("a coordinate depends on more than one random word")
     ends = [np.full(controlled.n_words, value, np.uint32) for value in ENDS]
     at_ends = [controlled(words) for words in ends]
     for turn in range(RANDOM_MIXTURES + END_MIXTURES):
@@ -229,4 +229,4 @@ def _confirm(controlled: Controlled, word: np.ndarray) -> None:
             mixed = second.copy()
             mixed[word[side & (word >= 0)]] = first[word[side & (word >= 0)]]
             if not np.array_equal(controlled(mixed), np.where(side, at_first, at_second)):
-                raise Undecided("the coordinates are not separate functions of one random word each")
+                raise NotApplicable("the coordinates are not separate functions of one random word each")

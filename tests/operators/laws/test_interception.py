@@ -11,7 +11,7 @@ import torch
 
 from bounds.claims import Unbiased
 from operators.laws import Budget, Outcome, check
-from operators.laws.kit.law import Undecided
+from operators.laws.kit.law import NotApplicable
 from operators.laws.kit.subject import Subject
 from operators.laws.randomness.numpy_draws import numpy_draws
 from operators.laws.randomness.torch_draws import RULES
@@ -112,7 +112,7 @@ def reseeding(x):
 )  # fmt: skip
 def test_what_cannot_be_chosen_is_said_in_a_sentence_and_left_to_statistics(function, reason):
     x = np.random.default_rng(1).standard_normal(33).astype(np.float32)
-    with pytest.raises(Undecided, match=reason):
+    with pytest.raises(NotApplicable, match=reason):
         Controlled(Subject(function), x, np.random.default_rng(2))
 
     report = check(

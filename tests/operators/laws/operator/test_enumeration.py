@@ -8,7 +8,7 @@ import pytest
 from operators import Key
 from operators.laws import Budget, Outcome
 from operators.laws.kit.examples import Example
-from operators.laws.kit.law import Context, Undecided
+from operators.laws.kit.law import Context, NotApplicable
 from operators.laws.kit.subject import Subject
 from operators.laws.operator.enumeration import LEAST_TRIALS, SIZES, Claimed, Enumeration, _outcomes
 from operators.laws.replay.recorded_words import Controlled
@@ -87,7 +87,7 @@ def test_signs_of_a_rotation_are_enumerated_with_its_rounding_fixed():
 
 
 def test_continuous_randomness_is_left_undecided():
-    with pytest.raises(Undecided, match="finite"):
+    with pytest.raises(NotApplicable, match="finite"):
         outcomes(Dithering(s=2), np.array([1.0, 0.3], np.float32))
 
 

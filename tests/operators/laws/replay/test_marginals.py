@@ -9,7 +9,7 @@ import torch
 from bounds.claims import Unbiased
 from operators import Composition, Key, NaturalCompression, TernGrad
 from operators.laws import Budget, check
-from operators.laws.kit.law import Undecided
+from operators.laws.kit.law import NotApplicable
 from operators.laws.kit.subject import Subject
 from operators.laws.kit.verdict import Outcome
 from operators.laws.replay.marginals import marginals
@@ -89,7 +89,7 @@ def test_deterministic_operator_has_itself_as_its_mean():
 )
 def test_what_is_not_separable_is_left_undecided(op, reason):
     np.random.seed(0)  # noqa: NPY002  the last one draws from it; a few draws may be equal by chance
-    with pytest.raises(Undecided, match=reason):
+    with pytest.raises(NotApplicable, match=reason):
         marginals(controlled(op))
 
 
@@ -103,7 +103,7 @@ def test_varying_number_of_words_is_left_undecided():
 
     run = controlled(Rejecting())
     wanting = np.zeros(run.n_words, np.uint32)  # every attempt is rejected, so more words are asked for
-    with pytest.raises(Undecided, match="number of random words varies"):
+    with pytest.raises(NotApplicable, match="number of random words varies"):
         run(wanting)
 
 
@@ -119,7 +119,7 @@ def test_a_second_word_that_seldom_matters_is_found():
     op = Composition(NaturalCompression(rounding="stochastic"), TernGrad())
     for x in ([-0.6, 0.98985], [0.04, -1.36245465]):  # the second: 3 times in 100 the second word matters
         for seed in range(20):
-            with pytest.raises(Undecided):
+            with pytest.raises(NotApplicable):
                 separate(controlled(op, np.array(x, np.float32), seed))
 
 
