@@ -12,6 +12,9 @@ from .distribution import Distribution as Distribution
 from .empirical import Empirical as Empirical
 from .exponential import Exponential as Exponential
 from .gamma import Gamma as Gamma
+from .in_flight import FragmentLoad as FragmentLoad
+from .in_flight import fragment_load as fragment_load
+from .in_flight import seconds_per_step_in_flight as seconds_per_step_in_flight
 from .law import Law as Law
 from .law import StepTime as StepTime
 from .log_normal import LogNormal as LogNormal

@@ -71,6 +71,7 @@ class AutoregressiveLogNormal(StepTime):
         """Return E max over m workers of the mean of tau steps, in seconds a step, by the matched log-normal law."""
         return LogNormal.from_moments(self.mean, self.sd_of_mean_s(tau)).expected_max(m=m)
 
-    def expected_max_above(self, floor_s: float, *, m: int) -> float:
-        """Return E max of m single steps and a fixed time, in seconds: exact."""
-        return LogNormal.from_moments(self.mean, self.sd_of_mean_s(1)).expected_max_above(floor_s, m=m)
+    def expected_max_above(self, floor_s: float, *, m: int, tau: int = 1) -> float:
+        """Return E max of m sums and a fixed time, in seconds: exact at tau = 1, else by the matched log-normal law."""
+        total = LogNormal.from_moments(tau * self.mean, tau * self.sd_of_mean_s(tau))
+        return total.expected_max_above(floor_s, m=m)

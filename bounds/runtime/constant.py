@@ -75,7 +75,7 @@ class Constant(Law):
     def single_max(self, m: int) -> float:
         return self.mean
 
-    def expected_max_above(self, floor_s: float, *, m: int) -> float:
+    def expected_max_above(self, floor_s: float, *, m: int, tau: int = 1) -> float:
         """Return the larger of the two times."""
         positive_integer("m", m)
-        return max(self.mean, nonnegative("floor_s", floor_s))
+        return max(positive_integer("tau", tau) * self.mean, nonnegative("floor_s", floor_s))

@@ -105,6 +105,8 @@ class Empirical(Law):
         """Return the sum over order statistics x_(j) of ((j/n)^m - ((j-1)/n)^m) x_(j)."""
         return float(order_weights(len(self.samples), m) @ self._sorted)
 
-    def expected_max_above(self, floor_s: float, *, m: int) -> float:
-        """Return the same sum with every sample raised to the floor."""
+    def expected_max_above(self, floor_s: float, *, m: int, tau: int = 1) -> float:
+        """Return for single steps the same sum with every sample raised to the floor, exactly."""
+        if tau != 1:
+            return super().expected_max_above(floor_s, m=m, tau=tau)
         return Empirical(np.maximum(self._sorted, nonnegative("floor_s", floor_s))).expected_max(m=m)

@@ -10,7 +10,7 @@ import numpy as np
 from .checks import nonnegative, positive_integer
 from .convolution import expected_max_of_sum, split_tail
 from .distribution import Distribution
-from .nested_lattices import expected_max_of_heavy_sum
+from .nested_lattices import expected_max_of_heavy_sum, waiting_below
 from .quadrature import expected_max_of
 
 
@@ -45,8 +45,8 @@ class StepTime(ABC):
         """
 
     @abstractmethod
-    def expected_max_above(self, floor_s: float, *, m: int) -> float:
-        """Return E max(Y_1, ..., Y_m, floor_s): the maximum of m single steps and a fixed time, in seconds.
+    def expected_max_above(self, floor_s: float, *, m: int, tau: int = 1) -> float:
+        """Return E max(S_1, ..., S_m, floor_s): the longest of m sums of tau steps and a fixed time, in seconds.
 
         Parameters
         ----------
@@ -54,6 +54,8 @@ class StepTime(ABC):
             A fixed time beside the steps, in seconds, >= 0.
         m : int
             Number of workers; 1 <= m, an integer.
+        tau : int, optional
+            Steps of each worker, >= 1.
         """
 
 
@@ -119,12 +121,18 @@ class Law(StepTime, Distribution):
         """
         return _expected_max(self, positive_integer("m", m), positive_integer("tau", tau))
 
-    def expected_max_above(self, floor_s: float, *, m: int) -> float:
-        """Return E max(Y_1, ..., Y_m, floor_s), in seconds; infinite if the mean is."""
-        m, floor_s = positive_integer("m", m), nonnegative("floor_s", floor_s)
-        if floor_s <= self.lower_s or self.mean_s == np.inf:
-            return self.expected_max(m=m)
-        return expected_max_of(self, m, floor_s=floor_s)
+    def expected_max_above(self, floor_s: float, *, m: int, tau: int = 1) -> float:
+        """Return E max(S_1, ..., S_m, floor_s), in seconds; infinite if the mean is."""
+        m, tau = positive_integer("m", m), positive_integer("tau", tau)
+        floor_s = nonnegative("floor_s", floor_s)
+        if floor_s <= tau * self.lower_s or self.mean_s == np.inf:
+            return tau * self.expected_max(m=m, tau=tau)
+        total = self.sum_law(tau)
+        if total is not None:
+            return expected_max_of(total, m, floor_s=floor_s)
+        if floor_s >= tau * self.upper_s:
+            return floor_s
+        return max(floor_s, tau * self.expected_max(m=m, tau=tau) + waiting_below(self, tau, m, floor_s))
 
 
 @lru_cache(maxsize=1024)

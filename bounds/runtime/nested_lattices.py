@@ -39,6 +39,16 @@ def expected_max_of_heavy_sum(law: Distribution, tau: int, m: int) -> float:
     return tau * law.lower_s + total + expected_max_of(law, tau * m, alone) - alone
 
 
+def waiting_below(law: Distribution, tau: int, m: int, floor_s: float) -> float:
+    """Return E max(floor_s - M, 0) for M the longest of m sums of tau steps, in seconds: the integral of F^m below.
+
+    The lattices end at ``floor_s``, so that the error is even in their width.
+    """
+    reach = floor_s - tau * law.lower_s
+    fine, coarse = (_integral(law, tau, m, reach / cells, 0, cells) for cells in (BULK_CELLS, BULK_CELLS // 2))
+    return max(reach - (4 * fine - coarse) / 3, 0.0)
+
+
 def _integral(law: Distribution, tau: int, m: int, width_s: float, begin: int, cells: int) -> float:
     """Return the integral of P(max of m sums > t) over the cells from ``begin`` on, t above tau lower_s."""
     from scipy.fft import irfft, rfft

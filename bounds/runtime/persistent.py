@@ -66,10 +66,18 @@ class PersistentStragglers(StepTime):
         fine, coarse = (_lattice_max(total, scales, counts) for total in lattice_pair(self.law, tau))
         return float(4 * fine - coarse) / 3 / tau
 
-    def expected_max_above(self, floor_s: float, *, m: int) -> float:
-        """Return E max(slowdowns[i] Y_i, floor_s), in seconds."""
+    def expected_max_above(self, floor_s: float, *, m: int, tau: int = 1) -> float:
+        """Return E max(slowdowns[i] S_i, floor_s), in seconds."""
         scales, counts = self.groups(m)
-        return expected_max_scaled(self.law, scales, counts, nonnegative("floor_s", floor_s))
+        tau, floor_s = positive_integer("tau", tau), nonnegative("floor_s", floor_s)
+        total = self.law.sum_law(tau)
+        if total is not None:
+            return expected_max_scaled(total, scales, counts, floor_s)
+        longest_s = tau * self.expected_max(m=m, tau=tau)
+        if longest_s == np.inf:
+            return np.inf
+        fine, _ = lattice_pair(self.law, tau)
+        return max(floor_s, longest_s + _waiting_below(fine, scales, counts, floor_s))
 
     def groups(self, m: int) -> tuple[np.ndarray, np.ndarray]:
         """Return distinct slowdowns and how many workers have each.
@@ -93,3 +101,14 @@ def _lattice_max(total: LatticeSum, scales: np.ndarray, counts: np.ndarray) -> f
     log_f = sum(c * np.log1p(-np.minimum(total.sf(t / s), 1 - 2.0**-53)) for s, c in zip(scales, counts, strict=True))
     beyond = sum(c * s * total.excess_beyond(end / s) for s, c in zip(scales, counts, strict=True))
     return start + width * float(-np.expm1(log_f).sum()) + float(beyond)
+
+
+def _waiting_below(total: LatticeSum, scales: np.ndarray, counts: np.ndarray, floor_s: float) -> float:
+    """Return E max(floor_s - largest scaled sum, 0), in seconds, by the midpoint rule."""
+    start = float(scales.max()) * total.offset_s
+    if floor_s <= start:
+        return 0.0
+    width = (floor_s - start) / total.tail.size
+    t = start + width * (np.arange(total.tail.size) + 0.5)
+    log_f = sum(c * np.log1p(-np.minimum(total.sf(t / s), 1 - 2.0**-53)) for s, c in zip(scales, counts, strict=True))
+    return width * float(np.exp(log_f).sum())
