@@ -16,6 +16,8 @@ from .calls.gap import gap as gap
 from .calls.measure import measure as measure
 from .calls.operators import Catalogue as Catalogue
 from .calls.operators import operators as operators
+from .calls.outer import OuterAdvice as OuterAdvice
+from .calls.outer import outer as outer
 from .calls.plan import plan as plan
 from .calls.runtime import runtime as runtime
 from .calls.solve import solve as solve

@@ -113,6 +113,28 @@ def certified_tau(result: Any) -> Any:
     return Group(table, "", _facts(facts))
 
 
+def outer(result: Any) -> Any:
+    """Return what an outer step does on quadratics; never that it is good for a network."""
+    names = ("outer step", "rate", "momentum", "merge", "a round", "noise")
+    table = _table(*names, right=names[1:3])
+    for row in (result.best, *result.rows):
+        noise = "" if row["noise"] is None else f"{row['noise']:.4g}"
+        noise += "" if row["loss"] is None else f", loss {row['loss']:.4g}"
+        fate = f"error x {row['factor']:.5f}" if row["fate"] == "contracts" else row["fate"]
+        table.add_row(escape(row["name"]), f"{row['lr']:.4g}", f"{row['momentum']:.4g}", row["merge"], fate, noise)
+    limits = ", ".join(f"{row['lr']:.4g} at {row['momentum']:.4g}" for row in result.limits)
+    facts = {
+        "stable below": f"{limits} (Nesterov momentum; merge rule {result.merge}, {result.delay} steps in flight)",
+        "a round": f"takes {result.h_min:.4g} (flattest direction) to {result.h_max:.4g} (steepest) of an error",
+        "noise": "largest over the directions, in units of what plain blocking averages leave in the same direction",
+        "libraries": "as remembered, not looked up: compare with the version that you run",
+        "valid for": result.about,
+        "looked at": "33 curvatures from mu to L; a limit between them can be slightly lower for late averages",
+        "not known": "Adam or momentum inside, data that differ, several merges in flight at once",
+    }
+    return Group(table, "", _facts(facts))
+
+
 def allreduce(result: Any) -> Any:
     """Return what one averaging costs."""
     d = result.d

@@ -5,7 +5,7 @@ A round has tau local steps at every worker; the mean of the workers' models mov
 ``blocking``, ``overwrite``, ``delayed``, ``eager``, ``corrected``.  Every rule is an affine map of a few numbers per
 eigen-direction (``forms``), from which follow, for any of them, the moments of theta (``moments``), the largest stable
 outer rate (``stability``) and the stationary variance (``stationary``); ``optimum`` is the best rate and momentum of a
-blocking Nesterov step.
+blocking Nesterov step, ``search`` that of any rule.
 """
 
 from .forms import AffineRound as AffineRound
@@ -20,6 +20,10 @@ from .optimizer import OuterStep as OuterStep
 from .optimum import Optimum as Optimum
 from .optimum import best_nesterov as best_nesterov
 from .optimum import convergence_factor as convergence_factor
+from .search import best_outer as best_outer
+from .search import eigenvalues as eigenvalues
+from .search import worst_factor as worst_factor
 from .stability import largest_lr as largest_lr
 from .stationary import stationary_variance as stationary_variance
+from .stationary import variance_of as variance_of
 from .workers import Workers as Workers

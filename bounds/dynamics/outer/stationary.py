@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import solve_discrete_lyapunov
 
+from .forms import AffineRound
 from .merge import merge_of
 from .optimizer import AVERAGING, OuterStep
 from .workers import Workers
@@ -49,7 +50,22 @@ def stationary_variance(
     """
     if not workers.are_alike:
         raise ValueError("a stationary variance is computed for workers that are alike; use second_moments otherwise")
-    step = merge_of(merge).of(workers, outer=outer, eta=eta, tau=tau, delay=delay)
+    return variance_of(merge_of(merge).of(workers, outer=outer, eta=eta, tau=tau, delay=delay))
+
+
+def variance_of(step: AffineRound) -> np.ndarray:
+    """Return the variance of the first number of a round's state after very many rounds.
+
+    Parameters
+    ----------
+    step : AffineRound
+        The round.
+
+    Returns
+    -------
+    ndarray, shape (d,)
+        float64; inf where the round is not stable.
+    """
     variances = []
     for matrix, covariance in zip(step.matrix, step.covariance, strict=True):
         stable = np.abs(np.linalg.eigvals(matrix)).max() < 1

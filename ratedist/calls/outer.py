@@ -1,0 +1,276 @@
+"""Which outer steps a round can bear: the stable region, the best rate and momentum, noise, libraries' choices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bounds.dynamics.outer import (
+    AVERAGING,
+    OuterStep,
+    Workers,
+    best_outer,
+    eigenvalues,
+    largest_lr,
+    merge_of,
+    variance_of,
+    worst_factor,
+)
+
+from ..model.outer_defaults import DEFAULTS
+from ..numbers import real, refusal, whole
+from ..records import plain
+from .call import REQUIRED, Argument, Call, Command, Number, Route, Text
+
+MOMENTA = (0.0, 0.5, 0.9)
+MOST_STEPS = 10**6  # of a round
+EDGE = 1e-9  # a factor nearer to 1 is rounding
+MODEL = (
+    "SGD inside, quadratics with curvature in [mu, L] and the same data: an outer step that diverges here cannot be "
+    "trusted anywhere, one that contracts here may still fail on a network"
+)
+
+
+@dataclass(frozen=True)
+class OuterAdvice:
+    """What one round of local steps lets an outer step do, on quadratics.
+
+    Parameters
+    ----------
+    merge : str
+        Merge rule.
+    delay : int
+        Steps done while a message travels.
+    h_min : float
+        What a round takes off an error in the flattest direction, 1 - (1 - eta mu)^tau.
+    h_max : float
+        The same in the steepest.
+    limits : tuple of dict
+        For each "momentum" the "lr" below which Nesterov steps are stable.
+    best : dict
+        "lr" and "momentum" that contract fastest, the "factor" a round, the "noise" and the "loss".
+    rows : tuple of dict
+        The same with "name" and "merge" for plain averaging, for the step asked about, and for what libraries choose;
+        "fate" is "contracts", "diverges", "stands still" or "not known"; "factor" is None where the merge rule is not
+        known, "noise" where nothing is stationary.
+    about : str
+        What the model is.
+    """
+
+    merge: str
+    delay: int
+    h_min: float
+    h_max: float
+    limits: tuple[dict[str, float], ...]
+    best: dict[str, Any]
+    rows: tuple[dict[str, Any], ...]
+    about: str = MODEL
+
+    @property
+    def diverges(self) -> bool:
+        """Whether the step asked about diverges; False where none was."""
+        return any(row["name"] == "asked" and row["fate"] == "diverges" for row in self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        listed = {name: [_plain(row) for row in fields[name]] for name in ("limits", "rows")}
+        return fields | listed | {"best": _plain(self.best), "diverges": self.diverges}
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: plain(value) for name, value in row.items()}
+
+
+def outer(
+    *,
+    eta: Any,
+    tau: Any,
+    L: Any,
+    mu: Any,
+    delay: Any = 0,
+    merge: str | None = None,
+    outer: Any = None,
+    workers: Any = 4,
+    sigma2: Any = None,
+) -> OuterAdvice:
+    """Return the outer rates that are stable, the best one, the noise that stays, and what libraries' choices do.
+
+    On quadratics, exactly, and nowhere else: what diverges here is to be avoided, what contracts here is not proved to
+    work on a network.
+
+    Parameters
+    ----------
+    eta : array_like
+        Inner learning rate, eta L <= 1.
+    tau : array_like
+        Local steps of a round.
+    L : array_like
+        Largest curvature.
+    mu : array_like
+        Smallest curvature that matters, > 0.
+    delay : array_like, optional
+        Local steps done while an average travels, at most tau.
+    merge : str or None, optional
+        "blocking", "overwrite", "delayed", "eager" or "corrected"; None: blocking without delay, corrected with one.
+    outer : str or OuterStep or None, optional
+        A step to judge, "rate:momentum" such as "0.7:0.9", with Nesterov's momentum.
+    workers : array_like, optional
+        Their number.
+    sigma2 : array_like, optional
+        Variance of one worker's gradient in each eigen-direction; gives losses beside the relative noise.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside the ranges.
+
+    Examples
+    --------
+    >>> import ratedist as rd
+    >>> advice = rd.outer(eta=1, tau=10, L=1, mu=0.001, outer="0.7:0.9")
+    >>> round(advice.best["lr"], 3), round(advice.best["momentum"], 3), round(advice.best["factor"], 5)
+    (1.329, 0.794, 0.88498)
+    >>> [round(row["factor"], 3) for row in advice.rows[:2]]
+    [0.99, 0.945]
+    >>> rd.outer(eta=1, tau=10, L=1, mu=0.001, merge="delayed", outer="0.7:0.9").diverges
+    True
+    """
+    round_ = _Round.read(eta, tau, L, mu, delay, merge, workers, sigma2)
+    best = round_.best()
+    rows = [round_.row("plain averaging", AVERAGING, round_.merge)]
+    if outer is not None:
+        rows.append(round_.row("asked", _step(outer), round_.merge))
+    for default in DEFAULTS:
+        step = OuterStep(default.lr, default.momentum)
+        rows.append(round_.row(default.library, step, default.merge(round_.delay)))
+    h_min, h_max = (-float(np.expm1(round_.tau * np.log1p(-x))) if x < 1 else 1.0 for x in round_.x[[0, -1]])
+    momenta = sorted({*MOMENTA, best["momentum"]})
+    return OuterAdvice(
+        merge=round_.merge,
+        delay=round_.delay,
+        h_min=h_min,
+        h_max=h_max,
+        limits=tuple({"momentum": momentum, "lr": round_.limit(momentum)} for momentum in momenta),
+        best=best,
+        rows=tuple(rows),
+    )
+
+
+@dataclass(frozen=True)
+class _Round:
+    """One round, read and checked."""
+
+    eta: float
+    tau: int
+    L: float
+    mu: float
+    delay: int
+    merge: str
+    workers: int
+    sigma2: float | None
+    x: np.ndarray  # eta times the curvatures that are looked at
+
+    @classmethod
+    def read(cls, eta: Any, tau: Any, L: Any, mu: Any, delay: Any, merge: Any, workers: Any, sigma2: Any) -> _Round:
+        rate, steepest, flattest = real("eta", eta), real("L", L), real("mu", mu)
+        steps, late = whole("tau", tau), whole("in_flight", delay)
+        if not (flattest <= steepest and rate * steepest <= 1):
+            raise ValueError(
+                f"outer needs mu <= L and eta L <= 1; got mu = {flattest:g}, L = {steepest:g}, eta = {rate:g}: "
+                "lower eta, or give the curvatures in the unit of the loss"
+            )
+        if not (1 <= steps <= MOST_STEPS and late <= steps):
+            raise refusal("tau", f"delay <= tau <= {MOST_STEPS}", f"{steps}, delay = {late}")
+        rule = merge if merge is not None else ("corrected" if late else "blocking")
+        count = whole("workers", workers)
+        noise = None if sigma2 is None else real("sigma2", sigma2)
+        x = rate * eigenvalues(steepest, flattest)
+        return cls(rate, steps, steepest, flattest, late, rule, min(count, 10**9), noise, x)
+
+    def best(self) -> dict[str, Any]:
+        optimum = best_outer(
+            self.merge, eta=self.eta, tau=self.tau, L=self.L, mu=self.mu, delay=self.delay, m=self.workers
+        )
+        return self.row("best", optimum.outer, self.merge) | {"factor": optimum.factor}
+
+    def limit(self, momentum: float) -> float:
+        rates = largest_lr(self.merge, x=self.x, tau=self.tau, delay=self.delay, m=self.workers, momentum=momentum)
+        return float(np.min(rates))
+
+    def row(self, name: str, step: OuterStep, merge: str) -> dict[str, Any]:
+        """Return factor and noise of one step under a rule."""
+        facts = {"name": name, "lr": step.lr, "momentum": step.momentum, "merge": merge or "not known"}
+        if not merge:
+            return facts | {"fate": "not known", "factor": None, "noise": None, "loss": None}
+        factor = worst_factor(merge, x=self.x, tau=self.tau, outer=step, delay=self.delay, m=self.workers)
+        fate = "contracts" if factor < 1 - EDGE else "diverges" if factor > 1 + EDGE else "stands still"
+        noise = loss = None
+        if fate == "contracts":
+            losses = self._losses(merge, step)
+            noise = float((losses / self._losses("blocking", AVERAGING)).max())
+            loss = None if self.sigma2 is None else self.sigma2 * float(losses.max())
+        return facts | {"fate": fate, "factor": factor, "noise": noise, "loss": loss}
+
+    def _losses(self, merge: str, step: OuterStep) -> np.ndarray:
+        """Return lambda Var theta/2 of every direction for gradient noise of variance 1."""
+        curvatures, nothing = self.x / self.eta, np.zeros((1, len(self.x)))
+        mean = Workers(curvatures[None], nothing, nothing + 1 / self.workers, nothing[0])
+        step_of_round = merge_of(merge).of_rows(
+            mean, self.workers, outer=step, eta=self.eta, tau=self.tau, delay=self.delay
+        )
+        return np.asarray(curvatures * variance_of(step_of_round) / 2)
+
+
+def _step(text: Any) -> OuterStep:
+    if isinstance(text, OuterStep):
+        return text
+    parts = str(text).split(":")
+    try:
+        rate, momentum = (float(part) for part in (parts if len(parts) == 2 else [*parts, "0"]))
+    except ValueError:
+        raise ValueError(f"an outer step is rate:momentum, such as 0.7:0.9; got {str(text)[:64]!r}") from None
+    return OuterStep(rate, momentum)
+
+
+def _show(result: OuterAdvice) -> Any:
+    from ..tables import outer as table
+
+    return table(result)
+
+
+ARGUMENTS = (
+    *(Argument(name, Number(), REQUIRED) for name in ("eta", "tau", "L", "mu")),
+    Argument("delay", Number(), 0, help="local steps done while an average travels"),
+    Argument("merge", Text(), help="blocking, overwrite, delayed, eager or corrected"),
+    Argument("outer", Text(), help="a step to judge, rate:momentum, such as 0.7:0.9"),
+    Argument("workers", Number(), 4),
+    Argument("sigma2", Number(), help="variance of one worker's gradient in each direction"),
+)
+CALL = Call(
+    name="outer",
+    summary="which outer rate and momentum a round of local steps can bear",
+    place=6,
+    function=outer,
+    command=Command(
+        arguments=ARGUMENTS,
+        examples=(
+            "--eta 1 --tau 10 --L 1 --mu 0.001 --outer 0.7:0.9",
+            "--eta 0.1 --tau 30 --L 1 --mu 0.001 --delay 10 --merge corrected --json",
+        ),
+        run=outer,
+        show=_show,
+        ok=lambda result: all(row["fate"] == "contracts" for row in result.rows if row["name"] == "asked"),
+    ),
+    route=Route(
+        arguments=ARGUMENTS,
+        run=outer,
+        about="A round of local steps on quadratics, and perhaps an outer step to judge.",
+        model="Outer",
+        title="Which outer rate and momentum a round of local steps can bear",
+        example={"eta": 1, "tau": 10, "L": 1, "mu": "0.001", "outer": "0.7:0.9"},
+        stated=False,
+    ),
+)
