@@ -52,6 +52,20 @@ class Bucket:
         """Return the gradients one after the other, float32, where they lie."""
         return joined([gradient.reshape(-1).to(torch.float32) for gradient in self.gradients.values()])
 
+    def reason(self) -> int:
+        """Return the number of the first entry that is not finite; that of all entries if there is none."""
+        return first_not_finite(self.flat())
+
+    def rank_of(self, member: int) -> int:
+        """Return the member of the group itself.
+
+        Parameters
+        ----------
+        member : int
+            Counted in the group.
+        """
+        return member
+
     def write(self, means: Sequence[torch.Tensor]) -> torch.Tensor:
         """Write the mean of every parameter, flat, in place of its gradient; returns the bucket's memory.
 

@@ -76,7 +76,7 @@ class GatherEnds:
         total = torch.zeros(self._sender.of(names).d, dtype=torch.float64, device=messages[0].payload.device)
         for receiver, message in zip(self._receivers, messages, strict=True):
             total += receiver.of(names).decode(message, step)
-        return list((total / len(messages)).split([self._sender.sizes[name] for name in names]))
+        return list((total / len(messages)).split([self._sender.sizes.get(name, 0) for name in names]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is remembered: tensors only."""

@@ -15,6 +15,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from ..exchange.choice import Choice, Exchange, choose
+from ..exchange.shards import lengths
 from ..feedback.feedback import Feedback
 from ..key import Key
 from .bucket import Bucket
@@ -23,8 +24,9 @@ from .equal_settings import device_of, require_equal_settings
 from .gather_ends import GatherEnds
 from .layout import Layout
 from .lost_rank import explaining
+from .nodes import Nodes, check_nodes, in_nodes
 from .parameter_states import fitted, is_coordinatewise
-from .phases import Link, Means, Phases, gathered, two_shots
+from .phases import Link, Means, Phases, exchanged
 from .two_shot_ends import TwoShotEnds
 
 log = logging.getLogger("operators")
@@ -60,11 +62,15 @@ class CompressedGradients(Counters):
         How messages travel.
     second : Feedback
         Compresses the means of two shots.
+    ranks_per_node : int, optional
+        Ranks that sum exactly among themselves.
 
     Attributes
     ----------
     exchange : str
         "gather" or "two_shot".
+    inside : Counters
+        What is sent inside nodes, which the other counters leave out.
 
     Notes
     -----
@@ -83,6 +89,7 @@ class CompressedGradients(Counters):
         group: Any,
         exchange: Exchange,
         second: Feedback,
+        ranks_per_node: int = 1,
     ) -> None:
         super().__init__()
         if scope not in ("bucket", "layer"):
@@ -97,18 +104,22 @@ class CompressedGradients(Counters):
         self._numbers = {name: number for number, name in enumerate(parameters)}
         device = device_of(group, parameters)
         shapes = {name: p.shape for name, p in parameters.items()}
-        self.exchange = self._choose(exchange, [shape.numel() for shape in shapes.values()])
+        self.inside = Counters()
+        check_nodes(self.size, ranks_per_node)
+        self._members = self.size // ranks_per_node
+        self.exchange = self._choose(exchange, [-(-shape.numel() // ranks_per_node) for shape in shapes.values()])
+        settings = method, second, self.exchange, scope, ranks_per_node, replace(key, step=0, rank=0)
+        require_equal_settings((*settings, list(shapes.items())), group=group, device=device)
+        self._nodes = None if ranks_per_node == 1 else Nodes.of(group, ranks_per_node)
         self._ends = self._made_ends(shapes)
-        self._link = Link(group, device, self)
+        self._link = Link(group if self._nodes is None else self._nodes.between, device, self)
         self._pending: list[_Pending] = []
         self._results: list[torch.futures.Future[torch.Tensor]] = []  # of the buckets of this pass
-        settings = (method, second, self.exchange, scope, replace(key, step=0, rank=0), [*shapes.items()])
-        require_equal_settings(settings, group=group, device=device)
 
     def _choose(self, exchange: Exchange, sizes: Sequence[int]) -> str:
         """Return the exchange, the same on every rank, by what the operators declare for the whole model."""
         units = [sum(sizes)] if self.scope == "bucket" else [size for size in sizes if size]
-        choices = [choose(exchange, self.method, self.second, d=d, m=self.size) for d in units]
+        choices = [choose(exchange, self.method, self.second, d=d, m=self._members) for d in units]
         gather, two_shot = (sum(c.gather_bytes for c in choices), sum(c.two_shot_bytes for c in choices))
         if exchange != "auto":
             return exchange
@@ -118,18 +129,21 @@ class CompressedGradients(Counters):
 
     def _made_ends(self, shapes: Mapping[str, torch.Size]) -> GatherEnds | TwoShotEnds:
         """Return this rank's ends; in two shots a shard has no shape that a matrix method could take."""
-        layerwise, place = self.scope == "layer", {"rank": self.rank, "m": self.size}
-        sizes = {name: shape.numel() for name, shape in shapes.items()}
+        layerwise, key, sizes = self.scope == "layer", self.key, {name: s.numel() for name, s in shapes.items()}
+        place = {"rank": self.rank * self._members // self.size, "m": self._members}
+        if self._nodes is not None:
+            key = key.fold_in(self._nodes.place)
+            sizes = {name: lengths(size, self._nodes.ranks)[self._nodes.place] for name, size in sizes.items()}
         methods = {self.method} if self.exchange == "gather" else {self.method, self.second}
         for method in methods:
             if not layerwise and not is_coordinatewise(method, sum(sizes.values())):
                 raise ValueError(f'{method.name} keeps a state that no bucket can share: pass scope="layer"')
         if self.exchange == "gather":
-            matrices = {name: fitted(self.method, shape) for name, shape in shapes.items()}
-            layout = Layout(self.method, matrices.__getitem__, layerwise, self._numbers, self.key)
+            matrices = {name: fitted(self.method, shape) for name, shape in shapes.items() if self._nodes is None}
+            layout = Layout(self.method, lambda name: matrices.get(name, self.method), layerwise, self._numbers, key)
             return GatherEnds(layout, sizes, **place)
         first, second = (
-            Layout(method, dict.fromkeys(sizes, method).__getitem__, layerwise, self._numbers, self.key)
+            Layout(method, dict.fromkeys(sizes, method).__getitem__, layerwise, self._numbers, key)
             for method in (self.method, self.second)
         )
         return TwoShotEnds(first, second, sizes, **place)
@@ -171,9 +185,9 @@ class CompressedGradients(Counters):
 
     def _exchange(self, bucket: Bucket) -> Phases:
         """Return the phases of a bucket."""
-        if isinstance(self._ends, GatherEnds):
-            return gathered(bucket, self._ends, self._link)
-        return two_shots(bucket, self._ends, self._link)
+        if self._nodes is None:
+            return exchanged(bucket, self._ends, self._link)
+        return in_nodes(bucket, self._ends, self._link, self._nodes, self.inside)
 
     def _advance(self, buckets: Sequence[_Pending]) -> None:
         """Go one phase on with each bucket, the oldest first: the same collectives in the same order on all ranks."""
@@ -197,6 +211,7 @@ class CompressedGradients(Counters):
         return {
             "place": [self.rank, self.size],
             "counters": self.counted,
+            "inside": self.inside.counted,
             **self._ends.to_dict(),
         }
 
@@ -220,7 +235,7 @@ class CompressedGradients(Counters):
                 "states cannot be moved, start without one"
             )
         self._ends.load_dict(state)
-        self.counted = state["counters"]
+        self.counted, self.inside.counted = state["counters"], state.get("inside", [0, 0, 0, 0])
 
 
 def _hand_over(means: Means, pending: _Pending) -> None:

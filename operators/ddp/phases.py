@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from ..message import Message
 from ..operator import canonical_tensor
-from .bucket import Bucket, first_not_finite
 from .counters import Counters
 from .gather import Gather, Refusal
 from .gather_ends import GatherEnds
@@ -22,6 +21,85 @@ from .two_shot_ends import TwoShotEnds
 
 Means = torch.futures.Future[list[torch.Tensor]]
 Phases = Generator[None, None, Means]
+Ends = GatherEnds | TwoShotEnds
+COMPRESS, MERGE = 0, 1  # what a rank could not do
+
+
+class RankFailed(ValueError):  # noqa: N818  on all ranks, most of which have not
+    """What all ranks of a group have heard: a rank could not go on.
+
+    Parameters
+    ----------
+    words : str
+        The sentence.
+    rank : int
+        Which one, counted in the group.
+    stage : int
+        ``COMPRESS`` or ``MERGE``.
+    """
+
+    def __init__(self, words: str, rank: int, stage: int) -> None:
+        super().__init__(words)
+        self.rank, self.stage = rank, stage
+
+    @classmethod
+    def of(cls, rank: int, stage: int, step: int, why: str = "; its error says why") -> RankFailed:
+        """Return the sentence for a rank whose reason has no words of its own.
+
+        Parameters
+        ----------
+        rank : int
+            As said.
+        stage : int
+            ``COMPRESS`` or ``MERGE``.
+        step : int
+            Number of the exchange.
+        why : str, optional
+            How the sentence ends.
+        """
+        what = "compress its gradient" if stage == COMPRESS else "form the mean of its shard"
+        return cls(f"rank {rank} could not {what} at step {step}{why}", rank, stage)
+
+
+class Exchanged(Protocol):
+    """What goes through the phases: a bucket, or a node's shard of one."""
+
+    step: int
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the parameters."""
+
+    @property
+    def sizes(self) -> list[int]:
+        """Entries of each."""
+
+    def flat(self) -> torch.Tensor:
+        """Return the entries one after the other, float32."""
+
+    def reason(self) -> int:
+        """Return a number for why there is nothing to send."""
+
+    def words(self, refusal: Refusal) -> str:
+        """Say it in one sentence."""
+
+    def rank_of(self, member: int) -> int:
+        """Return the rank that is called so in words."""
+
+
+def exchanged(bucket: Exchanged, ends: Ends, link: Link) -> Phases:
+    """Return the phases of the exchange that the ends are for.
+
+    Parameters
+    ----------
+    bucket : Exchanged
+        What is exchanged.
+    ends : GatherEnds or TwoShotEnds
+        This rank's.
+    link : Link
+        To the other ranks.
+    """
+    return gathered(bucket, ends, link) if isinstance(ends, GatherEnds) else two_shots(bucket, ends, link)
 
 
 @dataclass(frozen=True)
@@ -43,12 +121,12 @@ class Link:
     counters: Counters
 
 
-def gathered(bucket: Bucket, ends: GatherEnds, link: Link) -> Phases:
+def gathered(bucket: Exchanged, ends: GatherEnds, link: Link) -> Phases:
     """Send this rank's message to all; returns the means to come of the parameters.
 
     Parameters
     ----------
-    bucket : Bucket
+    bucket : Exchanged
         What is exchanged.
     ends : GatherEnds
         This rank's.
@@ -67,16 +145,16 @@ def gathered(bucket: Bucket, ends: GatherEnds, link: Link) -> Phases:
     try:
         gather.send()
     except Refusal as refusal:
-        raise ValueError(bucket.words(refusal)) from failure
+        raise RankFailed(bucket.words(refusal), refusal.rank, COMPRESS) from failure
     return _received(gather, bucket, ends, link)
 
 
-def two_shots(bucket: Bucket, ends: TwoShotEnds, link: Link) -> Phases:
+def two_shots(bucket: Exchanged, ends: TwoShotEnds, link: Link) -> Phases:
     """Send shards to their owners, and the compressed means of theirs to all; returns the means to come.
 
     Parameters
     ----------
-    bucket : Bucket
+    bucket : Exchanged
         What is exchanged.
     ends : TwoShotEnds
         This rank's.
@@ -96,7 +174,7 @@ def two_shots(bucket: Bucket, ends: TwoShotEnds, link: Link) -> Phases:
     try:
         scatter.send()
     except Refusal as refusal:
-        raise ValueError(bucket.words(refusal)) from failure
+        raise RankFailed(bucket.words(refusal), refusal.rank, COMPRESS) from failure
     yield
     merged, failure = _merged(scatter.wait(), bucket, ends)
     link.counters.count_scatter(scatter)
@@ -107,23 +185,25 @@ def two_shots(bucket: Bucket, ends: TwoShotEnds, link: Link) -> Phases:
         gather.send()
     except Refusal as refusal:
         why = f": {failure}" if refusal.rank == gather.rank else "; its error says why"
-        raise ValueError(
-            f"rank {refusal.rank} could not form the mean of its shard at step {bucket.step}{why}"
-        ) from failure
+        failed = RankFailed.of(bucket.rank_of(refusal.rank), MERGE, bucket.step, why)
+        failed.rank = refusal.rank
+        raise failed from failure
     return _received(gather, bucket, ends, link)
 
 
-def _encoded(bucket: Bucket, ends: GatherEnds | TwoShotEnds) -> tuple[Message | list[Message] | int, Exception | None]:
+def _encoded(bucket: Exchanged, ends: Ends) -> tuple[Message | list[Message] | int, Exception | None]:
     """Return this rank's messages of a bucket, or the number of the first entry that is not finite, and its error."""
-    x = bucket.flat()
     try:
-        parts = canonical_tensor(x).split(bucket.sizes) if bucket.sizes else ()
-        return ends.encode(bucket.names, parts, bucket.step), None
+        x = bucket.flat()
+        finite = canonical_tensor(x) if x.numel() else x
+        return ends.encode(bucket.names, finite.split(bucket.sizes) if bucket.sizes else (), bucket.step), None
     except Exception as error:  # the other ranks must hear of it, whatever it is
-        return first_not_finite(x), error
+        return bucket.reason(), error
 
 
-def _merged(messages: Sequence[Message], bucket: Bucket, ends: TwoShotEnds) -> tuple[Message | int, Exception | None]:
+def _merged(
+    messages: Sequence[Message], bucket: Exchanged, ends: TwoShotEnds
+) -> tuple[Message | int, Exception | None]:
     """Return the message with the mean of this rank's shard; or a refusal, and its error."""
     try:
         return ends.merge(messages, bucket.names, bucket.step), None
@@ -131,7 +211,7 @@ def _merged(messages: Sequence[Message], bucket: Bucket, ends: TwoShotEnds) -> t
         return 0, error
 
 
-def _received(gather: Gather, bucket: Bucket, ends: GatherEnds | TwoShotEnds, link: Link) -> Means:
+def _received(gather: Gather, bucket: Exchanged, ends: Ends, link: Link) -> Means:
     """Count what a gather has sent; its messages are decoded in the background."""
     link.counters.count_gather(gather)
     return gather.then(lambda messages: ends.mean(messages, bucket.names, bucket.step))

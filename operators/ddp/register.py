@@ -38,6 +38,7 @@ def register(
     group: dist.ProcessGroup | None = None,
     exchange: Exchange = "gather",
     second: Operator | Feedback | None = None,
+    ranks_per_node: int = 1,
 ) -> CompressedGradients | SummedGradients:
     """Let the model exchange compressed gradients from its next backward pass on; returns the hook.
 
@@ -63,13 +64,16 @@ def register(
         hook's ``exchange`` says which.
     second : Operator or Feedback or None, optional
         Compresses the means of two shots; by default as the gradients are, with error feedback too.
+    ranks_per_node : int, optional
+        More than 1: as many consecutive ranks sum exactly among themselves, and nodes exchange compressed gradients;
+        the hook's ``inside`` counts what does not leave them.
 
     Raises
     ------
     ValueError
         For an unknown scope or exchange, a second operator without two shots, feedback around a Feedback; feedback,
-        second or two shots with a Summed; parameters that are no floats, a method whose states need scope="layer", or
-        ranks that differ.
+        second, two shots or nodes with a Summed; nodes that the ranks do not fill; parameters that are no floats, a
+        method whose states need scope="layer", or ranks that differ.
 
     Notes
     -----
@@ -78,10 +82,11 @@ def register(
     """
     group = group or model.process_group
     if isinstance(operator, Summed):
-        if feedback is not None or second is not None or exchange == "two_shot":
+        if feedback is not None or second is not None or exchange == "two_shot" or ranks_per_node != 1:
             raise ValueError(
-                f"{operator} is summed on the way and has an exchange of its own: leave feedback, exchange and second "
-                f"out; got feedback = {feedback}, exchange = {exchange!r} and second = {second}"
+                f"{operator} is summed on the way and has an exchange of its own: leave feedback, exchange, "
+                f"second and ranks_per_node out; got feedback = {feedback}, exchange = {exchange!r}, second = {second} "
+                f"and ranks_per_node = {ranks_per_node}"
             )
         return register_summed(model, operator, scope=scope, key=key, group=group)
     if not isinstance(operator, Operator | Feedback):
@@ -95,6 +100,6 @@ def register(
             'second compresses the means of two shots: pass exchange="two_shot" or "auto", or leave it out'
         )
     later = operator if second is None else with_memory(second)
-    hook = CompressedGradients(model, operator, scope, key, group, exchange, later)
+    hook = CompressedGradients(model, operator, scope, key, group, exchange, later, ranks_per_node)
     model.register_comm_hook(hook, lambda state, bucket: state.reduce(bucket))
     return hook
