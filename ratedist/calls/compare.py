@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model.own import Own, sender_of
+from ..numbers import refusal
 from ..records import number_text, plain
 from .call import REQUIRED, Argument, Call, Command, Flag, Numbers, Specifications, Text, Whole
 from .measure import DRAWS, Measured, finite_vector, measure
@@ -216,7 +217,7 @@ def compare(
             f'compressors must be a list of at least one; got {compressors!r}: write for example ["tcdq", "eden"]'
         )
     vector = finite_vector(x)
-    rates = (bits,) if isinstance(bits, int | float) else tuple(bits or ())
+    rates = tuple(_rate(each) for each in ((bits,) if isinstance(bits, int | float) else bits or ()))
     rows = []
     for compressor in compressors:
         for row in _rows(compressor, vector, rates, draws, seed, source=source):
@@ -224,6 +225,12 @@ def compare(
             if progress is not None:
                 progress(row)
     return Comparison(vector.size, tuple(rows))
+
+
+def _rate(bits: Any) -> float:
+    if isinstance(bits, bool) or not isinstance(bits, int | float) or not 0 < bits < math.inf:
+        raise refusal("bits", "0 < bits a coordinate, finite", bits)
+    return float(bits)
 
 
 def _rows(

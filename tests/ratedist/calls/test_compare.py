@@ -99,6 +99,12 @@ def test_figure_has_a_curve_a_family_the_own_one_in_front_and_both_limits():
         (lambda: rd.compare("tcdq", X), "compressors must be a list of at least one; got 'tcdq'"),
         (lambda: rd.compare([], X), r"got \[\]"),
         (lambda: rd.compare(["nobody"], X), "unknown operator 'nobody'"),
+        (
+            lambda: rd.compare(["eden"], X, bits=(1, "2")),
+            "bits must satisfy 0 < bits a coordinate, finite; got bits = 2",
+        ),
+        (lambda: rd.compare(["eden"], X, bits=float("nan")), "got bits = nan"),
+        (lambda: rd.compare(["eden"], X, bits=0), "got bits = 0"),
         (lambda: rd.compare(["eden"], X * 0), "x must have an entry that is not 0"),
         (lambda: rd.compare(["eden"], X, bits=1).save("figure.bmp"), "must end in .pdf, .svg, .png, .csv or .tex"),
     ],
