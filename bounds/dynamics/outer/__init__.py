@@ -20,6 +20,10 @@ from .optimizer import OuterStep as OuterStep
 from .optimum import Optimum as Optimum
 from .optimum import best_nesterov as best_nesterov
 from .optimum import convergence_factor as convergence_factor
+from .probe import ProbedRound as ProbedRound
+from .probe import probe as probe
+from .probe import probe_of_products as probe_of_products
+from .probe import share_of as share_of
 from .search import best_outer as best_outer
 from .search import eigenvalues as eigenvalues
 from .search import worst_factor as worst_factor
