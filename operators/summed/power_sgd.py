@@ -81,9 +81,14 @@ class SummedPowerSGD(Summed):
         new_state = {"residual": kept, "start": torch.from_numpy(unit_columns(q))}
         return new_state, (p @ q.T).reshape(-1)[:d].astype(np.float32)
 
-    def bits(self, d: int, m: int) -> int:
-        """Return two factors in binary32, or all of x."""
-        return LowRank(self.rank, self.shape).bits(d).exact or 0
+    def bits_of_rounds(self, d: int, m: int) -> tuple[int, ...]:
+        """Return the left factors and the right ones in binary32, or all of x."""
+        operator = LowRank(self.rank, self.shape)
+        if operator.is_exact(d):
+            return (32 * d,)
+        rows, columns = operator.matrix_shape(d)
+        left = 32 * rows * min(self.rank, rows, columns)
+        return left, (operator.bits(d).exact or 0) - left
 
     def claim_mean(self, d: int, m: int) -> NoClaim:
         """Return that a warm start has no constant."""

@@ -33,9 +33,9 @@ class SignVote(Summed):
         votes = yield (Words((x >= 0).astype(np.int64), m.bit_length()),)
         return state, np.where(2 * votes.values[0] >= votes.members, 1.0, -1.0).astype(np.float32)
 
-    def bits(self, d: int, m: int) -> int:
+    def bits_of_rounds(self, d: int, m: int) -> tuple[int, ...]:
         """Return a word a coordinate."""
-        return m.bit_length() * d
+        return (m.bit_length() * d,)
 
     def claim_mean(self, d: int, m: int) -> NoClaim:
         """Return that a sign has no length."""

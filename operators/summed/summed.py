@@ -79,6 +79,17 @@ class Summed(ABC):
         """
 
     @abstractmethod
+    def bits_of_rounds(self, d: int, m: int) -> tuple[int, ...]:
+        """Return the bits of one rank's terms, round by round.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        m : int
+            Number of ranks.
+        """
+
     def bits(self, d: int, m: int) -> int:
         """Return the bits of one rank's terms; 2 (1 - 1/m) times as many are sent by a rank.
 
@@ -89,6 +100,7 @@ class Summed(ABC):
         m : int
             Number of ranks.
         """
+        return sum(self.bits_of_rounds(d, m))
 
     def claim_mean(self, d: int, m: int) -> UnbiasedMean | NoClaim:
         """Return what the result promises about the mean of m vectors.

@@ -9,9 +9,10 @@ from bounds.claims import Contractive, NoClaim, Unbiased
 from bounds.limits import gathered_rate, mean_received_rate, two_shot_rate
 from bounds.theorems import gather_error, two_shot_error
 
+from ..model import summing
 from ..model.choosing import averaging
 from ..model.cluster import Cluster
-from ..model.codec import FREE, checked_codecs, codec_of
+from ..model.codec import FREE, Codec, checked_codecs, codec_of
 from ..model.compressors import operator_of
 from ..model.travel import DENSE_BITS, Travel, in_two_shots, stated_bits, travel
 from ..numbers import real, whole
@@ -20,6 +21,7 @@ from .call import REQUIRED, Argument, Call, Coding, Command, Number, Route, Spec
 
 if TYPE_CHECKING:
     from operators import Operator
+    from operators.summed import Summed
 
 ALIKE = 1.01  # lengths that differ by less differ by headers
 EXCHANGES = ("auto", "gather", "two_shot")
@@ -103,7 +105,7 @@ def allreduce(
     *,
     d: Any,
     m: Any,
-    operator: str | Operator,
+    operator: str | Operator | Summed,
     exchange: str = "auto",
     second: str | Operator | None = None,
     bandwidth_bit_per_s: Any = 1e10,
@@ -118,8 +120,9 @@ def allreduce(
         Number of coordinates.
     m : array_like
         Number of workers, >= 2.
-    operator : str or Operator
-        Specification such as "tcdq:omega=1", or an ``Operator``.
+    operator : str or Operator or Summed
+        Specification such as "tcdq:omega=1", or an ``Operator``; a method of ``operators.summed`` has an exchange of
+        its own.
     exchange : str, optional
         "gather", "two_shot", or "auto": gather where a rank then sends no more bits, as for two workers.
     second : str or Operator or None, optional
@@ -142,15 +145,25 @@ def allreduce(
     >>> round(rd.allreduce(d=400_000, m=8, operator="tcdq:omega=0.1", exchange="two_shot").nmse, 6)
     0.21
     """
+    from operators.summed import Summed
+
     if exchange not in EXCHANGES:
         raise ValueError(f"exchange must be one of {', '.join(EXCHANGES)}; got {exchange!r}: choose one of them")
-    dimension, workers, first = whole("d", d), whole("m", m), operator_of(operator)
+    dimension, workers = whole("d", d), whole("m", m)
     if workers < 2:
         raise ValueError(f"m must satisfy m >= 2; got m = {workers}: nothing is exchanged by one worker")
-    back = first if second is None else operator_of(second)
     cluster = Cluster(
         workers=workers, bandwidth_bit_per_s=real("bandwidth_bit_per_s", bandwidth_bit_per_s), latency_s=latency_s
     )
+    if isinstance(operator, Summed):
+        if exchange != "auto" or second is not None:
+            raise ValueError(
+                f"{operator} is summed on the way and has an exchange of its own: leave exchange and second out; got "
+                f"exchange = {exchange!r} and second = {second}"
+            )
+        return _summed(operator, dimension, cluster, codec)
+    first = operator_of(operator)
+    back = first if second is None else operator_of(second)
     way = _way(first, back, dimension, cluster, exchange, chosen=second is not None)
     return _answered(first, back, way, dimension, cluster, codec)
 
@@ -206,6 +219,34 @@ def _answered(first: Operator, second: Operator, way: Travel, d: int, cluster: C
         aligned_nmse=aligned,
         limit_bits=mean_received_rate(m=m, nmse=nmse) if inside else None,
         ideal_bits=rate(m=m, nmse=nmse) if inside and way.exchange != "sum" else None,
+        theorem=theorem,
+    )
+
+
+def _summed(method: Summed, d: int, cluster: Cluster, codec: Any) -> AllReduce:
+    """Return the averaging of a method whose messages are summed on the way; every rank codes one vector each way."""
+    if codec is not None and not isinstance(codec, Codec):
+        raise ValueError(f"no throughput of {method} has been measured; got codec = {codec!r}: give a Codec, or none")
+    m, coded = cluster.workers, codec or FREE
+    sent, communicate_s = summing.bits_and_seconds(method, d, cluster)
+    nmse, aligned, theorem = summing.errors(method, d, m)
+    inside = nmse is not None and 0 < nmse < 1 - 1 / m
+    return AllReduce(
+        operator=str(method),
+        returned="",
+        exchange="sum",
+        d=d,
+        m=m,
+        sent_bits=sent,
+        received_bits=sent,
+        dense_bits=2 * (m - 1) / m * DENSE_BITS * d,
+        communicate_s=communicate_s,
+        encode_s=d * coded.encode_s_per_coordinate,
+        decode_s=d * coded.decode_s_per_coordinate,
+        nmse=nmse,
+        aligned_nmse=aligned,
+        limit_bits=mean_received_rate(m=m, nmse=nmse) if inside else None,
+        ideal_bits=None,
         theorem=theorem,
     )
 

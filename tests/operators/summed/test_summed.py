@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from operators import CorruptMessage, Key, Message
-from operators.summed import SharedScale, SignVote, SumEnd, SummedPowerSGD, sum_of_ranks
+from operators.summed import SharedScale, SignVote, SumEnd, SummedPowerSGD, Sums, sum_of_ranks
 from operators.summed.end import Exchange
 from operators.summed.together import together
 
@@ -53,6 +53,11 @@ def test_all_ranks_end_with_the_bits_of_one_process_and_send_what_is_declared(me
         assert mean.tobytes() == at_once.mean.numpy().tobytes()
     assert at_once.sent_bits == bits
     assert sum(bits) == 2 * (m - 1) * method.bits(d, m)
+    exchange, widths = SumEnd(method, Key(2), rank=0, m=m, d=d).begin(vectors[0], 3), []
+    while not exchange.over:
+        widths.append(sum(terms.width * terms.values.size for terms in exchange.terms))
+        exchange.advance(Sums(tuple(terms.values for terms in exchange.terms), 1))
+    assert tuple(widths) == method.bits_of_rounds(d, m)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=str)

@@ -6,6 +6,7 @@ import pytest
 
 import ratedist as rd
 from operators import parse
+from operators.summed import SharedScale, SignVote, SummedPowerSGD
 
 D = 400_000
 
@@ -66,3 +67,36 @@ def test_codecs_of_both_stages_are_counted():
 def test_wrong_arguments_are_refused(given, text):
     with pytest.raises(ValueError, match=text):
         rd.allreduce(**{"d": D, "m": 8, "operator": "identity"} | given)
+
+
+def test_what_is_summed_on_the_way_is_two_all_reduces_with_a_joint_claim():
+    m, word_bits = 8, 12
+    room = 2 ** (word_bits - 1) - m
+
+    result = rd.allreduce(d=D, m=m, operator=SharedScale(word_bits, block=512), latency_s=1e-3)
+
+    bits = 32 * math.ceil(D / 512), word_bits * D
+    assert (result.exchange, result.sent_bits) == ("sum", pytest.approx(2 * 7 / 8 * sum(bits)))
+    assert result.nmse == pytest.approx(512 * m * m / (4 * room**2), rel=1e-5)
+    assert result.aligned_nmse == pytest.approx(result.nmse / m)
+    assert result.communicate_s == pytest.approx(2 * 14e-3 + result.sent_bits / 1e10)
+    assert 0 < result.limit_bits < result.received_bits / D
+
+
+def test_factors_and_votes_are_counted_and_have_no_law():
+    factors = rd.allreduce(d=10_000, m=8, operator=SummedPowerSGD(2, (100, 100)))
+
+    assert (factors.nmse, factors.sent_bits) == (None, pytest.approx(2 * 7 / 8 * 32 * 2 * 200))
+    assert rd.allreduce(d=100, m=8, operator=SignVote()).sent_bits == pytest.approx(2 * 7 / 8 * 4 * 100)
+
+
+def test_a_sum_takes_no_other_exchange_and_no_unknown_codec():
+    for settings in ({"exchange": "gather"}, {"second": "qsgd:4"}):
+        with pytest.raises(ValueError, match="is summed on the way and has an exchange of its own"):
+            rd.allreduce(d=D, m=8, operator=SignVote(), **settings)
+    with pytest.raises(ValueError, match="no throughput of SignVote"):
+        rd.allreduce(d=D, m=8, operator=SignVote(), codec="measured")
+    coded = rd.allreduce(
+        d=D, m=8, operator=SignVote(), codec=rd.Codec(encode_s_per_coordinate=2e-9, decode_s_per_coordinate=1e-9)
+    )
+    assert (coded.encode_s, coded.decode_s) == (pytest.approx(D * 2e-9), pytest.approx(D * 1e-9))
