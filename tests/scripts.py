@@ -11,9 +11,10 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 
 def load(folder: str, name: str) -> ModuleType:
-    """Import docs/FOLDER/NAME.py; what it imports from its own folder is found there."""
+    """Import docs/FOLDER/NAME.py; what it imports is looked for in its own folder last, where a benchmark is called
+    as a package."""
     path = str(DOCS / folder)
-    sys.path.insert(0, path)
+    sys.path.append(path)
     try:
         return importlib.import_module(name)
     finally:
