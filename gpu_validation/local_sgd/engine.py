@@ -26,7 +26,7 @@ from .outer import Averaging, BlockMomentum, OuterOptimizer, TorchOuter
 from .overlapped import Overlapped
 from .payload import Payload
 from .period import PeriodController
-from .refusals import explained
+from .refusals import CHANGED, MeanRefused, explanation
 from .schedule_inputs import LossInputs, NoInputs
 from .sensing import MeasuredInputs
 from .structure import require_averageable
@@ -327,13 +327,14 @@ class Rounds:
         moved = None if changed else dict(zip(sending, deltas(list(sending.values())), strict=True))
         averaging = f"averaging {round_index}, after {self.periods.total_steps} local steps"
         try:
-            with explained(averaging, self.workers[0].name_of):
-                mean = self._exchanged(moved, members, round_index)
-        except Refusal:  # a model has other parameters
-            return self._join_again()
+            mean = self._exchanged(moved, members, round_index)
+        except (Refusal, MeanRefused) as refusal:
+            if refusal.reason == CHANGED:  # a model has other parameters
+                return self._join_again()
+            raise explanation(refusal, averaging, self.workers[0].name_of) from refusal.__cause__
         anchor, first = self.workers[0].anchor, self.transport.ranks[0]
         movement = mean.movement.to(anchor)
-        if moved and first in moved:
+        if self.telemetry.watches and moved and first in moved:
             gathered = None if mean.mean_bits else mean.decoded.get(first)  # else the mean has errors of its owners too
             self.telemetry.meet_movements(movement, moved[first], gathered, len(members))
         begin(self.workers, self.outer.step(anchor, movement))

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from operators.ddp.gather import Refusal
+
 from ..distributed.in_flight import Flight, Landed
 from ..distributed.tensors import flat
 from ..distributed.transport import Transport
@@ -22,7 +24,7 @@ from .merge_rules import RULES, Arrival, Common, Vectors, plain
 from .movements import Error
 from .outer import OuterOptimizer
 from .payload import Payload
-from .refusals import explained
+from .refusals import CHANGED, MeanRefused, explanation
 from .worker import Worker
 
 WHOLE: Error = (0.0, float("nan"), 0.0)
@@ -320,18 +322,22 @@ class Overlapped:
         """Return what sends the compressed movements."""
         assert base is not None  # checked with the settings
         moved = {
-            rank: (vector - base).to("cpu", torch.float32).numpy()
+            rank: (vector - base).to("cpu", torch.float32)
             for rank, vector in zip(self.transport.ranks, part.common.sent, strict=True)
         }
         averaging, index = f"averaging {part.messages}, sent after {steps} local steps", part.messages
         ranks, start, name_of = self.transport.ranks, part.start, self.workers[0].name_of
 
         def travel() -> Arrival:
-            with explained(averaging, lambda entry: name_of(start + entry)):
+            try:
                 members = range(self.transport.size)
                 mean = part.exchange.mean(moved, [], members=members, round_index=index, steps=steps)
+            except (Refusal, MeanRefused) as refusal:
+                if refusal.reason == CHANGED:
+                    raise
+                raise explanation(refusal, averaging, lambda entry: name_of(start + entry)) from refusal.__cause__
             errors = [mean.errors.get(rank, WHOLE) for rank in ranks]
-            movement = torch.from_numpy(mean.movement).to(base)
+            movement = mean.movement.to(base)
             return Arrival(movement, True, tuple(mean.bits), errors, tuple(mean.mean_bits))
 
         return travel

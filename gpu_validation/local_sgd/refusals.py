@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from operators.ddp.gather import Refusal
 
@@ -20,6 +19,8 @@ class MeanRefused(RuntimeError):  # noqa: N818  it is told on
     failure : Exception or None
         What a rank hosted here raised, None if another one did.
     """
+
+    reason = FAILED
 
     def __init__(self, rank: int, failure: Exception | None) -> None:
         super().__init__(f"rank {rank} could not form the mean of its shard")
@@ -66,28 +67,18 @@ def mean_in_words(rank: int, averaging: str, failure: BaseException | None) -> s
     return f"the mean of the shard of rank {rank} in {averaging}, could not be formed{why}"
 
 
-@contextmanager
-def explained(averaging: str, name_of: Callable[[int], str]) -> Iterator[None]:
-    """Raise a sentence in place of a number, but for a model with other parameters.
+def explanation(refusal: Refusal | MeanRefused, averaging: str, name_of: Callable[[int], str]) -> ValueError:
+    """Return the sentence in place of a number, the same on every rank but for the words of its own failure.
 
     Parameters
     ----------
+    refusal : Refusal or MeanRefused
+        Of a movement or a mean that could not be had; not of a model with other parameters.
     averaging : str
         Which one.
     name_of : callable
         The name of an entry of the movement.
-
-    Raises
-    ------
-    ValueError
-        On every rank, for a movement or a mean that could not be had.
     """
-    try:
-        yield
-    except Refusal as refusal:
-        if refusal.reason == CHANGED:
-            raise
-        failure = refusal.__cause__
-        raise ValueError(in_words(refusal, averaging, name_of, failure)) from failure
-    except MeanRefused as refusal:
-        raise ValueError(mean_in_words(refusal.rank, averaging, refusal.failure)) from refusal.failure
+    if isinstance(refusal, MeanRefused):
+        return ValueError(mean_in_words(refusal.rank, averaging, refusal.failure))
+    return ValueError(in_words(refusal, averaging, name_of, refusal.__cause__))

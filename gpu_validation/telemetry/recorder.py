@@ -65,6 +65,8 @@ class Recorder(Observer):
         None for memory alone.  When the model gets other parameters, the account begins anew.
     """
 
+    watches = True
+
     def __init__(
         self,
         describe: Callable[[], Header],
