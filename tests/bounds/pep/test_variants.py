@@ -75,10 +75,12 @@ def test_a_round_without_compression_or_flight_is_the_plain_one(rho):
 
 
 @pytest.mark.parametrize("m", [1, 4, 16])
-def test_one_compressed_step_costs_its_variance_once(m):
+@pytest.mark.parametrize("stages", [("1/2", "0"), ("0", "1/2"), ("1/2", "1/4")])
+def test_one_compressed_step_costs_its_variance_once(m, stages):
     """At tau = 1 the published bound pays twice: it splits a change into noise and gradient, which are orthogonal."""
-    value = solve(two_shots(x=Fraction(1, 5), m=m, tau=1, rho=Fraction(1), omega1=Fraction(1, 2))).value
-    assert value == pytest.approx(0.2 / m * 1.5, rel=1e-5)
+    first, second = map(Fraction, stages)
+    value = solve(two_shots(x=Fraction(1, 5), m=m, tau=1, rho=Fraction(1), omega1=first, omega2=second)).value
+    assert value == pytest.approx(0.2 / m * float((1 + first) * (1 + second)), rel=1e-5)
 
 
 def test_floors_grow_with_the_variances_and_the_flight():
