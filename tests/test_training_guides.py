@@ -66,6 +66,23 @@ def test_fsdp_script_learns_and_both_ranks_hold_the_same_network(tmp_path):
     assert sum(own for rank in counters for _, _, own, _ in rank) == sum(told for *_, told in counters[0]) > 0
 
 
+@pytest.mark.thorough
+def test_script_for_slow_links_learns_and_both_ranks_hold_the_same_network(tmp_path):
+    script("train_across_slow_links.md", tmp_path)
+
+    result = subprocess.run(
+        [*TORCHRUN, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False
+    )
+
+    assert result.returncode == 0, result.stderr
+    (loss, weights, sent), (_, other_weights, _) = re.findall(
+        r"rank \d: loss ([\d.]+), weights (\S+), (\d+) bytes sent", result.stdout
+    )
+    assert weights == other_weights
+    assert float(loss) < 1.0, "3.3 where nothing was learnt"
+    assert 0 < int(sent) < 320 * 4 * 20_000 / 10, "a tenth of a synchronous run at most"
+
+
 def processes_of(folder):
     """Process ids of the script's ranks, by rank."""
     found = {}
