@@ -47,6 +47,7 @@ from .pasgd_overlap_runtime import pasgd_overlap_runtime as pasgd_overlap_runtim
 from .pasgd_runtime import pasgd_runtime as pasgd_runtime
 from .pasgd_smooth import pasgd_smooth as pasgd_smooth
 from .pasgd_smooth_sharp import pasgd_smooth_sharp as pasgd_smooth_sharp
+from .pasgd_smooth_sharp_wall_clock import pasgd_smooth_sharp_wall_clock as pasgd_smooth_sharp_wall_clock
 from .pasgd_two_shot import pasgd_two_shot as pasgd_two_shot
 from .pasgd_two_shot_runtime import pasgd_two_shot_runtime as pasgd_two_shot_runtime
 from .pasgd_two_shot_wall_clock import pasgd_two_shot_wall_clock as pasgd_two_shot_wall_clock

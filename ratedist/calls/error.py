@@ -15,12 +15,13 @@ from bounds.theorems import (
     pasgd_compressed_convex_wall_clock,
     pasgd_compressed_wall_clock,
     pasgd_convex_sharp_wall_clock,
+    pasgd_smooth_sharp_wall_clock,
     pasgd_wall_clock,
 )
 
 from ..model.cluster import Cluster, Exchange, checked_cluster
 from ..model.constants import between, read_constants, uncertain_statement
-from ..model.curvature import is_convex
+from ..model.curvature import is_convex, rho_of
 from ..model.evaluation import enclose, spread, statement_of
 from ..numbers import read, real
 from ..records import Quantity, Statement
@@ -71,8 +72,9 @@ def error_bound(
         Of one message.
     omega : array_like, optional
         Of an unbiased compressor of the round's change (0: none).  Arrays of all arguments broadcast.
-    curvature : {None, "convex"}, optional
-        What is known of F: if it is convex, local steps cost an eighth, with a compressor a quarter.
+    curvature : array_like or str, optional
+        What is known of F beyond smoothness: "convex", then local steps cost an eighth, with a compressor a quarter;
+        or, without a compressor, a number rho with every Hessian >= -rho, rho <= L.
 
     Raises
     ------
@@ -100,7 +102,12 @@ def error_bound(
     compressed = not (isinstance(level, str) and Fraction(level) == 0)
     if compressed:
         given["omega"] = level
-    bound: Bound = THEOREMS[is_convex(curvature), compressed]
+    rho = rho_of(curvature)
+    bound: Bound = (
+        THEOREMS[is_convex(curvature), compressed] if compressed or not rho else pasgd_smooth_sharp_wall_clock
+    )
+    if bound is pasgd_smooth_sharp_wall_clock:
+        given["rho"] = str(rho)
     again = partial(error_bound, cluster=cluster, curvature=curvature)
     statement = _error_statement(bound, cluster, given, uncertain, again)
 
@@ -162,7 +169,9 @@ def _show(result: Any) -> Any:
 L, SIGMA2, GAP = (Argument(name, Numbers(), help=UNCERTAIN) for name in ("L", "sigma2", "gap"))
 ETA, TAU, TIME_S = (Argument(name, Numbers(), REQUIRED) for name in ("eta", "tau", "time_s"))
 BITS, OMEGA = (Argument(name, Numbers(), 0) for name in ("bits", "omega"))
-CURVATURE = Argument("curvature", Text(), help="convex, if F is known to be: a lower error is then safe")
+CURVATURE = Argument(
+    "curvature", Text(), help="convex, or rho where every Hessian is >= -rho: a lower error is then safe"
+)
 CALL = Call(
     name="error",
     summary="what the error is at most after a time budget",

@@ -44,7 +44,7 @@ def is_convex(curvature: Any) -> bool:
     rho = rho_of(curvature)
     if rho:
         raise ValueError(
-            f'curvature = {curvature!r} has no theorem at a wall-clock time: give "convex", or leave it out '
-            "(rd.tau_star takes any rho >= 0)"
+            f'curvature = {curvature!r} has no theorem in a plan or with a compressor: give "convex", or leave it out '
+            "(rd.tau_star takes any rho >= 0, and so does rd.error_bound without omega)"
         )
     return rho is not None

@@ -232,6 +232,14 @@ def test_pasgd_convex_sharp_wall_clock_lies_above_model_a_at_random_numbers_of_r
     assert 1 <= at_random_rounds(theorems.pasgd_convex_sharp_wall_clock, exact) < 1.05
 
 
+@pytest.mark.parametrize("rho", [0.0, 0.01])
+def test_pasgd_smooth_sharp_wall_clock_lies_above_model_a_at_random_numbers_of_rounds(rho):
+    def exact(problem, at, rounds):
+        return additive.mean_squared_gradient(problem, eta=at["eta"], m=at["m"], K=at["tau"] * rounds)
+
+    assert 1 <= at_random_rounds(theorems.pasgd_smooth_sharp_wall_clock, exact, rho=rho) < 1.05
+
+
 def test_pasgd_compressed_convex_wall_clock_lies_above_the_exact_value_at_random_numbers_of_rounds():
     def exact(problem, at, rounds):
         of_rounds = {name: at[name] for name in ("eta", "m", "tau", "omega")}

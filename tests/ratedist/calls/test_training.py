@@ -184,7 +184,26 @@ def test_a_convex_problem_has_a_smaller_error_and_a_longer_period():
     assert "F is convex" not in unknown.explain()
 
 
-@pytest.mark.parametrize("curvature", ["concave", 0.5, -1, [0, 1], float("nan")])
+def test_hessians_above_minus_rho_lie_between_convex_and_nothing_known():
+    slow = rd.Cluster(workers=4, latency_s=10 / 6, step_s=1.0, compute="constant")
+    at = {"L": 1, "sigma2": 1, "eta": 0.05, "gap": 1, "tau": 13, "time_s": 1e4, "cluster": slow}
+    values = [rd.error_bound(**at, curvature=c) for c in ("convex", 0.001, 0.1, None)]
+    assert values == sorted(values)
+    assert values[2].theorem == "pasgd_smooth_sharp_wall_clock"
+    growth = [(1 + 0.005 * 2.005) ** k - 1 for k in range(13)]  # MeanGrowth is their mean over y
+    price = 0.75 * 0.0025 * 1.1**2 / 4 * sum(growth) / 13 / (0.005 * 2.005)
+    assert values[2] == pytest.approx(2 / (0.05 * 13 * 434) + 0.0125 + price, rel=1e-9)
+    assert values[2] in rd.error_bound(**at | {"tau": [1, 13]}, curvature=0.1)
+    with pytest.raises(ValueError, match="rho"):
+        rd.error_bound(**at, curvature=2)
+
+
+@pytest.mark.parametrize("curvature", ["concave", -1, [0, 1], float("nan")])
 def test_another_curvature_is_refused_in_one_sentence(curvature):
     with pytest.raises(ValueError, match=r"curvature .*convex"):
         rd.error_bound(**PROBLEM, tau=4, time_s=151, cluster=CLUSTER, curvature=curvature)
+
+
+def test_saddles_with_a_compressor_have_no_theorem():
+    with pytest.raises(ValueError, match=r"curvature .*convex"):
+        rd.error_bound(**PROBLEM, tau=4, time_s=151, cluster=CLUSTER, curvature=0.5, omega=1)
