@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 
 from bounds.runtime import Constant, RuntimeModel
 from gpu_validation import Nesterov
@@ -19,7 +20,10 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def test_steps_go_on_while_a_message_is_held_up():
-    """The message is let go by the step before the merge: a process that waited for it would wait for ever."""
+    """The message is let go by the step before the merge: a process that waited for it would wait for ever.
+
+    Collectives of the script go on too, for the message has a group of its own.
+    """
 
     def work(place):
         model = torch.nn.Linear(3, 2)
@@ -35,6 +39,9 @@ def test_steps_go_on_while_a_message_is_held_up():
         for step in range(1, 7):
             with torch.no_grad():
                 model.weight += place.rank + 1.0
+            total = torch.ones(1)
+            dist.all_reduce(total)
+            assert total == 2.0
             if step == 6:
                 leave.set()
             averaging.step()
