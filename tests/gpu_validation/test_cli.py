@@ -97,6 +97,7 @@ def test_smoke_run_prints_a_table_and_the_four_counts(smoke_run):
         assert words in result.stdout
 
 
+@pytest.mark.thorough
 def test_ctrl_c_ends_every_process_and_keeps_what_was_measured(start, tmp_path):
     process, path = start(tmp_path)
     os.killpg(process.pid, signal.SIGINT)

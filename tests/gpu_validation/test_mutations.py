@@ -70,6 +70,7 @@ def test_the_table_is_the_recorded_one_and_every_survivor_has_its_reason():
     assert len(caught) / len(lines) >= 0.8
 
 
+@pytest.mark.thorough
 def test_a_run_without_a_fault_accuses_nobody(small):
     bench, rows = small
     assert not accused(rows)

@@ -34,6 +34,7 @@ def every_point(**at):
     st.integers(1, 9),
 )
 @settings(max_examples=60, deadline=None, phases=(Phase.explicit, Phase.generate))
+@pytest.mark.thorough
 def test_no_integers_are_better(gap, delay_s, step_s, eta, sigma2, time_s, m):
     at = {"gap": gap, "delay_s": delay_s, "step_s": step_s, "eta": eta, "L": 1.0, "sigma2": sigma2, "time_s": time_s}
     best = tau_overlap(m=m, **at)

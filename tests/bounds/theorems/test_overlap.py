@@ -61,6 +61,7 @@ def ratios(factor=1.0):
     return np.array(found)
 
 
+@pytest.mark.thorough
 def test_no_exact_cell_is_above_the_bound_and_the_least_ratio_is_near_one():
     found = ratios()
     assert len(found) == 2430

@@ -186,6 +186,7 @@ def test_check_values_on_the_reference_quadratic():
     assert values == pytest.approx([0.0664, 0.04883, 0.04249], abs=5e-5)
 
 
+@pytest.mark.thorough
 def test_pasgd_compressed_convex_lies_above_the_exact_value():
     """Bernoulli sparsifiers of the round's change, on every cell that the condition covers."""
     bound, ratios = theorems.pasgd_compressed_convex, []

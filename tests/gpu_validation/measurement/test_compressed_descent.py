@@ -99,6 +99,7 @@ def test_without_compression_the_rate_is_that_of_gradient_descent():
     assert path.bits[-1] == 60 * 4 * 31 * 32
 
 
+@pytest.mark.thorough
 def test_diana_reaches_the_minimum_where_plain_compression_stalls():
     operator, workload = RandomK(k=6), replace(LOGISTIC, decay=1.0)
     plain = descend(workload, METHODS["dcgd"], operator, steps=500, seed=0, every=500)

@@ -67,6 +67,7 @@ def row(report, words):
     return found
 
 
+@pytest.mark.thorough
 def test_honest_operators_hold_and_wrong_ones_are_accused(tmp_path):
     accused = {
         Honest(): set(),

@@ -33,7 +33,7 @@ LAWS = {  # name -> (mean, largest value, draws of shape)
 }
 
 
-@pytest.mark.parametrize("n", [6, 16, 200])
+@pytest.mark.parametrize("n", [6, 16, pytest.param(200, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("law", LAWS)
 def test_each_end_misses_the_mean_no_more_often_than_its_level(law, n):
     mean, top, draw = LAWS[law]
@@ -47,7 +47,7 @@ def test_each_end_misses_the_mean_no_more_often_than_its_level(law, n):
     assert (missed <= 30).all(), missed
 
 
-@pytest.mark.parametrize("n", [6, 16, 200])
+@pytest.mark.parametrize("n", [6, 16, pytest.param(200, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("law", ["lognormal", "t5", "two-point"])
 def test_each_end_by_a_declared_variance_misses_no_more_often_than_its_level(law, n):
     rng = np.random.default_rng([n, len(law)])

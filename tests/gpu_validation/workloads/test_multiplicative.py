@@ -48,6 +48,7 @@ def test_a_loop_of_workers_follows_the_exact_law(averaged_path, tau):
     assert each.std(ddof=1) / np.sqrt(COPIES) < 0.02 * exact
 
 
+@pytest.mark.thorough
 def test_real_processes_follow_the_exact_law(tmp_path):
     cells = (
         Cells(MultiplicativeQuadratic(copies=400, eta=0.2), taus=(1, 8), steps=24, seeds=tuple(range(6)), step_s=0.0),

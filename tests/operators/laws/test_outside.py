@@ -33,7 +33,12 @@ ACCUSED = {
 }
 
 
-@pytest.mark.parametrize("name", ACCUSED)
+SLOWLY_ACCUSED = ("drive", "random-k-with-replacement")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.thorough] * (n in SLOWLY_ACCUSED)) for n in ACCUSED]
+)
 def test_published_operator_with_its_fault_is_reported_biased(name):
     function, claim, array = ACCUSED[name]
 
@@ -73,6 +78,7 @@ def test_operator_that_hands_its_input_over_beside_the_payload_is_convicted():
     assert "payload" in report["payload-alone"].text
 
 
+@pytest.mark.thorough
 def test_drive_is_invisible_along_the_vector_itself_yet_convicted_by_a_coordinate():
     """<x_hat, x> = |x|^2 on every draw, so a test along x alone can never see the bias."""
     import torch

@@ -43,7 +43,9 @@ def test_short_format_equals_the_reference(states, omega, d):
         assert_same(x, plan_of(d, omega, states))
 
 
-@pytest.mark.parametrize(("states", "omega", "name"), [(8, 0.01, "waves"), (1, 1e-6, "cauchy")])
+@pytest.mark.parametrize(
+    ("states", "omega", "name"), [pytest.param(8, 0.01, "waves", marks=pytest.mark.thorough), (1, 1e-6, "cauchy")]
+)
 def test_long_format_equals_the_reference(states, omega, name):
     d = SEGMENT + 1029
     assert_same(dict(vectors(d))[name], plan_of(d, omega, states))
