@@ -322,7 +322,7 @@ class Overlapped:
         """Return what sends the compressed movements."""
         assert base is not None  # checked with the settings
         moved = {
-            rank: (vector - base).to("cpu", torch.float32)
+            rank: (vector - base).to(torch.float32)
             for rank, vector in zip(self.transport.ranks, part.common.sent, strict=True)
         }
         averaging, index = f"averaging {part.messages}, sent after {steps} local steps", part.messages
