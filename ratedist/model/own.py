@@ -262,7 +262,7 @@ def sender_of(given: Any) -> Sender:
         reference = outside.split(given)
         if reference is not None and given.partition(":")[0] not in all_operators():
             named = outside.load(reference[0], "operator")
-            if not (isinstance(named, Operator) or (isinstance(named, type) and issubclass(named, Operator))):
+            if isinstance(named, Own | tuple) or (callable(named) and not isinstance(named, type | Operator)):
                 return named if isinstance(named, Own) else Own(named, label=given)
         return OfOperator(operator_of(given))
     if isinstance(given, Operator):

@@ -11,10 +11,10 @@ too large, and no promise that smaller ones are not.
 
 Noise.  s holds this round's Delta with a weight c (lr (1 + momentum) for Nesterov, lr for heavy ball), noise included,
 which adds c times its variance to <Delta, s>.  The workers' spread estimates it: with b_i = <Delta_i - Delta_i', s> - c
-|Delta_i - Delta|^2/(m - 1), the mean of the b_i has the mean of <s, H s> for workers with the same data.  The quotient
-is still biased where noise makes up much of s: by -.08 where it is .22 of |s|^2 (without the correction +.14).
-The interval is Student's of the m values.  Where data differ the spread is not all noise, and the correction too large:
-so the interval's upper end leaves it out.
+``|Delta_i - Delta|^2/(m - 1)``, the mean of the b_i has the mean of <s, H s> for workers with the same data.  The
+quotient is still biased where noise makes up much of s: by -.08 where it is .22 of ``|s|^2`` (without the correction
++.14).  The interval is Student's of the m values.  Where data differ the spread is not all noise, and the correction
+too large: so the interval's upper end leaves it out.
 """
 
 from __future__ import annotations
