@@ -79,6 +79,9 @@ def register(
     -----
     All ranks must call it, with the same arguments; what it sends to see to that is not counted.   TypeError for an
     operator that is none; RuntimeError if the model has a hook.
+
+    A rank that has gone is an error on the others, at the latest after the time-out of the group: gloo does not always
+    hear of the end of a connection.  ``torch.distributed.init_process_group(timeout=)`` sets it; 30 minutes by default.
     """
     group = group or model.process_group
     if isinstance(operator, Summed):
