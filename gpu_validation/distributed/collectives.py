@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -48,14 +49,20 @@ class ProcessTransport:
     """
 
     def __init__(self, device: torch.device | str | None = None, group: dist.ProcessGroup | None = None) -> None:
-        self.group = group
+        # let go of them before the interpreter ends: threads of a back end that still run then may abort the process
+        self._groups: dict[float | None, dist.ProcessGroup | None] = {None: group}  # others by their time-out
+        weakref.finalize(self, self._groups.clear)
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         self.ranks: Sequence[int] = (self.rank,)
         self.device = torch.device(device) if device is not None else _device_of(group)
         self.payload_bytes = self.received_bytes = self.predicted_bytes = 0
-        self._waiting: dict[float, dist.ProcessGroup] = {}
         self._rooms: dict[tuple[str, torch.dtype, torch.device], torch.Tensor] = {}
         self._latest: InThread | None = None
+
+    @property
+    def group(self) -> dist.ProcessGroup | None:
+        """The process group of the averagings; None for the one of all ranks."""
+        return self._groups.get(None)
 
     @classmethod
     def apart(cls, group: dist.ProcessGroup | None = None) -> ProcessTransport:
@@ -349,14 +356,15 @@ class ProcessTransport:
         timeout_s : float, seconds
             How long the others wait.
         """
-        if timeout_s not in self._waiting:
-            self._waiting[timeout_s] = dist.new_group(
+        room = self._groups.get(timeout_s)
+        if room is None:
+            room = self._groups[timeout_s] = dist.new_group(
                 [self._global(rank) for rank in range(self.size)],
                 timeout=timedelta(seconds=timeout_s),
                 backend="gloo",
                 use_local_synchronization=True,
             )
-        return self._waiting[timeout_s]
+        return room
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:

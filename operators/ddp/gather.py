@@ -13,6 +13,10 @@ from typing import TypeVar
 import torch
 import torch.distributed as dist
 
+# Its functions' defaults hold the group of all ranks, if it exists when they are made (any optimizer imports it): the
+# threads of gloo would live on after destroy_process_group, and now and then abort the process when it ends.
+import torch.distributed.nn.functional
+
 from ..exchange.choice import GATHER_HEADER_BYTES
 from ..message import Message
 from .frames import Frames, Undeclared
