@@ -13,6 +13,7 @@ import numba
 import numpy as np
 
 NEAREST = np.empty(0, np.uint32)  # in place of random words
+TILE = 4096  # numbers that are rounded at once where all are normal
 
 
 @numba.njit(cache=True, nogil=True)
@@ -28,31 +29,91 @@ def round_floats(patterns, shift, p, lowest, sign, words, out):
         up).  Stochastic probabilities are exact multiples of 2^-32, rounded down if a number lies more than 8 + p
         binades below 2^lowest.  The caller excludes overflow.
     """
-    stochastic = words.size > 0
-    for i in range(patterns.size):
-        bits = np.int64(patterns[i] & np.uint32(0x7FFFFFFF))
-        if bits == 0:
-            out[i] = np.uint32(0)
-            continue
-        binade, m = bits >> 23, bits & 0x7FFFFF
-        if binade > 0:
-            m |= 1 << 23
+    least = np.uint32(min(max(1, 127 + lowest - shift), 255) << 23)  # that is normal before and after
+    for tile in range(0, patterns.size, TILE):
+        stop = min(tile + TILE, patterns.size)
+        if _round_normal(patterns, tile, stop, shift, p, lowest, sign, words, out) < least:
+            for i in range(tile, stop):
+                if patterns[i] & np.uint32(0x7FFFFFFF) < least:
+                    out[i] = _round(patterns[i], shift, p, lowest, sign, words[i] if words.size > 0 else -1)
+
+
+@numba.njit(cache=True, nogil=True)
+def _round_normal(patterns, start, stop, shift, p, lowest, sign, words, out):
+    """Round numbers that are normal before and after, others wrongly; returns the smallest pattern without its sign.
+
+    Of a normal number the leading bits of its pattern count the numbers below it but for a constant: one vector loop.
+    """
+    drop = np.uint32(24 - p)
+    offset = np.uint32((np.int64(shift) - 126 - lowest) << (p - 1))  # modulo 2^32
+    below, half = np.uint32((1 << (24 - p)) - 1), np.uint32(1 << (23 - p))
+    left, sign = np.uint32(8 + p), np.uint32(sign)
+    smallest = np.uint32(0x7FFFFFFF)
+    for j in range(np.uint64(start), np.uint64(stop)):
+        pattern = np.uint32(patterns[j])
+        bits = np.uint32(pattern & np.uint32(0x7FFFFFFF))
+        smallest = min(smallest, bits)
+        if words.size > 0:
+            code = np.uint32((bits >> drop) + (words[j] < np.uint32((bits & below) << left)))
         else:
-            binade = np.int64(1)
-            while m < 1 << 23:
-                m <<= 1
-                binade -= 1
-        binade += shift - 127 - lowest
-        drop = 24 - p - min(binade, 0)
-        kept = m >> min(drop, 63)
-        below = m - (kept << drop) if drop <= 32 else m
-        rest = below << (32 - drop) if drop <= 32 else below >> min(drop - 32, 63)  # in units of 2^-32
-        code = (max(binade, 0) << (p - 1)) + kept
-        if stochastic:
-            code += np.int64(words[i]) < rest
-        else:
-            code += rest > 1 << 31 or (rest == 1 << 31 and kept & 1 == 1)
-        out[i] = np.uint32(code | sign) if patterns[i] >> np.uint32(31) and code > 0 else np.uint32(code)
+            even = np.uint32((bits >> drop) & np.uint32(1)) if p > 1 else np.uint32(1)
+            code = np.uint32((bits + half - np.uint32(1) + even) >> drop)
+        out[j] = np.uint32(code + offset) | (np.uint32(pattern >> np.uint32(31)) * sign)
+    return smallest
+
+
+@numba.njit(cache=True, nogil=True)
+def _round(pattern, shift, p, lowest, sign, word):
+    """Return the code of any number; ``word`` is below 0 for rounding to nearest."""
+    bits = np.int64(pattern & np.uint32(0x7FFFFFFF))
+    if bits == 0:
+        return np.uint32(0)
+    binade, m = bits >> 23, bits & 0x7FFFFF
+    if binade > 0:
+        m |= 1 << 23
+    else:
+        binade = np.int64(1)
+        while m < 1 << 23:
+            m <<= 1
+            binade -= 1
+    binade += shift - 127 - lowest
+    drop = 24 - p - min(binade, 0)
+    kept = m >> min(drop, 63)
+    below = m - (kept << drop) if drop <= 32 else m
+    rest = below << (32 - drop) if drop <= 32 else below >> min(drop - 32, 63)  # in units of 2^-32
+    code = (max(binade, 0) << (p - 1)) + kept
+    if word >= 0:
+        code += np.int64(word) < rest
+    else:
+        code += rest > 1 << 31 or (rest == 1 << 31 and kept & 1 == 1)
+    return np.uint32(code | sign) if pattern >> np.uint32(31) and code > 0 else np.uint32(code)
+
+
+@numba.njit(cache=True, nogil=True)
+def scale_numbers(codes, numbers, factor, sign, out):
+    """Write ``factor`` times the number of each code, as binary32; returns the largest code without its sign bit.
+
+    Parameters
+    ----------
+    codes
+        Unsigned integers, shape (d,).
+    numbers
+        Of every code, float64.
+    sign
+        The bit that makes a number negative.
+
+    Returns
+    -------
+    (int, bool)
+        And whether a zero is negative.
+    """
+    most, minus_zero = np.int64(0), False
+    for i in range(codes.size):
+        code = np.int64(codes[i])
+        most = max(most, code & (sign - 1))
+        minus_zero |= code == sign
+        out[i] = np.float32(numbers[code] * factor)
+    return most, minus_zero
 
 
 def values(p: int, lowest: int, codes: int) -> np.ndarray:

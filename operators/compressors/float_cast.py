@@ -11,7 +11,7 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive, Unbiased
 
-from ..coding.minifloat import NEAREST, cells, nearest_alpha, round_floats, stochastic_omega, values
+from ..coding.minifloat import NEAREST, cells, nearest_alpha, round_floats, scale_numbers, stochastic_omega, values
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Randomness, Size
@@ -165,19 +165,21 @@ class FloatCast(Operator):
         if bits != self.bits(d).exact:
             raise CorruptMessage(f"cast to {self.format} sends {self.bits(d).exact} bits at d = {d}; got {bits}")
         head = int(payload[:HEAD_BYTES].view(">u2")[0])
-        codes = payload[HEAD_BYTES:].view(np.uint8 if width == 8 else ">u2")
+        codes = payload[HEAD_BYTES:].view(np.uint8 if width == 8 else ">u2").astype(np.uint16, copy=False)
         if head == 0:
             if codes.any():
                 raise CorruptMessage("a zero vector has no other number")
             return np.zeros(d, np.float32)
-        exponent = head - ZERO_EXPONENT
-        scaled = _table(self.format)[codes]
-        top = float(np.abs(scaled).max())
-        if exponent > HIGHEST or not 2.0**highest <= top <= 2.0 ** (highest + 1):  # also NaN
+        exponent = min(head - ZERO_EXPONENT, HIGHEST + 1)
+        numbers, out = _table(self.format), np.empty(d, np.float32)
+        factor = math.ldexp(1.0, exponent - highest)
+        most, minus_zero = scale_numbers(codes, numbers, factor, 1 << (width - 1), out)
+        top = float(numbers[most])
+        if exponent > HIGHEST or minus_zero or not 2.0**highest <= top <= 2.0 ** (highest + 1):  # also NaN
             raise CorruptMessage(f"the numbers do not belong to a largest magnitude of exponent {exponent}")
         if exponent == HIGHEST and top > 2.0**highest:
             raise CorruptMessage(f"a decoded number exceeds 2^{HIGHEST}")
-        return np.ldexp(scaled, exponent - highest).astype(np.float32)
+        return out
 
 
 @lru_cache(maxsize=4)

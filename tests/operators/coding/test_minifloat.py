@@ -5,8 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from operators.coding.minifloat import NEAREST, cells, nearest_alpha, round_floats, stochastic_omega, values
+from operators.coding.minifloat import NEAREST, _round, cells, nearest_alpha, round_floats, stochastic_omega, values
 
 FORMATS = {  # torch type: significant bits, exponent of the smallest normal number, width, largest scaled magnitude
     torch.float16: (11, -14, 16, 65504.0),
@@ -99,3 +101,23 @@ def test_constants_are_reached_and_never_exceeded_on_a_fine_grid(p, depth, d):
         own, others = error(*cells(first, p, -depth)), (d - 1) * error(*cells(y, p, -depth))
         ratio = (own[:, None] + others) / (first[:, None] ** 2 + (d - 1) * y**2)
         assert constant * (1 - 1e-3) <= ratio.max() <= constant * (1 + 1e-12)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    shift=st.integers(-150, 100),
+    form=st.sampled_from([(1, -149), (3, -14), (4, -6), (8, -126), (11, -14)]),
+    stochastic=st.booleans(),
+    low=st.integers(0, 250),
+)
+def test_vectors_are_rounded_as_single_numbers_are(seed, shift, form, stochastic, low):
+    """Normal numbers go another way than others of their tile: both ways, and both at once."""
+    rng, (p, lowest), n = np.random.default_rng(seed), form, 5000
+    patterns = (rng.integers(low, 255, n) << 23 | rng.integers(0, 1 << 23, n) | rng.integers(0, 2, n) << 31).astype(
+        "u4"
+    )
+    patterns[rng.integers(0, n, 3)] &= np.uint32(0x80000000 | rng.integers(0, 1 << 24))
+    words = rng.integers(0, 1 << 32, n, dtype=np.uint32) if stochastic else NEAREST
+    drawn = words if stochastic else [-1] * n
+    singly = [_round(v, shift, p, lowest, 1 << 20, w) for v, w in zip(patterns, drawn, strict=True)]
+    assert codes_of(patterns.view(np.float32), shift, p, lowest, 1 << 20, words).tolist() == singly
