@@ -91,7 +91,9 @@ def forward(x, grid, before, top, metric, floors, survivors):
         _select(metric, update, cost, before, bits, present)
         for lane in range(present):
             survivors[t, lane] = bits[lane]
-        metric[:, :present] = update[:, :present]
+        for s in range(metric.shape[0]):  # to assign a slice takes two seconds more to compile
+            for lane in range(present):
+                metric[s, lane] = update[s, lane]
         if t % SETTLE == SETTLE - 1:
             _settle(metric, lanes)
 

@@ -45,7 +45,9 @@ def _row(metric, old, new, points, start, survivors, t):
 def viterbi_simd(x, grid, metric, floors, survivors):
     """As ``quantise.forward`` for the whole chunks at the beginning; returns the first row that it left out."""
     both = np.empty(2 * SIZE, np.float32)
-    both[:SIZE] = metric.reshape(-1)
+    beginning = metric.reshape(-1)
+    for i in range(SIZE):  # to assign a slice takes two seconds more to compile
+        both[i] = beginning[i]
     points = np.empty(CHUNK * LANES, np.float32)
     flat = survivors.reshape(-1)
     rows = x.size // (LANES * CHUNK) * CHUNK
@@ -65,5 +67,6 @@ def viterbi_simd(x, grid, metric, floors, survivors):
                         least = min(least, both[s * LANES + lane])
                     for s in range(STATES):
                         both[s * LANES + lane] -= least
-    metric[:] = both[:SIZE].reshape(metric.shape)
+    for i in range(SIZE):
+        beginning[i] = both[i]
     return rows

@@ -72,10 +72,9 @@ def fill_tile(words, at, n, k0, k1, supplied):
     supplied
         Empty, or words to be used instead: one for all coordinates, or one for each in their order.
     """
-    if supplied.size == 1:
-        words[:n] = supplied[0]
-    elif supplied.size > 0:
-        words[:n] = supplied[at : at + n]
+    if supplied.size > 0:  # entry by entry: to assign a slice takes two seconds more to compile
+        for i in range(n):
+            words[i] = supplied[0 if supplied.size == 1 else at + i]
     elif n == TILE:
         fill_planes(words, at >> 2, PLANE, k0, k1)
     else:

@@ -59,12 +59,16 @@ def _decode(payload, table, out):
         byte = np.int64(payload[j])
         impossible += int(byte > 242)
         others += int(byte != ZERO_GROUP)
-        out[5 * j : 5 * j + 5] = table[min(byte, 242), :5]
+        row = table[min(byte, 242)]
+        for i in range(5):  # to assign a slice takes two seconds more to compile
+            out[5 * j + i] = row[i]
     if rest:
         byte, possible = np.int64(payload[whole]) >> (8 - TAIL_BITS[rest]), 3**rest
         others += int(byte != (possible - 1) // 2)
         impossible += int(byte >= possible)
-        out[5 * whole :] = table[min(byte, 242), :rest]
+        row = table[min(byte, 242)]
+        for i in range(rest):
+            out[5 * whole + i] = row[i]
     return others > 0, impossible == 0
 
 
