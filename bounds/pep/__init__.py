@@ -5,6 +5,7 @@ from .certificate import NotProved as NotProved
 from .certificate import verify as verify
 from .certify import certify as certify
 from .different_data import different_data as different_data
+from .one_round import Case as Case
 from .one_round import one_round as one_round
 from .overlapped import overlapped as overlapped
 from .periods import FloorPeriod as FloorPeriod

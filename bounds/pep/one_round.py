@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 from .program import Entries, Limit, Point, Program, Vector, add_entries, inner_product
@@ -40,24 +41,50 @@ def one_round(*, about: str, x: Fraction, m: int, tau: int, rho: Fraction) -> Pr
     ValueError
         For arguments outside these ranges.
     """
-    check_round(about, x, m, tau, rho)
-    return Round(about == GAP, x, m, tau, rho).program()
+    return Case(about, x, m, tau, rho).program()
 
 
-def check_round(about: str, x: Fraction, m: int, tau: int, rho: Fraction) -> None:
-    """Check the arguments of a round.
+@dataclass(frozen=True)
+class Case:
+    """One round that is bounded, with L = sigma2 = 1.
+
+    Parameters
+    ----------
+    about : str
+        "gradient" or "gap".
+    x : Fraction
+        eta L, > 0.
+    m : int
+        Number of workers, >= 1.
+    tau : int
+        Local steps, >= 1.
+    rho : Fraction
+        Every Hessian is >= -rho L, 0 <= rho <= 1; 0 for the gap.
 
     Raises
     ------
     ValueError
-        For arguments outside their ranges.
+        For arguments outside these ranges.
     """
-    if about not in (GRADIENT, GAP):
-        raise ValueError(f'about must be "gradient" or "gap"; got {about!r}')
-    if not (x > 0 and m >= 1 and tau >= 1 and 0 <= rho <= 1):
-        raise ValueError(f"one round needs x > 0, m >= 1, tau >= 1, 0 <= rho <= 1; got {x}, {m}, {tau}, {rho}")
-    if about == GAP and rho != 0:
-        raise ValueError(f"the gap is bounded for convex F only: rho must be 0; got rho = {rho}")
+
+    about: str
+    x: Fraction
+    m: int
+    tau: int
+    rho: Fraction
+
+    def __post_init__(self) -> None:
+        about, x, m, tau, rho = self.about, self.x, self.m, self.tau, self.rho
+        if about not in (GRADIENT, GAP):
+            raise ValueError(f'about must be "gradient" or "gap"; got {about!r}')
+        if not (x > 0 and m >= 1 and tau >= 1 and 0 <= rho <= 1):
+            raise ValueError(f"one round needs x > 0, m >= 1, tau >= 1, 0 <= rho <= 1; got {x}, {m}, {tau}, {rho}")
+        if about == GAP and rho != 0:
+            raise ValueError(f"the gap is bounded for convex F only: rho must be 0; got rho = {rho}")
+
+    def program(self) -> Program:
+        """Return the program whose optimum is the floor."""
+        return Round(self).program()
 
 
 class Round:
@@ -65,25 +92,18 @@ class Round:
 
     Parameters
     ----------
-    gap : bool
-        Whether the gap is bounded, not the gradient.
-    x : Fraction
-        eta L.
-    m : int
-        Number of workers.
-    tau : int
-        Local steps.
-    rho : Fraction
-        Every Hessian is >= -rho L.
+    case : Case
+        What is bounded, for which numbers.
     num_more : int, optional
         Further shared vectors, after the b_k.
     """
 
-    def __init__(self, gap: bool, x: Fraction, m: int, tau: int, rho: Fraction, num_more: int = 0) -> None:
-        self.gap, self.x, self.tau, self.rho, self.share = gap, x, tau, rho, Fraction(1, m)
-        self.num_means = tau if gap else tau + 1  # of the points xbar_k that are looked at
+    def __init__(self, case: Case, num_more: int = 0) -> None:
+        self.gap, self.x, self.tau, self.rho = case.about == GAP, case.x, case.tau, case.rho
+        self.share = Fraction(1, case.m)
+        self.num_means = self.tau if self.gap else self.tau + 1  # of the points xbar_k that are looked at
         self.num_shared = self.num_means + num_more
-        self.num_local = 2 * tau - 1
+        self.num_local = 2 * self.tau - 1
 
     def mean_gradient(self, k: int) -> Vector:
         """Return the gradient at the mean of the models."""

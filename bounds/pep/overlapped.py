@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from .one_round import GRADIENT, ONE, check_round
+from .one_round import GRADIENT, ONE, Case
 from .program import Entries, Limit, Point, Program, Vector, add_entries, inner_product
 
 
@@ -45,18 +45,19 @@ def overlapped(*, x: Fraction, m: int, tau: int, in_flight: int, rho: Fraction) 
     ValueError
         For arguments outside these ranges.
     """
-    check_round(GRADIENT, x, m, tau, rho)
+    case = Case(GRADIENT, x, m, tau, rho)
     if not 0 <= in_flight <= tau:
         raise ValueError(f"steps in flight must satisfy 0 <= in_flight <= tau = {tau}; got {in_flight}")
-    return _Overlapped(x, m, tau, in_flight, rho).program()
+    return _Overlapped(case, in_flight).program()
 
 
 class _Overlapped:
     """The vectors: b_k = grad F(xbar_k); of a worker its gradients g^0 .., its noise n^0 .. and, last, its d."""
 
-    def __init__(self, x: Fraction, m: int, tau: int, in_flight: int, rho: Fraction) -> None:
-        self.x, self.tau, self.in_flight, self.rho, self.share = x, tau, in_flight, rho, Fraction(1, m)
-        self.num_shared, self.start = tau + 1, 2 * tau
+    def __init__(self, case: Case, in_flight: int) -> None:
+        self.x, self.tau, self.in_flight, self.rho = case.x, case.tau, in_flight, case.rho
+        self.share = Fraction(1, case.m)
+        self.num_shared, self.start = case.tau + 1, 2 * case.tau
 
     def of_worker(self, worker: int, index: int) -> Vector:
         """Return a vector of worker 1 or 2, or the workers' mean (0)."""

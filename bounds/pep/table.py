@@ -13,43 +13,27 @@ from typing import Any
 
 from ..interval import Interval
 from .certificate import Certificate, verify
-from .one_round import GAP, one_round
+from .one_round import GAP, Case
 
 FILE = Path(__file__).with_name("certificates.json.gz")
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(Case):
     """One certified floor.
 
     Parameters
     ----------
-    about : str
-        "gradient" or "gap".
-    x : Fraction
-        eta L.
-    m : int
-        Number of workers.
-    tau : int
-        Local steps.
-    rho : Fraction
-        Hessians are >= -rho L.
     certificate : Certificate
-        The proof.
+        The proof; the others say of what, as in ``Case``.
     """
 
-    about: str
-    x: Fraction
-    m: int
-    tau: int
-    rho: Fraction
     certificate: Certificate
 
     @property
     def floor(self) -> Interval:
         """What the certificate proves, checked anew: a float interval around the upper bound (L = sigma2 = 1)."""
-        program = one_round(about=self.about, x=self.x, m=self.m, tau=self.tau, rho=self.rho)
-        return verify(program, self.certificate)
+        return verify(self.program(), self.certificate)
 
 
 def entries(file: Path = FILE) -> Iterator[Entry]:

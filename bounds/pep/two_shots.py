@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from .one_round import GRADIENT, ONE, Round, check_round
+from .one_round import GRADIENT, ONE, Case, Round
 from .program import Entries, Limit, Point, Program, Vector, add_entries, inner_product
 
 
@@ -39,10 +39,10 @@ def two_shots(
     ValueError
         For arguments outside these ranges.
     """
-    check_round(GRADIENT, x, m, tau, rho)
+    case = Case(GRADIENT, x, m, tau, rho)
     if not (omega1 >= 0 and omega2 >= 0):
         raise ValueError(f"variance constants must be >= 0; got omega1 = {omega1}, omega2 = {omega2}")
-    plain = Round(False, x, m, tau, rho, num_more=2)
+    plain = Round(case, num_more=2)
     error, after = tau + 1, tau + 2  # indices of zeta and of grad F(y), after b_0 .. b_tau
     program = plain.program()
     y = Point(plain.position(0, tau).plus(Vector({error: ONE}), ONE), Vector({after: ONE}), program.num_values)
