@@ -19,7 +19,6 @@ from .optimizer import AVERAGING as AVERAGING
 from .optimizer import OuterStep as OuterStep
 from .optimum import Optimum as Optimum
 from .optimum import best_nesterov as best_nesterov
-from .optimum import convergence_factor as convergence_factor
 from .probe import ProbedRound as ProbedRound
 from .probe import probe as probe
 from .probe import probe_of_products as probe_of_products

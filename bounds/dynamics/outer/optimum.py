@@ -10,11 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
-from .merge import merge_of
 from .optimizer import OuterStep
-from .workers import Workers
 
 
 @dataclass(frozen=True)
@@ -64,31 +60,3 @@ def best_nesterov(*, eta: float, tau: int, L: float, mu: float) -> Optimum:
     root = math.sqrt(3 * h_max / h_min + 1)
     outer = OuterStep(lr=4 / (3 * h_max + h_min), momentum=(root - 2) / (root + 2))
     return Optimum(outer, factor=1 - 2 / root, condition=h_max / h_min)
-
-
-def convergence_factor(merge: str, *, x: float, tau: int, outer: OuterStep, delay: int = 0, m: int = 2) -> float:
-    """Return by what the error of one eigen-direction shrinks a round in the end: the spectral radius of the mean.
-
-    Parameters
-    ----------
-    merge : str
-        ``blocking``, ``overwrite``, ``delayed``, ``eager`` or ``corrected``.
-    x : float
-        Inner rate times eigenvalue, >= 0.
-    tau : int
-        Local steps of a round.
-    outer : OuterStep
-        The global step.
-    delay : int, optional
-        Local steps done while a message travels, at most tau.
-    m : int, optional
-        Workers.
-
-    Raises
-    ------
-    ValueError
-        For an unknown rule or numbers outside their ranges.
-    """
-    workers = Workers(np.full((m, 1), x), np.zeros((m, 1)), np.zeros((m, 1)), np.zeros(1))
-    matrix = merge_of(merge).of(workers, outer=outer, eta=1.0, tau=tau, delay=delay).matrix[0]
-    return float(np.abs(np.linalg.eigvals(matrix)).max())

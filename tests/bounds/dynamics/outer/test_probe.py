@@ -49,6 +49,7 @@ def test_along_one_direction_it_gives_the_limit_of_that_direction(index):
         assert result.largest_lr(momentum).lo == pytest.approx(limit, rel=1e-9)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("outer", [AVERAGING, OuterStep(0.7, 0.9)])
 @pytest.mark.parametrize("noise", [0.01, 0.3])
 def test_the_interval_covers_and_the_numerator_is_centred(outer, noise):
