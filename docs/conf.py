@@ -43,6 +43,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "operators.ddp.gather.Refusal",
         "operators.laws.kit.examples.Example",
         "operators.laws.betting.power.Power",
+        "ratedist.records.stated.Stated",
         "rich.table.Table",
     )
 ]

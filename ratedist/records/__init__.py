@@ -1,0 +1,11 @@
+"""What the calculator answers with: a number, its certified interval, its theorem, and what to do."""
+
+from .plain_values import plain as plain
+from .plain_values import to_json as to_json
+from .quantities import Quantities as Quantities
+from .quantity import Quantity as Quantity
+from .stated import SIDES as SIDES
+from .statement import Statement as Statement
+from .statement import scope as scope
+from .text import number_text as number_text
+from .text import unit_text as unit_text

@@ -1,0 +1,70 @@
+"""Everything about a number but the number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Everything about a number but the number.
+
+    Parameters
+    ----------
+    quantity : str
+        In words.
+    unit : str
+        "bit", "s", "step", "1".
+    side : str
+        "lower", "upper", "tight" or "estimate".
+    theorem : str
+        Name in the catalogue (``rd.certify`` takes it), or of the model.
+    reference : str, optional
+        Where the theorem comes from.
+    status : str, optional
+        How far it can be trusted.
+    about : str, optional
+        The quantity that the theorem bounds, in its standard words.
+    needs : tuple of str, optional
+        What must hold beside ``assumptions``, the rules for numbers; both in words.
+    assumptions : tuple of str, optional
+        Under which the number holds, in words.
+    advice : str, optional
+        What to do with the number.
+    formula : str, optional
+        In LaTeX.
+    at : mapping, optional
+        The arguments as they were read.
+    function : callable or None, optional
+        The number as a function of those of ``at`` that are numbers; pictures are drawn with it.
+    """
+
+    quantity: str
+    unit: str
+    side: str
+    theorem: str
+    reference: str = ""
+    status: str = ""
+    about: str = ""
+    needs: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    advice: str = ""
+    formula: str = ""
+    at: Mapping[str, Any] = field(default_factory=dict)
+    function: Callable[..., Any] | None = field(default=None, repr=False, compare=False, metadata={"plain": False})
+
+
+def scope(statement: Statement) -> str:
+    """Return what the theorem is about and needs, as a sentence and a space; empty where neither is stated.
+
+    Parameters
+    ----------
+    statement : Statement
+        What the numbers mean and where they come from.
+    """
+    about = f"It is about the {statement.about}" if statement.about else ""
+    needs = f"it needs: {'; '.join(statement.needs)}" if statement.needs else ""
+    sentence = ", and ".join(part for part in (about, needs) if part)
+    return f"{sentence[:1].upper()}{sentence[1:]}.  " if sentence else ""
