@@ -52,6 +52,31 @@ class InFlight:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Synchronisation:
+    """What a clock is told of a synchronisation that has ended.
+
+    Parameters
+    ----------
+    steps : int
+        Local steps before it.
+    bits : sequence of int, bits
+        Lengths of the messages of all ranks.
+    participants : sequence of int
+        The ranks whose models count.
+    mean_bits : sequence of int, bits
+        Lengths of the owners' messages in two shots.
+    flight : InFlight or None
+        What it was hidden by; None if all have waited for it.
+    """
+
+    steps: int
+    bits: Sequence[int]
+    participants: Sequence[int]
+    mean_bits: Sequence[int]
+    flight: InFlight | None
+
+
 class Clock(ABC):
     """Tells the seconds since the start and keeps a record of the averagings in ``events``."""
 
@@ -80,11 +105,11 @@ class Clock(ABC):
         self,
         steps: int,
         bits: Sequence[int],
-        members: Sequence[int],
+        participants: Sequence[int],
         mean_bits: Sequence[int] = (),
         flight: InFlight | None = None,
     ) -> None:
-        """An averaging has ended: after ``steps`` local steps of the members, with messages of these lengths.
+        """An averaging has ended: after ``steps`` local steps of the participants, with messages of these lengths.
 
         Parameters
         ----------
@@ -92,7 +117,7 @@ class Clock(ABC):
             Local steps.
         bits : sequence of int, bits
             Lengths of the messages of all ranks.
-        members : sequence of int
+        participants : sequence of int
             The ranks whose models count.
         mean_bits : sequence of int, bits, optional
             Lengths of the owners' messages in two shots.
@@ -100,17 +125,10 @@ class Clock(ABC):
             What the averaging was hidden by; None if all have waited for it.
         """
         before = self.events[-1].steps if self.events else 0
-        self._pass(steps, bits, members, mean_bits, flight)
+        self._pass(Synchronisation(steps, bits, participants, mean_bits, flight))
         self.events.append(Event(self.seconds(), before + steps, sum(bits) + sum(mean_bits)))
 
-    def _pass(  # noqa: B027  optional
-        self,
-        steps: int,
-        bits: Sequence[int],
-        members: Sequence[int],
-        mean_bits: Sequence[int],
-        flight: InFlight | None,
-    ) -> None:
+    def _pass(self, sync: Synchronisation) -> None:  # noqa: B027  optional
         """Let the round's time go by; a real clock needs no telling."""
 
     def leave_out(self, seconds: float) -> None:  # noqa: B027  optional
@@ -186,16 +204,9 @@ class WallClock(Clock):
         self._arrived = time.monotonic()
         self._computed_s = math.nan if self._left is None else self._arrived - self._left
 
-    def _pass(
-        self,
-        steps: int,
-        bits: Sequence[int],
-        members: Sequence[int],
-        mean_bits: Sequence[int],
-        flight: InFlight | None,
-    ) -> None:
-        if flight is not None:
-            self._averaged_s = flight.seconds
+    def _pass(self, sync: Synchronisation) -> None:
+        if sync.flight is not None:
+            self._averaged_s = sync.flight.seconds
         elif self._arrived is not None:
             self._averaged_s = time.monotonic() - self._arrived
 
@@ -223,7 +234,7 @@ class WallClock(Clock):
 
 
 class SimulatedClock(Clock):
-    """A round takes its slowest member's local steps, then one averaging of the messages.
+    """A round takes its slowest participant's local steps, then one averaging of the messages.
 
     Parameters
     ----------
@@ -241,8 +252,9 @@ class SimulatedClock(Clock):
 
     Notes
     -----
-    A worker's own pace is drawn anew for every step; with sampled clients only the members are waited for.  An average
-    in flight leaves when the slowest has sent, and nobody begins the next round before it and all local steps are done.
+    A worker's own pace is drawn anew for every step; with sampled clients only the participants are waited for.  An
+    average in flight leaves when the slowest has sent, and nobody begins the next round before it and all local steps
+    are done.
     """
 
     def __init__(self, model: RuntimeModel, *, m: int, key: Key) -> None:
@@ -258,18 +270,13 @@ class SimulatedClock(Clock):
         """Return simulated seconds."""
         return self._now
 
-    def _pass(
-        self,
-        steps: int,
-        bits: Sequence[int],
-        members: Sequence[int],
-        mean_bits: Sequence[int],
-        flight: InFlight | None,
-    ) -> None:
+    def _pass(self, sync: Synchronisation) -> None:
+        steps, mean_bits = sync.steps, sync.mean_bits
         rng, local, probed = self._drawn(steps)
-        sent_after = steps if flight is None else max(0, steps - flight.steps)
+        sent_after = steps if sync.flight is None else max(0, steps - sync.flight.steps)
+        waited_for = list(sync.participants)
         before_s, compute_s = (
-            float((local[:, :count].sum(axis=1) + probed)[list(members)].max()) for count in (sent_after, steps)
+            float((local[:, :count].sum(axis=1) + probed)[waited_for].max()) for count in (sent_after, steps)
         )
         begun = self._now
         self._now += before_s
@@ -278,7 +285,7 @@ class SimulatedClock(Clock):
         if (communication := self.model.communication) is not None:
             if isinstance(communication, TwoShot) and mean_bits:
                 communication = replace(communication, result_bits=sum(mean_bits))
-            self._now += communication.seconds(m=self.m, bits=list(bits))
+            self._now += communication.seconds(m=self.m, bits=list(sync.bits))
         self._averaged_s = self._now - begun - before_s
         self._now = max(self._now, begun + compute_s)
         self._probes = 0
