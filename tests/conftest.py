@@ -13,6 +13,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import random
 import shutil
 import sys
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -31,6 +32,43 @@ ARGUMENTS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
+
+SHARED = {  # what is started once for tests of several files -> where they are
+    "the calculator's server": ("tests/ratedist/http/",),
+    "gpu-validation run smoke": ("tests/gpu_validation/test_cli.py", "tests/gpu_validation/studies/grid/test_study.py"),
+}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With ``--dist loadfile`` keep together what shares something that is costly to start, not only a file."""
+    if config.option.dist != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByWhatTheyShare(LoadFileScheduling):
+        """Scopes of several files."""
+
+        def _split_scope(self, nodeid):
+            return next((name for name, starts in SHARED.items() if nodeid.startswith(starts)), None) or (
+                super()._split_scope(nodeid)
+            )
+
+    return ByWhatTheyShare(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of a test marked ``every(n)`` its first case, the n-th after it and so on are quick, the others thorough."""
+    cases = Counter()
+    for item in items:
+        mark = item.get_closest_marker("every")
+        if mark is None or item.get_closest_marker("thorough") or item.get_closest_marker("slow"):
+            continue
+        test = item.nodeid.partition("[")[0]
+        if cases[test] % mark.args[0]:
+            item.add_marker(pytest.mark.thorough)
+        cases[test] += 1
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +90,6 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
-        yield found
-        found.close()
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield chromium
+        chromium.close()

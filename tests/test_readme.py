@@ -24,6 +24,7 @@ def test_python_example_runs_and_shows_true_numbers():
     assert space["y"].shape == space["x"].shape
 
 
+@pytest.mark.thorough
 def test_training_script_learns_under_torchrun_and_all_ranks_agree(tmp_path):
     (tmp_path / "train.py").write_text(PYTHON[1])
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "train.py"]

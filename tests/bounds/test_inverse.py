@@ -20,6 +20,7 @@ DISTORTION_LIMITS = [
 ]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("bound", "unknown"), DISTORTION_LIMITS, ids=lambda value: getattr(value, "name", value))
 @settings(max_examples=10)
 @given(d=st.integers(2, 10**6), distortion=st.floats(0.01, 0.9))

@@ -12,6 +12,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 SCRIPTS = sorted(path.stem for path in (DOCS / "figures").glob("*.py") if path.stem != "common")
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_no_record_of_a_figure_violates_its_bounds(name):
     rows = reproduced.script(name).check()

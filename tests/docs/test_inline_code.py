@@ -146,6 +146,7 @@ def test_methods_are_those_of_a_public_class(piece):
     assert name in functions or any(hasattr(value, name) for _, value, _ in public() if inspect.isclass(value))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("piece", of_kind("command"))
 def test_commands_run_or_are_understood(piece, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

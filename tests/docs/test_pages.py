@@ -16,11 +16,12 @@ RUNS = re.compile(r"exec\(compile|subprocess\.|torch\.distributed\.run")
 def elsewhere():
     """Page -> the test file that names it and runs its scripts: those that need ranks, files or namespaces."""
     texts = {path: path.read_text() for path in sorted(DOCS.parent.glob("tests/**/*.py")) if path != Path(__file__)}
+    running = {path: text for path, text in texts.items() if RUNS.search(text)}
     return {
         page: path
         for page in pages()
-        for path, text in texts.items()
-        if RUNS.search(text) and re.search(rf"(?<!\w){Path(page).name}", text)
+        for path, text in running.items()
+        if re.search(rf"(?<!\w){Path(page).name}", text)
     }
 
 

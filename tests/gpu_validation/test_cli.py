@@ -89,6 +89,7 @@ def test_list_names_the_experiments(capsys):
     assert {"quick", "smoke"} <= set(names)
 
 
+@pytest.mark.thorough
 def test_smoke_run_prints_a_table_and_the_four_counts(smoke_run):
     result = smoke_run.result
 

@@ -77,6 +77,7 @@ def test_a_run_without_a_fault_accuses_nobody(small):
     assert not accused(bench.in_place_of_the_middle(bench.trained(bench.cell(LOSSLESS, bench.taus[1]))))
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("name", ONCE_UNNOTICED)
 def test_what_once_went_unnoticed_is_noticed(small, name):
     found = find(BY_NAME[name], *small)
@@ -94,6 +95,7 @@ def test_a_factor_beyond_the_least_that_is_noticed_is_noticed_and_one_before_it_
             assert bool(accused(bench.judge(bench.records))) is caught
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(120)
 def test_smoke_notices_bodies_that_travel_four_times(small):
     mutation = BY_NAME["smoke: bodies sent four times"]

@@ -75,6 +75,7 @@ def test_iterate_minus_residual_follows_uncompressed_descent():
     assert x.norm() < 0.3
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("operator", [Identity(), TopK(k=2), ScaledSign()], ids=repr)
 def test_ef21_converges_linearly_on_a_quadratic_of_two_disagreeing_workers(operator):
     """Gradients at the optimum are +-c, not 0; compressing them directly would stall."""

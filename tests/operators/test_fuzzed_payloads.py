@@ -82,6 +82,7 @@ def fuzz(examples: tuple[Operator, ...], n: int, seed: int) -> int:
     return accepted
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("examples", CLASSES)
 def test_five_hundred_fuzzed_payloads(examples):
     assert fuzz(examples, 500, seed=1) < 500
@@ -100,6 +101,7 @@ def test_a_million_fuzzed_payloads(examples):
     assert fuzz(examples, 1_000_000, seed=2) < 1_000_000
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("examples", CLASSES)
 def test_memory_stays_near_that_of_the_vector_and_the_payload(examples):
     """At most 64 bytes a coordinate and 80 a payload byte, and a megabyte for the tables of an entropy coder."""

@@ -24,6 +24,7 @@ def constants():
     yield RaBitQ(1), RaBitQ(1).claim(D).omega
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("operator", "constant"), list(constants()), ids=lambda value: repr(value)[:50])
 def test_error_of_random_queries_is_the_constant(operator, constant):
     """One seed, 8 queries a message."""

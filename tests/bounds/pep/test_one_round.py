@@ -29,6 +29,7 @@ def optimum(kind, x, m, tau):
     return solve(one_round(about=kind[0], x=Fraction(x), m=m, tau=tau, rho=Fraction(kind[1]))).value
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("kind", "x", "values"), TABLE)
 def test_check_values_to_six_digits(kind, x, values):
     programs = [one_round(about=kind[0], x=Fraction(x), m=4, tau=tau, rho=Fraction(kind[1])) for tau in (2, 4, 8)]

@@ -50,6 +50,7 @@ def simulated(law, m, tau, floor, runs=40_000):
     return longest.mean(), 6 * longest.std(ddof=1) / math.sqrt(runs) + 1e-9
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("share", [0.9, 1.1, 1.5])
 @pytest.mark.parametrize("law", LAWS, ids=name)
 def test_the_longest_of_sums_and_a_fixed_time_agrees_with_simulation(law, share):

@@ -54,6 +54,7 @@ def simulated_scores(law, draws, seed):
         yield (values.mean() - law.expected_max(m=m, tau=tau)) / (values.std(ddof=1) / math.sqrt(values.size))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("law", FINITE_VARIANCE[1:], ids=name)
 def test_expected_maximum_agrees_with_simulation(law):
     assert max(abs(z) for z in simulated_scores(law, draws=1000, seed=11)) < Z_FAMILY

@@ -162,6 +162,7 @@ def plain_rule(measured):
     return taus
 
 
+@pytest.mark.thorough
 @settings(max_examples=200)
 @given(st.lists(measurements, max_size=12))
 def test_the_rule_is_the_described_one(measured):

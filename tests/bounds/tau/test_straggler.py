@@ -36,6 +36,7 @@ def test_predictor_has_its_tabulated_values():
         assert solve(ratio, m=16).predictor == pytest.approx(value, abs=0.06)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("step", [Exponential(1.0), Uniform(0.2, 1.8)])
 @pytest.mark.parametrize("ratio", [0.3, 7, 40])
 def test_branch_and_bound_finds_what_a_full_scan_finds(step, ratio):

@@ -112,6 +112,7 @@ def kink(tau, delay, *, eta=0.01, m=1024, copies=8, rounds, warm_up, seed=7):
     return squares / count, spread / count
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("tau", "delay"), [(8, 0), (8, 4), (8, 8)])
 def test_a_kink_needs_the_term_of_what_is_in_flight(tau, delay):
     squares, spread = kink(tau, delay, rounds=4000 // tau, warm_up=800 // tau)

@@ -35,6 +35,7 @@ def least_ratio(bound, exact):
     return min(ratios)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", ["pasgd_convex_sharp", "pasgd_smooth_sharp"])
 def test_pasgd_convex_sharp_lies_above_3456_exact_cells(name):
     """pasgd_smooth_sharp at rho = 0 too."""

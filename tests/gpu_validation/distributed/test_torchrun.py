@@ -122,6 +122,7 @@ while True:
 """
 
 
+@pytest.mark.thorough
 def test_ranks_end_with_a_launcher_that_is_killed(tmp_path):
     (tmp_path / "train.py").write_text(ORPHAN)
     (tmp_path / "ranks").mkdir()

@@ -28,6 +28,7 @@ def test_the_common_model_moves_as_the_exact_model_says(outer):
     np.testing.assert_allclose(path, expected[1:], rtol=0, atol=1e-14)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
 @pytest.mark.parametrize("kind", [Nesterov, SGD])
 def test_just_below_the_largest_outer_rate_it_converges_and_just_above_it_diverges(kind, momentum):

@@ -57,6 +57,7 @@ def test_workers_with_data_of_their_own_move_as_the_exact_model_says(name):
     np.testing.assert_allclose(path, expected[1:], rtol=0, atol=1e-13)
 
 
+@pytest.mark.every(6)
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
 @pytest.mark.parametrize("name", ["corrected", "corrected, whole round", "delayed", "eager"])
 def test_just_below_the_largest_outer_rate_it_converges_and_just_above_it_diverges(name, momentum):

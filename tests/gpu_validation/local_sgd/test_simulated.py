@@ -161,6 +161,7 @@ def in_one_process(name):
     ]
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_virtual_workers_and_real_processes_agree_bit_for_bit(name):
     for rank, (state, accounts, events) in enumerate(in_one_process(name)):
@@ -187,6 +188,7 @@ def test_the_runs_compared_are_not_trivial(name):
         assert set(taus) == {settings["schedule"]}
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "name",
     [

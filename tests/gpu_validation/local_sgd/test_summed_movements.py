@@ -63,6 +63,7 @@ def averaging_of(m, **settings):
     return model, optimizer, PeriodicAveraging(model, optimizer, schedule=2, key=Key(1), clock=clock(m), **settings)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("m", [2, 3])
 def test_simulated_workers_make_the_run_of_real_processes_bit_for_bit(m):
     def work(place):

@@ -73,6 +73,7 @@ def in_one_process(name, m):
 NAMES = [f"{name}, d {size}" for name in SETTINGS for size in D]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("m", [2, 3, 4])
 def test_simulated_workers_make_the_run_of_real_processes_bit_for_bit(m):
     def work(place):
@@ -288,6 +289,7 @@ class Miscounted(ScaledSign):
         return Size.fixed(super().bits(d).exact + 8)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("stages", [{"operator"}, {"second"}, {"operator", "second"}], ids=sorted)
 def test_a_false_declaration_at_either_stage_costs_one_attempt_whose_bytes_are_counted(stages):
     def work(place):

@@ -70,6 +70,7 @@ def small(**change):
     return Preset("small", "for tests", operators, (cells,), processes=2, probe_d=16, probe_messages=4)
 
 
+@pytest.mark.thorough
 def test_real_processes_repeat_the_virtual_seeds_and_all_are_judged(tmp_path):
     outcome = carry_out(small(), tmp_path)
     runs = [record for record in typed(outcome.records) if record.kind == "training"]

@@ -51,6 +51,7 @@ def test_pieces_make_the_run_that_is_not_cut(tmp_path, track):
         assert sum(tau * n for tau, n in one["rounds"]) == sum(tau * n for tau, n in other["rounds"])
 
 
+@pytest.mark.thorough
 def test_simulated_time_is_that_of_the_model(outcome):
     races = {race["name"]: race for race in STUDY.whole(outcome.records)[0]["races"]}
 

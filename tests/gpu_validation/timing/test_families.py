@@ -39,6 +39,7 @@ def test_nothing_lies_outside_the_support(family):
     assert (family.log_density(law, outside) == -np.inf).all()
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 @given(seed=st.integers(0, 2**32), n=st.integers(20, 200), scale=st.floats(1e-4, 1e3))
 def test_no_neighbour_is_more_likely_than_the_fit(family, seed, n, scale):

@@ -96,6 +96,7 @@ def measured(processes):
     return list(wire_rows(list(run_ranks(work, processes=processes, hang_timeout_s=60))))
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("processes", [3])
 def test_without_privileges_honest_bodies_pass_and_bodies_sent_four_times_do_not(processes):

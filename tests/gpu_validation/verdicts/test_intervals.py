@@ -33,6 +33,7 @@ LAWS = {  # name -> (mean, largest value, draws of shape)
 }
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("n", [6, 16, pytest.param(200, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("law", LAWS)
 def test_each_end_misses_the_mean_no_more_often_than_its_level(law, n):
@@ -47,6 +48,7 @@ def test_each_end_misses_the_mean_no_more_often_than_its_level(law, n):
     assert (missed <= 30).all(), missed
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("n", [6, 16, pytest.param(200, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("law", ["lognormal", "t5", "two-point"])
 def test_each_end_by_a_declared_variance_misses_no_more_often_than_its_level(law, n):

@@ -28,6 +28,7 @@ def test_constants_by_hand():
     assert workload.evaluate(workload.model())[0] - best == pytest.approx(constants.gap)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("tau", "norm2"), [(2, 8.321e-5), (4, 7.431e-4), (8, 3.942e-3), (16, 1.656e-2)])
 def test_a_loop_of_workers_ends_at_the_biased_point(averaged_path, tau, norm2):
     workload = HeterogeneousQuadratics()

@@ -73,6 +73,7 @@ def test_the_loss_of_a_step_is_that_of_its_draw(workload):
     assert torch.equal(workload.loss(model, key=key), workload.loss_on(model, workload.draw(key=key)))
 
 
+@pytest.mark.every(3)
 @noisy
 def test_stochastic_gradients_average_to_the_gradient_with_at_most_the_stated_variance(workload, gradient):
     model = workload.model()

@@ -85,6 +85,7 @@ def test_shift_multiplies_by_a_power_of_two_also_subnormal_numbers():
     )
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("p", [1, 2, 4, 8])
 @pytest.mark.parametrize("depth", [2, 6, 20])
 @pytest.mark.parametrize("d", [1, 2, 9, 10**4, 10**9])

@@ -84,6 +84,7 @@ def test_error_at_large_d_is_that_of_the_scale(operator, key):
         assert inner == pytest.approx(1 if operator.scale == "unbiased" else square, rel=1e-4), name
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("operator", [EDEN(), EDEN(1, "mse"), EDEN(2), EDEN(4)], ids=repr)
 @pytest.mark.parametrize("d", [2, 16, 64])
 def test_error_of_any_vector_has_the_claimed_mean(operator, d):

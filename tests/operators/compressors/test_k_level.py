@@ -56,6 +56,7 @@ def test_witness_reaches_the_claim(k, d):
     assert operator.claim_at(operator.witness(d)).omega == pytest.approx(operator.claim(d).omega, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("k", "d"), [(2, 4), (3, 3), (3, 6), (4, 5), (5, 4), (7, 3)])
 def test_no_search_exceeds_the_claim(k, d):
     """Nelder-Mead from random starts comes within 1 % and never above."""

@@ -104,6 +104,7 @@ def test_iteration_of_lyubarskii_and_vershynin_gains_little(redundancy):
         assert np.abs(Kashin(2, redundancy).represent(x, frame)).max() < 0.65 * first
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("k", [2, 5])
 @pytest.mark.parametrize("d", [3, 9])
 def test_mean_is_the_vector_and_the_error_is_the_share_of_the_levels_variance(k, d):

@@ -66,6 +66,7 @@ def test_error_is_what_lies_outside_the_span_for_every_vector(rank, key):
         assert error <= size * (1 + 1e-5)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("rank", "m", "n"), [(1, 4, 4), (2, 6, 9), (3, 12, 8), (1, 3, 40)])
 def test_flat_spectrum_reaches_the_constant_and_no_spectrum_exceeds_it(rank, m, n):
     """n = 1500 keys, 6 standard errors; equal singular values in a random basis, then decaying ones."""

@@ -68,6 +68,7 @@ def test_witness_reaches_the_claim(norm, s, d):
     assert operator.claim_at(operator.witness(d)).omega == pytest.approx(operator.claim(d).omega, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("norm", ["l2", "max"])
 @pytest.mark.parametrize(("s", "d"), [(1, 4), (2, 2), (2, 5), (3, 3), (4, 6)])
 def test_no_search_exceeds_the_claim(norm, s, d):

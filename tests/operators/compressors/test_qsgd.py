@@ -66,6 +66,7 @@ def test_payload_and_values_equal_the_oracle(operator, vectors, d, key, words_of
     assert_equals_oracle(operator, vectors, key, lambda x: oracle(operator, x, words))
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("operator", INSTANCES, ids=repr)
 @pytest.mark.parametrize("name", ["flat", "gauss", "two-valued"])
 def test_decoded_mean_equals_input_and_variance_and_bits_stay_within_the_claims(operator, name):

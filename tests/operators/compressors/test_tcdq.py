@@ -32,6 +32,7 @@ def errors(operator, x, draws):
     return out / np.linalg.norm(x.astype(np.float64))
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize(
     "operator", [TCDQ(omega=0.2), TCDQ(omega=6.0), TCDQ(omega=6.0, knee=0.7), TCDQ(omega=0.01, states=64)], ids=repr
 )

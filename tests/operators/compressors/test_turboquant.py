@@ -67,6 +67,7 @@ def test_claims_are_the_bounds():
     assert TurboQuant(2, "mse").mean_at(np.ones(257, np.float32)) is None
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("operator", [TurboQuant(1), TurboQuant(2), TurboQuant(3), TurboQuant(2, "mse")], ids=repr)
 @pytest.mark.parametrize("d", [2, 33])
 def test_error_of_any_vector_has_the_claimed_mean(operator, d):

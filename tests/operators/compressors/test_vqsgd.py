@@ -52,6 +52,7 @@ def test_payload_and_values_equal_the_oracle(repeats, vectors, d, key, bitstring
         assert message.bits == operator.bits(d).exact == 32 + repeats * width
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("x", [[1, 0.5], [3, -1, 0.25, 0, -0.0, 2, -2.5], [0, 0, -5.0], [1, 1, 1, 1], [-2.0]])
 def test_every_point_has_its_probability_and_the_mean_is_the_input(x):
     """A sweep of the uniform number over its range: probabilities to one step."""

@@ -170,6 +170,7 @@ MATRIX_METHODS = [PowerSGD(rank=2), ErrorFeedback(LowRank(1)), Memoryless(LowRan
 SHAPES = {"scale": (1, 1), "kernel": (3, 10), "matrix": (300, 7)}  # as matrices
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize(
     ("method", "scope"),
     [*itertools.product(METHODS, ["bucket", "layer"]), *((method, "layer") for method in MATRIX_METHODS)],
@@ -250,6 +251,7 @@ def test_residuals_stay_with_their_parameters_when_the_buckets_are_rebuilt():
     assert any(state["residual"].any() for state in results[0][2].values())
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "method",
     [ErrorFeedback(QSGD(levels=4)), EF21(TopK(fraction=0.1)), DeepGradientCompression(0.1), PowerSGD(rank=2)],
@@ -497,6 +499,7 @@ def test_a_lost_peer_is_an_error_and_no_hang():
         assert next(heard) == "heard of it"
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "settings",
     [

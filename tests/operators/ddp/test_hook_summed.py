@@ -63,6 +63,7 @@ def by_hand(method, scope, m, steps=3):
     return means
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("m", [2, 3])
 def test_gradients_are_those_of_one_process_on_every_rank_and_every_byte_is_counted(m):
     results = reports(lambda place: [exchange_gradients(place, *case) for case in CASES], processes=m)

@@ -133,6 +133,7 @@ def assert_is_the_plain_loop(found, methods, steps, processes):
         assert sum(own for _, _, own, _ in found[name]) == sent, name
 
 
+@pytest.mark.thorough
 def test_training_is_a_plain_loop_bit_for_bit_and_sends_the_predicted_bytes():
     steps, processes = 30, 2
 

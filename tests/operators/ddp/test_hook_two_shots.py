@@ -86,6 +86,7 @@ METHODS = [
 ]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("m", [2, 3])
 def test_gradients_are_those_of_the_definition_on_every_rank_and_every_byte_is_counted(m):
     cases = list(itertools.product(range(len(METHODS)), ["bucket", "layer"]))
@@ -112,6 +113,7 @@ def test_matrix_methods_take_shards_by_layer():
         assert all(np.isfinite(g).all() for step in found for g in step.values())
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("scope", ["bucket", "layer"])
 def test_a_saved_hook_continues_bit_for_bit_in_other_buckets(tmp_path, scope):
     """One bucket before and after; owners follow parameters, so that neither residual is lost between them."""

@@ -85,6 +85,7 @@ def by_hand(operator, m, step):
     return means
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("m", [2, 3])
 def test_gradients_are_those_of_the_definition_and_every_byte_is_counted(m):
     operators = [Identity(), QSGD(levels=4), ScaledSign()]

@@ -82,6 +82,7 @@ ONE_LINE = {
 }  # fmt: skip
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", ONE_LINE)
 def test_honest_compressor_of_any_form_is_judged_exactly_and_not_accused(name):
     report = check(
@@ -100,6 +101,7 @@ def shrunk(form):
     return adapt(lambda x: 0.95 * honest(x), library="numpy" if form == "numpy" else "torch", claim=CLAIM)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", ["function", "numpy", "hook", "GRACE", "hivemind"])
 def test_same_times_95_percent_is_accused_exactly(name):
     report = check(shrunk(name), budget=ONE_SIZE, seed=2, laws=["exact-marginals"])
@@ -108,6 +110,7 @@ def test_same_times_95_percent_is_accused_exactly(name):
     assert "exactly" in report["exact-marginals"].text
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("hook", [fp16_compress_hook, bf16_compress_hook, allreduce_hook], ids=lambda h: h.__name__)
 def test_torchs_own_hooks_are_not_accused_within_their_range(hook):
     claim = {fp16_compress_hook: HALF, bf16_compress_hook: StrictlyContractive(2.0**-16)}.get(
@@ -125,6 +128,7 @@ def test_torchs_fp16_hook_is_accused_beyond_its_range():
     assert report["sure-contraction"].x.max() > 65504
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("form", forms.FORMS)
 @pytest.mark.parametrize("operator", [QSGD(levels=4), TopK(fraction=0.3)], ids=["QSGD", "TopK"])
 def test_forms_of_the_tests_are_faithful_to_an_honest_operator(operator, form):
@@ -135,6 +139,7 @@ def test_forms_of_the_tests_are_faithful_to_an_honest_operator(operator, form):
     assert report["exact-marginals"].outcome is Outcome.PASS, str(report)
 
 
+@pytest.mark.every(4)
 @parametrize_with_checks(
     [adapt(keep_half, claim=CLAIM), adapt(Grace(), claim=CLAIM), adapt(hook, claim=CLAIM)], budget=QUICK, seed=5
 )

@@ -253,6 +253,7 @@ def test_sizes_include_one_a_large_one_and_no_power_of_two():
     assert max(Budget().drawn_sizes) > 64
 
 
+@pytest.mark.thorough
 def test_check_leaves_the_callers_random_state_alone():
     torch.manual_seed(5)
     np.random.seed(5)  # noqa: NPY002

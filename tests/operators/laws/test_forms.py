@@ -40,6 +40,7 @@ def accused(subject):
     return any(check(subject, seed=4, budget=BUDGET, laws=[law]).failures for law in [*EXACT, *MEMORY, *STATISTICAL])
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("what", REPRESENTATIVES)
 def test_representative_wrong_operator_is_accused_in_every_form(what, form):

@@ -63,6 +63,7 @@ def subject_of(name):
     return Subject(COINS[name], array="torch" if from_torch else "numpy")
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", COINS)
 def test_draws_are_chosen_so_that_mean_and_error_are_exact(name):
     run = Controlled(subject_of(name), X, np.random.default_rng(2))
@@ -198,5 +199,6 @@ for words in ([], [0] * 4, [2**32 - 1] * 4):
 """
 
 
+@pytest.mark.thorough
 def test_a_sampler_that_rejects_comes_to_an_end_on_any_words():
     subprocess.run([sys.executable, "-c", REJECTING], check=True, timeout=120)  # a loop in C would not be interrupted

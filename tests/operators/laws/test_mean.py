@@ -44,6 +44,7 @@ def test_honest_exchanges_pass_with_the_power_that_is_asked_for(name):
     assert report.power.excess < 0.4
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("wrong", [in_its_tier(wrong.name, wrong) for wrong in (*LISTED, *MORE)])
 def test_every_wrong_exchange_is_accused_at_the_standard_budget_within_ten_seconds(wrong):
     began = time.process_time()

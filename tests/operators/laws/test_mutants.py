@@ -52,6 +52,7 @@ def test_there_are_at_least_forty_five_mutants():
     assert len({m.what for m in MUTANTS}) >= 45
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("mutant", [in_its_tier(mutant) for mutant in MUTANTS])
 def test_mutant_is_convicted_by_its_law_and_its_parent_is_not(mutant):
     verdict = check(mutant.wrong, seed=4, budget=BUDGET, laws=[mutant.law])[mutant.law]

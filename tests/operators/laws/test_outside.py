@@ -36,6 +36,7 @@ ACCUSED = {
 SLOWLY_ACCUSED = ("drive", "random-k-with-replacement")
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.thorough] * (n in SLOWLY_ACCUSED)) for n in ACCUSED]
 )

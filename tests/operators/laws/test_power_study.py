@@ -18,6 +18,7 @@ def study():
     return scripts.load("studies", "power")
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("compressor", "fault"),
     [

@@ -50,6 +50,7 @@ class Halving:
         return message
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_slow_wrong_operator_is_never_ok_and_keeps_nobody_waiting(name, monkeypatch):
     wrong = next(m.wrong for m in MUTANTS if m.what == name)

@@ -65,6 +65,7 @@ class Clock:
                 monkeypatch.setattr(module, "monotonic", self.now)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", WRONG)
 def test_slow_wrong_function_is_never_ok_and_keeps_nobody_waiting(name, monkeypatch):
     clock = Clock(WRONG[name])

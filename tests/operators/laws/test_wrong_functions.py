@@ -15,6 +15,7 @@ def adapted(wrong):
     return adapt(wrong.function, claim=wrong.claim, library=wrong.library, domain=wrong.domain)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("name", [*MEASURED, *REPORTED])
 def test_wrong_function_is_accused_without_statistics(name):
     wrong = {**MEASURED, **REPORTED}[name]

@@ -42,6 +42,7 @@ def test_first_column_is_the_normalised_gaussian_and_the_matrix_orthogonal(d, ke
     assert column == pytest.approx(matrix[:, 0], abs=1e-6)
 
 
+@pytest.mark.thorough
 def test_entries_have_the_moments_of_the_haar_measure():
     """n = 20000 matrices at d = 3: every product moment within 6 standard errors (54 comparisons, level 1e-7)."""
     n, d = 20_000, 3

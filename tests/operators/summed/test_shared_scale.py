@@ -84,6 +84,7 @@ def test_claim_is_the_bound_at_the_peak_ratio_of_the_vectors():
     assert bound <= method.claim_mean(d, m).of_squares * float((vectors.astype(float) ** 2).sum()) / m
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("method", SharedScale.examples(), ids=str)
 def test_joint_claim_is_kept(method):
     report = check_mean(exchange(method), m=M, claim=method.claim_mean, budget=BUDGET, seed=1)

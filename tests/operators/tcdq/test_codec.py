@@ -35,6 +35,7 @@ def assert_same(x, plan):
     return payload
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("states", [1, 4, 8, 64])
 @pytest.mark.parametrize("omega", [1.0, 0.01, 1e-6])
 @pytest.mark.parametrize("d", [1, 2, 7, 63, 64, 65, 1000, 1024, 2061])

@@ -63,6 +63,7 @@ def test_label_sequences_form_a_linear_code(trellis):
         assert (*(z0[i] ^ z0[j]).tolist(), *(z1[i] ^ z1[j]).tolist()) in known
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("states", [4, 8, 64])
 @pytest.mark.parametrize("d", [64, 200, 4096])
 def test_mean_error_is_that_of_a_uniform_point(states, d):

@@ -120,6 +120,7 @@ def test_progress_is_told_of_every_row():
     assert tuple(seen) == found.rows
 
 
+@pytest.mark.thorough
 def test_a_function_of_the_current_folder_on_the_command_line(tmp_path):
     np.save(tmp_path / "gradient.npy", X)
     (tmp_path / "mine.py").write_text("def f(x):\n    return x / 2\n\n\nf.bits = 3\n")

@@ -31,6 +31,7 @@ def test_the_best_blocking_step_is_that_of_the_note():
     assert advice.limits[-1] == {"momentum": 0.9, "lr": pytest.approx(2 * 1.9 / 2.8, rel=1e-6)}
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("merge", RULES)
 def test_a_step_just_below_the_limit_contracts_and_just_above_diverges(merge):
     round_ = {"eta": 0.3, "tau": 8, "L": 1, "mu": 0.05, "delay": 3, "merge": merge}

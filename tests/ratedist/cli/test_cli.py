@@ -33,6 +33,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("line", LINES)
 def test_every_example_of_the_help_runs(line, folder, capsys):
     assert main(shlex.split(line)) == FAILS.get(line, 0)
@@ -41,6 +42,7 @@ def test_every_example_of_the_help_runs(line, folder, capsys):
     assert not err
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("line", [line for line in LINES if "--json" not in line and "--list" not in line])
 def test_every_example_has_json_too(line, folder, capsys):
     main([*shlex.split(line), "--json"])

@@ -122,6 +122,7 @@ def test_a_fault_has_its_own_status(monkeypatch, capsys):
 THOROUGH = [pytest.param(e, marks=pytest.mark.thorough) for e in ("hypothesis,pytest", "matplotlib", "sklearn")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("extra", ["fastapi,uvicorn,starlette,pydantic", *THOROUGH])
 def test_commands_need_no_extra_but_serve(extra, tmp_path):
     np.save(tmp_path / "g.npy", np.arange(1.0, 9.0, dtype=np.float32))

@@ -36,6 +36,7 @@ def accused(p, n, sent):
     return sum(row.verdict is Verdict.VIOLATED for row in compare(runs, false_alarm=BUDGET))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("p", [0.95, 0.5, 0.01])
 @pytest.mark.parametrize("n", [6, 16, pytest.param(200, marks=pytest.mark.slow)])  # slow: many different runs
 def test_an_honest_lazy_compressor_is_not_violated_in_ten_thousand_runs(p, n):

@@ -38,6 +38,7 @@ def small(*operators, **change):
     return replace(preset, **change)
 
 
+@pytest.mark.thorough
 def test_smoke_preset_holds_and_leaves_its_files(smoke_run):
     folder = smoke_run.folder
     assert smoke_run.result.returncode == OK, smoke_run.result.stderr  # no row that decides is violated

@@ -52,6 +52,7 @@ def judged(*records):
     return [row for row in PRESET.judge(records) if "|grad F|^2" in row.quantity]
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("method", ["whole", "qsgd", "tcdq"])
 @pytest.mark.parametrize(("kind", "rounds"), [("8", FIXED), ("adacomm", FALLING)])

@@ -47,6 +47,7 @@ def test_training_and_held_out_images_differ():
     assert (data.train.inputs[:30] != data.held_out.inputs).any(dim=3).any(dim=2).any(dim=1).all()
 
 
+@pytest.mark.thorough
 def test_a_linear_classifier_hardly_beats_guessing_and_a_small_convolutional_one_learns():
     data = SyntheticImages(samples=1000, held_out=400).read()
     train, held = ((p.inputs.reshape(len(p), -1).double().numpy() - 127.5) / 64 for p in (data.train, data.held_out))

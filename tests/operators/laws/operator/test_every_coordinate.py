@@ -58,6 +58,7 @@ def verdict(function, claim):
     return check(function, claim=claim, seed=3, budget=Budget().untimed(), laws=[LAW])[LAW]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("name", "i", "factor"),
     [
@@ -87,6 +88,7 @@ def test_pass_says_whether_half_a_coordinate_would_have_been_found(monkeypatch):
     assert little.text.endswith("one that is off by 0.5 of its size might have been missed")
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_function_is_not_accused(name):
     found = verdict(*HONEST[name])
@@ -95,6 +97,7 @@ def test_honest_function_is_not_accused(name):
     assert found.text.startswith("4097 of 4097 coordinates answered")
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("operator", "i", "factor"),
     [(NaturalCompression(), 1500, 0.5), (NaturalCompression(), -1, 0.0), (TopK(fraction=0.1), -1, 0.0)],
@@ -111,6 +114,7 @@ def test_operator_with_one_coordinate_off_is_accused(operator, i, factor):
     assert verdict(operator, None).outcome is Outcome.PASS
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("operator", [RandomK(k=1), ScaledRandomK(k=1)], ids=repr)
 def test_selection_that_hardly_ever_takes_a_coordinate_is_not_accused(operator, seed):
