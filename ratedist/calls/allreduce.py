@@ -18,6 +18,7 @@ from ..model.travel import DENSE_BITS, Travel, in_two_shots, stated_bits, travel
 from ..numbers import real, whole
 from ..records import plain
 from .call import REQUIRED, Argument, Call, Coding, Command, Number, Route, Specification, Text
+from .shared import CODEC_PARTS
 
 if TYPE_CHECKING:
     from operators import Operator
@@ -287,7 +288,7 @@ ARGUMENTS = (
     Argument("second", Specification(), help="the owners' operator in two shots, the workers' unless given"),
     Argument("bandwidth_bit_per_s", Number(), 1e10),
     Argument("latency_s", Number(), 50e-6),
-    Argument("codec", Coding(), help="as in plan; free unless given"),
+    Argument("codec", Coding(CODEC_PARTS), help="as in plan; free unless given"),
 )
 CALL = Call(
     name="allreduce",

@@ -13,7 +13,7 @@ from ..model.compressors import limit_rate
 from ..model.evaluation import evaluate_read
 from ..model.travel import DENSE_BITS
 from ..numbers import read
-from .call import REQUIRED, Argument, Call, Command, Numbers, Route
+from .call import REQUIRED, Argument, Call, Command, Control, Numbers, Route
 
 
 def bits_lower_bound(*, d: Any, omega: Any = None, alpha: Any = None) -> Any:
@@ -71,7 +71,11 @@ def _show(result: Any) -> Any:
     return quantity(result)
 
 
-ARGUMENTS = (Argument("d", Numbers(), REQUIRED), Argument("omega", Numbers()), Argument("alpha", Numbers()))
+ARGUMENTS = (
+    Argument("d", Numbers(), REQUIRED),
+    Argument("omega", Numbers(), control=Control("Distortion", "ω", decades=(-3, 4))),
+    Argument("alpha", Numbers(), control=Control("Distortion", "α", decades=(-4, -0.01), start="0.1")),
+)
 CALL = Call(
     name="bits",
     summary="bits that the longest message must have (give omega or alpha)",

@@ -110,12 +110,62 @@ class Point(Kind):
 
 @dataclass(frozen=True)
 class Coding(Kind):
-    """Seconds of encoding and decoding: a word, a pair, or pairs by specification."""
+    """Seconds of encoding and decoding: a word, a pair, or pairs by specification.
+
+    Parameters
+    ----------
+    parts : tuple of Argument
+        Of a pair.
+    """
+
+    parts: tuple[Argument, ...]
 
 
 @dataclass(frozen=True)
 class Workers(Kind):
-    """A cluster: a group of options, an object in a request, and a ``Cluster`` for the function."""
+    """A cluster: a group of options, an object in a request, and a ``Cluster`` for the function.
+
+    Parameters
+    ----------
+    parts : tuple of Argument
+        Of the cluster.
+    """
+
+    parts: tuple[Argument, ...]
+
+
+@dataclass(frozen=True)
+class Control:
+    """The field of an argument on the page.
+
+    Parameters
+    ----------
+    label : str
+        What it is, in words.
+    symbol : str, optional
+        Its letter.
+    unit : str, optional
+        Of the number.
+    decades : tuple of float, optional
+        Powers of ten between which a slider moves it; without them there is no slider.
+    start : str, optional
+        What it holds at first; if empty, what the example of the route says.
+    whole : bool, optional
+        Whether the slider stops at whole numbers.
+    assumed : bool, optional
+        Whether it may be left empty, and something is assumed then.
+    choices : tuple of pairs of str, optional
+        What may be chosen, and how it is called; without them it is typed.
+    """
+
+    label: str
+    symbol: str = ""
+    unit: str = ""
+    decades: tuple[float, float] | None = None
+    start: str = ""
+    whole: bool = False
+    assumed: bool = False
+    choices: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -134,6 +184,8 @@ class Argument:
         What --help says of it.
     positional : bool, optional
         Whether the command line takes it without its name.
+    control : Control or None, optional
+        Its field on the page.
     """
 
     name: str
@@ -141,13 +193,7 @@ class Argument:
     default: Any = None
     help: str = ""
     positional: bool = False
-
-
-UNCERTAIN = "a number, an estimate such as 1.2:0.8:2 (value:low:high), or left out: then assumed to be 1"
-CLUSTER_EXAMPLE = {"workers": 16, "bandwidth_bit_per_s": 1e10, "latency_s": 50e-6, "step_s": 0.08}
-PROBLEM_EXAMPLE = {"L": 1, "sigma2": 1, "eta": 0.01, "gap": 1, "time_s": 600, "cluster": CLUSTER_EXAMPLE}
-CLUSTER = Argument("cluster", Workers(), REQUIRED)
-SETTING = Argument("setting", Names(), help="what holds: refuse what needs more")
+    control: Control | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,8 @@ from typing import Any
 from bounds import all_bounds
 
 from ..model.evaluation import catalogue_bound, evaluate, require_setting
-from .call import REQUIRED, SETTING, Argument, Call, Command, Flag, Point, Route, Text
+from .call import REQUIRED, Argument, Call, Command, Flag, Point, Route, Text
+from .shared import SETTING
 
 
 def certify(theorem: str, *, setting: Iterable[str] | None = None, **at: Any) -> Any:

@@ -25,7 +25,8 @@ from ..model.curvature import is_convex, rho_of
 from ..model.evaluation import enclose, spread, statement_of
 from ..numbers import read, real
 from ..records import Quantity, Statement
-from .call import CLUSTER, PROBLEM_EXAMPLE, REQUIRED, UNCERTAIN, Argument, Call, Command, Numbers, Route, Text
+from .call import REQUIRED, Argument, Call, Command, Numbers, Route, Text
+from .shared import CLUSTER, PROBLEM_EXAMPLE, UNCERTAIN
 
 THEOREMS = {  # whether F is convex, whether changes are compressed
     (False, False): pasgd_wall_clock,

@@ -19,8 +19,9 @@ from ..model.curvature import is_convex
 from ..model.ranking import Choice, Ranking
 from ..model.travel import DENSE_BITS
 from ..numbers import real, refusal, whole
-from .call import CLUSTER, CLUSTER_EXAMPLE, REQUIRED, SETTING, Argument, Call, Coding, Command, Number, Route, Text
+from .call import REQUIRED, Argument, Call, Coding, Command, Control, Number, Route, Text
 from .call import Specifications as Several
+from .shared import CLUSTER, CLUSTER_EXAMPLE, CODEC_PARTS, SETTING
 
 if TYPE_CHECKING:
     from operators import Operator
@@ -337,17 +338,30 @@ def _show(result: Ranking) -> Any:
     return ranking(result)
 
 
-D = Argument("d", Number(), REQUIRED)
-OPERATORS = Argument("operators", Several(), help="unless given, identity and TCDQ at its best rates")
+D = Argument("d", Number(), REQUIRED, control=Control("Parameters", "d", decades=(2, 12), whole=True))
+RANKED = "tcdq:omega=1, tcdq:omega=0.1, identity, natural, randomk:0.1, qsgd:4096, topk:0.01"
+OPERATORS = Argument(
+    "operators",
+    Several(),
+    help="unless given, identity and TCDQ at its best rates",
+    control=Control("Operators to rank", start=RANKED),
+)
 CURVATURE = Argument("curvature", Text(), help="convex, if F is known to be (with L, sigma2 and gap)")
 EXCHANGE = Argument("exchange", Text(), "auto", help="auto, gather or two_shot, for messages that cannot be summed")
 CODEC = Argument(
     "codec",
-    Coding(),
+    Coding(CODEC_PARTS),
     help="seconds a coordinate to encode and to decode: ENCODE,DECODE for all operators, SPEC=ENCODE,DECODE for one, "
     "free, or measured on this machine (default)",
 )
-GOAL = tuple(Argument(name, Number()) for name in ("target", "time_s", "L", "sigma2", "gap", "G", "eta", "condition"))
+CONTROLS = {
+    "target": Control("Target of the plan", decades=(-6, -0.01)),
+    "condition": Control("Condition number", "κ", decades=(0, 5), start=str(CONDITION)),
+}
+GOAL = tuple(
+    Argument(name, Number(), control=CONTROLS.get(name))
+    for name in ("target", "time_s", "L", "sigma2", "gap", "G", "eta", "condition")
+)
 CALL = Call(
     name="plan",
     summary="rank compressors for a model and a cluster",

@@ -10,7 +10,8 @@ from ..model.cluster import Cluster, Exchange, checked_cluster
 from ..model.evaluation import spread
 from ..numbers import read, real
 from ..records import Quantity, Statement
-from .call import CLUSTER, CLUSTER_EXAMPLE, REQUIRED, Argument, Call, Command, Numbers, Route, Text
+from .call import REQUIRED, Argument, Call, Command, Numbers, Route, Text
+from .shared import CLUSTER, CLUSTER_EXAMPLE
 
 FINITE_COMPUTE = "steps are independent between workers and over time"
 

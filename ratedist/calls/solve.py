@@ -20,7 +20,8 @@ from bounds.limits import contractive_bits, unbiased_bits
 from ..model.evaluation import catalogue_bound, evaluate_read, readable, require_setting, statement_of
 from ..numbers import broadcast_shape, read, refusal
 from ..records import Quantities, Quantity, Statement
-from .call import ABSENT, SETTING, Argument, Call, Command, Route, Sought, Text
+from .call import ABSENT, Argument, Call, Command, Route, Sought, Text
+from .shared import SETTING
 
 MOST_RATE = 480  # bits a coordinate; beyond, the distortion underflows binary64
 

@@ -20,7 +20,8 @@ from ..model.constants import between, read_constants, uncertain_statement
 from ..model.curvature import rho_of
 from ..model.tau_result import TauResult, curved_statement, published_statement
 from ..numbers import read, real
-from .call import CLUSTER, PROBLEM_EXAMPLE, REQUIRED, UNCERTAIN, Argument, Call, Command, Number, Route, Text
+from .call import REQUIRED, Argument, Call, Command, Control, Number, Route, Text
+from .shared import CLUSTER, PROBLEM_EXAMPLE, UNCERTAIN
 
 
 def tau_star(
@@ -176,8 +177,16 @@ def _show(result: Any) -> Any:
     return tau(result)
 
 
-L, SIGMA2, GAP = (Argument(name, Number(), help=UNCERTAIN) for name in ("L", "sigma2", "gap"))
-ETA, TIME_S = (Argument(name, Number(), REQUIRED) for name in ("eta", "time_s"))
+L, SIGMA2, GAP = (
+    Argument(name, Number(), help=UNCERTAIN, control=control)
+    for name, control in (
+        ("L", Control("Smoothness", "L", decades=(-3, 3), assumed=True)),
+        ("sigma2", Control("Gradient variance", "σ²", decades=(-4, 4), assumed=True)),
+        ("gap", Control("Loss above its infimum", "ΔF", decades=(-4, 4), assumed=True)),
+    )
+)
+ETA = Argument("eta", Number(), REQUIRED, control=Control("Learning rate", "η", decades=(-5, 0)))
+TIME_S = Argument("time_s", Number(), REQUIRED, control=Control("Time budget", "T", "s", decades=(0, 7)))
 BITS = Argument("bits", Number(), 0, help="of one message (default: latency alone)")
 THIRD = Argument("third_derivative", Number(), help="of the loss, along the noise")
 CURVATURE = Argument("curvature", Text(), help="convex, or rho where every Hessian is >= -rho: longer periods are safe")

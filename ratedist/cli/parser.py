@@ -12,8 +12,6 @@ from ..calls import call as kinds
 from ..calls.call import ABSENT, REQUIRED, Argument, Call, Command
 from .serve import SERVE
 
-CLUSTER = ("workers", "bandwidth_bit_per_s", "latency_s", "step_s", "compute", "topology")
-
 
 class _Once(argparse.Action):
     """Store a value; an option that is given again would silently replace it, so it is refused."""
@@ -108,12 +106,14 @@ def _add_command(commands: argparse._SubParsersAction[_Parser], call: Call, comm
     parser.add_argument("--json", action="store_true", help="print JSON; infinities are the texts Infinity, -Infinity")
     for argument in command.arguments:
         if isinstance(argument.kind, kinds.Workers):
-            _add_cluster(parser)
+            group = parser.add_argument_group(argument.name)
+            for part in argument.kind.parts:
+                _add_argument(group, part)
         else:
             _add_argument(parser, argument)
 
 
-def _add_argument(parser: _Parser, argument: Argument) -> None:
+def _add_argument(parser: argparse._ActionsContainer, argument: Argument) -> None:
     required = argument.default is REQUIRED
     keywords: dict[str, Any] = {"help": _help(argument)}
     match argument.kind:
@@ -158,16 +158,6 @@ def _flags(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((f"--{name}", f"--{name.replace('_', '-')}")))
 
 
-def _add_cluster(parser: _Parser) -> None:
-    group = parser.add_argument_group("cluster")
-    group.add_argument("--workers", required=True, metavar="M", help="number of workers")
-    group.add_argument(*_flags("bandwidth_bit_per_s"), default="1e10", metavar="X", help="of one link (default: 1e10)")
-    group.add_argument(*_flags("latency_s"), default="50e-6", metavar="X", help="of one hop (default: 50e-6)")
-    group.add_argument(*_flags("step_s"), default="0.1", metavar="X", help="mean of one local step (default: 0.1)")
-    group.add_argument("--compute", default="exponential", help="exponential (default), constant or half_exponential")
-    group.add_argument("--topology", default="ring", help="ring (default), tree or parameter_server")
-
-
 def keywords_of(command: Command, options: argparse.Namespace, rest: Sequence[str]) -> dict[str, Any]:
     """Return the arguments of a command's function from what was read.
 
@@ -193,7 +183,7 @@ def _value(argument: Argument, options: argparse.Namespace) -> Any:
     if isinstance(argument.kind, kinds.Workers):
         from ..model.cluster import Cluster
 
-        return Cluster(**{name: getattr(options, name) for name in CLUSTER})
+        return Cluster(**{part.name: getattr(options, part.name) for part in argument.kind.parts})
     value = getattr(options, argument.name)
     if isinstance(argument.kind, kinds.Sought):
         return ABSENT if value is None else _single(value) if value else None

@@ -6,12 +6,11 @@ import json
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from inspect import Parameter, Signature
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse
+from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
@@ -19,13 +18,13 @@ from ..calls import all_calls
 from ..calls.call import Route
 from . import models
 from .calls import answer, warm_up
+from .form import PAGE, page
 from .limits import Limits
 from .pool import Pool, pool_of
 from .worker import LIMIT_S, Fault, Overload, fault_sentence
 
 MOST_PROBLEMS = 8
 ShortText = Annotated[str, Query(max_length=32)]
-PAGE = Path(__file__).parent.parent / "page"
 DESCRIPTION = (
     "How few bits, how few synchronisations, how far from the limit. Numbers may be JSON numbers or decimal texts, "
     "which are read exactly; a float counts as the decimal it prints. Infinities are the texts Infinity and -Infinity. "
@@ -133,9 +132,11 @@ def _add_rest(app: FastAPI) -> None:
         """Whether the server answers."""
         return Json({"status": "ok"})
 
+    text = page()
+
     @app.get("/", include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(PAGE / "index.html")
+    async def root() -> HTMLResponse:
+        return HTMLResponse(text)
 
 
 def _problem(status: int, sentence: str, kind: str, loc: tuple[Any, ...] = ("body",)) -> Response:

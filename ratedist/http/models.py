@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, create_model
@@ -22,34 +23,6 @@ Setting = Annotated[
     Field(max_length=64, description="What holds, by name; then the theorem is used only if this implies its needs."),
 ]
 Real = float | Literal["Infinity", "-Infinity", "NaN"]
-
-
-class ClusterOf(BaseModel):
-    """Equal workers and links."""
-
-    model_config = ConfigDict(extra="forbid")
-    workers: Number
-    bandwidth_bit_per_s: Number = 1e10
-    latency_s: Number = 50e-6
-    step_s: Number = 0.1
-    compute: Annotated[str, Field(max_length=32)] = "exponential"
-    topology: Annotated[str, Field(max_length=32)] = "ring"
-
-
-class CodecOf(BaseModel):
-    """Seconds of one rank's processor for a coordinate of one message."""
-
-    model_config = ConfigDict(extra="forbid")
-    encode_s_per_coordinate: Number
-    decode_s_per_coordinate: Number
-
-
-CodecsOf = (
-    Literal["measured", "free"]
-    | CodecOf
-    | Annotated[dict[Specification, CodecOf], Field(max_length=MOST_OPERATORS)]
-    | None
-)
 
 
 def request_model(route: Route) -> type[BaseModel]:
@@ -88,10 +61,20 @@ def _type(kind: kinds.Kind) -> Any:
         case kinds.Point():
             return Annotated[dict[Annotated[str, Field(max_length=32)], Number], Field(max_length=16)]
         case kinds.Coding():
-            return CodecsOf
+            pair = _parts_model(
+                "CodecOf", "Seconds of one rank's processor for a coordinate of one message.", kind.parts
+            )
+            by_name = Annotated[dict[Specification, pair], Field(max_length=MOST_OPERATORS)]  # type: ignore[valid-type]
+            return Literal["measured", "free"] | pair | by_name | None
         case kinds.Workers():
-            return ClusterOf
+            return _parts_model("ClusterOf", "Equal workers and links.", kind.parts)
     raise TypeError(f"a request cannot hold {kind}")
+
+
+@cache
+def _parts_model(name: str, about: str, parts: tuple[Argument, ...]) -> type[BaseModel]:
+    fields: dict[str, Any] = {part.name: _field(part) for part in parts}
+    return create_model(name, __config__=ConfigDict(extra="forbid"), __doc__=about, __module__=__name__, **fields)
 
 
 class Answer(BaseModel):

@@ -1,7 +1,7 @@
 // Asks the server whenever a field changes, and shows its numbers, curves and reasons.
 
 import { draw } from "./chart.js";
-import { ASSUMED, build, DEFAULTS, fromAddress, read, toAddress, write } from "./state.js";
+import { ASSUMED, build, DEFAULTS, fromAddress, partsOf, read, toAddress, write } from "./state.js";
 
 const PAUSE_MS = 120;
 const CURVE_POINTS = 41;
@@ -37,8 +37,7 @@ function text(value) {
 }
 
 function cluster(v) {
-  const names = ["workers", "bandwidth_bit_per_s", "latency_s", "step_s", "compute"];
-  return Object.fromEntries(names.map((name) => [name, v[name]]));
+  return Object.fromEntries(partsOf("cluster").map((name) => [name, v[name]]));
 }
 
 async function catalogueAt(d) {
@@ -77,7 +76,7 @@ async function showBits(v, signal) {
 
 async function showTau(v, signal) {
   const bits = Number(v.d) > 0 ? DENSE_BITS * Number(v.d) : v.d;
-  const constants = ["L", "sigma2", "gap"].filter((name) => v[name]).map((name) => [name, v[name]]);
+  const constants = Object.keys(ASSUMED).filter((name) => v[name]).map((name) => [name, v[name]]);
   const problem = { ...Object.fromEntries(constants), eta: v.eta, cluster: cluster(v), bits };
   const found = await ask("tau", { ...problem, time_s: v.time_s }, signal);
   const ends = `from ${text(found.lo)} to ${found.hi === "Infinity" ? "any number" : text(found.hi)}`;
@@ -160,20 +159,20 @@ function seconds(value) {
 }
 
 function coding(v) {
-  const given = { encode_s_per_coordinate: v.encode_s, decode_s_per_coordinate: v.decode_s };
+  const given = Object.fromEntries(partsOf("codec").map((name) => [`${name}_per_coordinate`, v[name]]));
   return v.codec === "given" ? given : v.codec;
 }
 
 async function showPlan(v, signal) {
   const asked = v.operators.split(/[\s;]+|,(?=\s|[a-z_0-9]+(?::|,|$|\s))/).filter(Boolean);
   const request = { d: v.d, cluster: cluster(v), operators: asked, target: v.target, codec: coding(v) };
-  const unknown = v.problem === "smooth" ? ["L", "sigma2", "gap"].filter((name) => !v[name]) : [];
-  const smooth = Object.fromEntries(["L", "sigma2", "gap"].map((name) => [name, v[name] || ASSUMED]));
+  const unknown = v.problem === "smooth" ? Object.keys(ASSUMED).filter((name) => !v[name]) : [];
+  const smooth = Object.fromEntries(Object.entries(ASSUMED).map(([name, value]) => [name, v[name] || value]));
   const constants = v.problem === "smooth" ? smooth : { condition: v.condition };
   part("plan", ".formula").hidden = v.problem === "smooth";
   const found = await ask("plan", { ...request, ...constants }, signal);
   part("plan", ".value").textContent = found.explanation.replace(/ \(.*\)$/, "");
-  const assumed = unknown.length ? [`${unknown.join(", ")} = ${ASSUMED}: assumed, not known; measure them`] : [];
+  const assumed = unknown.length ? [`${unknown.join(", ")} = ${ASSUMED[unknown[0]]}: assumed, not known; measure them`] : [];
   part("plan", ".assumptions").replaceChildren(...[...assumed, ...found.assumptions].map((line) => cell("li", line)));
   part("plan", "tbody").replaceChildren(...found.ranking.flatMap(rows));
 }

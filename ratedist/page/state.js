@@ -1,15 +1,17 @@
-// The fields of the page: defaults, sliders beside text fields, and the permalink in the address.
+// The fields that the server has made from its calls: their defaults, sliders beside them, the permalink in the address.
 
-export const DEFAULTS = {
-  d: "25600000", kind: "omega", omega: "1", alpha: "0.1",
-  workers: "16", bandwidth_bit_per_s: "1e10", latency_s: "5e-5", step_s: "0.08", compute: "exponential",
-  eta: "0.01", time_s: "600", target: "0.1", L: "", sigma2: "", gap: "", condition: "100", problem: "condition",
-  codec: "given", encode_s: "8.5e-9", decode_s: "4.3e-9",
-  operators: "tcdq:omega=1, tcdq:omega=0.1, identity, natural, randomk:0.1, qsgd:4096, topk:0.01",
-};
-export const ASSUMED = "1"; // an empty field of L, sigma2 or gap: assumed by the calculator, which says so
-const NAMES = Object.keys(DEFAULTS);
+const FIELDS = [...document.querySelectorAll("#controls :is(input, select, textarea)")];
+const NAMES = FIELDS.map((made) => made.id);
+const CONTROLS = [...document.querySelectorAll(".control[data-name]")];
 const field = (name) => document.getElementById(name);
+
+const chosen = (made) => [...made.options].find((option) => option.defaultSelected) ?? made.options[0];
+
+export const DEFAULTS = Object.fromEntries(FIELDS.map((made) => [made.id, made.defaultValue ?? chosen(made).value]));
+export const partsOf = (name) => CONTROLS.filter((made) => made.dataset.partOf === name).map((made) => made.dataset.name);
+export const ASSUMED = Object.fromEntries( // where a field of them is empty: the calculator says so
+  CONTROLS.filter((made) => made.dataset.assumed).map((made) => [made.dataset.name, made.dataset.assumed]),
+);
 
 function shorten(value, whole) {
   if (whole) return value < 1e6 ? String(Math.round(value)) : exponent(value);
@@ -22,10 +24,7 @@ function exponent(value) {
 
 function addSlider(control, changed) {
   const { name, low, high, whole } = control.dataset;
-  const text = Object.assign(document.createElement("input"), {
-    type: "text", id: name, inputMode: "decimal", autocomplete: "off", spellcheck: false,
-    placeholder: DEFAULTS[name] === "" ? `${ASSUMED}, assumed` : "",
-  });
+  const text = field(name);
   const slider = Object.assign(document.createElement("input"), {
     type: "range", id: `${name}-slider`, min: low, max: high, step: "0.01",
   });
@@ -37,7 +36,7 @@ function addSlider(control, changed) {
     changed();
   });
   text.addEventListener("input", () => { follow(name); changed(); });
-  control.append(text, slider);
+  control.append(slider);
 }
 
 function follow(name) {
@@ -49,7 +48,7 @@ function follow(name) {
 }
 
 export function build(changed) {
-  for (const control of document.querySelectorAll(".control[data-name]")) addSlider(control, changed);
+  for (const control of CONTROLS.filter((made) => made.dataset.low)) addSlider(control, changed);
   for (const name of NAMES) {
     if (!field(`${name}-slider`)) field(name).addEventListener("input", changed);
   }

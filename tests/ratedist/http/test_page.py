@@ -8,7 +8,7 @@ from ratedist.numbers import REMEDIES
 
 READY = "body[data-state=ready]"
 PATIENCE_MS = 400_000  # a machine may be busy; nothing here depends on how fast it is
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 SIZES = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
 
 

@@ -36,6 +36,7 @@ def outcome(tmp_path_factory):
     return carry_out(PRESET, tmp_path_factory.mktemp("report"))
 
 
+@pytest.mark.thorough
 def test_page_loads_nothing_and_shows_every_comparison(outcome):
     page = (outcome.folder / "report.html").read_text()
     links = Links()

@@ -1,0 +1,64 @@
+"""Arguments that several calls take, and the problem of their examples."""
+
+from __future__ import annotations
+
+from .call import REQUIRED, Argument, Control, Names, Number, Text, Workers
+
+UNCERTAIN = "a number, an estimate such as 1.2:0.8:2 (value:low:high), or left out: then assumed to be 1"
+CLUSTER_EXAMPLE = {"workers": 16, "bandwidth_bit_per_s": 1e10, "latency_s": 50e-6, "step_s": 0.08}
+PROBLEM_EXAMPLE = {"L": 1, "sigma2": 1, "eta": 0.01, "gap": 1, "time_s": 600, "cluster": CLUSTER_EXAMPLE}
+STEP_TIMES = (
+    ("exponential", "exponential (stragglers)"),
+    ("half_exponential", "half fixed, half exponential"),
+    ("constant", "constant"),
+)
+CLUSTER_PARTS = (
+    Argument(
+        "workers", Number(), REQUIRED, "number of workers", control=Control("Workers", "m", decades=(0, 4), whole=True)
+    ),
+    Argument(
+        "bandwidth_bit_per_s",
+        Number(),
+        1e10,
+        "of one link (default: 1e10)",
+        control=Control("Bandwidth of a link", unit="bit/s", decades=(7, 12)),
+    ),
+    Argument(
+        "latency_s",
+        Number(),
+        50e-6,
+        "of one hop (default: 50e-6)",
+        control=Control("Latency of a hop", unit="s", decades=(-7, 0)),
+    ),
+    Argument(
+        "step_s",
+        Number(),
+        0.1,
+        "mean of one local step (default: 0.1)",
+        control=Control("Mean time of a step", unit="s", decades=(-4, 2)),
+    ),
+    Argument(
+        "compute",
+        Text(32),
+        "exponential",
+        "exponential (default), constant or half_exponential",
+        control=Control("Step times", choices=STEP_TIMES),
+    ),
+    Argument("topology", Text(32), "ring", "ring (default), tree or parameter_server"),
+)
+CLUSTER = Argument("cluster", Workers(CLUSTER_PARTS), REQUIRED)
+CODEC_PARTS = (
+    Argument(
+        "encode_s_per_coordinate",
+        Number(),
+        REQUIRED,
+        control=Control("Encoding a coordinate", unit="s", decades=(-12, -6)),
+    ),
+    Argument(
+        "decode_s_per_coordinate",
+        Number(),
+        REQUIRED,
+        control=Control("Decoding a coordinate", unit="s", decades=(-12, -6)),
+    ),
+)
+SETTING = Argument("setting", Names(), help="what holds: refuse what needs more")
