@@ -26,13 +26,13 @@ def page() -> str:
         If a slot names no field, or a field has no slot.
     """
     template = (PAGE / "index.html").read_text(encoding="utf-8")
-    made = fields()
-    if missing := set(SLOT.findall(template)) ^ set(made):
+    inputs = fields()
+    if missing := set(SLOT.findall(template)) ^ set(inputs):
         raise ValueError(
             f"every slot of page/index.html needs a Control and every Control a slot; got only one of the two for "
             f"{', '.join(sorted(missing))}: add the other"
         )
-    return SLOT.sub(lambda slot: made[slot[1]], template)
+    return SLOT.sub(lambda slot: inputs[slot[1]], template)
 
 
 def fields() -> dict[str, str]:

@@ -1,16 +1,16 @@
 // The fields that the server has made from its calls: their defaults, sliders beside them, the permalink in the address.
 
 const FIELDS = [...document.querySelectorAll("#controls :is(input, select, textarea)")];
-const NAMES = FIELDS.map((made) => made.id);
+const NAMES = FIELDS.map((element) => element.id);
 const CONTROLS = [...document.querySelectorAll(".control[data-name]")];
 const field = (name) => document.getElementById(name);
 
-const chosen = (made) => [...made.options].find((option) => option.defaultSelected) ?? made.options[0];
+const chosen = (element) => [...element.options].find((option) => option.defaultSelected) ?? element.options[0];
 
-export const DEFAULTS = Object.fromEntries(FIELDS.map((made) => [made.id, made.defaultValue ?? chosen(made).value]));
-export const partsOf = (name) => CONTROLS.filter((made) => made.dataset.partOf === name).map((made) => made.dataset.name);
+export const DEFAULTS = Object.fromEntries(FIELDS.map((element) => [element.id, element.defaultValue ?? chosen(element).value]));
+export const partsOf = (name) => CONTROLS.filter((element) => element.dataset.partOf === name).map((element) => element.dataset.name);
 export const ASSUMED = Object.fromEntries( // where a field of them is empty: the calculator says so
-  CONTROLS.filter((made) => made.dataset.assumed).map((made) => [made.dataset.name, made.dataset.assumed]),
+  CONTROLS.filter((element) => element.dataset.assumed).map((element) => [element.dataset.name, element.dataset.assumed]),
 );
 
 function shorten(value, whole) {
@@ -48,7 +48,7 @@ function follow(name) {
 }
 
 export function build(changed) {
-  for (const control of CONTROLS.filter((made) => made.dataset.low)) addSlider(control, changed);
+  for (const control of CONTROLS.filter((element) => element.dataset.low)) addSlider(control, changed);
   for (const name of NAMES) {
     if (!field(`${name}-slider`)) field(name).addEventListener("input", changed);
   }

@@ -74,7 +74,7 @@ def by_hand(method, exchange, scope, nodes, per_node):
     return found
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.parametrize("scope", ["bucket", "layer"])
 @pytest.mark.parametrize(("ranks", "per_node"), [(4, 2), (6, 3)])
 def test_gradients_are_those_of_the_definition_and_every_byte_of_either_link_is_foretold(ranks, per_node, scope):

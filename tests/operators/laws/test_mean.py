@@ -23,7 +23,7 @@ EXCHANGES = {
     "shared scale": honest.SharedScale(),
 }
 TAKE_LONG = {  # more than two seconds of a processor; the others are the quick check of the same
-    *("two shots, QSGD", "two shots, TCDQ", "OwnerForgets"),
+    *("gather, QSGD", "two shots, QSGD", "two shots, TCDQ", "OwnerForgets"),
     *("NumbersEverySecondStep", "RanksShareNumbers", "SilentNaN", "StagesShareNumbers", "SumsInPlace"),
 }
 
