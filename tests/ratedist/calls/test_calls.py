@@ -10,8 +10,8 @@ import pytest
 import ratedist
 from ratedist import calls
 from ratedist.calls import all_calls, call_of
+from ratedist.calls.shared import CLUSTER_PARTS
 from ratedist.cli import main
-from ratedist.cli.parser import CLUSTER
 from ratedist.http.app import create_app
 from ratedist.http.pool import Pool
 
@@ -131,7 +131,7 @@ def test_arguments_of_a_command_are_those_of_its_examples(name):
     """Every option that an example uses is one of the record's, or a symbol of a theorem."""
     command = all_calls()[name].command
     names = {argument.name for argument in command.arguments}
-    cluster = set(CLUSTER) if "cluster" in names else set()
+    cluster = {part.name for part in CLUSTER_PARTS} if "cluster" in names else set()
     for example in command.examples:
         options = {word[2:] for word in shlex.split(example) if word.startswith("--")} - {"json"}
         assert command.takes_symbols or options <= names | cluster
