@@ -15,6 +15,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -30,6 +31,8 @@ from ..records.round import Round
 from ..records.storage import Record
 from .batched_gradients import Rows, draws_of_workers
 from .curves import at_points, evenly, look, objective
+from .local_steps import Replica, common_model
+from .simulation import engine_of
 from .spec import TrainingRun
 from .streams import STEP_TIMES
 
@@ -77,7 +80,7 @@ def simulate_together(
     rows, start = Rows(workload), flat(list(workload.model().parameters()))
     workload.require_workers(m)
     clocks = [SimulatedClock(runtime, m=m, key=Key(race.seed).fold_in(STEP_TIMES)) for race in races]
-    lanes = [_Lane(race, clock, start, looks, until) for race, clock in zip(races, clocks, strict=True)]
+    lanes = [_lane(race, clock, start, looks, until) for race, clock in zip(races, clocks, strict=True)]
     active = _stacked(lanes, m)
     for k in itertools.count():
         gradients, losses = _pass(rows, active, m, k)
@@ -129,17 +132,26 @@ class _Lane:
         if self.periods.count():
             self._average(eta)
 
+    def hold(self, vectors: torch.Tensor) -> None:
+        """Keep the workers' parameters, shape (m, d), in other memory, which has them already."""
+        self.vectors = vectors
+
     def _average(self, eta: float) -> None:
         m, d = self.vectors.shape
         mean = fold(list(self.vectors))
         self.vectors.copy_(mean)
         bits = (8 * mean.element_size() * d,) * m
-        self.rounds.append(Round(self.periods.rounds, self.periods.local_steps, bits, 0.0, math.nan))
+        account = Round(self.periods.rounds, self.periods.local_steps, bits, 0.0, math.nan)
         self.clock.advance_round(self.periods.local_steps, bits, range(m))
         self.periods.end_round()
         if self.periods.adapts:
             self._decide(eta)
         self.round_losses.clear()
+        self._ended_round(account, mean)
+
+    def _ended_round(self, account: Round, mean: torch.Tensor) -> None:
+        """Keep what a round has ended with, and look at it if it is time."""
+        self.rounds.append(account)
         before, now = self.seconds[-1], self.clock.seconds()
         self.seconds.append(now)
         self.ended = self.race.is_over(now, self.periods.total_steps)
@@ -187,12 +199,60 @@ class _Lane:
         }
 
 
+class _EngineLane(_Lane):
+    """A race whose rounds are those of ``SimulatedWorkers``: outer steps, averages in flight, "auto"."""
+
+    def __post_init__(self) -> None:
+        m = self.clock.m
+        self.replicas = [Replica.of(self.race, rank) for rank in range(m)]
+        self.engine = engine_of(self.race, self.replicas, self.clock)
+        self.periods = self.engine.periods
+        self.seconds, self.kept, self.model = [0.0], [self.start], self.race.workload.model()
+        self.seen = {}
+        if self.looks is not None:
+            self._look()
+
+    def hold(self, vectors: torch.Tensor) -> None:
+        """Let the workers' models be views of other memory, which has their parameters already."""
+        super().hold(vectors)
+        for replica, vector in zip(self.replicas, vectors, strict=True):
+            parameters = list(replica.model.parameters())
+            for p, part in zip(parameters, vector.split([p.numel() for p in parameters]), strict=True):
+                p.data = part.view(p.shape)
+
+    def step(self, gradient: torch.Tensor, losses: list[float], k: int) -> None:
+        """Make one local step of all workers, and what the engine does after it."""
+        if not all(map(math.isfinite, losses)):
+            self.ended = self.diverged = True
+            return
+        eta = self.race.eta(k)
+        self.vectors.add_(gradient, alpha=-eta)
+        for replica, row in zip(self.replicas, gradient, strict=True):
+            replica.optimizer.param_groups[0]["lr"] = eta
+            if self.engine.settings.measures:
+                parameters = list(replica.model.parameters())
+                for p, part in zip(parameters, row.split([p.numel() for p in parameters]), strict=True):
+                    p.grad = part.view(p.shape)
+        accounts = self.engine.count(losses, [partial(replica.gradient, k) for replica in self.replicas])
+        if accounts:
+            watched = list(self.replicas[0].model.parameters())
+            self._ended_round(accounts[0], common_model(self.engine, watched))
+
+
+def _lane(race: TrainingRun, *details: Any) -> _Lane:
+    """Return the quick lane where it will do."""
+    plain = race.outer is None and race.overlap == "none" and race.schedule != "auto"
+    if not plain and MOMENTUM[race.optimizer]:
+        raise ValueError(f"only SGD is simulated together with an outer step, averages in flight or auto; got {race!r}")
+    return (_Lane if plain else _EngineLane)(race, *details)
+
+
 def _stacked(lanes: Sequence[_Lane], m: int) -> list[_Lane]:
     """Return the lanes, their parameters copied together."""
     parts = [lane.vectors if hasattr(lane, "vectors") else lane.start.expand(m, -1) for lane in lanes]
     together = torch.stack(parts)
     for lane, vectors in zip(lanes, together, strict=True):
-        lane.vectors = vectors
+        lane.hold(vectors)
     return list(lanes)
 
 

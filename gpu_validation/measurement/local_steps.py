@@ -21,6 +21,7 @@ import torch
 
 from operators import Key
 
+from ..distributed.tensors import flat
 from ..local_sgd.engine import Rounds
 from ..records.round import Round
 from .spec import TrainingRun
@@ -113,6 +114,23 @@ def training_rounds(
             after_step()
             accounts = engine.count(losses, [partial(_again, replica, k, probing) for replica in replicas])
         yield accounts
+
+
+def common_model(engine: Rounds, watched: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return what a round has ended with, of the first worker hosted here: the common model and its buffers.
+
+    Workers whose averages are in flight go on from models of their own; then it is what the average has moved.
+
+    Parameters
+    ----------
+    engine : Rounds
+        Which has just ended a round.
+    watched : sequence of tensor
+        That worker's parameters, none of them frozen, and then its floating-point buffers.
+    """
+    if engine.overlapped is None:
+        return flat(watched)
+    return flat([engine.overlapped.thetas()[0], *watched[len(engine.workers[0].parameters) :]])
 
 
 def _again(replica: Replica, k: int, probing: AbstractContextManager[Any]) -> torch.Tensor:

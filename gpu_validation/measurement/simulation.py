@@ -23,7 +23,7 @@ from ..local_sgd.simulated import SimulatedWorkers
 from ..records.round import Round
 from ..records.storage import Record
 from .curves import at_points, evenly, look, outline
-from .local_steps import Replica, training_rounds
+from .local_steps import Replica, common_model, training_rounds
 from .spec import TrainingRun
 from .streams import MESSAGES, STEP_TIMES
 
@@ -52,17 +52,7 @@ def simulate(run: TrainingRun, runtime: RuntimeModel, *, locally: bool = False) 
     replicas = [Replica.of(run, rank) for rank in range(m)]
     models = [replica.model for replica in replicas]
     clock = SimulatedClock(runtime, m=m, key=key.fold_in(STEP_TIMES))
-    workers = SimulatedWorkers(
-        models,
-        [replica.optimizer for replica in replicas],
-        schedule=run.schedule,
-        operator=run.operator,
-        exchange=run.exchange,
-        second=run.second,
-        steps=run.steps,
-        key=key.fold_in(MESSAGES),
-        clock=clock,
-    )
+    workers = engine_of(run, replicas, clock)
     watched, rounds = floating_tensors(models[0]), list[Round]()
     seconds, kept, gradients, local = [0.0], [flat(watched)], list[float](), list[float]()
 
@@ -75,7 +65,7 @@ def simulate(run: TrainingRun, runtime: RuntimeModel, *, locally: bool = False) 
     for accounts in training_rounds(workers, replicas, before_step=trace):
         rounds.append(accounts[0])
         seconds.append(clock.seconds())
-        kept.append(flat(watched))
+        kept.append(common_model(workers, watched))
         if run.is_over(seconds[-1], workers.periods.total_steps):
             break
     return {
@@ -85,6 +75,34 @@ def simulate(run: TrainingRun, runtime: RuntimeModel, *, locally: bool = False) 
         "gradient2": gradients,
         "local_gradient2": local,
     }
+
+
+def engine_of(run: TrainingRun, replicas: Sequence[Replica], clock: SimulatedClock) -> SimulatedWorkers:
+    """Return simulated workers that synchronise as a run says.
+
+    Parameters
+    ----------
+    run : TrainingRun
+        The run.
+    replicas : sequence of Replica
+        Its workers.
+    clock : SimulatedClock
+        Which tells the time.
+    """
+    return SimulatedWorkers(
+        [replica.model for replica in replicas],
+        [replica.optimizer for replica in replicas],
+        schedule=run.schedule,
+        operator=run.operator,
+        exchange=run.exchange,
+        second=run.second,
+        steps=run.steps,
+        key=Key(run.seed).fold_in(MESSAGES),
+        clock=clock,
+        outer=run.outer,
+        overlap=run.overlap,
+        delay=run.steps_in_flight,
+    )
 
 
 def _at_the_mean(run: TrainingRun, models: Sequence[torch.nn.Module]) -> float:

@@ -15,6 +15,8 @@ from bounds.schedules import Schedule
 from operators import Feedback, Operator
 from operators.exchange import Exchange
 
+from ..local_sgd.merge_rules import Overlap
+from ..local_sgd.outer import OuterFactory
 from ..workloads import Workload
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
@@ -63,6 +65,12 @@ class TrainingRun:
     runtime : RuntimeModel or None
         The model of m workers whose simulated clock, the same on all ranks, takes the place of the wall clock of real
         processes; nothing is slept then, and nothing timed by itself.
+    outer : callable or None
+        The outer optimizer, as of ``PeriodicAveraging``; None moves the common model to the mean.
+    overlap : Overlap
+        What becomes of the steps made while an average is in flight; "none" waits for it.
+    steps_in_flight : int or None
+        Local steps between the send and the merge; None for the whole round.
 
     Raises
     ------
@@ -86,6 +94,9 @@ class TrainingRun:
     trace: bool = False
     fenced: int = 6
     runtime: RuntimeModel | None = None
+    outer: OuterFactory | None = None
+    overlap: Overlap = "none"
+    steps_in_flight: int | None = None
 
     def __post_init__(self) -> None:
         if self.budget_s is None and self.steps is None:

@@ -35,7 +35,7 @@ from ..records.storage import Record
 from ..timing import PaddedSteps
 from ..timing.sampling import SEED_WORDS, step_seconds
 from .curves import Snapshots, evaluate_snapshots, gradients, outline
-from .local_steps import Replica, training_rounds
+from .local_steps import Replica, common_model, training_rounds
 from .spec import TrainingRun
 from .streams import MESSAGES, MINI_BATCHES, SLEEPS, STEP_TIMES, TIMED_ALONE
 from .timed_synchronisation import timed_synchronisations
@@ -182,7 +182,11 @@ def joined(
         transport=transport,
         key=key.fold_in(MESSAGES),
         steps=run.steps,
-        piggyback=run.runtime is None,  # what travels along sees the clock before the synchronisation
+        # what travels along sees the clock before the synchronisation, and only where all wait for it
+        piggyback=run.runtime is None and run.overlap == "none",
+        outer=run.outer,
+        overlap=run.overlap,
+        delay=run.steps_in_flight,
     )
     return averaging, replica
 
@@ -226,7 +230,7 @@ def _carried_out(place: RankContext, run: TrainingRun, pacing: PaddedSteps, fini
     for (account,) in rounds:
         sleep()
         kept.seconds.append(clock.seconds())
-        kept.models.append(flat(watched))
+        kept.models.append(common_model(averaging, watched))
         kept.rounds.append(account)
         if place.rank == 0:
             finish.decide(account.index, run.is_over(kept.seconds[-1], averaging.total_steps))

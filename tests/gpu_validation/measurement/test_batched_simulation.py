@@ -6,6 +6,7 @@ import pytest
 
 from bounds.runtime import Constant, Exponential, RuntimeModel, ShiftedExponential
 from bounds.schedules import AdaComm
+from gpu_validation import SGD, Nesterov
 from gpu_validation.measurement.batched_simulation import simulate_together
 from gpu_validation.measurement.simulation import simulate
 from gpu_validation.measurement.spec import TrainingRun
@@ -75,3 +76,29 @@ def test_what_cannot_go_together_is_refused(other, message):
 
 def test_nothing_gives_nothing():
     assert simulate_together([], RUNTIME) == []
+
+
+IN_FLIGHT = [
+    TrainingRun(NETWORK, 4, Constant(1.0), 0, budget_s=60.0, outer=Nesterov(0.9, 0.5)),
+    TrainingRun(NETWORK, 4, Constant(1.0), 1, budget_s=60.0, overlap="corrected", steps_in_flight=3),
+    TrainingRun(NETWORK, 5, Constant(1.0), 1, steps=23, overlap="overwrite", steps_in_flight=2),
+    TrainingRun(NETWORK, 4, Constant(1.0), 2, budget_s=60.0, overlap="delayed", outer=Nesterov(0.5, 0.3)),
+    TrainingRun(NETWORK, 4, Constant(1.0), 2, budget_s=50.0, overlap="eager", outer=SGD(0.8, 0.2)),
+    TrainingRun(NETWORK, "auto", Constant(1.0), 2, budget_s=90.0),
+]
+
+
+def test_averages_in_flight_together_and_alone_are_the_same_beside_races_that_wait():
+    together = simulate_together([*RACES, *IN_FLIGHT], RUNTIME)
+
+    for race, record in zip([*RACES, *IN_FLIGHT], together, strict=True):
+        alone = simulate(race, RUNTIME)
+        assert record.pop("diverged") is False
+        assert record == {name: alone[name] for name in record}
+    losses = [tuple(record["losses"]) for record in together]
+    assert len(set(losses)) == len(losses)
+
+
+def test_momentum_inside_does_not_go_together_with_averages_in_flight():
+    with pytest.raises(ValueError, match="only SGD is simulated together with an outer step"):
+        simulate_together([replace(IN_FLIGHT[1], optimizer="momentum")], RUNTIME)

@@ -1,0 +1,279 @@
+"""What follows from the records: which trial is chosen for which target, how much sooner each method arrives, and
+whether the exact model has said so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...records.storage import Record
+from ...verdicts.comparisons import exact_row, median_row
+from ...verdicts.intervals import Median, median_of
+from ...verdicts.verdict import Comparison
+from ..unit import of_kind
+from .problems import (
+    ADACOMM,
+    FIXED,
+    LEFT,
+    METHODS,
+    RATES,
+    Design,
+    Predict,
+    Report,
+    Same,
+    Task,
+    Tune,
+    budget_s,
+    trials,
+)
+
+NO_BOUND = "no bound covers a ratio of times; D/Y is imposed"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The outcome of tuning, for every target.
+
+    Parameters
+    ----------
+    trials : dict of str to list of int
+        Of a method, by target.
+    by_tau : list of list of int
+        Of the fixed tau: for every tau of the grid, by target.
+    """
+
+    trials: dict[str, list[int]]
+    by_tau: list[list[int]]
+
+    def candidates(self, method: str) -> list[list[int]]:
+        """Return what is reported of a method: of the fixed tau every tau of the grid at its best rate.
+
+        Parameters
+        ----------
+        method : str
+            Of ``METHODS``.
+        """
+        return self.by_tau if method == FIXED else [self.trials[method]]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One task at one D/Y.
+
+    Parameters
+    ----------
+    name : str
+        Of the task.
+    ratio : int
+        D/Y.
+    task : Task
+        The task.
+    tuned : list of Record
+        Of its tuning units so far.
+    reported : list of Record
+        Of the units with other seeds so far.
+    predicted : Record
+        Of every method, the predicted seconds to the targets; empty if nothing was predicted.
+    """
+
+    name: str
+    ratio: int
+    task: Task
+    tuned: list[Record]
+    reported: list[Record]
+    predicted: Record
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """As in the units."""
+        return self.name, self.ratio
+
+    @property
+    def title(self) -> str:
+        """In words."""
+        return f"{self.name}, D/Y = {self.ratio}"
+
+
+def cells(design: Design, records: Sequence[Record]) -> list[Cell]:
+    """Return those that have been tuned at all.
+
+    Parameters
+    ----------
+    design : Design
+        What is tuned and reported.
+    records : sequence of Record
+        So far.
+    """
+    predictions = {unit.task: record for unit, record in of_kind(records, Predict)}
+    tuned_cells = []
+    for name, ratio in design.cells():
+        tuned = [r for unit, r in of_kind(records, Tune) if (unit.task, unit.ratio) == (name, ratio)]
+        reported = [r for unit, r in of_kind(records, Report) if (unit.task, unit.ratio) == (name, ratio)]
+        predicted = predictions.get(name, {}).get(str(ratio), {})
+        if tuned:
+            tuned_cells.append(Cell(name, ratio, design.task(name), tuned, reported, predicted))
+    return tuned_cells
+
+
+def choose(cell: Cell) -> Choice:
+    """Return for every method and target the trial of the smallest median time on the tuning seeds.
+
+    Where none arrives, that which came to the target before.
+
+    Parameters
+    ----------
+    cell : Cell
+        One that has been tuned.
+    """
+    medians = {
+        method: np.median([_seconds(record["times"][method]) for record in cell.tuned], axis=0) for method in METHODS
+    }
+    picked = {method: _least(times) for method, times in medians.items()}
+    groups = len(medians[FIXED]) // RATES
+    by_tau = [[RATES * g + i for i in _least(medians[FIXED][RATES * g : RATES * (g + 1)])] for g in range(groups)]
+    return Choice(picked, by_tau)
+
+
+def _seconds(times: Sequence[Sequence[float | None]]) -> np.ndarray:
+    return np.array([[np.inf if t is None else t for t in of_trial] for of_trial in times])
+
+
+def _least(times: np.ndarray) -> list[int]:
+    """Return the best trial for every target, shape of times (trials, targets)."""
+    order = []
+    for target in range(times.shape[1]):
+        keys = times[:, target::-1]
+        order.append(min(range(len(times)), key=lambda i: tuple(keys[i])))
+    return order
+
+
+def arrivals(cell: Cell, method: str, trial: int, target: int) -> np.ndarray:
+    """Return seconds to a target of the reported seeds; infinite where one did not arrive.
+
+    Parameters
+    ----------
+    cell : Cell
+        One that has been reported.
+    method : str
+        Of ``METHODS``.
+    trial : int
+        Which of its trials.
+    target : int
+        Which target.
+    """
+    runs = [r for unit in cell.reported for r in unit["runs"] if (r["method"], r["trial"]) == (method, trial)]
+    return _seconds([r["times"] for r in runs])[:, target]
+
+
+def best_fixed(cell: Cell, choice: Choice, target: int) -> int:
+    """Return the trial of the fixed tau that is the best in hindsight: by the median of the reported seeds.
+
+    Parameters
+    ----------
+    cell : Cell
+        One that has been reported.
+    choice : Choice
+        What tuning has chosen.
+    target : int
+        Which target.
+    """
+    candidates = [of_tau[target] for of_tau in choice.by_tau]
+    return min(candidates, key=lambda trial: float(np.median(arrivals(cell, FIXED, trial, target))))
+
+
+def sooner(cell: Cell, choice: Choice, method: str, target: int, than: str = FIXED) -> Median:
+    """Return how many times sooner than the best fixed tau in hindsight, or than another tuned method; paired by seed.
+
+    0 where the method did not arrive; where the other did not, the end of the budget stands in for it.
+
+    Parameters
+    ----------
+    cell : Cell
+        One that has been reported.
+    choice : Choice
+        What tuning has chosen.
+    method : str
+        Of ``METHODS``.
+    target : int
+        Which target.
+    than : str, optional
+        Of ``METHODS``.
+    """
+    baseline = best_fixed(cell, choice, target) if than == FIXED else choice.trials[than][target]
+    slow = np.minimum(arrivals(cell, than, baseline, target), budget_s(cell.ratio))
+    return median_of((slow / arrivals(cell, method, choice.trials[method][target], target)).tolist())
+
+
+def predicted_ratio(cell: Cell, method: str, target: int) -> float | None:
+    """Return how many times sooner than the best fixed tau the exact model expects a method; None if it does not know.
+
+    0 where it expects no arrival; the end of the budget stands in for a fixed tau that does not arrive.
+
+    Parameters
+    ----------
+    cell : Cell
+        One with predictions.
+    method : str
+        Of ``METHODS``.
+    target : int
+        Which target.
+    """
+    if method not in cell.predicted:
+        return None
+    slow, fast = (cell.predicted[name]["times"][target] for name in (FIXED, method))
+    if fast is None:
+        return None if slow is None else 0.0
+    return float((budget_s(cell.ratio) if slow is None else slow) / fast)
+
+
+# -- rows ------------------------------------------------------------------------------------------------------------
+def rows(design: Design, records: Sequence[Record]) -> list[Comparison]:
+    """Return ratios of every cell, then what real processes say.
+
+    Parameters
+    ----------
+    design : Design
+        What is tuned and reported.
+    records : sequence of Record
+        So far.
+    """
+    comparisons: list[Comparison] = []
+    for cell in cells(design, records):
+        if cell.reported:
+            comparisons += _ratio_rows(design, cell, choose(cell))
+    return [*comparisons, *(_same_row(unit, record) for unit, record in of_kind(records, Same))]
+
+
+def _ratio_rows(design: Design, cell: Cell, choice: Choice) -> Iterator[Comparison]:
+    for target, left in enumerate(LEFT):
+        fixed = trials(cell.task, FIXED, 0)[best_fixed(cell, choice, target)]
+        about: dict[str, Any] = {"workload": cell.title}
+        for method in METHODS:
+            if method == FIXED:
+                continue
+            trial = trials(cell.task, method, design.points)[choice.trials[method][target]]
+            expected = predicted_ratio(cell, method, target)
+            word = "" if expected is None else f"; the exact model says {expected:.2f}"
+            reason = f"{NO_BOUND}; fixed tau = {fixed.tau}, rate {fixed.rate:.3g}; here {trial}{word}"
+            quantity = f"times sooner than the best fixed tau to {left:g} of the loss above the floor"
+            yield median_row(method, sooner(cell, choice, method, target), reason, quantity=quantity, **about)
+            if METHODS[method].overlap != "none":
+                quantity = f"times sooner than tuned AdaComm to {left:g} of the loss above the floor"
+                ratio = sooner(cell, choice, method, target, than=ADACOMM)
+                yield median_row(method, ratio, NO_BOUND, quantity=quantity, **about)
+
+
+def _same_row(unit: Same, record: Record) -> Comparison:
+    return exact_row(
+        record["equal"],
+        record["numbers"],
+        record["equal"] == record["numbers"],
+        operator="real processes",
+        workload=f"{unit.task}, D/Y = {unit.ratio}",
+        quantity="numbers of runs by every method that equal their simulations', bit for bit",
+        theorem="the simulation",
+    )
