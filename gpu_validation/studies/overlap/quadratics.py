@@ -13,7 +13,7 @@ from typing import cast
 
 import numpy as np
 import torch
-from torch.func import functional_call, grad, jvp, vmap
+from torch.func import functional_call, grad, vjp, vmap
 
 from bounds.dynamics.outer import OuterStep, Workers, expected_loss, second_moments
 from bounds.runtime import seconds_per_step_in_flight
@@ -109,9 +109,8 @@ class Landscape:
         share : tuple
             Samples and weight.
         """
-        slope = grad(lambda y: self.value(y, *share))
-        product = vmap(lambda v: jvp(slope, (x,), (v,))[1])
-        return torch.cat([product(part) for part in vectors.split(CHUNK)])
+        _, pull = vjp(grad(lambda y: self.value(y, *share)), x)  # the Hessian is symmetric
+        return torch.cat([vmap(pull)(part)[0] for part in vectors.split(CHUNK)])
 
 
 @lru_cache(maxsize=8)
@@ -139,15 +138,28 @@ def quadratic_of(task: Task) -> Workers:
     columns = [_together(v) for v in (eigenvalues, -torch.stack(slopes) / eigenvalues, torch.stack(noise))]
     copies = WORKERS // len(shares)
     eigen, centres, variances = (np.repeat(part.numpy(), copies, axis=0) for part in columns)
-    last = eigenvalues.mean(dim=0)[DIRECTIONS:]
-    energy = float(last @ displacement[DIRECTIONS:].square()) / float(eigen.mean(axis=0)[-1])
+    kept = directions(d)
+    last = eigenvalues.mean(dim=0)[kept:]
+    energy = float(last @ displacement[kept:].square()) / float(eigen.mean(axis=0)[-1])
     eigen[:, -1], centres[:, -1] = eigen[:, -1].mean(), 0.0
-    return Workers(eigen, centres, variances, np.append(displacement[:DIRECTIONS].numpy(), math.sqrt(energy)))
+    return Workers(eigen, centres, variances, np.append(displacement[:kept].numpy(), math.sqrt(energy)))
+
+
+def directions(d: int) -> int:
+    """Return how many are kept apart.
+
+    Parameters
+    ----------
+    d : int
+        Parameters, two at least.
+    """
+    return min(DIRECTIONS, d - 1)
 
 
 def _together(rows: torch.Tensor) -> torch.Tensor:
     """Return the first columns, and the mean of the others in their place."""
-    return torch.cat([rows[:, :DIRECTIONS], rows[:, DIRECTIONS:].mean(dim=1, keepdim=True)], dim=1)
+    kept = directions(rows.shape[1])
+    return torch.cat([rows[:, :kept], rows[:, kept:].mean(dim=1, keepdim=True)], dim=1)
 
 
 def _gradients(
@@ -160,7 +172,8 @@ def _gradients(
     rows = torch.cat(parts) @ basis
     variance = rows.var(dim=0, correction=0) / (landscape.workload.batch or 1)
     # the directions that are taken together keep the whole of their noise
-    variance[DIRECTIONS:] = variance[DIRECTIONS:].sum()
+    kept = directions(len(variance))
+    variance[kept:] = variance[kept:].sum()
     return rows.mean(dim=0), variance
 
 

@@ -1,0 +1,158 @@
+"""Seconds of a local step while averages are in flight, between real processes on a shaped network, as JSON lines.
+
+Run ``python docs/benchmarks/in_flight.py [--processes 2] [--ratios 4 10 30] [--rounds 10] [--step_ms 10] [--d 250000]``
+on a quiet machine; under four minutes.  A local step is a sleep of ``step_ms``, and the workers leave the processors
+alone; the network is one of the benchmark's own, whose latency and rate make an averaging take about D/Y steps.
+
+hidden : median over the rounds of the seconds of a local step, waits included, for each tau from D/Y / 2 to 2 D/Y and
+overlap "delayed" (the whole round in flight), over max(Y, D/tau); D and Y are measured alone before.  goal: 1 to 1.05.
+blocking : the same with overlap "none", over Y + D/tau.
+thread : seconds of a step of arithmetic, without a sleep, while an averaging travels in its thread, over the same with
+nothing under way; blocks of steps take turns.  goal: under 1.05.
+"""
+
+# ruff: noqa: E402  threads and the search path must be set before the imports
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from statistics import median
+from typing import Any
+
+# A neighbour of this file has the name of a package: its folder must not be searched.
+sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirname(os.path.abspath(__file__))]
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import torch
+import torch.distributed as dist
+
+from gpu_validation import PeriodicAveraging
+from gpu_validation.distributed.launch import RankContext, run_ranks
+from gpu_validation.network import Network, Shape
+
+WARM_UP = 2  # rounds that are not counted
+ALONE = 6  # averagings timed by themselves
+BLOCKS = 20  # of arithmetic with and without a message under way, each as long as an averaging
+SIDE = 160  # of the matrices of the arithmetic
+AWAKE_S = 5e-4  # of a step, so that its length does not depend on when a sleeper is woken
+HANG_S = 60.0
+
+Emit = Callable[[dict[str, Any]], None]
+
+
+def padded_step(step_s: float) -> Callable[[], None]:
+    """A local step of a length that the load hardly changes: a sleep, and a wait in the end that is awake."""
+
+    def step() -> None:
+        end = time.monotonic() + step_s
+        time.sleep(step_s - AWAKE_S)
+        while time.monotonic() < end:
+            pass
+
+    return step
+
+
+def model_of(d: int) -> torch.nn.Module:
+    """One vector of d parameters, in float32."""
+    return torch.nn.Linear(d, 1, bias=False)
+
+
+def alone_s(d: int) -> float:
+    """Median seconds of one averaging that all wait for."""
+    averaging, seconds = PeriodicAveraging(model_of(d), schedule=1), []
+    for _ in range(WARM_UP + ALONE):
+        dist.barrier()
+        began = time.monotonic()
+        averaging.step()
+        seconds.append(time.monotonic() - began)
+    return median(seconds[WARM_UP:])
+
+
+def round_seconds(d: int, tau: int, rounds: int, step_s: float, overlap: Any) -> list[float]:
+    """Seconds of every round of tau local steps after the first two."""
+    averaging, step = PeriodicAveraging(model_of(d), schedule=tau, overlap=overlap), padded_step(step_s)
+    dist.barrier()
+    ends = []
+    for _ in range(WARM_UP + rounds):
+        for _ in range(tau):
+            step()
+            averaging.step()
+        ends.append(time.monotonic())
+    averaging.average()
+    return [after - before for before, after in zip(ends[WARM_UP - 1 :], ends[WARM_UP:], strict=False)]
+
+
+def steps_of_arithmetic(seconds: float, matrix: torch.Tensor) -> float:
+    """Seconds of one product of matrices, repeated for so long."""
+    began, count = time.monotonic(), 0
+    while time.monotonic() - began < seconds:
+        matrix @ matrix
+        count += 1
+    return (time.monotonic() - began) / count
+
+
+def thread_cost(d: int, block_s: float) -> dict[str, Any]:
+    """Arithmetic while a message is under way over arithmetic while none is, in turns."""
+    averaging = PeriodicAveraging(model_of(d), schedule=2, overlap="delayed")
+    matrix, busy, idle = torch.randn(SIDE, SIDE), [], []
+    for _ in range(BLOCKS):
+        averaging.step()
+        averaging.step()  # the message leaves
+        busy.append(steps_of_arithmetic(block_s, matrix))
+        averaging.average()  # it has arrived, and nothing is under way
+        dist.barrier()
+        idle.append(steps_of_arithmetic(block_s, matrix))
+    return {"ratio": median(busy) / median(idle), "busy_s": median(busy), "idle_s": median(idle), "block_s": block_s}
+
+
+def measure(place: RankContext, emit: Emit, ratio: int, arguments: argparse.Namespace) -> None:
+    """All rows of one D/Y."""
+    step_s, d = arguments.step_ms * 1e-3, arguments.d
+    D = alone_s(d)
+    for tau in sorted({max(1, ratio // 2), ratio, 2 * ratio}):
+        for kind, overlap in (("hidden", "delayed"), ("blocking", "none")):
+            seconds = round_seconds(d, tau, arguments.rounds, step_s, overlap)
+            expected = max(step_s, D / tau) if kind == "hidden" else step_s + D / tau
+            row = {"kind": kind, "D/Y": ratio, "tau": tau, "D_s": D, "Y_s": step_s, "expected_s": expected}
+            if place.rank == 0:
+                measured = median(seconds) / tau
+                emit({**row, "measured_s": measured, "ratio": measured / expected, "rounds": len(seconds)})
+    cost = thread_cost(d, D)
+    if place.rank == 0:
+        emit({"kind": "thread", "D/Y": ratio, "D_s": D, "d": d, **cost})
+
+
+def main() -> None:
+    """Print a header and one line for each measurement."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--ratios", type=int, nargs="+", default=[4, 10, 30])
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--step_ms", type=float, default=10.0)
+    parser.add_argument("--d", type=int, default=250_000)
+    arguments = parser.parse_args()
+    header = {"processes": arguments.processes, "d": arguments.d, "cpus": os.cpu_count()}
+    print(json.dumps({**header, "torch": torch.__version__, "machine": platform.machine()}), flush=True)
+    for ratio in arguments.ratios:
+        m, length_s = arguments.processes, ratio * arguments.step_ms * 1e-3
+        # a third of D is the way there and back, the rest the bytes of a vector to every other rank
+        shape = Shape(rate_bit_per_s=32 * arguments.d * (m - 1) / (length_s * 2 / 3), delay_s=length_s / 6)
+
+        def work(place: RankContext, emit: Any, ratio: int = ratio) -> None:
+            measure(place, emit, ratio, arguments)
+
+        with Network.of(shape, m) as network:
+            ranks = run_ranks(work, processes=m, hang_timeout_s=HANG_S, network=network, scheduling="normal")
+            with closing(ranks) as rows:
+                for row in rows:
+                    print(json.dumps({**row, "network": network.description}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

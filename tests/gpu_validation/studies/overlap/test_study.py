@@ -1,0 +1,167 @@
+"""The study of averages in flight: equal effort, choices by the tuning seeds, hindsight for the fixed tau only."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gpu_validation.studies.overlap import PRESET
+from gpu_validation.studies.overlap.analysis import best_fixed, cells, choose, predicted_ratio, sooner
+from gpu_validation.studies.overlap.problems import (
+    AUTO,
+    FIXED,
+    METHODS,
+    RATES,
+    TASKS,
+    TAUS,
+    budget_s,
+    excess_left,
+    run_of,
+    runtime,
+    trials,
+)
+from gpu_validation.studies.overlap.quadratics import round_s
+from gpu_validation.verdicts.verdict import Verdict
+
+pytestmark = pytest.mark.timeout(120)
+SOFTMAX = TASKS["softmax"]
+TINY = replace(
+    PRESET,
+    tasks=(("softmax", SOFTMAX),),
+    ratios=(4,),
+    points=3,
+    tuning=(0,),
+    seeds=(10, 11, 12),
+    looks=10,
+    checked=(("softmax", 4),),
+    checked_s=0.4,
+)
+
+
+def test_everything_is_fixed_beforehand_and_seeds_are_apart():
+    units = PRESET.units()
+
+    assert len(set(units)) == len(units)
+    assert not set(PRESET.tuning) & set(PRESET.seeds)
+    assert len(PRESET.seeds) >= 5
+    assert PRESET.ratios == (4, 10, 30)
+    for task in TASKS.values():
+        assert list(task.targets) == sorted(task.targets, reverse=True)
+        assert excess_left(task, task.start) == pytest.approx(1)
+
+
+def test_every_method_is_tried_as_often_and_auto_less():
+    tried = {method: trials(SOFTMAX, method, PRESET.points) for method in METHODS}
+
+    assert {len(points) for name, points in tried.items() if name != AUTO} == {RATES * len(TAUS)} == {PRESET.points}
+    assert len(tried[AUTO]) == PRESET.points // 3
+    low, high = SOFTMAX.rates
+    assert all(low <= trial.rate <= high for points in tried.values() for trial in points)
+    assert all(0 <= trial.momentum < 0.9 and 0.3 <= trial.lr <= 1.5 for trial in tried["corrected + outer"])
+
+
+def test_runs_are_those_of_their_method():
+    trial = trials(SOFTMAX, "corrected", 5)[4]
+    runs = {method: run_of(SOFTMAX, method, trial, 10, 0) for method in METHODS}
+
+    assert {method: run.overlap for method, run in runs.items()} == {m: rule.overlap for m, rule in METHODS.items()}
+    assert [method for method, run in runs.items() if run.outer] == [m for m in METHODS if m.endswith("+ outer")]
+    assert runs[AUTO].schedule == "auto"
+    assert runs["corrected"].steps_in_flight == min(10, trial.tau)
+    assert runs["overwrite"].steps_in_flight == min(10, trial.tau - 1)
+
+
+def test_a_round_costs_what_the_runtime_model_says():
+    Y = runtime(10).step.mean_s
+
+    assert round_s("none", 5, 10, None) > (5 + 10) * Y  # the slowest of four is waited for
+    assert round_s("corrected", 40, 10, 10) < round_s("none", 40, 10, None) - 9 * Y
+    assert round_s("delayed", 5, 10, None) == pytest.approx(10 * Y, rel=1e-3)
+
+
+def test_floors_are_those_of_the_problems():
+    assert SOFTMAX.workload.optimum().value == pytest.approx(SOFTMAX.floor, abs=1e-5)
+
+
+# -- records made by hand ----------------------------------------------------------------------------------------
+def tuned(seed=0, best=1):
+    """Seconds 4 and 8 with the best trial of each, 6 and 12 with the others; the fixed tau's group g takes g + 1."""
+    times = {method: [[6.0, None] if i != best else [4.0, 8.0] for i in range(3)] for method in METHODS}
+    times[FIXED] = [[2.0 * (i // RATES + 1), 4.0 * (i // RATES + 1) + i % RATES] for i in range(RATES * len(TAUS))]
+    return {"unit": f"tune:softmax:4:{seed}", "times": times}
+
+
+def reported(seed, scale=1.0):
+    runs = [{"method": m, "trial": 1, "times": [scale, 2 * scale]} for m in METHODS if m != FIXED]
+    runs += [{"method": FIXED, "trial": RATES * g, "times": [3.0, 9.0 - g]} for g in range(len(TAUS))]
+    return {"unit": f"report:softmax:4:{seed}", "runs": runs}
+
+
+def test_tuning_chooses_for_each_target_and_for_every_tau():
+    (cell,) = cells(TINY, [tuned()])
+    choice = choose(cell)
+
+    assert choice.trials["corrected"] == [1, 1]
+    assert choice.trials[FIXED] == [0, 0]
+    assert choice.by_tau == [[RATES * g] * 2 for g in range(len(TAUS))]
+
+
+def test_the_fixed_tau_is_chosen_in_hindsight_and_ratios_are_paired_by_seed():
+    (cell,) = cells(TINY, [tuned(), *(reported(seed, s) for seed, s in zip(TINY.seeds, (1.0, 0.5, 2.0), strict=True))])
+    choice = choose(cell)
+
+    assert best_fixed(cell, choice, 1) == RATES * (len(TAUS) - 1)  # which tuning had last
+    assert sooner(cell, choice, "corrected", 1).value == pytest.approx((9.0 - 6) / 2)
+    assert sooner(cell, choice, "corrected", 1).interval == pytest.approx((0.75, 3.0))
+    assert sooner(cell, choice, "eager", 1, than="AdaComm").value == pytest.approx(1.0)
+
+
+def test_who_does_not_arrive_is_no_times_sooner():
+    late = reported(10)
+    for run in late["runs"]:
+        run["times"] = [None, None] if run["method"] == "delayed" else run["times"]
+    (cell,) = cells(TINY, [tuned(), late])
+
+    assert sooner(cell, choose(cell), "delayed", 0).value == 0
+
+
+def test_predictions_are_ratios_to_the_best_predicted_fixed_tau():
+    predicted = {FIXED: {"times": [2.0, None], "taus": [1, 1]}, "eager": {"times": [1.0, None], "taus": [1, 1]},
+                 "corrected": {"times": [4.0, 1.0], "taus": [1, 1]}}  # fmt: skip
+    (cell,) = cells(TINY, [{"unit": "predict:softmax", "4": predicted}, tuned()])
+
+    assert [predicted_ratio(cell, m, 0) for m in ("eager", "corrected", "AdaComm")] == [2.0, 0.5, None]
+    assert predicted_ratio(cell, "eager", 1) is None  # neither arrives
+    assert predicted_ratio(cell, "corrected", 1) == budget_s(4)
+
+
+# -- a tiny run --------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def records():
+    measured = []
+    for name in TINY.units():
+        measured.append({"unit": name, **TINY.with_records(measured, None).measure(name)})
+    return measured
+
+
+@pytest.mark.thorough
+def test_the_tiny_study_is_whole_and_real_processes_repeat_it(records):
+    rows = TINY.judge(records)
+
+    (same,) = [row for row in rows if row.operator == "real processes"]
+    assert same.verdict is Verdict.HOLDS
+    assert same.measured == same.bound > 300
+    ratios = [row for row in rows if "best fixed tau" in row.quantity]
+    assert {row.operator for row in ratios} == set(METHODS) - {FIXED}
+    assert all(np.isfinite(row.measured) for row in ratios)
+    assert any("the exact model says" in row.reason for row in ratios)
+    for figure in TINY.figures(records):
+        figure.draw()
+        assert "D/Y imposed" in figure.caption
+
+
+@pytest.mark.thorough
+def test_a_wrong_number_would_be_found(records):
+    wrong = [{**r, "equal": r["equal"] - 1} if r["unit"].startswith("same") else r for r in records]
+
+    assert [row.verdict for row in TINY.judge(wrong) if row.operator == "real processes"] == [Verdict.VIOLATED]
