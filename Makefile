@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 
 # Studies whose seconds count run alone; the others, on one core each, two at a time.
 TIMED    := adacomm speed-up tau-star joint straggler wire all-reduce
-UNTIMED  := compressors error-feedback byzantine layerwise gtopk
+UNTIMED  := compressors error-feedback byzantine layerwise gtopk overlap
 
 .PHONY: setup validate studies lint test test-all test-slow docs docs-test clean
 .DEFAULT_GOAL := test

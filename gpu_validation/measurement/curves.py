@@ -98,12 +98,20 @@ def objective(workload: Workload, model: torch.nn.Module, watched: torch.Tensor)
         return float(workload.objective(model))
 
 
-def evaluate_snapshots(place: RankContext, workload: Workload, kept: Snapshots, points: int) -> Record:
-    """Return loss and accuracy at some of the kept models, shared out over the ranks."""
+def evaluate_snapshots(
+    place: RankContext, workload: Workload, kept: Snapshots, points: int, *, alike: bool = True
+) -> Record:
+    """Return loss and accuracy at some of the kept models, shared out over the ranks.
+
+    Parameters
+    ----------
+    alike : bool
+        Whether all ranks have kept the same models; else those of rank 0 are looked at, by itself.
+    """
     seconds = gather_arrays(torch.tensor(kept.seconds, dtype=torch.float64))[0].tolist()  # by rank 0's clock
     chosen = evenly(seconds, points)
     model, rows = workload.model().to(place.device), torch.zeros(len(chosen), 2, dtype=torch.float64)
-    for i in range(place.rank, len(chosen), place.size):
+    for i in range(place.rank, len(chosen), place.size) if alike else range(0 if place.rank else len(chosen)):
         loss, accuracy = look(workload, model, kept.models[chosen[i]])
         rows[i] = torch.tensor([loss, math.nan if accuracy is None else accuracy], dtype=torch.float64)
     losses, accuracies = torch.stack(gather_arrays(rows)).sum(dim=0).T.tolist()

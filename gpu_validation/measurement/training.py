@@ -124,7 +124,7 @@ def _record(place: RankContext, run: TrainingRun, finish: _Finish) -> Record:
     return {
         **outline(run, place.size, kept.rounds),
         "step_law": repr(run.step),
-        **evaluate_snapshots(place, run.workload, kept, run.points),
+        **evaluate_snapshots(place, run.workload, kept, run.points, alike=run.overlap != "eager"),
         "took_s": kept.seconds[-1],
         "fenced_s": alone_s,
         "mean_step_s": mean_step_s,
@@ -236,6 +236,8 @@ def _carried_out(place: RankContext, run: TrainingRun, pacing: PaddedSteps, fini
             finish.decide(account.index, run.is_over(kept.seconds[-1], averaging.total_steps))
         if finish.await_decision(account.index):
             break
+    if averaging.overlapped is not None:  # nothing may be under way when the next run makes groups of its own
+        averaging.overlapped.drain(averaging.total_steps)
     kept.rule, kept.probes = averaging.schedule_state.to_dict(), len(probing.durations)
     return kept
 

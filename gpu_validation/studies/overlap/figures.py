@@ -58,13 +58,13 @@ def _draw_ratios(design: Design, ready: Tuned) -> Any:
     for ax, (name, _) in zip(axes[:, 0], design.tasks, strict=True):
         of_task = [(cell, choice) for cell, choice in ready if cell.name == name]
         for i, (cell, choice) in enumerate(of_task):
-            at = np.arange(len(SHOWN)) + 0.25 * (i - (len(of_task) - 1) / 2)
+            places = np.arange(len(SHOWN)) + 0.25 * (i - (len(of_task) - 1) / 2)
             ratios = [sooner(cell, choice, method, HEADLINE) for method in SHOWN]
             middle = np.array([ratio.value for ratio in ratios])
             low, high = np.array([ratio.interval for ratio in ratios]).T
             label, style = f"D/Y = {cell.ratio}", {"color": PALETTE[i], "markersize": 4, "capsize": 2}
-            ax.errorbar(at, middle, [middle - low, high - middle], fmt=MARKS[i], label=label, **style)
-            expected = [(x, predicted_ratio(cell, method, HEADLINE)) for x, method in zip(at, SHOWN, strict=True)]
+            ax.errorbar(places, middle, [middle - low, high - middle], fmt=MARKS[i], label=label, **style)
+            expected = [(x, predicted_ratio(cell, method, HEADLINE)) for x, method in zip(places, SHOWN, strict=True)]
             rings = [(x, ratio) for x, ratio in expected if ratio is not None]
             if rings:
                 ax.plot(*zip(*rings, strict=True), "o", color=PALETTE[i], markersize=8, fillstyle="none", alpha=0.6)

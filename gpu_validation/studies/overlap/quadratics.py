@@ -13,7 +13,7 @@ from typing import cast
 
 import numpy as np
 import torch
-from torch.func import functional_call, grad, vjp, vmap
+from torch.func import functional_call
 
 from bounds.dynamics.outer import OuterStep, Workers, expected_loss, second_moments
 from bounds.runtime import seconds_per_step_in_flight
@@ -89,9 +89,8 @@ class Landscape:
         )
 
         def again() -> torch.Tensor:
-            search.zero_grad()
             value = self.mean(x)
-            value.backward()
+            (x.grad,) = torch.autograd.grad(value, x)
             return value
 
         search.step(again)
@@ -109,8 +108,14 @@ class Landscape:
         share : tuple
             Samples and weight.
         """
-        _, pull = vjp(grad(lambda y: self.value(y, *share)), x)  # the Hessian is symmetric
-        return torch.cat([vmap(pull)(part)[0] for part in vectors.split(CHUNK)])
+        y = x.clone().requires_grad_()
+        (slope,) = torch.autograd.grad(self.value(y, *share), y, create_graph=True)
+        return torch.cat([_batched(slope, y, part) for part in vectors.split(CHUNK)])
+
+
+def _batched(values: torch.Tensor, x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """Return the gradients of weighted sums of values, a row each."""
+    return torch.autograd.grad(values, x, grad_outputs=weights, retain_graph=True, is_grads_batched=True)[0]
 
 
 @lru_cache(maxsize=8)
@@ -167,8 +172,10 @@ def _gradients(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return (mean gradient of a share, variance of a mini-batch's) in the eigenbasis, each of shape (d,)."""
     chosen, weight = share
-    slope = grad(lambda y, sample: landscape.value(y, sample[None], weight))
-    parts = [vmap(lambda sample: slope(x, sample))(part) for part in chosen.split(CHUNK)]
+    parts, y = [], x.clone().requires_grad_()
+    for part in chosen.split(CHUNK):
+        losses = torch.stack([landscape.value(y, sample[None], weight) for sample in part])
+        parts.append(_batched(losses, y, torch.eye(len(part), dtype=losses.dtype)))
     rows = torch.cat(parts) @ basis
     variance = rows.var(dim=0, correction=0) / (landscape.workload.batch or 1)
     # the directions that are taken together keep the whole of their noise

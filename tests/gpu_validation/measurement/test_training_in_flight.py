@@ -1,0 +1,31 @@
+"""Real processes whose averages are in flight make the runs that simulated workers make, one run after the other."""
+
+from dataclasses import replace
+
+import pytest
+
+from bounds.runtime import Constant, RuntimeModel
+from gpu_validation import Nesterov
+from gpu_validation.measurement.batched_simulation import simulate_together
+from gpu_validation.measurement.spec import TrainingRun
+from gpu_validation.measurement.training import run_training
+from gpu_validation.workloads import SmallNetwork
+
+pytestmark = pytest.mark.timeout(120)
+STEP = Constant(1.0)
+RUNTIME = RuntimeModel(step=STEP, delay_s=6.0, m=2)
+NETWORK = SmallNetwork(batch=4, decay=1e-3)
+RUNS = [
+    TrainingRun(NETWORK, 4, STEP, 0, budget_s=40.0, overlap="eager"),
+    TrainingRun(NETWORK, 4, STEP, 1, budget_s=40.0, overlap="corrected", steps_in_flight=3, outer=Nesterov(0.9, 0.5)),
+    TrainingRun(NETWORK, 4, STEP, 2, budget_s=40.0, overlap="delayed"),
+]
+
+
+def test_losses_and_seconds_are_those_of_the_simulation():
+    real = run_training([replace(run, runtime=RUNTIME) for run in RUNS], m=2, shape=None, scheduling="normal")
+
+    for record, simulated in zip(real, simulate_together(RUNS, RUNTIME), strict=True):
+        for name in ("seconds", "step", "bits", "taus", "losses", "accuracies", "rounds", "steps_done", "took_s"):
+            assert record[name] == simulated[name]
+    assert len({tuple(record["losses"]) for record in real}) == len(RUNS)
