@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from .studies.study import Study, StudyOutcome
 
-EXTRA = {"matplotlib": "matplotlib", "sklearn": "scikit-learn"}  # of ratedist[validate]: module -> package
+EXTRA = {"torch": "torch", "matplotlib": "matplotlib", "sklearn": "scikit-learn"}  # of ratedist[validate], by module
 
 
 class _Parser(argparse.ArgumentParser):
@@ -58,6 +58,14 @@ def _parser() -> argparse.ArgumentParser:
         default=None,
         help="of everything random, 0 as in the committed records; a new one is drawn and printed unless told",
     )
+    run.add_argument(
+        "--operator",
+        action="append",
+        default=[],
+        metavar="SPECIFICATION",
+        help="in place of the operators of quick or smoke, such as qsgd:4 or mine:f, a function x -> x_hat of mine.py "
+        "that says its bits; may be given several times",
+    )
     add_arguments(commands.add_parser("attach", help="show the report of a run of your own, while it runs or after"))
     return parser
 
@@ -65,18 +73,21 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     options = _parser().parse_args(arguments)
-    if options.command == "attach":
-        return _attach(options)
-    if options.command == "list":
-        return _list()
+    try:
+        if options.command == "attach":
+            return _attach(options)
+        if options.command == "list":
+            return _list()
+    except ImportError as error:
+        return _lacking(error, options.command)
     if options.minutes is not None and not options.minutes > 0:
         sys.stderr.write(f"gpu-validation: --minutes must be above 0; got {options.minutes}\n")
         return USAGE
-    from .studies.outside import preset_named
-
     name = options.preset or options.named
     try:
-        preset = _seeded(preset_named(name), options.out, options.seed)
+        from .studies.outside import preset_named
+
+        preset = _seeded(_with_operators(preset_named(name), options.operator), options.out, options.seed)
         with _sigterm_raises():
             return _run(preset, options.out, options.minutes)
     except KeyboardInterrupt as interrupt:
@@ -84,8 +95,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _told(status, f"{words} before a report was written; what was measured is kept in {options.out}")
     except UsageError as error:
         return _told(USAGE, str(error))
-    except ModuleNotFoundError as error:
-        return _told(USAGE, f"{name} needs the package {error.name}: install it")
+    except ImportError as error:
+        return _lacking(error, name)
     except Exception as error:  # whatever it is, its exit status must not be that of a verdict
         return _crashed(error, options.out)
 
@@ -119,6 +130,33 @@ def _seeded(preset: Study, out: Path, seed: int | None) -> Study:
         return preset.seeded(seed)
     except ValueError as error:
         raise UsageError(f"--{error}") from error
+
+
+def _lacking(error: ImportError, who: str) -> int:
+    from bounds.extras import missing_extra
+
+    if not isinstance(error, ModuleNotFoundError) and missing_extra(error, who) is None:
+        raise error
+    return _told(USAGE, str(missing_extra(error, who) or f"{who} needs the package {error.name}: install it"))
+
+
+def _with_operators(preset: Study, specifications: Sequence[str]) -> Study:
+    """Return the preset with other operators, where any are named.
+
+    Raises
+    ------
+    UsageError
+    """
+    from .studies.grid.study import Preset
+
+    if not specifications:
+        return preset
+    if not isinstance(preset, Preset):
+        raise UsageError(f"--operator is for quick and smoke; {preset.name} chooses its own: leave it out")
+    try:
+        return preset.with_operators(specifications)
+    except ValueError as error:
+        raise UsageError(f"--operator: {error}") from error
 
 
 def _attach(options: argparse.Namespace) -> int:
@@ -187,7 +225,7 @@ def _run(preset: Study, out: Path, minutes: float | None) -> int:
         raise UsageError(f"the preset {preset.name} is not resumable and takes no --minutes: leave it out")
     _require_extra()
     console = Console()
-    console.print(f"seed {preset.seed}; again: {replay(preset.name, preset.seed)}", highlight=False, soft_wrap=True)
+    console.print(f"seed {preset.seed}; again: {replay(preset.command, preset.seed)}", highlight=False, soft_wrap=True)
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("starting", total=len(preset.units()))

@@ -9,6 +9,7 @@ from .aggregate.trimmed_mean import TrimmedMean as TrimmedMean
 from .catalogue import all_aggregates as all_aggregates
 from .catalogue import all_feedbacks as all_feedbacks
 from .catalogue import all_operators as all_operators
+from .catalogue import compressor as compressor
 from .catalogue import parse as parse
 from .catalogue import specification as specification
 from .combinators.composition import Composition as Composition
@@ -52,6 +53,7 @@ from .feedback.error_feedback import ErrorFeedback as ErrorFeedback
 from .feedback.feedback import Feedback as Feedback
 from .feedback.one_bit_adam import OneBitAdam as OneBitAdam
 from .feedback.power_sgd import PowerSGD as PowerSGD
+from .functions.own import own as own
 from .key import Key as Key
 from .message import CorruptMessage as CorruptMessage
 from .message import Message as Message

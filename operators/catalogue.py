@@ -1,12 +1,13 @@
 """Every operator by name, and the one parser of specifications such as "qsgd:4" and "topk:fraction=0.01".
 
 An operator made of others has theirs in parentheses: "induced:biased=(topk:0.01),unbiased=(qsgd:4)".
-One from outside is named by its module, "mine:Coin" or "mine:Coin:probability=0.5", or as its package announces it.
+One from outside is named by its module, "mine:Coin" or "mine:Coin:probability=0.5", or as its package announces it;
+a function, "mine:f", is an ``Own``.
 """
 
 from __future__ import annotations
 
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass, replace
 from functools import lru_cache
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -14,6 +15,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from . import outside
 from .aggregate.aggregate import Aggregate
 from .feedback.feedback import Feedback
+from .functions.own import Own
 from .operator import Operator
 
 T = TypeVar("T", Operator, Feedback, Aggregate)
@@ -56,8 +58,8 @@ def parse(specification: str) -> Operator:
     """Build an operator from "name", "name:value" (its first field) or "name:field=value,field=value".
 
     A value in parentheses is an operator.  "module:Class" imports one, from the current folder too, and
-    "module:INSTANCE" takes what is there; an installed package may announce a name by an entry point of the group
-    ``ratedist.operators``.
+    "module:INSTANCE" or "module:function" takes what is there; an installed package may announce a name by an entry
+    point of the group ``ratedist.operators``.
 
     Parameters
     ----------
@@ -94,13 +96,44 @@ def _found(text: str) -> tuple[type[Operator] | Operator, str]:
 
 
 def _checked(found: Any, name: str) -> type[Operator] | Operator:
-    fits = isinstance(found, Operator) or (isinstance(found, type) and issubclass(found, Operator))
+    if isinstance(found, Own):
+        return replace(found, label=name)
+    is_class = isinstance(found, type)
+    if not is_class and not isinstance(found, Operator) and (callable(found) or isinstance(found, tuple)):
+        return Own(found, label=name)
+    fits = isinstance(found, Operator) or (is_class and issubclass(found, Operator))
     complete = fits and hasattr(found, "__dataclass_fields__")
     if not complete:
         raise ValueError(
-            f"{name} must be a frozen dataclass derived from operators.Operator, or an instance of one; got {found!r}"
+            f"{name} must be a function x -> x_hat, a frozen dataclass derived from operators.Operator, or an instance "
+            f"of one; got {found!r}"
         )
     return found
+
+
+def compressor(given: Any) -> Operator:
+    """Return an operator from whatever compresses: itself, a specification, a function of one's own.
+
+    Parameters
+    ----------
+    given : str or Operator or callable
+        A specification such as "qsgd:4" or "mine:f", an operator, or a function x -> x_hat that says its ``bits``.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, and for what is no compressor.
+
+    Examples
+    --------
+    >>> compressor("qsgd:4")
+    QSGD(levels=4, norm='l2', bucket=None, code='sparse')
+    """
+    if isinstance(given, Operator):
+        return given
+    if isinstance(given, str):
+        return parse(given)
+    return Own(given)
 
 
 def _built(cls: type[Operator], specification: str, arguments: str) -> Operator:
@@ -161,6 +194,8 @@ def specification(operator: Operator) -> str:
     operator : Operator
         An instance of a class of the catalogue.
     """
+    if isinstance(operator, Own):
+        return operator.label
     stated: list[str] = []
     named: tuple[Field[Any], ...] = fields(operator) if is_dataclass(operator) else ()
     for field in (f for f in named if f.init):

@@ -49,6 +49,22 @@ class Size:
         """
         return cls(exact=bits, expected_upper=bits, worst_case=bits)
 
+    def without(self, bits: int) -> Size:
+        """Return the size of messages that are shorter.
+
+        Parameters
+        ----------
+        bits : int, bits
+            By how many, each of them.
+        """
+        if not bits:
+            return self
+        return Size(
+            None if self.exact is None else self.exact - bits,
+            None if self.expected_upper is None else self.expected_upper - bits,
+            None if self.worst_case is None else self.worst_case - bits,
+        )
+
 
 class Operator(ABC):
     """A compressor of one vector by one party; subclasses are frozen, final dataclasses.
@@ -102,6 +118,26 @@ class Operator(ABC):
         d : int
             Number of coordinates.
         """
+
+    def carried_bits(self, d: int) -> int:
+        """Return how many bits of every message only carry a simulation from rank to rank and do not count: none.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
+        return 0
+
+    def codec_size(self, d: int) -> Size:
+        """Return the lengths that count: those of the messages without what is only carried.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
+        return self.bits(d).without(self.carried_bits(d))
 
     @classmethod
     @abstractmethod

@@ -17,7 +17,6 @@ from bounds import Interval
 
 from .blahut_arimoto import rate_distortion
 from .calls.measure import DRAWS, measure
-from .model.own import Own
 from .numbers import refusal, whole
 from .records import plain
 from .sources.empirical import Empirical
@@ -100,7 +99,7 @@ class Curve:
 
 
 def measured_curve(
-    operators: Iterable[str | Operator | Own | Callable[..., Any]],
+    operators: Iterable[str | Operator | Callable[..., Any]],
     source: Source | Any,
     *,
     d: int = DIMENSION,
@@ -111,7 +110,7 @@ def measured_curve(
 
     Parameters
     ----------
-    operators : iterable of str or Operator or Own or callable
+    operators : iterable of str or Operator or callable
         Specifications such as "qsgd:4", ``Operator`` instances, or functions of your own with their bits (``own``).
     source
         A law of ``ratedist.sources``, or a float array whose own coordinates are then the law.

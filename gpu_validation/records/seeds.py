@@ -40,6 +40,6 @@ def derived(seed: int, own: int) -> int:
     return own if require(seed) == RECORDED else int(bits32(Key(seed).fold_in(own), 1)[0])
 
 
-def replay(name: str, seed: int) -> str:
+def replay(command: str, seed: int) -> str:
     """Return the command that draws the same numbers again, on the same commit and with the same libraries."""
-    return f"gpu-validation run {name} --seed {seed}"
+    return f"gpu-validation run {command} --seed {seed}"

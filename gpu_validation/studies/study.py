@@ -94,6 +94,11 @@ class Study(ABC):
         processes = 1
         false_alarm = 1e-4
 
+    @property
+    def command(self) -> str:
+        """What ``gpu-validation run`` is told for this study."""
+        return self.name
+
     def seeded(self, seed: int) -> Study:
         """Return the same study with other random numbers throughout.
 
@@ -390,6 +395,6 @@ def _concluded(study: Study, folder: Path, records: list[Record], code: int, mes
         message = f"{message}; {kept}" + (": run again to go on" if study.resumable else "")
     drawn = [figure_html(figure.draw(), figure.caption) for figure in study.figures(records)] if records else []
     heads = [repr(line) for line in read_lines(folder / MEASUREMENTS) if "study" in line]
-    circumstances = "\n".join([*heads, f"again: {replay(study.name, study.seed)}"])
+    circumstances = "\n".join([*heads, f"again: {replay(study.command, study.seed)}"])
     write_atomically(folder / REPORT, page(study, drawn, comparisons, message, circumstances))
     return StudyOutcome(folder, code, message, records, comparisons)

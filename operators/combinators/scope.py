@@ -84,6 +84,10 @@ class LayerWise(Operator):
         """Return the worst constant of any part."""
         return combine_claims([self.operator.claim(n) for n in sorted(set(self.parts(d)))])
 
+    def carried_bits(self, d: int) -> int:
+        """Return those of all parts."""
+        return sum(self.operator.carried_bits(n) for n in self.parts(d))
+
     def bits(self, d: int) -> Size:
         """Return sums over the parts, with the length prefix of each part that needs one."""
         sizes = [(self.operator.bits(n), self.parts(d).count(n)) for n in sorted(set(self.parts(d)))]

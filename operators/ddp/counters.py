@@ -26,7 +26,7 @@ class Counters:
     def __init__(self) -> None:
         self.steps = self.codec_bits = self.payload_bytes = self.predicted_bytes = 0
 
-    def count_gather(self, gather: Gather, *, coded: bool = True) -> None:
+    def count_gather(self, gather: Gather, *, coded: bool = True, carried_bits: int = 0) -> None:
         """Add what a gather has sent.
 
         Parameters
@@ -35,12 +35,14 @@ class Counters:
             Once sent.
         coded : bool, optional
             Whether its message is an operator's, and counts as codec bits.
+        carried_bits : int, bits, optional
+            What does not count of them.
         """
-        self.codec_bits += gather.lengths[gather.rank] if coded else 0
+        self.codec_bits += gather.lengths[gather.rank] - carried_bits if coded else 0
         self.payload_bytes += gather.payload_bytes
         self.predicted_bytes += predicted_payload_bytes(gather.lengths, gather.size)
 
-    def count_scatter(self, scatter: Scatter, *, coded: bool = True) -> None:
+    def count_scatter(self, scatter: Scatter, *, coded: bool = True, carried_bits: int = 0) -> None:
         """Add what a scatter has sent.
 
         Parameters
@@ -49,8 +51,10 @@ class Counters:
             Once sent.
         coded : bool, optional
             Whether its messages are an operator's, and count as codec bits.
+        carried_bits : int, bits, optional
+            What does not count of them.
         """
-        self.codec_bits += scatter.lengths[scatter.rank] if coded else 0
+        self.codec_bits += scatter.lengths[scatter.rank] - carried_bits if coded else 0
         self.payload_bytes += scatter.payload_bytes
         self.predicted_bytes += predicted_scatter_bytes(scatter.sent_bytes, scatter.size)
 

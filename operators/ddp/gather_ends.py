@@ -59,6 +59,16 @@ class GatherEnds:
         bits = self._sender.of(names).exact_bits
         return None if bits is None else [bits] * len(self._receivers)
 
+    def carried_bits(self, names: Sequence[str]) -> int:
+        """Return how many bits of this rank's message of a bucket do not count.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of the bucket's parameters.
+        """
+        return self._sender.of(names).carried_bits
+
     def mean(self, messages: Sequence[Message], names: Sequence[str], step: int) -> list[torch.Tensor]:
         """Return the mean gradient of each parameter, flat, summed in rank order in float64.
 

@@ -135,6 +135,18 @@ class ParameterEnd:
             self._of_bucket[bucket] = None if None in exact else sum(bits for bits in exact if bits is not None)
         return self._of_bucket[bucket]
 
+    def carried_bits(self, names: Sequence[str], d: int) -> int:
+        """Return how many bits of the message of one unit do not count.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Its parameters.
+        d : int
+            Number of coordinates.
+        """
+        return self._method(names).carried_bits(d)
+
     def _method(self, names: Sequence[str]) -> Feedback:
         return self._layout.of_parameter(names[0]) if self._layout.layerwise else self._layout.method
 
@@ -205,6 +217,11 @@ class BucketEnd:
         messages = self._cut(message) if self.end._layout.layerwise or not self.names else [message]
         units = zip(self.end.units(self.names), messages, strict=True)
         return joined([self.end.decode(names, part, d, step) for (names, d), part in units])
+
+    @property
+    def carried_bits(self) -> int:
+        """How many bits of a message do not count."""
+        return sum(self.end.carried_bits(names, d) for names, d in self.end.units(self.names))
 
     @property
     def exact_bits(self) -> int | None:

@@ -146,7 +146,7 @@ def gathered(bucket: Exchanged, ends: GatherEnds, link: Link) -> Phases:
         gather.send()
     except Refusal as refusal:
         raise RankFailed(bucket.words(refusal), refusal.rank, COMPRESS) from failure
-    return _received(gather, bucket, ends, link)
+    return _received(gather, bucket, ends, link, ends.carried_bits(bucket.names))
 
 
 def two_shots(bucket: Exchanged, ends: TwoShotEnds, link: Link) -> Phases:
@@ -177,7 +177,7 @@ def two_shots(bucket: Exchanged, ends: TwoShotEnds, link: Link) -> Phases:
         raise RankFailed(bucket.words(refusal), refusal.rank, COMPRESS) from failure
     yield
     merged, failure = _merged(scatter.wait(), bucket, ends)
-    link.counters.count_scatter(scatter)
+    link.counters.count_scatter(scatter, carried_bits=ends.carried_bits(bucket.names))
     exact = ends.exact_bits(bucket.names, "means")
     gather = Gather(merged, group=link.group, device=link.device, exact=exact)
     yield
@@ -188,7 +188,7 @@ def two_shots(bucket: Exchanged, ends: TwoShotEnds, link: Link) -> Phases:
         failed = RankFailed.of(bucket.rank_of(refusal.rank), MERGE, bucket.step, why)
         failed.rank = refusal.rank
         raise failed from failure
-    return _received(gather, bucket, ends, link)
+    return _received(gather, bucket, ends, link, ends.carried_bits(bucket.names, "owner"))
 
 
 def _encoded(bucket: Exchanged, ends: Ends) -> tuple[Message | list[Message] | int, Exception | None]:
@@ -211,7 +211,7 @@ def _merged(
         return 0, error
 
 
-def _received(gather: Gather, bucket: Exchanged, ends: Ends, link: Link) -> Means:
+def _received(gather: Gather, bucket: Exchanged, ends: Ends, link: Link, carried_bits: int) -> Means:
     """Count what a gather has sent; its messages are decoded in the background."""
-    link.counters.count_gather(gather)
+    link.counters.count_gather(gather, carried_bits=carried_bits)
     return gather.then(lambda messages: ends.mean(messages, bucket.names, bucket.step))

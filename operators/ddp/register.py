@@ -13,10 +13,12 @@ computes the next bucket, and is decoded in the background.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from ..catalogue import compressor
 from ..exchange.channel import with_memory
 from ..exchange.choice import Exchange
 from ..feedback.feedback import Feedback
@@ -30,7 +32,7 @@ from .summed import SummedGradients, register_summed
 
 def register(
     model: DistributedDataParallel,
-    operator: Operator | Feedback | Summed,
+    operator: Operator | Feedback | Summed | str | Callable[..., Any],
     *,
     feedback: Callable[[Operator], Feedback] | None = None,
     scope: Scope = "bucket",
@@ -46,9 +48,11 @@ def register(
     ----------
     model : DistributedDataParallel
         The model.
-    operator : Operator or Feedback or Summed
+    operator : Operator or Feedback or Summed or str or callable
         Compresses; a Feedback keeps its states from step to step; a Summed (``operators.summed``) is added on the way,
-        and ``exchange`` is then its own: the hook is ``SummedGradients``.
+        and ``exchange`` is then its own: the hook is ``SummedGradients``.  A specification such as "qsgd:4" or
+        "mine:f", or a function ``x -> x_hat`` that says its ``bits``: what it returns travels as it is, and
+        ``codec_bits`` counts the bits that it states.
     feedback : callable or None, optional
         A method to put around an operator, as in ``register(model, ScaledSign(), feedback=ErrorFeedback)``.
     scope : Scope, optional
@@ -77,7 +81,7 @@ def register(
 
     Notes
     -----
-    All ranks must call it, with the same arguments; what it sends to see to that is not counted.   TypeError for an
+    All ranks must call it, with the same arguments; what it sends to see to that is not counted.  TypeError for an
     operator that is none; RuntimeError if the model has a hook.
 
     A rank that has gone is an error on the others, at the latest after the time-out of the group: gloo does not always
@@ -92,8 +96,12 @@ def register(
                 f"and ranks_per_node = {ranks_per_node}"
             )
         return register_summed(model, operator, scope=scope, key=key, group=group)
+    if isinstance(operator, str) or (callable(operator) and not isinstance(operator, type | Operator)):
+        operator = compressor(operator)
     if not isinstance(operator, Operator | Feedback):
-        raise TypeError(f"operator must be an instance of Operator or Feedback; got {operator!r}")
+        raise TypeError(
+            f"operator must be an instance of Operator or Feedback, a specification or a function; got {operator!r}"
+        )
     if isinstance(operator, Operator):
         operator = (feedback or Memoryless)(operator)
     elif feedback is not None:

@@ -81,6 +81,18 @@ class TwoShotEnds:
         exact = [length for length in bits if length is not None]
         return exact if len(exact) == len(bits) else None
 
+    def carried_bits(self, names: Sequence[str], kind: str = "senders") -> int:
+        """Return how many bits of this rank's messages of a bucket do not count.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of the bucket's parameters.
+        kind : {"senders", "owner"}, optional
+            Of its messages to the owners, or of that with the mean of its shard.
+        """
+        return sum(end.carried_bits for end in self._of(kind, names))
+
     def merge(self, messages: Sequence[Message], names: Sequence[str], step: int) -> Message:
         """Return the message with the mean of this rank's shard, for all.
 

@@ -103,6 +103,6 @@ def _bytes(operator: Operator | Feedback, d: int) -> float:
     """Return the expected length of a message, in bytes, from its declaration."""
     if d == 0:
         return 0.0
-    size = operator.bits(d)
+    size = operator.bits(d).without(operator.carried_bits(d))
     declared = (bits for bits in (size.exact, size.expected_upper, size.worst_case, d) if bits is not None)
     return next(declared) / 8

@@ -96,6 +96,16 @@ class Feedback(ABC):
         """
         return self.operator.bits(d)
 
+    def carried_bits(self, d: int) -> int:
+        """Return how many bits of every message do not count, as for the operator.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
+        return self.operator.carried_bits(d)
+
     @classmethod
     @abstractmethod
     def examples(cls) -> tuple[Self, ...]:

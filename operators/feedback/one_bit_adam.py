@@ -61,6 +61,8 @@ class OneBitAdam(Feedback):
         for name in ("beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must satisfy 0 <= {name} < 1; got {name} = {getattr(self, name)}")
+        if self.operator.carried_bits(1):
+            raise ValueError(f"{self.operator} only carries its output, and the warm-up does not: give a real operator")
         if not self.epsilon > 0:
             raise ValueError(f"epsilon must be positive; got epsilon = {self.epsilon}")
 

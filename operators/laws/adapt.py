@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
-from .forms.form import Form
-from .forms.function import Function
-from .forms.hivemind import Hivemind
-from .forms.hook import Hook
-from .forms.jax_function import JaxFunction
-from .forms.pair import Pair
+from ..functions.forms.choice import Library, form_of
 from .kit.domain import Domain
 from .kit.subject import ClaimSource, Subject
 
-Library = Literal["torch", "numpy", "jax"]
 RANGES = {torch.float16: (2.0**-8, 2.0**8), torch.bfloat16: (2.0**-60, 2.0**60)}
 
 
@@ -73,40 +65,11 @@ def adapt(
     if domain is None:
         smallest, largest = RANGES.get(dtype, (Domain.smallest, Domain.largest))
         domain = Domain(smallest, largest, dtype=dtype)
-    form = _form(target, library, state)
+    form = form_of(target, library, state)
     form.dtype = dtype
     if claim is None:
         claim = getattr(target, "claim", None)
     return Subject(form, claim, "torch" if library == "torch" else "numpy", domain=domain, rounding=_rounding(dtype))
-
-
-def _form(target: Any, library: Library, state: Any) -> Form:
-    if isinstance(target, tuple) and len(target) == 2 and all(map(callable, target)):
-        return Pair(*target, library=library)
-    if isinstance(target, type):
-        raise TypeError(f"expected an instance; got the class {target.__name__}: call it first")
-    if callable(getattr(target, "compress", None)) and callable(getattr(target, "extract", None)):
-        return Hivemind(target)
-    if callable(getattr(target, "compress", None)) and callable(getattr(target, "decompress", None)):
-        return Pair(target.compress, target.decompress, library=library, name=type(target).__name__)
-    if not callable(target):
-        raise TypeError(
-            f"expected a function, a hook(state, bucket), a pair (compress, decompress), or an object with compress "
-            f"and decompress or extract; got {target!r}"
-        )
-    if library == "jax":
-        return JaxFunction(target)
-    return Hook(target, state) if _is_hook(target) else Function(target, library)
-
-
-def _is_hook(target: Callable[..., Any]) -> bool:
-    """Return whether two arguments must be given."""
-    try:
-        parameters = inspect.signature(target).parameters.values()
-    except ValueError:  # a built-in function
-        return False
-    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(p.kind in places and p.default is inspect.Parameter.empty for p in parameters) == 2
 
 
 def _rounding(dtype: torch.dtype) -> float:

@@ -7,8 +7,9 @@ from collections.abc import Collection
 from time import monotonic
 from typing import Any
 
+from ..functions.global_streams import seeded
+from ..functions.own import Own
 from .betting.budget import Budget
-from .kit.global_streams import seeded
 from .kit.law import Context, Law
 from .kit.subject import Array, ClaimSource, Subject
 from .kit.verdict import Outcome, Report, Verdict
@@ -33,8 +34,8 @@ def check(
     ----------
     op
         An Operator; an object with ``encode(x, [key=])`` and ``decode(message, [d=], [key=])``; or a function ``x ->
-        x_hat`` with its own randomness, which receives a 1-d float32 torch tensor (``array="numpy"``: an array); or a
-        subject made by ``adapt``, which brings its claim.
+        x_hat`` with its own randomness, which receives a 1-d float32 torch tensor (``array="numpy"``: an array), or
+        that function as ``operators.own`` takes it; or a subject made by ``adapt``, which brings its claim.
     claim : ClaimSource, optional
         One of ``bounds.claims``, or a function of d; the default is ``op.claim``.  A claim without d is taken to hold
         at every d tried (among them 1, sizes above 64 and sizes that are no power of two).
@@ -70,6 +71,8 @@ def check(
     unknown = set(laws or ()) - names
     if unknown:
         raise ValueError(f"unknown law {sorted(unknown)[0]!r}; known: {', '.join(sorted(names))}")
+    if isinstance(op, Own):
+        claim, array, op = claim if claim is not None else op.stated_claim, op.array, op.plain()
     subject = op if isinstance(op, Subject) else Subject(op, claim, array)
     chosen = tuple(law for law in laws_for(subject) if laws is None or law.name in laws)
     context = Context(budget, seed, parts=statistical_laws(), laws=chosen)

@@ -13,6 +13,7 @@ import numpy as np
 
 from bounds.claims import ConservedMean, Unbiased, UnbiasedMean
 
+from ..functions.global_streams import seeded
 from .adapt import Library
 from .betting.budget import Budget
 from .exchange.bets import MeanBias, MeanErrors, MeanShortfall, StepErrors, claimed
@@ -22,7 +23,6 @@ from .exchange.groups import Group, groups, sizes_for
 from .exchange.mean_function import MeanFunction
 from .exchange.memory import conserved
 from .kit.evidence import collect
-from .kit.global_streams import seeded
 from .kit.law import Violation, raised
 from .kit.statistical import ClaimBets
 from .kit.verdict import Outcome, Report, Verdict

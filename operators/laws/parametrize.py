@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..functions.global_streams import seeded
 from .betting.budget import Budget
 from .check import reproduction
-from .kit.global_streams import seeded
 from .kit.law import Context, Law
 from .kit.subject import ClaimSource, Subject
 from .kit.verdict import Outcome

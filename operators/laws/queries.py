@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..functions.forms.form import name_of
 from ..operator import Operator
 from .adapt import Library
-from .forms.form import name_of
 from .kit.evidence import Draws, Source
 from .kit.examples import Example, drawn, structured
 from .kit.law import Violation, fresh_key

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..model.own import Own, sender_of
+from ..model.sending import compressor_of
 from ..numbers import refusal
 from ..records import number_text, plain
 from .call import REQUIRED, Argument, Call, Command, Flag, Numbers, Specifications, Text, Whole
@@ -22,7 +22,7 @@ from .measure import DRAWS, Measured, finite_vector, measure
 if TYPE_CHECKING:
     from operators import Operator
 
-Compressor = Any  # specification, Operator, Own or function
+Compressor = Any  # specification, Operator or function
 RATES = (1.0, 2.0, 4.0)
 AGAINST = ("tcdq", "eden", "qsgd", "topk")
 COLUMNS = ("operator", "bits", "nmse", "gap", "source_gap", "seconds")
@@ -165,7 +165,7 @@ class Comparison:
 
 
 def compare(
-    compressors: Sequence[str | Operator | Own | Callable[..., Any]],
+    compressors: Sequence[str | Operator | Callable[..., Any]],
     x: Any,
     *,
     bits: Sequence[float] | float | None = RATES,
@@ -178,7 +178,7 @@ def compare(
 
     Parameters
     ----------
-    compressors : sequence of str or Operator or Own or callable
+    compressors : sequence of str or Operator or callable
         Names of families such as "tcdq" or "eden", which are brought to each number of bits; specifications with a
         value of the field that moves the bits, such as "qsgd:4", operators, functions of your own (``own``) and
         "module:object", which are sent as they are.
@@ -237,11 +237,19 @@ def _rows(
     compressor: Compressor, x: Any, rates: tuple[float, ...], draws: int, seed: int, *, source: bool
 ) -> Iterator[Compared]:
     """Yield one row for each number of bits; a single one for what has no choice."""
-    from operators import for_bits
+    from operators import for_bits, specification
 
     if not (rates and _is_family(compressor)):
-        sender = sender_of(compressor)
-        yield _measured(sender.name, None, compressor, x, draws, seed, source, is_own=_is_own(compressor))
+        yield _measured(
+            specification(compressor_of(compressor)),
+            None,
+            compressor,
+            x,
+            draws,
+            seed,
+            source,
+            is_own=_is_own(compressor),
+        )
         return
     for asked in rates:
         try:
@@ -267,8 +275,10 @@ def _is_family(compressor: Compressor) -> bool:
 
 
 def _is_own(compressor: Compressor) -> bool:
-    sender = sender_of(compressor)
-    return isinstance(sender, Own) or not type(getattr(sender, "operator", sender)).__module__.startswith("operators.")
+    from operators.functions.own import Own
+
+    sender = compressor_of(compressor)
+    return isinstance(sender, Own) or not type(sender).__module__.startswith("operators.")
 
 
 def _measured(
@@ -291,11 +301,11 @@ def _seconds(compressor: Compressor, x: Any, draws: int, seed: int) -> float:
     """Return the least seconds of a message; what was compiled at the first call is not in them."""
     from operators import Key
 
-    sender = sender_of(compressor)
+    sender = compressor_of(compressor)
     spent = math.inf
     for draw in range(draws):
-        started = time.perf_counter()
-        sender.send(x, Key(seed, step=draw))
+        key, started = Key(seed, step=draw), time.perf_counter()
+        sender.decode(sender.encode(x, key=key), d=x.size, key=key)
         spent = min(spent, time.perf_counter() - started)
     return spent
 

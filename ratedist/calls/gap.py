@@ -10,7 +10,6 @@ from bounds import Interval
 from bounds.limits import contractive_bits, unbiased_bits
 
 from ..model.compressors import limit_rate
-from ..model.own import Own
 from ..records import Quantity, Statement
 from .call import REQUIRED, Argument, Call, Coordinates, Route, Specification, Whole
 from .measure import DRAWS, Measured, measure
@@ -19,12 +18,12 @@ if TYPE_CHECKING:
     from operators import Operator
 
 
-def gap(op: str | Operator | Own | Callable[..., Any], x: Any, *, draws: int = DRAWS, seed: int = 0) -> Quantity:
+def gap(op: str | Operator | Callable[..., Any], x: Any, *, draws: int = DRAWS, seed: int = 0) -> Quantity:
     """Return bits a coordinate that an operator spends on x above the limit of its class at the error it makes there.
 
     Parameters
     ----------
-    op : str or Operator or Own or callable
+    op : str or Operator or callable
         Specification, Operator, or a function of your own with its bits (``own``).
     x : float array or tensor
     draws : int, optional

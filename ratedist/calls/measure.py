@@ -11,7 +11,7 @@ import numpy as np
 from bounds.claims import Claim, NoClaim, Unbiased
 
 from ..model.compressors import claim_text, limit_rate
-from ..model.own import Own, sender_of
+from ..model.sending import compressor_of
 from ..numbers import refusal
 from ..records import plain
 from .call import REQUIRED, Argument, Call, Command, Specifications, Text, Whole
@@ -69,14 +69,12 @@ class Measured:
         return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
 
 
-def measure(
-    operator: str | Operator | Own | Callable[..., Any], x: Any, *, draws: int = DRAWS, seed: int = 0
-) -> Measured:
+def measure(operator: str | Operator | Callable[..., Any], x: Any, *, draws: int = DRAWS, seed: int = 0) -> Measured:
     """Send a vector a few times, count every bit, and compare with the limit of the operator's class.
 
     Parameters
     ----------
-    operator : str or Operator or Own or callable
+    operator : str or Operator or callable
         Specification such as "qsgd:4", an ``Operator``, a function of your own with its bits (``own``), or
         "module:object" that names one of the last two.
     x
@@ -92,26 +90,27 @@ def measure(
     ValueError
         For an unsuited vector or operator.
     """
-    from operators import Key
+    from operators import Key, specification
 
     if not isinstance(draws, int) or not 1 <= draws <= MOST_DRAWS:
         raise refusal("draws", f"1 <= draws <= {MOST_DRAWS}, an integer", draws)
-    sender, vector = sender_of(operator), finite_vector(x)
-    claim = sender.claim(vector.size)
+    sender, vector = compressor_of(operator), finite_vector(x)
+    claim, carried_bits = sender.claim(vector.size), sender.carried_bits(vector.size)
     unbiased = isinstance(claim, Unbiased)
     wide = vector.astype(np.float64)
     energy = float(wide @ wide)
     bits, nmse, along, square = [], [], [], []
     for draw in range(draws):
         key = Key(seed, step=draw)
-        spent, decoded = sender.send(vector, key)
+        message = sender.encode(vector, key=key)
+        decoded = sender.decode(message, d=vector.size, key=key).numpy().astype(np.float64)
         error = decoded - wide
-        bits.append(spent / vector.size)
+        bits.append((message.bits - carried_bits) / vector.size)
         nmse.append(float(error @ error) / energy)
         along.append(float(decoded @ wide) / energy)
         square.append(float(decoded @ decoded) / energy)
     rate, distortion = float(np.mean(bits)), float(np.mean(nmse))
-    name = sender.name
+    name = specification(sender)
     if distortion == 0:
         return Measured(name, claim_text(claim), rate, 0.0, None, None, None)
     scale = 1.0

@@ -13,12 +13,6 @@ from collections.abc import Sequence
 from .parser import build, keywords_of, named
 
 OK, FAILED, USAGE, CRASHED, INTERRUPTED = 0, 1, 2, 3, 130
-EXTRAS = {"fastapi": "serve", "uvicorn": "serve", "starlette": "serve", "pydantic": "serve", "h11": "serve"} | {
-    "matplotlib": "validate",
-    "sklearn": "validate",
-    "hypothesis": "laws",
-    "pytest": "laws",
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,10 +58,9 @@ def _said(command: str, sentence: str, status: int) -> int:
 
 def _sentence(error: Exception) -> str:
     """Return what to say of bad input; of a missing library, which extra brings it."""
-    library = (getattr(error, "name", None) or "").partition(".")[0] if isinstance(error, ImportError) else ""
-    if library in EXTRAS:
-        return f'this command needs {library}, which is not installed: pip install "ratedist[{EXTRAS[library]}]"'
-    return str(error)
+    from bounds.extras import missing_extra
+
+    return str(missing_extra(error, "this command") or error)
 
 
 def _print(show: object) -> None:

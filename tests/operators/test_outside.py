@@ -94,8 +94,8 @@ def test_an_operator_of_the_current_folder_is_parsed_measured_and_named(mine):
     [
         ("nowhere_at_all:Coin", "no module nowhere_at_all for the operator 'nowhere_at_all:Coin', and no operator has"),
         ("{mine}:Dime", "has no Dime for the operator"),
-        ("{mine}:NOTHING", "must be a frozen dataclass derived from operators.Operator, or an instance of one; got 3"),
-        ("{mine}:Plain", "must be a frozen dataclass derived from operators.Operator"),
+        ("{mine}:NOTHING", "a frozen dataclass derived from operators.Operator, or an instance of one; got 3"),
+        ("{mine}:Plain", "a frozen dataclass derived from operators.Operator"),
         ("{mine}:READY:bias=1", "is a ready operator and takes no fields: leave out 'bias=1'"),
         ("{mine}:Coin:edge=1", "coin has no field 'edge'; fields: bias"),
         ("{mine}:Coin:bias=thick", "bias of coin must be a number; got 'thick'"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -46,7 +46,7 @@ def probe(place: RankContext, design: Design, operator: Operator, source: str, s
         x = canonical(normal(key.fold_in(VECTORS), d) if source == "gaussian" else np.ones(d))
         message = operator.encode(x, key=key.fold_in(MESSAGES))
         error = operator.decode(message, d=d, key=key.fold_in(MESSAGES)).numpy().astype(np.float64) - x
-        rows[i] = message.bits, error @ error, np.square(x, dtype=np.float64).sum()
+        rows[i] = message.bits - operator.carried_bits(d), error @ error, np.square(x, dtype=np.float64).sum()
     everyone = np.concatenate([part.numpy() for part in gather_arrays(torch.from_numpy(rows))])
     if place.rank:
         return None
@@ -63,7 +63,7 @@ def _compression(operator: Operator, source: str, d: int, rows: np.ndarray) -> C
     return Compression(
         source=source,
         d=d,
-        declared=Declared.of(operator.claim(d), operator.bits(d)),
+        declared=Declared.of(operator.claim(d), operator.codec_size(d)),
         bits=Sample.of(bits),
         ratio=Sample.of(ratio),
         error_per_coordinate=Sample.of(error2 / d),
@@ -90,7 +90,8 @@ def train(place: RankContext, cells: Cells, operator: Operator, tau: int) -> Tra
     workload, transport = cells.workload, ProcessTransport(place.device)
     workload.require_workers(place.size)
     delays = _calibrate(place, cells, operator, transport)  # first, so that it also warms up
-    runs, traffic = _counted(place, cells, operator, tau, transport)
+    d = sum(p.numel() for p in workload.model().parameters())
+    runs, traffic = _counted(place, cells, operator, tau, transport, carried_bits=operator.carried_bits(d))
     compression = _compression_of_deltas(place, workload, operator, runs)
     steps_s = torch.cat(gather_arrays(torch.tensor(runs[0].step_s, dtype=torch.float64)))
     _require_equal_anchors(runs)
@@ -125,9 +126,15 @@ def train(place: RankContext, cells: Cells, operator: Operator, tau: int) -> Tra
 
 
 def _counted(
-    place: RankContext, cells: Cells, operator: Operator, tau: int, transport: ProcessTransport
+    place: RankContext, cells: Cells, operator: Operator, tau: int, transport: ProcessTransport, *, carried_bits: int
 ) -> tuple[list[_Run], Traffic]:
-    """Run every seed; return what this rank collected, and the bytes of all ranks."""
+    """Run every seed; return what this rank collected, and the bytes of all ranks.
+
+    Parameters
+    ----------
+    carried_bits : int, bits
+        Of every message, that do not count.
+    """
     transport.payload_bytes = transport.predicted_bytes = 0
     barrier()
     before = interface_counter(place)
@@ -135,6 +142,8 @@ def _counted(
     barrier()
     after = interface_counter(place)
     payload = int(sum(int(part) for part in gather_arrays(torch.tensor([transport.payload_bytes]))))
+    for run in runs:
+        run.rounds = [replace(r, bits=tuple(bits - carried_bits for bits in r.bits)) for r in run.rounds]
     rounds = [r for run in runs for r in run.rounds]
     barriers = 2 * len(runs)
     return runs, Traffic(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from operators import Key, specification
+from operators import Key, Operator, parse, specification
 
 from ...distributed.launch import RankContext, run_ranks
 from ...records.seeds import derived, require
@@ -32,9 +33,42 @@ Measurement = Callable[[RankContext], Probe | Training | None]
 
 @dataclass(frozen=True)
 class Preset(Design, Study):
-    """An experiment on a grid, carried out by one set of processes from its first unit to its last."""
+    """An experiment on a grid, carried out by one set of processes from its first unit to its last.
+
+    Parameters
+    ----------
+    chosen : tuple of str, optional
+        Specifications of the operators, where they are not the experiment's own.
+    """
+
+    chosen: tuple[str, ...] = field(default=(), repr=False)
 
     resumable = False
+
+    @property
+    def command(self) -> str:
+        """What ``gpu-validation run`` is told for this study."""
+        return shlex.join([self.name, *(word for text in self.chosen for word in ("--operator", text))])
+
+    def with_operators(self, chosen: Sequence[str]) -> Self:
+        """Return the same experiment of other operators; cells that are about operators of theirs are left out.
+
+        Parameters
+        ----------
+        chosen : sequence of str
+            Specifications, "mine:f" for a function of one's own.
+
+        Raises
+        ------
+        ValueError
+            For an unknown operator, and one that does not compress a vector of the probes.
+        """
+        operators = tuple(parse(text) for text in chosen)
+        cells = tuple(cells for cells in self.cells if cells.operators is None)
+        preset = replace(self, chosen=tuple(chosen), operators=operators, cells=cells)
+        for operator in operators:
+            preset.try_out(operator)
+        return preset
 
     def seeded(self, seed: int) -> Self:
         """Return the same experiment with other random numbers throughout."""
@@ -78,7 +112,28 @@ class Preset(Design, Study):
             cells.workload.objective(cells.workload.model())
             cells.workload.constants()
         for operator in self.operators:
+            self.try_out(operator)
+
+    def try_out(self, operator: Operator) -> None:
+        """Compress one vector.
+
+        Parameters
+        ----------
+        operator : Operator
+            One of the experiment's.
+
+        Raises
+        ------
+        ValueError
+            With one sentence, for whatever it raises.
+        """
+        try:
             operator(np.linspace(-1, 1, self.probe_d), key=Key(0))
+        except Exception as error:  # whatever a compressor of the user's does
+            raise ValueError(
+                f"{specification(operator)} fails on a vector of {self.probe_d} numbers "
+                f"({type(error).__name__}: {error}): mend it"
+            ) from error
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
         """Return messages, bytes, seconds and losses against their bounds."""

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from ...functions.forms.form import name_of
 from ...key import Key
 from ..adapt import Library
-from ..forms.form import name_of
 from ..kit.law import Violation
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...functions.global_streams import restore, same, seed_all, snapshot
 from ..kit.examples import Example, drawn
-from ..kit.global_streams import restore, same, seed_all, snapshot
 from ..kit.law import Context, Law, Violation
 from ..kit.subject import Subject, to_numpy
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 from bounds.claims import Unbiased
-from gpu_validation.records.exit_status import COMPARISONS, INTERRUPTED, MEASUREMENTS, OK, REPORT, VIOLATED
-from gpu_validation.studies import Cells, Preset
+from gpu_validation.cli import main
+from gpu_validation.records.exit_status import COMPARISONS, INTERRUPTED, MEASUREMENTS, OK, REPORT, USAGE, VIOLATED
+from gpu_validation.studies import Cells, Preset, all_presets
 from gpu_validation.studies.grid.study import typed
 from gpu_validation.studies.smoke import PRESET as SMOKE
 from gpu_validation.studies.study import carry_out
@@ -118,3 +119,49 @@ def test_ctrl_c_while_a_record_is_written_still_ends_the_processes(tmp_path):
     assert outcome.exit_code == INTERRUPTED
     assert "1 of 3 units were measured and kept" in outcome.message
     assert not multiprocessing.active_children()
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """The name of a module of the current folder."""
+    lines = (
+        *("from bounds.claims import StrictlyContractive", "from operators import own"),
+        *("def f(x):", "    return x / 2", "f.bits, f.claim = 16, StrictlyContractive(0.25)"),
+        *("boast = own(f, claim=StrictlyContractive(0.2))", "silent = abs", ""),
+    )
+    (tmp_path / "mine_on_the_grid.py").write_text("\n".join(lines))
+    monkeypatch.chdir(tmp_path)
+    return "mine_on_the_grid"
+
+
+def test_a_function_takes_the_place_of_the_operators(mine):
+    preset = all_presets()["quick"].with_operators([f"{mine}:f"])
+    assert [specification(operator) for operator in preset.operators] == [f"{mine}:f"]
+    assert [cells.workload.name for cells in preset.cells] == ["quadratic", "logistic", "network"]
+    assert preset.command == f"quick --operator {mine}:f"
+    assert repr(preset.seeded(0)) == repr(preset), "the record does not depend on where the function lies in memory"
+    with pytest.raises(ValueError, match="silent does not say how many bits it sends"):
+        preset.with_operators([f"{mine}:silent"])
+
+
+def test_operators_are_for_a_grid(mine, capsys):
+    assert main(["run", "wire", "--operator", f"{mine}:f"]) == USAGE
+    assert "--operator is for quick and smoke; wire chooses its own" in capsys.readouterr().err
+
+
+@pytest.mark.thorough
+def test_a_function_is_measured_at_the_bits_that_it_states(mine, tmp_path):
+    """x / 2 errs by x / 4 squared, for 16 bits; its message carries 32 more, which the transport counts alone."""
+    preset = small(Identity()).with_operators([f"{mine}:f", f"{mine}:boast"])
+    outcome = carry_out(preset, tmp_path)
+    for record in typed(outcome.records):
+        assert (record.compression.bits.low, record.compression.bits.high) == (16 * record.compression.d,) * 2
+        assert record.compression.ratio.mean == pytest.approx(0.25, rel=1e-6)
+        if record.kind == "training":
+            messages = 3 * 4 * 2  # seeds, rounds, ranks
+            assert record.traffic.codec_bits == messages * 16 * record.compression.d
+            assert 8 * record.traffic.payload_bytes > messages * 48 * record.compression.d
+    judged = {(c.operator, c.quantity): str(c.verdict) for c in outcome.comparisons if c.workload == "gaussian"}
+    assert judged[f"{mine}:f", "codec bits, every message"] == "HOLDS"
+    assert judged[f"{mine}:f", "distortion, worst message"] == "HOLDS"
+    assert judged[f"{mine}:boast", "distortion, worst message"] == "VIOLATED"

@@ -5,11 +5,19 @@ import pytest
 import torch
 
 import ratedist as rd
-from bounds.claims import Unbiased
-from operators import Key
-from ratedist.model.own import OfOperator, sender_of
+from bounds.claims import StrictlyContractive, Unbiased
+from operators import QSGD, CorruptMessage, Key, Message, specification
+from operators.laws import Budget, check
+from ratedist.model.sending import compressor_of
 
 X = np.array([3.0, -1.0, 0.5, 0.25], np.float32)
+
+
+def sent(operator, x=X, key=Key(0)):  # noqa: B008
+    """Return the bits that count of one message, and what it is decoded to."""
+    message = operator.encode(x, key=key)
+    decoded = operator.decode(message, d=x.size)
+    return message.bits - operator.carried_bits(x.size), decoded.numpy()
 
 
 def numpy_signs(x: np.ndarray):
@@ -31,7 +39,7 @@ def with_payload(x):
     ],
 )
 def test_bits_are_those_that_are_stated(function, keywords, bits):
-    assert rd.own(function, **keywords).send(X, Key(0))[0] == bits
+    assert sent(rd.own(function, **keywords))[0] == bits
 
 
 def test_bits_and_claim_may_be_attributes_of_the_function():
@@ -39,7 +47,7 @@ def test_bits_and_claim_may_be_attributes_of_the_function():
         return x / 2
 
     halve.bits, halve.claim = 32, lambda d: Unbiased(float(d))
-    assert rd.own(halve).send(X, Key(0)) == (128, pytest.approx(X / 2))
+    assert sent(rd.own(halve)) == (128, pytest.approx(X / 2))
     assert rd.own(halve).claim(3) == Unbiased(3.0)
     assert rd.own(halve, claim=Unbiased(1.0)).claim(3) == Unbiased(1.0)
 
@@ -52,8 +60,6 @@ def test_a_wrong_function_is_measured_wrong():
 
 
 def test_a_function_of_its_own_equals_the_operator_that_it_wraps():
-    from operators import QSGD
-
     operator = QSGD(levels=4)
 
     def through(x):
@@ -68,15 +74,16 @@ def test_a_function_of_its_own_equals_the_operator_that_it_wraps():
 def test_random_functions_repeat_by_seed_and_leave_the_global_streams():
     noisy = rd.own(lambda x: x + torch.randn_like(x), bits=32)
     before = torch.get_rng_state()
-    first, again = (noisy.send(X, Key(5, step=1))[1] for _ in range(2))
+    first, again = (sent(noisy, key=Key(5, step=1))[1] for _ in range(2))
     assert (first == again).all()
-    assert (first != noisy.send(X, Key(5, step=2))[1]).any()
+    assert (first != sent(noisy, key=Key(5, step=2))[1]).any()
+    assert (first != sent(noisy, key=Key(5, step=1, rank=1))[1]).any()
     assert torch.equal(before, torch.get_rng_state())
 
 
 def test_the_vector_of_the_caller_is_not_touched():
     x = X.copy()
-    rd.own(lambda x: x.zero_(), bits=1).send(x, Key(0))
+    sent(rd.own(lambda x: x.zero_(), bits=1), x)
     assert (x == X).all()
 
 
@@ -97,21 +104,21 @@ def test_a_hook_of_torch_is_measured():
         (lambda: rd.own(numpy_signs, bits=-1), "must be finite and >= 0; got -4.0"),
         (lambda: rd.own(lambda x: ("text", x)), "a payload must be bytes, an array or a tensor; got 'text'"),
         (lambda: rd.own(3), "must be a function x -> x_hat or an Operator; got 3"),
-        (lambda: sender_of(3.5), "got 3.5: give one"),
+        (lambda: compressor_of(3.5), "got 3.5: give one"),
     ],
 )
 def test_what_cannot_be_measured_is_said(own, sentence):
     with pytest.raises(ValueError, match=sentence):
-        own().send(X, Key(0))
+        sent(own())
 
 
 def test_a_module_of_the_current_folder_is_named_by_its_function(tmp_path, monkeypatch):
     (tmp_path / "mine_of_this_test.py").write_text("def f(x):\n    return x / 2\n\n\nf.bits = 8\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert sender_of("mine_of_this_test:f").name == "mine_of_this_test:f"
+    assert specification(compressor_of("mine_of_this_test:f")) == "mine_of_this_test:f"
     assert rd.measure("mine_of_this_test:f", X).nmse == 0.25
-    assert isinstance(sender_of("qsgd:4"), OfOperator)
+    assert compressor_of("qsgd:4") == QSGD(levels=4)
 
 
 def test_a_name_that_comes_from_a_network_imports_nothing(tmp_path, monkeypatch):
@@ -120,4 +127,28 @@ def test_a_name_that_comes_from_a_network_imports_nothing(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "evil.py").write_text("raise SystemExit('imported')\n")
     with without_imports(), pytest.raises(ValueError, match="unknown operator 'evil'"):
-        sender_of("evil:f")
+        compressor_of("evil:f")
+
+
+def test_a_message_that_no_function_made_is_refused():
+    signs = rd.own(numpy_signs, bits=1)
+    message = signs.encode(X, key=Key(0))
+    longer = Message(torch.cat([message.payload, message.payload[-1:]]), message.bits + 8)
+    spoiled = message.payload.clone()
+    spoiled[:4] = 255  # not a number
+    behind = message.payload.clone()
+    behind[-1] = 128
+    for damaged in (longer, Message(spoiled, message.bits), Message(behind, message.bits)):
+        with pytest.raises(CorruptMessage, match="numpy_signs"):
+            signs.decode(damaged, d=X.size)
+
+
+def test_the_laws_judge_the_function_itself():
+    """What a message carries beside it is not what they are about; a claim that is false is seen."""
+
+    def halve(x):
+        return b"", x / 2
+
+    true, false = (rd.own(halve, bits=1, claim=StrictlyContractive(alpha)) for alpha in (0.25, 0.2))
+    assert check(true, budget=Budget.quick(), seed=1).ok
+    assert not check(false, budget=Budget.quick(), seed=1).ok

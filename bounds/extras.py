@@ -1,0 +1,51 @@
+"""Packages that only an extra of the distribution brings, and what to say where one is missing."""
+
+from __future__ import annotations
+
+EXTRAS = {
+    "torch": "operators",
+    "numba": "operators",
+    "matplotlib": "validate",
+    "sklearn": "validate",
+    "hypothesis": "laws",
+    "pytest": "laws",
+    "clarabel": "pep",
+    "fastapi": "serve",
+    "uvicorn": "serve",
+    "starlette": "serve",
+    "pydantic": "serve",
+    "h11": "serve",
+}
+
+
+class MissingExtra(ImportError):  # noqa: N818  what is missing, not what went wrong
+    """A package is not installed that an extra brings.
+
+    Parameters
+    ----------
+    package : str
+        Its import name.
+    who : str
+        What needs it, as the subject of a sentence.
+    """
+
+    def __init__(self, package: str, who: str) -> None:
+        super().__init__(
+            f'{who} needs {package}, which is not installed: pip install "ratedist[{EXTRAS[package]}]"', name=package
+        )
+
+
+def missing_extra(error: Exception, who: str) -> MissingExtra | None:
+    """Return what to raise for a failed import, None where no extra brings the package.
+
+    Parameters
+    ----------
+    error : exception
+        That was raised.
+    who : str
+        What needs the package, as the subject of a sentence.
+    """
+    if not isinstance(error, ModuleNotFoundError | MissingExtra):  # what is there and broken says so itself
+        return None
+    package = (error.name or "").partition(".")[0]
+    return MissingExtra(package, who) if package in EXTRAS else None
