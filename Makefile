@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+RUNS   := $(VENV)/.installed-for-runs
 
 # Studies whose seconds count run alone; the others, on one core each, two at a time.
 TIMED    := adacomm speed-up tau-star joint straggler wire all-reduce
@@ -17,11 +18,17 @@ unexport PYTHONDONTWRITEBYTECODE
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,docs]"
+	touch $(RUNS) $@
+
+# What real runs need, without tests, documentation and browser.
+$(RUNS): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[validate]"
 	touch $@
 
 setup: $(STAMP)
 
-validate: setup
+validate: $(RUNS)
 	$(BIN)/gpu-validation run quick --out results
 
 studies: setup

@@ -216,9 +216,9 @@ def _require_extra() -> None:
 
 def _run(preset: Study, out: Path, minutes: float | None) -> int:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from .records.seeds import replay
+    from .reporting.progress import advancing
     from .studies.study import carry_out
 
     if not preset.resumable and minutes is not None:
@@ -226,13 +226,7 @@ def _run(preset: Study, out: Path, minutes: float | None) -> int:
     _require_extra()
     console = Console()
     console.print(f"seed {preset.seed}; again: {replay(preset.command, preset.seed)}", highlight=False, soft_wrap=True)
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("starting", total=len(preset.units()))
-
-        def advance(title: str) -> None:
-            bar.update(task, advance=1, description=title)
-
+    with advancing(console, len(preset.units())) as advance:
         outcome = carry_out(preset, out, seconds=None if minutes is None else 60 * minutes, progress=advance)
     _show(console, preset, outcome)
     return outcome.exit_code
@@ -243,13 +237,15 @@ def _show(console: Console, preset: Study, outcome: StudyOutcome) -> None:
     from rich.console import Console
     from rich.markup import escape
 
-    from .records.exit_status import OK
+    from .records.exit_status import OK, REPORT, SUMMARY
     from .reporting.console import evidence_line
 
     console.print(preset.summary(outcome.records, outcome.comparisons))
     console.print(evidence_line(outcome.comparisons), highlight=False)
     if outcome.note:
         console.print(outcome.note, highlight=False, soft_wrap=True)
-    console.print(f"report: {outcome.folder / 'report.html'}", highlight=False, soft_wrap=True)
+    console.print(f"report: {outcome.folder / REPORT}", highlight=False, soft_wrap=True)
+    if outcome.comparisons:
+        console.print(f"picture: {outcome.folder / SUMMARY}", highlight=False, soft_wrap=True)
     if outcome.exit_code != OK:
         Console(stderr=True).print(f"gpu-validation: {escape(outcome.message)}", highlight=False, soft_wrap=True)

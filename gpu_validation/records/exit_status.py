@@ -1,7 +1,8 @@
 """How a run ends: exit statuses, what raises them, and the names of the files that it leaves."""
 
 OK, VIOLATED, USAGE, FAILED, UNFINISHED, CRASHED, FILES, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 4, 5, 6, 130, 143
-MEASUREMENTS, COMPARISONS, REPORT = "measurements.jsonl", "comparisons.jsonl", "report.html"
+MEASUREMENTS, COMPARISONS = "measurements.jsonl", "comparisons.jsonl"
+REPORT, SUMMARY = "report.html", "summary.svg"
 
 STATUSES = {
     OK: "nothing VIOLATED",

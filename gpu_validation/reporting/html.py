@@ -8,10 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ..verdicts.verdict import Comparison, Evidence, Verdict
+from ..verdicts.verdict import Comparison, Evidence, Verdict, violation
+from .overview import headline, overview_svg
 
 COLUMNS: tuple[tuple[str, Callable[[Comparison], str]], ...] = (
     ("operator", lambda c: c.operator),
+    ("theorem", lambda c: c.theorem),
     ("on", lambda c: c.workload),
     ("tau", lambda c: "" if c.tau is None else str(c.tau)),
     ("quantity", lambda c: c.quantity),
@@ -25,25 +27,80 @@ COLUMNS: tuple[tuple[str, Callable[[Comparison], str]], ...] = (
     ("reason", lambda c: c.reason),
 )
 STYLE = """
-body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:76rem;padding:0 1rem;color:#1b1b1b;background:#fff}
-table{border-collapse:collapse;font-size:.8rem}td,th{border-bottom:1px solid #8884;padding:.2rem .5rem;text-align:left}
+:root{--fore:#1b1b1b;--back:#fff;--line:#8884;--holds:#00694a;--violated:#b3261e;--unsure:#8a5a00;--outside:#666}
+@media(prefers-color-scheme:dark){:root{--fore:#e6e6e6;--back:#16181c;--holds:#5fd3ad;--violated:#ff8a80;
+--unsure:#f0b64d;--outside:#a0a0a0}}
+body{font:16px/1.5 system-ui,sans-serif;margin:1.5rem auto;max-width:76rem;padding:0 1rem;color:var(--fore);
+background:var(--back);overflow-wrap:anywhere}
+table{border-collapse:collapse;font-size:.8rem;overflow-wrap:normal}
+td,th{border-bottom:1px solid var(--line);padding:.2rem .5rem;text-align:left}
 .wide{overflow-x:auto}figure{background:#fff;margin:1rem 0;padding:.5rem;border-radius:.5rem}
 figure svg{max-width:100%;height:auto}figcaption{color:#333;font-size:.9rem}
-.HOLDS{color:#00694a}.VIOLATED{color:#b3261e;font-weight:700}.INCONCLUSIVE{color:#8a5a00}.OUT_OF_SCOPE{color:#666}
-.stop{border-left:.3rem solid #b3261e;padding:.5rem 1rem}
-@media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#16181c}.HOLDS{color:#5fd3ad}.VIOLATED{color:#ff8a80}
-.INCONCLUSIVE{color:#f0b64d}.OUT_OF_SCOPE{color:#a0a0a0}}
+.overview{overflow-x:auto}.overview svg{min-width:44rem}
+.HOLDS{color:var(--holds)}.VIOLATED{color:var(--violated);font-weight:700}.INCONCLUSIVE{color:var(--unsure)}
+.OUT_OF_SCOPE{color:var(--outside)}.good{color:var(--holds)}
+.verdict{font-size:1.4rem;font-weight:700;margin:.5rem 0}
+.stop{border-left:.3rem solid var(--violated);padding:.5rem 1rem}
+summary{font-size:1.15rem;font-weight:600;cursor:pointer;padding:.4rem 0}
+.tools{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:center;margin:.5rem 0}
+.tools input[type=search]{font:inherit;min-width:12rem;flex:1;max-width:24rem;color:inherit;background:transparent;
+border:1px solid var(--outside);border-radius:.3rem;padding:.2rem .5rem}
+th button{font:inherit;font-weight:inherit;color:inherit;background:none;border:0;padding:0;cursor:pointer;
+text-align:left}
+th button::after{content:" \\2195"}
+@page{size:A4;margin:12mm}
+@media print{:root{--fore:#000;--back:#fff;--holds:#00694a;--violated:#b3261e;--unsure:#8a5a00;--outside:#555}
+body{font-size:10pt;margin:0;max-width:none;padding:0}.tools{display:none}.overview svg{min-width:0}
+table{font-size:6.5pt}td,th{padding:.1rem .2rem}tr,figure{break-inside:avoid}.wide,.overview{overflow:visible}}
 """
+SCRIPT = """
+const table=document.querySelector("#comparisons"),search=document.querySelector("#search"),
+problems=document.querySelector("#problems"),shown=document.querySelector("#shown"),rows=[...table.tBodies[0].rows];
+function show(){
+  const words=search.value.toLowerCase().split(/\\s+/).filter(Boolean);let count=0;
+  for(const row of rows){
+    const text=row.textContent.toLowerCase();
+    row.hidden=problems.checked&&row.className==="HOLDS"||!words.every(word=>text.includes(word));
+    count+=!row.hidden;
+  }
+  shown.textContent=`${count} of ${rows.length} shown`;
+}
+function sort(column,button){
+  const down=button.dataset.order==="up";
+  for(const other of table.querySelectorAll("th button"))delete other.dataset.order;
+  button.dataset.order=down?"down":"up";
+  const value=row=>row.cells[column].textContent,factor=down?-1:1;
+  rows.sort((a,b)=>{
+    const x=value(a),y=value(b),p=parseFloat(x),q=parseFloat(y);
+    if(x===""||y==="")return (x==="")-(y==="");
+    return factor*(Number.isNaN(p)||Number.isNaN(q)?x.localeCompare(y):p-q);
+  });
+  table.tBodies[0].append(...rows);
+}
+search.addEventListener("input",show);problems.addEventListener("change",show);
+table.querySelectorAll("th button").forEach((button,column)=>
+  button.addEventListener("click",()=>sort(column,button)));
+show();
+"""
+MOST_NAMED = 8  # violated rows that stand at the top
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>{title}</title><style>{style}</style></head><body>
-<h1>{title}</h1><p>{description}</p>{stop}{counts}{power}{figures}<h2>Comparisons</h2>
+<h1>{title}</h1><p>{description}</p>{stop}{overview}{violated}
+<details><summary>What the verdicts are worth</summary>{counts}{power}</details>
+{figures}
+<details><summary>All {number} comparisons</summary>
 <p>The end of an interval that would accuse holds the run's false-alarm budget of {budget:g}, split over all sampled
 comparisons, whatever the law of the draws in their declared range; the other end misses with 5 %; a point where the
 comparison is exact. "Noticed at bound x" says by which factors the bound could be wrong before the row would read
 VIOLATED. Looseness is bound / measured for upper bounds and measured / bound for lower ones. Rows on seconds never
 decide the exit code.</p>
-<div class="wide">{table}</div>{settings}<h2>Circumstances</h2><pre>{environment}</pre></body></html>
+<div class="tools"><input id="search" type="search" placeholder="filter: words of a row" aria-label="filter">
+<label><input id="problems" type="checkbox"> only problems (what does not hold)</label>
+<span id="shown" role="status"></span></div>
+<div class="wide">{table}</div></details>{settings}
+<details><summary>Circumstances</summary><pre class="wide">{environment}</pre></details>
+<script>{script}</script></body></html>
 """
 
 
@@ -78,14 +135,37 @@ def page(
         style=STYLE,
         description=html.escape(experiment.description),
         stop=f'<p class="stop">{html.escape(message)}</p>' if message else "",
+        overview=_overview(comparisons),
+        violated=_violated(comparisons),
         counts=_counts(comparisons),
         power=_power(comparisons),
-        figures="".join(figures),
+        figures=f"<details><summary>Figures</summary>{''.join(figures)}</details>" if figures else "",
+        number=len(comparisons),
         budget=experiment.false_alarm,
         table=_table(comparisons),
         settings=_settings(comparisons),
         environment=html.escape(circumstances),
+        script=SCRIPT,
     )
+
+
+def _overview(comparisons: Sequence[Comparison]) -> str:
+    """Return what the run shows in one line, and in one picture."""
+    if not comparisons:
+        return "<p>Nothing was compared.</p>"
+    words, is_good = headline(comparisons)
+    line = f'<p class="verdict {"good" if is_good else "VIOLATED"}">{html.escape(words)}</p>'
+    return f'{line}<figure class="overview">{overview_svg(comparisons, with_headline=False)}</figure>'
+
+
+def _violated(comparisons: Sequence[Comparison]) -> str:
+    """Return what is accused, in words."""
+    accused = [c for c in comparisons if c.verdict is Verdict.VIOLATED]
+    if not accused:
+        return ""
+    items = "".join(f"<li>{html.escape(violation(c))}</li>" for c in accused[:MOST_NAMED])
+    more = f"<p>{len(accused) - MOST_NAMED} more are below.</p>" if len(accused) > MOST_NAMED else ""
+    return f"<h2>What is violated</h2><ul>{items}</ul>{more}"
 
 
 def _counts(comparisons: Sequence[Comparison]) -> str:
@@ -158,13 +238,13 @@ def _settings(comparisons: Sequence[Comparison]) -> str:
     bounds = all_bounds()
     used = [bounds[name] for name in dict.fromkeys(c.theorem for c in comparisons) if name in bounds]
     items = "".join(f"<dt>{bound.name}</dt><dd>{html.escape(bound.setting.text())}</dd>" for bound in used)
-    return f"<h2>What the theorems need</h2><dl>{items}</dl>" if items else ""
+    return f"<details><summary>What the theorems need</summary><dl>{items}</dl></details>" if items else ""
 
 
 def _table(comparisons: Sequence[Comparison]) -> str:
-    head = "".join(f"<th>{name}</th>" for name, _ in COLUMNS)
+    head = "".join(f'<th><button type="button">{name}</button></th>' for name, _ in COLUMNS)
     rows = (
         f'<tr class="{c.verdict}">' + "".join(f"<td>{html.escape(show(c))}</td>" for _, show in COLUMNS) + "</tr>"
         for c in comparisons
     )
-    return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+    return f'<table id="comparisons"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'

@@ -19,6 +19,7 @@ from ..records.exit_status import (
     MEASUREMENTS,
     OK,
     REPORT,
+    SUMMARY,
     UNFINISHED,
     VIOLATED,
     UsageError,
@@ -29,6 +30,7 @@ from ..records.seeds import RECORDED, derived, replay, require
 from ..records.storage import JsonLines, Record, plain, read_lines, write_atomically
 from ..reporting.console import comparison_table
 from ..reporting.html import page
+from ..reporting.overview import overview_svg
 from ..reporting.plotting import figure_html
 from ..verdicts.verdict import Comparison, Verdict, violation, write_comparisons
 
@@ -396,5 +398,7 @@ def _concluded(study: Study, folder: Path, records: list[Record], code: int, mes
     drawn = [figure_html(figure.draw(), figure.caption) for figure in study.figures(records)] if records else []
     heads = [repr(line) for line in read_lines(folder / MEASUREMENTS) if "study" in line]
     circumstances = "\n".join([*heads, f"again: {replay(study.command, study.seed)}"])
+    if comparisons:
+        write_atomically(folder / SUMMARY, overview_svg(comparisons))
     write_atomically(folder / REPORT, page(study, drawn, comparisons, message, circumstances))
     return StudyOutcome(folder, code, message, records, comparisons)

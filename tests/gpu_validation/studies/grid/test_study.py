@@ -8,7 +8,16 @@ import pytest
 
 from bounds.claims import Unbiased
 from gpu_validation.cli import main
-from gpu_validation.records.exit_status import COMPARISONS, INTERRUPTED, MEASUREMENTS, OK, REPORT, USAGE, VIOLATED
+from gpu_validation.records.exit_status import (
+    COMPARISONS,
+    INTERRUPTED,
+    MEASUREMENTS,
+    OK,
+    REPORT,
+    SUMMARY,
+    USAGE,
+    VIOLATED,
+)
 from gpu_validation.studies import Cells, Preset, all_presets
 from gpu_validation.studies.grid.study import typed
 from gpu_validation.studies.smoke import PRESET as SMOKE
@@ -43,7 +52,7 @@ def small(*operators, **change):
 def test_smoke_preset_holds_and_leaves_its_files(smoke_run):
     folder = smoke_run.folder
     assert smoke_run.result.returncode == OK, smoke_run.result.stderr  # no row that decides is violated
-    assert {p.name for p in folder.iterdir()} == {MEASUREMENTS, COMPARISONS, REPORT}
+    assert {p.name for p in folder.iterdir()} == {MEASUREMENTS, COMPARISONS, REPORT, SUMMARY}
     measured = lines(folder / MEASUREMENTS)
     assert [m["kind"] for m in measured].count("training") == 6
     assert measured[0]["kind"] == "environment"
