@@ -10,6 +10,7 @@ from typing import Any
 
 from markdown_text import eval_rst
 
+import operators
 from bounds import Bound
 from operators import Aggregate, Feedback, Operator
 
@@ -34,10 +35,9 @@ def _wrapped(value: Any) -> bool:
 
 def in_catalogue(value: Any) -> bool:
     """Whether the catalogue pages describe it: a bound, or a final operator, feedback method or aggregation."""
-    families = (Operator, Feedback, Aggregate)
-    return isinstance(value, Bound) or (
-        inspect.isclass(value) and issubclass(value, families) and not inspect.isabstract(value)
-    )
+    is_family = inspect.isclass(value) and issubclass(value, Operator | Feedback | Aggregate)
+    is_exported = is_family and getattr(operators, value.__name__, None) is value
+    return isinstance(value, Bound) or (is_exported and not inspect.isabstract(value))
 
 
 def described_elsewhere(module: ModuleType, name: str, value: Any) -> bool:
