@@ -9,8 +9,10 @@ from .aggregate.trimmed_mean import TrimmedMean as TrimmedMean
 from .catalogue import all_aggregates as all_aggregates
 from .catalogue import all_feedbacks as all_feedbacks
 from .catalogue import all_operators as all_operators
+from .catalogue import all_summed as all_summed
 from .catalogue import compressor as compressor
 from .catalogue import parse as parse
+from .catalogue import parse_summed as parse_summed
 from .catalogue import specification as specification
 from .combinators.composition import Composition as Composition
 from .combinators.induced import Induced as Induced

@@ -1,6 +1,7 @@
 """Every operator by name, and the one parser of specifications such as "qsgd:4" and "topk:fraction=0.01".
 
 An operator made of others has theirs in parentheses: "induced:biased=(topk:0.01),unbiased=(qsgd:4)".
+What is summed on the way is written likewise, "shared_scale:12,block=256", and parsed by ``parse_summed``.
 One from outside is named by its module, "mine:Coin" or "mine:Coin:probability=0.5", or as its package announces it;
 a function, "mine:f", is an ``Own``.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import Field, fields, is_dataclass, replace
 from functools import lru_cache
+from importlib import import_module
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -17,18 +19,19 @@ from .aggregate.aggregate import Aggregate
 from .feedback.feedback import Feedback
 from .functions.own import Own
 from .operator import Operator
+from .summed.summed import Summed
 
-T = TypeVar("T", Operator, Feedback, Aggregate)
+T = TypeVar("T", Operator, Feedback, Aggregate, Summed)
+Named = TypeVar("Named", Operator, Summed)
 DEEPEST = 8  # operators within operators in a specification
 
 
-def _exported(base: type[T]) -> dict[str, type[T]]:
-    """Return catalogue name -> class, for every final subclass of ``base`` that the package exports, sorted by name."""
-    import operators
-
+def _exported(base: type[T], package: str = __package__) -> dict[str, type[T]]:
+    """Return catalogue name -> class, for every final subclass of ``base`` that a package exports, sorted by name."""
+    exporting = import_module(package)
     classes: dict[str, type[T]] = {}
-    for attribute in dir(operators):
-        value = getattr(operators, attribute)
+    for attribute in dir(exporting):
+        value = getattr(exporting, attribute)
         if isinstance(value, type) and issubclass(value, base) and value is not base:
             if value.name in classes:
                 raise ValueError(f"two classes are called {value.name!r}")
@@ -52,6 +55,31 @@ def all_feedbacks() -> dict[str, type[Feedback]]:
 def all_aggregates() -> dict[str, type[Aggregate]]:
     """Return catalogue name -> class of every aggregation, sorted by name."""
     return _exported(Aggregate)  # type: ignore[type-abstract]
+
+
+@lru_cache(maxsize=1)
+def all_summed() -> dict[str, type[Summed]]:
+    """Return catalogue name -> class of everything that is summed on the way, sorted by name."""
+    return _exported(Summed, f"{__package__}.summed")  # type: ignore[type-abstract]
+
+
+def parse_summed(specification: str) -> Summed:
+    """Build a method of ``operators.summed`` from its name and fields, written as for ``parse``.
+
+    Parameters
+    ----------
+    specification : str
+        Such as "sign_vote" or "shared_scale:12,block=256".
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, field or value, naming what is known.
+    """
+    name, _, arguments = specification.strip().partition(":")
+    if name not in all_summed():
+        raise ValueError(f"nothing called {name!r} is summed on the way; known: {', '.join(all_summed())}")
+    return _built(all_summed()[name], specification, arguments)
 
 
 def parse(specification: str) -> Operator:
@@ -136,7 +164,7 @@ def compressor(given: Any) -> Operator:
     return Own(given)
 
 
-def _built(cls: type[Operator], specification: str, arguments: str) -> Operator:
+def _built(cls: type[Named], specification: str, arguments: str) -> Named:
     name = cls.name
     names = [f.name for f in fields(cls) if f.init]  # type: ignore[arg-type]
     keywords: dict[str, Any] = {}
@@ -184,14 +212,16 @@ def _word(kind: Any) -> str:
     return words.get(kind, "an operator in parentheses")
 
 
-def specification(operator: Operator) -> str:
+def specification(operator: Operator | Summed) -> str:
     """Return the text from which ``parse`` builds this operator again: name, first field, other fields not at default.
+
+    Of what is summed on the way, the text for ``parse_summed``.
 
     An operator from outside that no package announces is named by its module.
 
     Parameters
     ----------
-    operator : Operator
+    operator : Operator or Summed
         An instance of a class of the catalogue.
     """
     if isinstance(operator, Own):
@@ -205,7 +235,7 @@ def specification(operator: Operator) -> str:
     return _name(type(operator)) + (":" + ",".join(stated) if stated else "")
 
 
-def _name(cls: type[Operator]) -> str:
+def _name(cls: type[Operator] | type[Summed]) -> str:
     top = cls.__module__.partition(".")[0]
     if top == __package__ or cls.name in outside.announced(outside.OPERATORS):
         return cls.name

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from bounds.claims import UnbiasedMean
+from bounds.claims import Unbiased, UnbiasedMean
 
 from ..feedback.feedback import State
 from ..key import Key
@@ -76,6 +76,20 @@ class SharedScale(Summed):
         """Return ``n m S/(4 (2^(k-1) - m)^2)``."""
         n = min(d, self.block or d)
         return UnbiasedMean(n * m * ROUNDED_UP**2 / (4 * self._room(m) ** 2))
+
+    def claim(self, d: int, m: int) -> Unbiased:
+        """Return m times the joint factor: a part is h times the rank's integers, whose errors are independent.
+
+        ``E|y_i - x_i|^2`` <= n h^2/4 for each, and A^2 <= m^2 S bounds h by all ranks together, not by one.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        m : int
+            Number of ranks.
+        """
+        return Unbiased(m * self.claim_mean(d, m).of_squares)
 
     def square_error(self, vectors: Sequence[np.ndarray]) -> float:
         """Return ``E|y - xbar|^2``, exactly but for the rounding of the result.

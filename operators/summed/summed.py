@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from bounds.claims import NoClaim, UnbiasedMean
+from bounds.claims import NoClaim, Unbiased, UnbiasedMean
 
 from ..feedback.feedback import State
 from ..key import Key
@@ -113,6 +113,23 @@ class Summed(ABC):
             Number of ranks.
         """
         return NoClaim(f"{self.name} promises nothing about the mean of one step")
+
+    def claim(self, d: int, m: int) -> Unbiased | NoClaim:
+        """Return what the parts y_i of the mean y of the y_i promise, over all ranks: mean ``E|y_i - x_i|^2`` <= omega
+        mean ``|x_i|^2``.
+
+        Given all vectors, each y_i is unbiased, independent of the others, and known to its rank.  Theorems about the
+        mean of independent messages that only use the sum of their errors hold with this omega.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        m : int
+            Number of ranks.
+        """
+        claim = self.claim_mean(d, m)
+        return claim if isinstance(claim, NoClaim) else NoClaim(f"{self.name} speaks of the mean only")
 
     @classmethod
     @abstractmethod

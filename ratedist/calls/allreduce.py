@@ -12,8 +12,8 @@ from bounds.theorems import gather_error, two_shot_error
 from ..model import summing
 from ..model.choosing import averaging
 from ..model.cluster import Cluster
-from ..model.codec import FREE, Codec, checked_codecs, codec_of
-from ..model.compressors import operator_of
+from ..model.codec import FREE, checked_codecs, codec_of
+from ..model.compressors import compressor_of, operator_of
 from ..model.travel import DENSE_BITS, Travel, in_two_shots, stated_bits, travel
 from ..numbers import real, whole
 from ..records import plain
@@ -122,8 +122,8 @@ def allreduce(
     m : array_like
         Number of workers, >= 2.
     operator : str or Operator or Summed
-        Specification such as "tcdq:omega=1", or an ``Operator``; a method of ``operators.summed`` has an exchange of
-        its own.
+        Specification such as "tcdq:omega=1", or an ``Operator``; what ``operators.summed`` sums on the way, such as
+        "shared_scale:12,block=256", has an exchange of its own.
     exchange : str, optional
         "gather", "two_shot", or "auto": gather where a rank then sends no more bits, as for two workers.
     second : str or Operator or None, optional
@@ -156,17 +156,17 @@ def allreduce(
     cluster = Cluster(
         workers=workers, bandwidth_bit_per_s=real("bandwidth_bit_per_s", bandwidth_bit_per_s), latency_s=latency_s
     )
-    if isinstance(operator, Summed):
+    first = compressor_of(operator)
+    if isinstance(first, Summed):
         if exchange != "auto" or second is not None:
             raise ValueError(
-                f"{operator} is summed on the way and has an exchange of its own: leave exchange and second out; got "
+                f"{first} is summed on the way and has an exchange of its own: leave exchange and second out; got "
                 f"exchange = {exchange!r} and second = {second}"
             )
-        return _summed(operator, dimension, cluster, codec)
-    first = operator_of(operator)
+        return _answered(first, None, summing.summed_travel(first, dimension, cluster), dimension, cluster, codec)
     back = first if second is None else operator_of(second)
     way = _way(first, back, dimension, cluster, exchange, chosen=second is not None)
-    return _answered(first, back, way, dimension, cluster, codec)
+    return _answered(first, back if way.exchange == "two_shot" else None, way, dimension, cluster, codec)
 
 
 def _way(first: Operator, second: Operator, d: int, cluster: Cluster, exchange: str, *, chosen: bool) -> Travel:
@@ -196,19 +196,23 @@ def _sent(way: Travel, m: int) -> float:
     return (m - 1) / m * (way.link_bits + float(way.result_bits or 0))
 
 
-def _answered(first: Operator, second: Operator, way: Travel, d: int, cluster: Cluster, codec: Any) -> AllReduce:
-    from operators import specification
+def _answered(
+    first: Operator | Summed, second: Operator | None, way: Travel, d: int, cluster: Cluster, codec: Any
+) -> AllReduce:
+    """Return what an averaging costs; with the owners' operator in two shots."""
+    from operators import Operator, specification
 
     m, coded = cluster.workers, checked_codecs("free" if codec is None else codec)
-    own_codec, owners_codec = (codec_of(coded, operator, d) if way.encoded else FREE for operator in (first, second))
-    seconds = averaging(way, own_codec, owners_codec, d, cluster)
-    nmse, aligned, theorem = _errors(way, m)
+    workers_codec = codec_of(coded, first, d) if way.encoded else FREE
+    owners_codec = workers_codec if second is None else codec_of(coded, second, d)
+    seconds = averaging(way, workers_codec, owners_codec, d, cluster)
+    nmse, aligned, theorem = _errors(way, m) if isinstance(first, Operator) else summing.errors(first, d, m)
     sent = _sent(way, m)
     inside = nmse is not None and 0 < nmse < 1 - 1 / m
     rate = two_shot_rate if way.exchange == "two_shot" else gathered_rate
     return AllReduce(
         operator=specification(first),
-        returned=specification(second) if way.exchange == "two_shot" else "",
+        returned="" if second is None else specification(second),
         exchange=way.exchange,
         d=d,
         m=m,
@@ -220,34 +224,6 @@ def _answered(first: Operator, second: Operator, way: Travel, d: int, cluster: C
         aligned_nmse=aligned,
         limit_bits=mean_received_rate(m=m, nmse=nmse) if inside else None,
         ideal_bits=rate(m=m, nmse=nmse) if inside and way.exchange != "sum" else None,
-        theorem=theorem,
-    )
-
-
-def _summed(method: Summed, d: int, cluster: Cluster, codec: Any) -> AllReduce:
-    """Return the averaging of a method whose messages are summed on the way; every rank codes one vector each way."""
-    if codec is not None and not isinstance(codec, Codec):
-        raise ValueError(f"no throughput of {method} has been measured; got codec = {codec!r}: give a Codec, or none")
-    m, coded = cluster.workers, codec or FREE
-    sent, communicate_s = summing.bits_and_seconds(method, d, cluster)
-    nmse, aligned, theorem = summing.errors(method, d, m)
-    inside = nmse is not None and 0 < nmse < 1 - 1 / m
-    return AllReduce(
-        operator=str(method),
-        returned="",
-        exchange="sum",
-        d=d,
-        m=m,
-        sent_bits=sent,
-        received_bits=sent,
-        dense_bits=2 * (m - 1) / m * DENSE_BITS * d,
-        communicate_s=communicate_s,
-        encode_s=d * coded.encode_s_per_coordinate,
-        decode_s=d * coded.decode_s_per_coordinate,
-        nmse=nmse,
-        aligned_nmse=aligned,
-        limit_bits=mean_received_rate(m=m, nmse=nmse) if inside else None,
-        ideal_bits=None,
         theorem=theorem,
     )
 
@@ -283,7 +259,7 @@ def _run(codec: list[str] | None = None, **given: Any) -> AllReduce:
 ARGUMENTS = (
     Argument("d", Number(), REQUIRED),
     Argument("m", Number(), REQUIRED),
-    Argument("operator", Specification(), REQUIRED, help="such as tcdq:omega=1"),
+    Argument("operator", Specification(), REQUIRED, help="such as tcdq:omega=1, or shared_scale:12, summed on the way"),
     Argument("exchange", Text(), "auto", help="auto, gather or two_shot"),
     Argument("second", Specification(), help="the owners' operator in two shots, the workers' unless given"),
     Argument("bandwidth_bit_per_s", Number(), 1e10),
@@ -300,6 +276,7 @@ CALL = Call(
         examples=(
             "--d 25600000 --m 64 --operator tcdq:omega=0.1",
             "--d 1e6 --m 8 --operator tcdq:omega=0.1 --second tcdq:omega=0.01 --exchange two_shot --json",
+            "--d 1e6 --m 8 --operator shared_scale:12,block=256",
         ),
         run=_run,
         show=_show,

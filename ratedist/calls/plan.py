@@ -13,7 +13,7 @@ from bounds.setting import properties
 from ..model.choosing import WAYS, Asked, Way, best_rates, choice_of
 from ..model.cluster import Cluster, checked_cluster
 from ..model.codec import NUMBERS, checked_codecs
-from ..model.compressors import operator_of
+from ..model.compressors import compressor_of
 from ..model.constants import in_words, read_constants
 from ..model.curvature import is_convex
 from ..model.ranking import Choice, Ranking
@@ -25,6 +25,7 @@ from .shared import CLUSTER, CLUSTER_EXAMPLE, CODEC_PARTS, SETTING
 
 if TYPE_CHECKING:
     from operators import Operator
+    from operators.summed import Summed
 
 MOST_OPERATORS = 64
 SLOWER = 0.1
@@ -38,7 +39,7 @@ def plan(
     *,
     d: Any,
     cluster: Cluster,
-    operators: Iterable[str | Operator] | None = None,
+    operators: Iterable[str | Operator | Summed] | None = None,
     target: Any = None,
     time_s: Any = None,
     L: Any = None,
@@ -60,9 +61,10 @@ def plan(
         Number of parameters of the model.
     cluster : Cluster
         Workers and links.
-    operators : iterable of str or Operator or None, optional
-        Specifications such as "qsgd:4" or "identity", or Operator instances.  Unless given, the plan chooses:
-        "identity", and TCDQ at its best rates, gathered and in two shots with a rate for each stage.
+    operators : iterable of str or Operator or Summed or None, optional
+        Specifications such as "qsgd:4" or "identity", or Operator instances; "shared_scale:12,block=256", "sign_vote"
+        and "summed_powersgd:4" are summed on the way.  Unless given, the plan chooses: "identity", and TCDQ at its best
+        rates, gathered and in two shots with a rate for each stage.
     target : array_like, optional
         Error to reach; either this or time_s.
     time_s : array_like, seconds, optional
@@ -107,8 +109,10 @@ def plan(
 
     A round computes, encodes, communicates and decodes, one after the other: dense messages are summed on their way,
     short floats in binary32 (see ``travel``), compressed ones gathered, so that every rank decodes all of them, or in
-    two shots (unbiased operators), in which a rank decodes as much as two vectors have.  An operator that no PROVED or
-    VERIFIED theorem covers is ranked last, with the reason.
+    two shots (unbiased operators), in which a rank decodes as much as two vectors have.  What ``operators.summed`` sums
+    on the way takes a sum for each of its rounds; its constant is one of all ranks' messages together
+    (``Summed.claim``), and the proofs use no more.  An operator that no PROVED or VERIFIED theorem covers is ranked
+    last, with the reason.
 
     Examples
     --------
@@ -141,7 +145,7 @@ def plan(
     goal = {name: None if value is None else real(name, value) for name, value in asked_for.items()}
     if (goal["target"] is None) == (goal["time_s"] is None):
         raise ValueError(f"give either target or time_s; got target = {target}, time_s = {time_s}: drop or add one")
-    operators_asked = [operator_of(specification) for specification in asked]
+    operators_asked = [compressor_of(specification) for specification in asked]
     by: Literal["seconds", "error"] = "error" if goal["target"] is None else "seconds"
     about = Asked(dimension, cluster, problem, goal, codecs, given, _way(exchange))
 
@@ -343,7 +347,7 @@ RANKED = "tcdq:omega=1, tcdq:omega=0.1, identity, natural, randomk:0.1, qsgd:409
 OPERATORS = Argument(
     "operators",
     Several(),
-    help="unless given, identity and TCDQ at its best rates",
+    help="such as tcdq:omega=1, or shared_scale:12, summed on the way; else identity and TCDQ at its best rates",
     control=Control("Operators to rank", start=RANKED),
 )
 CURVATURE = Argument("curvature", Text(), help="convex, if F is known to be (with L, sigma2 and gap)")
@@ -372,6 +376,7 @@ CALL = Call(
         examples=(
             "--d 25600000 --workers 16 --step_s 0.08 --operators tcdq:omega=1 qsgd:4 topk:0.01 --target 0.1",
             "--d 25600000 --workers 64 --step_s 0.08 --compute constant --target 0.1 --codec free",
+            "--d 1e6 --workers 8 --operators shared_scale:12,block=256 tcdq:omega=0.1 --target 0.1 --codec free",
             "--d 1e6 --workers 4 --operators identity tcdq:omega=1 --target 0.1 --L 1 --sigma2 1 --gap 1 --json",
             "--d 1e8 --workers 8 --operators identity tcdq:omega=1 --target 0.1 --codec tcdq:omega=1=9e-11,5e-11",
         ),

@@ -17,10 +17,12 @@ from .cluster import Cluster
 from .codec import Codec, codec_of
 from .compressors import claim_text
 from .ranking import Choice
+from .summing import summed_travel
 from .travel import DENSE_BITS, Travel, in_two_shots, stated_bits, travel
 
 if TYPE_CHECKING:
     from operators import Operator
+    from operators.summed import Summed
 
 Way = Literal["auto", "gather", "two_shot"]
 WAYS: tuple[Way, ...] = ("auto", "gather", "two_shot")
@@ -69,16 +71,20 @@ class Asked:
         return choice.error, choice.bits, choice.seconds
 
 
-def choice_of(operator: Operator, asked: Asked) -> Choice:
+def choice_of(operator: Operator | Summed, asked: Asked) -> Choice:
     """Return the better of the ways that an operator's messages may go; gathered where neither is covered.
 
     Parameters
     ----------
-    operator : Operator
-        The compressor, at both stages of two shots.
+    operator : Operator or Summed
+        The compressor, at both stages of two shots; what is summed on the way has that way only.
     asked : Asked
         The plan.
     """
+    from operators.summed import Summed
+
+    if isinstance(operator, Summed):
+        return _summed(operator, asked)
     gathered = _gathered(operator, asked) if asked.exchange != "two_shot" else None
     if gathered is not None and (asked.exchange == "gather" or gathered.exchange == "sum"):
         return gathered
@@ -104,7 +110,17 @@ def _gathered(operator: Operator, asked: Asked) -> Choice:
         bits = stated_bits(operator, d)
     except ValueError as failure:
         return Choice(name, False, (str(failure),))
-    return _travelling(operator, operator, travel(operator, claim, bits, d, asked.cluster), asked)
+    return _travelling(operator, None, travel(operator, claim, bits, d, asked.cluster), asked)
+
+
+def _summed(method: Summed, asked: Asked) -> Choice:
+    from operators import specification
+
+    try:
+        way = summed_travel(method, asked.d, asked.cluster)
+    except ValueError as failure:
+        return Choice(specification(method), False, (f"not for {asked.cluster.workers} workers: {failure}",))
+    return _travelling(method, None, way, asked)
 
 
 def shots_of(first: Operator, second: Operator, asked: Asked) -> Choice:
@@ -126,16 +142,16 @@ def shots_of(first: Operator, second: Operator, asked: Asked) -> Choice:
     return _travelling(first, second, way, asked)
 
 
-def _travelling(operator: Operator, second: Operator, way: Travel, asked: Asked) -> Choice:
-    """Return the cost of one operator's messages on one way."""
+def _travelling(operator: Operator | Summed, second: Operator | None, way: Travel, asked: Asked) -> Choice:
+    """Return the cost of one operator's messages on one way; with the owners' operator in two shots."""
     from operators import specification
 
     name, d, cluster, problem, goal = specification(operator), asked.d, asked.cluster, asked.problem, asked.goal
-    returned = specification(second) if way.exchange == "two_shot" else ""
+    returned = "" if second is None else specification(second)
     way_of_it: dict[str, Any] = {"exchange": way.exchange, "returned": returned, "message_bits": way.bits}
     try:
         codec = codec_of(asked.codecs, operator, d) if way.encoded or way.decoded else None
-        back = codec_of(asked.codecs, second, d) if returned else codec
+        back = codec if second is None else codec_of(asked.codecs, second, d)
     except ValueError as failure:
         return Choice(name, False, (str(failure),), **way_of_it)
     seconds = averaging(way, codec, back, d, cluster)

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..numbers import real
 from ..records import plain
-from .compressors import operator_of
+from .compressors import compressor_of
 
 if TYPE_CHECKING:
+    import torch
+
     from operators import Operator
+    from operators.summed import Summed
 
 MOST_COORDINATES, FIRST_COORDINATES = 1 << 20, 1 << 15
 RUNS = 3
@@ -97,7 +100,7 @@ def checked_codecs(given: Any) -> Codec | dict[str, Codec] | None:
     if isinstance(given, Mapping) and given.keys() & set(NUMBERS):
         return _from_mapping(given)
     if isinstance(given, Mapping):
-        named = {specification(operator_of(name)): checked_codecs(each) for name, each in given.items()}
+        named = {specification(compressor_of(name)): checked_codecs(each) for name, each in given.items()}
         return {name: each for name, each in named.items() if isinstance(each, Codec)}
     raise ValueError(
         f'codec must be "measured", "free", a ratedist.Codec or a mapping from operators to one; got {given!r}: '
@@ -105,7 +108,7 @@ def checked_codecs(given: Any) -> Codec | dict[str, Codec] | None:
     )
 
 
-def codec_of(checked: Codec | dict[str, Codec] | None, operator: Operator, d: int) -> Codec:
+def codec_of(checked: Codec | dict[str, Codec] | None, operator: Operator | Summed, d: int) -> Codec:
     """Return the codec of one operator: the given one, or else the measured one."""
     from operators import specification
 
@@ -119,13 +122,13 @@ def _from_mapping(given: Mapping[str, Any]) -> Codec:
     return Codec(**given)
 
 
-def measure_codec(operator: str | Operator, *, d: Any = MOST_COORDINATES, device: str = "cpu") -> Codec:
+def measure_codec(operator: str | Operator | Summed, *, d: Any = MOST_COORDINATES, device: str = "cpu") -> Codec:
     """Time an operator on a Gaussian vector, once a process for each operator.
 
     Parameters
     ----------
-    operator : str or Operator
-        Specification such as "qsgd:4", or an ``Operator``.
+    operator : str or Operator or Summed
+        Specification such as "qsgd:4", or an ``Operator``, or what ``operators.summed`` sums on the way.
     d : array_like, optional
         Coordinates, of which at most 2^20 are used (fewer where the codec is slow).
     device : str, optional
@@ -134,24 +137,26 @@ def measure_codec(operator: str | Operator, *, d: Any = MOST_COORDINATES, device
     Raises
     ------
     ValueError
-        If the operator refuses the vector.
+        If the operator refuses the vector, and for what is summed on the way on another device than the CPU.
 
     Notes
     -----
     The least of three runs after one that warms up, to two digits: processor time of the calling thread, so that other
-    processes count little; on "cuda" wall-clock time.  Longer vectors are charged in proportion.
+    processes count little; on "cuda" wall-clock time.  Longer vectors are charged in proportion.  Of what is summed on
+    the way a rank of two is timed: to encode is all until its last terms are packed, to decode is to add up the terms
+    of its shard and to read the sums.
     """
     import torch
 
     from operators import specification
 
-    chosen = operator_of(operator)
+    chosen = compressor_of(operator)
     n = min(int(real("d", d)), MOST_COORDINATES)
     return _measured(specification(chosen), chosen, n, device, torch.get_num_threads())
 
 
 @lru_cache(maxsize=512)
-def _measured(name: str, operator: Operator, n: int, device: str, threads: int) -> Codec:
+def _measured(name: str, operator: Operator | Summed, n: int, device: str, threads: int) -> Codec:
     size = min(n, FIRST_COORDINATES)
     try:
         seconds = _timed(operator, size, device)
@@ -166,11 +171,13 @@ def _measured(name: str, operator: Operator, n: int, device: str, threads: int) 
     return Codec(encode, decode, where)
 
 
-def _timed(operator: Operator, size: int, device: str) -> tuple[float, float]:
+def _timed(operator: Operator | Summed, size: int, device: str) -> tuple[float, float]:
     import torch
 
-    from operators import Key
+    from operators import Key, Operator
 
+    if not isinstance(operator, Operator):
+        return _sum_timed(operator, size, device)
     x, key = torch.randn(size, generator=torch.Generator().manual_seed(0)).to(device), Key(0)
     message = operator.encode(x, key=key)
     return (
@@ -192,3 +199,40 @@ def _least_s(call: Callable[[], Any], device: str) -> float:
         wait()
         least = min(least, clock() - start)
     return least
+
+
+def _sum_timed(method: Summed, size: int, device: str) -> tuple[float, float]:
+    """Return the least seconds of one rank of two before and after its last terms are packed."""
+    import torch
+
+    if device != "cpu":
+        raise ValueError(f"{method.name} is summed by the CPU; got device = {device!r}")
+    x = torch.randn(size, generator=torch.Generator().manual_seed(0))
+    runs = [_sum_of_two(method, x) for _ in range(1 + RUNS)][1:]
+    return min(encode for encode, _ in runs), min(decode for _, decode in runs)
+
+
+def _sum_of_two(method: Summed, x: torch.Tensor) -> tuple[float, float]:
+    """Return the seconds that rank 0 of two equal ones needs to encode and to decode, all rounds together."""
+    from operators import Key
+    from operators.summed import SumEnd
+
+    end, other = (SumEnd(method, Key(0), rank=rank, m=2, d=x.numel()) for rank in range(2))
+    exchange, theirs = None, other.begin(x, 0)
+    encode_s = decode_s = 0.0
+    while exchange is None or not exchange.over:
+        start = time.thread_time()
+        exchange = exchange or end.begin(x, 0)
+        outgoing = exchange.outgoing
+        packed = time.thread_time()
+        shards = theirs.outgoing
+        theirs_of_both = theirs.merge({0: outgoing[1], 1: shards[1]}, range(2))
+        added = time.thread_time()
+        sums = [exchange.merge({0: outgoing[0], 1: shards[0]}, range(2)), theirs_of_both]
+        exchange.receive(sums, 2)
+        read = time.thread_time()
+        theirs.receive(sums, 2)
+        encode_s, decode_s = encode_s + decode_s + packed - start, read - added
+    start = time.thread_time()
+    end.mean()
+    return encode_s, decode_s + time.thread_time() - start

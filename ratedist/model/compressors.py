@@ -11,6 +11,7 @@ from bounds.limits import contractive_bits, unbiased_bits
 
 if TYPE_CHECKING:
     from operators import Operator
+    from operators.summed import Summed
 
 
 def operator_of(given: str | Operator) -> Operator:
@@ -26,16 +27,45 @@ def operator_of(given: str | Operator) -> Operator:
     Raises
     ------
     ValueError
-        For an unknown name, field or value.
+        For an unknown name, field or value, and for what is summed on the way.
 
     Examples
     --------
     >>> operator_of("qsgd:4")
     QSGD(levels=4, norm='l2', bucket=None, code='sparse')
     """
-    from operators import Operator, all_operators, outside, parse
+    from operators import Operator, specification
 
-    if isinstance(given, Operator):
+    compressor = compressor_of(given)
+    if not isinstance(compressor, Operator):
+        raise ValueError(
+            f"{specification(compressor)} is summed on the way and encodes no single vector: plan and allreduce take it"
+        )
+    return compressor
+
+
+def compressor_of(given: str | Operator | Summed) -> Operator | Summed:
+    """Return an operator, or a method of ``operators.summed``, from its specification, or itself.
+
+    Parameters
+    ----------
+    given : str or Operator or Summed
+        Specification such as "qsgd:4" or "shared_scale:12,block=256", or what it stands for.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, field or value.
+
+    Examples
+    --------
+    >>> compressor_of("shared_scale:12")
+    SharedScale(word_bits=12, block=None)
+    """
+    from operators import Operator, all_operators, all_summed, outside, parse, parse_summed
+    from operators.summed import Summed
+
+    if isinstance(given, Operator | Summed):
         return given
     if not isinstance(given, str):
         raise ValueError(
@@ -43,15 +73,16 @@ def operator_of(given: str | Operator) -> Operator:
         )
     name = given.strip().partition(":")[0]
     from_outside = name in outside.announced(outside.OPERATORS) or outside.split(given) is not None
-    if name not in all_operators() and not from_outside:
-        near = difflib.get_close_matches(name, all_operators(), 3, 0.6) or ["identity", "qsgd", "tcdq"]
+    names = [*all_operators(), *all_summed()]
+    if name not in names and not from_outside:
+        near = difflib.get_close_matches(name, names, 3, 0.6) or ["identity", "qsgd", "tcdq"]
         shown = name if len(name) <= 32 else name[:29] + "..."
         raise ValueError(
             f"unknown operator {shown!r}; it must be a name of the catalogue: try {', '.join(near)} "
             "(all of them: ratedist operators)"
         )
     try:
-        return parse(given)
+        return parse_summed(given) if name in all_summed() else parse(given)
     except ValueError as failure:
         raise ValueError(f"{failure} (as in tcdq:omega=1, qsgd:4, topk:0.01)") from None
     except TypeError as failure:

@@ -38,6 +38,8 @@ class Travel:
         The way, in words.
     second : Unbiased or None, optional
         What the owners' operator promises for a shard, in two shots.
+    round_bits : tuple of float, bits, optional
+        What the communication model counts of every round, where there are several, one after the other.
     """
 
     exchange: Exchange
@@ -49,10 +51,12 @@ class Travel:
     decoded: float
     words: str
     second: Unbiased | None = None
+    round_bits: tuple[float, ...] = ()
 
     def communicate_s(self, cluster: Cluster) -> float:
         """Return seconds of the links in one averaging."""
-        return cluster.averaging_s(self.link_bits, self.exchange, result_bits=self.result_bits).midpoint
+        rounds = self.round_bits or (self.link_bits,)
+        return sum(cluster.averaging_s(bits, self.exchange, result_bits=self.result_bits).midpoint for bits in rounds)
 
 
 def travel(operator: Operator, claim: Claim, bits: float, d: int, cluster: Cluster) -> Travel:

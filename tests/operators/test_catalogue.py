@@ -14,13 +14,16 @@ from operators import (
     all_aggregates,
     all_feedbacks,
     all_operators,
+    all_summed,
     parse,
+    parse_summed,
     specification,
 )
+from operators.summed import SharedScale, SignVote, SummedPowerSGD
 
 
 def test_names_are_unique_sorted_and_belong_to_their_class():
-    for found in (all_operators(), all_feedbacks(), all_aggregates()):
+    for found in (all_operators(), all_feedbacks(), all_aggregates(), all_summed()):
         assert list(found) == sorted(found)
         assert all(cls.name == name for name, cls in found.items())
     assert issubclass(all_operators()["identity"], Operator)
@@ -70,3 +73,19 @@ def test_specification_is_parsed_back(operator):
 def test_specification_of_nested_operators_reads_naturally():
     text = "induced:biased=(topk:k=2),unbiased=(natural:rounding=stochastic)"
     assert specification(Induced(TopK(k=2), NaturalCompression())) == text
+
+
+@pytest.mark.parametrize("method", [e for cls in all_summed().values() for e in cls.examples()], ids=repr)
+def test_what_is_summed_is_parsed_back_and_is_no_operator(method):
+    text = specification(method)
+    assert parse_summed(text) == method
+    with pytest.raises(ValueError, match="unknown operator"):
+        parse(text)
+
+
+def test_every_method_of_the_folder_is_named():
+    assert set(all_summed().values()) == {SharedScale, SignVote, SummedPowerSGD}
+    assert not set(all_summed()) & {*all_operators(), *all_feedbacks(), *all_aggregates()}
+    assert parse_summed(" shared_scale:12,block=256") == SharedScale(12, block=256)
+    with pytest.raises(ValueError, match="nothing called 'qsgd' is summed on the way; known: shared_scale, sign_vote"):
+        parse_summed("qsgd:4")

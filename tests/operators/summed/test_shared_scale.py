@@ -92,6 +92,61 @@ def test_joint_claim_is_kept(method):
     assert report.ok, str(report)
 
 
+def errors_of_parts(vectors, word_bits):
+    """``E|y_i - x_i|^2`` of every rank, from the fractional parts."""
+    m = len(vectors)
+    h = sum(float(np.abs(x).max()) for x in vectors) / (2 ** (word_bits - 1) - m)
+    return [sum((f := v / h % 1) * (1 - f) for v in map(float, x)) * h**2 for x in vectors]
+
+
+@pytest.mark.parametrize("spread", [0.0, 3.0])
+def test_parts_of_all_ranks_together_keep_the_claim_that_one_alone_breaks(spread):
+    m, d, word_bits = 4, 64, 5
+    draw = np.random.default_rng(0)
+    vectors = draw.standard_normal((m, d)) * np.exp(spread * draw.standard_normal((m, 1)))
+    squares = (vectors**2).sum(1)
+
+    errors, omega = errors_of_parts(vectors, word_bits), SharedScale(word_bits).claim(d, m).omega
+
+    assert np.sum(errors) <= omega * squares.sum()
+    assert omega == pytest.approx(m * SharedScale(word_bits).claim_mean(d, m).of_squares)
+    assert (max(errors / squares) > omega) == (spread > 0)
+
+
+def test_claim_of_parts_is_nearly_reached_by_one_peak_among_halves_of_a_step():
+    m, word_bits, d = 3, 10, 40
+    room = 2 ** (word_bits - 1) - m
+    x = np.full((m, d), 0.5 * m / room)
+    x[:, 0] = 1.0
+
+    reached = sum(errors_of_parts(x, word_bits)) / (SharedScale(word_bits).claim(d, m).omega * (x**2).sum())
+
+    assert 0.97 < reached <= 1
+
+
+def test_diana_over_shared_integers_comes_as_near_as_its_theorem_says():
+    m, d, kappa, epsilon, runs = 4, 6, 8, 0.01, 30
+    draw, method = np.random.default_rng(1), SharedScale(4)
+    omega = method.claim(d, m).omega
+    rounds = math.ceil(theorems.diana_distance(kappa=kappa, m=m, omega=omega, epsilon=epsilon))
+    curvature, minima = np.geomspace(1 / kappa, 1, d), draw.standard_normal((m, d))
+    best, eta, left = minima.mean(0), 1 / (1 + 6 * omega / m), []
+    for run in range(runs):
+        x = np.zeros(d)
+        shifts = curvature * (x - minima)
+        x = x - eta * shifts.mean(0)
+        for step in range(1, rounds):
+            moved = (curvature * (x - minima) - shifts).astype(np.float32)
+            h = np.repeat(float(np.abs(moved).max(1).sum()) / (2**3 - m), d)
+            parts = [module.rounded(v, h, Key(run, step=step, rank=i)) * h for i, v in enumerate(moved)]
+            x = x - eta * (shifts.mean(0) + np.mean(parts, axis=0))
+            shifts = shifts + np.array(parts) / (1 + omega)
+        left.append(((x - best) ** 2).sum() / (best**2).sum())
+
+    assert omega > 1
+    assert np.mean(left) <= epsilon
+
+
 @pytest.mark.parametrize("word_bits", [3, 4, 5, 8])
 def test_no_sum_overflows_where_all_coordinates_are_at_the_peak(word_bits):
     m = (1 << (word_bits - 1)) - 1  # as many ranks as there is room for: a single step each way

@@ -90,13 +90,43 @@ def test_factors_and_votes_are_counted_and_have_no_law():
     assert rd.allreduce(d=100, m=8, operator=SignVote()).sent_bits == pytest.approx(2 * 7 / 8 * 4 * 100)
 
 
-def test_a_sum_takes_no_other_exchange_and_no_unknown_codec():
+def test_a_sum_takes_no_other_exchange_and_codes_a_vector_each_way():
     for settings in ({"exchange": "gather"}, {"second": "qsgd:4"}):
         with pytest.raises(ValueError, match="is summed on the way and has an exchange of its own"):
             rd.allreduce(d=D, m=8, operator=SignVote(), **settings)
-    with pytest.raises(ValueError, match="no throughput of SignVote"):
-        rd.allreduce(d=D, m=8, operator=SignVote(), codec="measured")
     coded = rd.allreduce(
         d=D, m=8, operator=SignVote(), codec=rd.Codec(encode_s_per_coordinate=2e-9, decode_s_per_coordinate=1e-9)
     )
     assert (coded.encode_s, coded.decode_s) == (pytest.approx(D * 2e-9), pytest.approx(D * 1e-9))
+
+
+@pytest.mark.parametrize(
+    ("text", "method"),
+    [("shared_scale:12,block=512", SharedScale(12, block=512)), ("sign_vote", SignVote()), ("summed_powersgd:4", None)],
+)
+def test_what_is_summed_has_a_name(text, method):
+    named = rd.allreduce(d=D, m=8, operator=text)
+
+    assert named == rd.allreduce(d=D, m=8, operator=method or SummedPowerSGD(4))
+    assert named.operator.partition(":")[0] == text.partition(":")[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"operator": "shared_scal:12"}, "unknown operator 'shared_scal'.*try shared_scale"),
+        ({"operator": "shared_scale:words=12"}, "has no field 'words'; fields: word_bits, block"),
+        ({"operator": "shared_scale:4"}, "got word_bits = 4 for m = 8 ranks"),
+        ({"operator": "qsgd:4", "second": "sign_vote", "exchange": "two_shot"}, "sign_vote is summed on the way"),
+    ],
+)
+def test_wrong_sums_are_refused_in_words(given, text):
+    with pytest.raises(ValueError, match=text):
+        rd.allreduce(d=D, m=8, **given)
+
+
+def test_a_codec_that_is_measured_counts_for_sums():
+    result = rd.allreduce(d=10_000, m=8, operator="shared_scale:12", codec="measured")
+
+    assert result.encode_s > 0
+    assert result.decode_s > 0

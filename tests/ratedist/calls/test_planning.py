@@ -8,7 +8,7 @@ import ratedist as rd
 from bounds import Interval, all_bounds
 from bounds.estimate import Estimate
 from bounds.theorems import diana_distance
-from operators import parse
+from operators import parse, parse_summed, specification
 from ratedist.model.cluster import TOPOLOGIES
 
 CLUSTER = rd.Cluster(workers=16, bandwidth_bit_per_s=1e10, latency_s=50e-6, step_s=0.08, compute="exponential")
@@ -344,3 +344,59 @@ def test_a_strongly_convex_plan_takes_no_curvature():
     cluster = rd.Cluster(workers=4, bandwidth_bit_per_s=1e10)
     with pytest.raises(ValueError, match="curvature goes with L, sigma2 and gap"):
         rd.plan(d=100, cluster=cluster, operators=["identity"], codec="free", target=0.05, curvature="convex")
+
+
+SUMS = ["shared_scale:12,block=256", "sign_vote", "summed_powersgd:2"]
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("exchange", ["auto", "gather", "two_shot"])
+def test_what_is_summed_on_the_way_is_planned_by_its_own_rounds(topology, exchange):
+    d, m = 10**6, 16
+    cluster = rd.Cluster(workers=m, step_s=0.08, latency_s=1e-3, topology=topology)
+    method = parse_summed(SUMS[0])
+    omega, rounds_bits = method.claim(d, m).omega, method.bits_of_rounds(d, m)
+
+    ranking = rd.plan(d=d, cluster=cluster, operators=SUMS, target=0.01, codec=SLOW, exchange=exchange).ranking
+    integers, *others = ranking
+
+    rounds = math.ceil(diana_distance(kappa=100, m=m, epsilon=0.01, omega=omega))
+    sums_s = sum(cluster.averaging_s(bits).midpoint for bits in rounds_bits)
+    messages = m if topology == "parameter_server" else 1
+    assert (integers.operator, integers.exchange, integers.rounds) == (specification(method), "sum", rounds)
+    assert integers.communicate_s == pytest.approx(sums_s, rel=1e-9)
+    assert integers.communicate_s > sum(rounds_bits) / 1e10 + 1.9 * cluster.averaging_s(0).midpoint  # hops, twice
+    assert integers.encode_s == pytest.approx(d * 8.5e-9)
+    assert integers.decode_s == pytest.approx(messages * d * 4.3e-9)
+    assert integers.message_bits == sum(rounds_bits)
+    assert "summed on its way in 2 rounds, its omega one of all ranks' messages together" in integers.reason
+    assert [choice.feasible for choice in others] == [False, False]
+    assert all("needs a claim" in choice.reason for choice in others)
+
+
+def test_sums_are_planned_on_smooth_problems_too():
+    d, m = 10**6, 16
+    found = rd.plan(d=d, cluster=CLUSTER, operators=SUMS, target=0.1, codec="free", **SMOOTH)
+    omega = parse_summed(SUMS[0]).claim(d, m).omega
+
+    assert found.best.theorem == "pasgd_compressed"
+    at = {"gap": 1, "L": 1, "sigma2": 1, "m": m, "eta": found.best.eta, "tau": found.best.tau}
+    steps = found.best.rounds * found.best.tau
+    assert found.best.error == pytest.approx(all_bounds()["pasgd_compressed"](**at, omega=omega, K=steps))
+    assert "signs say nothing about lengths" in found.ranking[1].reason + found.ranking[2].reason
+
+
+def test_words_that_cannot_hold_the_sum_are_not_planned():
+    (choice,) = rd.plan(d=1000, cluster=CLUSTER, operators="shared_scale:5", target=0.1).ranking
+
+    assert not choice.feasible
+    assert "not for 16 workers: word_bits must satisfy 2^(word_bits - 1) > m; got word_bits = 5" in choice.reason
+
+
+def test_codecs_of_sums_are_given_by_name():
+    named = {"shared_scale:12,block=256": SLOW, "identity": rd.Codec(0, 0)}
+    found = rd.plan(
+        d=10**6, cluster=CLUSTER, operators=["shared_scale:block=256,word_bits=12"], target=0.1, codec=named
+    )
+
+    assert found.best.encode_s == pytest.approx(10**6 * 8.5e-9)

@@ -184,3 +184,20 @@ def test_help_says_what_every_option_is(name):
     (commands,) = (action for action in build(name)._actions if action.dest == "command")
     parser = commands.choices[name]
     assert [action.dest for action in parser._actions if not action.help] == []
+
+
+def test_what_is_summed_on_the_way_has_a_name(capsys):
+    assert main(["allreduce", "--d", "1e6", "--m", "8", "--operator", "shared_scale:12,block=256"]) == 0
+    table = capsys.readouterr().out
+    assert "sum, shared_scale:word_bits=12,block=256" in table
+    assert "shared_scale_error" in table
+
+    line = "plan --d 1e6 --workers 8 --operators sign_vote shared_scale:12 --target 0.1 --json --codec"
+    assert main([*line.split(), "shared_scale:12=2e-9,1e-9", "sign_vote=0,0"]) == 0
+    best, other = json.loads(capsys.readouterr().out)["ranking"]
+    assert (best["operator"], best["exchange"]) == ("shared_scale:word_bits=12", "sum")
+    assert best["encode_s"] == pytest.approx(2e-3)
+    assert (other["operator"], other["feasible"]) == ("sign_vote", False)
+
+    assert main(["allreduce", "--d", "1e6", "--m", "8", "--operator", "shared_scale:4"]) == 2
+    assert "got word_bits = 4 for m = 8 ranks" in capsys.readouterr().err

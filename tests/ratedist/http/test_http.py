@@ -228,3 +228,23 @@ def test_a_plan_takes_given_codecs_and_a_sign_of_a_huge_model(server):
     status, body, _ = server.post("/v1/plan", sign | {"L": 1, "sigma2": 1, "gap": 1, "G": 10})
     assert status == 200, body
     assert json.loads(body)["ranking"][0]["feasible"]
+
+
+def test_what_is_summed_on_the_way_is_planned_and_priced_by_name(server):
+    name = "shared_scale:word_bits=12,block=256"
+    asked = {"d": 10**6, "operators": [name, "identity", "sign_vote"], "target": 0.1, "codec": "free"}
+    status, body, _ = server.post("/v1/plan", asked | {"cluster": CLUSTER})
+    first, second, last = json.loads(body)["ranking"]
+    assert status == 200
+    assert (first["operator"], first["exchange"], second["operator"]) == (name, "sum", "identity")
+    assert (last["operator"], last["feasible"]) == ("sign_vote", False)
+
+    asked = {"d": 10**6, "m": 16, "operator": name}
+    status, body, _ = server.post("/v1/allreduce", asked)
+    assert status == 200
+    assert json.loads(body) == to_json(rd.allreduce(**asked))
+
+    for wrong, words in (({"operator": "shared_scale:5"}, "2^(word_bits - 1) > m"), ({"exchange": "gather"}, "summed")):
+        status, body, _ = server.post("/v1/allreduce", asked | wrong)
+        assert status == 422
+        assert words in json.loads(body)["detail"][0]["msg"]

@@ -6,6 +6,7 @@ import pytest
 
 import ratedist as rd
 from operators import QSGD, Identity, Key
+from operators.summed import Exchange, SharedScale
 from ratedist.model import codec as module
 
 
@@ -55,6 +56,37 @@ def test_seconds_are_those_of_encode_and_of_decode_a_coordinate(monkeypatch):
         pytest.approx(3 / size, rel=0.05),
         pytest.approx(5 / size, rel=0.05),
     )
+
+
+def test_of_a_sum_the_last_reading_is_decoding_and_all_before_it_encoding(monkeypatch):
+    """A clock that only the packing of terms moves, 3 s, and the reading of sums, 5 s, in each of two rounds."""
+    now = [0.0]
+
+    def slower(cls, name, seconds):
+        function = getattr(cls, name)
+
+        def call(self, *arguments):
+            now[0] += seconds * (self._rank == 0)  # of the rank that is timed
+            return function(self, *arguments)
+
+        return call
+
+    packed = Exchange.outgoing.fget
+    monkeypatch.setattr(Exchange, "packed", packed, raising=False)
+    monkeypatch.setattr(Exchange, "outgoing", property(slower(Exchange, "packed", 3)))
+    monkeypatch.setattr(Exchange, "receive", slower(Exchange, "receive", 5))
+    monkeypatch.setattr(module.time, "thread_time", lambda: now[0])
+
+    size = module.FIRST_COORDINATES
+    found = module._measured("slow", SharedScale(12), 10**6, "cpu", 1)
+
+    assert found.encode_s_per_coordinate == pytest.approx((3 + 5 + 3) / size, rel=0.05)
+    assert found.decode_s_per_coordinate == pytest.approx(5 / size, rel=0.05)
+
+
+def test_a_sum_is_not_timed_where_it_cannot_be():
+    with pytest.raises(ValueError, match="is summed by the CPU; got device = 'cuda'"):
+        rd.measure_codec("sign_vote", d=100, device="cuda")
 
 
 def test_a_fast_codec_is_measured_on_a_long_vector(monkeypatch):
