@@ -15,11 +15,13 @@ import torch.distributed as dist
 from operators import Message
 from operators.ddp.frames import Undeclared
 from operators.ddp.gather import Gather, predicted_payload_bytes
+from operators.ddp.nodes import Nodes, timeout_of
 from operators.ddp.scatter import Scatter, predicted_scatter_bytes
 
 from .in_flight import InThread
 from .reduction import fold, precision
 from .step_check import UnevenSteps
+from .transport import NodeLinks
 
 PLACE_BITS = 32  # of a message: how many local steps its sender has made
 PARTS, MEAN = "parts", "mean"  # what memory is used again for
@@ -58,6 +60,7 @@ class ProcessTransport:
         self.payload_bytes = self.received_bytes = self.predicted_bytes = 0
         self._rooms: dict[tuple[str, torch.dtype, torch.device], torch.Tensor] = {}
         self._latest: InThread | None = None
+        self._links: dict[int, list[ProcessTransport]] = {}
 
     @property
     def group(self) -> dist.ProcessGroup | None:
@@ -75,7 +78,7 @@ class ProcessTransport:
         """
         shared = cls(group=group)
         parent = dist.distributed_c10d._get_default_group() if group is None else group
-        timeout = parent._get_backend(shared.device).options._timeout
+        timeout = timeout_of(parent)
         ranks = [shared._global(rank) for rank in range(shared.size)]
         backend = dist.get_backend_config(group)
         return cls(group=dist.new_group(ranks, timeout=timeout, backend=backend, use_local_synchronization=True))
@@ -366,14 +369,38 @@ class ProcessTransport:
             )
         return room
 
+    def in_nodes(self, ranks_per_node: int) -> NodeLinks:
+        """Return this rank's two links, inside its node and between nodes; they count their own bytes.
+
+        Parameters
+        ----------
+        ranks_per_node : int
+            Ranks of a node; all ranks must ask for the same.
+        """
+        if ranks_per_node not in self._links:
+            whole = dist.distributed_c10d._get_default_group() if self.group is None else self.group
+            nodes = Nodes.of(whole, ranks_per_node)
+            self._links[ranks_per_node] = [ProcessTransport(self.device, g) for g in (nodes.inside, nodes.between)]
+        inside, between = self._links[ranks_per_node]
+        node, place = divmod(self.rank, ranks_per_node)
+        return NodeLinks({node: inside}, {place: between})
+
+    @property
+    def handed_over(self) -> tuple[int, int]:
+        """Bytes sent and received so far, those by the links of nodes included."""
+        links = [self, *(link for pair in self._links.values() for link in pair)]
+        return sum(link.payload_bytes for link in links), sum(link.received_bytes for link in links)
+
     @contextmanager
     def uncounted(self) -> Iterator[None]:
         """Return for set-up that goes the way of averagings: bytes handed over within are not counted."""
-        counts = self.payload_bytes, self.received_bytes, self.predicted_bytes
+        links = [self, *(link for pair in self._links.values() for link in pair)]
+        counts = [(link.payload_bytes, link.received_bytes, link.predicted_bytes) for link in links]
         try:
             yield
         finally:
-            self.payload_bytes, self.received_bytes, self.predicted_bytes = counts
+            for link, before in zip(links, counts, strict=True):
+                link.payload_bytes, link.received_bytes, link.predicted_bytes = before
 
     def _global(self, rank: int) -> int:
         return rank if self.group is None else dist.get_global_rank(self.group, rank)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import torch
@@ -75,3 +76,22 @@ class Transport(VectorTransport, Protocol):
         """Return work of this transport under way, begun in the order of the calls; nothing else may use the transport
         until its result has been taken.
         """
+
+    def in_nodes(self, ranks_per_node: int) -> NodeLinks:
+        """Return the same ranks in nodes: the links of those hosted here."""
+
+
+@dataclass(frozen=True)
+class NodeLinks:
+    """The links of ranks in nodes; consecutive ranks are on the same node, as torchrun numbers them.
+
+    Parameters
+    ----------
+    inside : mapping of int to Transport
+        Between the ranks of a node, by node; a rank's number there is its place.
+    between : mapping of int to Transport
+        Between the ranks with one place in their nodes, by place; a rank's number there is its node.
+    """
+
+    inside: Mapping[int, Transport]
+    between: Mapping[int, Transport]

@@ -62,6 +62,8 @@ class Settings:
         As there.
     fragments : int, optional
         As there.
+    ranks_per_node : int, optional
+        As there.
 
     Raises
     ------
@@ -84,6 +86,7 @@ class Settings:
     overlap: Overlap = "none"
     delay: int | None = None
     fragments: int = 1
+    ranks_per_node: int = 1
 
     def __post_init__(self) -> None:
         self.rule  # noqa: B018  raises for what is none
@@ -106,6 +109,7 @@ class Settings:
             raise ValueError(f"block_momentum must satisfy 0 <= beta < 1; got {self.block_momentum}")
         self._check_outer()
         self._check_overlap()
+        self._check_nodes()
         if not self.mode.common and (self.operator is not None or self.moves_outside):
             raise ValueError(
                 "an operator, outer and block_momentum need rounds that start at one point on all ranks; "
@@ -157,6 +161,16 @@ class Settings:
                     "of operators"
                 )
 
+    def _check_nodes(self) -> None:
+        if self.ranks_per_node == 1:
+            return
+        if self.operator is None or isinstance(self.operator, Summed) or not isinstance(self.mode, Full):
+            raise ValueError(
+                "ranks_per_node needs full averaging and an operator that is not summed on the way, for nodes to "
+                f"exchange what it compresses: leave ranks_per_node out; got ranks_per_node = {self.ranks_per_node}, "
+                f"operator = {self.operator} and mixing = {self.mixing!r}"
+            )
+
     def _check_flight_times(self) -> None:
         tau = self.rule.tau if isinstance(self.rule, Fixed) else None
         if self.fragments < 1 or (self.fragments > 1 and tau is None):
@@ -178,7 +192,9 @@ class Settings:
     @property
     def waiting(self) -> Settings:
         """These settings for the engine itself, which sends nothing if averages are in flight."""
-        return replace(self, operator=None, exchange="gather", second=None) if self.overlaps else self
+        if not self.overlaps:
+            return self
+        return replace(self, operator=None, exchange="gather", second=None, ranks_per_node=1)
 
     @property
     def moves_outside(self) -> bool:
@@ -215,12 +231,17 @@ class Settings:
             Number of coordinates.
         m : int
             Number of ranks.
+
+        Notes
+        -----
+        Ranks of a node have a shard each, which nodes exchange.
         """
         if isinstance(self.operator, Summed):
             return "sum"
         if self.operator is None or self.exchange == "gather":
             return "gather"
-        choice = choose(self.exchange, self.operator, self.second, d=d, m=m)
+        shard = -(-d // self.ranks_per_node)
+        choice = choose(self.exchange, self.operator, self.second, d=shard, m=m // self.ranks_per_node)
         log.info("%s", choice)
         return choice.exchange
 

@@ -174,8 +174,7 @@ class Gathered:
         assert deltas is not None  # a rank whose model has changed refuses
         mean, decoded = self.receiver.mean(messages, members, keys, keep=self._kept)
         bits = [messages[rank].bits if rank in members else 0 for rank in range(transport.size)]
-        errors = {rank: decoding_error(read, deltas[rank]) for rank, read in decoded.items()}
-        return MeanMovement(mean, bits, sent, decoded, errors)
+        return MeanMovement(mean, bits, sent, decoded, decoding_errors(decoded, deltas))
 
     def _gathered(
         self, outgoing: Sequence[Any], rows: Sequence[Row], steps: int, exact: Sequence[int] | None
@@ -206,17 +205,32 @@ def encoded(
     outgoing: list[Outgoing] = []
     failure: Exception | None = None
     for rank, sender, address in zip(ranks, senders, addresses, strict=True):
-        if rank not in deltas:
-            outgoing.append(None)
+        delta = deltas.get(rank)
+        if delta is None or isinstance(delta, int):
+            outgoing.append(delta)
             continue
         before = sender.state
         try:
-            outgoing.append(sender.encode(deltas[rank], address))
+            outgoing.append(sender.encode(delta, address))
         except Exception as error:  # the other ranks must hear of it, whatever it is
             sender.state, failure = before, error
-            entry = first_not_finite(deltas[rank])
-            outgoing.append(FAILED if entry == deltas[rank].numel() else NOT_FINITE + entry)
+            entry = first_not_finite(delta)
+            outgoing.append(FAILED if entry == delta.numel() else NOT_FINITE + entry)
     return outgoing, failure
+
+
+def decoding_errors(decoded: Mapping[int, torch.Tensor], deltas: Deltas) -> dict[int, Error]:
+    """Return ``decoding_error`` of every rank of which both are there.
+
+    Parameters
+    ----------
+    decoded : mapping of int to tensor
+        What became of the movements, by rank.
+    deltas : mapping of int to tensor or None
+        As for ``Movements.mean``.
+    """
+    pairs = {rank: (read, (deltas or {}).get(rank)) for rank, read in decoded.items()}
+    return {rank: decoding_error(read, x) for rank, (read, x) in pairs.items() if isinstance(x, torch.Tensor)}
 
 
 def decoding_error(decoded: torch.Tensor, delta: torch.Tensor) -> Error:

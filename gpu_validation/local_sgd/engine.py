@@ -11,6 +11,7 @@ import torch.distributed as dist
 
 from operators import Identity
 from operators.ddp.gather import Refusal
+from operators.exchange.nodes import check_nodes
 
 from ..distributed.tensors import flat, floating_state, load
 from ..distributed.transport import Transport
@@ -66,6 +67,7 @@ class Rounds:
         self.workers, self.transport, self.settings, self.clock = workers, transport, settings, clock
         self.periods, self.mixing = PeriodController(settings.rule, settings.steps), settings.mode
         self.mixing.check(transport.size)
+        check_nodes(transport.size, settings.ranks_per_node)
         self._require_equal_ranks()
         self.inputs = self._schedule_inputs()
         self.payload = Payload(0 if settings.overlaps else self.inputs.numbers, transport.size)
@@ -116,7 +118,10 @@ class Rounds:
         exact = all(worker.full_precision for worker in self.workers)
         # what Identity would send of every movement are the same 32 d bits, but through a codec
         self.whole = settings.operator is None or (
-            isinstance(settings.operator, Identity) and exact and anchor.dtype == torch.float32
+            isinstance(settings.operator, Identity)
+            and exact
+            and anchor.dtype == torch.float32
+            and settings.ranks_per_node == 1
         )
         alone = self.whole and exact and self.mixing.common and not settings.moves_outside
         for worker in self.workers:

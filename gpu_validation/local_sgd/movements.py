@@ -13,7 +13,7 @@ from operators import Feedback, Message, Operator
 from .payload import Row
 
 Outgoing = Message | Sequence[Message] | int | None  # of a member; or why it has none; or it has nothing to say
-Deltas = Mapping[int, torch.Tensor] | None
+Deltas = Mapping[int, torch.Tensor | int] | None  # or the number of a reason why there is none
 Error = tuple[float, float, float]  # error2, norm2 and error_along of a Round
 
 
@@ -70,7 +70,8 @@ class Movements(Protocol):
         Parameters
         ----------
         deltas : mapping of int to tensor or None
-            The movements of the members hosted here, by rank; None if their models have other parameters than before.
+            The movements of the members hosted here, by rank, or numbers of reasons why there is none; None if their
+            models have other parameters than before.
         rows : sequence of sequence of float
             Numbers that travel with the messages, of the ranks hosted here; empty if there are none.
         members : sequence of int

@@ -90,6 +90,8 @@ class Part:
         state : mapping
             What ``state_dict`` gave.
         """
+        if self.flight is not None:
+            self.flight.result()  # sent at the start of a round that is not gone on with: it would still write here
         common = self.common
         like = common.thetas[0]
         common.thetas = [theta.to(like) for theta in state["thetas"]]

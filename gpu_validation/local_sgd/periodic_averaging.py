@@ -34,6 +34,7 @@ from operators.exchange import Exchange
 from operators.summed import Summed
 
 from ..distributed.collectives import PLACE_BITS, ProcessTransport
+from ..distributed.transport import NodeLinks
 from ..records.round import Round as Round
 from ..telemetry import Journal, Known, Recorder, RunReport, report_of
 from .clock import Clock, WallClock
@@ -123,6 +124,11 @@ class PeriodicAveraging(Rounds):
     fragments : int, optional
         Parts of the model, of equal length, whose rounds of tau steps end one after the other, tau/fragments steps
         apart.
+    ranks_per_node : int, optional
+        More than 1: as many consecutive ranks sum their movements exactly among themselves, each a shard, and nodes
+        exchange the compressed means of those as ``exchange`` says, so that a node sends over the slow link what one
+        rank would.  ``links`` has the transports inside the node and between nodes, which count their own bytes.
+        Needs an operator that is not summed on the way, and full averaging.
 
     Raises
     ------
@@ -162,6 +168,7 @@ class PeriodicAveraging(Rounds):
         overlap: Overlap = "none",
         delay: int | None = None,
         fragments: int = 1,
+        ranks_per_node: int = 1,
     ) -> None:
         if transport is not None and process_group is not None:
             raise ValueError("give process_group or transport, not both: the transport has its own group")
@@ -181,6 +188,7 @@ class PeriodicAveraging(Rounds):
             overlap=overlap,
             delay=delay,
             fragments=fragments,
+            ranks_per_node=ranks_per_node,
         )
         settings.check_optimizer(optimizer)
         self._worker = Worker(model, optimizer)
@@ -190,9 +198,11 @@ class PeriodicAveraging(Rounds):
             )
         self.transport = transport
         journal = None if isinstance(telemetry, bool) else Journal(telemetry, self.transport.rank)
-        super().__init__([self._worker], self.transport, settings, clock or WallClock())
         run = torch.tensor([secrets.randbits(62)])
-        self.transport.broadcast([[run]])  # on every rank, whether it keeps telemetry or not
+        self.transport.broadcast(
+            [[run]]
+        )  # on every rank, with telemetry or without; the first message may fly after it
+        super().__init__([self._worker], self.transport, settings, clock or WallClock())
         if telemetry is not False:
             self.telemetry = self._recorder(int(run), journal)
             weakref.finalize(self, self.telemetry.close)
@@ -327,6 +337,12 @@ class PeriodicAveraging(Rounds):
         if self.overlapped is not None:
             return self.overlapped.thetas()[0]
         return self._worker.anchor if self._worker.keeps_anchor else None
+
+    @property
+    def links(self) -> NodeLinks | None:
+        """This rank's transports inside its node and between nodes; None where there are none."""
+        nodes = self.settings.ranks_per_node
+        return None if nodes == 1 else self.transport.in_nodes(nodes)
 
     @property
     def tau(self) -> int:

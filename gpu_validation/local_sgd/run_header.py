@@ -44,15 +44,15 @@ def header_of(
     plain_transport : bool
         Whether bytes go as ``ProcessTransport`` sends them.
     exchange : str, optional
-        "gather", or "two_shot" and "sum", whose sizes and errors are those of shards and are not foretold.  The
-        other arguments are those of the engine.
+        "gather", or "two_shot" and "sum", whose sizes and errors are those of shards and are not foretold, as they are
+        where ranks form nodes.  The other arguments are those of the engine.
     """
     operator, mode = settings.operator, settings.mode
     d = worker.anchor.numel()
     inner = operator.operator if isinstance(operator, Feedback) else operator
     members = mode.clients if isinstance(mode, Sampled) else size
     adapts = not isinstance(settings.rule, Fixed)
-    in_shards = exchange != "gather" and not whole
+    in_shards = (exchange != "gather" or settings.ranks_per_node > 1) and not whole
     optimizer = worker.optimizer
     return Header(
         run=run,

@@ -25,6 +25,7 @@ from operators.summed import Summed
 
 from ..distributed.in_flight import Landed
 from ..distributed.reduction import fold
+from ..distributed.transport import NodeLinks
 from ..records.round import Round
 from .clock import Clock, WallClock
 from .config import OptimizerState, Settings
@@ -166,6 +167,18 @@ class InProcessTransport:
         """
         return Landed(work())
 
+    def in_nodes(self, ranks_per_node: int) -> NodeLinks:
+        """Return the links of all nodes and of all places.
+
+        Parameters
+        ----------
+        ranks_per_node : int
+            Ranks of a node.
+        """
+        nodes = self.size // ranks_per_node
+        inside = {node: InProcessTransport(ranks_per_node) for node in range(nodes)}
+        return NodeLinks(inside, {place: InProcessTransport(nodes) for place in range(ranks_per_node)})
+
     def broadcast(self, tensors: Sequence[Sequence[torch.Tensor]]) -> None:
         """Copy worker 0's tensors into the others'.
 
@@ -221,6 +234,8 @@ class SimulatedWorkers(Rounds):
         Local steps in flight.
     fragments : int, optional
         Parts of the model that travel one after the other.
+    ranks_per_node : int, optional
+        Workers of a node, which sum exactly among themselves.
 
     Raises
     ------
@@ -248,6 +263,7 @@ class SimulatedWorkers(Rounds):
         overlap: Overlap = "none",
         delay: int | None = None,
         fragments: int = 1,
+        ranks_per_node: int = 1,
     ) -> None:
         settings = Settings(
             schedule,
@@ -264,6 +280,7 @@ class SimulatedWorkers(Rounds):
             overlap=overlap,
             delay=delay,
             fragments=fragments,
+            ranks_per_node=ranks_per_node,
         )
         owners = list(optimizers) if optimizers is not None else [None] * len(models)
         if not models or len(owners) != len(models):

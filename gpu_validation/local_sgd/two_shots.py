@@ -16,7 +16,7 @@ from operators.summed import Summed
 
 from ..distributed.transport import Transport
 from .config import Settings
-from .delta_codec import decoding_error, encoded
+from .delta_codec import decoding_errors, encoded
 from .movements import Deltas, MeanMovement, SendersRemember, exact_bits
 from .payload import Payload, Row
 from .refusals import FAILED, MeanRefused
@@ -79,7 +79,7 @@ class InTwoShots(SendersRemember):
         owners = [merged[rank] for rank in range(self._transport.size)]
         mean = self.senders[0].mean(owners, round_index)
         decoded = self._own(outgoing, round_index) if self._keeps else {}
-        errors = {rank: decoding_error(read, deltas[rank]) for rank, read in decoded.items()} if deltas else {}
+        errors = decoding_errors(decoded, deltas)
         return MeanMovement(mean, bits, sent, decoded, errors, tuple(message.bits for message in owners))
 
     def _own(self, outgoing: Sequence[Any], round_index: int) -> dict[int, torch.Tensor]:

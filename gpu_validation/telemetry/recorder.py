@@ -112,7 +112,7 @@ class Recorder(Observer):
         self._arrived = time.perf_counter()
         self._compute_s = self._arrived - self._left
         self._inside_s = 0.0
-        self._before = self._transport.payload_bytes, self._transport.received_bytes
+        self._before = self._transport.handed_over
         self._looking = index < NEARLY_ALL or index % EVERY_ROUND == 0
         self._own, self._changed, self._away2, self._paired = None, False, math.nan, math.nan
 
@@ -254,8 +254,9 @@ class Recorder(Observer):
         buffers = of_vectors(h.buffers, value_bytes=8, mean_bytes=8, size=h.size, **place)
         extra = (h.size - 1) * h.extra_bytes
         self._foretold += 1
-        self._sent += self._transport.payload_bytes - self._before[0]
-        self._received += self._transport.received_bytes - self._before[1]
+        sent, received = self._transport.handed_over
+        self._sent += sent - self._before[0]
+        self._received += received - self._before[1]
         self._expected_sent += model[0] + buffers[0] + extra
         self._expected_received += model[1] + buffers[1] + extra
 

@@ -15,6 +15,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from ..exchange.choice import Choice, Exchange, choose
+from ..exchange.nodes import check_nodes
 from ..exchange.shards import lengths
 from ..feedback.feedback import Feedback
 from ..key import Key
@@ -24,7 +25,7 @@ from .equal_settings import device_of, require_equal_settings
 from .gather_ends import GatherEnds
 from .layout import Layout
 from .lost_rank import explaining
-from .nodes import Nodes, check_nodes, in_nodes
+from .nodes import Nodes, in_nodes
 from .parameter_states import fitted, is_coordinatewise
 from .phases import Link, Means, Phases, exchanged
 from .two_shot_ends import TwoShotEnds

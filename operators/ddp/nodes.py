@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
+from ..exchange.nodes import FLOAT_BITS, mean_of, numbers, raw
 from ..exchange.shards import lengths
 from ..message import Message
 from .bucket import Bucket, first_not_finite
@@ -22,8 +24,6 @@ from .gather import Gather, Refusal
 from .layout import joined
 from .phases import Ends, Link, Phases, RankFailed, exchanged
 from .scatter import Scatter
-
-FLOAT_BITS = 32
 
 
 @dataclass(frozen=True)
@@ -62,30 +62,21 @@ class Nodes:
         node, place = divmod(rank, ranks_per_node)
         ranks = [dist.get_global_rank(group, r) for r in range(size)]
         members = ranks[node * ranks_per_node : (node + 1) * ranks_per_node], ranks[place::ranks_per_node]
-        inside, between = (dist.new_group(group_ranks, use_local_synchronization=True) for group_ranks in members)
+        settings: dict[str, Any] = {"timeout": timeout_of(group), "backend": dist.get_backend_config(group)}
+        inside, between = (dist.new_group(r, use_local_synchronization=True, **settings) for r in members)
         return cls(inside, between, place, ranks_per_node)
 
 
-def check_nodes(size: int, ranks_per_node: int) -> None:
-    """Refuse nodes that the ranks do not fill.
+def timeout_of(group: Any) -> timedelta:
+    """Return how long the collectives of a process group wait.
 
     Parameters
     ----------
-    size : int
-        Number of ranks.
-    ranks_per_node : int
-        Ranks of a node; 1 where there are none.
-
-    Raises
-    ------
-    ValueError
-        Unless it is 1, or there are two nodes or more, all with as many ranks.
+    group : ProcessGroup
+        Of torch.distributed.
     """
-    if ranks_per_node != 1 and (ranks_per_node < 1 or size % ranks_per_node or size == ranks_per_node):
-        raise ValueError(
-            f"ranks_per_node must be 1, or divide the number of ranks into two nodes or more; got ranks_per_node = "
-            f"{ranks_per_node} for {size} ranks: leave it out where there are no such nodes"
-        )
+    device = torch.device("cuda" if "cuda:nccl" in dist.get_backend_config(group) else "cpu")
+    return group._get_backend(device).options._timeout
 
 
 class NodeShard:
@@ -119,7 +110,7 @@ class NodeShard:
         if entry < x.numel():
             return entry
         pieces = [part.split(cut) for part, cut in zip(x.split(self._bucket.sizes), self._cut, strict=True)]
-        return [_raw(joined([piece[place] for piece in pieces])) for place in range(self._nodes.ranks)]
+        return [raw(joined([piece[place] for piece in pieces])) for place in range(self._nodes.ranks)]
 
     def take(self, messages: Sequence[Message]) -> None:
         """Sum what the ranks of the node have sent, in rank order in float64.
@@ -129,10 +120,7 @@ class NodeShard:
         messages : sequence of Message
             In their order.
         """
-        total = _numbers(messages[0]).double()
-        for message in messages[1:]:
-            total += _numbers(message)
-        self._mean = (total / len(messages)).float()
+        self._mean = mean_of(messages)
 
     def refuse(self, refusal: Refusal) -> None:
         """Let the other nodes hear that a rank of this one had nothing to send.
@@ -188,7 +176,7 @@ class NodeShard:
         messages : sequence of Message
             In their order.
         """
-        shards = [_numbers(message).split([cut[place] for cut in self._cut]) for place, message in enumerate(messages)]
+        shards = [numbers(message).split([cut[place] for cut in self._cut]) for place, message in enumerate(messages)]
         return [joined([shard[i] for shard in shards]) for i in range(len(self.names))]
 
 
@@ -227,7 +215,7 @@ def in_nodes(bucket: Bucket, ends: Ends, link: Link, nodes: Nodes, inside: Count
     try:
         means = yield from exchanged(shard, ends, link)
         yield
-        outgoing = _raw(joined([mean.float() for mean in means.wait()]))
+        outgoing = raw(joined([mean.float() for mean in means.wait()]))
     except RankFailed as failure:
         outgoing, failed = 2 * failure.rank + failure.stage, failure
     gather = Gather(outgoing, group=nodes.inside, device=link.device, exact=shard.exact)
@@ -241,13 +229,3 @@ def in_nodes(bucket: Bucket, ends: Ends, link: Link, nodes: Nodes, inside: Count
         raise RankFailed.of(node * nodes.ranks + refusal.rank, stage, bucket.step) from refusal
     inside.count_gather(gather, coded=False)
     return gather.then(shard.whole)
-
-
-def _raw(x: torch.Tensor) -> Message:
-    """Return float32 numbers as they are."""
-    payload = x.contiguous().view(torch.uint8)
-    return Message(payload, 8 * payload.numel())
-
-
-def _numbers(message: Message) -> torch.Tensor:
-    return message.payload.clone().view(torch.float32)  # a copy begins where float32 may

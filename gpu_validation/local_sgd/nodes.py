@@ -1,0 +1,193 @@
+"""Movements of ranks in nodes: exact means of shards inside a node, which nodes exchange compressed.
+
+Every rank of a node takes the mean of one shard of the node's movements, in float64 in rank order; the ranks with its
+place in the other nodes exchange those means as nodes, gathered or in two shots; then the ranks of a node give each
+other what has come.  Whatever keeps a rank from sending is told on: inside its node, by its node to all others, and by
+every place to the others of its node, so that all ranks raise the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import torch
+
+from operators import Message
+from operators.ddp.bucket import first_not_finite
+from operators.ddp.gather import Refusal
+from operators.exchange.nodes import FLOAT_BITS, mean_of, numbers, raw
+from operators.exchange.shards import lengths
+
+from ..distributed.step_check import UnevenSteps
+from ..distributed.transport import NodeLinks, Transport
+from .movements import Deltas, MeanMovement, Movements
+from .payload import Row
+from .refusals import CHANGED, FAILED, NOT_FINITE, MeanRefused
+
+COUNT_BITS = 64  # of a length that travels with a shard of the mean
+MOVEMENT, MEAN = 0, 1  # what a rank could not form
+
+
+class InNodes:
+    """Exact means inside nodes and an exchange between them.
+
+    Parameters
+    ----------
+    places : mapping of int to Movements
+        The exchange between nodes of every place hosted here, of its shard.
+    links : NodeLinks
+        The links inside nodes and between them.
+    transport : Transport
+        That of all ranks.
+    d : int
+        Number of coordinates.
+    """
+
+    def __init__(self, places: Mapping[int, Movements], links: NodeLinks, transport: Transport, d: int) -> None:
+        self._places, self._links, self._transport, self._d = places, links, transport, d
+        between = next(iter(links.between.values()))
+        self._nodes, self._per_node = between.size, transport.size // between.size
+        self._sizes = lengths(d, self._per_node)
+        self._uneven = NOT_FINITE + d  # the reason after those of entries
+        self._first_forwarded = NOT_FINITE + max(self._sizes)  # after those of an exchange between nodes
+        self._failures: dict[int, BaseException | None] = {}  # of ranks hosted here, in this round
+
+    @property
+    def senders(self) -> list[Any]:
+        """Those of the ranks hosted here between nodes."""
+        return [self._sender(*divmod(rank, self._per_node)) for rank in self._transport.ranks]
+
+    def _sender(self, node: int, place: int) -> Any:
+        return self._places[place].senders[list(self._links.between[place].ranks).index(node)]
+
+    @property
+    def states(self) -> list[Any]:
+        """What the receivers of every place hosted here remember."""
+        return [exchange.states for exchange in self._places.values()]
+
+    @states.setter
+    def states(self, states: list[Any]) -> None:
+        for exchange, of_place in zip(self._places.values(), states, strict=True):
+            exchange.states = of_place
+
+    def mean(
+        self, deltas: Deltas, rows: Sequence[Row], *, members: Sequence[int], round_index: int, steps: int
+    ) -> MeanMovement:
+        """Sum inside nodes, exchange between them, share the means inside."""
+        self._failures = {}
+        sums = {node: self._sums(node, inside, deltas, steps) for node, inside in self._links.inside.items()}
+        outcomes = {}
+        for place in self._places:
+            shards = {node: of_places[place] for node, of_places in sums.items()}
+            outcomes[place] = self._exchanged(place, shards, round_index, steps)
+        parts = self._shared(outcomes, steps)
+        of_all = dict(enumerate(self._transport.all_gather_floats(rows))) if rows else {}
+        means = {place: result for place, result in outcomes.items() if isinstance(result, MeanMovement)}
+        errors = {
+            node * self._per_node + place: error
+            for place, result in means.items()
+            for node, error in result.errors.items()
+        }
+        bits = [part.bits[node] for node in range(self._nodes) for part in parts]
+        mean_bits = tuple(part.mean_bits[node] for node in range(self._nodes) for part in parts)
+        in_two = any(result.mean_bits for result in means.values())
+        movement = torch.cat([part.movement for part in parts])
+        return MeanMovement(movement, bits, of_all, errors=errors, mean_bits=mean_bits if in_two else ())
+
+    # -- inside ------------------------------------------------------------------------------------------
+    def _sums(self, node: int, inside: Transport, deltas: Deltas, steps: int) -> dict[int, torch.Tensor | int]:
+        """Return the node's mean of the shard of every place hosted here; or the number of what its ranks have said."""
+        outgoing = [self._cut(deltas, node * self._per_node + place) for place in inside.ranks]
+        try:
+            arrived, _ = inside.scatter(outgoing, position=steps, exact=[FLOAT_BITS * size for size in self._sizes])
+        except (Refusal, UnevenSteps) as refusal:
+            place, reason = (refusal.rank, refusal.reason) if isinstance(refusal, Refusal) else (0, self._uneven)
+            said = self._first_forwarded + place * (self._uneven + 1) + reason
+            return dict.fromkeys(inside.ranks, said)
+        ranks = range(self._per_node)
+        return {
+            place: mean_of([messages[rank] for rank in ranks])
+            for place, messages in zip(inside.ranks, arrived, strict=True)
+        }
+
+    def _cut(self, deltas: Deltas, rank: int) -> list[Message] | int:
+        """Return a rank's movement by shards, one for each place; or the number of a reason."""
+        delta = CHANGED if deltas is None else deltas[rank]
+        if isinstance(delta, int):
+            return delta
+        entry = first_not_finite(delta)
+        if entry < self._d:
+            return NOT_FINITE + entry
+        return [raw(part) for part in delta.split(self._sizes)]
+
+    def _shared(self, outcomes: Mapping[int, MeanMovement | int], steps: int) -> list[MeanMovement]:
+        """Return the mean of every place's shard; simulated nodes all get the same."""
+        inside = next(iter(self._links.inside.values()))
+        exact = [2 * self._nodes * COUNT_BITS + FLOAT_BITS * size for size in self._sizes]
+        outgoing = [result if isinstance(result, int) else self._packed(result) for result in outcomes.values()]
+        try:
+            messages = inside.gather(outgoing, position=steps, exact=exact)
+        except Refusal as refusal:
+            self._raise(refusal.reason)
+        return [self._opened(messages[place]) for place in range(self._per_node)]
+
+    def _packed(self, mean: MeanMovement) -> Message:
+        """Return a place's lengths, of every node, and its shard of the mean."""
+        counts = torch.tensor([*mean.bits, *(mean.mean_bits or [0] * self._nodes)], dtype=torch.int64)
+        shard = mean.movement.float()
+        front = raw(counts.to(shard.device))
+        return raw(torch.cat([front.payload, raw(shard).payload]))
+
+    def _opened(self, message: Message) -> MeanMovement:
+        """Return what ``_packed`` was given."""
+        end = 2 * self._nodes * COUNT_BITS // 8
+        counts = numbers(Message(message.payload[:end], 8 * end), torch.int64).tolist()
+        shard = numbers(Message(message.payload[end:], message.bits - 8 * end))
+        return MeanMovement(shard, counts[: self._nodes], {}, mean_bits=tuple(counts[self._nodes :]))
+
+    # -- between -----------------------------------------------------------------------------------------
+    def _exchanged(
+        self, place: int, shards: Mapping[int, torch.Tensor | int], round_index: int, steps: int
+    ) -> MeanMovement | int:
+        """Return the mean of a place's shard over the nodes; or the number that says why there is none."""
+        exchange, nodes = self._places[place], range(self._nodes)
+        try:
+            return exchange.mean(shards, (), members=nodes, round_index=round_index, steps=steps)
+        except Refusal as refusal:
+            rank, reason = self._origin(refusal, place)
+            return self._told(MOVEMENT, rank, reason, refusal.__cause__)
+        except MeanRefused as refusal:
+            return self._told(MEAN, refusal.rank * self._per_node + place, FAILED, refusal.failure)
+        except ValueError as damaged:  # what has come cannot be read
+            return self._told(MEAN, self._hosted(place), FAILED, damaged)
+
+    def _hosted(self, place: int) -> int:
+        """Return the first rank with this place that is hosted here."""
+        return next(rank for rank in self._transport.ranks if rank % self._per_node == place)
+
+    def _origin(self, refusal: Refusal, place: int) -> tuple[int, int]:
+        """Return the rank that has refused, and its reason, from what its node has said."""
+        if refusal.reason >= self._first_forwarded:
+            said, reason = divmod(refusal.reason - self._first_forwarded, self._uneven + 1)
+            return refusal.rank * self._per_node + said, reason
+        return refusal.rank * self._per_node + place, refusal.reason  # a mean of finite movements is finite
+
+    # -- refusals ----------------------------------------------------------------------------------------
+    def _told(self, what: int, rank: int, reason: int, failure: BaseException | None) -> int:
+        """Return the number for the node's other places, and keep what a rank hosted here has raised."""
+        if rank in self._transport.ranks:
+            self._failures[rank] = failure
+        return (rank * (self._uneven + 1) + reason) * 2 + what
+
+    def _raise(self, number: int) -> NoReturn:
+        """Raise what a number says, as an exchange without nodes does."""
+        rest, what = divmod(number, 2)
+        rank, reason = divmod(rest, self._uneven + 1)
+        failure = self._failures.get(rank)
+        if reason == self._uneven:
+            last = rank + self._per_node - 1
+            raise UnevenSteps(f"the ranks {rank} to {last} have made unequal numbers of local steps")
+        if what == MEAN:
+            raise MeanRefused(rank, failure if isinstance(failure, Exception) else None) from failure
+        raise Refusal(rank, reason) from failure
