@@ -114,7 +114,7 @@ class ProcessTransport:
         try:
             gather.send()
         except Undeclared:
-            self._count(gather, predicted_payload_bytes(exact or (), self.size))
+            self._count(gather, gather.refused_bytes)
             raise
         messages = gather.wait()
         self._count(gather, predicted_payload_bytes(gather.lengths, self.size))
@@ -197,9 +197,7 @@ class ProcessTransport:
         try:
             shots.send()
         except Undeclared:
-            whole = sum((bits + 7) // 8 for bits in exact or ())
-            sent_bytes = [whole - (bits + 7) // 8 for bits in exact or ()]
-            self._count(shots, predicted_scatter_bytes(sent_bytes, self.size))
+            self._count(shots, shots.refused_bytes)
             raise
         arrived = shots.wait()
         self._count(shots, predicted_scatter_bytes(shots.sent_bytes, self.size))

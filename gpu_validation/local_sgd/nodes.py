@@ -103,8 +103,8 @@ class InNodes:
             arrived, _ = inside.scatter(outgoing, position=steps, exact=[FLOAT_BITS * size for size in self._sizes])
         except (Refusal, UnevenSteps) as refusal:
             place, reason = (refusal.rank, refusal.reason) if isinstance(refusal, Refusal) else (0, self._uneven)
-            said = self._first_forwarded + place * (self._uneven + 1) + reason
-            return dict.fromkeys(inside.ranks, said)
+            forwarded = self._first_forwarded + place * (self._uneven + 1) + reason
+            return dict.fromkeys(inside.ranks, forwarded)
         ranks = range(self._per_node)
         return {
             place: mean_of([messages[rank] for rank in ranks])
@@ -169,8 +169,8 @@ class InNodes:
     def _origin(self, refusal: Refusal, place: int) -> tuple[int, int]:
         """Return the rank that has refused, and its reason, from what its node has said."""
         if refusal.reason >= self._first_forwarded:
-            said, reason = divmod(refusal.reason - self._first_forwarded, self._uneven + 1)
-            return refusal.rank * self._per_node + said, reason
+            refusing, reason = divmod(refusal.reason - self._first_forwarded, self._uneven + 1)
+            return refusal.rank * self._per_node + refusing, reason
         return refusal.rank * self._per_node + place, refusal.reason  # a mean of finite movements is finite
 
     # -- refusals ----------------------------------------------------------------------------------------

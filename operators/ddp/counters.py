@@ -58,6 +58,17 @@ class Counters:
         self.payload_bytes += scatter.payload_bytes
         self.predicted_bytes += predicted_scatter_bytes(scatter.sent_bytes, scatter.size)
 
+    def count_refused(self, attempt: Gather | Scatter) -> None:
+        """Add what an attempt has sent that was ``Undeclared``; nothing was taken from it.
+
+        Parameters
+        ----------
+        attempt : Gather or Scatter
+            Which one.
+        """
+        self.payload_bytes += attempt.payload_bytes
+        self.predicted_bytes += attempt.refused_bytes
+
     @property
     def counted(self) -> list[int]:
         """All four, to be saved and set again."""

@@ -128,6 +128,11 @@ class Gather:
         self.payload_bytes += outgoing.numel()
         self.received_bytes += self._received.numel()
 
+    @property
+    def refused_bytes(self) -> int:
+        """What all ranks together hand over in an attempt that turns out as ``Undeclared``."""
+        return predicted_payload_bytes(self._exact or (), self.size)
+
     def _receive(self, exact: Sequence[int]) -> None:
         """Wait for frames, and judge their numbers."""
         self.lengths = tuple(row[0] if row else self._number for row in self._frames.numbers())

@@ -8,6 +8,17 @@ from contextlib import contextmanager
 import torch.distributed as dist
 
 
+def is_lost(error: RuntimeError) -> bool:
+    """Return whether a collective has failed for want of a rank.
+
+    Parameters
+    ----------
+    error : RuntimeError
+        What has been raised.
+    """
+    return isinstance(error, dist.DistError) or "gloo" in str(error).partition("\n")[0]
+
+
 @contextmanager
 def explaining(exchange: str) -> Iterator[None]:
     """Turn the error of a collective into one sentence; other errors pass as they are.
@@ -25,9 +36,9 @@ def explaining(exchange: str) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        first_line = str(error).partition("\n")[0]
-        if not isinstance(error, dist.DistError) and "gloo" not in first_line:
+        if not is_lost(error):
             raise
+        first_line = str(error).partition("\n")[0]
         raise RuntimeError(
             f"the exchange of {exchange} failed, because another rank has ended, died or stopped; all ranks must make "
             f"equally many steps ({first_line})"

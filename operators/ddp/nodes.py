@@ -22,8 +22,11 @@ from .bucket import Bucket, first_not_finite
 from .counters import Counters
 from .gather import Gather, Refusal
 from .layout import joined
-from .phases import Ends, Link, Phases, RankFailed, exchanged
+from .lost_rank import is_lost
+from .phases import READ, WHAT, Ends, Link, Phases, RankFailed, exchanged
 from .scatter import Scatter
+
+STAGES = len(WHAT)
 
 
 @dataclass(frozen=True)
@@ -217,7 +220,14 @@ def in_nodes(bucket: Bucket, ends: Ends, link: Link, nodes: Nodes, inside: Count
         yield
         outgoing = raw(joined([mean.float() for mean in means.wait()]))
     except RankFailed as failure:
-        outgoing, failed = 2 * failure.rank + failure.stage, failure
+        outgoing, failed = STAGES * failure.rank + failure.stage, failure
+    except RuntimeError as damaged:  # the other ranks of the node must hear that it cannot be read
+        if is_lost(damaged):
+            raise
+        node = dist.get_rank(link.group)
+        outgoing = STAGES * node + READ
+        failed = RankFailed.of(shard.rank_of(node), READ, bucket.step, f": {damaged}")
+        failed.__cause__ = damaged
     gather = Gather(outgoing, group=nodes.inside, device=link.device, exact=shard.exact)
     yield
     try:
@@ -225,7 +235,7 @@ def in_nodes(bucket: Bucket, ends: Ends, link: Link, nodes: Nodes, inside: Count
     except Refusal as refusal:
         if failed is not None:
             raise failed from failed.__cause__
-        node, stage = divmod(refusal.reason, 2)
+        node, stage = divmod(refusal.reason, STAGES)
         raise RankFailed.of(node * nodes.ranks + refusal.rank, stage, bucket.step) from refusal
     inside.count_gather(gather, coded=False)
     return gather.then(shard.whole)

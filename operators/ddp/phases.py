@@ -5,24 +5,30 @@ All ranks go through the phases of all buckets in the same order, so that their 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+import logging
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
 
 import torch
 
 from ..message import Message
 from ..operator import canonical_tensor
 from .counters import Counters
+from .frames import Undeclared
 from .gather import Gather, Refusal
 from .gather_ends import GatherEnds
 from .scatter import Scatter
 from .two_shot_ends import TwoShotEnds
 
+log = logging.getLogger("operators")
+
 Means = torch.futures.Future[list[torch.Tensor]]
 Phases = Generator[None, None, Means]
 Ends = GatherEnds | TwoShotEnds
-COMPRESS, MERGE = 0, 1  # what a rank could not do
+COMPRESS, MERGE, READ = 0, 1, 2  # what a rank could not do
+WHAT = "compress its gradient", "form the mean of its shard", "read what the other nodes sent for its shard"
+Sent = TypeVar("Sent", Gather, Scatter)
 
 
 class RankFailed(ValueError):  # noqa: N818  on all ranks, most of which have not
@@ -35,7 +41,7 @@ class RankFailed(ValueError):  # noqa: N818  on all ranks, most of which have no
     rank : int
         Which one, counted in the group.
     stage : int
-        ``COMPRESS`` or ``MERGE``.
+        ``COMPRESS``, ``MERGE`` or ``READ``.
     """
 
     def __init__(self, words: str, rank: int, stage: int) -> None:
@@ -51,14 +57,13 @@ class RankFailed(ValueError):  # noqa: N818  on all ranks, most of which have no
         rank : int
             As said.
         stage : int
-            ``COMPRESS`` or ``MERGE``.
+            ``COMPRESS``, ``MERGE`` or ``READ``.
         step : int
             Number of the exchange.
         why : str, optional
             How the sentence ends.
         """
-        what = "compress its gradient" if stage == COMPRESS else "form the mean of its shard"
-        return cls(f"rank {rank} could not {what} at step {step}{why}", rank, stage)
+        return cls(f"rank {rank} could not {WHAT[stage]} at step {step}{why}", rank, stage)
 
 
 class Exchanged(Protocol):
@@ -114,11 +119,54 @@ class Link:
         Where the back end needs its tensors.
     counters : Counters
         What counts the bytes.
+    lengths_first : set of int, optional
+        Stages at which a declared length has turned out to be false: lengths travel first from then on.
     """
 
     group: Any
     device: torch.device
     counters: Counters
+    lengths_first: set[int] = field(default_factory=set)
+
+    def exact(self, stage: int, declared: Sequence[int] | None) -> Sequence[int] | None:
+        """Return the declared lengths, None where they are not to be believed.
+
+        Parameters
+        ----------
+        stage : int
+            ``COMPRESS`` or ``MERGE``.
+        declared : sequence of int or None, bits
+            As operators declare them.
+        """
+        return None if stage in self.lengths_first else declared
+
+    def send(self, stage: int, first: Sent, again: Callable[[], Sent]) -> Sent:
+        """Send, and again with the lengths first if one is not as declared; every rank of the group does the same.
+
+        Parameters
+        ----------
+        stage : int
+            ``COMPRESS`` or ``MERGE``.
+        first : Gather or Scatter
+            What has been begun.
+        again : callable
+            Begins the same without declared lengths.
+
+        Raises
+        ------
+        Refusal
+            On every rank, if one has nothing to send.
+        """
+        try:
+            first.send()
+            return first
+        except Undeclared as false:
+            log.warning("%s; until then lengths travel first", false)
+        self.lengths_first.add(stage)
+        self.counters.count_refused(first)
+        second = again()
+        second.send()
+        return second
 
 
 def gathered(bucket: Exchanged, ends: GatherEnds, link: Link) -> Phases:
@@ -140,10 +188,11 @@ def gathered(bucket: Exchanged, ends: GatherEnds, link: Link) -> Phases:
     """
     outgoing, failure = _encoded(bucket, ends)
     assert not isinstance(outgoing, list)
-    gather = Gather(outgoing, group=link.group, device=link.device, exact=ends.exact_bits(bucket.names))
+    exact = link.exact(COMPRESS, ends.exact_bits(bucket.names))
+    gather = Gather(outgoing, group=link.group, device=link.device, exact=exact)
     yield
     try:
-        gather.send()
+        gather = link.send(COMPRESS, gather, lambda: Gather(outgoing, group=link.group, device=link.device))
     except Refusal as refusal:
         raise RankFailed(bucket.words(refusal), refusal.rank, COMPRESS) from failure
     return _received(gather, bucket, ends, link, ends.carried_bits(bucket.names))
@@ -168,21 +217,21 @@ def two_shots(bucket: Exchanged, ends: TwoShotEnds, link: Link) -> Phases:
     """
     outgoing, failure = _encoded(bucket, ends)
     assert not isinstance(outgoing, Message)
-    exact = ends.exact_bits(bucket.names)
-    scatter = Scatter(outgoing, note=bucket.step, group=link.group, device=link.device, exact=exact)
+    settings: dict[str, Any] = {"note": bucket.step, "group": link.group, "device": link.device}
+    scatter = Scatter(outgoing, exact=link.exact(COMPRESS, ends.exact_bits(bucket.names)), **settings)
     yield
     try:
-        scatter.send()
+        scatter = link.send(COMPRESS, scatter, lambda: Scatter(outgoing, **settings))
     except Refusal as refusal:
         raise RankFailed(bucket.words(refusal), refusal.rank, COMPRESS) from failure
     yield
     merged, failure = _merged(scatter.wait(), bucket, ends)
     link.counters.count_scatter(scatter, carried_bits=ends.carried_bits(bucket.names))
-    exact = ends.exact_bits(bucket.names, "means")
+    exact = link.exact(MERGE, ends.exact_bits(bucket.names, "means"))
     gather = Gather(merged, group=link.group, device=link.device, exact=exact)
     yield
     try:
-        gather.send()
+        gather = link.send(MERGE, gather, lambda: Gather(merged, group=link.group, device=link.device))
     except Refusal as refusal:
         why = f": {failure}" if refusal.rank == gather.rank else "; its error says why"
         failed = RankFailed.of(bucket.rank_of(refusal.rank), MERGE, bucket.step, why)

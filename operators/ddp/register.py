@@ -84,6 +84,14 @@ def register(
     All ranks must call it, with the same arguments; what it sends to see to that is not counted.  TypeError for an
     operator that is none; RuntimeError if the model has a hook.
 
+    A message that is not as long as its operator declares exactly costs one attempt more: all ranks of the exchange
+    hear of it, lengths travel first from then on, and the bytes of the attempt are counted; a warning names the rank.
+
+    What cannot be compressed or merged is told to all ranks.  A mean that a rank cannot decode at the end is not: that
+    would take one collective more a bucket.  If its sender has damaged it, every rank that gets it raises, with nodes
+    every rank at all.  If it was damaged on its way to one rank, that rank raises, with nodes all of its node; when
+    these have ended, the others' next exchange fails, at the latest after the time-out of the group.
+
     A rank that has gone is an error on the others, at the latest after the time-out of the group: gloo does not always
     hear of the end of a connection.  ``torch.distributed.init_process_group(timeout=)`` sets it; 30 minutes by default.
     """

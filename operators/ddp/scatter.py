@@ -106,6 +106,12 @@ class Scatter:
         self.payload_bytes += sum(counts)
         self.received_bytes += sum(self._sizes)
 
+    @property
+    def refused_bytes(self) -> int:
+        """What all ranks together hand over in an attempt that turns out as ``Undeclared``."""
+        bodies = [(bits + 7) // 8 for bits in self._exact or ()]
+        return predicted_scatter_bytes([sum(bodies) - body for body in bodies], self.size)
+
     def _read(self, headers: Sequence[Sequence[int]]) -> None:
         """Take in all ranks' numbers."""
         for rank, (number, *_) in enumerate(headers):
