@@ -199,9 +199,7 @@ class PeriodicAveraging(Rounds):
         self.transport = transport
         journal = None if isinstance(telemetry, bool) else Journal(telemetry, self.transport.rank)
         run = torch.tensor([secrets.randbits(62)])
-        self.transport.broadcast(
-            [[run]]
-        )  # on every rank, with telemetry or without; the first message may fly after it
+        self.transport.broadcast([[run]])  # by every rank, with telemetry or without, before a message may be under way
         super().__init__([self._worker], self.transport, settings, clock or WallClock())
         if telemetry is not False:
             self.telemetry = self._recorder(int(run), journal)

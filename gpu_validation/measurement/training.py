@@ -80,7 +80,10 @@ def run_training(
         if run.runtime is not None and run.runtime.workers() != m:
             raise ValueError(f"the runtime model is one of {run.runtime.workers()} workers; the run has m = {m}")
         run.workload.objective(run.workload.model())  # loads the data before the processes fork
-    with nullcontext() if shape is None else Network.of(shape, m) as network, closing(mmap.mmap(-1, 8)) as shared:
+    with (
+        nullcontext() if shape is None else Network.of(shape, m) as network,
+        closing(mmap.mmap(-1, _Finish.BYTES)) as shared,
+    ):
 
         def work(place: RankContext, emit: Callable[[Any], None]) -> None:
             for run in runs:
@@ -96,21 +99,28 @@ def run_training(
 
 
 class _Finish:
-    """Whether the round that has just ended is the last: rank 0 says so, by its clock, and the others wait for it."""
+    """Which round is the last: rank 0 says so by its clock, and the others wait for what it says of each.
+
+    With averages in flight rank 0 may be a round ahead of them: they ask of their round, not of its latest.
+    """
+
+    BYTES = 16
 
     def __init__(self, shared: mmap.mmap) -> None:
-        self._word = np.frombuffer(shared, np.int64)
+        self._decided, self._last = np.frombuffer(shared, np.int64).reshape(2, 1)
 
     def clear(self) -> None:
-        self._word[0] = -1
+        self._decided[0] = self._last[0] = -1
 
     def decide(self, round_index: int, over: bool) -> None:
-        self._word[0] = 2 * round_index + over
+        if over:
+            self._last[0] = round_index  # first, for the others read it as soon as the round is decided
+        self._decided[0] = round_index
 
     def await_decision(self, round_index: int) -> bool:
-        while self._word[0] < 2 * round_index:
+        while self._decided[0] < round_index:
             time.sleep(POLL_S)
-        return bool(self._word[0] % 2)
+        return bool(0 <= self._last[0] <= round_index)
 
 
 def _record(place: RankContext, run: TrainingRun, finish: _Finish) -> Record:

@@ -1,5 +1,6 @@
 """Real processes whose averages are in flight make the runs that simulated workers make, one run after the other."""
 
+import mmap
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,7 @@ from bounds.runtime import Constant, RuntimeModel
 from gpu_validation import Nesterov
 from gpu_validation.measurement.batched_simulation import simulate_together
 from gpu_validation.measurement.spec import TrainingRun
-from gpu_validation.measurement.training import run_training
+from gpu_validation.measurement.training import _Finish, run_training
 from gpu_validation.workloads import SmallNetwork
 
 pytestmark = pytest.mark.timeout(120)
@@ -29,3 +30,15 @@ def test_losses_and_seconds_are_those_of_the_simulation():
         for name in ("seconds", "step", "bits", "taus", "losses", "accuracies", "rounds", "steps_done", "took_s"):
             assert record[name] == simulated[name]
     assert len({tuple(record["losses"]) for record in real}) == len(RUNS)
+
+
+def test_a_rank_that_is_a_round_behind_does_not_end_early():
+    """Of the latest decision alone it would: rank 0 then sends once more, to nobody."""
+    finish = _Finish(mmap.mmap(-1, _Finish.BYTES))
+    finish.clear()
+    finish.decide(5, over=False)
+    finish.decide(6, over=True)
+    assert [finish.await_decision(index) for index in (5, 6)] == [False, True]
+    finish.clear()
+    finish.decide(0, over=False)
+    assert not finish.await_decision(0)

@@ -78,7 +78,9 @@ def test_records_of_a_kind_come_with_their_units():
 def test_every_unit_of_a_study_and_of_its_committed_records_is_one_record(name):
     study = all_presets()[name]
     kinds = kinds_of(study)
-    texts = {*study.units(), *(line["unit"] for line in read_lines(RECORDS / f"{name}.jsonl") if "unit" in line)}
+    committed = RECORDS / f"{name}.jsonl"
+    lines = read_lines(committed) if committed.exists() else ()  # a study may be younger than its record
+    texts = {*study.units(), *(line["unit"] for line in lines if "unit" in line)}
     for text in texts:
         units = [unit for kind in kinds if (unit := kind.read(text)) is not None]
         assert [str(unit) for unit in units] == [text], f"{text} is read as {units}"

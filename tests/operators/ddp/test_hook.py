@@ -583,7 +583,7 @@ def test_misuse_is_refused_with_the_rule():
     scope, twice, kind, matrix, sparse = reports(work, processes=1)[0]
     assert scope == 'scope must be "bucket" or "layer"; got \'entire\''
     assert "is a feedback method already: leave feedback = None" in twice
-    assert "operator must be an instance of Operator or Feedback; got <class" in kind
+    assert kind.startswith("operator must be an instance of Operator or Feedback, a specification or a function; got <")
     assert matrix == 'powersgd keeps a state that no bucket can share: pass scope="layer"'
     assert sparse == "the gradient of weight is sparse: make it dense"
 
