@@ -32,6 +32,7 @@ nitpicky = True
 nitpick_ignore = [  # types of annotations and base classes that are no public names
     ("py:class", name)
     for name in (
+        "gpu_validation.distributed.transport.NodeLinks",
         "gpu_validation.distributed.transport.Transport",
         "gpu_validation.distributed.transport.VectorTransport",
         "gpu_validation.local_sgd.payload.Payload",
