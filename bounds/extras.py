@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import lazy_loader
+
 EXTRAS = {
     "torch": "operators",
     "numba": "operators",
@@ -49,3 +54,29 @@ def missing_extra(error: Exception, who: str) -> MissingExtra | None:
         return None
     package = (error.name or "").partition(".")[0]
     return MissingExtra(package, who) if package in EXTRAS else None
+
+
+def attach_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package that imports what its stub exports when asked.
+
+    Parameters
+    ----------
+    package : str
+        Its ``__name__``.
+    file : str
+        Its ``__file__``, beside which the stub lies.
+
+    Raises
+    ------
+    ImportError
+        From the first, with the command that installs what is missing.
+    """
+    exported, directory, names = lazy_loader.attach_stub(package, file)
+
+    def get(name: str) -> Any:
+        try:
+            return exported(name)
+        except ImportError as error:
+            raise missing_extra(error, package) or error from None
+
+    return get, directory, names
