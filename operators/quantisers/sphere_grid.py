@@ -36,16 +36,16 @@ def nearest_direction(v: np.ndarray, bits: int) -> np.ndarray:
     ----------
     v : ndarray, shape (d,)
     """
+    if bits == 1:
+        return np.logical_not(v < 0).astype(np.uint32)
     half, size = 1 << (bits - 1), np.abs(v.astype(np.float64))
-    steps = np.zeros(v.size, np.int64)
-    if half > 1:
-        support = np.flatnonzero(size)
-        k = np.arange(1, half)
-        grows = np.argsort((k / size[support, None]).ravel(), kind="stable")
-        along = size.sum() / 2 + np.concatenate([[0.0], np.cumsum(np.repeat(size[support], half - 1)[grows])])
-        square = v.size / 4 + np.concatenate([[0], np.cumsum(np.tile(2 * k, support.size)[grows])])
-        taken = grows[: int(np.argmax(along * along / square))]
-        steps = np.bincount(support[taken // (half - 1)], minlength=v.size)
+    support = np.flatnonzero(size)
+    k = np.arange(1, half)
+    grows = np.argsort((k / size[support, None]).ravel(), kind="stable")
+    along = size.sum() / 2 + np.concatenate([[0.0], np.cumsum(np.repeat(size[support], half - 1)[grows])])
+    square = v.size / 4 + np.concatenate([[0], np.cumsum(np.tile(2 * k, support.size)[grows])])
+    taken = grows[: int(np.argmax(along * along / square))]
+    steps = np.bincount(support[taken // (half - 1)], minlength=v.size)
     return np.where(v < 0, half - 1 - steps, half + steps).astype(np.uint32)
 
 
