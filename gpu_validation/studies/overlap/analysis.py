@@ -20,16 +20,17 @@ from .problems import (
     FIXED,
     LEFT,
     METHODS,
-    RATES,
+    TAUS,
     Design,
     Predict,
     Report,
     Same,
     Task,
+    Trial,
     Tune,
     budget_s,
-    trials,
 )
+from .search import Tried
 
 NO_BOUND = "no bound covers a ratio of times; D/Y is imposed"
 
@@ -40,14 +41,29 @@ class Choice:
 
     Parameters
     ----------
-    trials : dict of str to list of int
-        Of a method, by target.
+    tried : dict of str to Tried
+        Of a method, its search.
+    picked : dict of str to list of int
+        Of a method, the trial of least time by target.
     by_tau : list of list of int
         Of the fixed tau: for every tau of the grid, by target.
     """
 
-    trials: dict[str, list[int]]
+    tried: dict[str, Tried]
+    picked: dict[str, list[int]]
     by_tau: list[list[int]]
+
+    def trial(self, method: str, target: int) -> Trial:
+        """Return what is reported of a method for a target.
+
+        Parameters
+        ----------
+        method : str
+            Of ``METHODS``.
+        target : int
+            Which target.
+        """
+        return self.tried[method].trials[self.picked[method][target]]
 
     def candidates(self, method: str) -> list[list[int]]:
         """Return what is reported of a method: of the fixed tau every tau of the grid at its best rate.
@@ -57,7 +73,7 @@ class Choice:
         method : str
             Of ``METHODS``.
         """
-        return self.by_tau if method == FIXED else [self.trials[method]]
+        return self.by_tau if method == FIXED else [self.picked[method]]
 
 
 @dataclass(frozen=True)
@@ -72,8 +88,8 @@ class Cell:
         D/Y.
     task : Task
         The task.
-    tuned : list of Record
-        Of its tuning units so far.
+    tuned : Record
+        Of its search.
     reported : list of Record
         Of the units with other seeds so far.
     predicted : Record
@@ -83,7 +99,7 @@ class Cell:
     name: str
     ratio: int
     task: Task
-    tuned: list[Record]
+    tuned: Record
     reported: list[Record]
     predicted: Record
 
@@ -114,41 +130,30 @@ def cells(design: Design, records: Sequence[Record]) -> list[Cell]:
         tuned = [r for unit, r in of_kind(records, Tune) if (unit.task, unit.ratio) == (name, ratio)]
         reported = [r for unit, r in of_kind(records, Report) if (unit.task, unit.ratio) == (name, ratio)]
         predicted = predictions.get(name, {}).get(str(ratio), {})
-        if tuned:
-            tuned_cells.append(Cell(name, ratio, design.task(name), tuned, reported, predicted))
+        tuned_cells += [Cell(name, ratio, design.task(name), record, reported, predicted) for record in tuned]
     return tuned_cells
 
 
 def choose(cell: Cell) -> Choice:
-    """Return for every method and target the trial of the smallest median time on the tuning seeds.
-
-    Where none arrives, that which came to the target before.
+    """Return for every method and target the trial that came there first on the tuning seed.
 
     Parameters
     ----------
     cell : Cell
         One that has been tuned.
     """
-    medians = {
-        method: np.median([_seconds(record["times"][method]) for record in cell.tuned], axis=0) for method in METHODS
+    targets = range(len(LEFT))
+    tried = {
+        method: Tried([Trial(*numbers) for numbers in search["trials"]], _seconds(search["times"]).tolist())
+        for method, search in cell.tuned["searches"].items()
     }
-    picked = {method: _least(times) for method, times in medians.items()}
-    groups = len(medians[FIXED]) // RATES
-    by_tau = [[RATES * g + i for i in _least(medians[FIXED][RATES * g : RATES * (g + 1)])] for g in range(groups)]
-    return Choice(picked, by_tau)
+    picked = {method: [search.best(target) for target in targets] for method, search in tried.items()}
+    of_tau = [[i for i, trial in enumerate(tried[FIXED].trials) if trial.tau == tau] for tau in TAUS]
+    return Choice(tried, picked, [[tried[FIXED].best(target, among) for target in targets] for among in of_tau])
 
 
 def _seconds(times: Sequence[Sequence[float | None]]) -> np.ndarray:
     return np.array([[np.inf if t is None else t for t in of_trial] for of_trial in times])
-
-
-def _least(times: np.ndarray) -> list[int]:
-    """Return the best trial for every target, shape of times (trials, targets)."""
-    order = []
-    for target in range(times.shape[1]):
-        keys = times[:, target::-1]
-        order.append(min(range(len(times)), key=lambda i: tuple(keys[i])))
-    return order
 
 
 def arrivals(cell: Cell, method: str, trial: int, target: int) -> np.ndarray:
@@ -203,9 +208,9 @@ def sooner(cell: Cell, choice: Choice, method: str, target: int, than: str = FIX
     than : str, optional
         Of ``METHODS``.
     """
-    baseline = best_fixed(cell, choice, target) if than == FIXED else choice.trials[than][target]
+    baseline = best_fixed(cell, choice, target) if than == FIXED else choice.picked[than][target]
     slow = np.minimum(arrivals(cell, than, baseline, target), budget_s(cell.ratio))
-    return median_of((slow / arrivals(cell, method, choice.trials[method][target], target)).tolist())
+    return median_of((slow / arrivals(cell, method, choice.picked[method][target], target)).tolist())
 
 
 def predicted_ratio(cell: Cell, method: str, target: int) -> float | None:
@@ -244,21 +249,22 @@ def rows(design: Design, records: Sequence[Record]) -> list[Comparison]:
     comparisons: list[Comparison] = []
     for cell in cells(design, records):
         if cell.reported:
-            comparisons += _ratio_rows(design, cell, choose(cell))
+            comparisons += _ratio_rows(cell, choose(cell))
     return [*comparisons, *(_same_row(unit, record) for unit, record in of_kind(records, Same))]
 
 
-def _ratio_rows(design: Design, cell: Cell, choice: Choice) -> Iterator[Comparison]:
+def _ratio_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
     for target, left in enumerate(LEFT):
-        fixed = trials(cell.task, FIXED, 0)[best_fixed(cell, choice, target)]
+        fixed = choice.tried[FIXED].trials[best_fixed(cell, choice, target)]
         about: dict[str, Any] = {"workload": cell.title}
         for method in METHODS:
             if method == FIXED:
                 continue
-            trial = trials(cell.task, method, design.points)[choice.trials[method][target]]
             expected = predicted_ratio(cell, method, target)
             word = "" if expected is None else f"; the exact model says {expected:.2f}"
-            reason = f"{NO_BOUND}; fixed tau = {fixed.tau}, rate {fixed.rate:.3g}; here {trial}{word}"
+            reason = (
+                f"{NO_BOUND}; fixed tau = {fixed.tau}, rate {fixed.rate:.3g}; here {choice.trial(method, target)}{word}"
+            )
             quantity = f"times sooner than the best fixed tau to {left:g} of the loss above the floor"
             yield median_row(method, sooner(cell, choice, method, target), reason, quantity=quantity, **about)
             if METHODS[method].overlap != "none":

@@ -13,6 +13,7 @@ from ...reporting.plotting import LINES, MARKS, PALETTE, canvas, plain_ticks
 from ..study import Figure
 from .analysis import Cell, Choice, cells, choose, predicted_ratio, sooner
 from .problems import ADACOMM, FIXED, HEADLINE, LEFT, METHODS, STEP, Design
+from .search import STAGES
 
 SHOWN = tuple(name for name in METHODS if name != FIXED)
 CURVES = (FIXED, ADACOMM, "fixed tau + outer", "delayed", "corrected", "corrected + outer")
@@ -34,8 +35,8 @@ def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
         return []
     how = (
         "Four simulated workers, whose losses are those of real processes bit for bit, and a simulated clock: steps of "
-        f"7 ms and an exponential 1 ms, D/Y imposed. Every method tried {design.points} points, auto a third as many, "
-        f"on seeds {', '.join(map(str, design.tuning))}; reported from seeds {design.seeds[0]} to {design.seeds[-1]}."
+        f"7 ms and an exponential 1 ms, D/Y imposed. Every method was tuned by {STAGES * design.points} trials, auto "
+        f"by a third as many, on seed {design.tuning}; reported from seeds {design.seeds[0]} to {design.seeds[-1]}."
     )
     left = f"{LEFT[HEADLINE]:g} of the loss above its floor"
     return [
@@ -83,7 +84,7 @@ def _draw_curves(ready: Tuned) -> Any:
         ax.set_axis_off()
     for ax, (cell, choice) in zip(axes.flat, ready, strict=False):
         for i, method in enumerate(CURVES):
-            trial = choice.trials[method][HEADLINE]
+            trial = choice.picked[method][HEADLINE]
             runs = [r for unit in cell.reported for r in unit["runs"] if (r["method"], r["trial"]) == (method, trial)]
             drawn = [r for r in runs if "losses" in r]
             if not drawn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
 from typing import Any, cast
 
@@ -23,8 +23,6 @@ LEFT = (1 / 2, 1 / 8)  # of the loss above its floor, at the targets
 HEADLINE = 1  # which of them the goals are set for
 GAMMA = 0.5  # of AdaComm's saturation rule, as published
 TAUS = (1, 4, 8, 16, 32, 64, 128)  # fixed ones
-RATES = 5  # tried with each of them
-LONGEST = 128  # tau tried with the other methods
 FIXED, ADACOMM, AUTO = "fixed tau", "AdaComm", "auto"
 
 
@@ -138,53 +136,9 @@ class Trial:
     share: float = 0.25
     saturates: bool = True
 
-
-def trials(task: Task, method: str, n: int) -> list[Trial]:
-    """Return what is tried with a method.
-
-    A grid of taus and rates of the fixed tau; n points of Halton's sequence, logarithmic in every coordinate, of the
-    others; for "auto", which has only a rate, a third as many.
-
-    Parameters
-    ----------
-    task : Task
-        Whose range of rates it is.
-    method : str
-        Of ``METHODS``.
-    n : int
-        Points.
-    """
-    low, high = task.rates
-    if method == FIXED:
-        rates = [low * (high / low) ** ((i + 0.5) / RATES) for i in range(RATES)]
-        return [Trial(rate, tau) for tau in TAUS for rate in rates]
-    points = []
-    for i in range(1, (n // 3 if method == AUTO else n) + 1):
-        u, v, w, x = (radical_inverse(i, base) for base in (2, 3, 5, 7))
-        rate = low * (high / low) ** u
-        if method == ADACOMM:
-            points.append(Trial(rate, round(5 * 40**v), share=16 ** (w - 1) / 4, saturates=x < 0.5))
-        else:
-            points.append(Trial(rate, round(2 * (LONGEST / 2) ** v), 0.3 * 5**w, 1 - 10**-x))
-    return points
-
-
-def radical_inverse(i: int, base: int) -> float:
-    """Return the i-th number of van der Corput's sequence, in (0, 1).
-
-    Parameters
-    ----------
-    i : int
-        From 1.
-    base : int
-        A prime.
-    """
-    value, scale = 0.0, 1.0
-    while i:
-        i, digit = divmod(i, base)
-        scale /= base
-        value += digit * scale
-    return value
+    def numbers(self) -> list[float]:
+        """Return the fields in their order, as they are recorded."""
+        return list(astuple(self))
 
 
 def budget_s(ratio: int) -> float:
@@ -277,7 +231,7 @@ class Predict(Unit, kind="predict"):
 
 @dataclass(frozen=True)
 class Tune(Unit, kind="tune"):
-    """Every trial of every method at one D/Y."""
+    """The search of every method at one D/Y."""
 
     task: str
     ratio: int
@@ -315,9 +269,9 @@ class Design:
     ratios : tuple of int, optional
         D/Y.
     points : int, optional
-        Of the search; the fixed tau has a grid of as many.
-    tuning : tuple of int, optional
-        Seeds on which every number is chosen.
+        Trials of a method in every stage of its search.
+    tuning : int, optional
+        Seed on which every number is chosen.
     seeds : tuple of int, optional
         Seeds from which it is reported.
     looks : int, optional
@@ -330,8 +284,8 @@ class Design:
 
     tasks: tuple[tuple[str, Task], ...] = tuple(TASKS.items())
     ratios: tuple[int, ...] = (4, 10, 30)
-    points: int = RATES * len(TAUS)
-    tuning: tuple[int, ...] = (0,)
+    points: int = 35
+    tuning: int = 0
     seeds: tuple[int, ...] = (10, 11, 12, 13, 14)
     looks: int = 24
     checked: tuple[tuple[str, int], ...] = (("digits", 10), ("digits, different", 10), ("softmax", 4))

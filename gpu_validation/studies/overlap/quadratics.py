@@ -23,7 +23,8 @@ from ...records.storage import Record
 from ...verdicts.time_to_target import arrival
 from ...workloads import Loss
 from ...workloads.supervised import Supervised
-from .problems import METHODS, PREDICTED, WORKERS, Task, Trial, budget_s, runtime, steps_in_flight, trials
+from .problems import METHODS, PREDICTED, WORKERS, Task, Trial, budget_s, runtime, steps_in_flight
+from .search import search
 
 DIRECTIONS = 60  # of largest curvature, kept apart
 Share = tuple[torch.Tensor, torch.Tensor]  # indices of a worker's samples, and the weight of their mean loss
@@ -245,15 +246,19 @@ def predict(task: Task, ratio: int, points: int) -> Record:
     ratio : int
         D/Y.
     points : int
-        Of the search, which is that of the runs.
+        Of the search's stages, which is that of the runs.
     """
     workers, predictions = quadratic_of(task), {}
     for method in PREDICTED:
-        tried = trials(task, method, points)
-        times = np.array([predicted_times(workers, task, method, trial, ratio) for trial in tried])
-        best = times.argmin(axis=0)
+
+        def times_of(trials: list[Trial], method: str = method) -> list[list[float]]:
+            return [predicted_times(workers, task, method, trial, ratio) for trial in trials]
+
+        tried = search(task, method, points, times_of)
+        best = [tried.best(target) for target in range(len(task.targets))]
+        times = [tried.times[i][target] for target, i in enumerate(best)]
         predictions[method] = {
-            "times": [float(t) if math.isfinite(t) else None for t in times.min(axis=0)],
-            "taus": [tried[i].tau for i in best],
+            "times": [t if math.isfinite(t) else None for t in times],
+            "trials": [tried.trials[i].numbers() for i in best],
         }
     return predictions

@@ -29,16 +29,18 @@ from .problems import (
     Report,
     Same,
     Task,
+    Trial,
     Tune,
     budget_s,
     run_of,
     runtime,
-    trials,
 )
 from .quadratics import predict
+from .search import search
 
 CURVE = ("seconds", "step", "taus", "bits", "losses", "accuracies", "rounds", "steps_done", "took_s")
 DIGITS_KEPT = 5  # of a recorded number
+Ended = Callable[[Sequence[float], Sequence[float]], bool]  # of a run's seconds and losses so far
 PATIENCE = 1.5  # a trial ends at this many times the seconds in which another has come to the last target
 
 
@@ -59,7 +61,7 @@ class OverlapStudy(Design, Study):
         """Return predict:TASK, then tune:TASK:RATIO:SEED, report:TASK:RATIO:SEED and same:TASK:RATIO."""
         units: list[Unit] = [Predict(name) for name, _ in self.tasks]
         for name, ratio in self.cells():
-            units += [Tune(name, ratio, seed) for seed in self.tuning]
+            units.append(Tune(name, ratio, self.tuning))
             units += [Report(name, ratio, seed) for seed in self.seeds]
         units += [Same(name, ratio) for name, ratio in self.checked]
         return [str(unit) for unit in units]
@@ -76,40 +78,46 @@ class OverlapStudy(Design, Study):
                 task = self.task(name)
                 return {str(ratio): predict(task, ratio, self.points) for ratio in self.ratios}
             case Tune(name, ratio, seed):
-                return {"times": {method: self._tuned(name, method, ratio, seed) for method in METHODS}}
+                return {"searches": {method: self._tuned(name, method, ratio, seed) for method in METHODS}}
             case Report(name, ratio, seed):
                 return {"runs": [r for method in METHODS for r in self._reported(name, method, ratio, seed)]}
             case Same(name, ratio):
                 return self._same(name, ratio)
 
-    def _tuned(self, name: str, method: str, ratio: int, seed: int) -> list[list[float | None]]:
-        """Return seconds to every target, trial by trial."""
+    def _tuned(self, name: str, method: str, ratio: int, seed: int) -> Record:
+        """Return the trials of a search and the seconds of each to every target."""
         task = self.task(name)
-        runs = [run_of(task, method, trial, ratio, seed) for trial in trials(task, method, self.points)]
-        records = self._simulated(task, runs, ratio, patience=PATIENCE)
-        return [_times(record, task) for record in records]
+        until = _until(task.targets[-1], PATIENCE)
+
+        def times_of(trials: list[Trial]) -> list[list[float]]:
+            runs = [run_of(task, method, trial, ratio, seed) for trial in trials]
+            return [_times(record, task) for record in self._simulated(runs, ratio, until)]
+
+        tried = search(task, method, self.points, times_of)
+        return {
+            "trials": [trial.numbers() for trial in tried.trials],
+            "times": [_finite(times) for times in tried.times],
+        }
 
     def _reported(self, name: str, method: str, ratio: int, seed: int) -> list[Record]:
         task, choice = self.task(name), self.chosen[name, ratio]
         picked = sorted({i for tried in choice.candidates(method) for i in tried})
-        tried = trials(task, method, self.points)
+        tried = choice.tried[method].trials
         runs = [run_of(task, method, tried[i], ratio, seed) for i in picked]
-        shown = choice.trials[method][HEADLINE]
+        shown, until = choice.picked[method][HEADLINE], _until(task.targets[-1])
         return [
             {
                 "method": method,
                 "trial": i,
-                "times": _times(record, task),
+                "times": _finite(_times(record, task)),
                 **({key: [_short(x) for x in record[key]] for key in ("seconds", "losses")} if i == shown else {}),
             }
-            for i, record in zip(picked, self._simulated(task, runs, ratio), strict=True)
+            for i, record in zip(picked, self._simulated(runs, ratio, until), strict=True)
         ]
 
-    def _simulated(
-        self, task: Task, runs: Sequence[TrainingRun], ratio: int, patience: float = math.inf
-    ) -> list[Record]:
+    def _simulated(self, runs: Sequence[TrainingRun], ratio: int, until: Ended) -> list[Record]:
         looks = np.geomspace(budget_s(ratio) / 60, budget_s(ratio), self.looks).tolist()
-        return simulate_together(runs, runtime(ratio), looks=looks, until=_until(task.targets[-1], patience))
+        return simulate_together(runs, runtime(ratio), looks=looks, until=until)
 
     def _same(self, name: str, ratio: int) -> Record:
         """Return how many numbers of real runs' records are those of their simulations."""
@@ -118,7 +126,7 @@ class OverlapStudy(Design, Study):
             run_of(
                 task,
                 method,
-                trials(task, method, self.points)[choice.trials[method][HEADLINE]],
+                choice.trial(method, HEADLINE),
                 ratio,
                 self.seeds[0],
                 budget_s=self.checked_s,
@@ -148,7 +156,7 @@ class OverlapStudy(Design, Study):
         return figures(self, records)
 
 
-def _until(target: float, patience: float) -> Callable[[Sequence[float], Sequence[float]], bool]:
+def _until(target: float, patience: float = math.inf) -> Ended:
     """Return what ends a run: it has come to the target, or another one has long before."""
     best_s = math.inf
 
@@ -160,8 +168,11 @@ def _until(target: float, patience: float) -> Callable[[Sequence[float], Sequenc
     return until
 
 
-def _times(record: Record, task: Task) -> list[float | None]:
-    times = [arrival(record["seconds"], record["losses"], target) for target in task.targets]
+def _times(record: Record, task: Task) -> list[float]:
+    return [arrival(record["seconds"], record["losses"], target) for target in task.targets]
+
+
+def _finite(times: Sequence[float]) -> list[float | None]:
     return [_short(t) if math.isfinite(t) else None for t in times]
 
 

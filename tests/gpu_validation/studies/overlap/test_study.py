@@ -11,14 +11,13 @@ from gpu_validation.studies.overlap.problems import (
     AUTO,
     FIXED,
     METHODS,
-    RATES,
     TASKS,
     TAUS,
+    Trial,
     budget_s,
     excess_left,
     run_of,
     runtime,
-    trials,
 )
 from gpu_validation.studies.overlap.quadratics import round_s
 from gpu_validation.verdicts.verdict import Verdict
@@ -30,7 +29,6 @@ TINY = replace(
     tasks=(("softmax", SOFTMAX),),
     ratios=(4,),
     points=3,
-    tuning=(0,),
     seeds=(10, 11, 12),
     looks=10,
     checked=(("softmax", 4),),
@@ -42,7 +40,7 @@ def test_everything_is_fixed_beforehand_and_seeds_are_apart():
     units = PRESET.units()
 
     assert len(set(units)) == len(units)
-    assert not set(PRESET.tuning) & set(PRESET.seeds)
+    assert PRESET.tuning not in PRESET.seeds
     assert len(PRESET.seeds) >= 5
     assert PRESET.ratios == (4, 10, 30)
     for task in TASKS.values():
@@ -50,18 +48,8 @@ def test_everything_is_fixed_beforehand_and_seeds_are_apart():
         assert excess_left(task, task.start) == pytest.approx(1)
 
 
-def test_every_method_is_tried_as_often_and_auto_less():
-    tried = {method: trials(SOFTMAX, method, PRESET.points) for method in METHODS}
-
-    assert {len(points) for name, points in tried.items() if name != AUTO} == {RATES * len(TAUS)} == {PRESET.points}
-    assert len(tried[AUTO]) == PRESET.points // 3
-    low, high = SOFTMAX.rates
-    assert all(low <= trial.rate <= high for points in tried.values() for trial in points)
-    assert all(0 <= trial.momentum < 0.9 and 0.3 <= trial.lr <= 1.5 for trial in tried["corrected + outer"])
-
-
 def test_runs_are_those_of_their_method():
-    trial = trials(SOFTMAX, "corrected", 5)[4]
+    trial = Trial(0.1, 24)
     runs = {method: run_of(SOFTMAX, method, trial, 10, 0) for method in METHODS}
 
     assert {method: run.overlap for method, run in runs.items()} == {m: rule.overlap for m, rule in METHODS.items()}
@@ -84,16 +72,25 @@ def test_floors_are_those_of_the_problems():
 
 
 # -- records made by hand ----------------------------------------------------------------------------------------
-def tuned(seed=0, best=1):
-    """Seconds 4 and 8 with the best trial of each, 6 and 12 with the others; the fixed tau's group g takes g + 1."""
-    times = {method: [[6.0, None] if i != best else [4.0, 8.0] for i in range(3)] for method in METHODS}
-    times[FIXED] = [[2.0 * (i // RATES + 1), 4.0 * (i // RATES + 1) + i % RATES] for i in range(RATES * len(TAUS))]
-    return {"unit": f"tune:softmax:4:{seed}", "times": times}
+def tuned(best=1):
+    """Seconds 4 and 8 with the best trial of each, 6 and none with the others; of the fixed tau two rates a tau."""
+    searches = {
+        method: {
+            "trials": [Trial(0.1, 2 + i).numbers() for i in range(3)],
+            "times": [[6.0, None] if i != best else [4.0, 8.0] for i in range(3)],
+        }
+        for method in METHODS
+    }
+    searches[FIXED] = {
+        "trials": [Trial(rate, tau).numbers() for rate in (0.1, 0.2) for tau in TAUS],
+        "times": [[2.0 * (g + 1), 4.0 * (g + 1) + worse] for worse in (0, 1) for g in range(len(TAUS))],
+    }
+    return {"unit": "tune:softmax:4:0", "searches": searches}
 
 
 def reported(seed, scale=1.0):
     runs = [{"method": m, "trial": 1, "times": [scale, 2 * scale]} for m in METHODS if m != FIXED]
-    runs += [{"method": FIXED, "trial": RATES * g, "times": [3.0, 9.0 - g]} for g in range(len(TAUS))]
+    runs += [{"method": FIXED, "trial": g, "times": [3.0, 9.0 - g]} for g in range(len(TAUS))]
     return {"unit": f"report:softmax:4:{seed}", "runs": runs}
 
 
@@ -101,16 +98,17 @@ def test_tuning_chooses_for_each_target_and_for_every_tau():
     (cell,) = cells(TINY, [tuned()])
     choice = choose(cell)
 
-    assert choice.trials["corrected"] == [1, 1]
-    assert choice.trials[FIXED] == [0, 0]
-    assert choice.by_tau == [[RATES * g] * 2 for g in range(len(TAUS))]
+    assert choice.picked["corrected"] == [1, 1]
+    assert choice.picked[FIXED] == [0, 0]
+    assert choice.by_tau == [[g, g] for g in range(len(TAUS))]
+    assert choice.trial("corrected", 1) == Trial(0.1, 3)
 
 
 def test_the_fixed_tau_is_chosen_in_hindsight_and_ratios_are_paired_by_seed():
     (cell,) = cells(TINY, [tuned(), *(reported(seed, s) for seed, s in zip(TINY.seeds, (1.0, 0.5, 2.0), strict=True))])
     choice = choose(cell)
 
-    assert best_fixed(cell, choice, 1) == RATES * (len(TAUS) - 1)  # which tuning had last
+    assert best_fixed(cell, choice, 1) == len(TAUS) - 1  # which tuning had last
     assert sooner(cell, choice, "corrected", 1).value == pytest.approx((9.0 - 6) / 2)
     assert sooner(cell, choice, "corrected", 1).interval == pytest.approx((0.75, 3.0))
     assert sooner(cell, choice, "eager", 1, than="AdaComm").value == pytest.approx(1.0)
@@ -126,8 +124,7 @@ def test_who_does_not_arrive_is_no_times_sooner():
 
 
 def test_predictions_are_ratios_to_the_best_predicted_fixed_tau():
-    predicted = {FIXED: {"times": [2.0, None], "taus": [1, 1]}, "eager": {"times": [1.0, None], "taus": [1, 1]},
-                 "corrected": {"times": [4.0, 1.0], "taus": [1, 1]}}  # fmt: skip
+    predicted = {FIXED: {"times": [2.0, None]}, "eager": {"times": [1.0, None]}, "corrected": {"times": [4.0, 1.0]}}
     (cell,) = cells(TINY, [{"unit": "predict:softmax", "4": predicted}, tuned()])
 
     assert [predicted_ratio(cell, m, 0) for m in ("eager", "corrected", "AdaComm")] == [2.0, 0.5, None]
