@@ -41,6 +41,8 @@ def test_everything_is_fixed_beforehand_and_seeds_are_apart():
 
     assert len(set(units)) == len(units)
     assert PRESET.tuning not in PRESET.seeds
+    assert PRESET.seeded(0) == PRESET
+    assert PRESET.seeded(1).tuning not in (PRESET.tuning, *PRESET.seeded(1).seeds)
     assert len(PRESET.seeds) >= 5
     assert PRESET.ratios == (4, 10, 30)
     for task in TASKS.values():
