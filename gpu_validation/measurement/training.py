@@ -195,8 +195,8 @@ def joined(
         # what travels along sees the clock before the synchronisation, and only where all wait for it
         piggyback=run.runtime is None and run.overlap == "none",
         outer=run.outer,
-        overlap=run.overlap,
-        delay=run.steps_in_flight,
+        overlap="none" if alone else run.overlap,
+        delay=None if alone else run.steps_in_flight,
     )
     return averaging, replica
 

@@ -18,14 +18,18 @@ from ..unit import of_kind
 from .problems import (
     ADACOMM,
     FIXED,
+    HEADLINE,
     LEFT,
     METHODS,
+    STEP,
     TAUS,
+    TIMED,
     Design,
     Predict,
     Report,
     Same,
     Task,
+    Timed,
     Trial,
     Tune,
     budget_s,
@@ -92,6 +96,8 @@ class Cell:
         Of its search.
     reported : list of Record
         Of the units with other seeds so far.
+    timed : list of Record
+        Of those in real seconds so far.
     predicted : Record
         Of every method, the predicted seconds to the targets; empty if nothing was predicted.
     """
@@ -101,6 +107,7 @@ class Cell:
     task: Task
     tuned: Record
     reported: list[Record]
+    timed: list[Record]
     predicted: Record
 
     @property
@@ -129,8 +136,9 @@ def cells(design: Design, records: Sequence[Record]) -> list[Cell]:
     for name, ratio in design.cells():
         tuned = [r for unit, r in of_kind(records, Tune) if (unit.task, unit.ratio) == (name, ratio)]
         reported = [r for unit, r in of_kind(records, Report) if (unit.task, unit.ratio) == (name, ratio)]
+        timed = [r for unit, r in of_kind(records, Timed) if (unit.task, unit.ratio) == (name, ratio)]
         predicted = predictions.get(name, {}).get(str(ratio), {})
-        tuned_cells += [Cell(name, ratio, design.task(name), record, reported, predicted) for record in tuned]
+        tuned_cells += [Cell(name, ratio, design.task(name), record, reported, timed, predicted) for record in tuned]
     return tuned_cells
 
 
@@ -156,13 +164,13 @@ def _seconds(times: Sequence[Sequence[float | None]]) -> np.ndarray:
     return np.array([[np.inf if t is None else t for t in of_trial] for of_trial in times])
 
 
-def arrivals(cell: Cell, method: str, trial: int, target: int) -> np.ndarray:
-    """Return seconds to a target of the reported seeds; infinite where one did not arrive.
+def arrivals(units: Sequence[Record], method: str, trial: int, target: int) -> np.ndarray:
+    """Return seconds to a target, of every seed; infinite where one did not arrive.
 
     Parameters
     ----------
-    cell : Cell
-        One that has been reported.
+    units : sequence of Record
+        Of a cell, one a seed: ``reported`` or ``timed``.
     method : str
         Of ``METHODS``.
     trial : int
@@ -170,24 +178,24 @@ def arrivals(cell: Cell, method: str, trial: int, target: int) -> np.ndarray:
     target : int
         Which target.
     """
-    runs = [r for unit in cell.reported for r in unit["runs"] if (r["method"], r["trial"]) == (method, trial)]
+    runs = [r for unit in units for r in unit["runs"] if (r["method"], r["trial"]) == (method, trial)]
     return _seconds([r["times"] for r in runs])[:, target]
 
 
-def best_fixed(cell: Cell, choice: Choice, target: int) -> int:
-    """Return the trial of the fixed tau that is the best in hindsight: by the median of the reported seeds.
+def best_fixed(units: Sequence[Record], choice: Choice, target: int) -> int:
+    """Return the trial of the fixed tau that is the best in hindsight: by the median of these seeds.
 
     Parameters
     ----------
-    cell : Cell
-        One that has been reported.
+    units : sequence of Record
+        Of a cell, one a seed.
     choice : Choice
         What tuning has chosen.
     target : int
         Which target.
     """
     candidates = [of_tau[target] for of_tau in choice.by_tau]
-    return min(candidates, key=lambda trial: float(np.median(arrivals(cell, FIXED, trial, target))))
+    return min(candidates, key=lambda trial: float(np.median(arrivals(units, FIXED, trial, target))))
 
 
 def sooner(cell: Cell, choice: Choice, method: str, target: int, than: str = FIXED) -> Median:
@@ -208,9 +216,31 @@ def sooner(cell: Cell, choice: Choice, method: str, target: int, than: str = FIX
     than : str, optional
         Of ``METHODS``.
     """
-    baseline = best_fixed(cell, choice, target) if than == FIXED else choice.picked[than][target]
-    slow = np.minimum(arrivals(cell, than, baseline, target), budget_s(cell.ratio))
-    return median_of((slow / arrivals(cell, method, choice.picked[method][target], target)).tolist())
+    units, picked = cell.reported, choice.picked
+    baseline = best_fixed(units, choice, target) if than == FIXED else picked[than][target]
+    slow = np.minimum(arrivals(units, than, baseline, target), budget_s(cell.ratio))
+    return median_of((slow / arrivals(units, method, picked[method][target], target)).tolist())
+
+
+def sooner_in_real_seconds(cell: Cell, choice: Choice, method: str, than: str = FIXED) -> Median:
+    """Return the same to the headline's target from the runs in real seconds; 0 where either did not arrive.
+
+    Parameters
+    ----------
+    cell : Cell
+        One that was timed.
+    choice : Choice
+        What tuning has chosen.
+    method : str
+        Of ``TIMED``.
+    than : str, optional
+        Of ``TIMED``.
+    """
+    units, picked = cell.timed, choice.picked
+    baseline = best_fixed(units, choice, HEADLINE) if than == FIXED else picked[than][HEADLINE]
+    slow = arrivals(units, than, baseline, HEADLINE)
+    fast = arrivals(units, method, picked[method][HEADLINE], HEADLINE)
+    return median_of(np.where(np.isfinite(slow), slow / fast, 0.0).tolist())
 
 
 def predicted_ratio(cell: Cell, method: str, target: int) -> float | None:
@@ -249,13 +279,13 @@ def rows(design: Design, records: Sequence[Record]) -> list[Comparison]:
     comparisons: list[Comparison] = []
     for cell in cells(design, records):
         if cell.reported:
-            comparisons += _ratio_rows(cell, choose(cell))
+            comparisons += [*_ratio_rows(cell, choose(cell)), *_timed_rows(cell, choose(cell))]
     return [*comparisons, *(_same_row(unit, record) for unit, record in of_kind(records, Same))]
 
 
 def _ratio_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
     for target, left in enumerate(LEFT):
-        fixed = choice.tried[FIXED].trials[best_fixed(cell, choice, target)]
+        fixed = choice.tried[FIXED].trials[best_fixed(cell.reported, choice, target)]
         about: dict[str, Any] = {"workload": cell.title}
         for method in METHODS:
             if method == FIXED:
@@ -271,6 +301,25 @@ def _ratio_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
                 quantity = f"times sooner than tuned AdaComm to {left:g} of the loss above the floor"
                 ratio = sooner(cell, choice, method, target, than=ADACOMM)
                 yield median_row(method, ratio, NO_BOUND, quantity=quantity, **about)
+
+
+def _timed_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
+    if not cell.timed:
+        return
+    waiting = float(np.median([unit["averaging_s"] for unit in cell.timed])) / STEP.mean_s
+    fixed = choice.tried[FIXED].trials[best_fixed(cell.timed, choice, HEADLINE)]
+    for method in TIMED:
+        for than, name in ((FIXED, "the best fixed tau"), (ADACOMM, "tuned AdaComm")):
+            if method in (FIXED, than):
+                continue
+            reason = f"no bound covers a ratio of times; D/Y measured {waiting:.1f}; best fixed tau = {fixed.tau}"
+            yield median_row(
+                method,
+                sooner_in_real_seconds(cell, choice, method, than),
+                f"{reason}; {cell.timed[0]['scheduling']}",
+                quantity=f"times sooner than {name} to {LEFT[HEADLINE]:g} of the loss above the floor, in real seconds",
+                workload=cell.title,
+            )
 
 
 def _same_row(unit: Same, record: Record) -> Comparison:

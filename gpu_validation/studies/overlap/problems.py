@@ -14,11 +14,13 @@ from bounds.schedules import AdaComm
 from ...local_sgd.merge_rules import Overlap
 from ...local_sgd.outer import Nesterov
 from ...measurement.spec import TrainingRun
+from ...network import Shape
 from ...workloads import Dirichlet, LogisticRegression, SmallNetwork, Workload
 from ..unit import Unit
 
 STEP = ShiftedExponential(7e-3, 1e-3)  # law of a local step: Y = 8 ms
 WORKERS = 4
+SHAPE = Shape(delay_s=0.032)  # of the network in real seconds: an averaging takes 2.5 of these, ten steps
 LEFT = (1 / 2, 1 / 8)  # of the loss above its floor, at the targets
 HEADLINE = 1  # which of them the goals are set for
 GAMMA = 0.5  # of AdaComm's saturation rule, as published
@@ -54,6 +56,7 @@ METHODS = {
     "corrected + outer": Method("corrected", outer=True),
     "delayed + outer": Method("delayed", outer=True),
 }
+TIMED = (FIXED, ADACOMM, "fixed tau + outer", "corrected", "corrected + outer")  # in real seconds, too
 PREDICTED = tuple(name for name in METHODS if name not in (ADACOMM, AUTO))  # rounds of one length: the model has them
 
 
@@ -255,7 +258,16 @@ class Same(Unit, kind="same"):
     ratio: int
 
 
-KINDS: tuple[type[Predict | Tune | Report | Same], ...] = (Predict, Tune, Report, Same)
+@dataclass(frozen=True)
+class Timed(Unit, kind="seconds"):
+    """Real seconds of the chosen trials on a shaped network."""
+
+    task: str
+    ratio: int
+    seed: int
+
+
+KINDS: tuple[type[Predict | Tune | Report | Same | Timed], ...] = (Predict, Tune, Report, Same, Timed)
 
 
 @dataclass(frozen=True)
@@ -280,6 +292,10 @@ class Design:
         Tasks and D/Y whose tuned runs real processes repeat.
     checked_s : float, seconds, optional
         Simulated seconds of those.
+    timed : tuple of (str, int), optional
+        Tasks and D/Y whose chosen trials are run again in real seconds, with the seeds from which all is reported.
+    shape : Shape, optional
+        Of the network of those runs.
     """
 
     tasks: tuple[tuple[str, Task], ...] = tuple(TASKS.items())
@@ -290,6 +306,8 @@ class Design:
     looks: int = 24
     checked: tuple[tuple[str, int], ...] = (("digits", 10), ("digits, different", 10), ("softmax", 4))
     checked_s: float = 1.5
+    timed: tuple[tuple[str, int], ...] = (("digits", 10),)
+    shape: Shape = SHAPE
 
     def task(self, name: str) -> Task:
         """Return the task of this name.

@@ -24,11 +24,14 @@ from .problems import (
     HEADLINE,
     KINDS,
     METHODS,
+    TIMED,
+    WORKERS,
     Design,
     Predict,
     Report,
     Same,
     Task,
+    Timed,
     Trial,
     Tune,
     budget_s,
@@ -41,6 +44,7 @@ from .search import search
 CURVE = ("seconds", "step", "taus", "bits", "losses", "accuracies", "rounds", "steps_done", "took_s")
 DIGITS_KEPT = 5  # of a recorded number
 Ended = Callable[[Sequence[float], Sequence[float]], bool]  # of a run's seconds and losses so far
+LATEST, LOOKS_TIMED = 2.0, 60  # a timed run ends at this many times the tuning run's seconds; its losses
 PATIENCE = 1.5  # a trial ends at this many times the seconds in which another has come to the last target
 
 
@@ -58,12 +62,13 @@ class OverlapStudy(Design, Study):
     processes = 4
 
     def units(self) -> Sequence[str]:
-        """Return predict:TASK, then tune:TASK:RATIO:SEED, report:TASK:RATIO:SEED and same:TASK:RATIO."""
+        """Return predict:TASK, then tune, report and seconds:TASK:RATIO:SEED and same:TASK:RATIO."""
         units: list[Unit] = [Predict(name) for name, _ in self.tasks]
         for name, ratio in self.cells():
             units.append(Tune(name, ratio, self.tuning))
             units += [Report(name, ratio, seed) for seed in self.seeds]
         units += [Same(name, ratio) for name, ratio in self.checked]
+        units += [Timed(name, ratio, seed) for name, ratio in self.timed for seed in self.seeds]
         return [str(unit) for unit in units]
 
     def with_records(self, records: Sequence[Record], folder: Path) -> OverlapStudy:
@@ -83,6 +88,8 @@ class OverlapStudy(Design, Study):
                 return {"runs": [r for method in METHODS for r in self._reported(name, method, ratio, seed)]}
             case Same(name, ratio):
                 return self._same(name, ratio)
+            case Timed(name, ratio, seed):
+                return self._timed(name, ratio, seed)
 
     def _tuned(self, name: str, method: str, ratio: int, seed: int) -> Record:
         """Return the trials of a search and the seconds of each to every target."""
@@ -136,7 +143,7 @@ class OverlapStudy(Design, Study):
         ]
         simulated = simulate_together(runs, runtime(ratio))
         real = run_training(
-            [replace(run, runtime=runtime(ratio)) for run in runs], m=4, shape=None, scheduling="normal"
+            [replace(run, runtime=runtime(ratio)) for run in runs], m=WORKERS, shape=None, scheduling="normal"
         )
         pairs = [
             (value, other)
@@ -145,6 +152,37 @@ class OverlapStudy(Design, Study):
             for value, other in _pairs(a[key], b[key])
         ]
         return {"numbers": len(pairs), "equal": sum(value == other for value, other in pairs)}
+
+    def _timed(self, name: str, ratio: int, seed: int) -> Record:
+        """Return real seconds of the trials that were chosen for the headline's target."""
+        task, choice = self.task(name), self.chosen[name, ratio]
+        picked = [(method, candidate[HEADLINE]) for method in TIMED for candidate in choice.candidates(method)]
+        runs = [
+            run_of(
+                task,
+                method,
+                choice.tried[method].trials[i],
+                ratio,
+                seed,
+                budget_s=min(budget_s(ratio), LATEST * choice.tried[method].times[i][HEADLINE]),
+                points=LOOKS_TIMED,
+            )
+            for method, i in picked
+        ]
+        measured = run_training(runs, m=WORKERS, shape=self.shape)
+        return {
+            "averaging_s": _short(float(np.median([s for record in measured for s in record["fenced_s"]]))),
+            "scheduling": measured[0]["scheduling"],
+            "runs": [
+                {
+                    "method": method,
+                    "trial": i,
+                    "times": _finite(_times(record, task)),
+                    "step_s": _short(record["took_s"] / record["steps_done"]),
+                }
+                for (method, i), record in zip(picked, measured, strict=True)
+            ],
+        }
 
     # -- what follows ------------------------------------------------------------------------------------
     def judge(self, records: Sequence[Record]) -> list[Comparison]:

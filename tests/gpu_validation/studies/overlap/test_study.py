@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from gpu_validation.studies.overlap import PRESET
-from gpu_validation.studies.overlap.analysis import best_fixed, cells, choose, predicted_ratio, sooner
+from gpu_validation.studies.overlap.analysis import (
+    best_fixed,
+    cells,
+    choose,
+    predicted_ratio,
+    sooner,
+    sooner_in_real_seconds,
+)
 from gpu_validation.studies.overlap.problems import (
     AUTO,
     FIXED,
@@ -33,6 +40,7 @@ TINY = replace(
     looks=10,
     checked=(("softmax", 4),),
     checked_s=0.4,
+    timed=(),
 )
 
 
@@ -110,7 +118,7 @@ def test_the_fixed_tau_is_chosen_in_hindsight_and_ratios_are_paired_by_seed():
     (cell,) = cells(TINY, [tuned(), *(reported(seed, s) for seed, s in zip(TINY.seeds, (1.0, 0.5, 2.0), strict=True))])
     choice = choose(cell)
 
-    assert best_fixed(cell, choice, 1) == len(TAUS) - 1  # which tuning had last
+    assert best_fixed(cell.reported, choice, 1) == len(TAUS) - 1  # which tuning had last
     assert sooner(cell, choice, "corrected", 1).value == pytest.approx((9.0 - 6) / 2)
     assert sooner(cell, choice, "corrected", 1).interval == pytest.approx((0.75, 3.0))
     assert sooner(cell, choice, "eager", 1, than="AdaComm").value == pytest.approx(1.0)
@@ -132,6 +140,19 @@ def test_predictions_are_ratios_to_the_best_predicted_fixed_tau():
     assert [predicted_ratio(cell, m, 0) for m in ("eager", "corrected", "AdaComm")] == [2.0, 0.5, None]
     assert predicted_ratio(cell, "eager", 1) is None  # neither arrives
     assert predicted_ratio(cell, "corrected", 1) == budget_s(4)
+
+
+def test_real_seconds_are_paired_by_seed_and_a_baseline_that_is_late_counts_for_nothing():
+    timed = [{**reported(seed, s), "averaging_s": 0.1, "scheduling": "normal"} for seed, s in ((10, 1.0), (11, 3.0))]
+    for record in timed:
+        record["unit"] = record["unit"].replace("report", "seconds")
+    (cell,) = cells(TINY, [tuned(), *timed])
+    choice = choose(cell)
+
+    assert sooner_in_real_seconds(cell, choice, "corrected").interval == pytest.approx((3 / 6, 3 / 2))
+    for run in timed[0]["runs"]:
+        run["times"] = [None, None] if run["method"] == FIXED else run["times"]
+    assert sooner_in_real_seconds(cell, choice, "corrected").value == pytest.approx((0 + 9 / 6) / 2)
 
 
 # -- a tiny run --------------------------------------------------------------------------------------------------
