@@ -64,6 +64,8 @@ class Settings:
         As there.
     ranks_per_node : int, optional
         As there.
+    uneven : bool, optional
+        As there.
 
     Raises
     ------
@@ -87,6 +89,7 @@ class Settings:
     delay: int | None = None
     fragments: int = 1
     ranks_per_node: int = 1
+    uneven: bool = False
 
     def __post_init__(self) -> None:
         self.rule  # noqa: B018  raises for what is none
@@ -110,6 +113,7 @@ class Settings:
         self._check_outer()
         self._check_overlap()
         self._check_nodes()
+        self._check_uneven()
         if not self.mode.common and (self.operator is not None or self.moves_outside):
             raise ValueError(
                 "an operator, outer and block_momentum need rounds that start at one point on all ranks; "
@@ -171,6 +175,22 @@ class Settings:
                 f"operator = {self.operator} and mixing = {self.mixing!r}"
             )
 
+    def _check_uneven(self) -> None:
+        wrong = {
+            f"mixing = {self.mixing!r}": not isinstance(self.mode, Full),
+            "piggyback": self.piggyback,
+            'optimizer_state = "average"': self.optimizer_state == "average",
+            f"ranks_per_node = {self.ranks_per_node}": self.ranks_per_node > 1,
+            'overlap = "eager"': self.overlap == "eager",
+            f"overlap and {self.rule}": self.overlaps and not isinstance(self.rule, Fixed),
+        }
+        for setting, refused in wrong.items():
+            if self.uneven and refused:
+                raise ValueError(
+                    f"uneven inputs do not work with {setting}: take the mean of all ranks that are left, each for "
+                    "itself, with a fixed tau where averages are in flight, and keep or reset the optimizers"
+                )
+
     def _check_flight_times(self) -> None:
         tau = self.rule.tau if isinstance(self.rule, Fixed) else None
         if self.fragments < 1 or (self.fragments > 1 and tau is None):
@@ -188,6 +208,11 @@ class Settings:
     def overlaps(self) -> bool:
         """Whether averages are in flight while the workers go on."""
         return self.overlap != "none"
+
+    @property
+    def hidden_bytes(self) -> bool:
+        """Whether bytes go otherwise than with one averaging of all ranks at the end of every round."""
+        return self.overlaps or self.uneven
 
     @property
     def waiting(self) -> Settings:

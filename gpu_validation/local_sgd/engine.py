@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
-from operators import Identity
-from operators.ddp.gather import Refusal
-from operators.exchange.nodes import check_nodes
-
-from ..distributed.tensors import flat, floating_state, load
 from ..distributed.transport import Transport
 from ..records.round import Round
-from ..telemetry import Observer
-from .clock import Clock, InFlight
+from .attendance import RollCall
+from .clock import Clock
 from .config import Settings
-from .exchanges import movements
 from .gradient_probe import Closure
-from .mixing import Full, Mixing
-from .movements import Deltas, Error, MeanMovement
-from .outer import Averaging, BlockMomentum, OuterOptimizer, TorchOuter
-from .overlapped import Overlapped
-from .payload import Payload
-from .period import PeriodController
-from .refusals import CHANGED, MeanRefused, explanation
-from .schedule_inputs import LossInputs, NoInputs
-from .sensing import MeasuredInputs
-from .structure import require_averageable
-from .worker import Worker, begin, deltas, follow
-
-WHOLE: Error = (0.0, float("nan"), 0.0)
-SILENT: Error = (0.0, 0.0, 0.0)
-# bits of all ranks' messages, errors of the workers hosted here, bits of the owners' messages in two shots
-Averaged = tuple[tuple[int, ...], list[Error], tuple[int, ...]]
+from .synchronisations import Synchronisations
+from .worker import Worker
 
 
-class Rounds:
+class Rounds(Synchronisations):
     """Counts local steps and ends rounds.
 
     Parameters
@@ -64,117 +42,9 @@ class Rounds:
     """
 
     def __init__(self, workers: Sequence[Worker], transport: Transport, settings: Settings, clock: Clock) -> None:
-        self.workers, self.transport, self.settings, self.clock = workers, transport, settings, clock
-        self.periods, self.mixing = PeriodController(settings.rule, settings.steps), settings.mode
-        self.mixing.check(transport.size)
-        check_nodes(transport.size, settings.ranks_per_node)
-        self._require_equal_ranks()
-        self.inputs = self._schedule_inputs()
-        self.payload = Payload(0 if settings.overlaps else self.inputs.numbers, transport.size)
-        self.telemetry = Observer()
-        self._rows: list[list[float]] = []  # that the schedule is told by, as they leave
-        self._arrived_rows: list[list[float]] = []  # and as they have arrived
-        transport.broadcast([[*w.model.parameters(), *w.model.buffers()] for w in workers])
-        self._begin_together()
-        if self.inputs.times_synchronisations:
-            self._warm_up()
+        super().__init__(workers, transport, settings, clock)
         if self.periods.tau:
             self._begin_round()
-
-    def _schedule_inputs(self) -> NoInputs:
-        """Return what this run's schedule looks at."""
-        if self.settings.measures:
-            return MeasuredInputs(self.workers, self.periods, self.transport.ranks)
-        if self.periods.adapts:
-            return LossInputs(self.workers, self.periods, self.transport, piggyback=self.settings.piggyback)
-        return NoInputs()
-
-    def _require_equal_ranks(self) -> None:
-        """Others would wait for each other for ever."""
-        numbers = self.transport.all_gather_int([self.settings.fingerprint(worker.model) for worker in self.workers])
-        for rank, number in enumerate(numbers):
-            if number != numbers[0]:
-                raise ValueError(
-                    f"ranks 0 and {rank} differ in the model's shapes, in what is frozen, or in a setting of the "
-                    "averaging: give all ranks the same ones"
-                )
-
-    def _begin_together(self) -> None:
-        """All workers hold the same model: the first round, or the first with these parameters, begins there."""
-        settings = self.settings
-        anchor = self.workers[0].vector().to(self.workers[0].anchor)
-        self.d = anchor.numel()
-        self.exchange = settings.chosen_exchange(d=self.d, m=self.transport.size)
-        self.overlapped = Overlapped(self.workers, self.transport, settings, self._outer) if settings.overlaps else None
-        waiting = settings.waiting  # those in flight have operators of their own
-        self.movements = movements(
-            waiting.chosen_exchange(d=self.d, m=self.transport.size), waiting, self.transport, self.payload, self.d
-        )
-        for worker, sender in zip(self.workers, self.movements.senders, strict=True):
-            worker.anchor = worker.start = anchor
-            worker.sender = sender
-            worker.mixing_state = self.mixing.init(anchor)
-        self.outer = self._outer(anchor)
-        exact = all(worker.full_precision for worker in self.workers)
-        # what Identity would send of every movement are the same 32 d bits, but through a codec
-        self.whole = settings.operator is None or (
-            isinstance(settings.operator, Identity)
-            and exact
-            and anchor.dtype == torch.float32
-            and settings.ranks_per_node == 1
-        )
-        alone = self.whole and exact and self.mixing.common and not settings.moves_outside
-        for worker in self.workers:
-            worker.keeps_anchor = not alone
-            worker.make_room(self.payload.tail_values)
-
-    def _outer(self, anchor: torch.Tensor) -> OuterOptimizer:
-        """Return what moves the common model, which has moved by nothing yet."""
-        if self.settings.outer is not None:
-            return TorchOuter(self.settings.outer, anchor)
-        beta = self.settings.block_momentum
-        return BlockMomentum(beta, self._eta_of_rank_0, self.d) if beta else Averaging()
-
-    def _eta_of_rank_0(self) -> float:
-        return self.transport.all_gather_floats([[w.eta()] for w in self.workers])[0][0]
-
-    def _join_again(self) -> Averaged:
-        """Return all models have other parameters than before: average them whole, old and new, and begin anew.
-
-        Frozen by now or not, whatever ranks may differ in becomes the exact mean; what operators remember is dropped.
-        """
-        self.telemetry.change()
-        self._require_equal_ranks()
-        for worker in self.workers:
-            require_averageable(worker.model)
-        everyone = range(self.transport.size)
-        parts = [worker.once_averaged() for worker in self.workers]
-        means = self.transport.means([flat(tensors) for tensors in parts], everyone)
-        for worker, tensors, mean in zip(self.workers, parts, means, strict=True):
-            load(mean, tensors)
-            worker.hold()
-        size = sum(8 * p.element_size() * p.numel() for p in parts[0])
-        if self.inputs.numbers and not self.whole:
-            self._arrived_rows = self.transport.all_gather_floats(self.inputs.rows(self.clock))
-        self._begin_together()
-        return (size,) * self.transport.size, [WHOLE] * len(self.workers), ()
-
-    def _warm_up(self) -> None:
-        """One averaging of what is equal everywhere: the first one that is timed finds memory and compiled code."""
-        everyone, self._rows = range(self.transport.size), self.inputs.rows(self.clock)
-        with self._explaining(), self.transport.uncounted():
-            if self.whole:
-                self.transport.means([w.outgoing(place) for w, place in self._tailed()], everyone)
-                return
-            senders, receivers = [w.sender.state for w in self.workers], self.movements.states
-            still = [torch.zeros(self.d, device=worker.device) for worker in self.workers]
-            self._exchanged(dict(zip(self.transport.ranks, still, strict=True)), everyone, 0)
-            for worker, state in zip(self.workers, senders, strict=True):
-                worker.sender.state = state
-            self.movements.states = receivers
-
-    def _tailed(self, changed: bool = False) -> Iterator[tuple[Worker, torch.Tensor]]:
-        return zip(self.workers, self._places(changed), strict=True)
 
     # -- stepping ----------------------------------------------------------------------------------------
     def count(
@@ -193,200 +63,62 @@ class Rounds:
         self.inputs.record_step(losses, closures, self.participants, self.clock)
         if undecided:
             self._begin_round()
+        if self.roll_call is not None:
+            self._record_presence(self.roll_call)
+        if (accounts := self._count()) is not None:
+            return accounts
+        self.inputs.step_counted()
+        return None
+
+    def _record_presence(self, roll_call: RollCall) -> None:
+        stepping = roll_call.stepping()
+        self._since = [count + steps for count, steps in zip(self._since, stepping, strict=True)]
+        if self.overlapped is not None:
+            self.overlapped.record_steps(stepping)
+
+    def _count(self) -> list[Round] | None:
+        """Count a local step, of whoever makes it; end the round after the tau-th."""
         ends = self.periods.count()
         if self.overlapped is not None:
             with self._explaining():
                 self.overlapped.after_step(self.periods.total_steps, self.periods.tau)
-        if ends:
-            return self.end_round()
-        self.inputs.step_counted()
-        return None
+        return self.end_round() if ends else None
 
-    def end_round(self) -> list[Round]:
-        """Average now, and start the next round; one account for each worker hosted here."""
-        round_index, steps = self.periods.rounds, self.periods.local_steps
-        members = self.mixing.members(round_index, self.transport.size)
-        changed = not follow(self.workers)
-        self.telemetry.start_sync(round_index)
-        self._rows, self._arrived_rows = self.inputs.start_sync(self.clock), []
-        with self._explaining():
-            bits, errors, mean_bits = self._synchronise(round_index, members, changed)
-            self.clock.advance_round(steps, bits, members, mean_bits, self._flight())
-            self.periods.end_round()
-            self.inputs.end_sync(self._arrived_rows, members, self.clock)
+    def depart(self, rank: int) -> None:
+        """Let a rank hosted here make no more steps; when all of them have left, serve the others until they have too.
+
+        Parameters
+        ----------
+        rank : int
+            Which one.
+
+        Raises
+        ------
+        ValueError
+            Without ``uneven``, or if it has left before.
+        """
+        if self.roll_call is None:
+            raise ValueError("a rank may leave an averaging of uneven inputs: give uneven=True to all ranks")
+        if not self.periods.tau:  # the first decision is made by all ranks
+            silent = () if self.settings.measures else self.participants
+            nothing = [None] * len(self.workers)
+            self.inputs.record_step(nothing, nothing, silent, self.clock)
             self._begin_round()
-        accounts = [Round(round_index, steps, bits, *error, mean_bits) for error in errors]
-        self.telemetry.finish_round(accounts[0], self.periods.total_steps, self.periods.rule)
-        return accounts
-
-    def end_round_now(self) -> list[Round]:
-        """End the round now, however many steps it has had; merge what is in flight, so that all models are equal."""
-        accounts = self.end_round()
-        if self.overlapped is not None:
-            with self._explaining():
-                self.overlapped.drain(self.periods.total_steps)
-            self.unite()
-            self._begin_round()
-        return accounts
-
-    def _begin_round(self) -> None:
-        if self.overlapped is not None:
-            self.overlapped.begin_round(self.periods.total_steps, self.periods.tau)
-
-    def _flight(self) -> InFlight | None:
-        """Return what was in flight in the round that ends."""
-        if self.overlapped is None:
-            return None
-        return InFlight(self.overlapped.delay(self.periods.tau), self.overlapped.flight_s)
-
-    def _synchronise(self, round_index: int, members: Sequence[int], changed: bool) -> Averaged:
-        """Average, or merge what has been in flight."""
-        if self.overlapped is None:
-            average = self._average_models if self.whole else self._average_deltas
-            averaged = average(round_index, members, changed)
-            self._average_rest(round_index)
-            return averaged
-        if changed:
-            raise ValueError(
-                "a model whose averages are in flight must keep the parameters that require a gradient: before you "
-                "add, remove, freeze or unfreeze some, call average(), and make a new averaging afterwards"
-            )
-        averaged = self.overlapped.end_round(self.periods.total_steps)
-        self._reset_optimizers()
-        if self.inputs.numbers:
-            self._arrived_rows = self.transport.all_gather_floats(self.inputs.rows(self.clock))
-        return averaged
+        self.roll_call.leave(rank)
+        while self.roll_call.all_left and not self.roll_call.over:
+            if self.overlapped is None:
+                self.end_round()
+            elif self._count() is not None:
+                self.roll_call.over = self.overlapped.idle
+        if self.roll_call.over and self.overlapped is not None:
+            self._land()
 
     @property
     def participants(self) -> Sequence[int]:
         """The ranks whose models count in the coming averaging; a rank that is not among them may idle."""
-        return self.mixing.members(self.periods.rounds, self.transport.size)
-
-    def unite(self) -> None:
-        """Give every rank the exact mean of all models and buffers, as at the end of a run by gossip."""
-        with self._explaining():
-            models = [w.unrounded(w.vector().to(w.anchor)) for w in self.workers]
-            means = self.transport.means(models, range(self.transport.size))
-            self._mix([w.buffers for w in self.workers], torch.float64, Full())
-        for worker, mean in zip(self.workers, means, strict=True):
-            worker.begin(mean)
-        if self.overlapped is not None:
-            self.overlapped.meet(means)
-
-    # -- one averaging -----------------------------------------------------------------------------------
-    def _average_models(self, round_index: int, members: Sequence[int], changed: bool) -> Averaged:
-        """Return whole models, in the parameters' dtype, with the count of steps behind them: one collective.
-
-        Parameters
-        ----------
-        changed : bool
-            The models have other parameters; zeros are sent in their place, to learn whether all have.
-        """
-        d = self.d
-        if self.mixing.common and not changed:
-            owns = [w.outgoing(place) for w, place in self._tailed()]
-            self.telemetry.keep(owns[0][:d])
-        else:  # the models are needed once more
-            owns = [w.nothing(place) if changed else flat([*w.parameters, place]) for w, place in self._tailed(changed)]
-        blended = self.mixing.mix(self.transport, owns, round_index)
-        first_tail, *tails = (arrived[d:] for arrived in blended)
-        steps = self.periods.total_steps
-        self._arrived_rows = self.payload.open_tail(first_tail, members=members, steps=steps, changed=changed)
-        for tail in tails:
-            self.payload.check(tail, steps=steps, changed=changed)
-        if changed:
-            return self._join_again()
-        if self.mixing.common:
-            first, mean = self.workers[0], blended[0][:d]
-            self.telemetry.meet(mean)
-            moves = self.settings.moves_outside
-            begin(self.workers, self.outer.step(first.anchor, mean - first.start) if moves else first.unrounded(mean))
-        else:
-            for worker, arrived in zip(self.workers, blended, strict=True):
-                worker.mixing_state, mixed = self.mixing.update(
-                    worker.mixing_state, worker.vector(), arrived[:d], self.transport.size
-                )
-                worker.begin(worker.unrounded(mixed))
-        size = 8 * owns[0].element_size() * d
-        bits = tuple(size if rank in members else 0 for rank in range(self.transport.size))
-        return bits, [WHOLE] * len(self.workers), ()
-
-    def _places(self, changed: bool = False) -> list[torch.Tensor]:
-        """Return what goes behind each worker's model: the count of its steps, and what it has measured."""
-        rows = self._rows or [[]] * len(self.workers)
-        tails = [
-            self.payload.tail(row, rank=rank, steps=self.periods.total_steps, changed=changed)
-            for rank, row in zip(self.transport.ranks, rows, strict=True)
-        ]
-        return [tail.to(worker.device, worker.dtype) for worker, tail in zip(self.workers, tails, strict=True)]
-
-    def _average_deltas(self, round_index: int, members: Sequence[int], changed: bool) -> Averaged:
-        """Return compressed movements of the members, decoded and folded alike by all ranks.
-
-        Parameters
-        ----------
-        changed : bool
-            The models have other parameters; that is said in place of a message.
-        """
-        sending = {r: w for r, w in zip(self.transport.ranks, self.workers, strict=True) if r in members}
-        moved = None if changed else dict(zip(sending, deltas(list(sending.values())), strict=True))
-        averaging = f"averaging {round_index}, after {self.periods.total_steps} local steps"
-        try:
-            mean = self._exchanged(moved, members, round_index)
-        except (Refusal, MeanRefused) as refusal:
-            if refusal.reason == CHANGED:  # a model has other parameters
-                return self._join_again()
-            raise explanation(refusal, averaging, self.workers[0].name_of) from refusal.__cause__
-        anchor, first = self.workers[0].anchor, self.transport.ranks[0]
-        movement = mean.movement.to(anchor)
-        if self.telemetry.watches and moved and first in moved:
-            gathered = None if mean.mean_bits else mean.decoded.get(first)  # else the mean has errors of its owners too
-            self.telemetry.meet_movements(movement, moved[first], gathered, len(members))
-        begin(self.workers, self.outer.step(anchor, movement))
-        errors = [mean.errors.get(rank, WHOLE if rank in members else SILENT) for rank in self.transport.ranks]
-        return tuple(mean.bits), errors, mean.mean_bits
-
-    def _exchanged(self, moved: Deltas, members: Sequence[int], round_index: int) -> MeanMovement:
-        """Return the mean of the members' messages; what they have measured travels with them."""
-        steps = self.periods.total_steps
-        mean = self.movements.mean(moved, self._rows, members=members, round_index=round_index, steps=steps)
-        self._arrived_rows = [mean.rows[rank] for rank in members] if mean.rows else []
-        return mean
-
-    def _average_rest(self, round_index: int) -> None:
-        """Buffers, in float64 so that counters stay exact, and what the policy wants of the optimizers."""
-        self._mix([w.buffers for w in self.workers], torch.float64, self.mixing, round_index)
-        if self.settings.optimizer_state == "average":
-            states = [floating_state(w.optimizer) for w in self.workers if w.optimizer]
-            self._mix(states, None, self.mixing, round_index)
-        self._reset_optimizers()
-
-    def _reset_optimizers(self) -> None:
-        if self.settings.optimizer_state == "reset":
-            for worker in self.workers:
-                if worker.optimizer:
-                    worker.optimizer.state.clear()
-
-    def _mix(
-        self, tensors: Sequence[Sequence[torch.Tensor]], dtype: torch.dtype | None, mixing: Mixing, round_index: int = 0
-    ) -> None:
-        if tensors[0]:
-            blended = mixing.mix(self.transport, [flat(local_tensors, dtype) for local_tensors in tensors], round_index)
-            for local_tensors, arrived in zip(tensors, blended, strict=True):
-                load(arrived, local_tensors)
-
-    @contextmanager
-    def _explaining(self) -> Iterator[None]:
-        """Return a collective that fails does not say why."""
-        try:
-            yield
-        except RuntimeError as error:
-            if not isinstance(error, dist.DistError) and "gloo" not in str(error):
-                raise
-            raise RuntimeError(
-                f"averaging {self.periods.rounds} after {self.periods.total_steps} local steps failed, because another "
-                f"rank has ended, died or stopped; all ranks must make equally many steps ({error})"
-            ) from error
+        gone = self.roll_call.gone if self.roll_call is not None else ()
+        members = self.settings.mode.members(self.periods.rounds, self.transport.size)
+        return [rank for rank in members if rank not in gone] if gone else members
 
     # -- restart -----------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:
@@ -426,5 +158,6 @@ class Rounds:
         self.periods.load_state_dict(state["rhythm"])
         self.clock.load_state_dict(state["clock"])
         self.inputs.load_state_dict(state["sensing"])
+        self._since = [self.periods.local_steps] * len(self.workers)
         if self.overlapped is not None:
             self.overlapped.load_state_dict(state["in_flight"])

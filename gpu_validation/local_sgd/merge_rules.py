@@ -37,6 +37,8 @@ class Arrival:
         Lengths of the owners' messages in two shots.
     buffers : list of tensor or None, optional
         The mean of the workers' buffers, for each worker hosted here, where they travelled too.
+    members : tuple of int, optional
+        The ranks that it is of; none if nobody had anything to say.
     """
 
     mean: torch.Tensor
@@ -45,6 +47,7 @@ class Arrival:
     errors: list[Error]
     mean_bits: tuple[int, ...] = ()
     buffers: Vectors | None = None
+    members: tuple[int, ...] = ()
 
 
 @dataclass
@@ -179,3 +182,17 @@ def plain(arrival: Arrival | None) -> dict[str, Any] | None:
         What has arrived.
     """
     return None if arrival is None else dict(vars(arrival))
+
+
+def restored(arrival: dict[str, Any], like: torch.Tensor) -> Arrival:
+    """Return the arrival of which ``plain`` gave the values.
+
+    Parameters
+    ----------
+    arrival : dict
+        The values.
+    like : tensor
+        In what dtype and where the mean is kept.
+    """
+    tuples = {name: tuple(arrival[name]) for name in ("bits", "members")}
+    return Arrival(**{**arrival, **tuples, "mean": arrival["mean"].to(like)})

@@ -18,9 +18,10 @@ from operators.ddp.gather import Refusal
 from ..distributed.in_flight import Flight, Landed
 from ..distributed.tensors import flat
 from ..distributed.transport import Transport
+from .attendance import RollCall
 from .config import Settings
 from .exchanges import movements
-from .merge_rules import RULES, Arrival, Common, Vectors, plain
+from .merge_rules import RULES, Arrival, Common, Vectors, plain, restored
 from .movements import Error
 from .outer import OuterOptimizer
 from .payload import Payload
@@ -28,8 +29,12 @@ from .refusals import CHANGED, MeanRefused, explanation
 from .worker import Worker
 
 WHOLE: Error = (0.0, float("nan"), 0.0)
+SILENT: Error = (0.0, 0.0, 0.0)
 # bits of all ranks' messages, errors of the workers hosted here, bits of the owners' messages in two shots
 Account = tuple[tuple[int, ...], list[Error], tuple[int, ...]]
+
+
+Travel = Callable[[tuple[int, ...]], Arrival]  # from the ranks that a message is of
 
 
 class Part:
@@ -53,6 +58,7 @@ class Part:
         self.send_after = self.merge_after = 0  # local steps of the run
         self.messages = 0
         self.buffers: Vectors | None = None  # as they were sent
+        self.steps = [0] * len(common.thetas)  # local steps of the workers hosted here since the last message
 
     def plan(self, merge_after: int, delay: int) -> None:
         """Set when the next message is sent and merged.
@@ -78,6 +84,7 @@ class Part:
             "arrival": None if self.flight is None else plain(self.flight.result()),
             "plan": [self.send_after, self.merge_after, self.messages],
             "buffers": self.buffers,
+            "steps": list(self.steps),
             "senders": [sender.state for sender in self.exchange.senders],
             "receivers": self.exchange.states,
         }
@@ -102,10 +109,10 @@ class Part:
             outer.load_state_dict(outer_state)
         arrival = state["arrival"]
         if arrival is not None:
-            arrival = Arrival(**{**arrival, "mean": arrival["mean"].to(like), "bits": tuple(arrival["bits"])})
+            arrival = restored(arrival, like)
         self.flight = None if arrival is None else Landed(arrival)
         self.send_after, self.merge_after, self.messages = state["plan"]
-        self.buffers = state["buffers"]
+        self.buffers, self.steps = state["buffers"], list(state["steps"])
         for sender, sender_state in zip(self.exchange.senders, state["senders"], strict=True):
             sender.state = sender_state
         self.exchange.states = list(state["receivers"])
@@ -124,6 +131,8 @@ class Overlapped:
         Merge rule, delay, parts and operators.
     outer : callable
         Makes the outer optimizer of a vector.
+    roll_call : RollCall or None, optional
+        Called by every message, where ranks may run out of data.
 
     Raises
     ------
@@ -137,7 +146,9 @@ class Overlapped:
         transport: Transport,
         settings: Settings,
         outer: Callable[[torch.Tensor], OuterOptimizer],
+        roll_call: RollCall | None = None,
     ) -> None:
+        self.roll_call, self.idle = roll_call, False  # whether nobody had anything to say in the last round
         self.workers, self.transport, self.settings = workers, transport, settings
         self.rule = RULES[settings.overlap]
         self.whole = settings.operator is None
@@ -153,6 +164,7 @@ class Overlapped:
         ends = [d * p // settings.fragments for p in range(settings.fragments + 1)]
         self.parts = [self._part(p, (ends[p], ends[p + 1]), outer) for p in range(settings.fragments)]
         self.accounts: list[Account] = []  # of what was merged in this round
+        self._spoken: list[bool] = []  # whether anybody had something to say in those messages
         self.flight_s = float("nan")  # of the last message
 
     def _part(self, index: int, bounds: tuple[int, int], outer: Callable[[torch.Tensor], OuterOptimizer]) -> Part:
@@ -215,6 +227,7 @@ class Overlapped:
         self._merge(last, steps)
         nothing: Account = ((0,) * self.transport.size, [WHOLE] * len(self.workers), ())
         bits, errors, mean_bits = zip(*(self.accounts or [nothing]), strict=True)
+        self.idle, self._spoken = bool(self._spoken) and not any(self._spoken), []
         self.accounts = []
         return _added(bits), [_summed(of_worker) for of_worker in zip(*errors, strict=True)], _added(mean_bits)
 
@@ -259,6 +272,17 @@ class Overlapped:
         delay = self.settings.delay
         return tau if delay is None else min(delay, tau)
 
+    def record_steps(self, stepping: Sequence[bool]) -> None:
+        """Note who has made a local step.
+
+        Parameters
+        ----------
+        stepping : sequence of bool
+            Of the workers hosted here.
+        """
+        for part in self.parts:
+            part.steps = [count + steps for count, steps in zip(part.steps, stepping, strict=True)]
+
     # -- one part --------------------------------------------------------------------------------------------
     def _models(self, part: Part) -> Vectors:
         return [worker.part(part.start, part.stop) for worker in self.workers]
@@ -277,7 +301,9 @@ class Overlapped:
         if part.flight is not None:
             arrival, self.flight_s = part.flight.result(), part.flight.seconds
             self.accounts.append((arrival.bits, arrival.errors, arrival.mean_bits))
+            self._spoken.append(bool(arrival.members))
             part.flight = None
+            arrival = arrival if arrival.members else None
         models = self._models(part)
         outgoing = self.rule.outgoing(part.common, models)
         for worker, model in zip(self.workers, self.rule.merge(part.common, models, arrival), strict=True):
@@ -295,32 +321,46 @@ class Overlapped:
             part.buffers = [flat(worker.buffers, torch.float64) for worker in self.workers]
         buffers = None if part.buffers is None else [vector.clone() for vector in part.buffers]
         travel = self._of_vectors(part, vectors, base, steps) if self.whole else self._of_movements(part, base, steps)
+        rows = None if self.roll_call is None else self.roll_call.rows(part.steps)
+        part.steps = [0] * len(self.workers)
 
         def work() -> Arrival:
-            arrival = travel()
+            members = self._members(rows)
+            if not members:
+                return Arrival(
+                    part.common.thetas[0], True, (0,) * self.transport.size, [SILENT] * len(self.workers), members=()
+                )
+            arrival = travel(members)
             if buffers is None:
                 return arrival
-            return replace(arrival, buffers=self.transport.means(buffers, range(self.transport.size)))
+            return replace(arrival, buffers=self.transport.means(buffers, members))
 
         part.flight = self.transport.start(work)
         part.messages += 1
 
-    def _of_vectors(self, part: Part, vectors: Vectors, base: torch.Tensor | None, steps: int) -> Callable[[], Arrival]:
+    def _members(self, rows: Sequence[Sequence[float]] | None) -> tuple[int, ...]:
+        """Return the ranks that a message is of."""
+        if self.roll_call is None or rows is None:
+            return tuple(range(self.transport.size))
+        return self.roll_call.call(rows).members
+
+    def _of_vectors(self, part: Part, vectors: Vectors, base: torch.Tensor | None, steps: int) -> Travel:
         """Return what sends vectors as they are, with the count of steps behind them."""
         d, size = part.stop - part.start, self.transport.size
         tails = [self.payload.tail([], rank=r, steps=steps, changed=False) for r in self.transport.ranks]
         owns = [torch.cat([v, tail.to(v)]) for v, tail in zip(vectors, tails, strict=True)]
-        bits = (8 * owns[0].element_size() * d,) * size
+        length = 8 * owns[0].element_size() * d
 
-        def travel() -> Arrival:
-            means = self.transport.means(owns, range(size))
+        def travel(members: tuple[int, ...]) -> Arrival:
+            means = self.transport.means(owns, members)
             for mean in means:
                 self.payload.check(mean[d:], steps=steps, changed=False)
-            return Arrival(means[0][:d], base is None, bits, [WHOLE] * len(self.workers))
+            bits = tuple(length if rank in members else 0 for rank in range(size))
+            return Arrival(means[0][:d], base is None, bits, [WHOLE] * len(self.workers), members=members)
 
         return travel
 
-    def _of_movements(self, part: Part, base: torch.Tensor | None, steps: int) -> Callable[[], Arrival]:
+    def _of_movements(self, part: Part, base: torch.Tensor | None, steps: int) -> Travel:
         """Return what sends the compressed movements."""
         assert base is not None  # checked with the settings
         moved = {
@@ -330,17 +370,17 @@ class Overlapped:
         averaging, index = f"averaging {part.messages}, sent after {steps} local steps", part.messages
         ranks, start, name_of = self.transport.ranks, part.start, self.workers[0].name_of
 
-        def travel() -> Arrival:
+        def travel(members: tuple[int, ...]) -> Arrival:
+            sending = {rank: delta for rank, delta in moved.items() if rank in members}
             try:
-                members = range(self.transport.size)
-                mean = part.exchange.mean(moved, [], members=members, round_index=index, steps=steps)
+                mean = part.exchange.mean(sending, [], members=members, round_index=index, steps=steps)
             except (Refusal, MeanRefused) as refusal:
                 if refusal.reason == CHANGED:
                     raise
                 raise explanation(refusal, averaging, lambda entry: name_of(start + entry)) from refusal.__cause__
-            errors = [mean.errors.get(rank, WHOLE) for rank in ranks]
+            errors = [mean.errors.get(rank, WHOLE if rank in members else SILENT) for rank in ranks]
             movement = mean.movement.to(base)
-            return Arrival(movement, True, tuple(mean.bits), errors, tuple(mean.mean_bits))
+            return Arrival(movement, True, tuple(mean.bits), errors, tuple(mean.mean_bits), members=members)
 
         return travel
 

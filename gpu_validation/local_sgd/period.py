@@ -48,6 +48,17 @@ class PeriodController:
         self.local_steps += 1
         return self.local_steps >= self.tau
 
+    def catch_up(self, local_steps: int) -> None:
+        """Count the steps of this round that other ranks have made and those hosted here have not.
+
+        Parameters
+        ----------
+        local_steps : int
+            Theirs.
+        """
+        self.total_steps += local_steps - self.local_steps
+        self.local_steps = local_steps
+
     def end_round(self) -> None:
         """An averaging is done."""
         self.rounds += 1

@@ -18,10 +18,9 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Literal
 
@@ -44,10 +43,9 @@ from .gradient_probe import Closure
 from .merge_rules import Overlap
 from .mixing import Mixing
 from .outer import OuterFactory
+from .pause import DAY_S, paused
 from .run_header import header_of
 from .worker import Worker
-
-DAY_S = 86_400.0
 
 
 class PeriodicAveraging(Rounds):
@@ -129,6 +127,9 @@ class PeriodicAveraging(Rounds):
         exchange the compressed means of those as ``exchange`` says, so that a node sends over the slow link what one
         rank would.  ``links`` has the transports inside the node and between nodes, which count their own bytes.
         Needs an operator that is not summed on the way, and full averaging.
+    uneven : bool, optional
+        Whether ranks may have different numbers of local steps to make: each ends by ``leave``.  Every averaging, or
+        message in flight, then begins with a roll call of 8 bytes from every rank to every other.  Full averaging only.
 
     Raises
     ------
@@ -169,6 +170,7 @@ class PeriodicAveraging(Rounds):
         delay: int | None = None,
         fragments: int = 1,
         ranks_per_node: int = 1,
+        uneven: bool = False,
     ) -> None:
         if transport is not None and process_group is not None:
             raise ValueError("give process_group or transport, not both: the transport has its own group")
@@ -189,6 +191,7 @@ class PeriodicAveraging(Rounds):
             delay=delay,
             fragments=fragments,
             ranks_per_node=ranks_per_node,
+            uneven=uneven,
         )
         settings.check_optimizer(optimizer)
         self._worker = Worker(model, optimizer)
@@ -217,7 +220,7 @@ class PeriodicAveraging(Rounds):
             whole=self.whole,
             tail=self.payload.tail_values,
             front=PLACE_BITS + self.payload.front_bits,
-            plain_transport=type(self.transport) is ProcessTransport and not self.settings.overlaps,
+            plain_transport=type(self.transport) is ProcessTransport and not self.settings.hidden_bytes,
             exchange=self.exchange,
         )
         return Recorder(describe, self._worker, self.transport, self.mixing, journal)
@@ -254,6 +257,23 @@ class PeriodicAveraging(Rounds):
         accounts = self.count([loss], [closure])
         return accounts[0] if accounts else None
 
+    def leave(self) -> None:
+        """End this rank's training, and serve the others' averagings until they have left too.
+
+        Every rank ends its run so, in place of ``average``, after as many local steps as it has data for.  What a rank
+        has done since the last averaging counts in the next one as any rank's movement; from then on means are over
+        those that are left, and this rank moves messages for them without a model of its own.  At the end all ranks
+        hold the same model.  Meanwhile the script must make no other collective of all ranks, such as a checkpoint.
+
+        Raises
+        ------
+        ValueError
+            Unless the averaging was made with ``uneven=True``, or if this rank has left before.
+        RuntimeError
+            If another rank has gone.
+        """
+        self.depart(self.transport.rank)
+
     def average(self) -> Round:
         """End the round now, however many steps it has had; every rank must do so at the same step.
 
@@ -261,8 +281,7 @@ class PeriodicAveraging(Rounds):
         """
         return self.end_round_now()[0]
 
-    @contextmanager
-    def pause(self, timeout_s: float = DAY_S) -> Iterator[None]:
+    def pause(self, timeout_s: float = DAY_S) -> AbstractContextManager[None]:
         """Let ranks do unequal things, such as an evaluation on rank 0: at the end all wait for the slowest one.
 
         Every rank must enter and leave it, between the same two local steps.  Collectives of the process group give up
@@ -281,18 +300,9 @@ class PeriodicAveraging(Rounds):
         RuntimeError
             If a rank has ended or comes too late.
         """
-        if not timeout_s > 0:
-            raise ValueError(f"timeout_s must be > 0; got timeout_s = {timeout_s}")
-        room, began = self.transport.waiting_room(timeout_s), time.monotonic()
-        yield
-        try:
-            dist.barrier(group=room)
-        except RuntimeError as error:
-            raise RuntimeError(
-                f"the pause after {self.total_steps} local steps did not end, because another rank has ended or "
-                f"is more than timeout_s = {timeout_s:g} s late ({error})"
-            ) from error
-        away_s = time.monotonic() - began
+        return paused(self.transport, timeout_s=timeout_s, steps=self.total_steps, leave_out=self._leave_out)
+
+    def _leave_out(self, away_s: float) -> None:
         self.clock.leave_out(away_s)
         self.telemetry.leave_out(away_s)
 

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_validation.distributed.reduction import fold
+from gpu_validation.local_sgd.in_process import InProcessTransport
 from gpu_validation.local_sgd.mixing import Full
-from gpu_validation.local_sgd.simulated import InProcessTransport
 
 
 def test_one_rank_keeps_its_model():

@@ -9,8 +9,9 @@ from hypothesis.extra.numpy import arrays
 
 from bounds import dynamics
 from bounds.theorems import cooperative, pasgd_iterations
+from gpu_validation.local_sgd.in_process import InProcessTransport
 from gpu_validation.local_sgd.mixing import Full, gossip, hypercube, ring, zeta
-from gpu_validation.local_sgd.simulated import InProcessTransport, SimulatedWorkers
+from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from gpu_validation.workloads import Quadratic
 from operators import Key
 from operators.random import normal

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from gpu_validation.local_sgd.in_process import InProcessTransport
 from gpu_validation.local_sgd.mixing import Elastic, Full, Sampled, hypercube, ring, zeta
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
-from gpu_validation.local_sgd.simulated import InProcessTransport
 from operators import Key
 from operators.random import normal
 

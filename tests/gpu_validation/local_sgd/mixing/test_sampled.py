@@ -6,8 +6,9 @@ import pytest
 import torch
 from scipy.stats import chi2
 
+from gpu_validation.local_sgd.in_process import InProcessTransport
 from gpu_validation.local_sgd.mixing import Sampled
-from gpu_validation.local_sgd.simulated import InProcessTransport, SimulatedWorkers
+from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from operators import Key
 
 

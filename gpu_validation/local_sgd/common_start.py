@@ -1,0 +1,149 @@
+"""What all ranks have in common before a round: one model, one movement of it outside, one exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from operators import Identity
+from operators.exchange.nodes import check_nodes
+
+from ..distributed.tensors import flat, load
+from ..distributed.transport import Transport
+from ..telemetry import Observer
+from .attendance import RollCall
+from .clock import Clock
+from .config import Settings
+from .exchanges import movements
+from .movements import Error
+from .outer import Averaging, BlockMomentum, OuterOptimizer, TorchOuter
+from .overlapped import Overlapped
+from .payload import Payload
+from .period import PeriodController
+from .schedule_inputs import LossInputs, NoInputs
+from .sensing import MeasuredInputs
+from .structure import require_averageable
+from .worker import Worker
+
+WHOLE: Error = (0.0, float("nan"), 0.0)
+# bits of all ranks' messages, errors of the workers hosted here, bits of the owners' messages in two shots
+Averaged = tuple[tuple[int, ...], list[Error], tuple[int, ...]]
+
+
+class CommonStart:
+    """Workers that begin together, and again with other parameters when all models have changed.
+
+    Parameters
+    ----------
+    workers : sequence of Worker
+        Those hosted here, in the order of ``transport.ranks``.
+    transport : Transport
+        How messages travel.
+    settings : Settings
+        What all ranks have in common.
+    clock : Clock
+        What tells seconds.
+
+    Raises
+    ------
+    ValueError
+        For a mode that does not fit the number of ranks, or ranks that are configured differently.
+    """
+
+    def __init__(self, workers: Sequence[Worker], transport: Transport, settings: Settings, clock: Clock) -> None:
+        self.workers, self.transport, self.settings, self.clock = workers, transport, settings, clock
+        self.periods, self.mixing = PeriodController(settings.rule, settings.steps), settings.mode
+        self.mixing.check(transport.size)
+        check_nodes(transport.size, settings.ranks_per_node)
+        self.roll_call = RollCall(transport) if settings.uneven else None
+        self._since = [0] * len(workers)  # local steps of each since the last roll call
+        self._require_equal_ranks()
+        self.inputs = self._schedule_inputs()
+        self.payload = Payload(0 if settings.overlaps else self.inputs.numbers, transport.size)
+        self.telemetry = Observer()
+        self._rows: list[list[float]] = []  # that the schedule is told by, as they leave
+        self._arrived_rows: list[list[float]] = []  # and as they have arrived
+        transport.broadcast([[*w.model.parameters(), *w.model.buffers()] for w in workers])
+        self._begin_together()
+
+    def _schedule_inputs(self) -> NoInputs:
+        """Return what this run's schedule looks at."""
+        if self.settings.measures:
+            return MeasuredInputs(self.workers, self.periods, self.transport.ranks)
+        if self.periods.adapts:
+            return LossInputs(self.workers, self.periods, self.transport, piggyback=self.settings.piggyback)
+        return NoInputs()
+
+    def _require_equal_ranks(self) -> None:
+        """Others would wait for each other for ever."""
+        numbers = self.transport.all_gather_int([self.settings.fingerprint(worker.model) for worker in self.workers])
+        for rank, number in enumerate(numbers):
+            if number != numbers[0]:
+                raise ValueError(
+                    f"ranks 0 and {rank} differ in the model's shapes, in what is frozen, or in a setting of the "
+                    "averaging: give all ranks the same ones"
+                )
+
+    def _begin_together(self) -> None:
+        """All workers hold the same model: the first round, or the first with these parameters, begins there."""
+        settings = self.settings
+        anchor = self.workers[0].vector().to(self.workers[0].anchor)
+        self.d = anchor.numel()
+        self.exchange = settings.chosen_exchange(d=self.d, m=self.transport.size)
+        self.overlapped = self._in_flight() if settings.overlaps else None
+        waiting = settings.waiting  # those in flight have operators of their own
+        self.movements = movements(
+            waiting.chosen_exchange(d=self.d, m=self.transport.size), waiting, self.transport, self.payload, self.d
+        )
+        for worker, sender in zip(self.workers, self.movements.senders, strict=True):
+            worker.anchor = worker.start = anchor
+            worker.sender = sender
+            worker.mixing_state = self.mixing.init(anchor)
+        self.outer = self._outer(anchor)
+        exact = all(worker.full_precision for worker in self.workers)
+        # what Identity would send of every movement are the same 32 d bits, but through a codec
+        self.whole = settings.operator is None or (
+            isinstance(settings.operator, Identity)
+            and exact
+            and anchor.dtype == torch.float32
+            and settings.ranks_per_node == 1
+        )
+        alone = self.whole and exact and self.mixing.common and not settings.moves_outside
+        for worker in self.workers:
+            worker.keeps_anchor = not alone
+            worker.make_room(self.payload.tail_values)
+
+    def _in_flight(self) -> Overlapped:
+        return Overlapped(self.workers, self.transport, self.settings, self._outer, self.roll_call)
+
+    def _outer(self, anchor: torch.Tensor) -> OuterOptimizer:
+        """Return what moves the common model, which has moved by nothing yet."""
+        if self.settings.outer is not None:
+            return TorchOuter(self.settings.outer, anchor)
+        beta = self.settings.block_momentum
+        return BlockMomentum(beta, self._eta_of_rank_0, self.d) if beta else Averaging()
+
+    def _eta_of_rank_0(self) -> float:
+        return self.transport.all_gather_floats([[w.eta()] for w in self.workers])[0][0]
+
+    def _join_again(self) -> Averaged:
+        """Average models that all have other parameters than before, whole, old and new, and begin anew.
+
+        Frozen by now or not, whatever ranks may differ in becomes the exact mean; what operators remember is dropped.
+        """
+        self.telemetry.change()
+        self._require_equal_ranks()
+        for worker in self.workers:
+            require_averageable(worker.model)
+        everyone = range(self.transport.size)
+        parts = [worker.once_averaged() for worker in self.workers]
+        means = self.transport.means([flat(tensors) for tensors in parts], everyone)
+        for worker, tensors, mean in zip(self.workers, parts, means, strict=True):
+            load(mean, tensors)
+            worker.hold()
+        size = sum(8 * p.element_size() * p.numel() for p in parts[0])
+        if self.inputs.numbers and not self.whole:
+            self._arrived_rows = self.transport.all_gather_floats(self.inputs.rows(self.clock))
+        self._begin_together()
+        return (size,) * self.transport.size, [WHOLE] * len(self.workers), ()

@@ -1,0 +1,51 @@
+"""A pause of a run, in which ranks do unequal things."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch.distributed as dist
+
+from ..distributed.collectives import ProcessTransport
+
+DAY_S = 86_400.0
+
+
+@contextmanager
+def paused(
+    transport: ProcessTransport, *, timeout_s: float, steps: int, leave_out: Callable[[float], None]
+) -> Iterator[None]:
+    """Let all ranks wait at the end for the slowest one.
+
+    Parameters
+    ----------
+    transport : ProcessTransport
+        Joins the ranks.
+    timeout_s : float, seconds
+        How long they wait.
+    steps : int
+        Local steps so far.
+    leave_out : callable
+        Is told how many seconds the pause has taken.
+
+    Raises
+    ------
+    ValueError
+        Unless timeout_s > 0.
+    RuntimeError
+        If a rank has ended or comes too late.
+    """
+    if not timeout_s > 0:
+        raise ValueError(f"timeout_s must be > 0; got timeout_s = {timeout_s}")
+    room, began = transport.waiting_room(timeout_s), time.monotonic()
+    yield
+    try:
+        dist.barrier(group=room)
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"the pause after {steps} local steps did not end, because another rank has ended or is more than "
+            f"timeout_s = {timeout_s:g} s late ({error})"
+        ) from error
+    leave_out(time.monotonic() - began)

@@ -1,0 +1,267 @@
+"""How a round ends: whole models or compressed movements are averaged, or what was in flight is merged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+
+from operators.ddp.gather import Refusal
+
+from ..distributed.tensors import flat, floating_state, load
+from ..distributed.transport import Transport
+from ..records.round import Round
+from .attendance import Present, RollCall
+from .clock import Clock, InFlight
+from .common_start import WHOLE, Averaged, CommonStart
+from .config import Settings
+from .mixing import Full, Mixing
+from .movements import Deltas, Error, MeanMovement
+from .refusals import CHANGED, MeanRefused, explanation
+from .worker import Worker, begin, deltas, follow
+
+SILENT: Error = (0.0, 0.0, 0.0)
+
+
+class Synchronisations(CommonStart):
+    """End rounds, and explain what fails on the way.
+
+    Parameters
+    ----------
+    workers : sequence of Worker
+        Those hosted here, in the order of ``transport.ranks``.
+    transport : Transport
+        How messages travel.
+    settings : Settings
+        What all ranks have in common.
+    clock : Clock
+        What tells seconds.
+
+    Raises
+    ------
+    ValueError
+        For a mode that does not fit the number of ranks, or ranks that are configured differently.
+    """
+
+    def __init__(self, workers: Sequence[Worker], transport: Transport, settings: Settings, clock: Clock) -> None:
+        super().__init__(workers, transport, settings, clock)
+        if self.inputs.times_synchronisations:
+            self._warm_up()
+
+    def end_round(self) -> list[Round]:
+        """Average now, and start the next round; one account for each worker hosted here, none if all have left."""
+        if self.roll_call is not None and self.overlapped is None and not self._call_the_roll(self.roll_call):
+            return []
+        round_index, steps = self.periods.rounds, self.periods.local_steps
+        members = self.mixing.members(round_index, self.transport.size)
+        changed = not follow(self.workers)
+        self.telemetry.start_sync(round_index)
+        self._rows, self._arrived_rows = self.inputs.start_sync(self.clock), []
+        with self._explaining():
+            bits, errors, mean_bits = self._synchronise(round_index, members, changed)
+            self.clock.advance_round(steps, bits, members, mean_bits, self._flight())
+            self.periods.end_round()
+            self.inputs.end_sync(self._arrived_rows, members, self.clock)
+            self._begin_round()
+        accounts = [Round(round_index, steps, bits, *error, mean_bits) for error in errors]
+        self.telemetry.finish_round(accounts[0], self.periods.total_steps, self.periods.rule)
+        return accounts
+
+    def _call_the_roll(self, roll_call: RollCall) -> bool:
+        """Learn who takes part in this synchronisation, and go as far as they have come; False if nobody does."""
+        with self._explaining():
+            attendance = roll_call.call(roll_call.rows(self._since))
+        roll_call.note(attendance)
+        roll_call.over = not attendance.active
+        self._since = [0] * len(self.workers)
+        self.mixing = Present(attendance.members)
+        self.periods.catch_up(attendance.steps)
+        return bool(attendance.members)
+
+    def _land(self) -> None:
+        """Merge what is in flight, and let all models become their mean."""
+        assert self.overlapped is not None
+        with self._explaining():
+            self.overlapped.drain(self.periods.total_steps)
+        self.unite()
+
+    def end_round_now(self) -> list[Round]:
+        """End the round now, however many steps it has had; merge what is in flight, so that all models are equal."""
+        accounts = self.end_round()
+        if self.overlapped is not None:
+            self._land()
+            self._begin_round()
+        return accounts
+
+    def _begin_round(self) -> None:
+        if self.overlapped is not None:
+            self.overlapped.begin_round(self.periods.total_steps, self.periods.tau)
+
+    def _flight(self) -> InFlight | None:
+        """Return what was in flight in the round that ends."""
+        if self.overlapped is None:
+            return None
+        return InFlight(self.overlapped.delay(self.periods.tau), self.overlapped.flight_s)
+
+    def _synchronise(self, round_index: int, members: Sequence[int], changed: bool) -> Averaged:
+        """Average, or merge what has been in flight."""
+        if self.overlapped is None:
+            average = self._average_models if self.whole else self._average_deltas
+            averaged = average(round_index, members, changed)
+            self._average_rest(round_index)
+            return averaged
+        if changed:
+            raise ValueError(
+                "a model whose averages are in flight must keep the parameters that require a gradient: before you "
+                "add, remove, freeze or unfreeze some, call average(), and make a new averaging afterwards"
+            )
+        averaged = self.overlapped.end_round(self.periods.total_steps)
+        self._reset_optimizers()
+        if self.inputs.numbers:
+            self._arrived_rows = self.transport.all_gather_floats(self.inputs.rows(self.clock))
+        return averaged
+
+    def _warm_up(self) -> None:
+        """One averaging of what is equal everywhere: the first one that is timed finds memory and compiled code."""
+        everyone, self._rows = range(self.transport.size), self.inputs.rows(self.clock)
+        with self._explaining(), self.transport.uncounted():
+            if self.whole:
+                self.transport.means([w.outgoing(place) for w, place in self._tailed()], everyone)
+                return
+            senders, receivers = [w.sender.state for w in self.workers], self.movements.states
+            still = [torch.zeros(self.d, device=worker.device) for worker in self.workers]
+            self._exchanged(dict(zip(self.transport.ranks, still, strict=True)), everyone, 0)
+            for worker, state in zip(self.workers, senders, strict=True):
+                worker.sender.state = state
+            self.movements.states = receivers
+
+    def _tailed(self, changed: bool = False) -> Iterator[tuple[Worker, torch.Tensor]]:
+        return zip(self.workers, self._places(changed), strict=True)
+
+    def unite(self) -> None:
+        """Give every rank the exact mean of all models and buffers, as at the end of a run by gossip."""
+        with self._explaining():
+            models = [w.unrounded(w.vector().to(w.anchor)) for w in self.workers]
+            means = self.transport.means(models, range(self.transport.size))
+            self._mix([w.buffers for w in self.workers], torch.float64, Full())
+        for worker, mean in zip(self.workers, means, strict=True):
+            worker.begin(mean)
+        if self.overlapped is not None:
+            self.overlapped.meet(means)
+
+    # -- one averaging -----------------------------------------------------------------------------------
+    def _average_models(self, round_index: int, members: Sequence[int], changed: bool) -> Averaged:
+        """Return whole models, in the parameters' dtype, with the count of steps behind them: one collective.
+
+        Parameters
+        ----------
+        changed : bool
+            The models have other parameters; zeros are sent in their place, to learn whether all have.
+        """
+        d = self.d
+        if self.mixing.common and not changed:
+            owns = [w.outgoing(place) for w, place in self._tailed()]
+            self.telemetry.keep(owns[0][:d])
+        else:  # the models are needed once more
+            owns = [w.nothing(place) if changed else flat([*w.parameters, place]) for w, place in self._tailed(changed)]
+        blended = self.mixing.mix(self.transport, owns, round_index)
+        first_tail, *tails = (arrived[d:] for arrived in blended)
+        steps = self.periods.total_steps
+        self._arrived_rows = self.payload.open_tail(first_tail, members=members, steps=steps, changed=changed)
+        for tail in tails:
+            self.payload.check(tail, steps=steps, changed=changed)
+        if changed:
+            return self._join_again()
+        if self.mixing.common:
+            first, mean = self.workers[0], blended[0][:d]
+            self.telemetry.meet(mean)
+            moves = self.settings.moves_outside
+            begin(self.workers, self.outer.step(first.anchor, mean - first.start) if moves else first.unrounded(mean))
+        else:
+            for worker, arrived in zip(self.workers, blended, strict=True):
+                worker.mixing_state, mixed = self.mixing.update(
+                    worker.mixing_state, worker.vector(), arrived[:d], self.transport.size
+                )
+                worker.begin(worker.unrounded(mixed))
+        size = 8 * owns[0].element_size() * d
+        bits = tuple(size if rank in members else 0 for rank in range(self.transport.size))
+        return bits, [WHOLE] * len(self.workers), ()
+
+    def _places(self, changed: bool = False) -> list[torch.Tensor]:
+        """Return what goes behind each worker's model: the count of its steps, and what it has measured."""
+        rows = self._rows or [[]] * len(self.workers)
+        tails = [
+            self.payload.tail(row, rank=rank, steps=self.periods.total_steps, changed=changed)
+            for rank, row in zip(self.transport.ranks, rows, strict=True)
+        ]
+        return [tail.to(worker.device, worker.dtype) for worker, tail in zip(self.workers, tails, strict=True)]
+
+    def _average_deltas(self, round_index: int, members: Sequence[int], changed: bool) -> Averaged:
+        """Return compressed movements of the members, decoded and folded alike by all ranks.
+
+        Parameters
+        ----------
+        changed : bool
+            The models have other parameters; that is said in place of a message.
+        """
+        sending = {r: w for r, w in zip(self.transport.ranks, self.workers, strict=True) if r in members}
+        moved = None if changed else dict(zip(sending, deltas(list(sending.values())), strict=True))
+        averaging = f"averaging {round_index}, after {self.periods.total_steps} local steps"
+        try:
+            mean = self._exchanged(moved, members, round_index)
+        except (Refusal, MeanRefused) as refusal:
+            if refusal.reason == CHANGED:  # a model has other parameters
+                return self._join_again()
+            raise explanation(refusal, averaging, self.workers[0].name_of) from refusal.__cause__
+        anchor, first = self.workers[0].anchor, self.transport.ranks[0]
+        movement = mean.movement.to(anchor)
+        if self.telemetry.watches and moved and first in moved:
+            gathered = None if mean.mean_bits else mean.decoded.get(first)  # else the mean has errors of its owners too
+            self.telemetry.meet_movements(movement, moved[first], gathered, len(members))
+        begin(self.workers, self.outer.step(anchor, movement))
+        errors = [mean.errors.get(rank, WHOLE if rank in members else SILENT) for rank in self.transport.ranks]
+        return tuple(mean.bits), errors, mean.mean_bits
+
+    def _exchanged(self, moved: Deltas, members: Sequence[int], round_index: int) -> MeanMovement:
+        """Return the mean of the members' messages; what they have measured travels with them."""
+        steps = self.periods.total_steps
+        mean = self.movements.mean(moved, self._rows, members=members, round_index=round_index, steps=steps)
+        self._arrived_rows = [mean.rows[rank] for rank in members] if mean.rows else []
+        return mean
+
+    def _average_rest(self, round_index: int) -> None:
+        """Buffers, in float64 so that counters stay exact, and what the policy wants of the optimizers."""
+        self._mix([w.buffers for w in self.workers], torch.float64, self.mixing, round_index)
+        if self.settings.optimizer_state == "average":
+            states = [floating_state(w.optimizer) for w in self.workers if w.optimizer]
+            self._mix(states, None, self.mixing, round_index)
+        self._reset_optimizers()
+
+    def _reset_optimizers(self) -> None:
+        if self.settings.optimizer_state == "reset":
+            for worker in self.workers:
+                if worker.optimizer:
+                    worker.optimizer.state.clear()
+
+    def _mix(
+        self, tensors: Sequence[Sequence[torch.Tensor]], dtype: torch.dtype | None, mixing: Mixing, round_index: int = 0
+    ) -> None:
+        if tensors[0]:
+            blended = mixing.mix(self.transport, [flat(local_tensors, dtype) for local_tensors in tensors], round_index)
+            for local_tensors, arrived in zip(tensors, blended, strict=True):
+                load(arrived, local_tensors)
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """Say why a collective has failed, which it does not say itself."""
+        try:
+            yield
+        except RuntimeError as error:
+            if not isinstance(error, dist.DistError) and "gloo" not in str(error):
+                raise
+            raise RuntimeError(
+                f"averaging {self.periods.rounds} after {self.periods.total_steps} local steps failed, because another "
+                f"rank has ended, died or stopped; all ranks must make equally many steps ({error})"
+            ) from error
