@@ -204,6 +204,7 @@ WITHOUT_A_QUICK_CHECK = {
     "gpu_validation/local_sgd/test_two_shots_on_digits.py",
     "operators/ddp/test_hook_training.py",
     "operators/kernels/test_interpreted.py",
+    "ratedist/http/test_answers.py",
     "ratedist/http/test_page.py",
     "ratedist/http/test_schemathesis.py",
     "test_judge_guide.py",

@@ -156,6 +156,8 @@ class Control:
         Whether it may be left empty, and something is assumed then.
     choices : tuple of pairs of str, optional
         What may be chosen, and how it is called; without them it is typed.
+    field : str, optional
+        Name of the field, where another call's argument has that of this one.
     """
 
     label: str
@@ -166,6 +168,7 @@ class Control:
     whole: bool = False
     assumed: bool = False
     choices: tuple[tuple[str, str], ...] = ()
+    field: str = ""
 
 
 @dataclass(frozen=True)

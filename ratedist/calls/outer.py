@@ -22,10 +22,11 @@ from bounds.dynamics.outer import (
 from ..model.outer_defaults import DEFAULTS
 from ..numbers import real, refusal, whole
 from ..records import plain
-from .call import REQUIRED, Argument, Call, Command, Number, Route, Text
+from .call import REQUIRED, Argument, Call, Command, Control, Number, Numbers, Route, Text
 
 MOMENTA = (0.0, 0.5, 0.9)
 MOST_STEPS = 10**6  # of a round
+MOST_MOMENTA = 64
 EDGE = 1e-9  # a factor nearer to 1 is rounding
 MODEL = (
     "SGD inside, quadratics with curvature in [mu, L] and the same data: an outer step that diverges here cannot be "
@@ -95,6 +96,7 @@ def outer(
     outer: Any = None,
     workers: Any = 4,
     sigma2: Any = None,
+    momenta: Any = None,
 ) -> OuterAdvice:
     """Return the outer rates that are stable, the best one, the noise that stays, and what libraries' choices do.
 
@@ -121,6 +123,8 @@ def outer(
         Their number.
     sigma2 : array_like, optional
         Variance of one worker's gradient in each eigen-direction; gives losses beside the relative noise.
+    momenta : array_like, optional
+        Momenta whose largest stable rates are wanted, besides that of the best step; 0, 1/2 and 9/10 unless given.
 
     Raises
     ------
@@ -146,14 +150,14 @@ def outer(
     for default in DEFAULTS:
         step = OuterStep(default.lr, default.momentum)
         rows.append(round_.row(default.library, step, default.merge(round_.delay)))
+    stated = _momenta(momenta, best["momentum"])
     h_min, h_max = (-float(np.expm1(round_.tau * np.log1p(-x))) if x < 1 else 1.0 for x in round_.x[[0, -1]])
-    momenta = sorted({*MOMENTA, best["momentum"]})
     return OuterAdvice(
         merge=round_.merge,
         delay=round_.delay,
         h_min=h_min,
         h_max=h_max,
-        limits=tuple({"momentum": momentum, "lr": round_.limit(momentum)} for momentum in momenta),
+        limits=tuple({"momentum": momentum, "lr": round_.limit(momentum)} for momentum in stated),
         best=best,
         rows=tuple(rows),
     )
@@ -224,6 +228,14 @@ class _Round:
         return np.asarray(curvatures * variance_of(step_of_round) / 2)
 
 
+def _momenta(asked: Any, best: float) -> list[float]:
+    """Return the momenta whose limits are stated, in order."""
+    several = MOMENTA if asked is None else [asked] if isinstance(asked, str) else np.atleast_1d(asked)
+    if len(several) > MOST_MOMENTA:
+        raise ValueError(f"momenta must be at most {MOST_MOMENTA} numbers; got {len(several)}: leave some out")
+    return sorted({*(OuterStep(momentum=float(momentum)).momentum for momentum in several), best})
+
+
 def _step(text: Any) -> OuterStep:
     if isinstance(text, OuterStep):
         return text
@@ -241,13 +253,27 @@ def _show(result: OuterAdvice) -> Any:
     return table(result)
 
 
+RULES = (
+    ("", "none is late; else corrected"),
+    ("overwrite", "overwrite: steps in flight are dropped"),
+    ("delayed", "delayed: it counts a round later"),
+    ("eager", "eager: one's own part counts at once"),
+    ("corrected", "corrected: steps in flight are added"),
+)
+CONTROLS = {
+    "tau": Control("Local steps of a round", "τ", decades=(0, 4), start="30", whole=True, field="round_steps"),
+    "delay": Control("Steps while an average travels", start="0"),
+    "merge": Control("An average that arrives late", choices=RULES),
+    "outer": Control("Outer step to judge, ν:β", start="0.7:0.9", field="outer_step"),
+}
 ARGUMENTS = (
-    *(Argument(name, Number(), REQUIRED) for name in ("eta", "tau", "L", "mu")),
-    Argument("delay", Number(), 0, help="local steps done while an average travels"),
-    Argument("merge", Text(), help="blocking, overwrite, delayed, eager or corrected"),
-    Argument("outer", Text(), help="a step to judge, rate:momentum, such as 0.7:0.9"),
+    *(Argument(name, Number(), REQUIRED, control=CONTROLS.get(name)) for name in ("eta", "tau", "L", "mu")),
+    Argument("delay", Number(), 0, help="local steps done while an average travels", control=CONTROLS["delay"]),
+    Argument("merge", Text(), help="blocking, overwrite, delayed, eager or corrected", control=CONTROLS["merge"]),
+    Argument("outer", Text(), help="a step to judge, rate:momentum, such as 0.7:0.9", control=CONTROLS["outer"]),
     Argument("workers", Number(), 4),
     Argument("sigma2", Number(), help="variance of one worker's gradient in each direction"),
+    Argument("momenta", Numbers(), help="whose largest stable rates are wanted (default: 0 0.5 0.9)"),
 )
 CALL = Call(
     name="outer",

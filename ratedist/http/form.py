@@ -10,7 +10,7 @@ from typing import Any
 
 from ..calls import all_calls
 from ..calls import call as kinds
-from ..calls.call import Argument, Control
+from ..calls.call import Argument
 from ..model.constants import ASSUMED
 
 PAGE = Path(__file__).parent.parent / "page"
@@ -39,8 +39,10 @@ def fields() -> dict[str, str]:
     """Return the field of every argument with a ``Control``, by the name that permalinks have for it."""
     shown: dict[str, tuple[Argument, str, str]] = {}
     for argument, group, example in _arguments():
-        name = argument.name.removesuffix("_per_coordinate")
-        if argument.control is not None and (name not in shown or not shown[name][2]):
+        if argument.control is None:
+            continue
+        name = argument.control.field or argument.name.removesuffix("_per_coordinate")
+        if name not in shown or not shown[name][2]:
             shown[name] = (argument, group, _start(argument, example))
     return {name: _field(name, *parts) for name, parts in shown.items()}
 
@@ -63,7 +65,7 @@ def _start(argument: Argument, example: Any) -> str:
     if argument.control.assumed:
         return ""
     if argument.control.choices:
-        return str(argument.default)
+        return text_of(argument.default or "")
     return argument.control.start or ("" if example is None else text_of(example))
 
 
@@ -93,18 +95,21 @@ def _field(name: str, argument: Argument, group: str, start: str) -> str:
         data |= dict(zip(("low", "high"), map(text_of, control.decades), strict=True))
         data["whole"] = "1" if control.whole else ""
     attributes = "".join(f' data-{key}="{escape(value)}"' for key, value in data.items() if value)
-    return f'<div class="control"{attributes}>{label}{_input(name, control, start, data["assumed"])}</div>'
+    return f'<div class="control"{attributes}>{label}{_input(name, argument, start, data["assumed"])}</div>'
 
 
-def _input(name: str, control: Control, start: str, assumed: str) -> str:
+def _input(name: str, argument: Argument, start: str, assumed: str) -> str:
+    control = argument.control
+    assert control is not None
     if control.choices:
         options = "".join(
             f'<option value="{escape(value)}"{" selected" * (value == start)}>{escape(words)}</option>'
             for value, words in control.choices
         )
         return f'<select id="{name}">{options}</select>'
-    if control.decades is None:
+    if isinstance(argument.kind, kinds.Specifications):
         return f'<textarea id="{name}" rows="3" spellcheck="false">{escape(start)}</textarea>'
     placeholder = f' placeholder="{assumed}, assumed"' if assumed else ""
-    kind = 'type="text" inputmode="decimal" autocomplete="off" spellcheck="false"'
+    mode = "text" if control.decades is None else "decimal"
+    kind = f'type="text" inputmode="{mode}" autocomplete="off" spellcheck="false"'
     return f'<input id="{name}" {kind} value="{escape(start)}"{placeholder}>'

@@ -71,6 +71,18 @@ def test_noise_is_that_of_very_many_rounds():
     assert row(rd.outer(eta=0.2, tau=5, L=1, mu=1), "plain averaging")["noise"] == pytest.approx(1)
 
 
+def test_limits_are_stated_at_the_momenta_asked_for():
+    advice = rd.outer(**POINT, momenta=[0.2, 0.4])
+    limits = {row["momentum"]: row["lr"] for row in advice.limits}
+    assert sorted(limits) == [0.2, 0.4, advice.best["momentum"]]
+    for momentum in (0.2, 0.4):
+        assert limits[momentum] == pytest.approx(2 * (1 + momentum) / (1 + 2 * momentum), rel=1e-6)
+    with pytest.raises(ValueError, match=r"0 <= momentum < 1; got 1"):
+        rd.outer(**POINT, momenta=1)
+    with pytest.raises(ValueError, match="momenta must be at most 64 numbers; got 65: leave some out"):
+        rd.outer(**POINT, momenta=[0.1] * 65)
+
+
 def test_a_merge_rule_that_is_none_of_the_five_is_not_judged():
     late = rd.outer(**POINT, delay=4)
     assert late.merge == "corrected"

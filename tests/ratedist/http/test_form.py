@@ -9,7 +9,7 @@ pytest.importorskip("fastapi")
 
 import ratedist as rd
 from ratedist.calls import all_calls
-from ratedist.calls.call import REQUIRED
+from ratedist.calls.call import REQUIRED, Argument, Control, Text
 from ratedist.calls.shared import CLUSTER_PARTS, CODEC_PARTS, STEP_TIMES
 from ratedist.http import form
 from ratedist.model.cluster import RANDOM_SHARE
@@ -82,5 +82,5 @@ def test_numbers_are_written_as_one_types_them_and_read_back(value):
 
 
 def test_what_is_shown_cannot_leave_its_place():
-    control = form.Control('a"><script>', start='"><script>')
-    assert "<script>" not in form._field("x", form.Argument("x", control, control=control), "", '"><script>')
+    control = Control('a"><script>', start='"><script>')
+    assert "<script>" not in form._field("x", Argument("x", Text(), control=control), "", '"><script>')

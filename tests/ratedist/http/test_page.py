@@ -77,12 +77,12 @@ def test_sums_are_drawn_by_schedule_and_answered_at_the_cluster(browser, server)
             assert len(paths) == lines
             assert all(path.get_attribute("d").count("L") == 5 for path in paths)
             assert len(page.query_selector_all(f"#{figure} .chart path.best")) == 1
-        before = page.get_attribute("#sums-seconds path.best", "d")
+        before = page.get_attribute("#sums-seconds .chart path.best", "d")
 
         page.fill("#workers", "2")
         settled(page)
         assert "gather:" in page.inner_text("#sums .value")
-        assert page.get_attribute("#sums-seconds path.best", "d") != before
+        assert page.get_attribute("#sums-seconds .chart path.best", "d") != before
 
 
 def test_a_change_abandons_what_was_asked_before_at_once(browser, server):
@@ -125,17 +125,24 @@ def test_tau_of_assumed_constants_is_an_interval_and_of_given_ones_a_number(brow
     with opened(browser, server) as page:
         assumed = page.inner_text("#tau .value")
         assert assumed == "τ* ≈ 23, from 1 to 2 274"
-        said = page.inner_text("#tau .explanation")
-        assert "about 23 steps" in said
+        said = page.inner_text("#tau")
+        assert "Average every 23 steps" in said
         assert "exactly" not in said
         assert "the the" not in said
-        assert "not certified" in said
+        rests_on = page.locator("#tau .assumed li").all_inner_texts()
+        assert [line.partition(";")[0] for line in rests_on] == [
+            f"{symbol} = 1 is assumed, nothing was said" for symbol in ("L", "σ²", "ΔF")
+        ]
+        assert "about 23 steps" in page.text_content("#tau .theorem")
+        assert "not certified" in page.text_content("#tau .theorem")
         assert page.get_attribute("#L", "placeholder") == "1, assumed"
-        page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+        page.click("#tau .assumed button >> nth=1")
+        assert page.evaluate("document.activeElement.id") == "sigma2"
         for name in ("L", "sigma2", "gap"):
             page.fill(f"#{name}", "1")
         settled(page)
         assert page.inner_text("#tau .value") == "τ* = 23"
+        assert page.locator("#tau .assumed li").count() == 0
         page.fill("#sigma2", "1:0.5:2")
         settled(page)
         assert page.inner_text("#tau .value") == "τ* ≈ 23, from 16 to 32"
@@ -169,29 +176,32 @@ def test_the_plan_ranks_every_operator_with_its_reason(browser, server):
         assert sorted(names) == ["identity", "tcdq:omega=1", "topk:fraction=0.01"]
         assert names[-1] == "topk:fraction=0.01"
         assert "diana" in page.inner_text("#plan td.why >> nth=0")
+        assert "a round computes" not in page.inner_text("#plan td.why >> nth=0")
+        page.click("#plan td.why summary >> nth=0")
+        assert "a round computes" in page.inner_text("#plan td.why >> nth=0")
         assert page.locator("#plan thead th").all_inner_texts()[-4:] == ["compute", "encode", "send", "decode"]
 
 
 def test_the_plan_says_which_constants_are_assumed(browser, server):
     asked = "/#operators=identity&problem=smooth&sigma2=2"
     with opened(browser, server, asked) as page:
-        assert page.inner_text("#plan .assumptions li >> nth=0") == "L, gap = 1: assumed, not known; measure them"
-        page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+        lines = [f"{symbol} = 1 is assumed, not known; measure it give it" for symbol in ("L", "ΔF")]
+        assert page.locator("#plan .assumed li").all_inner_texts() == lines
         for name in ("L", "gap"):
             page.fill(f"#{name}", "1")
         settled(page)
-        assert "assumed" not in page.inner_text("#plan .assumptions")
+        assert page.locator("#plan .assumed li").count() == 0
 
 
 def test_the_plan_is_told_what_coding_costs(browser, server):
     asked = "/#operators=identity,+tcdq:omega=0.1"
     with opened(browser, server, asked) as page:
-        page.click("summary")
+        page.click("form summary")
         assert page.is_visible("#encode_s")
         assert page.inner_text("#plan tbody tr td >> nth=0") == "identity"
-        assert "codec given: 8.5 ns a coordinate to encode" in page.inner_text("#plan tbody")
+        assert "codec given: 8.5 ns a coordinate to encode" in page.text_content("#plan tbody")
     with opened(browser, server, f"{asked}&codec=free") as page:
-        page.click("summary")
+        page.click("form summary")
         assert not page.is_visible("#encode_s")
         assert page.inner_text("#plan tbody tr td >> nth=0") == "tcdq:omega=0.1"
 
@@ -199,7 +209,7 @@ def test_the_plan_is_told_what_coding_costs(browser, server):
 @pytest.mark.parametrize("size", SIZES)
 def test_every_control_has_a_name_and_nothing_overflows(browser, server, size):
     with opened(browser, server, viewport=SIZES[size]) as page:
-        page.click("summary")
+        page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
         unnamed = page.evaluate(
             """[...document.querySelectorAll('input, select, textarea, button')].filter(
                  (e) => !(e.labels?.length || e.ariaLabel || e.textContent.trim())).map((e) => e.id)"""
@@ -243,8 +253,11 @@ CONTRAST = """() => {
 
 
 def test_the_first_tab_stop_skips_to_the_answers(browser, server):
-    with opened(browser, server) as page:
+    with opened(browser, server, "/#d=1000000") as page:
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.className") == "skip"
-        page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.id") == "d"
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "answers"
+        settled(page)
+        assert page.input_value("#d") == "1000000", "a link to a place on the page is none to other numbers"
+        assert page.url.endswith("/#d=1000000")
