@@ -7,6 +7,9 @@ alone; the network is one of the benchmark's own, whose latency and rate make an
 hidden : median over the rounds of the seconds of a local step, waits included, for each tau from D/Y / 2 to 2 D/Y and
 overlap "delayed" (the whole round in flight), over max(Y, D/tau); D and Y are measured alone before.  goal: 1 to 1.05.
 blocking : the same with overlap "none", over Y + D/tau.
+peak : the most bytes that a rank's interface sends during one local step, by the operating system's counters, with the
+model in 1, 2 and 4 fragments on a network of the same latency without a limit to its rate, over the bytes of a whole
+message; and the bytes of all steps, over those of whole messages.  expected: 1, 1/2 and 1/4 of the message, and 1.
 thread : seconds of a step of arithmetic, without a sleep, while an averaging travels in its thread, over the same with
 nothing under way; blocks of steps take turns.  goal: under 1.05.
 """
@@ -22,6 +25,8 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -35,6 +40,7 @@ import torch.distributed as dist
 from gpu_validation import PeriodicAveraging
 from gpu_validation.distributed.launch import RankContext, run_ranks
 from gpu_validation.network import Network, Shape
+from gpu_validation.network.port import Port
 
 WARM_UP = 2  # rounds that are not counted
 ALONE = 6  # averagings timed by themselves
@@ -42,6 +48,8 @@ BLOCKS = 20  # of arithmetic with and without a message under way, each as long 
 SIDE = 160  # of the matrices of the arithmetic
 AWAKE_S = 5e-4  # of a step, so that its length does not depend on when a sleeper is woken
 HANG_S = 60.0
+STEPS_APART = 4  # between the messages of fragments
+PEAK_DELAY_S = 1e-3
 
 Emit = Callable[[dict[str, Any]], None]
 
@@ -85,7 +93,7 @@ def round_seconds(d: int, tau: int, rounds: int, step_s: float, overlap: Any) ->
             averaging.step()
         ends.append(time.monotonic())
     averaging.average()
-    return [after - before for before, after in zip(ends[WARM_UP - 1 :], ends[WARM_UP:], strict=False)]
+    return [after - before for before, after in pairwise(ends[WARM_UP - 1 :])]
 
 
 def steps_of_arithmetic(seconds: float, matrix: torch.Tensor) -> float:
@@ -111,7 +119,39 @@ def thread_cost(d: int, block_s: float) -> dict[str, Any]:
     return {"ratio": median(busy) / median(idle), "busy_s": median(busy), "idle_s": median(idle), "block_s": block_s}
 
 
-def measure(place: RankContext, emit: Emit, ratio: int, arguments: argparse.Namespace) -> None:
+def peak(port: Port, d: int, fragments: int, rounds: int, step_s: float) -> dict[str, Any]:
+    """Bytes that leave in the busiest local step, and in all of them."""
+    step, tau = padded_step(step_s), 4 * STEPS_APART
+    averaging = PeriodicAveraging(model_of(d), schedule=tau, overlap="corrected", delay=1, fragments=fragments)
+    dist.barrier()
+    counts = []
+    for _ in range((WARM_UP + rounds) * tau):
+        step()
+        averaging.step()
+        count = port.count()
+        assert count is not None
+        counts.append(count.sent_bytes)
+    averaging.average()
+    sent = [after - before for before, after in pairwise(counts)][WARM_UP * tau - 1 :]
+    message = 4 * d * (dist.get_world_size() - 1)  # bytes to all others
+    return {
+        "fragments": fragments,
+        "tau": tau,
+        "peak_bytes": max(sent),
+        "peak_over_message": max(sent) / message,
+        "total_over_messages": sum(sent) / (rounds * message),
+    }
+
+
+def measure_peaks(place: RankContext, emit: Emit, arguments: argparse.Namespace) -> None:
+    """One row for every number of fragments."""
+    for fragments in (1, 2, 4):
+        row = peak(place.port, arguments.d, fragments, arguments.rounds, arguments.step_ms * 1e-3)
+        if place.rank == 0:
+            emit({"kind": "peak", "d": arguments.d, "rounds": arguments.rounds, **row})
+
+
+def measure(place: RankContext, emit: Emit, arguments: argparse.Namespace, ratio: int) -> None:
     """All rows of one D/Y."""
     step_s, d = arguments.step_ms * 1e-3, arguments.d
     D = alone_s(d)
@@ -139,19 +179,27 @@ def main() -> None:
     arguments = parser.parse_args()
     header = {"processes": arguments.processes, "d": arguments.d, "cpus": os.cpu_count()}
     print(json.dumps({**header, "torch": torch.__version__, "machine": platform.machine()}), flush=True)
+    run_on(Shape(delay_s=PEAK_DELAY_S), measure_peaks, arguments)
     for ratio in arguments.ratios:
         m, length_s = arguments.processes, ratio * arguments.step_ms * 1e-3
         # a third of D is the way there and back, the rest the bytes of a vector to every other rank
         shape = Shape(rate_bit_per_s=32 * arguments.d * (m - 1) / (length_s * 2 / 3), delay_s=length_s / 6)
 
-        def work(place: RankContext, emit: Any, ratio: int = ratio) -> None:
-            measure(place, emit, ratio, arguments)
+        run_on(shape, partial(measure, ratio=ratio), arguments)
 
-        with Network.of(shape, m) as network:
-            ranks = run_ranks(work, processes=m, hang_timeout_s=HANG_S, network=network, scheduling="normal")
-            with closing(ranks) as rows:
-                for row in rows:
-                    print(json.dumps({**row, "network": network.description}), flush=True)
+
+def run_on(shape: Shape, work: Callable[..., None], arguments: argparse.Namespace) -> None:
+    """Print what rank 0 emits between processes on a network of this shape."""
+
+    def carry_out(place: RankContext, emit: Any) -> None:
+        work(place, emit, arguments=arguments)
+
+    m = arguments.processes
+    with Network.of(shape, m) as network:
+        ranks = run_ranks(carry_out, processes=m, hang_timeout_s=HANG_S, network=network, scheduling="normal")
+        with closing(ranks) as rows:
+            for row in rows:
+                print(json.dumps({**row, "network": network.description}), flush=True)
 
 
 if __name__ == "__main__":

@@ -115,12 +115,7 @@ class Study(ABC):
             Unless 0 <= seed < 2^32.
         """
         named = {name: getattr(self, name) for name in ("seeds", "tuning") if hasattr(self, name)}
-        drawn = {
-            name: derived(seed, recorded)
-            if isinstance(recorded, int)
-            else tuple(derived(seed, each) for each in recorded)
-            for name, recorded in named.items()
-        }
+        drawn = {name: tuple(derived(seed, recorded) for recorded in seeds) for name, seeds in named.items()}
         return replace(self, seed=require(seed), **drawn)
 
     @abstractmethod

@@ -22,8 +22,8 @@ from .problems import (
     LEFT,
     METHODS,
     STEP,
-    TAUS,
     TIMED,
+    Confirm,
     Design,
     Predict,
     Report,
@@ -36,6 +36,7 @@ from .problems import (
 )
 from .search import Tried
 
+CellUnit = Tune | Confirm | Report | Timed
 NO_BOUND = "no bound covers a ratio of times; D/Y is imposed"
 
 
@@ -47,6 +48,8 @@ class Choice:
     ----------
     tried : dict of str to Tried
         Of a method, its search.
+    finalists : dict of str to list of int
+        Of a method, the trials that are tried with every tuning seed.
     picked : dict of str to list of int
         Of a method, the trial of least time by target.
     by_tau : list of list of int
@@ -54,6 +57,7 @@ class Choice:
     """
 
     tried: dict[str, Tried]
+    finalists: dict[str, list[int]]
     picked: dict[str, list[int]]
     by_tau: list[list[int]]
 
@@ -94,6 +98,8 @@ class Cell:
         The task.
     tuned : Record
         Of its search.
+    confirmed : list of Record
+        Of the finalists with the other tuning seeds so far.
     reported : list of Record
         Of the units with other seeds so far.
     timed : list of Record
@@ -106,6 +112,7 @@ class Cell:
     ratio: int
     task: Task
     tuned: Record
+    confirmed: list[Record]
     reported: list[Record]
     timed: list[Record]
     predicted: Record
@@ -134,16 +141,23 @@ def cells(design: Design, records: Sequence[Record]) -> list[Cell]:
     predictions = {unit.task: record for unit, record in of_kind(records, Predict)}
     tuned_cells = []
     for name, ratio in design.cells():
-        tuned = [r for unit, r in of_kind(records, Tune) if (unit.task, unit.ratio) == (name, ratio)]
-        reported = [r for unit, r in of_kind(records, Report) if (unit.task, unit.ratio) == (name, ratio)]
-        timed = [r for unit, r in of_kind(records, Timed) if (unit.task, unit.ratio) == (name, ratio)]
+
+        def of_cell(kind: type[CellUnit], key: tuple[str, int] = (name, ratio)) -> list[Record]:
+            return [record for unit, record in of_kind(records, kind) if (unit.task, unit.ratio) == key]
+
         predicted = predictions.get(name, {}).get(str(ratio), {})
-        tuned_cells += [Cell(name, ratio, design.task(name), record, reported, timed, predicted) for record in tuned]
+        confirmed, reported, timed = of_cell(Confirm), of_cell(Report), of_cell(Timed)
+        tuned_cells += [
+            Cell(name, ratio, design.task(name), record, confirmed, reported, timed, predicted)
+            for record in of_cell(Tune)
+        ]
     return tuned_cells
 
 
 def choose(cell: Cell) -> Choice:
-    """Return for every method and target the trial that came there first on the tuning seed.
+    """Return for every method and target the finalist of the smallest median time over the tuning seeds.
+
+    Where none arrives, that which came to the target before.
 
     Parameters
     ----------
@@ -155,9 +169,20 @@ def choose(cell: Cell) -> Choice:
         method: Tried([Trial(*numbers) for numbers in search["trials"]], _seconds(search["times"]).tolist())
         for method, search in cell.tuned["searches"].items()
     }
-    picked = {method: [search.best(target) for target in targets] for method, search in tried.items()}
-    of_tau = [[i for i, trial in enumerate(tried[FIXED].trials) if trial.tau == tau] for tau in TAUS]
-    return Choice(tried, picked, [[tried[FIXED].best(target, among) for target in targets] for among in of_tau])
+    finalists = {method: search.finalists(method) for method, search in tried.items()}
+    finals = {method: _final(cell, method, tried[method], finalists[method]) for method in tried}
+    picked = {method: [final.best(target, finalists[method]) for target in targets] for method, final in finals.items()}
+    of_tau = [[i for i in among if i in finalists[FIXED]] for among in tried[FIXED].by_tau()]
+    return Choice(tried, finalists, picked, [[finals[FIXED].best(t, among) for t in targets] for among in of_tau])
+
+
+def _final(cell: Cell, method: str, tried: Tried, finalists: Sequence[int]) -> Tried:
+    """Return the trials with the finalists' medians over the tuning seeds in the place of their times."""
+    times = list(tried.times)
+    others = [_seconds(record["times"][method]) for record in cell.confirmed]
+    for place, i in enumerate(finalists):
+        times[i] = np.median([tried.times[i], *(seconds[place] for seconds in others)], axis=0).tolist()
+    return Tried(tried.trials, times)
 
 
 def _seconds(times: Sequence[Sequence[float | None]]) -> np.ndarray:

@@ -36,7 +36,8 @@ def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
     how = (
         "Four simulated workers, whose losses are those of real processes bit for bit, and a simulated clock: steps of "
         f"7 ms and an exponential 1 ms, D/Y imposed. Every method was tuned by {STAGES * design.points} trials, auto "
-        f"by a third as many, on seed {design.tuning}; reported from seeds {design.seeds[0]} to {design.seeds[-1]}."
+        f"by a third as many, and the best of them on {len(design.tuning)} seeds; reported from seeds "
+        f"{design.seeds[0]} to {design.seeds[-1]}."
     )
     left = f"{LEFT[HEADLINE]:g} of the loss above its floor"
     return [

@@ -242,6 +242,15 @@ class Tune(Unit, kind="tune"):
 
 
 @dataclass(frozen=True)
+class Confirm(Unit, kind="confirm"):
+    """The finalists of every search with another seed."""
+
+    task: str
+    ratio: int
+    seed: int
+
+
+@dataclass(frozen=True)
 class Report(Unit, kind="report"):
     """The trials that were chosen."""
 
@@ -267,7 +276,14 @@ class Timed(Unit, kind="seconds"):
     seed: int
 
 
-KINDS: tuple[type[Predict | Tune | Report | Same | Timed], ...] = (Predict, Tune, Report, Same, Timed)
+KINDS: tuple[type[Predict | Tune | Confirm | Report | Same | Timed], ...] = (
+    Predict,
+    Tune,
+    Confirm,
+    Report,
+    Same,
+    Timed,
+)
 
 
 @dataclass(frozen=True)
@@ -282,8 +298,8 @@ class Design:
         D/Y.
     points : int, optional
         Trials of a method in every stage of its search.
-    tuning : int, optional
-        Seed on which every number is chosen.
+    tuning : tuple of int, optional
+        Seeds on which every number is chosen: the first by the search, all by the median among its finalists.
     seeds : tuple of int, optional
         Seeds from which it is reported.
     looks : int, optional
@@ -301,7 +317,7 @@ class Design:
     tasks: tuple[tuple[str, Task], ...] = tuple(TASKS.items())
     ratios: tuple[int, ...] = (4, 10, 30)
     points: int = 35
-    tuning: int = 0
+    tuning: tuple[int, ...] = (0, 1, 2)
     seeds: tuple[int, ...] = (10, 11, 12, 13, 14)
     looks: int = 24
     checked: tuple[tuple[str, int], ...] = (("digits", 10), ("digits, different", 10), ("softmax", 4))

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import qmc
 
-from .problems import ADACOMM, AUTO, FIXED, HEADLINE, METHODS, TAUS, Task, Trial
+from .problems import ADACOMM, AUTO, FIXED, HEADLINE, LEFT, METHODS, TAUS, Task, Trial
 
 STAGES = 3
 SHRINKS = 3  # every stage's box, in every coordinate
 LONGEST = 128  # tau tried with the methods that have no grid of them
 AUTO_SHARE = 3  # "auto", which has only a rate, is tried less often by this factor
+TRIALS_AGAIN, RATES_AGAIN = 7, 3  # finalists of a method for a target; of the fixed tau, for each tau
 DIGITS_KEPT = 4  # of a trial's numbers
 Measure = Callable[[list[Trial]], list[list[float]]]  # trials -> seconds to every target, infinite without arrival
 
@@ -43,8 +44,40 @@ class Tried:
         among : sequence of int, optional
             Trials that are compared; by default all.
         """
+        return self.first(1, target, among)[0]
+
+    def first(self, n: int, target: int, among: Sequence[int] | None = None) -> list[int]:
+        """Return the n trials that came to a target first, in their order.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        target : int
+            Which target.
+        among : sequence of int, optional
+            Trials that are compared; by default all.
+        """
         compared = range(len(self.times)) if among is None else among
-        return min(compared, key=lambda i: self.times[i][target::-1])
+        return sorted(compared, key=lambda i: self.times[i][target::-1])[:n]
+
+    def by_tau(self) -> list[list[int]]:
+        """Return the trials of every tau of the fixed tau's grid."""
+        return [[i for i, trial in enumerate(self.trials) if trial.tau == tau] for tau in TAUS]
+
+    def finalists(self, method: str) -> list[int]:
+        """Return the trials that are tried again with other seeds: the best for either target, in their order.
+
+        Of the fixed tau, the best rates of every tau.
+
+        Parameters
+        ----------
+        method : str
+            Whose trials these are.
+        """
+        groups = [(RATES_AGAIN, among) for among in self.by_tau()] if method == FIXED else [(TRIALS_AGAIN, None)]
+        targets = range(len(LEFT))
+        return sorted({i for n, among in groups for target in targets for i in self.first(n, target, among)})
 
 
 def search(task: Task, method: str, points: int, measure: Measure) -> Tried:

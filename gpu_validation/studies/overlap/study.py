@@ -26,6 +26,7 @@ from .problems import (
     METHODS,
     TIMED,
     WORKERS,
+    Confirm,
     Design,
     Predict,
     Report,
@@ -62,10 +63,12 @@ class OverlapStudy(Design, Study):
     processes = 4
 
     def units(self) -> Sequence[str]:
-        """Return predict:TASK, then tune, report and seconds:TASK:RATIO:SEED and same:TASK:RATIO."""
+        """Return predict:TASK, then tune, confirm, report and seconds:TASK:RATIO:SEED, and same:TASK:RATIO."""
         units: list[Unit] = [Predict(name) for name, _ in self.tasks]
         for name, ratio in self.cells():
-            units.append(Tune(name, ratio, self.tuning))
+            first, *others = self.tuning
+            units.append(Tune(name, ratio, first))
+            units += [Confirm(name, ratio, seed) for seed in others]
             units += [Report(name, ratio, seed) for seed in self.seeds]
         units += [Same(name, ratio) for name, ratio in self.checked]
         units += [Timed(name, ratio, seed) for name, ratio in self.timed for seed in self.seeds]
@@ -84,6 +87,8 @@ class OverlapStudy(Design, Study):
                 return {str(ratio): predict(task, ratio, self.points) for ratio in self.ratios}
             case Tune(name, ratio, seed):
                 return {"searches": {method: self._tuned(name, method, ratio, seed) for method in METHODS}}
+            case Confirm(name, ratio, seed):
+                return {"times": {method: self._again(name, method, ratio, seed) for method in METHODS}}
             case Report(name, ratio, seed):
                 return {"runs": [r for method in METHODS for r in self._reported(name, method, ratio, seed)]}
             case Same(name, ratio):
@@ -105,6 +110,12 @@ class OverlapStudy(Design, Study):
             "trials": [trial.numbers() for trial in tried.trials],
             "times": [_finite(times) for times in tried.times],
         }
+
+    def _again(self, name: str, method: str, ratio: int, seed: int) -> list[list[float | None]]:
+        """Return the seconds of the finalists."""
+        task, choice = self.task(name), self.chosen[name, ratio]
+        runs = [run_of(task, method, choice.tried[method].trials[i], ratio, seed) for i in choice.finalists[method]]
+        return [_finite(_times(r, task)) for r in self._simulated(runs, ratio, _until(task.targets[-1]))]
 
     def _reported(self, name: str, method: str, ratio: int, seed: int) -> list[Record]:
         task, choice = self.task(name), self.chosen[name, ratio]

@@ -36,6 +36,7 @@ TINY = replace(
     tasks=(("softmax", SOFTMAX),),
     ratios=(4,),
     points=3,
+    tuning=(0, 1, 2),
     seeds=(10, 11, 12),
     looks=10,
     checked=(("softmax", 4),),
@@ -48,9 +49,8 @@ def test_everything_is_fixed_beforehand_and_seeds_are_apart():
     units = PRESET.units()
 
     assert len(set(units)) == len(units)
-    assert PRESET.tuning not in PRESET.seeds
-    assert PRESET.seeded(0) == PRESET
-    assert PRESET.seeded(1).tuning not in (PRESET.tuning, *PRESET.seeded(1).seeds)
+    assert not set(PRESET.tuning) & set(PRESET.seeds)
+    assert len(PRESET.tuning) >= 3
     assert len(PRESET.seeds) >= 5
     assert PRESET.ratios == (4, 10, 30)
     for task in TASKS.values():
@@ -112,6 +112,22 @@ def test_tuning_chooses_for_each_target_and_for_every_tau():
     assert choice.picked[FIXED] == [0, 0]
     assert choice.by_tau == [[g, g] for g in range(len(TAUS))]
     assert choice.trial("corrected", 1) == Trial(0.1, 3)
+
+
+def test_the_finalists_are_chosen_by_their_medians_over_the_tuning_seeds():
+    (cell,) = cells(TINY, [tuned()])
+    again = choose(cell).finalists
+
+    assert again["corrected"] == [0, 1, 2]
+    assert again[FIXED] == list(range(2 * len(TAUS)))  # three rates a tau at most, and there are two
+    seconds = {method: [[5.0, 6.0] if i != 1 else [9.0, None] for i in trials] for method, trials in again.items()}
+    seconds[FIXED] = [[2.0, 30.0 if i < len(TAUS) else 3.0] for i in again[FIXED]]
+    confirmed = [{"unit": f"confirm:softmax:4:{seed}", "times": seconds} for seed in (1, 2)]
+    (cell,) = cells(TINY, [tuned(), *confirmed])
+    choice = choose(cell)
+
+    assert choice.picked["corrected"] == [0, 0]  # the first seed's best was luck
+    assert [at_tau[1] for at_tau in choice.by_tau] == [len(TAUS) + g for g in range(len(TAUS))]
 
 
 def test_the_fixed_tau_is_chosen_in_hindsight_and_ratios_are_paired_by_seed():
