@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ..verdicts.verdict import Comparison, Evidence, Verdict, violation
+from .looseness import looseness_svg, looseness_words
 from .overview import headline, overview_svg
 
 COLUMNS: tuple[tuple[str, Callable[[Comparison], str]], ...] = (
@@ -41,17 +42,26 @@ figure svg{max-width:100%;height:auto}figcaption{color:#333;font-size:.9rem}
 .OUT_OF_SCOPE{color:var(--outside)}.good{color:var(--holds)}
 .verdict{font-size:1.4rem;font-weight:700;margin:.5rem 0}
 .stop{border-left:.3rem solid var(--violated);padding:.5rem 1rem}
+h2{margin:1.2rem 0 .3rem;font-size:1.25rem}
+.rows{max-height:85vh;overflow:auto}.rows thead th{position:sticky;top:0;background:var(--back)}
+.rows td:nth-child(1),.rows td:nth-child(2){overflow-wrap:anywhere;min-width:7rem}
+.rows td:nth-child(5){min-width:11rem}.rows td:nth-child(13){min-width:14rem}
 summary{font-size:1.15rem;font-weight:600;cursor:pointer;padding:.4rem 0}
 .tools{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:center;margin:.5rem 0}
 .tools input[type=search]{font:inherit;min-width:12rem;flex:1;max-width:24rem;color:inherit;background:transparent;
 border:1px solid var(--outside);border-radius:.3rem;padding:.2rem .5rem}
 th button{font:inherit;font-weight:inherit;color:inherit;background:none;border:0;padding:0;cursor:pointer;
 text-align:left}
-th button::after{content:" \\2195"}
-@page{size:A4;margin:12mm}
+th button::after{content:" \\2195"}[aria-sort=ascending] button::after{content:" \\2191"}
+[aria-sort=descending] button::after{content:" \\2193"}
+@page{size:A4;margin:12mm}@page wide{size:A4 landscape;margin:12mm}
 @media print{:root{--fore:#000;--back:#fff;--holds:#00694a;--violated:#b3261e;--unsure:#8a5a00;--outside:#555}
 body{font-size:10pt;margin:0;max-width:none;padding:0}.tools{display:none}.overview svg{min-width:0}
-table{font-size:6.5pt}td,th{padding:.1rem .2rem}tr,figure{break-inside:avoid}.wide,.overview{overflow:visible}}
+table{font-size:6.5pt}td,th{padding:.1rem .2rem}tr,figure{break-inside:avoid}.wide,.overview{overflow:visible}
+.rows{max-height:none;page:wide}.rows td:nth-child(1){min-width:8em}
+.rows td:nth-child(2){min-width:12em}.rows td:nth-child(5){min-width:12em}
+.rows td:nth-child(13){min-width:16em}.rows thead th{position:static}th button{display:contents}th button::after{content:none}
+section,figure,h2,summary{break-inside:avoid}h2,summary{break-after:avoid}figure svg{max-height:230mm}}
 """
 SCRIPT = """
 const table=document.querySelector("#comparisons"),search=document.querySelector("#search"),
@@ -67,9 +77,10 @@ function show(){
 }
 function sort(column,button){
   const down=button.dataset.order==="up";
-  for(const other of table.querySelectorAll("th button"))delete other.dataset.order;
-  button.dataset.order=down?"down":"up";
-  const value=row=>row.cells[column].textContent,factor=down?-1:1;
+  for(const other of table.querySelectorAll("th button")){delete other.dataset.order;
+    other.parentElement.removeAttribute("aria-sort")}
+  button.dataset.order=down?"down":"up";button.parentElement.setAttribute("aria-sort",down?"descending":"ascending");
+  const value=row=>row.cells[column].textContent.replace("[",""),factor=down?-1:1;
   rows.sort((a,b)=>{
     const x=value(a),y=value(b),p=parseFloat(x),q=parseFloat(y);
     if(x===""||y==="")return (x==="")-(y==="");
@@ -86,7 +97,7 @@ MOST_NAMED = 8  # violated rows that stand at the top
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>{title}</title><style>{style}</style></head><body>
-<h1>{title}</h1><p>{description}</p>{stop}{overview}{violated}
+<h1>{title}</h1><p>{description}</p>{stop}{overview}{violated}{looseness}
 <details><summary>What the verdicts are worth</summary>{counts}{power}</details>
 {figures}
 <details><summary>All {number} comparisons</summary>
@@ -98,7 +109,7 @@ decide the exit code.</p>
 <div class="tools"><input id="search" type="search" placeholder="filter: words of a row" aria-label="filter">
 <label><input id="problems" type="checkbox"> only problems (what does not hold)</label>
 <span id="shown" role="status"></span></div>
-<div class="wide">{table}</div></details>{settings}
+<div class="wide rows" role="region" tabindex="0" aria-label="All comparisons">{table}</div></details>{settings}
 <details><summary>Circumstances</summary><pre class="wide">{environment}</pre></details>
 <script>{script}</script></body></html>
 """
@@ -137,6 +148,7 @@ def page(
         stop=f'<p class="stop">{html.escape(message)}</p>' if message else "",
         overview=_overview(comparisons),
         violated=_violated(comparisons),
+        looseness=_looseness(comparisons),
         counts=_counts(comparisons),
         power=_power(comparisons),
         figures=f"<details><summary>Figures</summary>{''.join(figures)}</details>" if figures else "",
@@ -155,7 +167,21 @@ def _overview(comparisons: Sequence[Comparison]) -> str:
         return "<p>Nothing was compared.</p>"
     words, is_good = headline(comparisons)
     line = f'<p class="verdict {"good" if is_good else "VIOLATED"}">{html.escape(words)}</p>'
-    return f'{line}<figure class="overview">{overview_svg(comparisons, with_headline=False)}</figure>'
+    return line + _picture("verdicts by theorem and operator", overview_svg(comparisons, with_headline=False))
+
+
+def _looseness(comparisons: Sequence[Comparison]) -> str:
+    """Return how close the bounds come, in a sentence and in a chart."""
+    words = looseness_words(comparisons)
+    if not words:
+        return ""
+    chart = _picture("looseness by theorem and operator", looseness_svg(comparisons))
+    return f"<section><h2>How close the bounds come</h2><p>{html.escape(words)}</p>{chart}</section>"
+
+
+def _picture(label: str, svg: str) -> str:
+    """Return a wide picture that is scrolled where it does not fit, with the keyboard too."""
+    return f'<figure class="overview" role="region" tabindex="0" aria-label="{label}">{svg}</figure>'
 
 
 def _violated(comparisons: Sequence[Comparison]) -> str:

@@ -65,7 +65,7 @@ def overview_svg(comparisons: Sequence[Comparison], *, with_headline: bool = Tru
     words, is_good = headline(comparisons)
     parts, top = [], 12.0
     if with_headline:
-        parts.append(_text(MARGIN, 30, words, size=20, weight="bold", fill=GOOD if is_good else BAD))
+        parts.append(svg_text(MARGIN, 30, words, size=20, weight="bold", fill=GOOD if is_good else BAD))
         top = 52.0
     parts += _legend(comparisons, top)
     heads = [wrapped(name, COLUMN - 2) for name in operators]  # bold is wider
@@ -100,7 +100,10 @@ def _legend(comparisons: Sequence[Comparison], y: float) -> list[str]:
     counted, x, parts = Counter(c.verdict for c in comparisons), float(MARGIN), []
     for verdict, colour in COLOURS.items():
         label = f"{counted[verdict]} {verdict}"
-        parts += [f'<rect x="{x:g}" y="{y:g}" width="14" height="14" fill="{colour}"/>', _text(x + 20, y + 12, label)]
+        parts += [
+            f'<rect x="{x:g}" y="{y:g}" width="14" height="14" fill="{colour}"/>',
+            svg_text(x + 20, y + 12, label),
+        ]
         x += 44 + 1.2 * CHARACTER * len(label)
     return parts
 
@@ -117,7 +120,7 @@ def _cell(rows: Sequence[Comparison], x: float, y: float, width: float) -> list[
             parts.append(f'<rect x="{start:.1f}" y="{y:g}" width="{share:.1f}" height="20" fill="{colour}"/>')
         start += share
     factor = tightest(rows)
-    label = "" if factor is None else _text(x + 6, y + 15, f"x {factor:.3g}")
+    label = "" if factor is None else svg_text(x + 6, y + 15, f"x {factor:.3g}")
     return [f"<g><title>{escape(titles)}</title>{''.join(parts)}{label}</g>"]
 
 
@@ -142,9 +145,26 @@ def wrapped(text: str, characters: int) -> list[str]:
 
 
 def _lines(x: float, y: float, lines: Sequence[str], *, weight: str = "normal") -> list[str]:
-    return [_text(x, y + 13 + LINE * number, line, weight=weight) for number, line in enumerate(lines)]
+    return [svg_text(x, y + 13 + LINE * number, line, weight=weight) for number, line in enumerate(lines)]
 
 
-def _text(x: float, y: float, words: str, *, size: int = 13, weight: str = "normal", fill: str = "#111") -> str:
+def svg_text(x: float, y: float, words: str, *, size: int = 13, weight: str = "normal", fill: str = "#111") -> str:
+    """Return one line of text as SVG.
+
+    Parameters
+    ----------
+    x : float, pixels
+        Where it begins.
+    y : float, pixels
+        Its base line.
+    words : str
+        What it says.
+    size : int, optional, pixels
+        Of the letters.
+    weight : str, optional
+        Of the letters.
+    fill : str, optional
+        Their colour.
+    """
     style = f'font-size="{size}" font-weight="{weight}" fill="{fill}"'
     return f'<text x="{x:g}" y="{y:g}" {style}>{escape(words)}</text>'
