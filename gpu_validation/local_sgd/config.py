@@ -14,6 +14,7 @@ from bounds.schedules import Fixed, GradientRetention, Schedule
 from operators import Feedback, Key, Operator
 from operators.exchange import Exchange, choose
 from operators.exchange.choice import check as check_exchange
+from operators.exchange.shards import lengths
 from operators.summed import Summed
 
 from .merge_rules import RULES, Overlap
@@ -246,6 +247,20 @@ class Settings:
     def mode(self) -> Mixing:
         """The mixing mode that ``mixing`` names or is."""
         return self.mixing if isinstance(self.mixing, Mixing) else Full()
+
+    def carried_bits(self, d: int, rank: int) -> int:
+        """Return how many bits of a rank's message at dimension d only carry an output, and do not count.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        rank : int
+            Which one; in a node it sends its shard.
+        """
+        if self.operator is None or isinstance(self.operator, Summed):
+            return 0
+        return self.operator.carried_bits(lengths(d, self.ranks_per_node)[rank % self.ranks_per_node])
 
     def chosen_exchange(self, *, d: int, m: int) -> Literal["gather", "two_shot", "sum"]:
         """Return the exchange that is meant, the same on every rank; without an operator there is nothing to choose.

@@ -15,15 +15,15 @@ import torch
 
 from operators.ddp.gather import Refusal
 
-from ..distributed.in_flight import Flight, Landed
 from ..distributed.tensors import flat
 from ..distributed.transport import Transport
 from .attendance import RollCall
 from .config import Settings
 from .exchanges import movements
-from .merge_rules import RULES, Arrival, Common, Vectors, plain, restored
+from .merge_rules import RULES, Arrival, Common, Vectors
 from .movements import Error
 from .outer import OuterOptimizer
+from .part import Part
 from .payload import Payload
 from .refusals import CHANGED, MeanRefused, explanation
 from .worker import Worker
@@ -35,87 +35,6 @@ Account = tuple[tuple[int, ...], list[Error], tuple[int, ...]]
 
 
 Travel = Callable[[tuple[int, ...]], Arrival]  # from the ranks that a message is of
-
-
-class Part:
-    """One part of the model: when it travels next, and what is under way.
-
-    Parameters
-    ----------
-    index : int
-        Number of the part.
-    bounds : tuple of int
-        Its first entry and the first one behind it.
-    common : Common
-        Its common model.
-    exchange : Movements
-        What carries its compressed movements.
-    """
-
-    def __init__(self, index: int, bounds: tuple[int, int], common: Common, exchange: Any) -> None:
-        self.index, (self.start, self.stop), self.common, self.exchange = index, bounds, common, exchange
-        self.flight: Flight[Arrival] | None = None
-        self.send_after = self.merge_after = 0  # local steps of the run
-        self.messages = 0
-        self.buffers: Vectors | None = None  # as they were sent
-        self.steps = [0] * len(common.thetas)  # local steps of the workers hosted here since the last message
-
-    def plan(self, merge_after: int, delay: int) -> None:
-        """Set when the next message is sent and merged.
-
-        Parameters
-        ----------
-        merge_after : int
-            Local steps of the run at its merge.
-        delay : int
-            Local steps in flight.
-        """
-        self.merge_after, self.send_after = merge_after, merge_after - delay
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything that a resumed run needs; a message in flight is awaited, and stored as it arrived."""
-        common = self.common
-        return {
-            "thetas": list(common.thetas),
-            "outers": [outer.state_dict() for outer in common.outers],
-            "sent": list(common.sent),
-            "base": common.base,
-            "base_is_theta": common.base is common.thetas[0],
-            "arrival": None if self.flight is None else plain(self.flight.result()),
-            "plan": [self.send_after, self.merge_after, self.messages],
-            "buffers": self.buffers,
-            "steps": list(self.steps),
-            "senders": [sender.state for sender in self.exchange.senders],
-            "receivers": self.exchange.states,
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue where ``state_dict`` was taken.
-
-        Parameters
-        ----------
-        state : mapping
-            What ``state_dict`` gave.
-        """
-        if self.flight is not None:
-            self.flight.result()  # sent at the start of a round that is not gone on with: it would still write here
-        common = self.common
-        like = common.thetas[0]
-        common.thetas = [theta.to(like) for theta in state["thetas"]]
-        common.sent = [vector.to(like) for vector in state["sent"]]
-        base = None if state["base"] is None else state["base"].to(like)
-        common.base = common.thetas[0] if state["base_is_theta"] else base
-        for outer, outer_state in zip(common.outers, state["outers"], strict=True):
-            outer.load_state_dict(outer_state)
-        arrival = state["arrival"]
-        if arrival is not None:
-            arrival = restored(arrival, like)
-        self.flight = None if arrival is None else Landed(arrival)
-        self.send_after, self.merge_after, self.messages = state["plan"]
-        self.buffers, self.steps = state["buffers"], list(state["steps"])
-        for sender, sender_state in zip(self.exchange.senders, state["senders"], strict=True):
-            sender.state = sender_state
-        self.exchange.states = list(state["receivers"])
 
 
 class Overlapped:
@@ -164,6 +83,7 @@ class Overlapped:
         ends = [d * p // settings.fragments for p in range(settings.fragments + 1)]
         self.parts = [self._part(p, (ends[p], ends[p + 1]), outer) for p in range(settings.fragments)]
         self.accounts: list[Account] = []  # of what was merged in this round
+        self._carried_bits = [0] * len(workers)  # of their messages among it
         self._spoken: list[bool] = []  # whether anybody had something to say in those messages
         self.flight_s = float("nan")  # of the last message
 
@@ -283,6 +203,16 @@ class Overlapped:
         for part in self.parts:
             part.steps = [count + steps for count, steps in zip(part.steps, stepping, strict=True)]
 
+    def take_carried_bits(self) -> list[int]:
+        """Return how many bits of the messages merged since the last call do not count, one for each worker here."""
+        carried, self._carried_bits = self._carried_bits, [0] * len(self.workers)
+        return carried
+
+    def _count_carried(self, part: Part, members: Sequence[int]) -> None:
+        for i, rank in enumerate(self.transport.ranks):
+            if rank in members and not self.whole:
+                self._carried_bits[i] += self.settings.carried_bits(part.stop - part.start, rank)
+
     # -- one part --------------------------------------------------------------------------------------------
     def _models(self, part: Part) -> Vectors:
         return [worker.part(part.start, part.stop) for worker in self.workers]
@@ -303,13 +233,14 @@ class Overlapped:
             self.accounts.append((arrival.bits, arrival.errors, arrival.mean_bits))
             self._spoken.append(bool(arrival.members))
             part.flight = None
+            self._count_carried(part, arrival.members)
             arrival = arrival if arrival.members else None
         models = self._models(part)
         outgoing = self.rule.outgoing(part.common, models)
         for worker, model in zip(self.workers, self.rule.merge(part.common, models, arrival), strict=True):
             worker.load_part(part.start, model)
         if arrival is not None and arrival.buffers is not None:
-            self._merge_buffers(part, arrival.buffers)
+            part.merge_buffers(self.workers, arrival.buffers, keeps_counts=self.rule.name != "overwrite")
         if sends and not self.rule.within_round:
             self._launch(part, *outgoing, steps)
 
@@ -384,24 +315,11 @@ class Overlapped:
 
         return travel
 
-    def _merge_buffers(self, part: Part, means: Vectors) -> None:
-        """Statistics become the mean as it was sent; counters also count what was done since, where steps are kept."""
-        assert part.buffers is not None  # they have travelled
-        for worker, mean, sent in zip(self.workers, means, part.buffers, strict=True):
-            entry = 0
-            for buffer in worker.buffers:
-                place = slice(entry, entry + buffer.numel())
-                value = mean[place].view_as(buffer)
-                if not buffer.is_floating_point():
-                    since = buffer.double() - sent[place].view_as(buffer) if self.rule.name != "overwrite" else 0.0
-                    value = value.round() + since
-                buffer.copy_(value)
-                entry += buffer.numel()
-
     # -- restart ---------------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:
         """Return everything that a resumed run needs; what is in flight is awaited."""
-        return {"parts": [part.state_dict() for part in self.parts], "accounts": list(self.accounts)}
+        parts = [part.state_dict() for part in self.parts]
+        return {"parts": parts, "accounts": list(self.accounts), "carried_bits": list(self._carried_bits)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where ``state_dict`` was taken.
@@ -413,7 +331,7 @@ class Overlapped:
         """
         for part, part_state in zip(self.parts, state["parts"], strict=True):
             part.load_state_dict(part_state)
-        self.accounts = list(state["accounts"])
+        self.accounts, self._carried_bits = list(state["accounts"]), list(state["carried_bits"])
 
 
 def _added(lengths: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -78,6 +78,7 @@ def header_of(
         host=socket.gethostname(),
         pid=os.getpid(),
         started=time.time(),
+        carried_bits=0 if whole else settings.carried_bits(d, rank),
     )
 
 
@@ -97,7 +98,7 @@ def _declared(operator: Operator | Feedback | Summed, d: int, in_shards: bool) -
     if in_shards:
         return SHARDS
     try:
-        size = operator.bits(d)
+        size = operator.bits(d).without(operator.carried_bits(d))
         claim = NoClaim(OWED) if isinstance(operator, Feedback) else operator.claim(d)
     except ValueError as refused:
         size, claim = Size(), NoClaim(str(refused))

@@ -61,13 +61,24 @@ class Synchronisations(CommonStart):
         self._rows, self._arrived_rows = self.inputs.start_sync(self.clock), []
         with self._explaining():
             bits, errors, mean_bits = self._synchronise(round_index, members, changed)
+            carried = self._carried_bits(members)
             self.clock.advance_round(steps, bits, members, mean_bits, self._flight())
             self.periods.end_round()
             self.inputs.end_sync(self._arrived_rows, members, self.clock)
             self._begin_round()
-        accounts = [Round(round_index, steps, bits, *error, mean_bits) for error in errors]
+        accounts = [
+            Round(round_index, steps, bits, *error, mean_bits, carried_of)
+            for error, carried_of in zip(errors, carried, strict=True)
+        ]
         self.telemetry.finish_round(accounts[0], self.periods.total_steps, self.periods.rule)
         return accounts
+
+    def _carried_bits(self, members: Sequence[int]) -> list[int]:
+        """Return how many bits of the messages of each worker hosted here do not count."""
+        if self.overlapped is not None:
+            return self.overlapped.take_carried_bits()
+        sending = set() if self.whole else set(members)
+        return [self.settings.carried_bits(self.d, r) if r in sending else 0 for r in self.transport.ranks]
 
     def _call_the_roll(self, roll_call: RollCall) -> bool:
         """Learn who takes part in this synchronisation, and go as far as they have come; False if nobody does."""

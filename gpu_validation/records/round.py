@@ -27,6 +27,8 @@ class Round:
         Inner product of that error with the delta; 0 where there is none.
     mean_bits : tuple of int, bits, optional
         Lengths of the owners' messages in two shots, in rank order; empty otherwise.
+    carried_bits : int, bits, optional
+        Of this rank's ``bits``: those that only carry the output of an operator that states its bits, and do not count.
     """
 
     index: int
@@ -36,3 +38,4 @@ class Round:
     norm2: float
     error_along: float = 0.0
     mean_bits: tuple[int, ...] = ()
+    carried_bits: int = 0

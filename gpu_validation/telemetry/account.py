@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, Self
 
 from ..records.compression import Declared
@@ -66,6 +66,8 @@ class Header:
         The process that wrote it.
     started : float, optional
         When, in UNIX seconds.
+    carried_bits : int, bits, optional
+        Of every message: those that only carry an output, and do not count.
     """
 
     run: int
@@ -91,6 +93,7 @@ class Header:
     host: str = ""
     pid: int = 0
     started: float = 0.0
+    carried_bits: int = 0
 
     def line(self) -> dict[str, Any]:
         """Return it as a file keeps it."""
@@ -112,7 +115,7 @@ class Header:
         KeyError
             For what is none.
         """
-        values = {f.name: line[f.name] for f in fields(cls)}
+        values = {f.name: line[f.name] for f in fields(cls) if f.name in line or f.default is MISSING}
         declared = values["declared"]
         return cls(**{**values, "declared": None if declared is None else Declared(**_numbers(declared))})
 

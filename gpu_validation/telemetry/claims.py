@@ -117,7 +117,8 @@ def _promised(accounts: Sequence[Account], way: str, counted: int, about: dict[s
     if bits is None or not math.isfinite(bits):
         return []
     about = {**about, "quantity": f"bytes {way}, by the operator's size"}
-    total = sum(account.state.foretold * _by_length(account.header, math.floor(bits))[way] for account in accounts)
+    length = math.floor(bits) + header.carried_bits
+    total = sum(account.state.foretold * _by_length(account.header, length)[way] for account in accounts)
     if declared.exact_bits is not None:
         return [_exact(counted, total, counted == total, side="tight", theorem="Operator.bits", **about)]
     return [_exact(counted, total, counted <= total, side="upper", theorem="Operator.bits", **about)]

@@ -226,7 +226,7 @@ class Recorder(Observer):
         """Take in this rank's message; returns its relative squared error, nan where there is none."""
         if self.header.whole or self.header.rank not in self._members(done):
             return math.nan
-        self._bits.add(done.bits[self.header.rank])
+        self._bits.add(done.bits[self.header.rank] - done.carried_bits)
         if not self.header.d * LEAST**2 <= done.norm2 <= LARGEST**2:
             return math.nan  # nothing has moved, or claims do not reach so far
         ratio, along = done.error2 / done.norm2, 1 + done.error_along / done.norm2
@@ -269,7 +269,7 @@ class Recorder(Observer):
             tau=done.tau,
             compute_s=compute_s,
             averaging_s=averaging_s,
-            bits=done.bits[self.header.rank],
+            bits=done.bits[self.header.rank] - done.carried_bits,
             ratio=ratio,
             away2=self._away2,
             model2=math.nan if model is None else _square(model),

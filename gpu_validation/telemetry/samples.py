@@ -121,7 +121,7 @@ class KeptRound:
     averaging_s : float, seconds
         Of its averaging, telemetry itself not counted.
     bits : int, bits
-        Of this rank's message.
+        Of this rank's message, without what is only carried.
     ratio : float
         ``|C(x) - x|^2/|x|^2`` of its movement x.
     away2 : float, optional

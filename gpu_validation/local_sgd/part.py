@@ -1,0 +1,115 @@
+"""One part of a model whose averages are in flight: when it travels, what is under way, what a restart needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..distributed.in_flight import Flight, Landed
+from .merge_rules import Arrival, Common, Vectors, plain, restored
+from .worker import Worker
+
+
+class Part:
+    """One part of the model: when it travels next, and what is under way.
+
+    Parameters
+    ----------
+    index : int
+        Number of the part.
+    bounds : tuple of int
+        Its first entry and the first one behind it.
+    common : Common
+        Its common model.
+    exchange : Movements
+        What carries its compressed movements.
+    """
+
+    def __init__(self, index: int, bounds: tuple[int, int], common: Common, exchange: Any) -> None:
+        self.index, (self.start, self.stop), self.common, self.exchange = index, bounds, common, exchange
+        self.flight: Flight[Arrival] | None = None
+        self.send_after = self.merge_after = 0  # local steps of the run
+        self.messages = 0
+        self.buffers: Vectors | None = None  # as they were sent
+        self.steps = [0] * len(common.thetas)  # local steps of the workers hosted here since the last message
+
+    def plan(self, merge_after: int, delay: int) -> None:
+        """Set when the next message is sent and merged.
+
+        Parameters
+        ----------
+        merge_after : int
+            Local steps of the run at its merge.
+        delay : int
+            Local steps in flight.
+        """
+        self.merge_after, self.send_after = merge_after, merge_after - delay
+
+    def merge_buffers(self, workers: Sequence[Worker], means: Vectors, *, keeps_counts: bool) -> None:
+        """Let statistics become the mean as it was sent, and counters the mean and what was counted since.
+
+        Parameters
+        ----------
+        workers : sequence of Worker
+            Those hosted here.
+        means : list of tensor
+            What has arrived, one for each.
+        keeps_counts : bool
+            Whether steps made in flight are kept; counters are else the mean as well.
+        """
+        assert self.buffers is not None  # they have travelled
+        for worker, mean, sent in zip(workers, means, self.buffers, strict=True):
+            entry = 0
+            for buffer in worker.buffers:
+                place = slice(entry, entry + buffer.numel())
+                value = mean[place].view_as(buffer)
+                if not buffer.is_floating_point():
+                    since = buffer.double() - sent[place].view_as(buffer) if keeps_counts else 0.0
+                    value = value.round() + since
+                buffer.copy_(value)
+                entry += buffer.numel()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything that a resumed run needs; a message in flight is awaited, and stored as it arrived."""
+        common = self.common
+        return {
+            "thetas": list(common.thetas),
+            "outers": [outer.state_dict() for outer in common.outers],
+            "sent": list(common.sent),
+            "base": common.base,
+            "base_is_theta": common.base is common.thetas[0],
+            "arrival": None if self.flight is None else plain(self.flight.result()),
+            "plan": [self.send_after, self.merge_after, self.messages],
+            "buffers": self.buffers,
+            "steps": list(self.steps),
+            "senders": [sender.state for sender in self.exchange.senders],
+            "receivers": self.exchange.states,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue where ``state_dict`` was taken.
+
+        Parameters
+        ----------
+        state : mapping
+            What ``state_dict`` gave.
+        """
+        if self.flight is not None:
+            self.flight.result()  # sent at the start of a round that is not gone on with: it would still write here
+        common = self.common
+        like = common.thetas[0]
+        common.thetas = [theta.to(like) for theta in state["thetas"]]
+        common.sent = [vector.to(like) for vector in state["sent"]]
+        base = None if state["base"] is None else state["base"].to(like)
+        common.base = common.thetas[0] if state["base_is_theta"] else base
+        for outer, outer_state in zip(common.outers, state["outers"], strict=True):
+            outer.load_state_dict(outer_state)
+        arrival = state["arrival"]
+        if arrival is not None:
+            arrival = restored(arrival, like)
+        self.flight = None if arrival is None else Landed(arrival)
+        self.send_after, self.merge_after, self.messages = state["plan"]
+        self.buffers, self.steps = state["buffers"], list(state["steps"])
+        for sender, sender_state in zip(self.exchange.senders, state["senders"], strict=True):
+            sender.state = sender_state
+        self.exchange.states = list(state["receivers"])

@@ -1,0 +1,62 @@
+"""A compressor of one's own: the report counts the bits that it states, and the bytes that really travel."""
+
+import pytest
+import torch
+
+from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
+from gpu_validation.telemetry import read_folder, report_of
+from gpu_validation.verdicts.verdict import Verdict
+from operators import ErrorFeedback, Key, own
+
+from ..ranks import in_ranks
+
+pytestmark = pytest.mark.timeout(120)
+D, TAU, ROUNDS, STATED = 60, 2, 6, 16  # bits a coordinate; the output travels besides in 32
+SETTINGS = {
+    "gather": (2, {}),
+    "two shots": (3, {"exchange": "two_shot"}),
+    "fragments": (2, {"overlap": "corrected", "delay": 1, "fragments": 2}),
+    "nodes": (4, {"ranks_per_node": 2}),
+}
+
+
+def half(x):
+    return x.half().float()
+
+
+def work(place, folder, operator, given):
+    model = torch.nn.Linear(D, 1, bias=False)
+    averaging = PeriodicAveraging(model, schedule=TAU, operator=operator, key=Key(1), telemetry=folder, **given)
+    accounts = []
+    for step in range(TAU * ROUNDS):
+        with torch.no_grad():
+            model.weight += torch.randn(1, D, generator=torch.Generator().manual_seed(10 * step + place.rank))
+        accounts += [averaging.step()]
+    return [account.bits[place.rank] - account.carried_bits for account in accounts if account]
+
+
+def check_bits(name, operator, folder):
+    processes, given = SETTINGS[name]
+    counted = in_ranks(lambda place: work(place, folder, operator, given), processes)
+    sent = STATED * D // given.get("ranks_per_node", 1)  # a rank's shard of the node's movement
+    assert [bits for rounds in counted for bits in rounds] == [sent] * (ROUNDS * processes)
+    report = report_of(read_folder(folder))
+    assert report.compressor.bits.value == sent
+    assert [row for row in report.comparisons if row.verdict is Verdict.VIOLATED] == []
+    return report
+
+
+def test_stated_bits_count_and_bytes_are_those_that_travel(tmp_path):
+    report = check_bits("gather", own(half, bits=STATED), tmp_path)
+
+    assert report.compressor.declared_bits == STATED * D
+    promised = [row for row in report.comparisons if row.quantity == "bytes sent, by the operator's size"]
+    assert [row.verdict for row in promised] == [Verdict.HOLDS]
+    assert report.traffic.sent_bytes > (32 + STATED) * D / 8
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("operator", [own(half, bits=STATED), ErrorFeedback(own(half, bits=STATED))])
+def test_stated_bits_count_in_every_exchange(name, operator, tmp_path):
+    check_bits(name, operator, tmp_path)
