@@ -60,7 +60,8 @@ body{font-size:10pt;margin:0;max-width:none;padding:0}.tools{display:none}.overv
 table{font-size:6.5pt}td,th{padding:.1rem .2rem}tr,figure{break-inside:avoid}.wide,.overview{overflow:visible}
 .rows{max-height:none;page:wide}.rows td:nth-child(1){min-width:8em}
 .rows td:nth-child(2){min-width:12em}.rows td:nth-child(5){min-width:12em}
-.rows td:nth-child(13){min-width:16em}.rows thead th{position:static}th button{display:contents}th button::after{content:none}
+.rows td:nth-child(13){min-width:16em}.rows thead th{position:static}
+th button{display:contents}th button::after{content:none}
 section,figure,h2,summary{break-inside:avoid}h2,summary{break-after:avoid}figure svg{max-height:230mm}}
 """
 SCRIPT = """
