@@ -109,6 +109,8 @@ class CommonStart:
             and anchor.dtype == torch.float32
             and settings.ranks_per_node == 1
         )
+        of_message = settings.waiting.carried_bits
+        self._carried_by_rank = {r: 0 if self.whole else of_message(self.d, r) for r in self.transport.ranks}
         alone = self.whole and exact and self.mixing.common and not settings.moves_outside
         for worker in self.workers:
             worker.keeps_anchor = not alone

@@ -94,7 +94,9 @@ class Overlapped:
         common = Common([theta] * len(self.workers), [outer(theta) for _ in range(copies)], self.transport.size)
         settings = self.settings if index == 0 else replace(self.settings, key=self.settings.key.fold_in(index))
         kind = settings.chosen_exchange(d=stop - start, m=self.transport.size)
-        return Part(index, bounds, common, movements(kind, settings, self.transport, self.payload, stop - start))
+        exchange = movements(kind, settings, self.transport, self.payload, stop - start)
+        carried = [settings.carried_bits(stop - start, rank) for rank in self.transport.ranks]
+        return Part(index, bounds, common, exchange, carried)
 
     # -- when ------------------------------------------------------------------------------------------------
     def begin_round(self, steps: int, tau: int) -> None:
@@ -210,8 +212,7 @@ class Overlapped:
 
     def _count_carried(self, part: Part, members: Sequence[int]) -> None:
         for i, rank in enumerate(self.transport.ranks):
-            if rank in members and not self.whole:
-                self._carried_bits[i] += self.settings.carried_bits(part.stop - part.start, rank)
+            self._carried_bits[i] += part.carried_bits[i] if rank in members else 0
 
     # -- one part --------------------------------------------------------------------------------------------
     def _models(self, part: Part) -> Vectors:

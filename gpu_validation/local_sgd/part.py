@@ -23,9 +23,14 @@ class Part:
         Its common model.
     exchange : Movements
         What carries its compressed movements.
+    carried_bits : sequence of int, bits
+        Of a message of each worker hosted here: those that do not count.
     """
 
-    def __init__(self, index: int, bounds: tuple[int, int], common: Common, exchange: Any) -> None:
+    def __init__(
+        self, index: int, bounds: tuple[int, int], common: Common, exchange: Any, carried_bits: Sequence[int]
+    ) -> None:
+        self.carried_bits = carried_bits
         self.index, (self.start, self.stop), self.common, self.exchange = index, bounds, common, exchange
         self.flight: Flight[Arrival] | None = None
         self.send_after = self.merge_after = 0  # local steps of the run

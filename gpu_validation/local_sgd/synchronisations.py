@@ -77,8 +77,7 @@ class Synchronisations(CommonStart):
         """Return how many bits of the messages of each worker hosted here do not count."""
         if self.overlapped is not None:
             return self.overlapped.take_carried_bits()
-        sending = set() if self.whole else set(members)
-        return [self.settings.carried_bits(self.d, r) if r in sending else 0 for r in self.transport.ranks]
+        return [bits if rank in members else 0 for rank, bits in self._carried_by_rank.items()]
 
     def _call_the_roll(self, roll_call: RollCall) -> bool:
         """Learn who takes part in this synchronisation, and go as far as they have come; False if nobody does."""
