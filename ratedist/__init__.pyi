@@ -27,6 +27,9 @@ from .curve import measured_curve as measured_curve
 from .model.cluster import Cluster as Cluster
 from .model.codec import Codec as Codec
 from .model.codec import measure_codec as measure_codec
+from .model.links import Link as Link
+from .model.overlap import step_in_flight_s as step_in_flight_s
+from .model.overlap import step_overlapped_s as step_overlapped_s
 from .model.own import Own as Own
 from .model.own import own as own
 from .model.ranking import Choice as Choice

@@ -19,6 +19,11 @@ from .law import Law as Law
 from .law import StepTime as StepTime
 from .log_normal import LogNormal as LogNormal
 from .model import RuntimeModel as RuntimeModel
+from .nodes import AcrossNodes as AcrossNodes
+from .nodes import GatherAcross as GatherAcross
+from .nodes import GatherNodes as GatherNodes
+from .nodes import SumNodes as SumNodes
+from .nodes import TwoShotAcross as TwoShotAcross
 from .normal import approximate_expected_max as approximate_expected_max
 from .normal import normal_max_moment as normal_max_moment
 from .pareto import Pareto as Pareto

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from bounds import plan as planner
-from bounds.estimate import Estimate
 from bounds.setting import properties
 
-from ..model.choosing import WAYS, Asked, Way, best_rates, choice_of
+from ..model.best_rates import best_rates
+from ..model.choosing import WAYS, Asked, Way, choice_of
 from ..model.cluster import Cluster, checked_cluster
 from ..model.codec import NUMBERS, checked_codecs
+from ..model.codec_advice import with_coding
 from ..model.compressors import compressor_of
-from ..model.constants import in_words, read_constants
-from ..model.curvature import is_convex
+from ..model.constants import read_constants
+from ..model.estimated_plan import of_estimates
+from ..model.planned_problem import CONDITION, problem_of
 from ..model.ranking import Choice, Ranking
 from ..model.travel import DENSE_BITS
 from ..numbers import real, refusal, whole
@@ -28,11 +30,7 @@ if TYPE_CHECKING:
     from operators.summed import Summed
 
 MOST_OPERATORS = 64
-SLOWER = 0.1
-LEAD = 0.45  # of the seconds of what needs no codec
 MOST_DIMENSION = 10**12  # over HTTP
-CONDITION = 100
-METHOD = "diana_distance"
 
 
 def plan(
@@ -87,9 +85,10 @@ def plan(
     setting : iterable of str or None, optional
         Names of what is known of problem and gradients, such as ["same_f", "unbiased_gradients"]; a theorem that needs
         more is then "not covered".  Unless given, what is needed stands in the assumptions.
-    exchange : {"auto", "gather", "two_shot"}, optional
+    exchange : {"auto", "gather", "two_shot", "node_gather", "node_two_shot"}, optional
         How messages that cannot be summed travel: all of them to all ranks, or compressed shards to their owners and
-        compressed means to all, with one operator at both stages; "auto" takes what costs less for each operator.
+        compressed means to all, with one operator at both stages; on nodes also after exact sums inside, once a node.
+        "auto" takes what costs least for each operator.
     curvature : {None, "convex"}, optional
         What is known of F, with L, sigma2 and gap: if it is convex, local steps cost less and more of them are safe.
 
@@ -134,7 +133,7 @@ def plan(
     constants = {"L": L, "sigma2": sigma2, "gap": gap}
     codecs = checked_codecs(codec)
     given = None if setting is None else properties([setting] if isinstance(setting, str) else setting)
-    problem, assumed = _problem(
+    problem, assumed = problem_of(
         constants, G=G, target=target, time_s=time_s, eta=eta, condition=condition, curvature=curvature
     )
     if isinstance(problem, planner.Conditioned):
@@ -157,63 +156,10 @@ def plan(
 
     choices = choices_for(problem)
     if isinstance(problem, planner.Smooth) and (uncertain := read_constants(constants)[1]):
-        choices = _of_estimates(choices, choices_for, problem, uncertain, by)
+        choices = of_estimates(choices, choices_for, problem, uncertain, by)
     means = "seconds are means: guarantees count rounds, a run may take longer or need fewer"
     assumed_all = (assumed, *_needs(choices), cluster.in_words(), means, f"d = {dimension}")
-    return Ranking(_with_coding(_ranked(choices, about), dimension, by), assumed_all, by)
-
-
-def _of_estimates(
-    choices: Sequence[Choice],
-    choices_for: Callable[[planner.Smooth], list[Choice]],
-    problem: planner.Smooth,
-    uncertain: Mapping[str, Estimate],
-    by: Literal["seconds", "error"],
-) -> list[Choice]:
-    """Return the choices at the values of estimates, with their cost at the ends of all intervals."""
-    costs = []
-    for end in (_at_ends(problem, uncertain, "lo"), _at_ends(problem, uncertain, "hi")):
-        costs.append([0.0] * len(choices) if end is None else [getattr(choice, by) for choice in choices_for(end)])
-    names = ", ".join(uncertain)
-    return [_of_uncertain(choice, cost, by, names) for choice, *cost in zip(choices, *costs, strict=True)]
-
-
-def _at_ends(
-    problem: planner.Smooth, uncertain: Mapping[str, Estimate], end: Literal["lo", "hi"]
-) -> planner.Smooth | None:
-    """Return the problem at one end of every estimate; None if L or gap is not positive there, so that nothing is to be
-    done.
-
-    Every theorem of the planner grows with L, sigma2 and gap, and so does the least over tau and eta.
-    """
-    ends: dict[str, Any] = {name: float(getattr(estimate.interval, end)) for name, estimate in uncertain.items()}
-    if min(ends.get("L", 1.0), ends.get("gap", 1.0)) <= 0:
-        return None
-    return replace(problem, **ends | ({"sigma2": max(0.0, ends["sigma2"])} if "sigma2" in ends else {}))
-
-
-def _of_uncertain(choice: Choice, between: Sequence[float], by: str, names: str) -> Choice:
-    """Return the same, computed at the values of estimates: no theorem speaks for those.
-
-    Parameters
-    ----------
-    between : sequence of float
-        The cost at their ends, in what it is counted by.
-    names : str
-        Of what is estimated.
-    """
-    if not choice.feasible:
-        return choice
-    status = f"{choice.status} for true constants, not for assumed or estimated ones"
-    first, *rest = choice.reasons
-    low, high = between
-    span = f"{by} from {low:.4g} to {high:.4g} over {names}, not known exactly"
-    return replace(
-        choice,
-        status=status,
-        cost_between=(low, high),
-        reasons=(first.replace(f"({choice.status})", f"({status})", 1), span, *rest),
-    )
+    return Ranking(with_coding(_ranked(choices, about), dimension, by), assumed_all, by)
 
 
 def _needs(choices: Sequence[Choice]) -> tuple[str, ...]:
@@ -224,84 +170,11 @@ def _needs(choices: Sequence[Choice]) -> tuple[str, ...]:
     return tuple(f"{name}: {all_bounds()[name].setting.text()}" for name in used)
 
 
-def _problem(known: dict[str, Any], **rest: Any) -> tuple[planner.Smooth | planner.Conditioned, str]:
-    """Return the problem that the arguments describe, and its assumptions in words."""
-    missing = [name for name, value in known.items() if value is None]
-    if missing and len(missing) < len(known):
-        raise ValueError(f"give all of L, sigma2 and gap, or none; missing: {', '.join(missing)}: add them")
-    if missing and rest["curvature"] is not None:
-        raise ValueError(
-            f"curvature goes with L, sigma2 and gap; got curvature = {rest['curvature']!r}: without them F is strongly "
-            "convex, leave it out"
-        )
-    if missing:
-        conditioned = _conditioned(rest["condition"], rest["target"], rest["time_s"], rest["eta"])
-        return conditioned, (
-            f"epsilon = {rest['target']}, condition number L/mu = {conditioned.kappa:g} with L of every F_i and mu of "
-            "F; a step computes one full local gradient"
-        )
-    convex = is_convex(rest["curvature"])
-    if rest["condition"] is not None:
-        raise ValueError(
-            f"condition goes without L, sigma2 and gap; got condition = {rest['condition']}: drop one or the others"
-        )
-    root = None if rest["G"] is None else real("G", rest["G"])
-    texts, uncertain = read_constants(known)
-    smooth = planner.Smooth(**{name: real(name, value) for name, value in texts.items()}, G=root, convex=convex)
-    words = ", ".join(f"{name} = {value:g}" for name, value in _constants(smooth).items())
-    return smooth, "; ".join((words, *["F is convex"] * convex, *in_words(uncertain)))
-
-
-def _constants(problem: planner.Smooth) -> dict[str, float]:
-    constants = {"L": problem.L, "sigma2": problem.sigma2, "gap": problem.gap}
-    return constants if problem.G is None else {**constants, "G": problem.G}
-
-
-def _conditioned(condition: Any, target: Any, time_s: Any, eta: Any) -> planner.Conditioned:
-    if time_s is not None or eta is not None:
-        raise ValueError(
-            f"without L, sigma2 and gap the plan takes target only; got time_s = {time_s}, eta = {eta}: add those three"
-        )
-    if target is None or not real("target", target) < 1:
-        raise refusal("target", "0 < target < 1", target)
-    return planner.Conditioned(kappa=CONDITION if condition is None else real("condition", condition), method=METHOD)
-
-
 def _ranked(choices: Sequence[Choice], asked: Asked) -> tuple[Choice, ...]:
     feasible = sorted((c for c in choices if c.feasible), key=asked.cost)
     least = asked.cost(feasible[0])[0] if feasible else 0.0
     ranked = [replace(c, relative_cost=asked.cost(c)[0] / least if least else 1.0) for c in feasible]
     return (*ranked, *(c for c in choices if not c.feasible))
-
-
-def _with_coding(ranked: tuple[Choice, ...], d: int, by: str) -> tuple[Choice, ...]:
-    """Return the same; the winner says how fast its codec has to be, if it has one and seconds count."""
-    first = ranked[0]
-    if by != "seconds" or not first.feasible or not first.coded:
-        return ranked
-    uncoded_s = first.seconds - first.rounds * (first.encode_s + first.decode_s)
-    work = first.rounds * first.coded * d
-    pace = work / (SLOWER * uncoded_s)
-    text = (
-        f"codecs of {pace:.3g} coordinates/s, coding {first.coded:.3g} vectors a round, make it {SLOWER:.0%} slower "
-        "than free ones"
-    )
-    rival = next((c for c in ranked[1:] if c.feasible and not c.coded), None)
-    if rival is None or rival.seconds <= uncoded_s:
-        return (replace(first, reasons=(*first.reasons, text)), *ranked[1:])
-    even = work / (rival.seconds - uncoded_s)
-    text += f"; above {_pace_text(even)} it leads {rival.operator}"
-    kept = work / (LEAD * rival.seconds - uncoded_s) if uncoded_s < LEAD * rival.seconds else None
-    if kept is not None:
-        text += f", above {_pace_text(kept)} it takes at most {LEAD:.0%} of its seconds"
-    winner = replace(first, reasons=(*first.reasons, text), break_even_coordinates_per_s=even)
-    return (replace(winner, lead_coordinates_per_s=kept), *ranked[1:])
-
-
-def _pace_text(coordinates_per_s: float) -> str:
-    """Return a throughput in coordinates, bytes of binary32 and nanoseconds."""
-    gigabytes_per_s, ns = 4e-9 * coordinates_per_s, 1e9 / coordinates_per_s
-    return f"{coordinates_per_s:.3g} coordinates/s ({gigabytes_per_s:.3g} GB/s of binary32, {ns:.2g} ns each)"
 
 
 def _way(exchange: Any) -> Way:
@@ -351,7 +224,12 @@ OPERATORS = Argument(
     control=Control("Operators to rank", start=RANKED),
 )
 CURVATURE = Argument("curvature", Text(), help="convex, if F is known to be (with L, sigma2 and gap)")
-EXCHANGE = Argument("exchange", Text(), "auto", help="auto, gather or two_shot, for messages that cannot be summed")
+EXCHANGE = Argument(
+    "exchange",
+    Text(),
+    "auto",
+    help="auto, gather or two_shot, or of nodes node_gather or node_two_shot",
+)
 CODEC = Argument(
     "codec",
     Coding(CODEC_PARTS),
@@ -379,6 +257,7 @@ CALL = Call(
             "--d 1e6 --workers 8 --operators shared_scale:12,block=256 tcdq:omega=0.1 --target 0.1 --codec free",
             "--d 1e6 --workers 4 --operators identity tcdq:omega=1 --target 0.1 --L 1 --sigma2 1 --gap 1 --json",
             "--d 1e8 --workers 8 --operators identity tcdq:omega=1 --target 0.1 --codec tcdq:omega=1=9e-11,5e-11",
+            "--d 7e9 --workers 64 --nodes 8 --inside nvlink4,3e-6 --bandwidth_bit_per_s 1e11 --target 0.1 --codec free",
         ),
         run=_run,
         show=_show,

@@ -45,6 +45,8 @@ CLUSTER_PARTS = (
         control=Control("Step times", choices=STEP_TIMES),
     ),
     Argument("topology", Text(32), "ring", "ring (default), tree or parameter_server"),
+    Argument("nodes", Number(), None, "of equally many workers, which share the link of their node"),
+    Argument("inside", Text(64), None, "link of a worker inside its node: NAME,LATENCY_S or BIT_PER_S,LATENCY_S"),
 )
 CLUSTER = Argument("cluster", Workers(CLUSTER_PARTS), REQUIRED)
 CODEC_PARTS = (

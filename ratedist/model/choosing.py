@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from bounds import plan as planner
@@ -16,6 +15,8 @@ from ..records import number_text
 from .cluster import Cluster
 from .codec import Codec, codec_of
 from .compressors import claim_text
+from .limits import PlannedRun
+from .node_travel import gathered_by_nodes, in_two_shots_of_nodes
 from .ranking import Choice
 from .summing import summed_travel
 from .travel import DENSE_BITS, Travel, in_two_shots, stated_bits, travel
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from operators import Operator
     from operators.summed import Summed
 
-Way = Literal["auto", "gather", "two_shot"]
-WAYS: tuple[Way, ...] = ("auto", "gather", "two_shot")
+Way = Literal["auto", "gather", "two_shot", "node_gather", "node_two_shot"]
+WAYS: tuple[Way, ...] = ("auto", "gather", "two_shot", "node_gather", "node_two_shot")
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Asked:
         Seconds of encoding and decoding, as ``checked_codecs`` returns them.
     setting : frozenset of Property or None
         What is known of problem and gradients.
-    exchange : {"auto", "gather", "two_shot"}
+    exchange : {"auto", "gather", "two_shot", "node_gather", "node_two_shot"}
         How compressed messages may travel.
     """
 
@@ -57,6 +58,13 @@ class Asked:
     codecs: Any
     setting: frozenset[Property] | None
     exchange: Way = "auto"
+
+    @property
+    def exchanges(self) -> tuple[Way, ...]:
+        """The ways that are looked at."""
+        if self.exchange != "auto":
+            return (self.exchange,)
+        return WAYS[1:] if (self.cluster.nodes or 1) > 1 else WAYS[1:3]
 
     def cost(self, choice: Choice) -> tuple[float, float, float]:
         """Return what choices are ranked by.
@@ -85,16 +93,13 @@ def choice_of(operator: Operator | Summed, asked: Asked) -> Choice:
 
     if isinstance(operator, Summed):
         return _summed(operator, asked)
-    gathered = _gathered(operator, asked) if asked.exchange != "two_shot" else None
-    if gathered is not None and (asked.exchange == "gather" or gathered.exchange == "sum"):
+    gathered = _gathered(operator, asked)
+    if gathered.exchange == "sum":
         return gathered
-    shots = shots_of(operator, operator, asked)
-    if gathered is None:
-        summed = _gathered(operator, asked)
-        return summed if summed.exchange == "sum" else shots
-    if not shots.feasible or (gathered.feasible and asked.cost(gathered) <= asked.cost(shots)):
-        return gathered
-    return shots
+    kinds = asked.exchanges
+    choices = [gathered if kind == "gather" else sent(kind, operator, operator, asked) for kind in kinds]
+    feasible = [choice for choice in choices if choice.feasible]
+    return min(feasible, key=asked.cost) if feasible else choices[0]
 
 
 def _gathered(operator: Operator, asked: Asked) -> Choice:
@@ -123,23 +128,30 @@ def _summed(method: Summed, asked: Asked) -> Choice:
     return _travelling(method, None, way, asked)
 
 
-def shots_of(first: Operator, second: Operator, asked: Asked) -> Choice:
-    """Return what two shots would cost.
+def sent(kind: Way, first: Operator, second: Operator, asked: Asked) -> Choice:
+    """Return what another way than a gather of all messages would cost.
 
     Parameters
     ----------
+    kind : {"two_shot", "node_gather", "node_two_shot"}
+        The way.
     first, second : Operator
-        Of the workers and of the owners.
+        Of the workers, or their nodes, and of the owners; what nodes gather has the first alone.
     asked : Asked
         The plan.
     """
     from operators import specification
 
     try:
-        way = in_two_shots(first, second, asked.d, asked.cluster)
+        if kind == "node_gather":
+            way = gathered_by_nodes(first, asked.d, asked.cluster)
+        elif kind == "node_two_shot":
+            way = in_two_shots_of_nodes(first, second, asked.d, asked.cluster)
+        else:
+            way = in_two_shots(first, second, asked.d, asked.cluster)
     except ValueError as failure:
-        return Choice(specification(first), False, (str(failure),), exchange="two_shot")
-    return _travelling(first, second, way, asked)
+        return Choice(specification(first), False, (str(failure),), exchange=kind)
+    return _travelling(first, None if way.second is None else second, way, asked)
 
 
 def _travelling(operator: Operator | Summed, second: Operator | None, way: Travel, asked: Asked) -> Choice:
@@ -189,8 +201,9 @@ def averaging(way: Travel, codec: Codec | None, back: Codec | None, d: int, clus
     encode, decode = (codec.encode_s_per_coordinate, codec.decode_s_per_coordinate) if codec else (0.0, 0.0)
     encode_s, decode_s = way.encoded * d * encode, way.decoded * d * decode
     if way.second is not None and codec is not None and back is not None:  # a worker's own, then the owners' codec
-        encode_s = d * (encode + (way.encoded - 1) * back.encode_s_per_coordinate)
-        decode_s = d * ((way.decoded - 1) * decode + back.decode_s_per_coordinate)
+        owners = way.encoded - way.first_encoded, way.decoded - way.last_decoded
+        encode_s = d * (way.first_encoded * encode + owners[0] * back.encode_s_per_coordinate)
+        decode_s = d * (owners[1] * decode + way.last_decoded * back.decode_s_per_coordinate)
     return {"encode_s": encode_s, "communicate_s": way.communicate_s(cluster), "decode_s": decode_s}
 
 
@@ -202,6 +215,15 @@ def _chosen(option: planner.Option, way: Travel, codec: Codec | None, asked: Ask
     status = option.status.value if option.status else ""
     dense = isinstance(problem, planner.Conditioned) and option.bits != option.rounds * way.bits
     start_s = problem.dense_s if dense and isinstance(problem, planner.Conditioned) else None
+    run = PlannedRun(
+        way,
+        cluster,
+        rounds=option.rounds,
+        tau=option.tau,
+        compute_s=compute_s,
+        coding_s=seconds["encode_s"] + seconds["decode_s"],
+        start_bits=None if start_s is None else DENSE_BITS * d,
+    )
     reasons = (
         f"{option.theorem} ({status}): {_rounds_text(option, timed)} with {_constants(way)}",
         f"a round computes {compute_s:.4g} s, {_averaging_text(seconds)}",
@@ -223,6 +245,7 @@ def _chosen(option: planner.Option, way: Travel, codec: Codec | None, asked: Ask
         error=option.error,
         compute_s=compute_s,
         start_s=start_s,
+        limits=run.limits(),
         **costs,
     )
 
@@ -250,46 +273,3 @@ def _averaging_text(seconds: dict[str, Any]) -> str:
 def _message_text(way: Travel, d: int) -> str:
     saved = f", {DENSE_BITS * d / way.bits:.4g} times fewer than binary32" if way.bits < DENSE_BITS * d else ""
     return f"a message has {number_text(math.ceil(way.bits))} bits{saved}, {way.words}"
-
-
-OMEGAS = tuple(2.0**k for k in range(-10, 5))
-SWEEPS = 3
-
-
-def best_rates(asked: Asked) -> list[Choice]:
-    """Return TCDQ at the rates that cost least: gathered, and in two shots with a rate for each stage.
-
-    Rates on a grid of factors of two in omega; those of two shots in turns, from equal ones.
-
-    Parameters
-    ----------
-    asked : Asked
-        The plan.
-    """
-    from operators import TCDQ
-
-    def least(candidates: Callable[[float], Choice], omegas: tuple[float, ...] = OMEGAS) -> tuple[Choice, float]:
-        tried = [(candidates(omega), omega) for omega in omegas]
-        feasible = [pair for pair in tried if pair[0].feasible]
-        return min(feasible, key=lambda pair: asked.cost(pair[0])) if feasible else tried[0]
-
-    choices = []
-    if asked.exchange != "two_shot":
-        choices.append(least(lambda omega: choice_of(TCDQ(omega), replace(asked, exchange="gather")))[0])
-    if asked.exchange != "gather":
-        best, first = least(lambda omega: shots_of(TCDQ(omega), TCDQ(omega), asked))
-        second = first
-        for _ in range(SWEEPS):
-            before = first, second
-            near = _near(first), _near(second)
-            best, second = least(lambda omega, first=first: shots_of(TCDQ(first), TCDQ(omega), asked), near[1])  # type: ignore[misc]
-            best, first = least(lambda omega, second=second: shots_of(TCDQ(omega), TCDQ(second), asked), near[0])  # type: ignore[misc]
-            if (first, second) == before:
-                break
-        choices.append(best)
-    return choices
-
-
-def _near(omega: float) -> tuple[float, ...]:
-    """Return the rates of the grid within a factor of 16."""
-    return tuple(other for other in OMEGAS if omega / 16 <= other <= 16 * omega)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from bounds import Interval
 from bounds.runtime import (
@@ -28,33 +28,31 @@ from bounds.runtime import (
 )
 
 from ..numbers import real, refusal, whole
+from .links import Link
+from .nodes import BITS_PER_BYTE, Exchange, node_fields, on_nodes
+from .slowest import slowest_exponential
 
-if TYPE_CHECKING:
-    from flint import acb
-
-Exchange = Literal["sum", "gather", "two_shot"]
-BITS_PER_BYTE = 8
 RANDOM_SHARE = {"constant": Fraction(0), "exponential": Fraction(1), "half_exponential": Fraction(1, 2)}
 TOPOLOGIES = ("ring", "tree", "parameter_server")
 MOST_TAU = 128  # local steps up to which the slowest worker's mean is enclosed by integration
 MOST_WORKERS = 10**6
-PRECISION = 96
+DEFAULT_BIT_PER_S, DEFAULT_LATENCY_S = 1e10, 50e-6
 ROUNDING = 2.0**-45  # relative, of the few float operations behind the seconds of one averaging
 NARROW = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """Equal workers, equal full-duplex links.
+    """Equal workers, equal full-duplex links; or equal nodes, with fast links inside and one slow link each.
 
     Parameters
     ----------
-    workers : int
-        >= 1.
+    workers : int, optional
+        >= 1; with nodes and gpus_per_node it may be left out.
     bandwidth_bit_per_s : float, bit/s, optional
-        Of one link, > 0.
+        Of one link, > 0; with nodes, of the link of a node, which its workers share.
     latency_s : float, seconds, optional
-        Of one hop, >= 0.
+        Of one hop, >= 0; with nodes, of one hop between them.
     step_s : float, seconds, optional
         mean seconds of one local step, > 0.
     compute : str or StepTime, optional
@@ -63,6 +61,14 @@ class Cluster:
     topology : str, optional
         "ring" or "tree" (all-reduce of messages that can be summed, all-gather of others; two shots step by step in a
         ring, and between all pairs at once in a tree of switches), "parameter_server", the owner of all shards.
+    nodes : int or None, optional
+        Nodes of several workers; None: every worker has its own link.
+    gpus_per_node : int or None, optional
+        Workers of a node; None: workers/nodes.
+    inside : Link or str or None, optional
+        The link of a worker inside its node; a text is read by ``Link.read``.
+    between : Link or str or None, optional
+        The link of a node, instead of bandwidth_bit_per_s and latency_s.
 
     Raises
     ------
@@ -74,16 +80,25 @@ class Cluster:
     >>> import ratedist as rd
     >>> rd.Cluster(workers=16, bandwidth_bit_per_s=1e10, latency_s=50e-6, step_s=0.08, compute="exponential").workers
     16
+    >>> inside, between = rd.Link.named("nvlink4", latency_s=3e-6), rd.Link.named("infiniband_ndr", latency_s=5e-6)
+    >>> rd.Cluster(nodes=8, gpus_per_node=8, inside=inside, between=between, step_s=0.08).workers
+    64
     """
 
-    workers: int
-    bandwidth_bit_per_s: float = 1e10
-    latency_s: float = 50e-6
+    workers: int = 0
+    bandwidth_bit_per_s: float = DEFAULT_BIT_PER_S
+    latency_s: float = DEFAULT_LATENCY_S
     step_s: float = 0.1
     compute: str | StepTime = "exponential"
     topology: str = "ring"
+    nodes: int | None = None
+    gpus_per_node: int | None = None
+    inside: Link | str | None = None
+    between: Link | str | None = None
 
     def __post_init__(self) -> None:
+        for name, value in node_fields(vars(self), latency_s=DEFAULT_LATENCY_S, bit_per_s=DEFAULT_BIT_PER_S).items():
+            object.__setattr__(self, name, value)
         object.__setattr__(self, "workers", whole("workers", self.workers))
         if self.workers > MOST_WORKERS:
             raise refusal("workers", f"workers <= {MOST_WORKERS}", self.workers)
@@ -98,6 +113,14 @@ class Cluster:
         if self.topology not in TOPOLOGIES:
             raise _unknown("topology", self.topology, TOPOLOGIES)
 
+    @property
+    def links(self) -> tuple[Link, Link]:
+        """The link inside a node and that between nodes; the same twice without nodes."""
+        between = Link(self.bandwidth_bit_per_s, self.latency_s)
+        if isinstance(self.between, Link):
+            between = self.between
+        return (self.inside if isinstance(self.inside, Link) else between), between
+
     def step(self) -> StepTime:
         """Return the law of one local step's time."""
         if isinstance(self.compute, StepTime):
@@ -108,16 +131,30 @@ class Cluster:
             return Exponential(self.step_s)
         return ShiftedExponential(self.step_s / 2, self.step_s / 2)
 
-    def communication(self, exchange: Exchange = "sum", *, result_bits: float | None = None) -> Communication:
+    def communication(
+        self, exchange: Exchange = "sum", *, result_bits: float | None = None, dense_bits: float = 0.0
+    ) -> Communication:
         """Return how messages travel: summed on their way, gathered one by one, or in two shots.
 
         Parameters
         ----------
         exchange : Exchange, optional
-            Whether messages are summed on their way, gathered, or go in two shots.
+            Whether messages are summed on their way, gathered, or go in two shots; "node_gather" and "node_two_shot"
+            do so with the messages of nodes, whose workers sum exactly.
         result_bits : float or None, bits, optional
             Length of what a parameter server, or all owners together, send back; by default that of a message.
+        dense_bits : float, bits, optional
+            Length of an uncompressed vector, which is summed inside nodes.
+
+        Raises
+        ------
+        ValueError
+            For messages of nodes where there are none.
         """
+        if self.nodes is not None and self.gpus_per_node is not None:
+            return on_nodes(exchange, self.links, self.gpus_per_node, result_bits=result_bits, dense_bits=dense_bits)
+        if exchange in ("node_gather", "node_two_shot"):
+            raise ValueError(f"{exchange} needs nodes; got nodes = None: give nodes, gpus_per_node and inside")
         link = self.latency_s, self.bandwidth_bit_per_s / BITS_PER_BYTE
         if self.topology == "parameter_server":
             return ParameterServer(*link, result_bits)
@@ -142,8 +179,15 @@ class Cluster:
         """
         return RuntimeModel(self.step(), communication=self.communication(exchange), m=self.workers)
 
-    def averaging_s(self, bits: float, exchange: Exchange = "sum", *, result_bits: float | None = None) -> Interval:
-        """Return seconds of one averaging of messages of so many bits; result_bits as in ``communication``.
+    def averaging_s(
+        self,
+        bits: float,
+        exchange: Exchange = "sum",
+        *,
+        result_bits: float | None = None,
+        dense_bits: float = 0.0,
+    ) -> Interval:
+        """Return seconds of one averaging of messages of so many bits; further lengths as in ``communication``.
 
         Parameters
         ----------
@@ -153,8 +197,11 @@ class Cluster:
             Whether messages are summed on their way, gathered, or go in two shots.
         result_bits : float or None, bits, optional
             Length of what a parameter server, or all owners together, send back; by default that of a message.
+        dense_bits : float, bits, optional
+            Length of an uncompressed vector, which is summed inside nodes.
         """
-        seconds = _averaging_s(self.communication(exchange, result_bits=result_bits), self.workers, bits)
+        communication = self.communication(exchange, result_bits=result_bits, dense_bits=dense_bits)
+        seconds = _averaging_s(communication, self.workers, bits)
         return _around(seconds, ROUNDING)
 
     def slowest_s(self, tau: int) -> Interval:
@@ -176,7 +223,7 @@ class Cluster:
         fixed = whole_step - random
         if random == 0 or self.workers == 1:
             return Interval.outwards(whole_step, whole_step)
-        lo, hi = _slowest_exponential(self.workers, min(tau, MOST_TAU))
+        lo, hi = slowest_exponential(self.workers, min(tau, MOST_TAU))
         lo = Fraction(1) if tau > MOST_TAU else lo
         return Interval.outwards(fixed + random * lo, fixed + random * hi)
 
@@ -258,8 +305,13 @@ class Cluster:
     def in_words(self) -> str:
         """Return one line for the assumptions of a result."""
         law = self.compute if isinstance(self.compute, str) else type(self.compute).__name__
+        steps = f"{law} steps of mean {self.step_s:g} s"
+        if self.nodes is not None:
+            inside, between = (link.in_words() for link in self.links)
+            shape = f"{self.nodes} nodes of {self.gpus_per_node} equal workers"
+            return f"{shape}, {steps}, inside a node {inside} a worker, between nodes {between} a node"
         return (
-            f"{self.workers} equal workers, {law} steps of mean {self.step_s:g} s, {self.topology}, "
+            f"{self.workers} equal workers, {steps}, {self.topology}, "
             f"{self.latency_s:g} s a hop, {self.bandwidth_bit_per_s:g} bit/s a link"
         )
 
@@ -291,39 +343,3 @@ def _averaging_s(communication: Communication, workers: int, bits: float) -> flo
 def _around(value: float, relative: float) -> Interval:
     exact = Fraction(value)
     return Interval.outwards(exact * (1 - Fraction(relative)), exact * (1 + Fraction(relative)))
-
-
-@lru_cache(maxsize=4096)
-def _slowest_exponential(workers: int, tau: int) -> tuple[Fraction, Fraction]:
-    """Return E max over m workers of the mean of tau standard exponential steps, in ball arithmetic.
-
-    It is (1/tau) int_0^inf 1 - (1 - Q(t))^m dt with Q(t) = e^-t sum_{k < tau} t^k/k!, an entire integrand.  Beyond T
-    the integrand is at most m Q, and int_T^inf Q = tau Q_{tau+1}(T) - T Q_tau(T).
-    """
-    from flint import acb, arb, ctx
-
-    from bounds.enclosure import ball_interval
-
-    with ctx.workprec(PRECISION):
-        if tau == 1:
-            ball = arb(workers + 1).digamma() + arb.const_euler()
-        else:
-            end = arb(math.ceil(tau + 12 * math.sqrt(tau * math.log(2 + workers)) + 12 * math.log(2 + workers) + 90))
-            body = acb.integral(lambda z, _: _missing_mass(z, workers, tau), acb(0), acb(end)).real
-            q = _gamma_tail(acb(end), tau).real
-            tail = workers * (tau * (q + (-end).exp() * end**tau / arb(tau).gamma() / tau) - end * q)
-            ball = (body + tail.union(arb(0))) / tau
-        interval = ball_interval(ball)
-    return Fraction(interval.lo), Fraction(interval.hi)
-
-
-def _missing_mass(z: acb, workers: int, tau: int) -> acb:
-    return 1 - (1 - _gamma_tail(z, tau)) ** workers
-
-
-def _gamma_tail(z: acb, tau: int) -> acb:
-    """Return e^-z sum_{k < tau} z^k/k! by Horner's rule."""
-    total = z * 0 + 1
-    for k in range(tau - 1, 0, -1):
-        total = total * z / k + 1
-    return (-z).exp() * total

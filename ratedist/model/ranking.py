@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..records import plain
+from .limits import Limits
 
 DISTINCT = 1.005  # a smaller ratio would print as 1
 
@@ -58,7 +59,8 @@ class Choice:
         Seconds (or error, for a time budget) over what estimates of L, sigma2 and gap leave open, each end with the tau
         and eta that are best there; None where all are known.
     exchange : str, optional
-        "sum", "gather" or "two_shot".
+        "sum", "gather" or "two_shot"; "node_gather" or "node_two_shot" for exact sums inside nodes and messages of
+        nodes, to which bits and message_bits then belong.
     returned : str, optional
         The owners' operator, by its specification, in two shots.
     coded : float, optional
@@ -67,6 +69,8 @@ class Choice:
         Of the winner: how many coordinates its codec has to code in a second to lead what needs no codec.
     lead_coordinates_per_s : float or None, optional
         Likewise to take at most .45 of the seconds of what needs no codec; None where even free codecs do not.
+    limits : Limits or None, optional
+        What limits a round, and what a faster part of the cluster would save; None where nothing is covered.
     """
 
     operator: str
@@ -93,13 +97,16 @@ class Choice:
     coded: float = 0.0
     break_even_coordinates_per_s: float | None = None
     lead_coordinates_per_s: float | None = None
+    limits: Limits | None = None
 
     @property
     def name(self) -> str:
         """Operator and exchange, in two shots with the operators of both stages."""
-        if self.exchange != "two_shot":
-            return self.operator
-        return f"{self.operator} in two shots" + (f", {self.returned} back" if self.returned != self.operator else "")
+        where = " of nodes" if self.exchange.startswith("node_") else ""
+        if not self.exchange.endswith("two_shot"):
+            return f"{self.operator} gathered{where}" if where else self.operator
+        back = f", {self.returned} back" if self.returned != self.operator else ""
+        return f"{self.operator} in two shots{where}{back}"
 
     @property
     def reason(self) -> str:
@@ -108,7 +115,9 @@ class Choice:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""
-        return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "limits"}
+        limits = None if self.limits is None else self.limits.to_dict()
+        return {name: plain(value) for name, value in fields.items()} | {"limits": limits}
 
 
 @dataclass(frozen=True)
@@ -150,7 +159,8 @@ class Ranking:
         after = next((c for c in self.ranking[1:] if c.feasible), None)
         lead = f", {self._lead(after.relative_cost)} {after.name}" if after else ""
         steps = f", averaging every {first.tau} steps at eta = {first.eta:.3g}" if first.eta is not None else ""
-        return f"Use {first.name}{steps}: {self.cost_text(first)}{lead} ({first.reason})"
+        limits = "" if first.limits is None else f"; {first.limits.in_words()}"
+        return f"Use {first.name}{steps}: {self.cost_text(first)}{lead} ({first.reason}{limits})"
 
     def cost_text(self, choice: Choice) -> str:
         """Return what the choice is ranked by, with its unit.

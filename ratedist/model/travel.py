@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from bounds.claims import Claim, Contractive, NoClaim, Unbiased
 
-from .cluster import Cluster, Exchange
+from .cluster import Cluster
+from .nodes import Exchange
 
 if TYPE_CHECKING:
     from operators import Operator
@@ -40,6 +41,12 @@ class Travel:
         What the owners' operator promises for a shard, in two shots.
     round_bits : tuple of float, bits, optional
         What the communication model counts of every round, where there are several, one after the other.
+    dense_bits : float, bits, optional
+        Length of an uncompressed vector, where nodes sum exactly inside.
+    first_encoded : float, optional
+        Of ``encoded``, what the workers' operator encodes; the owners' encodes the rest.
+    last_decoded : float, optional
+        Of ``decoded``, what is decoded of the owners' messages.
     """
 
     exchange: Exchange
@@ -52,11 +59,16 @@ class Travel:
     words: str
     second: Unbiased | None = None
     round_bits: tuple[float, ...] = ()
+    dense_bits: float = 0.0
+    first_encoded: float = 1.0
+    last_decoded: float = 1.0
 
     def communicate_s(self, cluster: Cluster) -> float:
         """Return seconds of the links in one averaging."""
+        result, dense = self.result_bits, self.dense_bits
         rounds = self.round_bits or (self.link_bits,)
-        return sum(cluster.averaging_s(bits, self.exchange, result_bits=self.result_bits).midpoint for bits in rounds)
+        averagings = (cluster.averaging_s(b, self.exchange, result_bits=result, dense_bits=dense) for b in rounds)
+        return sum(averaging.midpoint for averaging in averagings)
 
 
 def travel(operator: Operator, claim: Claim, bits: float, d: int, cluster: Cluster) -> Travel:
@@ -69,14 +81,16 @@ def travel(operator: Operator, claim: Claim, bits: float, d: int, cluster: Clust
     1 + omega) stands for omega.  (With learned shifts the summing rank adds their mean before it rounds; its noise is
     then ``omega E|g|^2``, at most what this constant allows.)  Rounding to nearest would be biased at every further
     rounding, for which no theorem here stands, so the mean returns in binary32 and the cast's own claim holds.
-    Everything else is gathered: each rank, or the parameter server, which returns binary32, decodes all m messages.
+    On nodes casts are sent like all others.  Everything else is gathered: each rank, or the parameter server, which
+    returns binary32, decodes all m messages.
     """
     from operators.compressors.float_cast import FloatCast
     from operators.compressors.identity import Identity
 
     if isinstance(operator, Identity):
         return Travel("sum", Unbiased(0.0), bits, bits, None, 0, 0, "summed on its way")
-    if isinstance(operator, FloatCast) and cluster.topology != "tree" and not isinstance(claim, NoClaim):
+    summable = cluster.topology != "tree" and cluster.nodes is None
+    if isinstance(operator, FloatCast) and summable and not isinstance(claim, NoClaim):
         return _cast(claim, bits, d, cluster)
     if isinstance(claim, Contractive) and claim.alpha == 0:
         claim = Unbiased(0.0)  # no error at all, as of every top-k at d = 1
@@ -124,7 +138,7 @@ def in_two_shots(first: Operator, second: Operator, d: int, cluster: Cluster) ->
     if m < 2 or d < owners:
         raise ValueError(f"two shots need 2 workers and a coordinate for each; got {m} workers, d = {d}: gather")
     shard = -(-d // owners)
-    claims = [_of_shards(operator, {shard, d // owners}) for operator in (first, second)]
+    claims = [claim_of_shards(operator, {shard, d // owners}) for operator in (first, second)]
     up, back = (owners * stated_bits(operator, shard) for operator in (first, second))
     words = f"in two shots: {'the server' if owners == 1 else 'owners'} return{'s' * (owners == 1)} {back / d:.4g} bits"
     encoded, decoded = 1 + 1 / owners, 1 + m / owners
@@ -153,7 +167,21 @@ def stated_bits(operator: Operator, d: int) -> float:
     return bits
 
 
-def _of_shards(operator: Operator, lengths: set[int]) -> Unbiased:
+def claim_of_shards(operator: Operator, lengths: set[int]) -> Unbiased:
+    """Return what an operator promises for every shard.
+
+    Parameters
+    ----------
+    operator : Operator
+        The compressor.
+    lengths : set of int
+        Of the shards.
+
+    Raises
+    ------
+    ValueError
+        Unless it is unbiased.
+    """
     claims = [operator.claim(length) for length in lengths]
     unbiased = [claim for claim in claims if isinstance(claim, Unbiased)]
     if len(unbiased) < len(claims):

@@ -1,0 +1,147 @@
+"""Links by bandwidth and latency, and the line rates that public specifications state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..numbers import real, refusal, whole
+
+
+@dataclass(frozen=True)
+class LineRate:
+    """What a specification states for one direction.
+
+    Parameters
+    ----------
+    bit_per_s : float, bit/s
+        In each direction.
+    source : str
+        Who states it, and of what.
+    """
+
+    bit_per_s: float
+    source: str
+
+
+def _nvlink(generation: int, gigabytes_per_s: int, gpu: str) -> LineRate:
+    about = f"NVIDIA {gpu} data sheet: NVLink {generation}, {gigabytes_per_s} GB/s a GPU, half of it in each direction"
+    return LineRate(gigabytes_per_s / 2 * 8e9, about)
+
+
+def _pcie(generation: int, gigatransfers_per_s: int) -> LineRate:
+    about = f"PCI Express {generation} specification: {gigatransfers_per_s} GT/s a lane, 16 lanes, 128b/130b coding"
+    return LineRate(gigatransfers_per_s * 16e9 * 128 / 130, about)
+
+
+LINE_RATES = {
+    "nvlink3": _nvlink(3, 600, "A100"),
+    "nvlink4": _nvlink(4, 900, "H100"),
+    "nvlink5": _nvlink(5, 1800, "B200"),
+    "pcie4_x16": _pcie(4, 16),
+    "pcie5_x16": _pcie(5, 32),
+    **{
+        f"infiniband_{name}": LineRate(rate, f"InfiniBand Trade Association roadmap: {name.upper()}, 4 lanes")
+        for name, rate in (("hdr", 200e9), ("ndr", 400e9), ("xdr", 800e9))
+    },
+    **{
+        f"ethernet_{gigabit}g": LineRate(gigabit * 1e9, f"IEEE 802.3: {gigabit} Gbit/s Ethernet")
+        for gigabit in (1, 10, 25, 100, 200, 400)
+    },
+    "aws_p4d": LineRate(400e9, "Amazon EC2 instance types: p4d.24xlarge, 400 Gbit/s an instance"),
+    "aws_p5": LineRate(3200e9, "Amazon EC2 instance types: p5.48xlarge, 3200 Gbit/s an instance"),
+}
+
+
+@dataclass(frozen=True)
+class Link:
+    """A full-duplex link.
+
+    Parameters
+    ----------
+    bandwidth_bit_per_s : float, bit/s
+        In each direction, > 0.
+    latency_s : float, seconds
+        That a message needs besides its bits, >= 0.
+    source : str, optional
+        Where the numbers come from.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside these ranges.
+
+    Examples
+    --------
+    >>> import ratedist as rd
+    >>> rd.Link.named("infiniband_ndr", latency_s=5e-6, count=8).bandwidth_bit_per_s
+    3200000000000.0
+    """
+
+    bandwidth_bit_per_s: float
+    latency_s: float
+    source: str = "given"
+
+    def __post_init__(self) -> None:
+        for name in ("bandwidth_bit_per_s", "latency_s"):
+            object.__setattr__(self, name, real(name, getattr(self, name)))
+
+    @classmethod
+    def named(cls, name: str, *, latency_s: Any, count: Any = 1, reached: Any = 1) -> Link:
+        """Return a link at the line rate of a public specification.
+
+        Parameters
+        ----------
+        name : str
+            Such as "nvlink4", "infiniband_ndr" or "ethernet_10g"; ``LINE_RATES`` has them with their sources.
+        latency_s : float, seconds
+            No specification states what software and switches add to a message: measure a short one.
+        count : int, optional
+            Ports used together.
+        reached : float, optional
+            Share of the line rate that transfers reach, 0 < reached <= 1; measure a long one.
+
+        Raises
+        ------
+        ValueError
+            For an unknown name, and numbers outside their ranges.
+        """
+        if name not in LINE_RATES:
+            raise ValueError(f"a link must be one of {', '.join(LINE_RATES)}; got {name!r}: or give rd.Link(bit/s, s)")
+        rate, ports, share = LINE_RATES[name], whole("count", count), real("reached", reached)
+        if share > 1:
+            raise refusal("reached", "0 < reached <= 1", reached)
+        source = rate.source + (f", {ports} ports" if ports > 1 else "") + (f", {share:g} of it" if share < 1 else "")
+        return cls(ports * rate.bit_per_s * share, latency_s, source)
+
+    @classmethod
+    def read(cls, name: str, given: Any) -> Link:
+        """Return a link, or the one that a text describes.
+
+        Parameters
+        ----------
+        name : str
+            Of the argument.
+        given : Link or str
+            A link, or "NAME,LATENCY_S" or "BIT_PER_S,LATENCY_S", such as "nvlink4,3e-6" or "4e11,5e-6".
+
+        Raises
+        ------
+        ValueError
+            For anything else.
+        """
+        if isinstance(given, Link):
+            return given
+        first, comma, latency = given.partition(",") if isinstance(given, str) else ("", "", "")
+        if not comma:
+            raise ValueError(
+                f"{name} must be a ratedist.Link, or a name or bit/s and a latency; got {given!r}: "
+                'write for example "nvlink4,3e-6"'
+            )
+        if first.strip() in LINE_RATES:
+            return cls.named(first.strip(), latency_s=latency.strip())
+        return cls(real("bandwidth_bit_per_s", first.strip()), real("latency_s", latency.strip()))
+
+    def in_words(self) -> str:
+        """Return one line for the assumptions of a result."""
+        return f"{self.latency_s:g} s and {self.bandwidth_bit_per_s:g} bit/s ({self.source})"
