@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache, cached_property, lru_cache
 
 import sympy as sp
 
@@ -26,20 +27,28 @@ class TauStraggler:
 
     Parameters
     ----------
-    integer : int or None
-        The best over all integers; None without gradient noise (more is always better).
     cap : int or None
         The largest tau that the learning rate allows; None if eta L > 1.
     capped : int or None
         The best among 1..cap; None if there is no cap.
     predictor : float or None
         The real root of the central-limit approximation, None if the steps have no standard deviation.
+    search : callable or None
+        Finds the best over all integers; None without gradient noise.
     """
 
-    integer: int | None
     cap: int | None
     capped: int | None
     predictor: float | None
+    search: Callable[[], int] | None = field(repr=False, compare=False)
+
+    @cached_property
+    def integer(self) -> int | None:
+        """The best over all integers; None without gradient noise (more is always better).
+
+        Found when it is asked for: far beyond the cap, at a tiny learning rate, that takes long.
+        """
+        return None if self.search is None else self.search()
 
     @staticmethod
     def derivation() -> Derivation:
@@ -107,7 +116,7 @@ def tau_straggler(
         return runtime.seconds_per_iteration(tau=n, bits=bits)
 
     if price.scale == 0:
-        return TauStraggler(None, cap, cap, None)
+        return TauStraggler(cap, cap, None, None)
 
     def value(n: int) -> float:
         return decrease * seconds(n) + float(price(n))
@@ -123,10 +132,10 @@ def tau_straggler(
         return decrease * runtime.step.mean_s + float(price(n))
 
     return TauStraggler(
-        integer=least_integer(value, bound=bound, floor=floor),
         cap=cap,
         capped=None if cap is None else least_integer(value, bound=bound, floor=floor, cap=cap),
         predictor=_predictor(runtime, averaging_s, decrease, price),
+        search=lambda: least_integer(value, bound=bound, floor=floor),
     )
 
 

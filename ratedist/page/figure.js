@@ -40,7 +40,9 @@ function furnish(figure, id) {
   legend.className = "legend";
   const readout = Object.assign(document.createElement("p"), { className: "readout" });
   readout.setAttribute("role", "status");
+  readout.id = `${id}-readout`;
   svg.setAttribute("tabindex", "0");
+  svg.setAttribute("aria-describedby", readout.id);
   const question = document.querySelector(`#${id} h2`)?.textContent ?? svg.getAttribute("aria-label");
   const save = buttons(question, {
     PNG: () => savePng(id, svg, figures.get(figure), legendOf(figures.get(figure))),

@@ -9,6 +9,11 @@ export async function ask(path, body, signal) {
   return answer;
 }
 
+// Refuse a dimension in the words of the limit, which every panel shares.
+export async function checkDimension(d, signal) {
+  if (!(Number(d) >= 1)) await ask("bits", { d, omega: 1 }, signal);
+}
+
 export function unlessRefused(error) {
   if (error.status !== 422) throw error;
   return null; // a point or a curve that no theorem covers is left out

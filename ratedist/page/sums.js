@@ -2,7 +2,7 @@
 
 import { seconds, short } from "./format.js";
 import { plot, say } from "./panel.js";
-import { ask, unlessRefused } from "./server.js";
+import { ask, checkDimension, unlessRefused } from "./server.js";
 import { partsOf } from "./state.js";
 
 const LONGEST = 2 ** 31; // entries of a message
@@ -17,6 +17,7 @@ export function coding(v) {
 }
 
 export async function showSums(v, signal) {
+  await checkDimension(v.d, signal);
   const pieces = Math.ceil(v.d / LONGEST);
   const common = {
     d: Math.ceil(v.d / pieces), operator: `tcdq:omega=${v.omega}`, bandwidth_bit_per_s: v.bandwidth_bit_per_s,

@@ -2,7 +2,7 @@
 
 import { spread, text } from "./format.js";
 import { part, plot, say, sayAssumed } from "./panel.js";
-import { ask, unlessRefused } from "./server.js";
+import { ask, checkDimension, unlessRefused } from "./server.js";
 import { ASSUMED, partsOf } from "./state.js";
 
 const TIME_POINTS = 15;
@@ -13,7 +13,8 @@ export function cluster(v) {
 }
 
 export async function showTau(v, signal) {
-  const bits = Number(v.d) > 0 ? DENSE_BITS * Number(v.d) : v.d;
+  await checkDimension(v.d, signal);
+  const bits = DENSE_BITS * Number(v.d);
   const constants = Object.keys(ASSUMED).filter((name) => v[name]).map((name) => [name, v[name]]);
   const problem = { ...Object.fromEntries(constants), eta: v.eta, cluster: cluster(v), bits };
   const best = await ask("tau", { ...problem, time_s: v.time_s }, signal);

@@ -91,3 +91,15 @@ def test_slow_averagings_need_few_expected_maxima(monkeypatch):
     assert len(set(asked)) < 80
     values = {n: 1e3 * (Exponential(1.0).expected_max(m=16, tau=n) + 1e4 / n) + n for n in range(3155, 3186)}
     assert min(values, key=values.get) == found.integer
+
+
+def test_what_the_learning_rate_allows_is_found_without_looking_far_beyond(monkeypatch):
+    asked = []
+    seconds = RuntimeModel.seconds_per_iteration
+    monkeypatch.setattr(
+        RuntimeModel, "seconds_per_iteration", lambda model, **at: asked.append(at) or seconds(model, **at)
+    )
+    runtime = RuntimeModel(Exponential(0.08), 0.1551, m=16)
+    found = tau_straggler(runtime=runtime, gap=1, eta=1e-5, L=1, sigma2=1, time_s=600)
+    assert (found.cap, found.capped) == (100_000, 100_000)
+    assert len(asked) < 100, "the best over all integers, 3.8e7, takes tens of thousands"

@@ -170,6 +170,20 @@ def test_every_panel_answers_at_both_ends_of_the_slider_of_dimensions(browser, s
         assert page.locator("#plan tbody tr").count() >= 2
 
 
+def test_the_smallest_learning_rate_of_the_slider_is_answered(browser, server):
+    with opened(browser, server, "/#eta=1e-5") as page:
+        assert page.locator("section.refused").count() == 0
+        assert page.inner_text("#tau .value").startswith("τ* ≈ ")
+
+
+def test_a_dimension_that_is_none_is_refused_in_the_same_words_by_every_panel(browser, server):
+    with opened(browser, server, "/#d=abc", expected_errors=("422",)) as page:
+        said = {page.inner_text(f"#{panel} .value") for panel in ("bits", "tau", "sums", "plan")}
+        assert len(said) == 1
+        assert "d must satisfy 1 <= d, an integer; got d = 'abc'" in said.pop()
+        assert page.locator("section.refused").count() == 4
+
+
 def test_the_plan_ranks_every_operator_with_its_reason(browser, server):
     with opened(browser, server, "/#operators=identity,+tcdq:omega=1,+topk:0.01&d=1000000") as page:
         names = page.locator("#plan tbody tr td:first-child:not(.why)").all_inner_texts()
