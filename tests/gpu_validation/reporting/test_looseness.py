@@ -24,7 +24,7 @@ ROWS = [
     row(0.5, side="lower", theorem="a <limit>"),
     row(2.2, theorem="a theorem whose name is longer than what fits on one line of it", verdict=Verdict.INCONCLUSIVE),
 ]
-UNJUDGED = [row(2.0, side="tight"), row(8.0, verdict=Verdict.OUT_OF_SCOPE), row(None)]
+UNJUDGED = [row(2.0, side="tight"), row(8.0, verdict=Verdict.OUT_OF_SCOPE), row(math.inf), row(0.0), row(None)]
 
 
 def marks(svg):

@@ -1,5 +1,7 @@
 """Stationary variances against closed forms, derived by sympy, and against long trajectories."""
 
+import math
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -64,3 +66,17 @@ def test_workers_that_differ_are_sent_to_the_trajectory():
     different = Workers(np.array([[1.0], [0.5]]), np.zeros((2, 1)), np.ones((2, 1)), np.ones(1))
     with pytest.raises(ValueError, match="use second_moments"):
         stationary_variance(different, "blocking", **RUN)
+
+
+@pytest.mark.parametrize("eta", [1e-2, 1e-5, 1e-8])
+@pytest.mark.parametrize(("nu_h", "beta"), [(None, 0.0), (None, 0.9), (0.5, 0.79)])
+def test_the_variance_is_that_of_the_closed_form_at_the_smallest_rates(eta, nu_h, beta):
+    tau, m = 30, 4
+    h = -math.expm1(tau * math.log1p(-eta))
+    nu = 1.0 if nu_h is None else nu_h / h
+    q = eta**2 / m * -math.expm1(2 * tau * math.log1p(-eta)) / (eta * (2 - eta))
+    closed = nu * q * (1 + beta + beta * h * nu + 2 * beta**2 * h * nu)
+    closed /= h * (1 - beta + beta * h * nu) * (2 * (1 + beta) - (1 + 2 * beta) * h * nu)
+    workers = Workers(np.ones((m, 1)), np.zeros((m, 1)), np.ones((m, 1)), np.zeros(1))
+    found = stationary_variance(workers, "blocking", eta=eta, tau=tau, outer=OuterStep(nu, beta))
+    assert found[0] == pytest.approx(closed, rel=1e-6)
