@@ -6,8 +6,8 @@ STAMP  := $(VENV)/.installed
 RUNS   := $(VENV)/.installed-for-runs
 
 # Studies whose seconds count run alone; the others, on one core each, two at a time.
-TIMED    := adacomm speed-up tau-star joint straggler wire all-reduce
-UNTIMED  := compressors error-feedback byzantine layerwise gtopk overlap
+TIMED    := adacomm speed-up tau-star joint straggler wire all-reduce overlap
+UNTIMED  := compressors error-feedback byzantine layerwise gtopk
 
 .PHONY: setup validate studies lint test test-all test-slow docs docs-test clean
 .DEFAULT_GOAL := test

@@ -20,6 +20,7 @@ EXTRAS = {
     "starlette": "serve",
     "pydantic": "serve",
     "h11": "serve",
+    "shtab": "completion",
 }
 
 

@@ -17,6 +17,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from bounds.completion import PrintCompletion
+from bounds.spelling import real_number, whole_number
+
 from .records.exit_status import CRASHED, FILES, STATUSES, USAGE, Terminated, UsageError, ending
 from .telemetry.command import add_arguments, attach
 
@@ -42,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="exit status:\n" + "\n".join(f"  {code:3}  {words}" for code, words in STATUSES.items()),
     )
+    parser.add_argument("--print-completion", action=PrintCompletion, whole=_parser)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     commands.add_parser("list", help="name the experiments")
     run = commands.add_parser("run", help="carry out one experiment")
@@ -50,11 +54,14 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("--preset", dest="named", metavar="PRESET", help="the same")
     run.add_argument("--out", type=Path, default=Path("results"), help="folder for the results (default: results)")
     run.add_argument(
-        "--minutes", type=float, default=None, help="begin no unit after so long; the next run goes on where it stopped"
+        "--minutes",
+        type=real_number,
+        default=None,
+        help="begin no unit after so long; the next run goes on where it stopped",
     )
     run.add_argument(
         "--seed",
-        type=int,
+        type=whole_number,
         default=None,
         help="of everything random, 0 as in the committed records; a new one is drawn and printed unless told",
     )

@@ -5,7 +5,6 @@ A float counts as the decimal that it prints, so that 0.1 means one tenth in Pyt
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -14,16 +13,10 @@ from typing import Any
 import numpy as np
 
 from bounds import symbols
+from bounds.spelling import LARGEST, LARGEST_EXPONENT, MOST_CHARACTERS, exact, spelled
 from bounds.symbols import Domain
 
 MOST_ELEMENTS = 10**6
-MOST_CHARACTERS = 64
-LARGEST_EXPONENT = 300
-_LARGEST = 10**LARGEST_EXPONENT
-_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE](?P<exponent>[+-]?[0-9]{1,4}))?|[+-]?[0-9]+/0*[1-9][0-9]*")
-
-_COUNT = re.compile(r"(?P<digits>[+-]?[0-9]+(_[0-9]+)*(\.[0-9]+)?)(?P<unit>[kKMBGT]?)")
-_UNITS = {"": 0, "k": 3, "K": 3, "M": 6, "B": 9, "G": 9, "T": 12}
 
 REMEDIES = {
     "d": "give the number of coordinates as a whole number, such as d=1e6",
@@ -117,18 +110,18 @@ def number(name: str, value: Any, domain: Domain | None = None) -> str:
     read_off = _exact(value)
     if read_off is None:
         raise refusal(name, domain.text(name), repr(value))
-    text, exact = read_off
-    if not domain.contains(exact):
+    text, stated = read_off
+    if not domain.contains(stated):
         raise refusal(name, domain.text(name), value)
     return text
 
 
 def whole(name: str, value: Any) -> int:
     """Return one scalar argument that counts something; ``1e3`` is read as 1000."""
-    exact = Fraction(number(name, value))
-    if exact.denominator != 1:
+    stated = Fraction(number(name, value))
+    if stated.denominator != 1:
         raise refusal(name, f"{name} whole", value)
-    return int(exact)
+    return int(stated)
 
 
 def real(name: str, value: Any) -> float:
@@ -142,31 +135,19 @@ def _exact(value: Any) -> tuple[str, Fraction] | None:
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal | str):
         return None
-    if isinstance(value, int) and abs(value) > _LARGEST:
+    if isinstance(value, int) and abs(value) > LARGEST:
         return None
-    text = repr(float(value)) if isinstance(value, float) else _spelled(str(value).strip())
+    text = repr(float(value)) if isinstance(value, float) else spelled(str(value).strip())
     limit = 2 * LARGEST_EXPONENT if isinstance(value, int | Fraction) else MOST_CHARACTERS
-    match = _NUMBER.fullmatch(text) if len(text) <= limit else None
-    if match is None or abs(int(match["exponent"] or 0)) > LARGEST_EXPONENT:
-        return None
-    exact = Fraction(text)
-    return (text, exact) if abs(exact) <= _LARGEST else None
-
-
-def _spelled(text: str) -> str:
-    """Return "1_000_000" without its underscores and "1.3B" as "1.3e9"; any other text as it is."""
-    match = _COUNT.fullmatch(text)
-    if match is None:
-        return text
-    digits, exponent = match["digits"].replace("_", ""), _UNITS[match["unit"]]
-    return f"{digits}e{exponent}" if exponent else digits
+    number = exact(text, most_characters=limit)
+    return None if number is None else (text, number)
 
 
 def _array(name: str, value: Any, domain: Domain) -> np.ndarray:
     size = int(np.prod(np.shape(value))) if hasattr(value, "shape") else len(value)
     _limit(name, size)
     if isinstance(value, list | tuple):
-        value = [_spelled(element.strip()) if isinstance(element, str) else element for element in value]
+        value = [spelled(element.strip()) if isinstance(element, str) else element for element in value]
     try:
         array = np.asarray(value, float)
     except (TypeError, ValueError, OverflowError):

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bounds.spelling import real_number
+
 from ..records.exit_status import OK, VIOLATED, UsageError
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, one line a report")
     parser.add_argument("--html", type=Path, metavar="FILE", help="also keep the report as a page")
     for name, words in CONSTANTS.items():
-        parser.add_argument(f"--{name}", type=float, help=f"{words}, if known: for what a better tau would gain")
+        parser.add_argument(f"--{name}", type=real_number, help=f"{words}, if known: for what a better tau would gain")
 
 
 def attach(options: argparse.Namespace) -> int:

@@ -7,6 +7,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from bounds.completion import PrintCompletion
+from bounds.spelling import real_number, whole_number
+
 from ..calls import Outline, all_calls, call_of, outlines
 from ..calls import call as kinds
 from ..calls.call import ABSENT, REQUIRED, Argument, Call, Command
@@ -74,6 +77,7 @@ def build(command: str | None = None) -> argparse.ArgumentParser:
         epilog="exit status: 0 done, 1 a check failed or nothing is feasible, 2 usage, 3 a fault, 130 Ctrl-C",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    parser.add_argument("--print-completion", action=PrintCompletion, whole=build)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser, metavar="command")
     only = named(command) if command else None
     if command is not None and only is None:
@@ -130,9 +134,9 @@ def _add_argument(parser: argparse._ActionsContainer, argument: Argument) -> Non
         case kinds.Coding():
             keywords |= {"nargs": "+", "metavar": "C"}
         case kinds.Whole():
-            keywords |= {"type": int}
+            keywords |= {"type": whole_number, "metavar": "N"}
         case kinds.Real():
-            keywords |= {"type": float}
+            keywords |= {"type": real_number, "metavar": "X"}
         case kinds.Flag():
             keywords |= {"action": "store_true"}
     if argument.positional:
