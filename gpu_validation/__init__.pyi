@@ -1,6 +1,8 @@
 from .distributed.checkpoint import Checkpoint as Checkpoint
 from .distributed.launch import RunFailed as RunFailed
 from .distributed.launch import run_ranks as run_ranks
+from .distributed.quorum import Quorum as Quorum
+from .distributed.quorum import QuorumLost as QuorumLost
 from .distributed.step_check import UnevenModels as UnevenModels
 from .distributed.step_check import UnevenSteps as UnevenSteps
 from .distributed.torchrun import join_torchrun as join_torchrun

@@ -83,6 +83,14 @@ class ProcessTransport:
         backend = dist.get_backend_config(group)
         return cls(group=dist.new_group(ranks, timeout=timeout, backend=backend, use_local_synchronization=True))
 
+    def rejoin(self) -> None:
+        """Take the default process group as it is now for another one that has been destroyed; counts go on."""
+        self._groups.clear()
+        self._groups[None] = None
+        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+        self.ranks = (self.rank,)
+        self._links.clear()
+
     def start(self, work: Callable[[], T]) -> InThread[T]:
         """Return work in a thread, which begins when the work before it has ended.
 

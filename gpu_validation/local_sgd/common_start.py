@@ -60,7 +60,6 @@ class CommonStart:
         self._since = [0] * len(workers)  # local steps of each since the last roll call
         self._require_equal_ranks()
         self.inputs = self._schedule_inputs()
-        self.payload = Payload(0 if settings.overlaps else self.inputs.numbers, transport.size)
         self.telemetry = Observer()
         self._rows: list[list[float]] = []  # that the schedule is told by, as they leave
         self._arrived_rows: list[list[float]] = []  # and as they have arrived
@@ -90,15 +89,9 @@ class CommonStart:
         settings = self.settings
         anchor = self.workers[0].vector().to(self.workers[0].anchor)
         self.d = anchor.numel()
-        self.exchange = settings.chosen_exchange(d=self.d, m=self.transport.size)
         self.overlapped = self._in_flight() if settings.overlaps else None
-        waiting = settings.waiting  # those in flight have operators of their own
-        self.movements = movements(
-            waiting.chosen_exchange(d=self.d, m=self.transport.size), waiting, self.transport, self.payload, self.d
-        )
-        for worker, sender in zip(self.workers, self.movements.senders, strict=True):
+        for worker in self.workers:
             worker.anchor = worker.start = anchor
-            worker.sender = sender
             worker.mixing_state = self.mixing.init(anchor)
         self.outer = self._outer(anchor)
         exact = all(worker.full_precision for worker in self.workers)
@@ -109,12 +102,24 @@ class CommonStart:
             and anchor.dtype == torch.float32
             and settings.ranks_per_node == 1
         )
-        of_message = settings.waiting.carried_bits
-        self._carried_by_rank = {r: 0 if self.whole else of_message(self.d, r) for r in self.transport.ranks}
-        alone = self.whole and exact and self.mixing.common and not settings.moves_outside
+        self._connect()
+        needed = settings.moves_outside or settings.least > 0  # outside, and for ranks that join later
+        alone = self.whole and exact and self.mixing.common and not needed
         for worker in self.workers:
             worker.keeps_anchor = not alone
             worker.make_room(self.payload.tail_values)
+
+    def _connect(self) -> None:
+        """Make the exchange of movements between as many ranks as there are now; its ends remember nothing yet."""
+        settings, transport = self.settings.waiting, self.transport  # those in flight have operators of their own
+        self.payload = Payload(0 if self.settings.overlaps else self.inputs.numbers, transport.size)
+        self.exchange = self.settings.chosen_exchange(d=self.d, m=transport.size)
+        kind = settings.chosen_exchange(d=self.d, m=transport.size)
+        self.movements = movements(kind, settings, transport, self.payload, self.d)
+        for worker, sender in zip(self.workers, self.movements.senders, strict=True):
+            worker.sender = sender
+        carried = (0 if self.whole else settings.carried_bits(self.d, rank) for rank in transport.ranks)
+        self._carried_by_rank = dict(zip(transport.ranks, carried, strict=True))
 
     def _in_flight(self) -> Overlapped:
         return Overlapped(self.workers, self.transport, self.settings, self._outer, self.roll_call)

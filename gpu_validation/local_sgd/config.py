@@ -67,6 +67,8 @@ class Settings:
         As there.
     uneven : bool, optional
         As there.
+    least : int, optional
+        Ranks that a quorum needs; 0 without one.
 
     Raises
     ------
@@ -91,6 +93,7 @@ class Settings:
     fragments: int = 1
     ranks_per_node: int = 1
     uneven: bool = False
+    least: int = 0
 
     def __post_init__(self) -> None:
         self.rule  # noqa: B018  raises for what is none
@@ -115,6 +118,7 @@ class Settings:
         self._check_overlap()
         self._check_nodes()
         self._check_uneven()
+        self._check_quorum()
         if not self.mode.common and (self.operator is not None or self.moves_outside):
             raise ValueError(
                 "an operator, outer and block_momentum need rounds that start at one point on all ranks; "
@@ -192,6 +196,24 @@ class Settings:
                     "itself, with a fixed tau where averages are in flight, and keep or reset the optimizers"
                 )
 
+    def _check_quorum(self) -> None:
+        wrong = {
+            f"mixing = {self.mixing!r}": not isinstance(self.mode, Full),
+            f"schedule = {self.rule}": not isinstance(self.rule, Fixed),
+            f'overlap = "{self.overlap}"': self.overlaps,
+            f"operator = {self.operator}": isinstance(self.operator, Feedback),
+            f"second = {self.second}": isinstance(self.second, Feedback),
+            f"ranks_per_node = {self.ranks_per_node}": self.ranks_per_node > 1,
+            'optimizer_state = "average"': self.optimizer_state == "average",
+            "uneven": self.uneven,
+        }
+        for setting, refused in wrong.items():
+            if self.least and refused:
+                raise ValueError(
+                    f"a quorum does not work with {setting}: wait for the mean of all ranks that are there, with a "
+                    "fixed tau, operators without memory, and keep or reset the optimizers"
+                )
+
     def _check_flight_times(self) -> None:
         tau = self.rule.tau if isinstance(self.rule, Fixed) else None
         if self.fragments < 1 or (self.fragments > 1 and tau is None):
@@ -213,7 +235,7 @@ class Settings:
     @property
     def hidden_bytes(self) -> bool:
         """Whether bytes go otherwise than with one averaging of all ranks at the end of every round."""
-        return self.overlaps or self.uneven
+        return self.overlaps or self.uneven or self.least > 0
 
     @property
     def waiting(self) -> Settings:

@@ -33,22 +33,23 @@ from operators.exchange import Exchange
 from operators.summed import Summed
 
 from ..distributed.collectives import PLACE_BITS, ProcessTransport
+from ..distributed.quorum import NEW, Quorum
 from ..distributed.transport import NodeLinks
 from ..records.round import Round as Round
 from ..telemetry import Journal, Known, Recorder, RunReport, report_of
 from .clock import Clock, WallClock
 from .config import OptimizerState, Settings
-from .engine import Rounds
 from .gradient_probe import Closure
 from .merge_rules import Overlap
 from .mixing import Mixing
 from .outer import OuterFactory
 from .pause import DAY_S, paused
 from .run_header import header_of
+from .survival import SurvivingRounds
 from .worker import Worker
 
 
-class PeriodicAveraging(Rounds):
+class PeriodicAveraging(SurvivingRounds):
     """Periodic averaging of this process's model with those of the other ranks of a process group.
 
     Parameters
@@ -130,6 +131,11 @@ class PeriodicAveraging(Rounds):
     uneven : bool, optional
         Whether ranks may have different numbers of local steps to make: each ends by ``leave``.  Every averaging, or
         message in flight, then begins with a roll call of 8 bytes from every rank to every other.  Full averaging only.
+    quorum : Quorum or None, optional
+        Go on without ranks that die, and let others in, as long as its smallest number is there; it makes the process
+        group when the averaging is made.  One that joins, or joins again, gets the common model, the outer optimizer
+        and the counters of the others at a synchronisation, and keeps an inner optimizer of its own; it begins at
+        ``total_steps``.  A fixed tau, full averaging, operators without memory, nothing in flight.
 
     Raises
     ------
@@ -171,6 +177,7 @@ class PeriodicAveraging(Rounds):
         fragments: int = 1,
         ranks_per_node: int = 1,
         uneven: bool = False,
+        quorum: Quorum | None = None,
     ) -> None:
         if transport is not None and process_group is not None:
             raise ValueError("give process_group or transport, not both: the transport has its own group")
@@ -192,9 +199,17 @@ class PeriodicAveraging(Rounds):
             fragments=fragments,
             ranks_per_node=ranks_per_node,
             uneven=uneven,
+            least=0 if quorum is None else quorum.least,
         )
         settings.check_optimizer(optimizer)
+        if quorum is not None and (telemetry or transport is not None or process_group is not None):
+            raise ValueError(
+                "a quorum makes the process group itself, and telemetry does not follow ranks that change: leave "
+                "telemetry, transport and process_group out"
+            )
         self._worker = Worker(model, optimizer)
+        if quorum is not None:
+            quorum.meet(NEW)
         if transport is None:
             transport = (
                 ProcessTransport.apart(process_group) if settings.overlaps else ProcessTransport(None, process_group)
@@ -203,7 +218,7 @@ class PeriodicAveraging(Rounds):
         journal = None if isinstance(telemetry, bool) else Journal(telemetry, self.transport.rank)
         run = torch.tensor([secrets.randbits(62)])
         self.transport.broadcast([[run]])  # by every rank, with telemetry or without, before a message may be under way
-        super().__init__([self._worker], self.transport, settings, clock or WallClock())
+        super().__init__([self._worker], self.transport, settings, clock or WallClock(), quorum)
         if telemetry is not False:
             self.telemetry = self._recorder(int(run), journal)
             weakref.finalize(self, self.telemetry.close)

@@ -1,0 +1,129 @@
+"""Who is there: members settle rosters by a store, with a clock that the test moves and groups that are not made."""
+
+import threading
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+import torch.distributed as dist
+
+from gpu_validation.distributed import quorum as quorum_module
+from gpu_validation.distributed.quorum import NEW, Quorum, QuorumLost
+
+pytestmark = pytest.mark.timeout(60)
+TIMEOUT_S = 10.0
+
+
+class Meetings:
+    """Members in threads; time passes only when the test says so."""
+
+    def __init__(self, monkeypatch, most, least=1):
+        self.store, self.seconds, self.wake = dist.HashStore(), 0.0, threading.Event()
+        self.store.set_timeout(timedelta(seconds=30))
+        clock = SimpleNamespace(monotonic=lambda: self.seconds, sleep=lambda _: self.wake.wait(0.001))
+        monkeypatch.setattr(quorum_module, "time", clock)
+        self.broken = 0  # groups that cannot be made
+        groups = {"is_initialized": lambda: False, "init_process_group": self._made}
+        for name, act in groups.items():
+            monkeypatch.setattr(quorum_module.dist, name, act)
+        self.members = [self.member(number, most, least) for number in range(most)]
+
+    def member(self, number, most, least=1):
+        return Quorum(self.store, member=number, least=least, most=most, timeout_s=TIMEOUT_S)
+
+    def _made(self, *_, rank, world_size, **__):
+        if self.broken:
+            self.broken -= 1
+            raise RuntimeError("gloo: connection refused")
+
+    def meet(self, members, rounds, *, seconds=0.0):
+        """What every one's meeting returns or raises; time passes when all of them are waiting."""
+        found = {}
+
+        def meet(member):
+            try:
+                found[member] = member.meet(rounds[members.index(member)])
+            except QuorumLost as lost:
+                found[member] = lost
+
+        threads = [threading.Thread(target=meet, args=(member,), daemon=True) for member in members]
+        for thread in threads:
+            thread.start()
+        if seconds:
+            self.await_arrivals(members)
+            self.seconds += seconds
+        for thread in threads:
+            thread.join(30)
+        return [found[member] for member in members]
+
+    def await_arrivals(self, members):
+        desks = [(dist.PrefixStore(f"attempt {m._attempt or 1}", self.store), str(m.member)) for m in members]
+        while not all(desk.check([name]) for desk, name in desks):
+            threading.Event().wait(0.001)
+            desks = [(dist.PrefixStore(f"attempt {m._attempt or 1}", self.store), str(m.member)) for m in members]
+
+
+@pytest.fixture
+def meetings(monkeypatch):
+    return Meetings(monkeypatch, most=3)
+
+
+def test_all_are_waited_for_at_the_start_and_the_furthest_has_rank_0(meetings):
+    assert meetings.meet(meetings.members, [NEW] * 3) == [NEW] * 3
+    assert {member.roster for member in meetings.members} == {(0, 1, 2)}
+
+    assert meetings.meet(meetings.members, [4, 4, 5]) == [4, 4, 5]
+    assert {member.roster for member in meetings.members} == {(2, 0, 1)}
+
+
+def test_who_does_not_come_is_left_out_when_the_time_is_over(meetings):
+    meetings.meet(meetings.members, [NEW] * 3)
+
+    survivors = meetings.members[::2]
+    assert meetings.meet(survivors, [7, 7], seconds=TIMEOUT_S + 1) == [7, 7]
+    assert {member.roster for member in survivors} == {(0, 2)}
+
+
+def test_who_comes_too_late_asks_to_be_let_in_and_its_state_does_not_count(meetings):
+    first, late, last = meetings.members
+    meetings.meet(meetings.members, [NEW] * 3)
+    meetings.meet([first, last], [7, 7], seconds=TIMEOUT_S + 1)
+
+    asking = threading.Thread(target=lambda: rounds.append(late.meet(9)), daemon=True)
+    rounds = []
+    asking.start()
+    while not first.asked():
+        threading.Event().wait(0.001)
+    assert meetings.meet([first, last], [8, 8]) == [8, 8]
+    asking.join(30)
+    assert rounds == [NEW]
+    assert first.roster == last.roster == late.roster == (0, 2, 1)
+
+
+def test_a_group_that_cannot_be_made_is_tried_again(meetings):
+    meetings.meet(meetings.members, [NEW] * 3)
+    meetings.broken = 3  # of every member once
+    assert meetings.meet(meetings.members, [2] * 3) == [2] * 3
+    assert {member._attempt for member in meetings.members} == {3}
+
+
+def test_fewer_than_the_quorum_end_with_a_sentence(monkeypatch):
+    meetings = Meetings(monkeypatch, most=3, least=2)
+    meetings.meet(meetings.members, [NEW] * 3)
+
+    (lost,) = meetings.meet(meetings.members[:1], [3], seconds=TIMEOUT_S + 1)
+    assert "only 1 of the 2 members that a quorum needs have come within 10 s: [0]" in str(lost)
+    assert "\n" not in str(lost)
+
+
+def test_who_is_never_let_in_ends_with_a_sentence(meetings):
+    meetings.meet(meetings.members, [NEW] * 3)
+
+    (lost,) = meetings.meet([meetings.member(1, 3)], [NEW], seconds=3 * TIMEOUT_S + 1)
+    assert "nobody has let member 1 in for 30 s" in str(lost)
+
+
+@pytest.mark.parametrize("wrong", [{"least": 0}, {"least": 4}, {"member": 3}, {"member": -1}, {"timeout_s": 0}])
+def test_numbers_out_of_range_are_refused(wrong):
+    with pytest.raises(ValueError, match="a quorum needs 1 <= least <= most"):
+        Quorum(dist.HashStore(), **{"member": 0, "least": 1, "most": 3} | wrong)
