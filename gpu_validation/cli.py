@@ -248,7 +248,7 @@ def _show(console: Console, preset: Study, outcome: StudyOutcome) -> None:
     from .reporting.console import evidence_line
 
     console.print(preset.summary(outcome.records, outcome.comparisons))
-    console.print(evidence_line(outcome.comparisons), highlight=False)
+    console.print(evidence_line(outcome.comparisons), highlight=False, soft_wrap=True)
     if outcome.note:
         console.print(outcome.note, highlight=False, soft_wrap=True)
     console.print(f"report: {outcome.folder / REPORT}", highlight=False, soft_wrap=True)

@@ -54,6 +54,11 @@ th button{font:inherit;font-weight:inherit;color:inherit;background:none;border:
 text-align:left}
 th button::after{content:" \\2195"}[aria-sort=ascending] button::after{content:" \\2191"}
 [aria-sort=descending] button::after{content:" \\2193"}
+.by-operator{position:absolute;clip-path:inset(50%);width:1px;height:1px;overflow:hidden;white-space:nowrap}
+@media screen and (max-width:48rem){h1{font-size:1.5rem;margin:.5rem 0}
+.by-operator{position:static;clip-path:none;width:auto;height:auto;white-space:normal}.by-operator table{width:100%}
+.by-operator th[scope=row]{overflow-wrap:anywhere;font-weight:400}.by-operator [scope=col]{font-size:.7rem}
+.by-operator td{text-align:right}}
 @page{size:A4;margin:12mm}@page wide{size:A4 landscape;margin:12mm}
 @media print{:root{--fore:#000;--back:#fff;--holds:#00694a;--violated:#b3261e;--unsure:#8a5a00;--outside:#555}
 body{font-size:10pt;margin:0;max-width:none;padding:0}.tools{display:none}.overview svg{min-width:0}
@@ -94,6 +99,12 @@ table.querySelectorAll("th button").forEach((button,column)=>
   button.addEventListener("click",()=>sort(column,button)));
 show();
 """
+SHORT_HEADS = {  # where a narrow column may break them
+    Verdict.HOLDS: "HOLDS",
+    Verdict.VIOLATED: "VIO&shy;LATED",
+    Verdict.INCONCLUSIVE: "INCON&shy;CLUSIVE",
+    Verdict.OUT_OF_SCOPE: "OUT_OF_<wbr>SCOPE",
+}
 MOST_NAMED = 8  # violated rows that stand at the top
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
@@ -168,7 +179,26 @@ def _overview(comparisons: Sequence[Comparison]) -> str:
         return "<p>Nothing was compared.</p>"
     words, is_good = headline(comparisons)
     line = f'<p class="verdict {"good" if is_good else "VIOLATED"}">{html.escape(words)}</p>'
-    return line + _picture("verdicts by theorem and operator", overview_svg(comparisons, with_headline=False))
+    picture = _picture("verdicts by theorem and operator", overview_svg(comparisons, with_headline=False))
+    return line + _by_operator(comparisons) + picture
+
+
+def _by_operator(comparisons: Sequence[Comparison]) -> str:
+    """Return how often every operator got each verdict, for phones and for who hears the page: the picture is wide."""
+    counted = Counter((c.operator, c.verdict) for c in comparisons)
+    head = "".join(f'<th scope="col">{SHORT_HEADS[verdict]}</th>' for verdict in Verdict)
+    rows = "".join(
+        f'<tr><th scope="row">{html.escape(operator)}</th>'
+        + "".join(_count(verdict, counted[operator, verdict]) for verdict in Verdict)
+        + "</tr>"
+        for operator in dict.fromkeys(c.operator for c in comparisons)
+    )
+    return f'<div class="by-operator"><table><tr><th scope="col">operator</th>{head}</tr>{rows}</table></div>'
+
+
+def _count(verdict: Verdict, number: int) -> str:
+    """Return a cell in the colour of its verdict; none of it has no colour."""
+    return f'<td class="{verdict}">{number}</td>' if number else "<td>0</td>"
 
 
 def _looseness(comparisons: Sequence[Comparison]) -> str:

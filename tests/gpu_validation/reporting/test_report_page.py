@@ -45,6 +45,23 @@ def test_details_begin_within_three_screens_and_nothing_sticks_out(opened, width
 
 
 @pytest.mark.thorough
+def test_on_a_phone_the_verdicts_by_operator_stand_on_the_first_screen(opened):
+    page = opened(BAD, 390, 844)
+    table = page.locator(".by-operator")
+    box = table.bounding_box()
+    assert box["y"] + box["height"] < 844
+    assert box["x"] + box["width"] <= 390
+    cells = [line.split("\t") for line in table.inner_text().splitlines()[1:]]
+    assert cells == [
+        ["qsgd:levels=16", "100", "1", "0", "0"],
+        ["identity", "100", "0", "1", "0"],
+        ["scaled_sign", "100", "0", "0", "0"],
+    ]
+    desktop = opened(BAD).locator(".by-operator").bounding_box()
+    assert desktop["width"] * desktop["height"] <= 4, "there the picture says it"
+
+
+@pytest.mark.thorough
 def test_no_violation_is_green_and_one_is_not(opened):
     def colour(page):
         return page.locator(".verdict").evaluate("e => getComputedStyle(e).color")
@@ -64,7 +81,7 @@ def test_the_table_is_filtered_and_sorted(opened):
     page.locator("summary", has_text="All 302 comparisons").click()
 
     def shown():
-        cells = [line.split("\t") for line in page.locator("tbody tr:visible").all_inner_texts()]
+        cells = [line.split("\t") for line in page.locator("#comparisons tbody tr:visible").all_inner_texts()]
         return [[operator, measured] for operator, _, _, _, _, measured, *_ in cells]
 
     assert page.locator("#shown").inner_text() == "302 of 302 shown"
