@@ -7,6 +7,7 @@ from typing import Any
 import api
 import catalogue
 import implementations
+import races_in_flight
 import records
 import speed_ups
 from jinja2 import Environment, StrictUndefined
@@ -45,6 +46,7 @@ FUNCTIONS = {
             "coverage_table",
         ),
         speed_ups: ("speed_up_table",),
+        races_in_flight: ("flight_table", "flight_agreement", "headline_table"),
         implementations: ("published_table", "published_summary"),
         api: ("module_section",),
     }.items()

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+import races_in_flight
 import reproduced
 from speed_ups import speed_up_table
 
@@ -109,3 +110,55 @@ def test_ratio_at_one_common_rate_exceeds_that_of_tuned_rates():
     least, tuned = max(common.values()), speed_ups("digits, m = 4")["gamma"][0].measured
     assert least > tuned
     assert re.findall(r"\d+\.\d+", entry.split("|")[2])[:2] == [f"{least:.2f}", f"{tuned:.2f}"]
+
+
+def flight(operator: str, quantity: str, workload: str = "digits, D/Y = 10") -> Comparison:
+    (row,) = (
+        row
+        for row in reproduced.script("averages_in_flight").check()
+        if (row.operator, row.workload, row.quantity) == (operator, workload, quantity)
+    )
+    return row
+
+
+def test_the_headline_of_averages_in_flight_is_that_of_the_record():
+    page = (Path(__file__).parents[2] / "docs/results/time.md").read_text()
+    lines = races_in_flight.headline_table().splitlines()[2:]
+    goals = [1.4, 1.3, 1.4, 1.3]
+
+    assert "{{ headline_table() }}" in page
+    assert len(lines) == len(goals)
+    assert all(float(re.search(r"\d\.\d\d", line)[0]) >= goal for line, goal in zip(lines, goals, strict=True))
+    row = flight("corrected + outer", "times sooner than the best fixed tau to 0.125 of the loss above the floor")
+    said = re.search(r"the exact model says ([\d.]+)", row.reason)[1]
+    assert f"({said} said, {row.measured:.2f} measured at D/Y = 10)" in page
+
+
+def test_the_page_shows_every_problem_of_the_race_twice():
+    for target in ("0.5", "0.125"):
+        rows = races_in_flight.flight_table(target).splitlines()[2:]
+        assert len(rows) == 12
+        assert all(line.count(";") == len(races_in_flight.SHOWN) for line in rows)
+        assert re.search(r"off by a factor of [\d.]+ in the median", races_in_flight.flight_agreement(target))
+
+
+def test_real_processes_of_the_race_gave_their_simulations_losses():
+    rows = [row for row in reproduced.script("averages_in_flight").check() if row.operator == "real processes"]
+    assert len(rows) == 3
+    assert all(row.measured == row.bound > 500 and row.verdict.value == "HOLDS" for row in rows)
+
+
+def test_the_front_page_tells_the_race_as_recorded():
+    (entry,) = [line for line in README.splitlines() if line.startswith("| Averages in flight")]
+    quantity = "times sooner than {} to 0.125 of the loss above the floor{}"
+    said = []
+    for clock in ("", ", in real seconds"):
+        for than in ("the best fixed tau", "tuned AdaComm"):
+            said.append(flight("corrected + outer", quantity.format(than, clock)).measured)
+    different = quantity.format("the best fixed tau", "")
+    said.append(flight("corrected + outer", different, "digits, different, D/Y = 10").measured)
+    assert re.findall(r"\d\.\d\d", entry) == [f"{value:.2f}" for value in said]
+    for target in ("0.5", "0.125"):
+        counts = re.search(r"Of (\d+) .* foresees (\d+), of (\d+) .* (\d+)$", races_in_flight.flight_agreement(target))
+        paying, seen, losing, right = map(int, counts.groups())
+        assert f"in {seen + right} of {paying + losing}" in entry

@@ -71,7 +71,7 @@ def _draw_ratios(design: Design, ready: Tuned) -> Any:
             if rings:
                 ax.plot(*zip(*rings, strict=True), "o", color=PALETTE[i], markersize=8, fillstyle="none", alpha=0.6)
         ax.axhline(1, color="black", linewidth=0.6)
-        ax.set(title=name, ylabel="times sooner", ylim=(0, None))
+        ax.set(title=name, ylabel="times sooner", ylim=(-0.15, None))  # who does not arrive is at 0
         ax.set_xticks(range(len(SHOWN)), SHOWN, rotation=12, fontsize=7)
         ax.grid(alpha=0.3, axis="y")
     axes[0, 0].legend(fontsize=7)

@@ -59,7 +59,7 @@ class OverlapStudy(Design, Study):
     description = (
         "time to a loss: averages in flight and outer steps against waiting, with the exact model's predictions"
     )
-    minutes = 8
+    minutes = 35
     processes = 4
 
     def units(self) -> Sequence[str]:

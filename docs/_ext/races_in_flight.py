@@ -1,0 +1,77 @@
+"""Averages in flight against waiting: tables and counts from the committed record."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Iterator
+
+import reproduced
+from markdown_text import table
+
+from gpu_validation.verdicts.verdict import Comparison
+
+SHOWN = ("fixed tau + outer", "delayed", "eager", "corrected", "corrected + outer")
+FIXED, ADACOMM = "the best fixed tau", "tuned AdaComm"
+
+
+def flight_table(target: str) -> str:
+    """One row for every task and D/Y: measured ratio (its range); the predicted one.
+
+    ``target`` is the share of the loss above the floor, 0.5 or 0.125.
+    """
+    rows = _rows(f"times sooner than {FIXED} to {target} of the loss above the floor")
+    lines = []
+    for problem in dict.fromkeys(row.workload for row in rows):
+        of_problem = {row.operator: row for row in rows if row.workload == problem}
+        lines.append([problem, *(_cell(of_problem[method]) for method in SHOWN)])
+    return table(["problem", *SHOWN], lines)
+
+
+def headline_table() -> str:
+    """The goals' cell on the imposed clock and in real seconds."""
+    lines = []
+    for seconds, words in (("", "imposed clock"), (", in real seconds", "real seconds, shaped network")):
+        for than in (FIXED, ADACOMM):
+            rows = _rows(f"times sooner than {than} to 0.125 of the loss above the floor{seconds}")
+            for row in rows:
+                if (row.workload, row.operator) == ("digits, D/Y = 10", "corrected + outer"):
+                    low, high = row.interval
+                    lines.append([words, than, f"{row.measured:.2f} ({low:.2f} to {high:.2f})"])
+    return table(["clock", "baseline", "corrected + outer, times sooner"], lines)
+
+
+def flight_agreement(target: str) -> str:
+    """How far the predicted ratios to a target are from the measured ones, and which of them are on the right side."""
+    compared = [
+        (row, said) for row, said in _predicted() if row.quantity.endswith(f"to {target} of the loss above the floor")
+    ]
+    apart = [max(said / row.measured, row.measured / said) for row, said in compared if row.measured and said]
+    decided = [(row.interval[0] > 1, said > 1) for row, said in compared if not row.interval[0] <= 1 <= row.interval[1]]
+    paying, others = ([said for pays, said in decided if pays is whether] for whether in (True, False))
+    quantiles = statistics.quantiles(apart, n=10)
+    return (
+        f"of {len(compared)} ratios, {len(compared) - len(apart)} of them of methods that did not arrive, the "
+        f"prediction is off by a factor of {statistics.median(apart):.2f} in the median and {quantiles[-1]:.2f} at the "
+        f"90th percentile. Of {len(paying)} methods that pay on all seeds it foresees {sum(paying)}, of {len(others)} "
+        f"that lose on all seeds {len(others) - sum(others)}"
+    )
+
+
+def _predicted() -> Iterator[tuple[Comparison, float]]:
+    for row in reproduced.script("averages_in_flight").check():
+        found = re.search(r"the exact model says ([\d.]+)", row.reason)
+        if found:
+            yield row, float(found[1])
+
+
+def _rows(quantity: str) -> list[Comparison]:
+    return [row for row in reproduced.script("averages_in_flight").check() if row.quantity == quantity]
+
+
+def _cell(row: Comparison) -> str:
+    low, high = row.interval
+    found = re.search(r"the exact model says ([\d.]+)", row.reason)
+    said = found[1] if found else "?"
+    return f"{row.measured:.2f} ({low:.2f} to {high:.2f}); {said}" if math.isfinite(row.measured) else "no arrival"
