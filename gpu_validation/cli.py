@@ -79,7 +79,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    options = _parser().parse_args(arguments)
+    try:
+        return _carry_out(_parser().parse_args(arguments))
+    except KeyboardInterrupt as interrupt:  # before a run has begun or after it has ended
+        status, words = ending(interrupt)
+        return _told(status, words)
+
+
+def _carry_out(options: argparse.Namespace) -> int:
     try:
         if options.command == "attach":
             return _attach(options)

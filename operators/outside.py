@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
 OPERATORS, WORKLOADS, PRESETS = "ratedist.operators", "ratedist.workloads", "ratedist.presets"
@@ -55,9 +56,18 @@ def imported(reference: str) -> Any:
     if (folder := os.getcwd()) not in sys.path:
         sys.path.insert(0, folder)
     value: Any = importlib.import_module(module)
+    _require_not_hidden(module.partition(".")[0], Path(folder).resolve())
     for name in attribute.split("."):
         value = getattr(value, name)
     return value
+
+
+def _require_not_hidden(name: str, folder: Path) -> None:
+    """Raise ImportError where the module that was imported is another than the one in the current folder."""
+    file = folder / f"{name}.py"
+    origin = getattr(sys.modules[name], "__file__", None)
+    if file.is_file() and origin is not None and Path(origin).resolve() != file:
+        raise ImportError(f"{file} is hidden by a package of the same name, {Path(origin).parent}: rename the file")
 
 
 def load(reference: str, what: str) -> Any:

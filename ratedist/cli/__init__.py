@@ -10,8 +10,6 @@ import json
 import sys
 from collections.abc import Sequence
 
-from .parser import build, keywords_of, named
-
 OK, FAILED, USAGE, CRASHED, INTERRUPTED = 0, 1, 2, 3, 130
 
 
@@ -20,7 +18,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0 done, 1 a check failed or nothing is feasible, 2 usage, 3 a fault of ratedist, 130 Ctrl-C.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _carry_out(list(sys.argv[1:] if arguments is None else arguments))
+    except KeyboardInterrupt:  # whenever it comes, while something is imported too
+        sys.stderr.write("ratedist: interrupted\n")
+        return INTERRUPTED
+
+
+def _carry_out(words: Sequence[str]) -> int:
+    from .parser import build, keywords_of, named
+
     parser = build(words[0] if words else "")
     options, rest = parser.parse_known_args(words)
     call = named(options.command)
@@ -43,8 +50,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return OK
     except (ValueError, OSError, ImportError) as error:
         return _said(options.command, _sentence(error), USAGE)
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except Exception as error:
         fault = f"a fault of ratedist, not of the command ({type(error).__name__}: {error}): report it"
         return _said(options.command, fault, CRASHED)

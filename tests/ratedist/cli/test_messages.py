@@ -91,8 +91,7 @@ def test_tau_beyond_the_learning_rate_is_status_1(capsys):
 def replace_run(monkeypatch, name, run):
     call = call_of(name)
     changed = replace(call, command=replace(call.command, run=run))
-    for module in (cli, parser):
-        monkeypatch.setattr(module, "named", {name: changed}.get)
+    monkeypatch.setattr(parser, "named", {name: changed}.get)
 
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch, capsys):
