@@ -26,7 +26,16 @@ export async function showPlan(v, signal) {
   part("plan", "tbody").replaceChildren(...plan.ranking.flatMap(rows));
   offerTable("plan", COLUMNS, plan.ranking);
   const [first] = plan.ranking;
+  part("plan", ".explanation").textContent = first.limits ? limited(first.limits) : "";
   return first.feasible ? `${first.operator}, ${seconds(first.seconds)}` : undefined;
+}
+
+// What takes most of the best choice's round, and which part of the cluster to make faster first.
+function limited({ limit, shares, changes: [change] }) {
+  const percent = (share) => `${Math.round(100 * share)} %`;
+  const most = `Most of a round is ${limit}, ${percent(shares[limit])} of its seconds.`;
+  const saved = change && `Twice as fast, ${change.part} would save ${seconds(change.saved_s)} (${percent(change.saved_share)}) of this plan.`;
+  return [most, saved].filter(Boolean).join(" ");
 }
 
 function rows(choice) {

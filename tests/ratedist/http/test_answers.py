@@ -113,6 +113,16 @@ def test_a_chart_is_saved_as_the_numbers_that_it_shows_and_as_a_picture(browser,
         ).all_inner_texts()
 
 
+def test_the_plan_says_what_limits_its_best_choice(browser, server):
+    cluster = rd.Cluster(workers=16, bandwidth_bit_per_s=1e10, latency_s=50e-6, step_s=0.08, compute="exponential")
+    best = rd.plan(d=25_600_000, cluster=cluster, operators=["identity"], target=0.1).ranking[0]
+    with opened(browser, server, "/#operators=identity") as page:
+        said = page.inner_text("#plan .explanation")
+        assert best.limits.limit == "stragglers"
+        assert f"Most of a round is stragglers, {best.limits.shares['stragglers']:.0%}".replace("%", " %") in said
+        assert f"{best.limits.changes[0].part} would save {best.limits.changes[0].saved_s:.3g} s" in said
+
+
 def test_the_outer_panel_shows_the_best_step_and_what_libraries_choose(browser, server):
     advice = rd.outer(eta=0.01, tau=30, L=1, mu=0.01, workers=16)
     with opened(browser, server, "/#L=1") as page:

@@ -193,6 +193,7 @@ def test_the_plan_ranks_every_operator_with_its_reason(browser, server):
         assert "a round computes" not in page.inner_text("#plan td.why >> nth=0")
         page.click("#plan td.why summary >> nth=0")
         assert "a round computes" in page.inner_text("#plan td.why >> nth=0")
+        assert page.inner_text("#plan .explanation").startswith("Most of a round is ")
         assert page.locator("#plan thead th").all_inner_texts()[-4:] == ["compute", "encode", "send", "decode"]
 
 
