@@ -16,6 +16,11 @@ from bounds import symbols
 from bounds.spelling import LARGEST, LARGEST_EXPONENT, MOST_CHARACTERS, exact, spelled
 from bounds.symbols import Domain
 
+Number = float | str | Fraction | Decimal | np.number[Any]
+"""One number, or a text that states one exactly."""
+Numbers = Number | Sequence[Number] | np.ndarray
+"""One number or several."""
+
 MOST_ELEMENTS = 10**6
 
 REMEDIES = {

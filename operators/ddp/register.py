@@ -13,7 +13,7 @@ computes the next bucket, and is decoded in the background.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
@@ -30,6 +30,28 @@ from .hook import CompressedGradients, Scope
 from .summed import SummedGradients, register_summed
 
 
+@overload
+def register(
+    model: DistributedDataParallel,
+    operator: Summed,
+    *,
+    scope: Scope = "bucket",
+    key: Key = Key(0),  # noqa: B008  frozen
+    group: dist.ProcessGroup | None = None,
+) -> SummedGradients: ...
+@overload
+def register(
+    model: DistributedDataParallel,
+    operator: Operator | Feedback | str | Callable[..., Any],
+    *,
+    feedback: Callable[[Operator], Feedback] | None = None,
+    scope: Scope = "bucket",
+    key: Key = Key(0),  # noqa: B008  frozen
+    group: dist.ProcessGroup | None = None,
+    exchange: Exchange = "gather",
+    second: Operator | Feedback | None = None,
+    ranks_per_node: int = 1,
+) -> CompressedGradients: ...
 def register(
     model: DistributedDataParallel,
     operator: Operator | Feedback | Summed | str | Callable[..., Any],

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from bounds.limits import contractive_bits, unbiased_bits
 
+from .. import numbers
 from ..model.compressors import limit_rate
 from ..model.evaluation import evaluate_read
 from ..model.travel import DENSE_BITS
 from ..numbers import read
+from ..records import Quantities, Quantity
 from .call import REQUIRED, Argument, Call, Command, Control, Numbers, Route
 
 
-def bits_lower_bound(*, d: Any, omega: Any = None, alpha: Any = None) -> Any:
+@overload
+def bits_lower_bound(*, d: numbers.Number, omega: numbers.Number) -> Quantity: ...
+@overload
+def bits_lower_bound(*, d: numbers.Number, alpha: numbers.Number) -> Quantity: ...
+@overload
+def bits_lower_bound(*, d: numbers.Numbers, omega: numbers.Numbers) -> Quantity | Quantities: ...
+@overload
+def bits_lower_bound(*, d: numbers.Numbers, alpha: numbers.Numbers) -> Quantity | Quantities: ...
+def bits_lower_bound(*, d: Any, omega: Any = None, alpha: Any = None) -> Quantity | Quantities:
     """Return bits that the longest message of a compressor must have, all bits counted; no compressor of the class has
     fewer.
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, overload
 
 from bounds import all_bounds
 
 from ..model.evaluation import catalogue_bound, evaluate, require_setting
+from ..numbers import Number, Numbers
+from ..records import Quantities, Quantity
 from .call import REQUIRED, Argument, Call, Command, Flag, Point, Route, Text
 from .shared import SETTING
 
 
-def certify(theorem: str, *, setting: Iterable[str] | None = None, **at: Any) -> Any:
+@overload
+def certify(theorem: str, *, setting: Iterable[str] | None = None, **at: Number) -> Quantity: ...
+@overload
+def certify(theorem: str, *, setting: Iterable[str] | None = None, **at: Numbers) -> Quantity | Quantities: ...
+def certify(theorem: str, *, setting: Iterable[str] | None = None, **at: Any) -> Quantity | Quantities:
     """Return the value of any theorem of the catalogue at one exact point, with an interval that provably contains it.
 
     Parameters

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
+from .. import numbers
 from ..model.cluster import Cluster, Exchange, checked_cluster
 from ..model.evaluation import spread
 from ..numbers import read, real
-from ..records import Quantity, Statement
+from ..records import Quantities, Quantity, Statement
 from .call import REQUIRED, Argument, Call, Command, Numbers, Route, Text
 from .shared import CLUSTER, CLUSTER_EXAMPLE
 
 FINITE_COMPUTE = "steps are independent between workers and over time"
 
 
-def runtime(cluster: Cluster, *, tau: Any, bits: Any = 0, exchange: Exchange = "sum") -> Any:
+@overload
+def runtime(
+    cluster: Cluster, *, tau: numbers.Number, bits: numbers.Number = 0, exchange: Exchange = "sum"
+) -> Quantity: ...
+@overload
+def runtime(
+    cluster: Cluster, *, tau: numbers.Numbers, bits: numbers.Numbers = 0, exchange: Exchange = "sum"
+) -> Quantity | Quantities: ...
+def runtime(cluster: Cluster, *, tau: Any, bits: Any = 0, exchange: Exchange = "sum") -> Quantity | Quantities:
     """Return mean seconds of one local step, its share of an averaging included.
 
     Parameters

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import sympy as sp
@@ -18,7 +18,7 @@ from bounds.inverse import certified_inverse
 from bounds.limits import contractive_bits, unbiased_bits
 
 from ..model.evaluation import catalogue_bound, evaluate_read, readable, require_setting, statement_of
-from ..numbers import broadcast_shape, read, refusal
+from ..numbers import Number, Numbers, broadcast_shape, read, refusal
 from ..records import Quantities, Quantity, Statement
 from .call import ABSENT, Argument, Call, Command, Route, Sought, Text
 from .shared import SETTING
@@ -26,6 +26,26 @@ from .shared import SETTING
 MOST_RATE = 480  # bits a coordinate; beyond, the distortion underflows binary64
 
 
+@overload
+def solve(
+    *,
+    d: Number | None = None,
+    bits: Number | None = None,
+    omega: Number | None = ABSENT,
+    alpha: Number | None = ABSENT,
+    theorem: str | None = None,
+    setting: Iterable[str] | None = None,
+) -> Quantity: ...
+@overload
+def solve(
+    *,
+    d: Numbers | None = None,
+    bits: Numbers | None = None,
+    omega: Numbers | None = ABSENT,
+    alpha: Numbers | None = ABSENT,
+    theorem: str | None = None,
+    setting: Iterable[str] | None = None,
+) -> Quantity | Quantities: ...
 def solve(
     *,
     d: Any = None,
@@ -34,7 +54,7 @@ def solve(
     alpha: Any = ABSENT,
     theorem: str | None = None,
     setting: Iterable[str] | None = None,
-) -> Any:
+) -> Quantity | Quantities:
     """Return the one of dimension, bits and distortion that is left out (or None), from the other two.
 
     Give two of d, bits and omega (unbiased; the default) or alpha (contractive).  The answer is the edge of the
