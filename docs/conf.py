@@ -46,6 +46,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "operators.laws.betting.power.Power",
         "ratedist.records.stated.Stated",
         "rich.table.Table",
+        "ratedist.model.limits.Limits",
     )
 ]
 nitpick_ignore += [("py:exc", name) for name in ("OutOfTime", "Undeclared", "UsageError")]
