@@ -15,7 +15,7 @@ from typing import Final
 import torch.distributed as dist
 
 NEW: Final = -1  # rounds of a member whose state does not count
-CURRENT, ASKED = "attempt", "asked"
+ASKED, ROSTER = "asked", "roster"
 POLL_S = 0.02
 
 
@@ -119,18 +119,17 @@ class Quorum:
 
     def _settled(self, rounds: int) -> tuple[int, ...]:
         """Return the members of the next group, in the order of their ranks."""
-        current = self._current()
-        settles = bool(self._attempt) or not current  # the others wait until they are let in
-        self._attempt = (self._attempt or current) + 1
-        desk = dist.PrefixStore(f"attempt {self._attempt}", self._store)
+        began = time.monotonic()
+        latest = self._attempt or self._latest()
+        settles = bool(self._attempt) or not latest  # the others wait until they are let in
+        self._attempt = latest + 1
+        desk = self._desk(self._attempt)
         desk.set(str(self.member), str(rounds))
         if not settles:
             self._store.add(ASKED, 1)
-        began = time.monotonic()
-        while not desk.check(["roster"]):
+        while not desk.check([ROSTER]):
             late = (time.monotonic() - began) / self.timeout_s
             if settles and (late > 1 or self._complete(desk)):
-                settles = False
                 self._settle(desk)
             elif late > 3:
                 raise QuorumLost(
@@ -139,11 +138,19 @@ class Quorum:
                 )
             else:
                 time.sleep(POLL_S)
-        self.roster = tuple(json.loads(desk.get("roster")))
+        self.roster = tuple(json.loads(desk.get(ROSTER)))
         return self.roster
 
-    def _current(self) -> int:
-        return int(self._store.get(CURRENT)) if self._store.check([CURRENT]) else 0
+    def _desk(self, attempt: int) -> dist.Store:
+        """Return the part of the store where the members of an attempt write."""
+        return dist.PrefixStore(f"attempt {attempt}", self._store)
+
+    def _latest(self) -> int:
+        """Return the last attempt that has a roster, 0 if none has."""
+        attempt = 0
+        while self._desk(attempt + 1).check([ROSTER]):
+            attempt += 1
+        return attempt
 
     def _arrived(self, desk: dist.Store) -> list[int]:
         return [member for member in range(self.most) if desk.check([str(member)])]
@@ -152,14 +159,12 @@ class Quorum:
         return set(self.roster or range(self.most)) <= set(self._arrived(desk))
 
     def _settle(self, desk: dist.Store) -> None:
-        """Write the roster, unless somebody else does."""
+        """Write the roster, unless there is one."""
         arrived = self._arrived(desk)
         if len(arrived) < self.least:
             raise QuorumLost(
                 f"only {len(arrived)} of the {self.least} members that a quorum needs have come within "
                 f"{self.timeout_s:g} s: {arrived}; start the others again, or give a smaller least"
             )
-        if desk.add("settled", 1) == 1:
-            furthest_first = sorted(arrived, key=lambda member: (-int(desk.get(str(member))), member))
-            desk.set("roster", json.dumps(furthest_first))
-            self._store.set(CURRENT, str(self._attempt))
+        furthest_first = sorted(arrived, key=lambda member: (-int(desk.get(str(member))), member))
+        desk.compare_set(ROSTER, "", json.dumps(furthest_first))

@@ -46,21 +46,21 @@ class Meetings:
             except QuorumLost as lost:
                 found[member] = lost
 
+        desks = [(dist.PrefixStore(f"attempt {m._attempt + 1}", self.store), str(m.member)) for m in members]
         threads = [threading.Thread(target=meet, args=(member,), daemon=True) for member in members]
         for thread in threads:
             thread.start()
         if seconds:
-            self.await_arrivals(members)
+            self.await_that(lambda: all(desk.check([name]) for desk, name in desks))
             self.seconds += seconds
         for thread in threads:
             thread.join(30)
         return [found[member] for member in members]
 
-    def await_arrivals(self, members):
-        desks = [(dist.PrefixStore(f"attempt {m._attempt or 1}", self.store), str(m.member)) for m in members]
-        while not all(desk.check([name]) for desk, name in desks):
+    @staticmethod
+    def await_that(event):
+        while not event():
             threading.Event().wait(0.001)
-            desks = [(dist.PrefixStore(f"attempt {m._attempt or 1}", self.store), str(m.member)) for m in members]
 
 
 @pytest.fixture
@@ -92,8 +92,7 @@ def test_who_comes_too_late_asks_to_be_let_in_and_its_state_does_not_count(meeti
     asking = threading.Thread(target=lambda: rounds.append(late.meet(9)), daemon=True)
     rounds = []
     asking.start()
-    while not first.asked():
-        threading.Event().wait(0.001)
+    meetings.await_that(first.asked)
     assert meetings.meet([first, last], [8, 8]) == [8, 8]
     asking.join(30)
     assert rounds == [NEW]
@@ -119,8 +118,13 @@ def test_fewer_than_the_quorum_end_with_a_sentence(monkeypatch):
 def test_who_is_never_let_in_ends_with_a_sentence(meetings):
     meetings.meet(meetings.members, [NEW] * 3)
 
-    (lost,) = meetings.meet([meetings.member(1, 3)], [NEW], seconds=3 * TIMEOUT_S + 1)
-    assert "nobody has let member 1 in for 30 s" in str(lost)
+    newcomer, said = meetings.member(1, 3), []
+    asking = threading.Thread(target=lambda: said.extend(meetings.meet([newcomer], [NEW])), daemon=True)
+    asking.start()
+    meetings.await_that(newcomer.asked)
+    meetings.seconds += 3 * TIMEOUT_S + 1
+    asking.join(30)
+    assert "nobody has let member 1 in for 30 s" in str(said[0])
 
 
 @pytest.mark.parametrize("wrong", [{"least": 0}, {"least": 4}, {"member": 3}, {"member": -1}, {"timeout_s": 0}])
