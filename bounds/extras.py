@@ -21,6 +21,7 @@ EXTRAS = {
     "pydantic": "serve",
     "h11": "serve",
     "shtab": "completion",
+    "submitit": "cluster",
 }
 
 

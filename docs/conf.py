@@ -35,6 +35,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "gpu_validation.distributed.transport.NodeLinks",
         "gpu_validation.distributed.transport.Transport",
         "gpu_validation.distributed.transport.VectorTransport",
+        "gpu_validation.engines.engine.Engine",
         "gpu_validation.local_sgd.payload.Payload",
         "gpu_validation.records.exit_status.UsageError",
         "gpu_validation.studies.grid.spec.Design",

@@ -20,13 +20,16 @@ from typing import TYPE_CHECKING, NoReturn
 from bounds.completion import PrintCompletion
 from bounds.spelling import real_number, whole_number
 
+from .engines.names import ENGINES
 from .records.exit_status import CRASHED, FILES, STATUSES, USAGE, Terminated, UsageError, ending
 from .telemetry.command import add_arguments, attach
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from .studies.study import Study, StudyOutcome
+    from .engines.engine import Engine
+    from .studies.carry_out import StudyOutcome
+    from .studies.study import Study
 
 EXTRA = {"torch": "torch", "matplotlib": "matplotlib", "sklearn": "scikit-learn"}  # of ratedist[validate], by module
 
@@ -66,6 +69,13 @@ def _parser() -> argparse.ArgumentParser:
         help="of everything random, 0 as in the committed records; a new one is drawn and printed unless told",
     )
     run.add_argument(
+        "--on",
+        choices=ENGINES,
+        help="carry out the units by processes of this machine or by SLURM jobs, several at a time; any run goes on "
+        "where another one stopped, wherever that was",
+    )
+    run.add_argument("--jobs", type=whole_number, metavar="N", help="with --on: how many units at a time")
+    run.add_argument(
         "--operator",
         action="append",
         default=[],
@@ -103,7 +113,8 @@ def _carry_out(options: argparse.Namespace) -> int:
 
         preset = _seeded(_with_operators(preset_named(name), options.operator), options.out, options.seed)
         with _sigterm_raises():
-            return _run(preset, options.out, options.minutes)
+            engine = _engine(preset, options.out, options.on, options.jobs)
+            return _run(preset, options.out, options.minutes, engine)
     except KeyboardInterrupt as interrupt:
         status, words = ending(interrupt)
         return _told(status, f"{words} before a report was written; what was measured is kept in {options.out}")
@@ -134,7 +145,7 @@ def _seeded(preset: Study, out: Path, seed: int | None) -> Study:
     UsageError
     """
     from .records.seeds import draw
-    from .studies.study import stored_seed
+    from .studies.record_file import stored_seed
 
     if seed is None:
         seed = stored_seed(out / preset.name) if preset.resumable else None
@@ -228,12 +239,32 @@ def _require_extra() -> None:
         raise UsageError(f'a run needs {" and ".join(missing)}: pip install "ratedist[validate]"')
 
 
-def _run(preset: Study, out: Path, minutes: float | None) -> int:
+def _engine(preset: Study, out: Path, name: str | None, jobs: int | None) -> Engine | None:
+    """Return what carries out the units; None: this process.
+
+    Raises
+    ------
+    UsageError
+    """
+    if name is None:
+        if jobs is not None:
+            raise UsageError(f"--jobs {jobs} is for --on: give --on local too, or leave it out")
+        return None
+    from .engines.named import engine_named
+    from .studies.carry_out import require_units
+
+    require_units(preset)
+    return engine_named(
+        name, out / preset.name / "jobs", jobs=jobs, cores=preset.processes, timed=preset.measures_seconds
+    )
+
+
+def _run(preset: Study, out: Path, minutes: float | None, engine: Engine | None) -> int:
     from rich.console import Console
 
     from .records.seeds import replay
     from .reporting.progress import advancing
-    from .studies.study import carry_out
+    from .studies.carry_out import carry_out
 
     if not preset.resumable and minutes is not None:
         raise UsageError(f"the preset {preset.name} is not resumable and takes no --minutes: leave it out")
@@ -241,7 +272,8 @@ def _run(preset: Study, out: Path, minutes: float | None) -> int:
     console = Console()
     console.print(f"seed {preset.seed}; again: {replay(preset.command, preset.seed)}", highlight=False, soft_wrap=True)
     with advancing(console, len(preset.units())) as advance:
-        outcome = carry_out(preset, out, seconds=None if minutes is None else 60 * minutes, progress=advance)
+        seconds = None if minutes is None else 60 * minutes
+        outcome = carry_out(preset, out, seconds=seconds, progress=advance, engine=engine)
     _show(console, preset, outcome)
     return outcome.exit_code
 

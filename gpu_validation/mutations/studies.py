@@ -15,12 +15,12 @@ from operators import QSGD, Identity, Key
 
 from ..distributed.launch import RankContext, run_ranks
 from ..measurement.wire import WirePlan, measure_wire
+from ..records.storage import Record
 from ..studies.grid.analysis import compare
 from ..studies.grid.study import Preset, Work
 from ..studies.smoke import PRESET as SMOKE
 from ..studies.straggler import PRESET as STRAGGLER
 from ..studies.straggler import STEP_S, Drawn
-from ..studies.study import Record
 from ..studies.tau_star.best_period import best_rows, measure_around
 from ..studies.tau_star.problems import Best
 from ..verdicts.verdict import Comparison

@@ -134,6 +134,7 @@ class AdaCommCifar(Study):
     name = "adacomm-cifar"
     description = "AdaComm on CIFAR's form: VGG-16 and ResNet-50 on a GPU (an hour a seed), ResNet-20 on the CPU"
     minutes = 15
+    measures_seconds = True
 
     def units(self) -> Sequence[str]:
         """Return run:NETWORK:RATE:SEED:SCHEDULE:PIECE."""

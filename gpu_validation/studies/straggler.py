@@ -132,6 +132,7 @@ class StragglerStudy(Study):
     description = "seconds per iteration against tau and m with injected delays of ten laws"
     minutes = 4
     processes = 8
+    measures_seconds = True
 
     def units(self) -> Sequence[str]:
         """Return drawn:M:CASE, for the laws alone, and pace:M:CASE."""

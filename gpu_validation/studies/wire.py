@@ -65,6 +65,7 @@ class WireStudy(Study):
     description = "payload against interface bytes of every operator's messages by every topology"
     minutes = 3
     processes = 8
+    measures_seconds = True
 
     def units(self) -> Sequence[str]:
         """Return M:TOPOLOGY, for every number of ranks M."""

@@ -27,7 +27,8 @@ from gpu_validation.records.exit_status import (
 )
 from gpu_validation.records.results_folder import claimed, set_aside
 from gpu_validation.records.storage import DamagedRecords, JsonLines, read_lines, write_atomically
-from gpu_validation.studies.study import StaleResultsError, carry_out
+from gpu_validation.studies.carry_out import carry_out
+from gpu_validation.studies.record_file import StaleResultsError
 
 from .studies.test_study import Squares
 
@@ -106,7 +107,7 @@ def test_a_second_ctrl_c_while_the_report_is_written_says_that_there_is_none(run
     def impatient(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gpu_validation.studies.study.page", impatient)
+    monkeypatch.setattr("gpu_validation.studies.carry_out.page", impatient)
     status, (words,) = run(Squares(failing={"3": KeyboardInterrupt()}))
 
     assert status == INTERRUPTED

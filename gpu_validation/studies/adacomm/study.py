@@ -48,6 +48,7 @@ class AdaCommStudy(Design, Study):
     description = "loss against wall-clock: tau = 1, 5, 20, 100 and AdaComm's rules on the digits, m = 2, 4, 8"
     minutes = 21
     processes = 8
+    measures_seconds = True
 
     def units(self) -> Sequence[str]:
         """Return tune:COURSE:SEED; then for every seed race:COURSE:RATE:SEED, crowd:M:SEED and proof:SEED."""

@@ -72,6 +72,7 @@ class AllReduceStudy(Study):
     description = "gather, two shots and plain all-reduce: bytes, error, seconds at m = 2 to 256; the digits with each"
     minutes = 17
     processes = 8
+    measures_seconds = True
 
     def units(self) -> Sequence[str]:
         """Return network:M, train:METHOD:SEED, simulated:CODEC:M."""

@@ -52,6 +52,7 @@ class AutoTau(Design, Study):
     description = "the rule that needs no tau_0 against fixed tau, AdaComm and tau*, at three ratios D/Y"
     minutes = 120
     processes = WORKERS
+    measures_seconds = True
 
     def units(self) -> Sequence[str]:
         """Return KIND:PROBLEM:COURSE:SEED, the fixed taus and then the rules of every run; the design half first."""

@@ -61,6 +61,7 @@ class JointStudy(Study):
     description = "AdaComm with QSGD, TCDQ and top-k with memory: loss against time and bits, and the joint bound"
     minutes = 3
     processes = 4
+    measures_seconds = True
 
     def units(self) -> Sequence[str]:
         """Return virtual:WORKLOAD:SCHEDULE:METHOD and real:WORKLOAD:SCHEDULE:METHOD."""

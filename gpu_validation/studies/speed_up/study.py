@@ -56,6 +56,7 @@ class SpeedUp(Design, Study):
     description = "time to a loss, every schedule tuned alike: fixed tau and AdaComm, m = 2, 4, 8, digits and text"
     minutes = 15
     processes = 4
+    measures_seconds = True
 
     def seeded(self, seed: int) -> SpeedUp:
         """Return also with other seeds of the timed runs."""

@@ -52,6 +52,7 @@ class TauStarStudy(Study):
     description = "measured best tau against Theorem 2, 1', the third-order law and the plan, with regrets"
     minutes = 6
     processes = 4
+    measures_seconds = True
 
     def units(self) -> Sequence[str]:
         """Return grid:PROBLEM:SEED and best:equal:BLOCK on simulated workers, real:PROBLEM:TAU on processes."""

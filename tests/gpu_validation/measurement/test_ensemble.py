@@ -9,9 +9,9 @@ from gpu_validation.distributed.tensors import flat
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from gpu_validation.measurement.ensemble import Rows, run_seeds
 from gpu_validation.studies import Cells, Preset
+from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.studies.grid.study import typed
 from gpu_validation.studies.quick import DIFFERENT, PRESET
-from gpu_validation.studies.study import carry_out
 from gpu_validation.workloads import Kink, MultiplicativeQuadratic, Quadratic, SmallNetwork
 from operators import QSGD, Identity, Key
 

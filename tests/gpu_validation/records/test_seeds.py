@@ -10,10 +10,12 @@ from gpu_validation.records.exit_status import MEASUREMENTS, REPORT, UNFINISHED,
 from gpu_validation.records.storage import read_lines
 from gpu_validation.studies import Preset, all_presets
 from gpu_validation.studies.byzantine.study import PRESET as BYZANTINE
+from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.studies.grid.study import typed
 from gpu_validation.studies.gtopk import PRESET as GTOPK
+from gpu_validation.studies.record_file import StaleResultsError, stored_seed
 from gpu_validation.studies.smoke import PRESET as SMOKE
-from gpu_validation.studies.study import StaleResultsError, Study, carry_out, stored_seed
+from gpu_validation.studies.study import Study
 from operators import QSGD
 
 LIGHT = replace(GTOPK, seeds=(0, 1), d=200, rounds=3)

@@ -18,7 +18,9 @@ from gpu_validation.records.exit_status import (
 )
 from gpu_validation.records.storage import read_lines
 from gpu_validation.reporting.plotting import canvas
-from gpu_validation.studies.study import Figure, StaleResultsError, Study, carry_out
+from gpu_validation.studies.carry_out import carry_out
+from gpu_validation.studies.record_file import StaleResultsError
+from gpu_validation.studies.study import Figure, Study
 from gpu_validation.verdicts.verdict import Comparison, Verdict
 
 

@@ -12,7 +12,7 @@ from gpu_validation.records.exit_status import OK, REPORT
 from gpu_validation.studies.adacomm.analysis import groups, predicted_seconds, times_to_target
 from gpu_validation.studies.adacomm.problems import Course, Proof
 from gpu_validation.studies.adacomm.study import PRESET, AdaCommStudy
-from gpu_validation.studies.study import carry_out
+from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.verdicts.verdict import Verdict
 from gpu_validation.workloads import SmallNetwork
 

@@ -6,7 +6,7 @@ from gpu_validation.studies.byzantine.attacks import Negate, Rescale
 from gpu_validation.studies.byzantine.study import PRESET, RULES, Byzantine
 from gpu_validation.studies.byzantine.training import HORIZON, train, tuned
 from gpu_validation.studies.byzantine.votes import votes
-from gpu_validation.studies.study import carry_out
+from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.verdicts.verdict import Verdict
 
 SMALL = Byzantine(faulty=(0, 11), coordinates=20_000, crowd=(3,), steps=10, seeds=(0, 1), tuning_seeds=(1000,))

@@ -9,10 +9,10 @@ import pytest
 from bounds import all_bounds
 from gpu_validation.records.environment import Environment
 from gpu_validation.reporting.html import page as rendered
+from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.studies.grid.study import typed
 from gpu_validation.studies.grid.summary import summary_table
 from gpu_validation.studies.smoke import PRESET
-from gpu_validation.studies.study import carry_out
 from gpu_validation.verdicts.verdict import Evidence
 
 pytestmark = pytest.mark.timeout(120)

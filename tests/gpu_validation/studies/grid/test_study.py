@@ -19,9 +19,9 @@ from gpu_validation.records.exit_status import (
     VIOLATED,
 )
 from gpu_validation.studies import Cells, Preset, all_presets
+from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.studies.grid.study import typed
 from gpu_validation.studies.smoke import PRESET as SMOKE
-from gpu_validation.studies.study import carry_out
 from gpu_validation.workloads import Quadratic
 from operators import Identity, RandomisedSparseDithering, specification
 

@@ -1,0 +1,75 @@
+"""Processes of this machine, a fresh one for every call."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from .engine import Call, Engine, Job, WorkerLost
+
+CALL, ANSWER, LOG = "call.pickle", "answer.pickle", "log.txt"
+
+
+class Local(Engine):
+    """Fresh processes of this machine, which end with the one that has started them.
+
+    Parameters
+    ----------
+    jobs : int
+        How many at a time, >= 1.
+    folder : Path
+        Where calls, answers and logs lie while they are under way.
+    """
+
+    def __init__(self, jobs: int, folder: Path) -> None:
+        self.jobs, self.shares_machines = jobs, jobs > 1
+        self._folder = folder
+
+    def submit(self, call: Call) -> Job:
+        """Start a process."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
+        (folder / CALL).write_bytes(pickle.dumps(call))
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(call.folders)}
+        command = [sys.executable, "-m", "gpu_validation.engines.worker", str(folder), str(os.getpid())]
+        with (folder / LOG).open("wb") as log:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
+            )
+        return _Process(process, folder)
+
+    def close(self) -> None:
+        """Remove calls, answers and logs."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class _Process(Job):
+    """A process that heads a session of its own."""
+
+    def __init__(self, process: subprocess.Popen[bytes], folder: Path) -> None:
+        self._process, self._folder = process, folder
+
+    def done(self) -> bool:
+        return self._process.poll() is not None
+
+    def answer(self) -> Any:
+        try:
+            return pickle.loads((self._folder / ANSWER).read_bytes())
+        except FileNotFoundError:
+            status = self._process.wait()
+            cause = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+            lines = (self._folder / LOG).read_text(errors="replace").splitlines()
+            raise WorkerLost(": ".join([f"its process {cause}", *lines[-1:]])) from None
+
+    def cancel(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # its ranks belong to the same group
+        self._process.wait()

@@ -1,0 +1,45 @@
+"""Engines by the names that the command line takes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ..records.exit_status import UsageError
+from .engine import Engine
+from .local import Local
+from .names import ENGINES
+from .slurm import Slurm
+
+QUEUED = 32  # jobs in a cluster's queue, unless told
+
+
+def engine_named(name: str, folder: Path, *, jobs: int | None, cores: int, timed: bool) -> Engine:
+    """Return an engine.
+
+    Parameters
+    ----------
+    name : str
+        One of ``ENGINES``.
+    folder : Path
+        For files while calls are under way; shared by all machines.
+    jobs : int or None
+        How many at a time; None: as many as this machine has cores for, 32 on a cluster.
+    cores : int
+        Of every call, >= 1.
+    timed : bool
+        Whether calls measure seconds and must not share a machine.
+
+    Raises
+    ------
+    UsageError
+        For fewer than one job, an unknown engine, and one that is not there.
+    """
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"--jobs must be >= 1; got {jobs}")
+    if name == "local":
+        fitting = 1 if timed else max(1, (os.cpu_count() or 1) // cores)
+        return Local(jobs or fitting, folder)
+    if name == "slurm":
+        return Slurm(jobs or QUEUED, folder, cores=cores, exclusive=timed)
+    raise UsageError(f"--on must be one of {', '.join(ENGINES)}; got {name!r}")

@@ -1,0 +1,24 @@
+"""``python -m gpu_validation.engines.worker FOLDER PARENT``: carry out the call that lies in a folder."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from pathlib import Path
+
+from ..distributed.orphans import die_with
+from .local import ANSWER, CALL
+
+
+def main(folder: Path, parent: int) -> None:
+    """Leave the answer in the folder, whole or not at all."""
+    die_with(parent)
+    call = pickle.loads((folder / CALL).read_bytes())
+    temporary = folder / f"{ANSWER}.tmp"
+    temporary.write_bytes(pickle.dumps(call()))
+    os.replace(temporary, folder / ANSWER)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

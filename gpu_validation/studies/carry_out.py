@@ -1,0 +1,223 @@
+"""Carrying out a study: the missing units here or on an engine, then verdicts and report, whatever has ended it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..distributed.launch import RunFailed, backend_for
+from ..engines.engine import Engine
+from ..records.environment import Environment
+from ..records.exit_status import (
+    COMPARISONS,
+    FAILED,
+    MEASUREMENTS,
+    OK,
+    REPORT,
+    SUMMARY,
+    UNFINISHED,
+    VIOLATED,
+    UsageError,
+    ending,
+)
+from ..records.results_folder import claimed, set_aside
+from ..records.seeds import replay
+from ..records.storage import JsonLines, Record, read_lines, write_atomically
+from ..reporting.html import page
+from ..reporting.overview import overview_svg
+from ..reporting.plotting import figure_html
+from ..verdicts.verdict import Comparison, Verdict, violation, write_comparisons
+from .on_engine import Dispatch
+from .record_file import RecordWriter, put_in_order, stored
+from .study import Study
+
+
+@dataclass
+class StudyOutcome:
+    """How far a study has come, and what follows.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files are.
+    exit_code : int
+        The status with which the program ends.
+    message : str
+        How the study ended, in words.
+    records : list of Record
+        The records so far.
+    comparisons : list of Comparison
+        The comparisons so far.
+    note : str, optional
+        What to tell the user in any case.
+    """
+
+    folder: Path
+    exit_code: int
+    message: str
+    records: list[Record]
+    comparisons: list[Comparison]
+    note: str = ""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many comparisons got each verdict."""
+        return {str(verdict): sum(c.verdict is verdict for c in self.comparisons) for verdict in Verdict}
+
+
+def carry_out(
+    study: Study,
+    out: Path,
+    *,
+    seconds: float | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+    engine: Engine | None = None,
+) -> StudyOutcome:
+    """Measure the units that are not in ``out / study.name`` yet, judge all records and write the report.
+
+    Parameters
+    ----------
+    study : Study
+        The one whose units the folder holds.
+    out : Path
+        Where the results go.
+    seconds : float or None, optional
+        After so many no further unit is begun (but one always is); the next call goes on.
+    progress : callable, optional
+        Called with the name of every unit, also of those found.
+    engine : Engine or None, optional
+        Whose workers carry out the units; None: this process, one after the other.  It is closed at the end.
+
+    Raises
+    ------
+    StaleResultsError
+        If the folder holds other results, DamagedRecords.
+    UsageError
+        If another run holds the folder, or the study cannot be carried out on an engine.
+    OSError
+        If a file cannot be written.
+    """
+    if engine is not None:
+        _require_fit(study, engine)
+    folder = out / study.name
+    with claimed(folder):
+        return _carried_out(study, folder, seconds, progress, engine)
+
+
+def require_units(study: Study) -> None:
+    """Refuse an engine for a study whose units cannot be carried out one by one.
+
+    Parameters
+    ----------
+    study : Study
+        To carry out.
+
+    Raises
+    ------
+    UsageError
+        With what to do.
+    """
+    if not study.resumable:
+        raise UsageError(
+            f"{study.name} is carried out by one set of processes from its first unit to its last: leave --on out"
+        )
+
+
+def _require_fit(study: Study, engine: Engine) -> None:
+    """Raise UsageError for a study that the engine cannot carry out."""
+    require_units(study)
+    if study.measures_seconds and engine.shares_machines:
+        raise UsageError(
+            f"{study.name} measures seconds, which a second unit on the same machine would change: "
+            f"give --jobs 1, got {engine.jobs}"
+        )
+
+
+def _carried_out(
+    study: Study, folder: Path, seconds: float | None, progress: Callable[[str], None], engine: Engine | None
+) -> StudyOutcome:
+    note = "" if study.resumable else _set_aside(folder)
+    records = stored(folder, study)
+    for record in records:
+        progress(record["unit"])
+    code, message = OK, ""
+    try:
+        with closing(_measured(study, folder, records, seconds, engine)) as measured:
+            for record in measured:
+                progress(record["unit"])
+    except RunFailed as failure:
+        code, message = FAILED, str(failure)
+    except KeyboardInterrupt as interrupt:
+        code, words = ending(interrupt)
+        message = f"{words}; all processes were ended"
+    put_in_order(folder / MEASUREMENTS, study.units())
+    return replace(_concluded(study, folder, study.in_order(records), code, message), note=note)
+
+
+def _set_aside(folder: Path) -> str:
+    """Give the records of an earlier run another name; returns what to tell the user."""
+    earlier = set_aside(folder / MEASUREMENTS)
+    return "" if earlier is None else f"the records of an earlier run are kept in {earlier}"
+
+
+def _measured(
+    study: Study, folder: Path, records: list[Record], seconds: float | None, engine: Engine | None
+) -> Generator[Record, None, None]:
+    """Return the records of the missing units, each on the disk and appended to ``records`` before it is given out."""
+    measured = {record["unit"] for record in records}
+    missing = [unit for unit in study.units() if unit not in measured]
+    if not missing:
+        return
+    environment = Environment.here(study.name, study.processes, backend_for(study.processes), study.seed)
+    with JsonLines(folder / MEASUREMENTS, mode="a") as file:
+        writer = RecordWriter(file, study)
+        writer.begin(environment)
+        if engine is None:
+            work = _here(study, missing, records, folder)
+        else:
+            work = Dispatch(study, engine, folder, seconds).answers(missing, records)
+        started = time.monotonic()
+        with closing(work):
+            for unit, where, measurement, took_s in work:
+                writer.begin(where or environment)
+                record = writer.add(unit, measurement, took_s)
+                records.append(record)
+                yield record
+                if engine is None and seconds is not None and time.monotonic() - started >= seconds:
+                    return
+
+
+def _here(
+    study: Study, missing: list[str], records: list[Record], folder: Path
+) -> Generator[tuple[str, Environment | None, Record, float], None, None]:
+    """Carry out units in this process, one after the other."""
+    begun = time.monotonic()
+    with closing(study.measurements(missing, records, folder)) as measurements:
+        for unit, measurement in zip(missing, measurements, strict=True):
+            yield unit, None, measurement, time.monotonic() - begun
+            begun = time.monotonic()
+
+
+def _concluded(study: Study, folder: Path, records: list[Record], code: int, message: str) -> StudyOutcome:
+    comparisons = study.judge(records)
+    write_comparisons(folder / COMPARISONS, comparisons)
+    accused = [c for c in comparisons if c.verdict is Verdict.VIOLATED and c.decides]
+    total = len(study.units())
+    if code == OK and accused:
+        code = VIOLATED
+        message = "; ".join(map(violation, accused[:3]))
+    if code == OK and len(records) < total:
+        code, message = UNFINISHED, "more to do"
+    if len(records) < total:
+        kept = f"{len(records)} of {total} units were measured and kept in {folder}"
+        message = f"{message}; {kept}" + (": run again to go on" if study.resumable else "")
+    drawn = [figure_html(figure.draw(), figure.caption) for figure in study.figures(records)] if records else []
+    heads = [repr(line) for line in read_lines(folder / MEASUREMENTS) if "study" in line]
+    circumstances = "\n".join([*heads, f"again: {replay(study.command, study.seed)}"])
+    if comparisons:
+        write_atomically(folder / SUMMARY, overview_svg(comparisons))
+    write_atomically(folder / REPORT, page(study, drawn, comparisons, message, circumstances))
+    return StudyOutcome(folder, code, message, records, comparisons)
