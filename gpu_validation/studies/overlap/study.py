@@ -61,6 +61,7 @@ class OverlapStudy(Design, Study):
     )
     minutes = 35
     processes = 4
+    measures_seconds = True
 
     def units(self) -> Sequence[str]:
         """Return predict:TASK, then tune, confirm, report and seconds:TASK:RATIO:SEED, and same:TASK:RATIO."""
