@@ -45,7 +45,6 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "operators.ddp.gather.Refusal",
         "operators.laws.kit.examples.Example",
         "operators.laws.betting.power.Power",
-        "ratedist.model.limits.Limits",
         "ratedist.records.stated.Stated",
         "rich.table.Table",
         "ratedist.model.limits.Limits",
