@@ -20,6 +20,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
+    "sphinx_copybutton",
     "sphinx_design",
     "sphinxcontrib.bibtex",
     "citations",
@@ -65,6 +66,9 @@ python_maximum_signature_line_length = 80
 python_use_unqualified_type_names = True
 add_module_names = False
 toc_object_entries = False
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "  # prompts and what a session prints are not copied
+copybutton_prompt_is_regexp = True
 
 bibtex_bibfiles = ["../bounds/references.bib"]
 bibtex_default_style = "plain"

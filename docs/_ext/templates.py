@@ -1,4 +1,4 @@
-"""Pages under concepts/, reference/ and results/ are Jinja templates: they show what code and records make."""
+"""Pages under FOLDERS are Jinja templates: they show what code and records make."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import api
 import catalogue
+import choices
 import implementations
 import races_in_flight
 import records
@@ -13,7 +14,7 @@ import speed_ups
 from jinja2 import Environment, StrictUndefined
 from sphinx.application import Sphinx
 
-FOLDERS = ("concepts/", "reference/", "results/")
+FOLDERS = ("concepts/", "reference/", "results/", "guides/choose_a_compressor")
 FUNCTIONS = {
     name: getattr(module, name)
     for module, names in {
@@ -45,6 +46,7 @@ FUNCTIONS = {
             "mutation_score",
             "coverage_table",
         ),
+        choices: ("compressor_choice",),
         speed_ups: ("speed_up_table",),
         races_in_flight: ("flight_table", "flight_agreement", "headline_table"),
         implementations: ("published_table", "published_summary"),
