@@ -16,10 +16,11 @@ project_copyright = "The ratedist authors, Apache-2.0"
 version = release = installed_version("ratedist")
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinxcontrib.bibtex",
@@ -55,6 +56,8 @@ nitpick_ignore += [("py:exc", name) for name in ("OutOfTime", "Undeclared", "Usa
 
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+nb_execution_mode = "off"  # the notebooks' outputs are committed; tests/docs/test_notebooks.py makes them again
+nb_merge_streams = True
 
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"

@@ -29,7 +29,6 @@ ELSEWHERE = elsewhere()
 SLOW = {
     "start.md",
     "tutorials/proof.md",
-    "tutorials/compressor.md",
     "guides/add_an_operator.md",
     "guides/plan_for_your_cluster.md",
 }
