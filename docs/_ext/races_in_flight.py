@@ -42,6 +42,20 @@ def headline_table() -> str:
     return table(["clock", "baseline", "corrected + outer, times sooner"], lines)
 
 
+def tau_table() -> str:
+    """The fixed tau that was best in hindsight by problem and D/Y, and how much sooner an outer step in flight came."""
+    found: dict[str, dict[str, str]] = {}
+    for target in ("0.5", "0.125"):
+        for row in _rows(f"times sooner than {FIXED} to {target} of the loss above the floor"):
+            tau = re.search(r"fixed tau = (\d+)", row.reason)
+            if row.operator == "corrected + outer" and tau is not None:
+                low, high = row.interval
+                cell = f"{tau[1]}; {row.measured:.2f} ({low:.2f} to {high:.2f})"
+                found.setdefault(row.workload, {})[target] = cell
+    header = ["problem", "to half of the loss", "to an eighth"]
+    return table(header, [[problem, of["0.5"], of["0.125"]] for problem, of in found.items()])
+
+
 def flight_agreement(target: str) -> str:
     """How far the predicted ratios to a target are from the measured ones, and which of them are on the right side."""
     compared = [

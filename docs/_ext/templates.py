@@ -14,7 +14,7 @@ import speed_ups
 from jinja2 import Environment, StrictUndefined
 from sphinx.application import Sphinx
 
-FOLDERS = ("concepts/", "reference/", "results/", "guides/choose_a_compressor")
+FOLDERS = ("concepts/", "reference/", "results/", "guides/choose_a_compressor", "guides/choose_tau")
 FUNCTIONS = {
     name: getattr(module, name)
     for module, names in {
@@ -48,7 +48,7 @@ FUNCTIONS = {
         ),
         choices: ("compressor_choice",),
         speed_ups: ("speed_up_table",),
-        races_in_flight: ("flight_table", "flight_agreement", "headline_table"),
+        races_in_flight: ("flight_table", "flight_agreement", "headline_table", "tau_table"),
         implementations: ("published_table", "published_summary"),
         api: ("module_section",),
     }.items()

@@ -162,3 +162,9 @@ def test_the_front_page_tells_the_race_as_recorded():
         counts = re.search(r"Of (\d+) .* foresees (\d+), of (\d+) .* (\d+)$", races_in_flight.flight_agreement(target))
         paying, seen, losing, right = map(int, counts.groups())
         assert f"in {seen + right} of {paying + losing}" in entry
+
+
+def test_the_guide_to_tau_has_every_problem_of_the_race():
+    lines = races_in_flight.tau_table().splitlines()[2:]
+    assert len(lines) == 12
+    assert all(len(re.findall(r"\d+; \d\.\d\d \(", line)) == 2 for line in lines)
