@@ -125,7 +125,7 @@ JOURNEYS = {
             Step(
                 "ratedist plan --d 1.3B --workers 64 --nodes 8 --inside nvlink4,3e-6 --bandwidth_bit_per_s 1e11 "
                 "--target 0.1 --codec free",
-                "limited by",
+                "rounds with omega",
             ),
             Step(
                 "ratedist tau --workers 64 --step_s 0.08 --bits 8e8 --L 1 --sigma2 1 --eta 0.01 --gap 1 --time_s 600",
