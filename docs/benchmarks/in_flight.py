@@ -11,7 +11,9 @@ peak : the most bytes that a rank's interface sends during one local step, by th
 model in 1, 2 and 4 fragments on a network of the same latency without a limit to its rate, over the bytes of a whole
 message; and the bytes of all steps, over those of whole messages.  expected: 1, 1/2 and 1/4 of the message, and 1.
 thread : seconds of a step of arithmetic, without a sleep, while an averaging travels in its thread, over the same with
-nothing under way; blocks of steps take turns.  goal: under 1.05.
+nothing under way; blocks of steps take turns.  goal: under 1.05.  On a machine of two cores the other rank and the
+network's own switch compete for them, too: core_share is what all threads of a rank but the training's use, in
+processor seconds a second.
 """
 
 # ruff: noqa: E402  threads and the search path must be set before the imports
@@ -108,15 +110,24 @@ def steps_of_arithmetic(seconds: float, matrix: torch.Tensor) -> float:
 def thread_cost(d: int, block_s: float) -> dict[str, Any]:
     """Arithmetic while a message is under way over arithmetic while none is, in turns."""
     averaging = PeriodicAveraging(model_of(d), schedule=2, overlap="delayed")
-    matrix, busy, idle = torch.randn(SIDE, SIDE), [], []
+    matrix, busy, idle, shares = torch.randn(SIDE, SIDE), [], [], []
     for _ in range(BLOCKS):
         averaging.step()
         averaging.step()  # the message leaves
+        began, others_s = time.monotonic(), time.process_time() - time.thread_time()
         busy.append(steps_of_arithmetic(block_s, matrix))
+        shares.append((time.process_time() - time.thread_time() - others_s) / (time.monotonic() - began))
         averaging.average()  # it has arrived, and nothing is under way
         dist.barrier()
         idle.append(steps_of_arithmetic(block_s, matrix))
-    return {"ratio": median(busy) / median(idle), "busy_s": median(busy), "idle_s": median(idle), "block_s": block_s}
+    ratio = median(busy) / median(idle)
+    return {
+        "ratio": ratio,
+        "core_share": median(shares),
+        "busy_s": median(busy),
+        "idle_s": median(idle),
+        "block_s": block_s,
+    }
 
 
 def peak(port: Port, d: int, fragments: int, rounds: int, step_s: float) -> dict[str, Any]:
