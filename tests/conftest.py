@@ -12,11 +12,15 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import random
 import shutil
+import signal
 import sys
 from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started with & by a shell: what tests start would ignore Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 

@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import sys
 from dataclasses import dataclass, replace
 
 import pytest
@@ -140,6 +141,7 @@ def mine(tmp_path, monkeypatch):
     )
     (tmp_path / "mine_on_the_grid.py").write_text("\n".join(lines))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine_on_the_grid", raising=False)  # another test's file
     return "mine_on_the_grid"
 
 
