@@ -113,6 +113,20 @@ def two_shots(n, p, sizes):
     return seconds
 
 
+def shots_of_nodes(n, p, sizes, dense):
+    simulation, (nodes, places) = Simulation(p), groups(n, p)
+    rings(simulation, nodes, dense / p, rings(simulation, nodes, dense / p, {}))
+    seconds = simulation.run()
+    for size in sizes:  # the second shot begins when the first has ended
+        simulation = Simulation(p)
+        for ranks in places:
+            for source in ranks:
+                for target in set(ranks) - {source}:
+                    simulation.add(source, target, size / (n * p))
+        seconds += simulation.run()
+    return seconds
+
+
 @pytest.mark.parametrize(("n", "p"), SHAPES)
 def test_a_hierarchical_sum_takes_what_its_transfers_take(n, p):
     size = 12e5
@@ -141,6 +155,13 @@ def test_shots_between_all_pairs_take_what_their_transfers_take(n, p):
     size, back = 24e4, 12e4
     found = TwoShotAcross(**LINK, node_workers=p, inside=INSIDE, result_bits=8 * back).seconds(m=n * p, bits=8 * size)
     assert found == pytest.approx(two_shots(n, p, (size, back)), rel=1e-5)
+
+
+@pytest.mark.parametrize(("n", "p"), SHAPES)
+def test_shots_of_nodes_take_what_their_transfers_take(n, p):
+    size, back, dense = 24e4, 12e4, 48e5
+    shots = TwoShotNodes(**LINK, node_workers=p, inside=INSIDE, dense_bits=8 * dense, result_bits=8 * back)
+    assert shots.seconds(m=n * p, bits=8 * size) == pytest.approx(shots_of_nodes(n, p, (size, back), dense), rel=1e-5)
 
 
 def test_the_simulation_can_tell_a_halved_link():

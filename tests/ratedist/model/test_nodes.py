@@ -139,6 +139,19 @@ def test_what_a_faster_link_saves_is_the_difference_of_two_plans(asked, made):
         assert changes[part].saved_share == pytest.approx(saved_s / best.seconds, rel=1e-6, abs=1e-9)
 
 
+def test_what_faster_steps_and_codecs_save_is_the_difference_of_two_plans():
+    def planned(step_s, codec):
+        made = cluster(compute="constant", step_s=step_s)
+        asked = {"operators": "tcdq:omega=0.1", "exchange": "node_two_shot", "target": 0.1}
+        return rd.plan(d=10**7, cluster=made, codec=codec, **asked).best
+
+    codec, faster = rd.Codec(2e-9, 1e-9), rd.Codec(1e-9, 5e-10)
+    best = planned(0.1, codec)
+    changes = {change.part: change.saved_s for change in best.limits.changes}
+    assert changes["steps"] == pytest.approx(best.seconds - planned(0.05, codec).seconds, rel=1e-6)
+    assert changes["codecs"] == pytest.approx(best.seconds - planned(0.1, faster).seconds, rel=1e-6)
+
+
 def test_the_limits_stand_in_the_answer():
     found = rd.plan(d=10**7, cluster=cluster(), operators="identity", **FREE)
     fields = found.to_dict()["ranking"][0]["limits"]
