@@ -38,24 +38,36 @@ class Point(torch.nn.Module):
 
 
 class Ranks:
-    """Real processes that meet at a store of this one; every one's ``work(quorum, report)``."""
+    """Real processes that meet at a store in one more; every one's ``work(quorum, report)``."""
 
     def __init__(self, work, *, ranks=RANKS, least=1, timeout_s=20.0):
-        self.server = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
         self.work, self.ranks, self.least, self.timeout_s = work, ranks, least, timeout_s
         self.inbox = FORK.Queue()
+        self.server = self._started(self._serve)
+        self.port = self.inbox.get(timeout=60)
         self.processes = [self.start(member) for member in range(ranks)]
 
     def start(self, member):
-        process = FORK.Process(target=self._main, args=(member, os.getpid()), daemon=True)
+        return self._started(self._main, member)
+
+    @staticmethod
+    def _started(main, *arguments):
+        process = FORK.Process(target=main, args=(*arguments, os.getpid()), daemon=True)
         process.start()
         return process
+
+    def _serve(self, parent):
+        """Hold the store; not in the parent, where a fork could copy a lock that the store's thread holds."""
+        die_with(parent)
+        server = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        self.inbox.put(server.port)
+        signal.pause()
 
     def _main(self, member, parent):
         die_with(parent)
         torch.set_num_threads(1)
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        store = dist.TCPStore("127.0.0.1", self.server.port, is_master=False, timeout=timedelta(seconds=60))
+        store = dist.TCPStore("127.0.0.1", self.port, is_master=False, timeout=timedelta(seconds=60))
         quorum = Quorum(store, member=member, least=self.least, most=self.ranks, timeout_s=self.timeout_s)
         try:
             self.inbox.put((member, "end", self.work(quorum, lambda item: self.inbox.put((member, "item", item)))))
@@ -74,6 +86,14 @@ class Ranks:
 
     def ends(self, number):
         return dict(self.heard("end") for _ in range(number))
+
+
+@pytest.fixture(autouse=True)
+def _nobody_stays():
+    yield
+    for process in multiprocessing.active_children():
+        process.kill()
+        process.join()
 
 
 @pytest.fixture(autouse=True, scope="module")
