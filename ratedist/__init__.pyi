@@ -19,6 +19,8 @@ from .calls.operators import operators as operators
 from .calls.outer import OuterAdvice as OuterAdvice
 from .calls.outer import outer as outer
 from .calls.plan import plan as plan
+from .calls.pretrain import Pretraining as Pretraining
+from .calls.pretrain import pretrain as pretrain
 from .calls.runtime import runtime as runtime
 from .calls.solve import solve as solve
 from .calls.tau import tau_star as tau_star

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
+from math import inf, isinf
 from typing import Any
 
 from rich import box
@@ -12,6 +12,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from .records import SIDES, Quantities, number_text, unit_text
+
+DAY_S = 86400.0
 
 
 def _table(*columns: str, right: Sequence[str] = ()) -> Table:
@@ -131,6 +133,25 @@ def outer(result: Any) -> Any:
         "valid for": result.about,
         "looked at": "33 curvatures from mu to L; a limit between them can be slightly lower for late averages",
         "not known": "Adam or momentum inside, data that differ, several merges in flight at once",
+    }
+    return Group(table, "", _facts(facts))
+
+
+def pretraining(result: Any) -> Any:
+    """Return what a training takes by how its workers average, and the bandwidths that it asks for."""
+    needed = [f"x = {share:.4g}" for share in result.utilisations]
+    names = ("averages", "a step", "training", "x", *needed)
+    table = _table(*names, right=names[1:])
+    for row in result.rows:
+        links = ("none" if isinf(bit_per_s) else f"{bit_per_s / 1e9:.3g}" for bit_per_s in row["bit_per_s"])
+        shares = f"{row['step_s']:.4g} s", f"{row['seconds'] / DAY_S:.4g} days", f"{row['utilisation']:.3g}"
+        table.add_row(row["name"], *shares, *links)
+    facts = {
+        "training": f"{result.steps} steps of {result.step_s:.4g} s, {result.flop:.3g} operations (6 N D)",
+        "cluster": result.cluster.in_words(),
+        "x": "share of the time in which a worker computes; x = ...: Gbit/s of a link at which it is so (none is "
+        "enough where latency or stragglers alone take more)",
+        "leaves out": result.about,
     }
     return Group(table, "", _facts(facts))
 

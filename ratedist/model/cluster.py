@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 
 from bounds import Interval
 from bounds.runtime import (
@@ -149,8 +149,10 @@ class Cluster:
         Raises
         ------
         ValueError
-            For messages of nodes where there are none.
+            For an unknown exchange, and messages of nodes where there are none.
         """
+        if exchange not in get_args(Exchange):
+            raise _unknown("exchange", exchange, get_args(Exchange))
         if self.nodes is not None and self.gpus_per_node is not None:
             return on_nodes(exchange, self.links, self.gpus_per_node, result_bits=result_bits, dense_bits=dense_bits)
         if exchange in ("node_gather", "node_two_shot"):

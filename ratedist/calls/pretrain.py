@@ -1,0 +1,247 @@
+"""How long a language model trains on a cluster, and which link would be fast enough."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from bounds import symbols
+from bounds.symbols import Domain
+
+from .. import numbers
+from ..model.cluster import Cluster, checked_cluster
+from ..model.nodes import Exchange
+from ..model.pretraining import FLOP_PER_PARAMETER_AND_TOKEN, Round, rounds
+from ..numbers import number, read, refusal
+from .call import REQUIRED, Argument, Call, Command, Number, Numbers, Route, Text
+from .shared import CLUSTER, CLUSTER_EXAMPLE
+
+UTILISATIONS = (0.5, 0.8, 0.95, 1.0)
+MOST_SHARES = 16
+VALUE_BITS = 16.0
+SHARE = Domain(0, 1, open_above=False)
+COUNT = Domain(1, open_below=False, integer=True)
+MODEL = (
+    "what a step is worth when models are averaged rarely, late or compressed (all rows make the same steps), and "
+    "memory and pipelines inside a worker"
+)
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """What a language model's training takes, by how its workers average.
+
+    Parameters
+    ----------
+    steps : int
+        Of the whole training.
+    step_s : float, seconds
+        Mean computing time of one step.
+    flop : float
+        Operations of the whole training, 6 per parameter and token.
+    rows : tuple of dict
+        For each "name": local steps "tau", seconds a step ("step_s"), "seconds" of the training, "utilisation" (share
+        of the time that a worker computes), and "bit_per_s", the bandwidth of a link that each of ``utilisations``
+        needs (inf: none is enough).
+    utilisations : tuple of float
+        Shares of the time for which bandwidths are stated.
+    cluster : Cluster
+        With the computed ``step_s``.
+    about : str
+        What the model leaves out.
+    """
+
+    steps: int
+    step_s: float
+    flop: float
+    rows: tuple[dict[str, Any], ...]
+    utilisations: tuple[float, ...]
+    cluster: Cluster
+    about: str = MODEL
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values; a bandwidth that nothing reaches is None."""
+        rows = [
+            row | {"bit_per_s": [None if math.isinf(needed) else needed for needed in row["bit_per_s"]]}
+            for row in self.rows
+        ]
+        fields = {name: getattr(self, name) for name in ("steps", "step_s", "flop", "about")}
+        return fields | {"utilisations": list(self.utilisations), "rows": rows, "cluster": self.cluster.in_words()}
+
+
+def pretrain(
+    cluster: Cluster,
+    *,
+    parameters: numbers.Number,
+    tokens: numbers.Number,
+    batch_tokens: numbers.Number,
+    flop_per_s: numbers.Number,
+    tau: numbers.Number = 32,
+    in_flight: numbers.Number | None = None,
+    parts: numbers.Number = 1,
+    bits_per_value: numbers.Number = VALUE_BITS,
+    gradient_bits_per_value: numbers.Number = VALUE_BITS,
+    exchange: Exchange = "sum",
+    utilisations: numbers.Numbers = UTILISATIONS,
+) -> Pretraining:
+    """Return seconds and utilisation of a language model's training, and the bandwidth that it asks for.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Its workers are the replicas of the model; its ``step_s`` is computed here, its law of the steps is kept.
+    parameters : array_like
+        N, of the model.
+    tokens : array_like
+        Of the whole training.
+    batch_tokens : array_like
+        Of one step of all workers together.
+    flop_per_s : array_like, 1/s
+        That one worker reaches: its accelerators together, times the share of their peak that the model reaches.
+    tau : array_like, optional
+        Local steps between two averages of the same parameter, a multiple of parts (H of DiLoCo).
+    in_flight : array_like or None, optional
+        Steps made while a message travels, at most tau/parts; None: all of them.
+    parts : array_like, optional
+        Fragments of the model, sent one after the other (Streaming DiLoCo).
+    bits_per_value : array_like, bits, optional
+        Of a movement of the model, per parameter: 16 for bfloat16, 4 for a compressed one, and so on.
+    gradient_bits_per_value : array_like, bits, optional
+        Of a gradient that is summed at every step, and of sums inside nodes.
+    exchange : Exchange, optional
+        How movements travel: "sum" on their way (dense ones), "gather", "two_shot", "node_gather", "node_two_shot".
+    utilisations : array_like, optional
+        Shares of the time that workers shall compute, for which bandwidths are stated.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside the ranges, and a cluster whose law has a mean of its own.
+
+    Notes
+    -----
+    A step takes 6 N (batch_tokens/workers)/flop_per_s on average: two operations per parameter and token forward, four
+    backward; attention over long contexts adds to that.  No loss is predicted.
+
+    Examples
+    --------
+    >>> import ratedist as rd
+    >>> cluster = rd.Cluster(workers=1024, compute="constant", latency_s=0, bandwidth_bit_per_s=10e9)
+    >>> rate = 6 * 8e9 * 4096 / 0.5  # half a second for the 4096 tokens of a worker
+    >>> asked = {"parameters": 8e9, "tokens": 160e9, "batch_tokens": 1024 * 4096, "flop_per_s": rate}
+    >>> found = rd.pretrain(cluster, **asked, tau=37)
+    >>> round(found.rows[-1]["bit_per_s"][-1] / 8e9, 2)  # GB/s at which averages in flight cost nothing
+    1.73
+    """
+    cluster = checked_cluster(cluster)
+    if not isinstance(cluster.compute, str):
+        raise ValueError(
+            f"pretrain computes the mean of a step; got compute = {cluster.compute!r}, which has one of its own: give "
+            'compute="constant", "exponential" or "half_exponential"'
+        )
+    size, steps_of_round, fragments = _whole("parameters", parameters), _whole("tau", tau), _whole("parts", parts)
+    all_tokens, batch = _positive("tokens", tokens), _positive("batch_tokens", batch_tokens)
+    if batch > all_tokens:
+        raise refusal("batch_tokens", "batch_tokens <= tokens", f"{batch:g}, tokens = {all_tokens:g}")
+    share_of_worker = batch / cluster.workers
+    step_s = FLOP_PER_PARAMETER_AND_TOKEN * size * share_of_worker / _positive("flop_per_s", flop_per_s)
+    flight = steps_of_round // fragments if in_flight is None else _whole("in_flight", in_flight)
+    shares = _shares(utilisations)
+    cluster = replace(cluster, step_s=step_s)
+    steps = math.ceil(all_tokens / batch)
+    ways = rounds(
+        bits=_positive("bits_per_value", bits_per_value) * size,
+        dense_bits=_positive("gradient_bits_per_value", gradient_bits_per_value) * size,
+        exchange=exchange,
+        tau=steps_of_round,
+        in_flight=flight,
+        parts=fragments,
+    )
+    flop = float(FLOP_PER_PARAMETER_AND_TOKEN) * size * all_tokens
+    rows = tuple(_row(way, cluster, steps, shares) for way in ways)
+    return Pretraining(steps=steps, step_s=step_s, flop=flop, rows=rows, utilisations=shares, cluster=cluster)
+
+
+def _row(way: Round, cluster: Cluster, steps: int, shares: tuple[float, ...]) -> dict[str, Any]:
+    each_s = way.seconds_per_step(cluster)
+    return {
+        "name": way.name,
+        "tau": way.tau,
+        "step_s": each_s,
+        "seconds": steps * each_s,
+        "utilisation": way.utilisation(cluster),
+        "bit_per_s": [way.bandwidth_for(share, cluster) for share in shares],
+    }
+
+
+def _shares(given: Any) -> tuple[float, ...]:
+    asked = read("utilisations", given, SHARE)
+    shares = (float(Fraction(asked)),) if isinstance(asked, str) else tuple(asked.ravel().tolist())
+    if len(shares) > MOST_SHARES:
+        raise ValueError(f"utilisations must be at most {MOST_SHARES} numbers; got {len(shares)}: leave some out")
+    return shares
+
+
+def _positive(name: str, given: Any) -> float:
+    return float(Fraction(number(name, given, symbols.POSITIVE)))
+
+
+def _whole(name: str, given: Any) -> int:
+    stated = Fraction(number(name, given, COUNT))
+    if stated.denominator != 1:
+        raise refusal(name, f"{name} whole", given)
+    return int(stated)
+
+
+def _show(result: Pretraining) -> Any:
+    from ..tables import pretraining
+
+    return pretraining(result)
+
+
+ARGUMENTS = (
+    CLUSTER,
+    Argument("parameters", Number(), REQUIRED, "of the model, such as 8B"),
+    Argument("tokens", Number(), REQUIRED, "of the whole training, such as 160B"),
+    Argument("batch_tokens", Number(), REQUIRED, "of one step of all workers together, such as 4M"),
+    Argument("flop_per_s", Number(), REQUIRED, "that one worker reaches, such as 4e14"),
+    Argument("tau", Number(), 32, "local steps between two averages of the same parameter"),
+    Argument("in_flight", Number(), None, "steps made while a message travels (default: tau/parts)"),
+    Argument("parts", Number(), 1, "fragments of the model, sent one after the other"),
+    Argument("bits_per_value", Number(), VALUE_BITS, "of a movement of the model, per parameter"),
+    Argument("gradient_bits_per_value", Number(), VALUE_BITS, "of a gradient, per parameter"),
+    Argument("exchange", Text(16), "sum", "sum (default), gather, two_shot, node_gather or node_two_shot"),
+    Argument("utilisations", Numbers(), UTILISATIONS, "shares of the time that workers shall compute"),
+)
+CALL = Call(
+    name="pretrain",
+    summary="how long a language model trains, and which link is fast enough for it",
+    place=6,
+    function=pretrain,
+    command=Command(
+        arguments=ARGUMENTS,
+        examples=(
+            "--workers 16 --compute constant --bandwidth_bit_per_s 1e10 --parameters 8B --tokens 160B "
+            "--batch_tokens 4M --flop_per_s 3.2e15 --tau 32 --parts 4",
+        ),
+        run=pretrain,
+        show=_show,
+    ),
+    route=Route(
+        arguments=ARGUMENTS,
+        run=pretrain,
+        about="A model, its tokens, and how its workers average.",
+        model="Pretrain",
+        title="How long a language model trains, and which link is fast enough",
+        example={
+            "cluster": CLUSTER_EXAMPLE,
+            "parameters": 8e9,
+            "tokens": 160e9,
+            "batch_tokens": 4e6,
+            "flop_per_s": 3.2e15,
+        },
+        stated=False,
+    ),
+)
