@@ -53,3 +53,12 @@ def test_help_lists_every_command_in_the_words_of_its_call():
     calls = [call for call in all_calls().values() if call.command is not None]
 
     assert [(o.name, o.summary, o.place) for o in outlines()] == [(c.name, c.summary, c.place) for c in calls]
+
+
+def test_a_call_that_python_makes_first_is_a_command_too():
+    code = (
+        "import ratedist as rd\nfrom ratedist.cli import main\n"
+        "rd.runtime(rd.Cluster(workers=2), tau=2)\nmain(['runtime', '--workers', '2', '--tau', '2', '--json'])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert '"runtime_model"' in result.stdout
