@@ -22,6 +22,9 @@ EXTRAS = {
     "h11": "serve",
     "shtab": "completion",
     "submitit": "cluster",
+    "accelerate": "adapters",
+    "lightning": "adapters",
+    "transformers": "adapters",
 }
 
 

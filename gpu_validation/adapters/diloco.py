@@ -1,0 +1,87 @@
+"""DiLoCo around an optimizer's steps, in the form of ``torchft.local_sgd.DiLoCo`` and without its server. ::
+
+with DiLoCo(model, optimizer, outer=Nesterov(0.7, 0.9), sync_every=500, operator=QSGD(levels=16)):
+    for batch in batches:
+        optimizer.zero_grad()
+        loss_of(model, batch).backward()
+        optimizer.step()
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Unpack
+
+import torch
+
+from ..local_sgd.periodic_averaging import PeriodicAveraging
+from .keywords import AveragingKeywords, finish
+from .wrapping import innermost, local_gradients
+
+
+class DiLoCo:
+    """Every step of the inner optimizer inside ``with`` is a local step; every ``sync_every`` make a round.
+
+    Parameters
+    ----------
+    model : Module
+        The whole of it, also in DistributedDataParallel, which averages no gradients then.
+    inner_optimizer : Optimizer
+        Whose steps are counted.
+    sync_every : int
+        Local steps a round, >= 1.
+    **settings
+        Of ``PeriodicAveraging``: outer, which is DiLoCo's outer optimizer, operator, exchange, overlap, fragments and
+        the others.
+
+    Attributes
+    ----------
+    averaging
+        The ``PeriodicAveraging``, whose transport counts bytes.
+
+    Raises
+    ------
+    ValueError
+        For a ``sync_every`` that is no number of steps, a sharded model, and what ``PeriodicAveraging`` refuses.
+
+    Notes
+    -----
+    torchft calls parts of the model, the delay of what is in flight and its weight in the merge ``model_fragments``,
+    ``fragment_sync_delay`` and ``fragment_update_alpha``; here they are ``fragments``, ``delay`` and ``overlap``.  At
+    the end of ``with`` a round that has begun is ended; torchft leaves the models apart.  An error inside is raised at
+    once, without an averaging.  All ranks must make equally many steps, also where a ``GradScaler`` leaves one out.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        inner_optimizer: torch.optim.Optimizer,
+        *,
+        sync_every: int,
+        **settings: Unpack[AveragingKeywords],
+    ) -> None:
+        if not isinstance(sync_every, int):
+            raise ValueError(
+                "DiLoCo sees neither losses nor a closure, so sync_every must be a number of local steps; got "
+                f"sync_every = {sync_every!r}: for a rule or 'auto' call PeriodicAveraging.step in the training loop"
+            )
+        inner = innermost(model)
+        self._local = local_gradients(model, inner, "leave the sharding out")
+        self._optimizer = inner_optimizer
+        self.averaging = PeriodicAveraging(inner, inner_optimizer, schedule=sync_every, **settings)
+
+    def __enter__(self) -> DiLoCo:
+        self._local.__enter__()
+        self._hook = self._optimizer.register_step_post_hook(self._count)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._hook.remove()
+        self._local.__exit__(kind, error, trace)
+        if error is None:
+            finish(self.averaging)
+
+    def _count(self, optimizer: torch.optim.Optimizer, arguments: Any, keywords: Any) -> None:
+        self.averaging.step()
