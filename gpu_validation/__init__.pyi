@@ -22,6 +22,7 @@ from .local_sgd.simulated import SimulatedWorkers as SimulatedWorkers
 from .local_sgd.simulated import vmapped_gradients as vmapped_gradients
 from .network.namespaces import NetworkUnavailable as NetworkUnavailable
 from .network.network import Network as Network
+from .piloting.pilot import pilot as pilot
 from .records.round import Round as Round
 from .telemetry.periods import Known as Known
 from .telemetry.run_report import RunReport as RunReport

@@ -18,6 +18,7 @@ from .calls.operators import Catalogue as Catalogue
 from .calls.operators import operators as operators
 from .calls.outer import OuterAdvice as OuterAdvice
 from .calls.outer import outer as outer
+from .calls.pilot import pilot as pilot
 from .calls.plan import plan as plan
 from .calls.pretrain import Pretraining as Pretraining
 from .calls.pretrain import pretrain as pretrain
@@ -34,6 +35,7 @@ from .model.overlap import step_in_flight_s as step_in_flight_s
 from .model.overlap import step_overlapped_s as step_overlapped_s
 from .model.own import Own as Own
 from .model.own import own as own
+from .model.pilot import Pilot as Pilot
 from .model.ranking import Choice as Choice
 from .model.ranking import Ranking as Ranking
 from .model.tau_result import TauResult as TauResult

@@ -137,6 +137,45 @@ def outer(result: Any) -> Any:
     return Group(table, "", _facts(facts))
 
 
+def pilot(result: Any) -> Any:
+    """Return what a pilot has measured, with intervals where there are any."""
+    table = _table("operator", "bits", "nmse", "residual", "encode", "decode", right=("bits", "nmse", "residual"))
+    for trial in result.operators:
+        bits, nmse = (sum(each) / len(each) for each in (trial.bits, trial.nmse))
+        residual = f"{max(trial.residuals):.3g}" if trial.residuals else ""
+        codec = (trial.codec.encode_s_per_coordinate, trial.codec.decode_s_per_coordinate)
+        table.add_row(
+            escape(trial.operator), f"{bits:.4g}", f"{nmse:.4g}", residual, *(f"{each * 1e9:.3g} ns" for each in codec)
+        )
+    noise = result.noise()
+    left = ", ".join(
+        f"{share.value:.3f} after {tau}" for tau, share in zip(result.taus, result.survives(), strict=True)
+    )
+    facts = {
+        "model": f"{result.d} trained parameters, {result.device}, {result.threads} threads, {result.ranks} ranks",
+        "a step": _estimated(result.step(), " s"),
+        "noise scale": _estimated(noise.scale, " batches") + " (variance of a batch's gradient over the squared mean)",
+        "gradient left": f"{left} local steps (same batch, one worker's path)",
+        "curvature": f"at least {result.curvature():.4g} along the path",
+        "memory": f"{result.memory_bytes / 2**20:.0f} MiB",
+    }
+    facts |= {f"link, {timings.level}": _link_text(timings) for timings in result.links}
+    facts["residual"] = "largest that error feedback carries, over the gradient's norm; empty where it is not tried"
+    return Group(table, "", _facts(facts))
+
+
+def _estimated(estimate: Any, unit: str) -> str:
+    ends = f"{estimate.interval.lo:.4g} to {estimate.interval.hi:.4g}"
+    return f"{estimate.value:.4g}{unit} (interval at {estimate.level:g}: {ends})"
+
+
+def _link_text(timings: Any) -> str:
+    try:
+        return f"{timings.link().in_words()}, {timings.ranks} ranks"
+    except ValueError as error:
+        return str(error)
+
+
 def pretraining(result: Any) -> Any:
     """Return what a training takes by how its workers average, and the bandwidths that it asks for."""
     needed = [f"x = {share:.4g}" for share in result.utilisations]

@@ -55,8 +55,10 @@ def test_gpu_validation_takes_of_the_calculator_what_contributing_says():
         if name.startswith("ratedist.")
     }
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    assert taken == {"solve"}
+    records = {name for name in taken if name.startswith("model.pilot")}
+    assert taken - records == {"solve", "model.codec", "model.codec.measure_codec"}
     assert "of the calculator it takes `solve`" in text
+    assert "`measure_codec` and the record of a pilot" in text
 
 
 def test_operators_do_not_see_their_judges():
@@ -143,11 +145,14 @@ def calls(path):
 
 
 def test_a_local_step_and_a_timed_synchronisation_are_written_once():
-    """Real processes and simulated workers make the same steps because the same lines make them."""
+    """Real processes and simulated workers make the same steps because the same lines make them.
+
+    A pilot steps a user's own model with a loss and batches that no workload has.
+    """
     steps = [path.name for path in sources("gpu_validation") if "zero_grad" in calls(path)]
     timed = [path.name for path in sources("gpu_validation") if {"barrier", "perf_counter", "step"} <= calls(path)]
 
-    assert steps == ["local_steps.py"]
+    assert sorted(steps) == ["local_steps.py", "own_training.py"]
     assert timed == ["timed_synchronisation.py"]
 
 

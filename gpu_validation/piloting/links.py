@@ -1,0 +1,97 @@
+"""Seconds of sums over a process group against their bytes, inside nodes and between them too."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+import torch.distributed as dist
+
+from ratedist.model.pilot import ALL, BETWEEN, INSIDE, LinkTimings
+
+LEAST_BYTES = 1 << 12
+FACTOR = 4
+ROUNDS = 5
+FLOAT_BYTES = 4
+
+
+def timed_links(
+    group: dist.ProcessGroup | None, device: torch.device, *, ranks_per_node: int, most_bytes: int
+) -> tuple[LinkTimings, ...]:
+    """Return timings of sums over all ranks, and on both levels where there are nodes; every rank must call it.
+
+    Parameters
+    ----------
+    group : ProcessGroup or None
+        Of the ranks; None: all.
+    device : device
+        Where the vectors are.
+    ranks_per_node : int
+        Consecutive ranks that share a node; 1: there are no levels.
+    most_bytes : int, bytes
+        Of the longest vector; the shortest has 4 KiB.
+
+    Raises
+    ------
+    ValueError
+        For nodes that the ranks do not fill.
+    """
+    ranks = dist.get_process_group_ranks(group or dist.group.WORLD)
+    size, place = len(ranks), ranks.index(dist.get_rank())
+    if ranks_per_node < 1 or size % ranks_per_node:
+        raise ValueError(
+            f"ranks_per_node must divide the number of ranks; got {ranks_per_node}, {size} ranks: leave it out, or "
+            "start as many ranks on every node"
+        )
+    levels = {ALL: [ranks]}
+    if 1 < ranks_per_node < size:
+        levels[INSIDE] = [ranks[i : i + ranks_per_node] for i in range(0, size, ranks_per_node)]
+        levels[BETWEEN] = [ranks[0::ranks_per_node]]  # one rank of each node: the others are silent
+    timings = []
+    for level, teams in levels.items():
+        groups = [(team, dist.new_group(team)) for team in teams]  # by all ranks, in the same order
+        own_team = next((team for team in groups if ranks[place] in team[0]), None)
+        payload_bytes, seconds = _timed(own_team, device, most_bytes, group)
+        timings.append(LinkTimings(level, len(teams[0]), tuple(payload_bytes), tuple(seconds)))
+        if own_team is not None:
+            dist.destroy_process_group(own_team[1])
+    return tuple(timings)
+
+
+def _timed(
+    own_team: tuple[list[int], dist.ProcessGroup] | None,
+    device: torch.device,
+    most_bytes: int,
+    group: dist.ProcessGroup | None,
+) -> tuple[list[int], list[float]]:
+    """Return lengths, and the slowest rank's seconds of each."""
+    payload_bytes: list[int] = []
+    mean_s: list[float] = []
+    length = LEAST_BYTES
+    while length <= max(most_bytes, LEAST_BYTES * FACTOR):
+        vector = torch.zeros(length // FLOAT_BYTES, device=device)
+        for i in range(ROUNDS + 1):  # the first warms up
+            elapsed_s = torch.zeros(1, device=device, dtype=torch.float64)
+            dist.barrier(group)
+            if own_team is not None:
+                elapsed_s += _seconds_of_sum(vector, own_team[1])
+            dist.all_reduce(elapsed_s, dist.ReduceOp.MAX, group)
+            if i:
+                payload_bytes.append(length)
+                mean_s.append(float(elapsed_s))
+        length *= FACTOR
+    return payload_bytes, mean_s
+
+
+def _seconds_of_sum(vector: torch.Tensor, team: dist.ProcessGroup) -> float:
+    """Return what one sum takes from the moment on at which all of the team have come."""
+    _wait(vector.device)
+    begun = time.perf_counter()
+    dist.all_reduce(vector, group=team)
+    _wait(vector.device)
+    return time.perf_counter() - begun
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

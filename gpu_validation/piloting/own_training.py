@@ -1,0 +1,125 @@
+"""Gradients of single batches, and a training that is put back as it was."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..distributed.tensors import flat
+
+Loss = Callable[[torch.nn.Module, Any], torch.Tensor]
+
+
+@dataclass
+class Training:
+    """One rank's model, optimizer, loss and batches.
+
+    Parameters
+    ----------
+    model : Module
+        Trained.
+    optimizer : Optimizer
+        Its optimizer.
+    loss : callable
+        (model, batch) to a scalar tensor.
+    batches : iterator
+        Endless, or at least as long as is needed.
+    """
+
+    model: torch.nn.Module
+    optimizer: torch.optim.Optimizer
+    loss: Loss
+    batches: Iterator[Any]
+
+    def __post_init__(self) -> None:
+        self.parameters = [p for p in self.model.parameters() if p.requires_grad]
+        if not self.parameters:
+            raise ValueError("a pilot needs a model with parameters that require a gradient; got none: unfreeze some")
+
+    @property
+    def d(self) -> int:
+        """Trained parameters."""
+        return sum(p.numel() for p in self.parameters)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the first parameter is."""
+        return self.parameters[0].device
+
+    def batch(self) -> Any:
+        """Return the next batch.
+
+        Raises
+        ------
+        ValueError
+            If there is none.
+        """
+        try:
+            return next(self.batches)
+        except StopIteration:
+            raise ValueError("the batches have ended before the pilot: give more of them, or fewer steps") from None
+
+    def step(self, batch: Any) -> float:
+        """Make one optimizer step; returns the loss."""
+        value = self._backward(batch)
+        self.optimizer.step()
+        return value
+
+    def gradient(self, batch: Any) -> torch.Tensor:
+        """Return the gradient of a batch here, float32, shape (d,).
+
+        Raises
+        ------
+        ValueError
+            If it is not finite.
+        """
+        self._backward(batch)
+        gradient = self.last_gradient()
+        if not bool(gradient.isfinite().all()):
+            raise ValueError("a gradient of the pilot is not finite: lower the learning rate, or check the batches")
+        return gradient
+
+    def last_gradient(self) -> torch.Tensor:
+        """Return a copy of the gradient that is in p.grad, float32, shape (d,)."""
+        return flat([torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters], torch.float32)
+
+    def point(self) -> torch.Tensor:
+        """Return a copy of the parameters, float32, shape (d,)."""
+        return flat(self.parameters, torch.float32)
+
+    def _backward(self, batch: Any) -> float:
+        self.optimizer.zero_grad(set_to_none=True)
+        value = self.loss(self.model, batch)
+        value.backward()
+        return float(value.detach())
+
+    # -- randomness ------------------------------------------------------------------------------------------
+    def randomness(self) -> list[torch.Tensor]:
+        """Return states of torch's generators: the CPU's, and the GPU's where the model is on one."""
+        return [torch.get_rng_state(), *([torch.cuda.get_rng_state(self.device)] if self.device.type == "cuda" else [])]
+
+    def draw_again(self, states: list[torch.Tensor]) -> None:
+        """Set the generators back, so that dropout drops the same."""
+        torch.set_rng_state(states[0])
+        if len(states) > 1:
+            torch.cuda.set_rng_state(states[1], self.device)
+
+    @contextmanager
+    def undone(self) -> Iterator[None]:
+        """Put model, optimizer, gradients, buffers and generators back at the end, whatever happens."""
+        model, optimizer = copy.deepcopy(self.model.state_dict()), copy.deepcopy(self.optimizer.state_dict())
+        gradients = [None if p.grad is None else p.grad.clone() for p in self.parameters]
+        states = self.randomness()
+        try:
+            yield
+        finally:
+            self.model.load_state_dict(model)
+            self.optimizer.load_state_dict(optimizer)
+            for p, gradient in zip(self.parameters, gradients, strict=True):
+                p.grad = gradient
+            self.draw_again(states)

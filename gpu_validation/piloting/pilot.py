@@ -1,0 +1,224 @@
+"""A few steps of a training run, measured for a plan and then undone. ::
+
+    found = pilot(model, optimizer, lambda model, batch: loss(model(batch[0]), batch[1]), loader, path="pilot.json")
+    rd.plan(d=found.d, cluster=found.cluster(workers=64), codec=found.codecs(), operators=list(found.codecs()))
+
+Every rank of a process group calls it, or a process alone.  At a few moments of the path, a batch's gradient is sent by
+every operator, and taken again on the same batch after some local steps; between them steps are timed.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import time
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from operators import Key, Operator
+from ratedist.model.pilot import LinkTimings, Pilot
+
+from ..records.storage import write_atomically
+from .links import timed_links
+from .own_training import Loss, Training
+from .trials import Trials
+
+OPERATORS = ("cast:bf16,rounding=stochastic", "qsgd:16,bucket=512", "tcdq:omega=0.1", "tcdq:omega=1", "scaled_sign")
+TAUS = (1, 2, 4, 8, 16)
+WARM_UP = 3
+KIB = 1024
+
+
+def pilot(
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    loss: Loss,
+    batches: Iterable[Any],
+    *,
+    moments: int = 8,
+    taus: Sequence[int] = TAUS,
+    operators: Sequence[str | Operator] = OPERATORS,
+    process_group: dist.ProcessGroup | None = None,
+    ranks_per_node: int = 1,
+    most_bytes: int = 1 << 24,
+    seed: int = 0,
+    path: str | Path | None = None,
+) -> Pilot:
+    """Measure a training run for some steps, put everything back, and return what was found.
+
+    Parameters
+    ----------
+    model : Module
+        Not wrapped: every rank trains its own meanwhile.
+    optimizer : Optimizer
+        Of the model.
+    loss : callable
+        (model, batch) to a scalar tensor.
+    batches : iterable
+        Of batches, such as a DataLoader; 3 + moments (max(taus) + 3) of them are used up.
+    moments : int, optional
+        Points of the path at which gradients are looked at, >= 2.
+    taus : sequence of int, optional
+        Local steps after which a gradient is taken again, rising.
+    operators : sequence of str or Operator, optional
+        To be tried, without memory; those that are contractive or have omega < 1 by error feedback too.
+    process_group : ProcessGroup or None, optional
+        Of the ranks; by default all, if there is a group.
+    ranks_per_node : int, optional
+        Consecutive ranks that share a node: links are then timed on both levels.
+    most_bytes : int, bytes, optional
+        Of the longest vector that is summed to time a link.
+    seed : int, optional
+        Of the operators' randomness.
+    path : str or Path or None, optional
+        Where rank 0 writes the result, whole or not at all.
+
+    Returns
+    -------
+    Pilot
+        On every rank; plain numbers, nothing of the model or the data.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside the ranges, too few batches, a gradient that is zero or not finite.
+    RuntimeError
+        If another rank has gone; at the latest after the group's time-out.
+    OSError
+        If the file cannot be written.
+
+    Notes
+    -----
+    Survival is that of one worker's gradient on the same batch along its own path, not that of an average; steps are
+    timed with their batch's arrival.  What depends on the load of the machine is measured under the load that there is.
+    """
+    steps = _checked(moments, taus)
+    training = Training(model, optimizer, loss, iter(batches))
+    grouped = dist.is_available() and dist.is_initialized()
+    place = dist.get_rank(process_group) if grouped else 0
+    trials = Trials(operators, training.d, Key(seed, rank=place))
+    look = _Look(training, trials, tuple(taus))
+    with training.undone():
+        for _ in range(WARM_UP):
+            training.step(training.batch())
+        for moment in range(moments):
+            look.at_a_moment(steps, feed=moment == moments - 1)
+    seconds, noises = _from_all(look.step_s, process_group), _from_all(look.norms2, process_group)
+    device = training.device
+    links: tuple[LinkTimings, ...] = ()
+    if grouped and dist.get_world_size(process_group) > 1:
+        links = timed_links(process_group, device, ranks_per_node=ranks_per_node, most_bytes=most_bytes)
+    pairs = list(chain.from_iterable(noises))
+    measured = Pilot(
+        d=training.d,
+        ranks=len(seconds),
+        device=device.type if device.type == "cpu" else torch.cuda.get_device_name(device),
+        threads=torch.get_num_threads(),
+        step_s=tuple(map(tuple, seconds)),
+        losses=tuple(look.losses),
+        small_norms2=tuple(small for small, _ in pairs),
+        large_norms2=tuple(large for _, large in pairs),
+        taus=tuple(taus),
+        survival=tuple(look.survival),
+        secants=tuple(look.secants),
+        operators=trials.done(device.type),
+        links=links,
+        memory_bytes=_memory_bytes(device),
+    )
+    if path is not None and place == 0:
+        write_atomically(Path(path), json.dumps(measured.to_dict(), allow_nan=False, indent=1) + "\n")
+    return measured
+
+
+class _Look:
+    """What one rank sees along its path."""
+
+    def __init__(self, training: Training, trials: Trials, taus: tuple[int, ...]) -> None:
+        self.training, self.trials, self.taus = training, trials, taus
+        self.step_s: list[float] = []
+        self.losses: list[float] = []
+        self.norms2: list[tuple[float, float]] = []
+        self.survival: list[tuple[float, ...]] = []
+        self.secants: list[tuple[float, ...]] = []
+
+    def at_a_moment(self, steps: int, *, feed: bool) -> None:
+        """Look at gradients here, then go on for some steps and look at the first one again on the way.
+
+        Parameters
+        ----------
+        steps : int
+            Local steps to go.
+        feed : bool
+            Whether error feedback is tried in them.
+        """
+        training = self.training
+        batch, states = training.batch(), training.randomness()
+        first, start = training.gradient(batch), training.point()
+        energy = float(first.double().square().sum())
+        if not energy:
+            raise ValueError("a gradient of the pilot is zero: nothing is left to train, or no parameter is reached")
+        second = training.gradient(training.batch())
+        self.norms2.append((_norm2(first), _norm2((first + second) / 2)))
+        self.trials.send(first)
+        left, secants = [], []
+        for step in range(1, steps + 1):
+            self._timed_step(feed=feed)
+            if step in self.taus:
+                after = training.randomness()
+                training.draw_again(states)
+                again = training.gradient(batch)
+                training.draw_again(after)
+                left.append(float(again.double() @ first.double()) / energy)
+                moved = float((training.point() - start).double().norm())
+                secants.append(float((again - first).double().norm()) / moved if moved else 0.0)
+        self.survival.append(tuple(left))
+        self.secants.append(tuple(secants))
+
+    def _timed_step(self, *, feed: bool) -> None:
+        training = self.training
+        self._wait()
+        begun = time.perf_counter()
+        value = training.step(training.batch())
+        self._wait()
+        self.step_s.append(time.perf_counter() - begun)
+        self.losses.append(value)
+        if feed:
+            self.trials.feed(training.last_gradient())
+
+    def _wait(self) -> None:
+        if self.training.device.type == "cuda":
+            torch.cuda.synchronize(self.training.device)
+
+
+def _norm2(gradient: torch.Tensor) -> float:
+    return float(gradient.double().square().sum())
+
+
+def _checked(moments: int, taus: Sequence[int]) -> int:
+    """Return the local steps between two moments."""
+    rising = all(isinstance(tau, int) for tau in taus) and list(taus) == sorted(set(taus))
+    if not (isinstance(moments, int) and moments >= 2 and len(taus) and rising and taus[0] >= 1):
+        raise ValueError(
+            f"a pilot needs moments >= 2 and rising whole taus >= 1; got moments = {moments}, taus = {tuple(taus)}"
+        )
+    return taus[-1]
+
+
+def _from_all(mine: list[Any], group: dist.ProcessGroup | None) -> list[list[Any]]:
+    """Return every rank's list."""
+    if not (dist.is_available() and dist.is_initialized()):
+        return [mine]
+    gathered: list[Any] = [None] * dist.get_world_size(group)
+    dist.all_gather_object(gathered, mine, group)
+    return gathered
+
+
+def _memory_bytes(device: torch.device) -> int:
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB

@@ -1,0 +1,106 @@
+"""What operators do to the gradients of a run, one by one and with error feedback from step to step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from bounds.claims import Contractive, Unbiased
+from operators import ErrorFeedback, Feedback, Key, Operator, compressor, specification
+from ratedist.model.codec import measure_codec
+from ratedist.model.pilot import OperatorTrial
+
+CARRIED, SINGLE = 0, 1  # folds of the key
+
+
+class Trials:
+    """Some operators, and what they have done so far.
+
+    Parameters
+    ----------
+    operators : sequence of str or Operator
+        Without memory of their own.
+    d : int
+        Coordinates of a gradient.
+    key : Key
+        Of their randomness.
+    """
+
+    def __init__(self, operators: Sequence[str | Operator], d: int, key: Key) -> None:
+        self.operators = [_memoryless(each) for each in operators]
+        self.d, self.key = d, key
+        self.bits: list[list[float]] = [[] for _ in self.operators]
+        self.nmse: list[list[float]] = [[] for _ in self.operators]
+        self.residuals: list[list[float]] = [[] for _ in self.operators]
+        self._methods = [ErrorFeedback(each) if _may_be_fed_back(each, d) else None for each in self.operators]
+        self._states = [None if method is None else method.init(d) for method in self._methods]
+        self._calls = 0
+
+    def send(self, gradient: torch.Tensor) -> None:
+        """Compress one gradient by every operator.
+
+        Parameters
+        ----------
+        gradient : tensor
+            float32, shape (d,), not all zero.
+        """
+        key = self._next_key(SINGLE)
+        energy = float(gradient.double().square().sum())
+        for operator, bits, nmse in zip(self.operators, self.bits, self.nmse, strict=True):
+            message = operator.encode(gradient, key=key)
+            decoded = operator.decode(message, d=self.d, key=key)
+            bits.append((message.bits - operator.carried_bits(self.d)) / self.d)
+            nmse.append(float((decoded.double() - gradient.double()).square().sum()) / energy)
+
+    def feed(self, gradient: torch.Tensor) -> None:
+        """Let error feedback of every operator send the next of consecutive gradients.
+
+        Parameters
+        ----------
+        gradient : tensor
+            float32, shape (d,), not all zero.
+        """
+        key = self._next_key(CARRIED)
+        norm = float(gradient.double().norm())
+        for i, (method, state) in enumerate(zip(self._methods, self._states, strict=True)):
+            if method is not None and state is not None:
+                self._states[i], _ = method.encode(state, gradient, key=key)
+                left = self._states[i]
+                assert left is not None
+                self.residuals[i].append(float(left["residual"].double().norm()) / norm)
+
+    def done(self, device: str) -> tuple[OperatorTrial, ...]:
+        """Return what was seen, with seconds of coding, measured now.
+
+        Parameters
+        ----------
+        device : str
+            "cpu" or "cuda", where they code.
+        """
+        return tuple(
+            OperatorTrial(
+                specification(operator),
+                tuple(self.bits[i]),
+                tuple(self.nmse[i]),
+                tuple(self.residuals[i]),
+                measure_codec(operator, d=self.d, device=device),
+            )
+            for i, operator in enumerate(self.operators)
+        )
+
+    def _next_key(self, fold: int) -> Key:
+        self._calls += 1
+        return Key(self.key.seed, step=self._calls, rank=self.key.rank).fold_in(fold)
+
+
+def _memoryless(given: str | Operator) -> Operator:
+    chosen = compressor(given) if isinstance(given, str) else given
+    if isinstance(chosen, Feedback) or not isinstance(chosen, Operator):
+        raise ValueError(f"a pilot tries operators without memory; got {given!r}: it adds error feedback itself")
+    return chosen
+
+
+def _may_be_fed_back(operator: Operator, d: int) -> bool:
+    claim = operator.claim(d)
+    return isinstance(claim, Contractive) or (isinstance(claim, Unbiased) and claim.omega < 1)

@@ -1,0 +1,285 @@
+"""What a pilot run has measured, as a file of plain JSON, and what a plan may take from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bounds.estimate import (
+    DelayFit,
+    Estimate,
+    NoiseScale,
+    delay_by_fenced_regression,
+    mean_estimate,
+    noise_scale,
+)
+from bounds.runtime import Empirical
+
+from .cluster import Cluster
+from .codec import Codec
+from .links import Link
+
+VERSION = 1
+LEVEL = 0.95
+ALL, INSIDE, BETWEEN = "all ranks", "inside a node", "between nodes"
+LARGEST_FILE = 10**8
+
+
+@dataclass(frozen=True)
+class LinkTimings:
+    """Timed sums of vectors over a group of ranks.
+
+    Parameters
+    ----------
+    level : str
+        "all ranks", "inside a node" or "between nodes".
+    ranks : int
+        Of the group.
+    payload_bytes : tuple of int, bytes
+        Lengths of one rank's vector, shape (n,).
+    seconds : tuple of float, seconds
+        What the sum of each took, by the slowest rank, shape (n,).
+    """
+
+    level: str
+    ranks: int
+    payload_bytes: tuple[int, ...]
+    seconds: tuple[float, ...]
+
+    def fit(self) -> DelayFit:
+        """Return latency and seconds a byte, fitted."""
+        return delay_by_fenced_regression(self.payload_bytes, self.seconds, level=LEVEL)
+
+    def link(self) -> Link:
+        """Return the link that a ring of these ranks would have, if it took these seconds.
+
+        Raises
+        ------
+        ValueError
+            If longer vectors took no more time, so that no bandwidth is seen.
+        """
+        fit, hops = self.fit(), 2 * (self.ranks - 1)
+        per_byte = fit.seconds_per_byte.value
+        if per_byte <= 0:
+            raise ValueError(
+                f"sums over {self.level} took no longer for longer vectors ({per_byte:.3g} s a byte): no bandwidth can "
+                "be told; make a pilot with larger most_bytes, or give the link"
+            )
+        latency_s = max(fit.latency_s.value, 0.0) / hops
+        return Link(8 * hops / self.ranks / per_byte, latency_s, f"measured over {self.level}, as a ring")
+
+
+@dataclass(frozen=True)
+class OperatorTrial:
+    """What one operator did to real gradients.
+
+    Parameters
+    ----------
+    operator : str
+        Its specification.
+    bits : tuple of float, bits
+        A coordinate of a message, for each gradient, shape (n,).
+    nmse : tuple of float
+        ``|C(g) - g|^2/|g|^2`` of each, shape (n,).
+    residuals : tuple of float
+        ``|e|/|g|`` of the residual that error feedback carries, after each of consecutive steps, shape (k,); empty for
+        an operator whose error feedback would diverge or is its own.
+    codec : Codec
+        Seconds a coordinate.
+    """
+
+    operator: str
+    bits: tuple[float, ...]
+    nmse: tuple[float, ...]
+    residuals: tuple[float, ...]
+    codec: Codec
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """What some steps of a training run told; all raw numbers, from which the estimates are made.
+
+    Parameters
+    ----------
+    d : int
+        Trained parameters.
+    ranks : int
+        That took part.
+    device : str
+        Where the model was.
+    threads : int
+        Of torch, on each rank.
+    step_s : tuple of tuple of float, seconds
+        Of one optimizer step with its batch, shape (ranks, n).
+    losses : tuple of float
+        Of rank 0's steps, shape (n,).
+    small_norms2 : tuple of float
+        ``|g|^2`` of single batches, shape (k,).
+    large_norms2 : tuple of float
+        ``|g|^2`` of the mean of two, at the same points, shape (k,).
+    taus : tuple of int
+        Local steps after which a gradient was taken again, shape (p,).
+    survival : tuple of tuple of float
+        <g', g>/<g, g> of a batch's gradient g' after that many steps, one row a moment, shape (q, p).
+    secants : tuple of tuple of float
+        ``|g' - g|/|x' - x|`` over the same steps, shape (q, p).
+    operators : tuple of OperatorTrial
+        By specification.
+    links : tuple of LinkTimings
+        Empty for a single process.
+    memory_bytes : int
+        Most that rank 0's process held, on its device.
+    version : int, optional
+        Of the file's form.
+    """
+
+    d: int
+    ranks: int
+    device: str
+    threads: int
+    step_s: tuple[tuple[float, ...], ...]
+    losses: tuple[float, ...]
+    small_norms2: tuple[float, ...]
+    large_norms2: tuple[float, ...]
+    taus: tuple[int, ...]
+    survival: tuple[tuple[float, ...], ...]
+    secants: tuple[tuple[float, ...], ...]
+    operators: tuple[OperatorTrial, ...]
+    links: tuple[LinkTimings, ...]
+    memory_bytes: int
+    version: int = VERSION
+
+    # -- estimates ---------------------------------------------------------------------------------------
+    def step(self) -> Estimate:
+        """Return mean seconds of a step, over the ranks' means where there are several."""
+        means = [sum(each) / len(each) for each in self.step_s]
+        return mean_estimate(means if len(means) > 1 else self.step_s[0], LEVEL, lower=0.0)
+
+    def noise(self) -> NoiseScale:
+        """Return variance of a batch's gradient, squared norm of the mean gradient, and their ratio, in batches."""
+        return noise_scale(self.small_norms2, self.large_norms2, small=1, large=2, level=LEVEL)
+
+    def survives(self) -> list[Estimate]:
+        """Return what share of a gradient is left after each of ``taus``, over the moments."""
+        return [mean_estimate(column, LEVEL) for column in zip(*self.survival, strict=True)]
+
+    def curvature(self) -> float:
+        """Return the largest secant: a lower bound of L along the path that was gone."""
+        return max(max(row) for row in self.secants)
+
+    def link(self, level: str = ALL) -> Link:
+        """Return a measured link.
+
+        Parameters
+        ----------
+        level : str, optional
+            "all ranks", "inside a node" or "between nodes".
+
+        Raises
+        ------
+        ValueError
+            If it was not measured.
+        """
+        for timings in self.links:
+            if timings.level == level:
+                return timings.link()
+        measured = ", ".join(timings.level for timings in self.links) or "none, for one process sends nothing"
+        raise ValueError(f"no link {level} was measured; got {measured}: give the link to the cluster yourself")
+
+    # -- for a plan --------------------------------------------------------------------------------------
+    def cluster(self, **shape: Any) -> Cluster:
+        """Return a cluster of such workers: the measured law of a step, and the measured links where none are given.
+
+        Parameters
+        ----------
+        **shape
+            Fields of ``Cluster``: ``workers``, or ``nodes`` and ``gpus_per_node``, and whatever is to be different.
+
+        Notes
+        -----
+        The law is that of the samples, all ranks together: its slowest of many more workers than samples is too fast.
+        """
+        given = {"compute": Empirical(second for each in self.step_s for second in each)} | shape
+        flat = shape.get("nodes") is None
+        if flat and not {"bandwidth_bit_per_s", "latency_s"} & shape.keys():
+            link = self.link()
+            given |= {"bandwidth_bit_per_s": link.bandwidth_bit_per_s, "latency_s": link.latency_s}
+        if not flat:
+            given |= {
+                name: self.link(level)
+                for name, level in (("inside", INSIDE), ("between", BETWEEN))
+                if name not in shape
+            }
+        return Cluster(**given)
+
+    def codecs(self) -> dict[str, Codec]:
+        """Return what ``rd.plan(codec=)`` takes."""
+        return {trial.operator: trial.codec for trial in self.operators}
+
+    # -- file --------------------------------------------------------------------------------------------
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, stated: Any, *, where: str = "the pilot") -> Pilot:
+        """Return the pilot that ``to_dict`` has written.
+
+        Parameters
+        ----------
+        stated : object
+            Plain values.
+        where : str, optional
+            Where they come from, for the error.
+
+        Raises
+        ------
+        ValueError
+            For another version, and what is no pilot.
+        """
+        version = stated.get("version") if isinstance(stated, dict) else None
+        if version != VERSION:
+            raise ValueError(f"{where} is no pilot of version {VERSION}; got version {version}: make a new one")
+        try:
+            rows = {name: tuple(map(tuple, stated[name])) for name in ("step_s", "survival", "secants")}
+            flat = {name: tuple(stated[name]) for name in ("losses", "small_norms2", "large_norms2", "taus")}
+            trials = tuple(
+                OperatorTrial(**{n: _tuple(v) for n, v in each.items()} | {"codec": Codec(**each["codec"])})
+                for each in stated["operators"]
+            )
+            links = tuple(LinkTimings(**{n: _tuple(v) for n, v in each.items()}) for each in stated["links"])
+            return cls(**stated | rows | flat | {"operators": trials, "links": links})
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{where} is no pilot ({type(error).__name__}: {error}): make a new one") from None
+
+    @classmethod
+    def read(cls, path: str | Path) -> Pilot:
+        """Return the pilot in a file.
+
+        Parameters
+        ----------
+        path : str or Path
+            That ``gpu_validation.pilot`` has written.
+
+        Raises
+        ------
+        ValueError
+            For a file that is missing, too large, no JSON, or no pilot.
+        """
+        file = Path(path)
+        if not file.is_file() or file.stat().st_size > LARGEST_FILE:
+            raise ValueError(
+                f"a pilot must be a file below {LARGEST_FILE} bytes; got {path}: gpu_validation.pilot(path=)"
+            )
+        try:
+            stated = json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path} is no JSON ({error}): make a new pilot") from None
+        return cls.from_dict(stated, where=str(path))
+
+
+def _tuple(stated: Any) -> Any:
+    return tuple(stated) if isinstance(stated, Sequence) and not isinstance(stated, str) else stated

@@ -1,0 +1,225 @@
+"""A pilot: exact on quadratics, undone afterwards, and what it says of links, noise and operators."""
+
+import itertools
+import json
+import math
+import os
+
+import numpy as np
+import pytest
+import torch
+
+import ratedist as rd
+from gpu_validation import pilot, run_ranks
+from operators import ErrorFeedback, Key, ScaledSign
+from ratedist.cli import main
+from ratedist.model.pilot import ALL, BETWEEN, INSIDE, LinkTimings
+
+D, ETA, L = 30, 0.1, 2.0
+QUICK = {"operators": ["scaled_sign"], "taus": (1, 2, 4), "moments": 3}
+
+
+class Point(torch.nn.Module):
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.x = torch.nn.Parameter(torch.linspace(0.5, 1.5, D))
+        self.drop = torch.nn.Dropout(dropout)
+        self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
+
+
+def quadratic(model, batch):
+    model.seen += 1
+    return 0.5 * L * model.drop(model.x).square().sum() + batch @ model.x
+
+
+def trained(eta=ETA, dropout=0.0):
+    model = Point(dropout)
+    return model, torch.optim.SGD(model.parameters(), lr=eta)
+
+
+def nothing():
+    return itertools.repeat(torch.zeros(D))
+
+
+def noise(sd, seed=0):
+    draw = torch.Generator().manual_seed(seed)
+    while True:
+        yield sd * torch.randn(D, generator=draw)
+
+
+def test_on_a_quadratic_survival_and_curvature_are_exact():
+    found = pilot(*trained(), quadratic, nothing(), **QUICK)
+    for row in found.survival:
+        assert row == pytest.approx([(1 - ETA * L) ** tau for tau in (1, 2, 4)], rel=1e-5)
+    assert np.allclose(found.secants, L, rtol=1e-4)
+    assert found.curvature() == pytest.approx(L, rel=1e-4)
+    assert found.noise().trace.value == pytest.approx(0, abs=1e-6)
+    assert len(found.step_s[0]) == len(found.losses) == 3 * 4
+    assert found.losses[0] > found.losses[-1]
+
+
+def test_noise_is_that_of_the_batches():
+    model = Point()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    found = pilot(model, optimizer, quadratic, noise(0.5), **QUICK | {"moments": 200, "taus": (1,)})
+    square = float((L * model.x).detach().square().sum())
+    scale = found.noise()
+    assert scale.trace.interval.lo <= 0.25 * D <= scale.trace.interval.hi
+    assert scale.gradient2.value == pytest.approx(square, rel=0.05)
+    assert scale.scale.interval.lo <= 0.25 * D / square <= scale.scale.interval.hi
+    assert scale.scale.interval.hi < 2 * 0.25 * D / square
+
+
+def test_dropout_drops_the_same_when_a_gradient_is_taken_again():
+    found = pilot(*trained(eta=0.0, dropout=0.5), quadratic, nothing(), **QUICK)
+    assert np.array_equal(found.survival, np.ones((3, 3)))
+    assert found.curvature() == 0
+
+
+def test_the_run_is_as_it_was_bit_for_bit_also_after_an_error():
+    model, _ = trained()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    quadratic(model, torch.ones(D)).backward()
+    optimizer.step()
+    before = json.dumps(_state(model, optimizer))
+    pilot(model, optimizer, quadratic, noise(1.0), **QUICK)
+    assert json.dumps(_state(model, optimizer)) == before
+    with pytest.raises(ValueError, match="the batches have ended before the pilot: give more of them"):
+        pilot(model, optimizer, quadratic, [torch.ones(D)] * 6, **QUICK)
+    assert json.dumps(_state(model, optimizer)) == before
+
+
+def _state(model, optimizer):
+    values = [*model.state_dict().values(), model.x.grad, torch.get_rng_state()]
+    values += list(optimizer.state_dict()["state"][0].values())
+    return [torch.as_tensor(value).tolist() for value in values]
+
+
+def test_error_feedback_is_that_of_consecutive_steps():
+    found = pilot(*trained(), quadratic, noise(0.1), **QUICK | {"taus": (5,)})
+    model, optimizer = trained()
+    batches, method = noise(0.1), ErrorFeedback(ScaledSign())
+    state, expected = method.init(D), []
+    for _ in range(3):
+        _step(model, optimizer, next(batches))
+    for moment in range(3):
+        next(batches), next(batches)
+        for _ in range(5):
+            _step(model, optimizer, next(batches))
+            if moment == 2:
+                state, _ = method.encode(state, model.x.grad, key=Key(0))
+                expected.append(float(state["residual"].norm() / model.x.grad.norm()))
+    (trial,) = found.operators
+    assert trial.residuals == pytest.approx(expected, rel=1e-5)
+    assert trial.bits == ((D + 32) / D,) * 3
+    assert all(0 < nmse < 1 for nmse in trial.nmse)
+
+
+def _step(model, optimizer, batch):
+    optimizer.zero_grad()
+    quadratic(model, batch).backward()
+    optimizer.step()
+
+
+# -- the file, and what a plan takes from it -----------------------------------------------------------------
+def test_the_file_is_the_pilot_and_anything_else_is_refused(tmp_path, capsys):
+    file = tmp_path / "pilot.json"
+    found = pilot(*trained(), quadratic, noise(0.1), **QUICK, path=file)
+    assert rd.pilot(str(file)) == found
+    assert os.listdir(tmp_path) == ["pilot.json"]
+    assert main(["pilot", str(file)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for words in ("30 trained parameters", "noise scale", "after 4 local steps", "scaled_sign", "at least 2"):
+        assert words in text
+    assert main(["pilot", str(file), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["d"] == D
+    stated = json.loads(file.read_text())
+    for wrong, words in (
+        ("{", "is no JSON"),
+        ("[]", "is no pilot of version 1; got version None"),
+        (json.dumps(stated | {"version": 2}), "is no pilot of version 1; got version 2: make a new one"),
+        (json.dumps({n: v for n, v in stated.items() if n != "links"}), "is no pilot"),
+        (json.dumps(stated | {"colour": 1}), "is no pilot"),
+    ):
+        file.write_text(wrong)
+        assert main(["pilot", str(file)]) == 2
+        error = capsys.readouterr().err
+        assert words in error
+        assert error.count("\n") == 1
+    assert main(["pilot", str(tmp_path / "none")]) == 2
+    assert "must be a file" in capsys.readouterr().err
+
+
+def test_a_plan_takes_steps_codecs_and_links():
+    found = pilot(*trained(), quadratic, nothing(), **QUICK | {"operators": ["qsgd:4", "tcdq:omega=1"]})
+    with pytest.raises(ValueError, match="no link all ranks was measured; got none, for one process sends nothing"):
+        found.cluster(workers=64)
+    cluster = found.cluster(workers=64, bandwidth_bit_per_s=1e9, latency_s=1e-4)
+    assert cluster.step_s == pytest.approx(np.mean(found.step_s))
+    ranking = rd.plan(
+        d=10**6, cluster=cluster, codec=found.codecs(), operators=list(found.codecs()), target=0.1
+    ).ranking
+    assert {choice.operator for choice in ranking} == set(found.codecs())
+
+
+@pytest.mark.parametrize("ranks", [2, 5])
+def test_a_link_is_that_of_a_ring_which_takes_these_seconds(ranks):
+    latency_s, bit_per_s = 2e-4, 3e9
+    cluster = rd.Cluster(workers=ranks, latency_s=latency_s, bandwidth_bit_per_s=bit_per_s)
+    lengths = [4096 * 4**i for i in range(6)]
+    seconds = [cluster.averaging_s(8 * length, "sum").midpoint for length in lengths]
+    link = LinkTimings(ALL, ranks, tuple(lengths), tuple(seconds)).link()
+    assert (link.latency_s, link.bandwidth_bit_per_s) == (pytest.approx(latency_s), pytest.approx(bit_per_s))
+
+
+def test_sums_that_take_no_longer_for_more_bytes_give_no_link():
+    with pytest.raises(ValueError, match="took no longer for longer vectors"):
+        LinkTimings(ALL, 2, (1000, 2000, 4000), (0.1, 0.1, 0.09)).link()
+
+
+# -- real ranks ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("ranks", "each"), [(2, 1), pytest.param(4, 2, marks=pytest.mark.thorough)])
+def test_ranks_measure_together(ranks, each, tmp_path):
+    file = tmp_path / "pilot.json"
+
+    def work(place, emit):
+        torch.set_num_threads(1)
+        given = QUICK | {"ranks_per_node": each, "most_bytes": 1 << 18, "path": file}
+        emit(pilot(*trained(), quadratic, noise(0.5, seed=place.rank), **given))
+
+    made = list(run_ranks(work, processes=ranks, hang_timeout_s=60))
+    assert len(made) == ranks
+    found = rd.pilot(str(file))
+    assert found in made
+    assert all(other.step_s == found.step_s and other.links == found.links for other in made)
+    assert (found.ranks, len(found.small_norms2)) == (ranks, 3 * ranks)
+    levels = {timings.level: timings.ranks for timings in found.links}
+    assert levels == ({ALL: 2} if ranks == 2 else {ALL: 4, INSIDE: 2, BETWEEN: 2})
+    for timings in found.links:
+        assert len(timings.seconds) == 4 * 5
+        assert min(timings.seconds) > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"moments": 1}, "a pilot needs moments >= 2 and rising whole taus >= 1; got moments = 1"),
+        ({"taus": (2, 1)}, "rising whole taus"),
+        ({"taus": ()}, "rising whole taus"),
+        ({"taus": (0.5, 1)}, "rising whole taus"),
+        ({"operators": ["ef"]}, "ef"),
+    ],
+)
+def test_refusals(change, match):
+    with pytest.raises(ValueError, match=match) as refusal:
+        pilot(*trained(), quadratic, nothing(), **QUICK | change)
+    assert "\n" not in str(refusal.value)
+
+
+def test_what_cannot_be_measured_is_said():
+    with pytest.raises(ValueError, match="needs a model with parameters that require a gradient"):
+        pilot(torch.nn.Linear(2, 1).requires_grad_(False), trained()[1], quadratic, nothing(), **QUICK)
+    with pytest.raises(ValueError, match="a gradient of the pilot is zero"):
+        pilot(*trained(), lambda model, batch: 0 * model.x.sum(), nothing(), **QUICK)
+    with pytest.raises(ValueError, match="not finite"):
+        pilot(*trained(), lambda model, batch: math.inf * model.x.sum(), nothing(), **QUICK)
