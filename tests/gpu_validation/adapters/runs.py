@@ -63,7 +63,7 @@ def as_torchrun(place):
     )
 
 
-def plain(place, settings, schedule=TAU):
+def plain(place, settings, schedule=TAU, clip=None):
     """The same by hand."""
     model = Network()
     optimizer = torch.optim.SGD(model.parameters(), lr=LR, momentum=0.5)
@@ -73,6 +73,8 @@ def plain(place, settings, schedule=TAU):
         def closure(batch=batch):
             loss = model(**batch)["loss"]
             loss.backward()
+            if clip is not None:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
             return loss
 
         optimizer.zero_grad()
