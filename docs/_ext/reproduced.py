@@ -52,7 +52,7 @@ class Reproduced(SphinxDirective):
         self.env.note_dependency(str(FOLDER / f"{name}.py"))
         for path in [FOLDER / "common.py", *DATA.rglob("*.jsonl")]:
             self.env.note_dependency(str(path))
-        drawn = [figure_html(figure.draw(), figure.caption) for figure in module.figures()]
+        drawn = [figure_html(figure.draw(), figure.caption, figure.source) for figure in module.figures()]
         title = html.escape((module.__doc__ or "").splitlines()[0])
         source = f'<p class="reproduced">{title} Drawn by <code>docs/figures/{name}.py</code>.</p>'
         return [nodes.raw("", "\n".join([*drawn, source]), format="html")]

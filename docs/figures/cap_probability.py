@@ -61,9 +61,9 @@ def figures() -> list[Figure]:
         "Theory. Left: the information in one cap of squared sine alpha, per coordinate; the thin lines are its limit "
         "log2(1/alpha)/2 for large d. Right: the distance between the lower limit for messages of one length and the "
         "random covering that reaches it. Messages of Spherical "
-        f"Compression were measured against the lower limit. {provenance(RECORD)}"
+        "Compression were measured against the lower limit."
     )
-    return [Figure(draw, caption)]
+    return [Figure(draw, caption, provenance(RECORD))]
 
 
 def check() -> list[Comparison]:

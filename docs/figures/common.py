@@ -31,7 +31,7 @@ def lines(name: str) -> tuple[Record, ...]:
 
 
 def provenance(name: str) -> str:
-    """Commit, machine and versions of a file's numbers, for the caption."""
+    """Commit, machine and versions of a file's numbers, to be folded below the caption."""
     head = next(row for row in lines(name) if "commit" in row)
     facts = [f"{key} {head[key]}" for key in ("commit", "machine", "cpus", "torch") if head.get(key)]
     return f"Record: docs/data/{name}, {', '.join(facts)}."
@@ -53,8 +53,8 @@ def study_figures(name: str) -> list[Figure]:
     """All figures of a study, drawn from its committed record."""
     found, records, head = study(name)
     facts = [f"{key} {head[key]}" for key in ("commit", "device", "torch") if head.get(key)]
-    where = f" Record: docs/data/studies/{name}.jsonl, {', '.join(facts)}."
-    return [Figure(f.draw, f.caption + where) for f in found.figures(list(records))]
+    where = f"Record: docs/data/studies/{name}.jsonl, {', '.join(facts)}."
+    return [Figure(f.draw, f.caption, where) for f in found.figures(list(records))]
 
 
 def study_check(name: str) -> list[Comparison]:

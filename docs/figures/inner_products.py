@@ -73,9 +73,9 @@ def figures() -> list[Figure]:
         f"Marks are measured: the mean of d (estimate - <q, x>)^2 / (|q| |x|)^2 over {n} Gaussian vectors of 256 "
         "coordinates with 16 Gaussian queries each. Lines are theory for large d: (pi/2) D(b - 1) for TurboQuant and "
         "D(b)/(1 - D(b)) for EDEN, D the Lloyd-Max distortion, and 1/(4^b - 1), which no unbiased estimate passes. At "
-        f"one bit more than EDEN, TurboQuant has at best the same error. {provenance(RECORD)}"
+        f"one bit more than EDEN, TurboQuant has at best the same error."
     )
-    return [Figure(draw, caption)]
+    return [Figure(draw, caption, provenance(RECORD))]
 
 
 def check() -> list[Comparison]:

@@ -80,9 +80,9 @@ def figures() -> list[Figure]:
         "certified by the kept proofs. Measured: kinks F' = max(x, -c), the worst of 5 values of c and, for skewed "
         "noise, of 3 probabilities of the large value, chosen on one seed and measured on another with 1000 runs; the "
         "standard errors, below 1 %, are smaller than the marks, which stand a little beside their tau. The quadratic "
-        f"is exact: one round from its minimiser. {provenance(RECORD)}"
+        f"is exact: one round from its minimiser."
     )
-    return [Figure(draw, caption)]
+    return [Figure(draw, caption, provenance(RECORD))]
 
 
 def check() -> list[Comparison]:

@@ -54,9 +54,9 @@ def figures() -> list[Figure]:
     """The one figure."""
     caption = (
         "Measured against theory: bound / measured for upper bounds, measured / bound for lower ones, one mark a "
-        f"comparison of the recorded runs (docs/data/{QUICK} and docs/data/studies)."
+        "comparison of the recorded runs."
     )
-    return [Figure(draw, caption)]
+    return [Figure(draw, caption, f"Records: docs/data/{QUICK} and docs/data/studies.")]
 
 
 def check() -> list[Comparison]:

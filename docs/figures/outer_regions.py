@@ -59,9 +59,9 @@ def figures() -> list[Figure]:
         f"Theory as lines, Nesterov steps, tau = {TAU}, {WORKERS} workers; corrected: {RULES['corrected']} steps in "
         "flight. Below a line the rule is stable in an eigen-direction that a round contracts by h. Marks: measured, "
         "where runs with torch.optim.SGD as the outer optimizer begin to diverge. The star and the thin line are the "
-        f"rate .7 at momentum .9 that DiLoCo's authors chose for blocking rounds. {provenance(RECORD)}"
+        f"rate .7 at momentum .9 that DiLoCo's authors chose for blocking rounds."
     )
-    return [Figure(draw, caption)]
+    return [Figure(draw, caption, provenance(RECORD))]
 
 
 def check() -> list[Comparison]:

@@ -37,27 +37,39 @@ def operators() -> list[str]:
     return [name for name in dict.fromkeys(row["operator"] for row in rows()) if name != LEFT_OUT]
 
 
+def groups() -> list[list[str]]:
+    """Halves of the operators, in the order in which they were recorded."""
+    names = operators()
+    middle = -(-len(names) // 2)
+    return [names[:middle], names[middle:]]
+
+
 def draw(kind: str, quantity: str) -> Any:
-    """One panel a source; quantity is "nmse" or "gap"."""
-    shown = sources(kind)
-    figure, axes = panels(len(shown), columns=2, height=3.6)
+    """One row a source, one column a group of operators; quantity is "nmse" or "gap"."""
+    shown, columns = sources(kind), groups()
+    figure, axes = panels(len(shown) * len(columns), columns=len(columns), height=3.2)
     rate = np.linspace(0.35, 6.1, 80)
-    for ax, source in zip(axes, shown, strict=True):
+    for n, ax in enumerate(axes):
+        source, group = shown[n // len(columns)], columns[n % len(columns)]
         if quantity == "nmse":
             ax.plot(rate, 1 / (4**rate - 1), ":", color=PALETTE[6], label="limit, Gaussian")
-        for i, operator in enumerate(operators()):
+        for i, operator in enumerate(group):
             own = [r for r in rows() if (r["source"], r["operator"]) == (source, operator) and r["nmse"] > LEAST]
             points = sorted((r["bits"], r[quantity]) for r in own)
             if points:
-                shift = i + i // len(MARKS)
-                style = LINES[shift % len(LINES)] + MARKS[shift % len(MARKS)]
+                style = LINES[i % len(LINES)] + MARKS[i % len(MARKS)]
                 name = operator.replace("_", " ")
-                ax.plot(*zip(*points, strict=True), style, color=PALETTE[i % 8], markersize=4, linewidth=1, label=name)
+                ax.plot(*zip(*points, strict=True), style, color=PALETTE[i], markersize=4, linewidth=1, label=name)
         ax.set(title=source, xlabel="bits a coordinate", ylabel=LABELS[quantity])
         if quantity == "nmse":
             ax.set(yscale="log")
         ax.grid(alpha=0.3)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+        ax.legend(fontsize=7)
+    for left, right in zip(axes[::2], axes[1::2], strict=True):  # one scale for what is compared
+        ends = [(*ax.get_xlim(), *ax.get_ylim()) for ax in (left, right)]
+        for ax in (left, right):
+            ax.set(xlim=(min(e[0] for e in ends), max(e[1] for e in ends)))
+            ax.set(ylim=(min(e[2] for e in ends), max(e[3] for e in ends)))
     return figure
 
 
@@ -66,14 +78,23 @@ def figures() -> list[Figure]:
     common = (
         "Measured, every bit counted (entropy-coded QSGD is billed its entropy, and EDEN below one bit is not billed "
         "for naming what it sends). The limit is theory: the least for any unbiased operator (top-k: any contractive "
-        f"one) on Gaussian vectors; other vectors may be easier. {provenance(RECORD)}"
+        "one) on Gaussian vectors; other vectors may be easier."
     )
     return [
-        Figure(partial(draw, "synthetic", "nmse"), f"Gaussian, Laplace, Student-t and sparse vectors. {common}"),
-        Figure(partial(draw, "synthetic", "gap"), f"The same, as bits a coordinate above the limit. {common}"),
+        Figure(
+            partial(draw, "synthetic", "nmse"),
+            f"Gaussian, Laplace, Student-t and sparse vectors. {common}",
+            provenance(RECORD),
+        ),
+        Figure(
+            partial(draw, "synthetic", "gap"),
+            f"The same, as bits a coordinate above the limit. {common}",
+            provenance(RECORD),
+        ),
         Figure(
             partial(draw, "gradients", "gap"),
             f"Bits above the limit on gradients of an MLP and a CNN, coordinates exactly zero left out. {common}",
+            provenance(RECORD),
         ),
     ]
 

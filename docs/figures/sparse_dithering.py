@@ -86,9 +86,9 @@ def figures() -> list[Figure]:
     caption = (
         f"Marks are measured: mean length of {n} messages of Gaussian vectors, d = {d}, everything counted. Lines are "
         "theory: the bound on the length of a message at this nu or omega, and the least that any operator of the "
-        f"class needs on such vectors. {provenance(RECORD)}"
+        f"class needs on such vectors."
     )
-    return [Figure(draw, caption)]
+    return [Figure(draw, caption, provenance(RECORD))]
 
 
 def check() -> list[Comparison]:

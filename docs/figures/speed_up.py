@@ -38,22 +38,25 @@ def predicted(record: dict[str, Any]) -> float:
 
 def draw() -> Any:
     """Left the formula, right measured against predicted."""
-    figure, (left, right) = panels(2, columns=2, height=4)
+    figure, (left, *rights) = panels(3, columns=3, height=4)
     for i, r in enumerate(RATIOS):
         model = RuntimeModel(Constant(1.0), delay_s=r)
         gain = [model.speed_up(tau=tau, m=1) for tau in TAUS]
         left.plot(TAUS, gain, LINES[i] + MARKS[i], color=PALETTE[i], label=f"D/Y = {r:g}")
     left.set(xscale="log", yscale="log", xlabel="tau", ylabel="speed-up", title="steps of one length")
-    for i, ((case, m), records) in enumerate(measured().items()):
-        first = records[0]
-        theory = [predicted(first) / predicted(record) for record in records]
-        gains = [iteration(first).value / iteration(record).value for record in records]
-        taus = [record["tau"] for record in records]
-        colour = PALETTE[i % len(PALETTE)]
-        right.plot(taus, theory, LINES[i % len(LINES)], color=colour, linewidth=1)
-        right.plot(taus, gains, MARKS[i % len(MARKS)], color=colour, label=f"{case}, m = {m}")
-    right.set(xscale="log", xlabel="tau", ylabel="speed-up over tau = 1", title="measured")
-    for ax in (left, right):
+    for right, random in zip(rights, (False, True), strict=True):
+        chosen = {key: records for key, records in measured().items() if (key[0] == "exponential") == random}
+        for i, ((case, m), records) in enumerate(chosen.items()):
+            first = records[0]
+            theory = [predicted(first) / predicted(record) for record in records]
+            gains = [iteration(first).value / iteration(record).value for record in records]
+            taus = [record["tau"] for record in records]
+            colour = PALETTE[i % len(PALETTE)]
+            right.plot(taus, theory, LINES[i % len(LINES)], color=colour, linewidth=1)
+            right.plot(taus, gains, MARKS[i % len(MARKS)], color=colour, label=f"{case}, m = {m}")
+        title = f"measured, {'exponential steps' if random else 'steps of one length'}"
+        right.set(xscale="log", xlabel="tau", ylabel="speed-up over tau = 1", title=title)
+    for ax in (left, *rights):
         ax.legend()
         ax.grid(alpha=0.3)
     return figure
@@ -63,12 +66,12 @@ def figures() -> list[Figure]:
     """The one figure."""
     method = next(iter(measured().values()))[0]
     caption = (
-        "Left, theory: seconds per iteration at tau = 1 over those at tau, (1 + r)/(1 + r/tau) with r = D/Y. Right, "
-        "marks: measured, real processes with padded steps on a shaped network; lines: the runtime model, whose D was "
-        f"timed by itself; exponential steps gain more, since their maxima fall with tau. {method['scheduling']}. "
-        f"Record: docs/data/studies/{STUDY}.jsonl."
+        "Left, theory: seconds per iteration at tau = 1 over those at tau, (1 + r)/(1 + r/tau) with r = D/Y. The "
+        "others, marks: measured, real processes with padded steps on a shaped network; lines: the runtime model, "
+        "whose D was timed by itself; exponential steps gain more, since their maxima fall with tau. "
+        f"{method['scheduling']}."
     )
-    return [Figure(draw, caption)]
+    return [Figure(draw, caption, f"Record: docs/data/studies/{STUDY}.jsonl.")]
 
 
 def check() -> list[Comparison]:

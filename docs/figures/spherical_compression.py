@@ -67,9 +67,9 @@ def figures() -> list[Figure]:
     caption = (
         f"Marks are measured: mean length of {n} messages of Gaussian vectors, with 95 % intervals. Lines are theory: "
         "the exact expectation with the best Golomb code, two upper bounds on it, and the lower bound for messages of "
-        f"one length. {provenance(RECORD)}"
+        f"one length."
     )
-    return [Figure(draw, caption)]
+    return [Figure(draw, caption, provenance(RECORD))]
 
 
 def check() -> list[Comparison]:

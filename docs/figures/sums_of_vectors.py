@@ -109,15 +109,13 @@ def figures() -> list[Figure]:
         f"Error against m at equal wire. Marks are measured: {what}, TCDQ at the rate that fills the wire. Lines are "
         "theory at those rates: the laws of gathering and of two shots, and those of a ring and a tree that compress "
         "at every hop with the code of two shots. Above 1 it is better to send nothing. "
-        f"{provenance(RECORD)}"
     )
     wire = (
         f"Wire against m at one code. Marks are measured: {what}, TCDQ({OMEGA:g}) or words of 8 bits with a scale for "
         "every 256 coordinates. Lines are theory: left what the schedule sends for messages of the length at m = 2, "
         "right the laws for the same vectors; the words have to hold a sum of m, so that their error grows with m. "
-        f"{provenance(RECORD)}"
     )
-    return [Figure(draw_errors, errors), Figure(draw_wire, wire)]
+    return [Figure(draw_errors, errors, provenance(RECORD)), Figure(draw_wire, wire, provenance(RECORD))]
 
 
 def check() -> list[Comparison]:

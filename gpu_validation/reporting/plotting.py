@@ -9,18 +9,20 @@ from typing import Any
 # Okabe and Ito 2008: eight colours that colour-blind readers can tell apart
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
 LINES = ("-", "--", ":", "-.")
+LINES_A_PANEL = 6  # at most, so that each can be told from the others
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
-def figure_html(figure: Any, caption: str) -> str:
-    """Return a matplotlib figure as inline SVG with its caption; the figure is closed."""
+def figure_html(figure: Any, caption: str, source: str = "") -> str:
+    """Return a matplotlib figure as inline SVG with its caption, and its source folded away; the figure is closed."""
     import matplotlib.pyplot as plt
 
     text = io.StringIO()
     figure.savefig(text, format="svg", bbox_inches="tight")
     plt.close(figure)
     svg = text.getvalue()
-    return f"<figure>{svg[svg.index('<svg') :]}<figcaption>{html.escape(caption)}</figcaption></figure>"
+    folded = f"<details><summary>Record and circumstances</summary>{html.escape(source)}</details>" if source else ""
+    return f"<figure>{svg[svg.index('<svg') :]}<figcaption>{html.escape(caption)}{folded}</figcaption></figure>"
 
 
 def canvas(rows: int, columns: int, *, height: float) -> Any:

@@ -7,6 +7,7 @@ four workers, so that compression is the only randomness, and the step sizes of 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
@@ -20,7 +21,7 @@ from operators import QSGD, Operator, RandomisedSparseDithering, RandomK, all_op
 
 from ..measurement.compressed_descent import METHODS, Diana, descend, landmarks, methods_for
 from ..records.storage import Record
-from ..reporting.plotting import LINES, MARKS, PALETTE, canvas
+from ..reporting.plotting import LINES, LINES_A_PANEL, MARKS, PALETTE, canvas
 from ..verdicts.comparisons import exact_row, mean_row, out_of_scope, unjudged_row
 from ..verdicts.verdict import Comparison, exact_verdict
 from ..workloads import Bundled, Iid, LogisticRegression, Ridge
@@ -42,6 +43,7 @@ FAMILIES: dict[str, tuple[Operator, ...]] = {
     "qsgd": tuple(QSGD(levels=s) for s in (1, 4, 16, 64)),
     "randomised_sparse_dithering": tuple(RandomisedSparseDithering(omega=w) for w in (0.1, 1.0, 4.0, 16.0)),
 }
+LONG_NUMBER = re.compile(r"\d+\.\d{4,}")
 
 
 @dataclass(frozen=True)
@@ -239,7 +241,9 @@ class Compressors(Study):
             paths = [(unit, r) for unit, r in of_kind(records, Descent) if unit.problem == problem]
             if paths:
                 caption = (
-                    f"Measured, {problem}: suboptimality F - F* against codec bits of one worker, mean of the runs."
+                    f"Measured, {problem}: suboptimality F - F* against codec bits of one worker, mean of the runs. Of "
+                    "each method's operators those that need the fewest bits to a hundredth of the start come first; "
+                    "its panels have the same axes."
                 )
                 drawn.append(Figure(lambda paths=paths: _draw_paths(paths), caption))  # type: ignore[misc]
         totals = of_kind(records, Total)
@@ -297,22 +301,39 @@ def _numbers(workload: LinearModel) -> Record:
 
 
 def _draw_paths(records: Sequence[tuple[Descent, Record]]) -> Any:
-    methods = list(dict.fromkeys(unit.method for unit, _ in records))
-    figure, axes = canvas(-(-len(methods) // 2), 2, height=4.2)
-    for ax in axes.flat[len(methods) :]:
+    """Draw every method's operators in panels of a few, those that need the fewest bits first."""
+    shown = []
+    for method in dict.fromkeys(unit.method for unit, _ in records):
+        paths = sorted(((u, r) for u, r in records if u.method == method), key=lambda path: _bits_needed(path[1]))
+        pieces = [paths[i : i + LINES_A_PANEL] for i in range(0, len(paths), LINES_A_PANEL)]
+        shown += [(f"{method}, {i} of {len(pieces)}", piece, paths) for i, piece in enumerate(pieces, start=1)]
+    figure, axes = canvas(-(-len(shown) // 3), 3, height=3.2)
+    for ax in axes.flat[len(shown) :]:
         ax.axis("off")
-    styles = [(line, colour) for line in LINES for colour in PALETTE]
-    for ax, method in zip(axes.flat, methods, strict=False):
-        paths = [(unit, r) for unit, r in records if unit.method == method]
-        for (unit, record), (line, colour) in zip(paths, cycle(styles), strict=False):
+    for ax, (title, piece, paths) in zip(axes.flat, shown, strict=False):
+        for (unit, record), colour, line in zip(piece, PALETTE, cycle(LINES), strict=False):
             name, _, settings = unit.operator.partition(":")
-            label = f"{name} {settings}" if settings and "(" not in settings else name
-            sent = [(bits, max(gap, 1e-16)) for bits, gap in zip(record["bits"], record["gaps"], strict=True) if bits]
-            ax.plot(*np.transpose(sent), line, color=colour, linewidth=1, label=label)
-        ax.set(title=method, xlabel="bits of one worker", ylabel="F - F*", xscale="log", yscale="log")
+            label = LONG_NUMBER.sub(lambda found: f"{float(found[0]):.3g}", f"{name} {settings}")
+            label = name if "(" in label else label.strip()
+            ax.plot(*np.transpose(_sent(record)), line, color=colour, linewidth=1.2, label=label)
+        everything = np.concatenate([_sent(record) for _, record in paths])
+        ends = [everything.min(axis=0), everything.max(axis=0)]  # the same in all panels of a method
+        ax.set(title=title, xlabel="bits of one worker", ylabel="F - F*", xscale="log", yscale="log")
+        ax.set(xlim=(ends[0][0] / 1.3, ends[1][0] * 1.3), ylim=(ends[0][1] / 3, ends[1][1] * 3))
         ax.grid(alpha=0.3)
-        ax.legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.01, 1.0))
+        ax.legend(fontsize=6, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2, frameon=False)
     return figure
+
+
+def _sent(record: Record) -> list[tuple[float, float]]:
+    """Return (bits of one worker, F - F*) of a path."""
+    return [(bits, max(gap, 1e-16)) for bits, gap in zip(record["bits"], record["gaps"], strict=True) if bits]
+
+
+def _bits_needed(record: Record) -> tuple[float, float]:
+    """Return the bits until a hundredth of the first F - F* (inf: never), and what is left at the end."""
+    path = _sent(record)
+    return next((bits for bits, gap in path if gap <= path[0][1] / 100), np.inf), path[-1][1]
 
 
 PRESET = Compressors()

@@ -30,7 +30,7 @@ from ..measurement.iteration_time import IterationTimePlan, measure_iteration_ti
 from ..network import Network, Shape
 from ..records.seeds import derived
 from ..records.storage import Record
-from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, plain_ticks
+from ..reporting.plotting import LINES, LINES_A_PANEL, MARKS, PALETTE, canvas, plain_ticks
 from ..timing import slowest_seconds, step_seconds
 from ..verdicts.comparisons import mean_row, out_of_scope
 from ..verdicts.iteration_time import barrier_timed_delay, iteration, iteration_time_rows
@@ -250,15 +250,18 @@ def predicted(record: Record) -> float:
 
 
 def _draw_tau(records: Sequence[Record]) -> Any:
-    sizes = sorted({r["m"] for r in records})
-    figure, axes = canvas(1, len(sizes), height=4.2)
-    styles = _styles(records)
-    for ax, m in zip(axes[0], sizes, strict=True):
-        _draw_curves(ax, [r for r in records if r["m"] == m], "tau", styles)
+    """Draw one panel a number of workers and a few laws."""
+    panels = []
+    for m in sorted({r["m"] for r in records}):
+        cases = list(dict.fromkeys(r["case"] for r in records if r["m"] == m))
+        panels += [(m, cases[i : i + LINES_A_PANEL]) for i in range(0, len(cases), LINES_A_PANEL)]
+    figure, axes = canvas(1, len(panels), height=4.2)
+    for ax, (m, cases) in zip(axes[0], panels, strict=True):
+        chosen = [r for r in records if r["m"] == m and r["case"] in cases]
+        _draw_curves(ax, chosen, "tau", _styles(chosen))
         ax.set(title=f"m = {m}")
+        ax.legend(fontsize=7)
     axes[0, 0].set(ylabel="seconds per iteration")
-    handles = {label: h for ax in axes[0] for h, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside right upper", fontsize=8)
     return figure
 
 

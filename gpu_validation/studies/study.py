@@ -27,10 +27,13 @@ class Figure:
         Makes it with matplotlib.
     caption : str
         The words below it.
+    source : str, optional
+        Which record it is made from, which a page folds away.
     """
 
     draw: Callable[[], Any]
     caption: str
+    source: str = ""
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,15 @@
 import re
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 import reproduced
 
+from gpu_validation.reporting.plotting import LINES_A_PANEL
 from gpu_validation.verdicts.verdict import Verdict
 
 DOCS = Path(__file__).parents[2] / "docs"
+MOST_ENTRIES = 8  # lines, and marks of what was measured
 SCRIPTS = sorted(path.stem for path in (DOCS / "figures").glob("*.py") if path.stem != "common")
 
 
@@ -27,7 +30,21 @@ def test_no_record_of_a_figure_violates_its_bounds(name):
 def test_every_caption_says_what_is_measured_and_what_is_theory(name):
     for figure in reproduced.script(name).figures():
         assert re.search(r"[Mm]easured|Theory|theory", figure.caption)
-        assert "docs/data/" in figure.caption
+        assert "docs/data/" in figure.source
+        assert "docs/data/" not in figure.caption
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_no_panel_has_more_than_six_kinds_of_lines(name):
+    """Lines of one kind, such as those of several seeds, are told apart by nobody; legends are short too."""
+    for figure in reproduced.script(name).figures():
+        drawn = figure.draw()
+        for ax in drawn.axes:
+            curves = [line for line in ax.lines if line.get_linestyle() != "None" and len(line.get_xdata()) > 2]
+            assert len({(line.get_color(), line.get_linestyle()) for line in curves}) <= LINES_A_PANEL
+            assert ax.get_legend() is None or len(ax.get_legend().get_texts()) <= MOST_ENTRIES
+        plt.close(drawn)
 
 
 def test_every_script_and_every_recorded_study_is_shown():

@@ -66,24 +66,26 @@ def _draw_regrets(found: Sequence[Cell]) -> Any:
 
 
 def _draw_taus(design: Design, everything: Sequence[Run]) -> Any:
+    """Draw one panel a network and half of the problems."""
     courses = sorted({run.course for run in everything})
-    figure, axes = canvas(1, len(courses), height=3.2)
     problems = list(dict.fromkeys(run.problem for run in everything))
-    styles = dict(zip(problems, zip(cycle(PALETTE), cycle(LINES), strict=False), strict=False))
-    for ax, course in zip(axes[0], courses, strict=True):
-        drawn = set()
-        for run in (run for run in everything if run.course == course):
-            if run.problem in drawn:
-                continue
-            drawn.add(run.problem)
-            colour, line = styles[run.problem]
-            race = run.races["auto"]
-            ax.step(race["seconds"], race["taus"], line, where="pre", color=colour, linewidth=1.2, label=run.problem)
-        for tau in design.courses[course].taus:
-            ax.axhline(tau, color="grey", linestyle=":", linewidth=0.6)
-        ax.set(title=f"D/Y about {design.courses[course].ratio:g}", xlabel="seconds", yscale="log")
-        plain_ticks(ax.yaxis)
-        ax.legend(fontsize=6)
-        ax.grid(alpha=0.3)
-    axes[0, 0].set_ylabel("tau")
+    halves = [problems[: len(problems) // 2], problems[len(problems) // 2 :]]
+    figure, axes = canvas(len(halves), len(courses), height=2.8)
+    for row, half in zip(axes, halves, strict=True):
+        styles = dict(zip(half, zip(PALETTE, cycle(LINES), strict=False), strict=False))
+        for ax, course in zip(row, courses, strict=True):
+            for problem, (colour, line) in styles.items():
+                first = next((r for r in everything if (r.course, r.problem) == (course, problem)), None)
+                if first is not None:
+                    race = first.races["auto"]
+                    ax.step(
+                        race["seconds"], race["taus"], line, where="pre", color=colour, linewidth=1.2, label=problem
+                    )
+            for tau in design.courses[course].taus:
+                ax.axhline(tau, color="grey", linestyle=":", linewidth=0.6)
+            ax.set(title=f"D/Y about {design.courses[course].ratio:g}", xlabel="seconds", yscale="log")
+            plain_ticks(ax.yaxis)
+            ax.grid(alpha=0.3)
+        row[0].set(ylabel="tau")
+        row[-1].legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.01, 1.0))
     return figure

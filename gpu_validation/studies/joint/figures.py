@@ -17,25 +17,35 @@ from .problems import METHODS, WORKLOADS, Combination, Real, Virtual
 U = TypeVar("U", bound=Combination)
 
 
-def draw_losses(records: Sequence[tuple[Virtual, Record]]) -> Any:
-    """Return F - inf F of the first seed."""
-    figure, axes = canvas(2, len(WORKLOADS), height=3.6)
-    colours = dict(zip(METHODS, cycle(PALETTE), strict=False))
-    for column, name in enumerate(WORKLOADS):
-        for row, (key, label) in enumerate((("seconds", "simulated seconds"), ("bits", "bits of all workers"))):
-            ax = axes[row, column]
-            of_workload = _of_workload(records, name)
-            lines = dict(zip(dict.fromkeys(unit.schedule for unit, _ in of_workload), cycle(LINES), strict=False))
-            for unit, record in of_workload:
-                run = record["runs"][0]
-                label_of_run = f"{unit.method}, {unit.schedule if unit.tau is None else unit.title}"
-                style = {"color": colours[unit.method], "label": label_of_run}
-                ax.plot(run[key][1:], _gaps(name, run)[1:], lines[unit.schedule], **style)
-            ax.set(title=name, xlabel=label, ylabel="F - inf F", yscale="log", xscale="log" if row else "linear")
+def draw_losses(records: Sequence[tuple[Virtual, Record]], key: str, label: str) -> Any:
+    """Return F - inf F of the first seed, one panel a problem and method.
+
+    Parameters
+    ----------
+    records : sequence of tuple
+        Units and what was measured.
+    key : str
+        "seconds" or "bits".
+    label : str
+        Of the x axis.
+    """
+    figure, axes = canvas(len(WORKLOADS), len(METHODS), height=3.0)
+    for row, name in zip(axes, WORKLOADS, strict=True):
+        of_workload = _of_workload(records, name)
+        styles = dict(
+            zip(dict.fromkeys(u.schedule for u, _ in of_workload), zip(PALETTE, LINES, strict=False), strict=False)
+        )
+        for ax, method in zip(row, METHODS, strict=True):
+            for unit, record in (path for path in of_workload if path[0].method == method):
+                run, (colour, line) = record["runs"][0], styles[unit.schedule]
+                words = unit.schedule if unit.tau is None else unit.title
+                ax.plot(run[key][1:], _gaps(name, run)[1:], line, color=colour, label=words)
+            ax.set(title=f"{name}, {method}", xlabel=label, yscale="log", xscale="log" if key == "bits" else "linear")
             plain_ticks(ax.yaxis)
             ax.grid(alpha=0.3)
+        row[0].set(ylabel="F - inf F")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper", fontsize=7)
+    figure.legend(handles, labels, loc="outside lower center", fontsize=8, ncols=len(labels))
     return figure
 
 

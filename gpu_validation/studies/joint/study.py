@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -134,10 +135,12 @@ class JointStudy(Study):
             "an uncompressed message. Virtual workers compute bit for bit what real processes do."
         )
         drawn = [
-            Figure(
-                lambda: draw_losses(virtual),
-                f"Measured: F - inf F at the averagings of the first seed, against time (above) and bits sent by all "
-                f"workers (below). No theory. {clock}",
+            *(
+                Figure(
+                    partial(draw_losses, virtual, key, label),
+                    f"Measured: F - inf F at the averagings of the first seed, against {label}. No theory. {clock}",
+                )
+                for key, label in (("seconds", "simulated seconds"), ("bits", "bits of all workers"))
             ),
             Figure(
                 lambda: draw_bounds(virtual, self.m),
