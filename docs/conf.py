@@ -34,6 +34,8 @@ nitpicky = True
 nitpick_ignore = [  # types of annotations and base classes that are no public names
     ("py:class", name)
     for name in (
+        "accelerate.accelerator.Accelerator",
+        "gpu_validation.adapters.keywords.AveragingKeywords",
         "gpu_validation.distributed.transport.NodeLinks",
         "gpu_validation.distributed.transport.Transport",
         "gpu_validation.distributed.transport.VectorTransport",
@@ -44,11 +46,16 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "gpu_validation.telemetry.recorder.WatchedMixing",
         "gpu_validation.telemetry.recorder.WatchedWorker",
         "hypothesis.strategies.SearchStrategy",
+        "lightning.pytorch.callbacks.callback.Callback",
+        "lightning.pytorch.core.module.LightningModule",
+        "lightning.pytorch.trainer.trainer.Trainer",
         "operators.ddp.gather.Refusal",
         "operators.laws.kit.examples.Example",
         "operators.laws.betting.power.Power",
         "ratedist.records.stated.Stated",
         "rich.table.Table",
+        "transformers.trainer.Trainer",
+        "transformers.trainer_callback.TrainerCallback",
         "ratedist.model.limits.Limits",
     )
 ]

@@ -1,14 +1,16 @@
 """Periodic averaging in place of ``accelerate.local_sgd.LocalSGD``. ::
 
-model, optimizer, batches = accelerator.prepare(model, optimizer, batches)
-with LocalSGD(accelerator=accelerator, model=model, local_sgd_steps=8, operator=QSGD(levels=16)) as local_sgd:
-    for batch in batches:
-        with accelerator.accumulate(model):
-            loss = loss_of(model, batch)
-            accelerator.backward(loss)
-            optimizer.step()
-            optimizer.zero_grad()
-            local_sgd.step()
+    model, optimizer, batches = accelerator.prepare(model, optimizer, batches)
+    with LocalSGD(accelerator=accelerator, model=model, local_sgd_steps=8, operator=QSGD(levels=16)) as local_sgd:
+        for batch in batches:
+            with accelerator.accumulate(model):
+                loss = loss_of(model, batch)
+                accelerator.backward(loss)
+                optimizer.step()
+                optimizer.zero_grad()
+                local_sgd.step()
+
+Inside ``with`` gradients stay on their rank, although accelerate has put the model in DistributedDataParallel.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """DiLoCo around an optimizer's steps, in the form of ``torchft.local_sgd.DiLoCo`` and without its server. ::
 
-with DiLoCo(model, optimizer, outer=Nesterov(0.7, 0.9), sync_every=500, operator=QSGD(levels=16)):
-    for batch in batches:
-        optimizer.zero_grad()
-        loss_of(model, batch).backward()
-        optimizer.step()
+    with DiLoCo(model, optimizer, outer=Nesterov(0.7, 0.9), sync_every=500, operator=QSGD(levels=16)):
+        for batch in batches:
+            optimizer.zero_grad()
+            loss_of(model, batch).backward()
+            optimizer.step()
+
+Each step of the optimizer counts by itself.
 """
 
 from __future__ import annotations

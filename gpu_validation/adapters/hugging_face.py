@@ -1,8 +1,10 @@
 """Periodic averaging inside the Trainer of transformers. ::
 
-trainer = Trainer(model=model, args=arguments, train_dataset=dataset)
-trainer.add_callback(AveragingCallback(trainer, schedule=8, operator=QSGD(levels=16)))
-trainer.train()
+    trainer = Trainer(model=model, args=arguments, train_dataset=dataset)
+    trainer.add_callback(AveragingCallback(trainer, schedule=8, operator=QSGD(levels=16)))
+    trainer.train()
+
+Gradients stay on their rank, although the Trainer has put the model in DistributedDataParallel.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Periodic averaging inside the Trainer of Lightning. ::
 
-trainer = Trainer(strategy="ddp", callbacks=[AveragingCallback(schedule=8, operator=QSGD(levels=16))])
-trainer.fit(module, batches)
+    trainer = Trainer(strategy="ddp", callbacks=[AveragingCallback(schedule=8, operator=QSGD(levels=16))])
+    trainer.fit(module, batches)
+
+Gradients stay on their rank, although Lightning has put the model in DistributedDataParallel.
 """
 
 from __future__ import annotations
