@@ -25,6 +25,7 @@ EXTRAS = {
     "accelerate": "adapters",
     "lightning": "adapters",
     "transformers": "adapters",
+    "pandas": "frame",
 }
 
 

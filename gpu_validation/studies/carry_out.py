@@ -7,6 +7,9 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bounds.frame import frame
 
 from ..distributed.launch import RunFailed, backend_for
 from ..engines.engine import Engine
@@ -33,6 +36,9 @@ from ..verdicts.verdict import Comparison, Verdict, violation, write_comparisons
 from .on_engine import Dispatch
 from .record_file import RecordWriter, put_in_order, stored
 from .study import Study
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass
@@ -66,6 +72,10 @@ class StudyOutcome:
     def counts(self) -> dict[str, int]:
         """How many comparisons got each verdict."""
         return {str(verdict): sum(c.verdict is verdict for c in self.comparisons) for verdict in Verdict}
+
+    def to_frame(self) -> DataFrame:
+        """Return one row a comparison, with its fields, looseness and evidence."""
+        return frame([comparison.line() for comparison in self.comparisons])
 
 
 def carry_out(

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from bounds.frame import frame
 
 from ..records.storage import plain
 from ..verdicts.verdict import Comparison, Verdict
 from .findings import Findings
 from .text import text
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,10 @@ class RunReport(Findings):
         """Return plain values; infinities and nan as texts."""
         fields = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "comparisons"}
         return fields | {"comparisons": [plain(row.line()) for row in self.comparisons]}
+
+    def to_frame(self) -> DataFrame:
+        """Return one row a comparison, with its fields, looseness and evidence."""
+        return frame([row.line() for row in self.comparisons])
 
     def to_json(self) -> str:
         """Return the same as text."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bounds.frame import frame
+
 from ..model.sending import compressor_of
 from ..numbers import refusal
 from ..records import number_text, plain
@@ -20,6 +22,8 @@ from .call import REQUIRED, Argument, Call, Command, Flag, Numbers, Specificatio
 from .measure import DRAWS, Measured, finite_vector, measure
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from operators import Operator
 
 Compressor = Any  # specification, Operator or function
@@ -90,6 +94,10 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Return the rows as plain values."""
         return {"d": self.d, "rows": [row.to_dict() for row in self.rows]}
+
+    def to_frame(self) -> DataFrame:
+        """Return one row a compressor and number of bits; bits and gaps a coordinate, seconds of one message."""
+        return frame([{"asked": row.asked} | row.row() | {"remark": row.remark} for row in self.rows])
 
     def to_csv(self) -> str:
         """Return the table as comma-separated values; bits and gaps a coordinate."""

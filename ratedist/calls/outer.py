@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +18,15 @@ from bounds.dynamics.outer import (
     variance_of,
     worst_factor,
 )
+from bounds.frame import frame
 
 from ..model.outer_defaults import DEFAULTS
 from ..numbers import real, refusal, whole
 from ..records import plain
 from .call import REQUIRED, Argument, Call, Command, Control, Number, Numbers, Route, Text
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 MOMENTA = (0.0, 0.5, 0.9)
 MOST_STEPS = 10**6  # of a round
@@ -73,6 +77,10 @@ class OuterAdvice:
     def diverges(self) -> bool:
         """Whether the step asked about diverges; False where none was."""
         return any(row["name"] == "asked" and row["fate"] == "diverges" for row in self.rows)
+
+    def to_frame(self) -> DataFrame:
+        """Return one row a step, the best one first, with the fields of ``rows``."""
+        return frame([self.best, *self.rows])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bounds import symbols
+from bounds.frame import frame
 from bounds.symbols import Domain
 
 from .. import numbers
@@ -17,6 +18,9 @@ from ..model.pretraining import FLOP_PER_PARAMETER_AND_TOKEN, Round, rounds
 from ..numbers import number, read, refusal
 from .call import REQUIRED, Argument, Call, Command, Number, Numbers, Route, Text
 from .shared import CLUSTER, CLUSTER_EXAMPLE
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 UTILISATIONS = (0.5, 0.8, 0.95, 1.0)
 MOST_SHARES = 16
@@ -60,6 +64,17 @@ class Pretraining:
     utilisations: tuple[float, ...]
     cluster: Cluster
     about: str = MODEL
+
+    def to_frame(self) -> DataFrame:
+        """Return one row a way to average; a column "bit_per_s at x" for each x of ``utilisations``, in bit/s."""
+        needed = [f"bit_per_s at {share:g}" for share in self.utilisations]
+        return frame(
+            [
+                {name: each for name, each in row.items() if name != "bit_per_s"}
+                | dict(zip(needed, row["bit_per_s"], strict=True))
+                for row in self.rows
+            ]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values; a bandwidth that nothing reaches is None."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bounds.estimate import (
     DelayFit,
@@ -16,11 +16,15 @@ from bounds.estimate import (
     mean_estimate,
     noise_scale,
 )
+from bounds.frame import frame
 from bounds.runtime import Empirical
 
 from .cluster import Cluster
 from .codec import Codec
 from .links import Link
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 VERSION = 1
 LEVEL = 0.95
@@ -218,6 +222,16 @@ class Pilot:
     def codecs(self) -> dict[str, Codec]:
         """Return what ``rd.plan(codec=)`` takes."""
         return {trial.operator: trial.codec for trial in self.operators}
+
+    def to_frame(self) -> DataFrame:
+        """Return one row an operator and gradient: bits a coordinate, and nmse."""
+        return frame(
+            [
+                {"operator": trial.operator, "moment": moment, "bits": bits, "nmse": nmse}
+                for trial in self.operators
+                for moment, (bits, nmse) in enumerate(zip(trial.bits, trial.nmse, strict=True))
+            ]
+        )
 
     # -- file --------------------------------------------------------------------------------------------
     def to_dict(self) -> dict[str, Any]:

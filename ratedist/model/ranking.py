@@ -5,10 +5,15 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from bounds.frame import frame
 
 from ..records import plain
 from .limits import Limits
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 DISTINCT = 1.005  # a smaller ratio would print as 1
 
@@ -175,6 +180,11 @@ class Ranking:
     def _lead(self, relative: float) -> str:
         better = "cheaper than" if self.by == "seconds" else "lower than with"
         return f"{relative:.3g} times {better}" if relative >= DISTINCT else "with little or no lead over"
+
+    def to_frame(self) -> DataFrame:
+        """Return one row a choice, best first; the fields of ``Choice``, with their units, but for what limits it."""
+        rows = [{name: each for name, each in vars(choice).items() if name != "limits"} for choice in self.ranking]
+        return frame(rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ranking as plain values."""

@@ -148,3 +148,10 @@ def test_violated_row_decides_the_exit_code_and_is_named(tmp_path):
     assert outcome.exit_code == VIOLATED
     assert "square measured 9 [9, 9], bound 5" in outcome.message
     assert outcome.counts == {"HOLDS": 2, "VIOLATED": 1, "INCONCLUSIVE": 0, "OUT_OF_SCOPE": 0}
+
+
+def test_comparisons_are_a_table_too(tmp_path):
+    outcome = carry_out(Squares(), tmp_path)
+    table = outcome.to_frame()
+    assert len(table) == len(outcome.comparisons) > 0
+    assert table["measured"].tolist() == [comparison.measured for comparison in outcome.comparisons]
