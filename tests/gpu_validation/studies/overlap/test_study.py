@@ -29,7 +29,7 @@ from gpu_validation.studies.overlap.problems import (
 from gpu_validation.studies.overlap.quadratics import round_s
 from gpu_validation.verdicts.verdict import Verdict
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(400)
 SOFTMAX = TASKS["softmax"]
 TINY = replace(
     PRESET,
