@@ -282,7 +282,19 @@ class Settings:
         """
         if self.operator is None or isinstance(self.operator, Summed):
             return 0
-        return self.operator.carried_bits(lengths(d, self.ranks_per_node)[rank % self.ranks_per_node])
+        return self.operator.carried_bits(self.message_d(d, rank))
+
+    def message_d(self, d: int, rank: int) -> int:
+        """Return how many coordinates a rank's message is about: in a node, those of its shard.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        rank : int
+            Which one.
+        """
+        return lengths(d, self.ranks_per_node)[rank % self.ranks_per_node]
 
     def chosen_exchange(self, *, d: int, m: int) -> Literal["gather", "two_shot", "sum"]:
         """Return the exchange that is meant, the same on every rank; without an operator there is nothing to choose.

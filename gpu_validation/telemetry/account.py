@@ -68,6 +68,8 @@ class Header:
         When, in UNIX seconds.
     carried_bits : int, bits, optional
         Of every message: those that only carry an output, and do not count.
+    message_d : int, optional
+        Coordinates that this rank's message is about: its shard's where ranks form nodes; 0, as in older files, for d.
     """
 
     run: int
@@ -94,6 +96,12 @@ class Header:
     pid: int = 0
     started: float = 0.0
     carried_bits: int = 0
+    message_d: int = 0
+
+    @property
+    def coordinates(self) -> int:
+        """Coordinates that this rank's message is about."""
+        return self.message_d or self.d
 
     def line(self) -> dict[str, Any]:
         """Return it as a file keeps it."""

@@ -83,6 +83,8 @@ class Compressor:
         Below which no operator of the class comes at these bits.
     least_bits : float or None, bits
         At this error.  Both limits are about the worst or a Gaussian vector; one with structure may cost less.
+    coordinates : float
+        That a message is about, on average: those of a shard where ranks form nodes.
     """
 
     claim: str
@@ -92,6 +94,7 @@ class Compressor:
     declared_bits: float | None
     least_error: float | None
     least_bits: float | None
+    coordinates: float
 
 
 @dataclass(frozen=True)

@@ -227,11 +227,11 @@ class Recorder(Observer):
         if self.header.whole or self.header.rank not in self._members(done):
             return math.nan
         self._bits.add(done.bits[self.header.rank] - done.carried_bits)
-        if not self.header.d * LEAST**2 <= done.norm2 <= LARGEST**2:
+        if not self.header.coordinates * LEAST**2 <= done.norm2 <= LARGEST**2:
             return math.nan  # nothing has moved, or claims do not reach so far
         ratio, along = done.error2 / done.norm2, 1 + done.error_along / done.norm2
         self._ratio.add(ratio)
-        self._coordinate.add(done.error2 / self.header.d)
+        self._coordinate.add(done.error2 / self.header.coordinates)
         self._along.add(along)
         self._oblique = max(self._oblique, abs(ratio + along - 1))
         return ratio

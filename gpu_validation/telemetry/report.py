@@ -92,7 +92,7 @@ def _mean(sample: Sample) -> Measure:
 
 
 def _compressor(accounts: Sequence[Account]) -> Compressor | None:
-    declared, d = accounts[0].header.declared, accounts[0].header.d
+    declared, coordinates = accounts[0].header.declared, _coordinates(accounts)
     bits, ratio = (pooled(getattr(a.state, name) for a in accounts) for name in ("bits", "ratio"))
     if declared is None or bits is None or ratio is None:
         return None
@@ -100,6 +100,7 @@ def _compressor(accounts: Sequence[Account]) -> Compressor | None:
     unbiased = declared.kind == "Unbiased"
     letter, limit = ("omega", limits.unbiased_bits) if unbiased else ("alpha", limits.contractive_bits)
     lossy = 0 < ratio.mean < (math.inf if unbiased else 1)
+    d = math.floor(coordinates)  # of shards whose lengths differ by one the limits of the shorter hold for both
     return Compressor(
         claim=declared.kind,
         constant=declared.constant,
@@ -108,7 +109,15 @@ def _compressor(accounts: Sequence[Account]) -> Compressor | None:
         declared_bits=size,
         least_error=float(solve(d=d, bits=bits.mean, **{letter: None})) if bits.mean > 0 else None,
         least_bits=float(limit(d=d, **{letter: ratio.mean})) if lossy else None,
+        coordinates=coordinates,
     )
+
+
+def _coordinates(accounts: Sequence[Account]) -> float:
+    """Return the mean number of coordinates of a message, over all that were counted."""
+    counted = [(a.header.coordinates, a.state.bits.n) for a in accounts if a.state.bits is not None]
+    n = sum(messages for _, messages in counted)
+    return sum(d * messages for d, messages in counted) / n if n else float(accounts[0].header.coordinates)
 
 
 def _traffic(accounts: Sequence[Account]) -> Traffic | None:

@@ -75,7 +75,7 @@ def _compressor(r: Findings) -> Iterator[tuple[str, str]]:
     yield "error", f"|C(x) - x|^2/|x|^2 = {_shown(c.error)}; {claimed}{least}"
     declared = "" if c.declared_bits is None else f", declared at most {c.declared_bits:.6g}"
     limit = "" if c.least_bits is None else f"; the class needs {c.least_bits:.6g} at this error"
-    yield "bits", f"{_shown(c.bits)} a message, {c.bits.value / r.d:.4g} a coordinate{declared}{limit}"
+    yield "bits", f"{_shown(c.bits)} a message, {c.bits.value / c.coordinates:.4g} a coordinate{declared}{limit}"
 
 
 def _times(r: Findings) -> Iterator[tuple[str, str]]:
