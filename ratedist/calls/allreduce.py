@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 ALIKE = 1.01  # lengths that differ by less differ by headers
 EXCHANGES = ("auto", "gather", "two_shot")
+BANDWIDTH_BIT_PER_S, LATENCY_S = 1e10, 50e-6  # of a link of which nothing is said
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,8 @@ def allreduce(
     operator: str | Operator | Summed,
     exchange: str = "auto",
     second: str | Operator | None = None,
-    bandwidth_bit_per_s: Any = 1e10,
-    latency_s: Any = 50e-6,
+    bandwidth_bit_per_s: Any = None,
+    latency_s: Any = None,
     codec: Any = None,
 ) -> AllReduce:
     """Return bits, seconds and error of one averaging, and its distance to the cut-set limit.
@@ -125,13 +127,14 @@ def allreduce(
         Specification such as "tcdq:omega=1", or an ``Operator``; what ``operators.summed`` sums on the way, such as
         "shared_scale:12,block=256", has an exchange of its own.
     exchange : str, optional
-        "gather", "two_shot", or "auto": gather where a rank then sends no more bits, as for two workers.
+        "gather", "two_shot", or "auto": with a link of yours (``bandwidth_bit_per_s`` or ``latency_s``) what takes
+        fewer seconds, codecs included; without one what sends fewer bits.  Alike, as for two workers, is gather.
     second : str or Operator or None, optional
         The owners' operator in two shots; the workers' unless given.
     bandwidth_bit_per_s : array_like, bit/s, optional
-        Of one link of the ring.
+        Of one link of the ring; 1e10 unless given.
     latency_s : array_like, seconds, optional
-        Of one hop.
+        Of one hop; 50e-6 unless given.
     codec : optional
         Seconds of encoding and decoding, as for ``plan``; free unless given.
 
@@ -153,9 +156,14 @@ def allreduce(
     dimension, workers = whole("d", d), whole("m", m)
     if workers < 2:
         raise ValueError(f"m must satisfy m >= 2; got m = {workers}: nothing is exchanged by one worker")
+    has_link = bandwidth_bit_per_s is not None or latency_s is not None
+    bandwidth_bit_per_s = BANDWIDTH_BIT_PER_S if bandwidth_bit_per_s is None else bandwidth_bit_per_s
     cluster = Cluster(
-        workers=workers, bandwidth_bit_per_s=real("bandwidth_bit_per_s", bandwidth_bit_per_s), latency_s=latency_s
+        workers=workers,
+        bandwidth_bit_per_s=real("bandwidth_bit_per_s", bandwidth_bit_per_s),
+        latency_s=LATENCY_S if latency_s is None else latency_s,
     )
+    coded = checked_codecs("free" if codec is None else codec)
     first = compressor_of(operator)
     if isinstance(first, Summed):
         if exchange != "auto" or second is not None:
@@ -163,14 +171,31 @@ def allreduce(
                 f"{first} is summed on the way and has an exchange of its own: leave exchange and second out; got "
                 f"exchange = {exchange!r} and second = {second}"
             )
-        return _answered(first, None, summing.summed_travel(first, dimension, cluster), dimension, cluster, codec)
+        return _answered(first, None, summing.summed_travel(first, dimension, cluster), dimension, cluster, coded)
     back = first if second is None else operator_of(second)
-    way = _way(first, back, dimension, cluster, exchange, chosen=second is not None)
-    return _answered(first, back if way.exchange == "two_shot" else None, way, dimension, cluster, codec)
+
+    def cost(way: Travel) -> float:
+        if not has_link:
+            return _sent(way, workers)
+        return sum(
+            _seconds(first, back if way.exchange == "two_shot" else None, way, dimension, cluster, coded).values()
+        )
+
+    way = _way(first, back, dimension, cluster, exchange, cost, chosen=second is not None)
+    return _answered(first, back if way.exchange == "two_shot" else None, way, dimension, cluster, coded)
 
 
-def _way(first: Operator, second: Operator, d: int, cluster: Cluster, exchange: str, *, chosen: bool) -> Travel:
-    """Return the way that was asked for, or the one with fewer bits; messages that can be summed are summed."""
+def _way(
+    first: Operator,
+    second: Operator,
+    d: int,
+    cluster: Cluster,
+    exchange: str,
+    cost: Callable[[Travel], float],
+    *,
+    chosen: bool,
+) -> Travel:
+    """Return the way that was asked for, or the one that costs less; messages that can be summed are summed."""
     gathered = travel(first, first.claim(d), stated_bits(first, d), d, cluster)
     if gathered.exchange == "sum" and not chosen:
         return gathered
@@ -182,9 +207,9 @@ def _way(first: Operator, second: Operator, d: int, cluster: Cluster, exchange: 
         if exchange == "two_shot":
             raise
         return gathered
-    most = ALIKE * _sent(shots, cluster.workers)  # at two workers both send a message, gathered with less error
-    few = exchange == "auto" and not chosen and _sent(gathered, cluster.workers) <= most
-    return gathered if few else shots
+    if exchange == "two_shot" or chosen:
+        return shots
+    return gathered if cost(gathered) <= ALIKE * cost(shots) else shots  # alike, gathering has less error
 
 
 def _sent(way: Travel, m: int) -> float:
@@ -196,16 +221,23 @@ def _sent(way: Travel, m: int) -> float:
     return (m - 1) / m * (way.link_bits + float(way.result_bits or 0))
 
 
+def _seconds(
+    first: Operator | Summed, second: Operator | None, way: Travel, d: int, cluster: Cluster, coded: Any
+) -> dict[str, float]:
+    """Return seconds of the links and of both codecs."""
+    workers_codec = codec_of(coded, first, d) if way.encoded else FREE
+    owners_codec = workers_codec if second is None else codec_of(coded, second, d)
+    return averaging(way, workers_codec, owners_codec, d, cluster)
+
+
 def _answered(
-    first: Operator | Summed, second: Operator | None, way: Travel, d: int, cluster: Cluster, codec: Any
+    first: Operator | Summed, second: Operator | None, way: Travel, d: int, cluster: Cluster, coded: Any
 ) -> AllReduce:
     """Return what an averaging costs; with the owners' operator in two shots."""
     from operators import Operator, specification
 
-    m, coded = cluster.workers, checked_codecs("free" if codec is None else codec)
-    workers_codec = codec_of(coded, first, d) if way.encoded else FREE
-    owners_codec = workers_codec if second is None else codec_of(coded, second, d)
-    seconds = averaging(way, workers_codec, owners_codec, d, cluster)
+    m = cluster.workers
+    seconds = _seconds(first, second, way, d, cluster, coded)
     nmse, aligned, theorem = _errors(way, m) if isinstance(first, Operator) else summing.errors(first, d, m)
     sent = _sent(way, m)
     inside = nmse is not None and 0 < nmse < 1 - 1 / m
@@ -262,8 +294,8 @@ ARGUMENTS = (
     Argument("operator", Specification(), REQUIRED, help="such as tcdq:omega=1, or shared_scale:12, summed on the way"),
     Argument("exchange", Text(), "auto", help="auto, gather or two_shot"),
     Argument("second", Specification(), help="the owners' operator in two shots, the workers' unless given"),
-    Argument("bandwidth_bit_per_s", Number(), 1e10),
-    Argument("latency_s", Number(), 50e-6),
+    Argument("bandwidth_bit_per_s", Number(), help="of one link (default: 1e10); given, auto compares seconds"),
+    Argument("latency_s", Number(), help="of one hop (default: 50e-6); given, auto compares seconds"),
     Argument("codec", Coding(CODEC_PARTS), help="as in plan; free unless given"),
 )
 CALL = Call(

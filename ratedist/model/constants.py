@@ -14,7 +14,7 @@ from bounds import Interval
 from bounds.estimate import Estimate, assumed
 
 from ..numbers import number, read
-from ..records import Statement
+from ..records import Statement, number_text
 
 ASSUMED = 1.0  # what L, sigma2 and gap are taken to be where nothing was said
 TEXT = "value:low:high or value:low:high:level"
@@ -64,7 +64,8 @@ def _parsed(name: str, text: str) -> Estimate:
 
 def between(interval: Interval, uncertain: Mapping[str, Estimate]) -> str:
     """Return the interval of a result and what it is over, as a clause."""
-    ends = f"{float(interval.lo):.3g} to {float(interval.hi):.3g}".replace("inf", "infinity (no theorem speaks there)")
+    low, high = (number_text(float(end)) for end in (interval.lo, interval.hi))
+    ends = f"{low} to {high}".replace("inf", "infinity (no theorem speaks there)")
     return f"From {ends} over {', '.join(uncertain)}, which are not known"
 
 
@@ -74,7 +75,7 @@ def in_words(uncertain: Mapping[str, Estimate]) -> tuple[str, ...]:
 
 
 def _sentence(name: str, found: Estimate) -> str:
-    ends = f"{float(found.interval.lo):.6g} to {float(found.interval.hi):.6g}"
+    ends = f"{number_text(float(found.interval.lo))} to {number_text(float(found.interval.hi))}"
     if found.level == 0:
         return f"{name} = {found.value:g} is assumed, nothing was said; the interval is over {name} from {ends}"
     bias = f"; {found.bias}" if found.bias else ""

@@ -11,7 +11,7 @@ from bounds import Setting
 from bounds.tau import Derivation, TauConvex, TauCurved, TauStar
 from bounds.theorems import pasgd_convex_sharp, pasgd_runtime, pasgd_smooth_sharp
 
-from ..records import Quantity, Statement
+from ..records import Quantity, Statement, number_text
 from .cluster import Cluster
 
 
@@ -80,9 +80,11 @@ def published_statement(
     if cap is None:
         advice = f"eta L > 1 is outside Theorem 1: lower eta from {given['eta']} before trusting any tau"
     else:
-        waiting = "" if sharp == safe else f", every {sharp} if stragglers count too"
+        waiting = "" if sharp is None or sharp == safe else f", every {number_text(sharp)} if stragglers count too"
+        assert safe is not None
+        every = "step" if safe == 1 else f"{number_text(safe)} steps"
         advice = (
-            f"Average every {'step' if safe == 1 else f'{safe} steps'} to be safe in the worst case{waiting}; "
+            f"Average every {every} to be safe in the worst case{waiting}; "
             "on smooth losses more pays: schedule='auto' measures how many while training"
         )
     return Statement(
@@ -98,7 +100,7 @@ def published_statement(
             "counting only rounds ended by time_s adds about one round in N to the bound (rd.error_bound), and the "
             "best tau may differ while rounds are few",
             f"one averaging takes D = {delay_s:.6g} s on {cluster.in_words()}; sharp counts its random steps",
-            f"eta*L + (eta*L)**2*tau*(tau - 1) <= 1 holds up to tau = {cap}",
+            f"eta*L + (eta*L)**2*tau*(tau - 1) <= 1 holds up to tau = {cap if cap is None else number_text(cap)}",
         ),
         advice=advice,
         formula=TauStar.latex(),
@@ -112,8 +114,8 @@ def curved_statement(
 ) -> Statement:
     """Return what is said where the curvature is known, from what is said without."""
     bound = pasgd_smooth_sharp if rho else pasgd_convex_sharp
-    waiting = "" if sharp == tau else f", every {sharp} if stragglers count too"
-    every = "step" if tau == 1 else f"{tau} steps"
+    waiting = "" if sharp is None or sharp == tau else f", every {number_text(sharp)} if stragglers count too"
+    every = "step" if tau == 1 else f"{number_text(tau)} steps"
     classed = f"of every F whose Hessians are >= -{float(rho):g}" if rho else "of every convex F"
     return replace(
         plain,

@@ -55,7 +55,7 @@ class Quantity(Stated, float):
         return f"{number_text(float(self))} {unit_text(self.unit, float(self))}".strip()
 
     def _interval_text(self) -> str:
-        ends = f"[{self.lo!r}, {self.hi!r}]"
+        ends = f"[{self.lo!r}, {self.hi!r}]" if self.certified else f"[{number_text(self.lo)}, {number_text(self.hi)}]"
         if self.certified:
             return f"certified in {ends}"
         return "not certified" if math.isinf(self.lo) or math.isinf(self.hi) else f"observed in {ends}, not certified"

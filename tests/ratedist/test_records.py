@@ -69,7 +69,7 @@ def test_an_uncertified_number_has_no_finite_interval():
 
 def test_an_observed_range_is_not_called_certified():
     found = Quantity(2.0, statement=Statement("q", "s", "estimate", "m"), interval=Interval(1.0, 3.0), certified=False)
-    assert "observed in [1.0, 3.0], not certified" in repr(found)
+    assert "observed in [1, 3], not certified" in repr(found)
 
 
 def test_infinities_survive_json():

@@ -34,6 +34,34 @@ def test_auto_takes_what_sends_less(m, exchange):
     assert rd.allreduce(d=D, m=m, operator="tcdq:omega=0.1").exchange == exchange
 
 
+@pytest.mark.parametrize(
+    ("d", "link", "exchange"),
+    [
+        (1_000, {"latency_s": 1e-3}, "gather"),  # hops count: 7 of them against 14
+        (1_000, {"bandwidth_bit_per_s": 1e3, "latency_s": 0}, "two_shot"),
+        (D, {"latency_s": 1e-3}, "gather"),
+        (100 * D, {"latency_s": 1e-3}, "two_shot"),
+        (1_000, {}, "two_shot"),  # without a link of one's own bits are compared
+    ],
+)
+def test_auto_takes_what_is_sooner_on_a_link_that_is_given(d, link, exchange):
+    asked = {"d": d, "m": 8, "operator": "tcdq:omega=0.1"} | link
+    ways = {way: rd.allreduce(**asked, exchange=way) for way in ("gather", "two_shot")}
+
+    assert rd.allreduce(**asked).exchange == exchange
+    if link:
+        assert min(ways, key=lambda way: ways[way].seconds) == exchange
+        assert rd.allreduce(**asked) == ways[exchange]
+
+
+def test_auto_counts_the_seconds_of_codecs_on_a_link_that_is_given():
+    asked = {"d": D, "m": 8, "operator": "tcdq:omega=0.1", "latency_s": 1e-3}
+    slow = rd.Codec(encode_s_per_coordinate=0, decode_s_per_coordinate=1e-6)  # seven messages are decoded, or two
+
+    assert rd.allreduce(**asked).exchange == "gather"
+    assert rd.allreduce(**asked, codec=slow).exchange == "two_shot"
+
+
 @pytest.mark.parametrize("exchange", ["gather", "two_shot"])
 @pytest.mark.parametrize("m", [2, 4, 64, 1024])
 @pytest.mark.parametrize("operator", ["tcdq:omega=0.1", "tcdq:omega=0.01", "qsgd:16,bucket=512"])

@@ -207,3 +207,12 @@ def test_another_curvature_is_refused_in_one_sentence(curvature):
 def test_saddles_with_a_compressor_have_no_theorem():
     with pytest.raises(ValueError, match=r"curvature .*convex"):
         rd.error_bound(**PROBLEM, tau=4, time_s=151, cluster=CLUSTER, curvature=0.5, omega=1)
+
+
+def test_the_advice_spells_the_ends_as_the_interval_does():
+    cluster = rd.Cluster(workers=16, bandwidth_bit_per_s=1e10, latency_s=50e-6, step_s=0.08, compute="exponential")
+    guess = rd.tau_star(eta=0.01, time_s=600, cluster=cluster, bits=32 * 25_600_000)
+
+    assert (guess.lo, guess.hi) == (1, 2274)
+    assert guess.statement.advice.startswith("From 1 to 2 274 over L, sigma2, gap")
+    assert "[1, 2 274]" in guess.explain()
