@@ -30,6 +30,7 @@ assert_type(rd.solve(d=10**6, bits=2e6, omega=None), rd.Quantity)
 assert_type(rd.solve(bits=[1e3, 1e4], omega=1), rd.Quantity | rd.Quantities)
 assert_type(rd.runtime(rd.Cluster(workers=4), tau=8), rd.Quantity)
 assert_type(rd.certify("worst_case_bits", d=10, alpha="0.3"), rd.Quantity)
+assert_type(rd.allreduce(d=10, m=4, operator="qsgd:4", exchange="two_shot"), rd.AllReduce)
 
 
 def hooks(model: DistributedDataParallel, summed: SharedScale) -> None:
@@ -55,6 +56,8 @@ rd.runtime(4, tau=8)
 rd.runtime(rd.Cluster(workers=4), tau=8, exchange="shout")
 rd.certify(worst_case_bits=1)
 rd.certify("worst_case_bits", d=object())
+rd.allreduce(d=10, m=4, operator="qsgd:4", exchange="shout")
+rd.allreduce(d=10, m=4, operator=4)
 
 
 def hooks(model: DistributedDataParallel, summed: SharedScale) -> None:

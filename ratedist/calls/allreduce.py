@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bounds.claims import Contractive, NoClaim, Unbiased
 from bounds.limits import gathered_rate, mean_received_rate, two_shot_rate
@@ -109,7 +109,7 @@ def allreduce(
     d: Any,
     m: Any,
     operator: str | Operator | Summed,
-    exchange: str = "auto",
+    exchange: Literal["auto", "gather", "two_shot"] = "auto",
     second: str | Operator | None = None,
     bandwidth_bit_per_s: Any = None,
     latency_s: Any = None,
@@ -126,8 +126,8 @@ def allreduce(
     operator : str or Operator or Summed
         Specification such as "tcdq:omega=1", or an ``Operator``; what ``operators.summed`` sums on the way, such as
         "shared_scale:12,block=256", has an exchange of its own.
-    exchange : str, optional
-        "gather", "two_shot", or "auto": with a link of yours (``bandwidth_bit_per_s`` or ``latency_s``) what takes
+    exchange : {"auto", "gather", "two_shot"}, optional
+        How messages travel.  "auto": with a link of yours (``bandwidth_bit_per_s`` or ``latency_s``) what takes
         fewer seconds, codecs included; without one what sends fewer bits.  Alike, as for two workers, is gather.
     second : str or Operator or None, optional
         The owners' operator in two shots; the workers' unless given.
