@@ -50,6 +50,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "lightning.pytorch.core.module.LightningModule",
         "lightning.pytorch.trainer.trainer.Trainer",
         "operators.ddp.gather.Refusal",
+        "pandas.DataFrame",
         "operators.laws.kit.examples.Example",
         "operators.laws.betting.power.Power",
         "pandas.DataFrame",

@@ -35,6 +35,8 @@ from .model.overlap import step_in_flight_s as step_in_flight_s
 from .model.overlap import step_overlapped_s as step_overlapped_s
 from .model.own import Own as Own
 from .model.own import own as own
+from .model.pilot import LinkTimings as LinkTimings
+from .model.pilot import OperatorTrial as OperatorTrial
 from .model.pilot import Pilot as Pilot
 from .model.ranking import Choice as Choice
 from .model.ranking import Ranking as Ranking
