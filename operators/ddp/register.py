@@ -18,16 +18,15 @@ from typing import Any, overload
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from ..catalogue import compressor
-from ..exchange.channel import with_memory
 from ..exchange.choice import Exchange
 from ..feedback.feedback import Feedback
-from ..feedback.memoryless import Memoryless
 from ..key import Key
 from ..operator import Operator
 from ..summed.summed import Summed
+from .comm_hook import compress_hook
 from .hook import CompressedGradients, Scope
-from .summed import SummedGradients, register_summed
+from .state import state_of
+from .summed import SummedGradients
 
 
 @overload
@@ -117,30 +116,16 @@ def register(
     A rank that has gone is an error on the others, at the latest after the time-out of the group: gloo does not always
     hear of the end of a connection.  ``torch.distributed.init_process_group(timeout=)`` sets it; 30 minutes by default.
     """
-    group = group or model.process_group
-    if isinstance(operator, Summed):
-        if feedback is not None or second is not None or exchange == "two_shot" or ranks_per_node != 1:
-            raise ValueError(
-                f"{operator} is summed on the way and has an exchange of its own: leave feedback, exchange, "
-                f"second and ranks_per_node out; got feedback = {feedback}, exchange = {exchange!r}, second = {second} "
-                f"and ranks_per_node = {ranks_per_node}"
-            )
-        return register_summed(model, operator, scope=scope, key=key, group=group)
-    if isinstance(operator, str) or (callable(operator) and not isinstance(operator, type | Operator)):
-        operator = compressor(operator)
-    if not isinstance(operator, Operator | Feedback):
-        raise TypeError(
-            f"operator must be an instance of Operator or Feedback, a specification or a function; got {operator!r}"
-        )
-    if isinstance(operator, Operator):
-        operator = (feedback or Memoryless)(operator)
-    elif feedback is not None:
-        raise ValueError(f"{operator} is a feedback method already: leave feedback = None")
-    if second is not None and exchange == "gather":
-        raise ValueError(
-            'second compresses the means of two shots: pass exchange="two_shot" or "auto", or leave it out'
-        )
-    later = operator if second is None else with_memory(second)
-    hook = CompressedGradients(model, operator, scope, key, group, exchange, later, ranks_per_node)
-    model.register_comm_hook(hook, lambda state, bucket: state.reduce(bucket))
-    return hook
+    state = state_of(
+        model,
+        operator,
+        feedback=feedback,
+        scope=scope,
+        key=key,
+        group=group,
+        exchange=exchange,
+        second=second,
+        ranks_per_node=ranks_per_node,
+    )
+    model.register_comm_hook(state, compress_hook)
+    return state

@@ -25,6 +25,7 @@ from ..summed.end import Exchange
 from ..summed.summed import Rounds, Summed
 from ..summed.together import together
 from .bucket import Bucket, first_not_finite
+from .comm_hook import compress_hook
 from .counters import Counters
 from .equal_settings import device_of
 from .gather import Gather, Refusal
@@ -69,7 +70,7 @@ def register_summed(
     All ranks must call it, with the same arguments.
     """
     hook = SummedGradients(model, method, scope, key, group or model.process_group)
-    model.register_comm_hook(hook, lambda state, bucket: state.reduce(bucket))
+    model.register_comm_hook(hook, compress_hook)
     return hook
 
 
