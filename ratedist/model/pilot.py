@@ -284,10 +284,10 @@ class Pilot:
             For a file that is missing, too large, no JSON, or no pilot.
         """
         file = Path(path)
-        if not file.is_file() or file.stat().st_size > LARGEST_FILE:
-            raise ValueError(
-                f"a pilot must be a file below {LARGEST_FILE} bytes; got {path}: gpu_validation.pilot(path=)"
-            )
+        if not file.is_file():
+            raise ValueError(f"{path} is no file: give the path that gpu_validation.pilot(path=) has written")
+        if file.stat().st_size > LARGEST_FILE:
+            raise ValueError(f"a pilot must be a file below {LARGEST_FILE} bytes; {path} has {file.stat().st_size}")
         try:
             stated = json.loads(file.read_text(encoding="utf-8"))
         except ValueError as error:

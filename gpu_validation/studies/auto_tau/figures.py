@@ -69,7 +69,7 @@ def _draw_taus(design: Design, everything: Sequence[Run]) -> Any:
     """Draw one panel a network and half of the problems."""
     courses = sorted({run.course for run in everything})
     problems = list(dict.fromkeys(run.problem for run in everything))
-    halves = [problems[: len(problems) // 2], problems[len(problems) // 2 :]]
+    halves = [half for half in (problems[: len(problems) // 2], problems[len(problems) // 2 :]) if half]
     figure, axes = canvas(len(halves), len(courses), height=2.8)
     for row, half in zip(axes, halves, strict=True):
         styles = dict(zip(half, zip(PALETTE, cycle(LINES), strict=False), strict=False))

@@ -147,7 +147,7 @@ def test_the_file_is_the_pilot_and_anything_else_is_refused(tmp_path, capsys):
         assert words in error
         assert error.count("\n") == 1
     assert main(["pilot", str(tmp_path / "none")]) == 2
-    assert "must be a file" in capsys.readouterr().err
+    assert "is no file: give the path that" in capsys.readouterr().err
 
 
 def test_a_plan_takes_steps_codecs_and_links():

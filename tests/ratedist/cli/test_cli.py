@@ -18,16 +18,34 @@ from ratedist.cli.serve import SERVE
 EXAMPLES = {name: call.command.examples for name, call in all_calls().items() if call.command is not None}
 EXAMPLES[SERVE.name] = SERVE.command.examples
 LINES = [f"{name} {line}" for name, lines in EXAMPLES.items() for line in lines if name != "serve"]
+TRIAL = rd.OperatorTrial("qsgd:levels=4", (2.0, 3.0), (0.5, 0.25), (), rd.Codec(1e-9, 1e-9))
+PILOT = rd.Pilot(
+    d=10,
+    ranks=1,
+    device="cpu",
+    threads=1,
+    step_s=((0.1, 0.2, 0.1),),
+    losses=(3.0, 2.0, 1.0),
+    small_norms2=(2.0, 3.0),
+    large_norms2=(1.0, 1.5),
+    taus=(1, 2),
+    survival=((0.9, 0.8), (0.8, 0.7)),
+    secants=((1.0, 1.0), (2.0, 1.0)),
+    operators=(TRIAL,),
+    links=(),
+    memory_bytes=2**20,
+)
 FAILS = {"check my_compressor:halve --omega 0.1 --budget quick --seed 1": 1}
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A current folder with a gradient and a compressor in it."""
+    """A current folder with a gradient, a compressor and a pilot in it."""
     np.save(tmp_path / "gradient.npy", np.random.default_rng(0).standard_normal(2000).astype(np.float32))
     (tmp_path / "my_compressor.py").write_text(
         "def halve(x):\n    return x / 2\n\nhalve.bits = 32\n\nclass Box:\n    half = halve\n"
     )
+    (tmp_path / "pilot.json").write_text(json.dumps(PILOT.to_dict()))
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "my_compressor", raising=False)
     return tmp_path
