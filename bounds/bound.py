@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import sympy as sp
@@ -14,6 +14,7 @@ import sympy as sp
 from . import symbols
 from .enclosure import NotCertifiable, enclose, exact, holds_exactly
 from .interval import Interval
+from .numbers import Number, Numbers
 from .provenance import Example, Reference, Side, Status
 from .setting import Setting
 
@@ -129,7 +130,11 @@ class Bound:
         return tuple(sorted(free_symbols, key=lambda symbol: symbol.name))
 
     # -- fast value --------------------------------------------------------------------------------------
-    def __call__(self, **at: Any) -> Any:
+    @overload
+    def __call__(self, **at: Number) -> float: ...
+    @overload
+    def __call__(self, **at: Numbers) -> float | np.ndarray: ...
+    def __call__(self, **at: Numbers) -> float | np.ndarray:
         """Return the value in float64; arguments broadcast, scalars give a float.
 
         Raises
@@ -147,7 +152,11 @@ class Bound:
             result = self._defined(result, arrays)
         return float(result) if result.ndim == 0 else result
 
-    def holds_at(self, **at: Any) -> Any:
+    @overload
+    def holds_at(self, **at: Number) -> bool: ...
+    @overload
+    def holds_at(self, **at: Numbers) -> bool | np.ndarray: ...
+    def holds_at(self, **at: Numbers) -> bool | np.ndarray:
         """Return whether the assumptions hold: bool, or a mask over the broadcast arguments.
 
         Parameters
@@ -161,7 +170,7 @@ class Bound:
             mask = mask & inside
         return bool(mask) if mask.ndim == 0 else mask
 
-    def best(self, **at: Any) -> Best:
+    def best(self, **at: Number) -> Best:
         """Return the sharpest value over the free parameter, all other arguments scalar.
 
         Parameters
@@ -214,7 +223,7 @@ class Bound:
         return inside
 
     # -- certified value ---------------------------------------------------------------------------------
-    def enclose(self, **at: Any) -> Interval:
+    def enclose(self, **at: Number) -> Interval:
         """Return an interval that provably contains the value at one exact point.
 
         Arguments are int, Fraction, decimal string, or float (meant at its binary value).

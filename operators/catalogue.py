@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from . import outside
 from .aggregate.aggregate import Aggregate
 from .feedback.feedback import Feedback
-from .functions.own import Own
+from .functions.own import Compressor, Own
 from .operator import Operator
 from .summed.summed import Summed
 
@@ -139,7 +139,7 @@ def _checked(found: Any, name: str) -> type[Operator] | Operator:
     return found
 
 
-def compressor(given: Any) -> Operator:
+def compressor(given: Compressor) -> Operator:
     """Return an operator from whatever compresses: itself, a specification, a function of one's own.
 
     Parameters

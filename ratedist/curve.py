@@ -7,7 +7,7 @@ rate-distortion function, enclosed by ``blahut_arimoto``; an operator that is un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +17,13 @@ from bounds import Interval
 
 from .blahut_arimoto import rate_distortion
 from .calls.measure import DRAWS, measure
-from .numbers import refusal, whole
+from .numbers import Vector, refusal, whole
 from .records import plain
 from .sources.empirical import Empirical
 from .sources.source import Source
 
 if TYPE_CHECKING:
-    from operators import Operator
+    from operators.functions.own import Compressor
 
 DIMENSION = 20_000
 MOST_DIMENSION = 10**8
@@ -99,8 +99,8 @@ class Curve:
 
 
 def measured_curve(
-    operators: Iterable[str | Operator | Callable[..., Any]],
-    source: Source | Any,
+    operators: Iterable[Compressor],
+    source: Source | Vector,
     *,
     d: int = DIMENSION,
     draws: int = DRAWS,
@@ -141,7 +141,7 @@ def _sorted(points: list[CurvePoint]) -> tuple[CurvePoint, ...]:
     return tuple(sorted(points, key=lambda point: point.bits))
 
 
-def _point(operator: Any, law: Source, x: np.ndarray, draws: int, seed: int) -> CurvePoint:
+def _point(operator: Compressor, law: Source, x: np.ndarray, draws: int, seed: int) -> CurvePoint:
     measured = measure(operator, x, draws=draws, seed=seed)
     error = measured.limit_nmse
     shrunk = error / (1 + error) if measured.limit_of.startswith("unbiased") else error

@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 
 from bounds import symbols
+from bounds.numbers import Number as Number
+from bounds.numbers import Numbers as Numbers
+from bounds.numbers import Vector as Vector
 from bounds.spelling import LARGEST, LARGEST_EXPONENT, MOST_CHARACTERS, exact, spelled
 from bounds.symbols import Domain
-
-Number = float | str | Fraction | Decimal | np.number[Any]
-"""One number, or a text that states one exactly."""
-Numbers = Number | Sequence[Number] | np.ndarray
-"""One number or several."""
 
 MOST_ELEMENTS = 10**6
 

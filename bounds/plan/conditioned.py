@@ -27,7 +27,7 @@ def conditioned_option(
     theorem, levels = _theorem(candidate, problem.method)
     refuse_recalled(theorem, allow_recalled)
     refuse_unmet(theorem, setting)
-    constants = {"kappa": str(problem.kappa), "m": runtime.workers(), "epsilon": str(target)}
+    constants: dict[str, str | int] = {"kappa": str(problem.kappa), "m": runtime.workers(), "epsilon": str(target)}
     steps = math.ceil(theorem.enclose(**constants, **levels).hi)
     round_s = runtime.seconds_per_iteration(tau=1, bits=candidate.bits)
     seconds, bits = steps * round_s, steps * candidate.bits

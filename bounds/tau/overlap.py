@@ -102,7 +102,7 @@ def tau_overlap(
     most = _most_in_flight(eta_L, tau)
     shapes = [np.minimum(delta, most) for delta in (0.0, np.floor(hiding), np.ceil(hiding))]
     points = np.array([(t, delta) for shape in shapes for t, delta in zip(tau, shape, strict=True)])
-    errors = pasgd_overlap_runtime(**given, tau=points[:, 0], in_flight=points[:, 1])
+    errors = np.asarray(pasgd_overlap_runtime(**given, tau=points[:, 0], in_flight=points[:, 1]))
     waiting, best = int(errors[: len(tau)].argmin()), int(errors.argmin())
     return TauOverlap(
         int(points[best, 0]), int(points[best, 1]), float(errors[best]), int(tau[waiting]), float(errors[waiting])

@@ -12,15 +12,23 @@ import numpy as np
 import torch
 
 from bounds.claims import Claim, NoClaim
+from bounds.numbers import SupportsArray
 
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import DeviceOperator, Size
+from ..operator import DeviceOperator, Operator, Size
 from .forms.choice import form_of
 from .forms.form import Form
 from .global_streams import seeded
 
 Bits = float | Callable[[int], float] | None
+Function = (
+    Callable[..., SupportsArray | tuple[object, SupportsArray] | torch.futures.Future[torch.Tensor]]
+    | tuple[Callable[..., object], Callable[..., SupportsArray]]
+)
+"""``x -> x_hat``, ``x -> (payload, x_hat)``, ``hook(state, bucket)``, or a pair (compress, decompress)."""
+Compressor = str | Operator | Function
+"""A specification, an operator, or a compressor of one's own."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,7 @@ class Own(DeviceOperator):
         For what is no function.
     """
 
-    function: Any = field(repr=False)
+    function: Function = field(repr=False)
     stated_bits: Bits = field(default=None, repr=False)
     claim_of: Claim | Callable[[int], Claim] | None = field(default=None, repr=False)
     library: Literal["torch", "numpy"] | None = None
@@ -179,7 +187,7 @@ def _bytes(payload: Any) -> int:
 
 
 def own(
-    function: Any,
+    function: Function,
     *,
     bits: Bits = None,
     claim: Claim | Callable[[int], Claim] | None = None,

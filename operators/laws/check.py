@@ -5,13 +5,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection
 from time import monotonic
-from typing import Any
 
 from ..functions.global_streams import seeded
 from ..functions.own import Own
 from .betting.budget import Budget
 from .kit.law import Context, Law
-from .kit.subject import Array, ClaimSource, Subject
+from .kit.subject import Array, ClaimSource, Subject, Target
 from .kit.verdict import Outcome, Report, Verdict
 from .suite import LAWS, laws_for, statistical_laws
 
@@ -19,7 +18,7 @@ NOT_TRIED = "not tried: another law fails, and a subject that is accused is not 
 
 
 def check(
-    op: Any,
+    op: Target | Subject,
     *,
     claim: ClaimSource = None,
     budget: Budget | None = None,

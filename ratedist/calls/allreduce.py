@@ -10,10 +10,11 @@ from bounds.claims import Contractive, NoClaim, Unbiased
 from bounds.limits import gathered_rate, mean_received_rate, two_shot_rate
 from bounds.theorems import gather_error, two_shot_error
 
+from .. import numbers
 from ..model import summing
 from ..model.choosing import averaging
 from ..model.cluster import Cluster
-from ..model.codec import FREE, checked_codecs, codec_of
+from ..model.codec import FREE, Codecs, checked_codecs, codec_of
 from ..model.compressors import compressor_of, operator_of
 from ..model.travel import DENSE_BITS, Travel, in_two_shots, stated_bits, travel
 from ..numbers import real, whole
@@ -106,14 +107,14 @@ class AllReduce:
 
 def allreduce(
     *,
-    d: Any,
-    m: Any,
+    d: numbers.Number,
+    m: numbers.Number,
     operator: str | Operator | Summed,
     exchange: Literal["auto", "gather", "two_shot"] = "auto",
     second: str | Operator | None = None,
-    bandwidth_bit_per_s: Any = None,
-    latency_s: Any = None,
-    codec: Any = None,
+    bandwidth_bit_per_s: numbers.Number | None = None,
+    latency_s: numbers.Number | None = None,
+    codec: Codecs | None = None,
 ) -> AllReduce:
     """Return bits, seconds and error of one averaging, and its distance to the cut-set limit.
 
@@ -161,7 +162,7 @@ def allreduce(
     cluster = Cluster(
         workers=workers,
         bandwidth_bit_per_s=real("bandwidth_bit_per_s", bandwidth_bit_per_s),
-        latency_s=LATENCY_S if latency_s is None else latency_s,
+        latency_s=LATENCY_S if latency_s is None else real("latency_s", latency_s),
     )
     coded = checked_codecs("free" if codec is None else codec)
     first = compressor_of(operator)
@@ -240,7 +241,7 @@ def _answered(
     seconds = _seconds(first, second, way, d, cluster, coded)
     nmse, aligned, theorem = _errors(way, m) if isinstance(first, Operator) else summing.errors(first, d, m)
     sent = _sent(way, m)
-    inside = nmse is not None and 0 < nmse < 1 - 1 / m
+    judged = nmse if nmse is not None and 0 < nmse < 1 - 1 / m else None
     rate = two_shot_rate if way.exchange == "two_shot" else gathered_rate
     return AllReduce(
         operator=specification(first),
@@ -254,8 +255,8 @@ def _answered(
         **seconds,
         nmse=nmse,
         aligned_nmse=aligned,
-        limit_bits=mean_received_rate(m=m, nmse=nmse) if inside else None,
-        ideal_bits=rate(m=m, nmse=nmse) if inside and way.exchange != "sum" else None,
+        limit_bits=None if judged is None else mean_received_rate(m=m, nmse=judged),
+        ideal_bits=None if judged is None or way.exchange == "sum" else rate(m=m, nmse=judged),
         theorem=theorem,
     )
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import numbers
+from ..model.curvature import Curvature
 from ..numbers import read, whole
 from .call import REQUIRED, Argument, Call, Command, Number, Numbers, Route, Text
 
@@ -54,17 +56,17 @@ class CertifiedTau:
 
 def certify_tau(
     *,
-    time_s: Any,
-    delay_s: Any,
-    step_s: Any = 1,
-    L: Any = 1,
-    R0: Any = 1,
-    zeta2: Any = None,
-    eta: Any = None,
-    gap: Any = None,
-    sigma2: Any = None,
-    workers: Any = None,
-    curvature: Any = "convex",
+    time_s: numbers.Number,
+    delay_s: numbers.Number,
+    step_s: numbers.Number = 1,
+    L: numbers.Number = 1,
+    R0: numbers.Number = 1,
+    zeta2: numbers.Number | None = None,
+    eta: numbers.Number | None = None,
+    gap: numbers.Number | None = None,
+    sigma2: numbers.Number | None = None,
+    workers: numbers.Number | None = None,
+    curvature: Curvature = "convex",
     taus: Sequence[int] | None = None,
 ) -> CertifiedTau:
     """Return the number of local steps whose certified worst case is least, and what a better proof could change.

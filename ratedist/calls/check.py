@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bounds.claims import Claim, Contractive, Unbiased
 
@@ -11,9 +11,16 @@ from .call import REQUIRED, Argument, Call, Command, Real, Route, Specification,
 
 if TYPE_CHECKING:
     from operators.laws import Report
+    from operators.laws.kit.subject import ClaimSource, Subject, Target
 
 
-def check(op: Any, *, budget: str = "standard", claim: Any = None, seed: int | None = None) -> Report:
+def check(
+    op: str | Target | Subject,
+    *,
+    budget: Literal["quick", "standard", "deep"] = "standard",
+    claim: ClaimSource = None,
+    seed: int | None = None,
+) -> Report:
     """Judge a compressor by every law of the conformance kit.
 
     Parameters
@@ -55,7 +62,7 @@ def check(op: Any, *, budget: str = "standard", claim: Any = None, seed: int | N
         raise ValueError(f"{failure}: give an instance with encode and decode, or a function") from None
 
 
-def _run(subject: str, budget: str, seed: int | None, omega: float | None, alpha: float | None) -> Report:
+def _run(subject: str, budget: Any, seed: int | None, omega: float | None, alpha: float | None) -> Report:
     from ..model.files import subject as subject_of
 
     return check(subject_of(subject), claim=_claim(omega, alpha), budget=budget, seed=seed)

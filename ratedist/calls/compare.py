@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from bounds.frame import frame
 
 from ..model.sending import compressor_of
-from ..numbers import refusal
+from ..numbers import Vector, refusal
 from ..records import number_text, plain
 from .call import REQUIRED, Argument, Call, Command, Flag, Numbers, Specifications, Text, Whole
 from .measure import DRAWS, Measured, finite_vector, measure
@@ -24,9 +24,8 @@ from .measure import DRAWS, Measured, finite_vector, measure
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from operators import Operator
+    from operators.functions.own import Compressor
 
-Compressor = Any  # specification, Operator or function
 RATES = (1.0, 2.0, 4.0)
 AGAINST = ("tcdq", "eden", "qsgd", "topk")
 COLUMNS = ("operator", "bits", "nmse", "gap", "source_gap", "seconds")
@@ -173,8 +172,8 @@ class Comparison:
 
 
 def compare(
-    compressors: Sequence[str | Operator | Callable[..., Any]],
-    x: Any,
+    compressors: Sequence[Compressor],
+    x: Vector,
     *,
     bits: Sequence[float] | float | None = RATES,
     draws: int = DRAWS,
@@ -268,7 +267,7 @@ def _rows(
             yield _measured(compressor, asked, member, x, draws, seed, source)
 
 
-def _is_family(compressor: Compressor) -> bool:
+def _is_family(compressor: Compressor) -> TypeGuard[str]:
     """Return whether the text names a family and leaves open the field that moves its bits."""
     from operators import all_operators
 

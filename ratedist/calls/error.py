@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 from bounds import Bound, Interval
 from bounds.estimate import Estimate, through
@@ -19,12 +19,13 @@ from bounds.theorems import (
     pasgd_wall_clock,
 )
 
+from .. import numbers
 from ..model.cluster import Cluster, Exchange, checked_cluster
-from ..model.constants import between, read_constants, uncertain_statement
-from ..model.curvature import is_convex, rho_of
+from ..model.constants import Uncertain, Uncertains, between, read_constants, uncertain_statement
+from ..model.curvature import Curvature, is_convex, rho_of
 from ..model.evaluation import enclose, spread, statement_of
 from ..numbers import read, real
-from ..records import Quantity, Statement
+from ..records import Quantities, Quantity, Statement
 from .call import REQUIRED, Argument, Call, Command, Numbers, Route, Text
 from .shared import CLUSTER, PROBLEM_EXAMPLE, UNCERTAIN
 
@@ -36,19 +37,47 @@ THEOREMS = {  # whether F is convex, whether changes are compressed
 }
 
 
+@overload
 def error_bound(
     *,
-    eta: Any,
-    tau: Any,
-    time_s: Any,
+    eta: numbers.Number,
+    tau: numbers.Number,
+    time_s: numbers.Number,
     cluster: Cluster,
-    L: Any = None,
-    sigma2: Any = None,
-    gap: Any = None,
-    bits: Any = 0,
-    omega: Any = 0,
-    curvature: Any = None,
-) -> Any:
+    L: Uncertain | None = None,
+    sigma2: Uncertain | None = None,
+    gap: Uncertain | None = None,
+    bits: numbers.Number = 0,
+    omega: numbers.Number = 0,
+    curvature: Curvature | None = None,
+) -> Quantity: ...
+@overload
+def error_bound(
+    *,
+    eta: numbers.Numbers,
+    tau: numbers.Numbers,
+    time_s: numbers.Numbers,
+    cluster: Cluster,
+    L: Uncertains | None = None,
+    sigma2: Uncertains | None = None,
+    gap: Uncertains | None = None,
+    bits: numbers.Numbers = 0,
+    omega: numbers.Numbers = 0,
+    curvature: Curvature | None = None,
+) -> Quantity | Quantities: ...
+def error_bound(
+    *,
+    eta: numbers.Numbers,
+    tau: numbers.Numbers,
+    time_s: numbers.Numbers,
+    cluster: Cluster,
+    L: Uncertains | None = None,
+    sigma2: Uncertains | None = None,
+    gap: Uncertains | None = None,
+    bits: numbers.Numbers = 0,
+    omega: numbers.Numbers = 0,
+    curvature: Curvature | None = None,
+) -> Quantity | Quantities:
     """Return Theorem 1 of local-update SGD at a wall-clock time: ``E|grad F|^2`` at most, averaged over the rounds
     ended by then.
 

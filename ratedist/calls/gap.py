@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bounds import Interval
 from bounds.limits import contractive_bits, unbiased_bits
 
 from ..model.compressors import limit_rate
+from ..numbers import Vector
 from ..records import Quantity, Statement
 from .call import REQUIRED, Argument, Call, Coordinates, Route, Specification, Whole
 from .measure import DRAWS, Measured, measure
 
 if TYPE_CHECKING:
-    from operators import Operator
+    from operators.functions.own import Compressor
 
 
-def gap(op: str | Operator | Callable[..., Any], x: Any, *, draws: int = DRAWS, seed: int = 0) -> Quantity:
+def gap(op: Compressor, x: Vector, *, draws: int = DRAWS, seed: int = 0) -> Quantity:
     """Return bits a coordinate that an operator spends on x above the limit of its class at the error it makes there.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,13 @@ from bounds.claims import Claim, NoClaim, Unbiased
 
 from ..model.compressors import claim_text, limit_rate
 from ..model.sending import compressor_of
-from ..numbers import refusal
+from ..numbers import Vector, refusal
 from ..records import plain
 from .call import REQUIRED, Argument, Call, Command, Specifications, Text, Whole
 
 if TYPE_CHECKING:
     from operators import Operator
+    from operators.functions.own import Compressor
 
 DRAWS = 3
 MOST_DRAWS = 10_000
@@ -69,7 +70,7 @@ class Measured:
         return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
 
 
-def measure(operator: str | Operator | Callable[..., Any], x: Any, *, draws: int = DRAWS, seed: int = 0) -> Measured:
+def measure(operator: Compressor, x: Vector, *, draws: int = DRAWS, seed: int = 0) -> Measured:
     """Send a vector a few times, count every bit, and compare with the limit of the operator's class.
 
     Parameters
@@ -133,7 +134,7 @@ def _limit_words(claim: Claim, at: float, scale: float) -> str:
     return f"{'unbiased' if isinstance(claim, Unbiased) else 'contractive'}, at nmse {at:.4g}"
 
 
-def finite_vector(x: Any) -> np.ndarray:
+def finite_vector(x: Vector) -> np.ndarray:
     """Return a vector as float32.
 
     Parameters

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bounds.claims import NoClaim, Unbiased
 
+from .. import numbers
 from ..model.compressors import claim_text, class_limit, operator_of
 from ..numbers import refusal, whole
 from .call import Argument, Call, Command, Number, Route
@@ -98,7 +99,7 @@ class Catalogue:
         return f"<table><tr>{head}</tr>{rows}</table>"
 
 
-def operators(*, d: Any = 10**6) -> Catalogue:
+def operators(*, d: numbers.Number = 10**6) -> Catalogue:
     """Return the catalogue: each compressor's parameters, claim, message length and limit at dimension d.
 
     Parameters

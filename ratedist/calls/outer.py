@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from bounds.dynamics.outer import (
 )
 from bounds.frame import frame
 
+from .. import numbers
 from ..model.outer_defaults import DEFAULTS
 from ..numbers import real, refusal, whole
 from ..records import plain
@@ -28,6 +29,7 @@ from .call import REQUIRED, Argument, Call, Command, Control, Number, Numbers, R
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+Merge = Literal["blocking", "overwrite", "delayed", "eager", "corrected"]
 MOMENTA = (0.0, 0.5, 0.9)
 MOST_STEPS = 10**6  # of a round
 MOST_MOMENTA = 64
@@ -95,16 +97,16 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 def outer(
     *,
-    eta: Any,
-    tau: Any,
-    L: Any,
-    mu: Any,
-    delay: Any = 0,
-    merge: str | None = None,
-    outer: Any = None,
-    workers: Any = 4,
-    sigma2: Any = None,
-    momenta: Any = None,
+    eta: numbers.Number,
+    tau: numbers.Number,
+    L: numbers.Number,
+    mu: numbers.Number,
+    delay: numbers.Number = 0,
+    merge: Merge | None = None,
+    outer: str | OuterStep | None = None,
+    workers: numbers.Number = 4,
+    sigma2: numbers.Number | None = None,
+    momenta: numbers.Numbers | None = None,
 ) -> OuterAdvice:
     """Return the outer rates that are stable, the best one, the noise that stays, and what libraries' choices do.
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from bounds import plan as planner
 from bounds.setting import properties
 
+from .. import numbers
 from ..model.best_rates import best_rates
 from ..model.choosing import WAYS, Asked, Way, choice_of
 from ..model.cluster import Cluster, checked_cluster
-from ..model.codec import NUMBERS, checked_codecs
+from ..model.codec import NUMBERS, Codecs, checked_codecs
 from ..model.codec_advice import with_coding
 from ..model.compressors import compressor_of
-from ..model.constants import read_constants
+from ..model.constants import Uncertain, read_constants
 from ..model.estimated_plan import of_estimates
 from ..model.planned_problem import CONDITION, problem_of
 from ..model.ranking import Choice, Ranking
@@ -35,21 +36,21 @@ MOST_DIMENSION = 10**12  # over HTTP
 
 def plan(
     *,
-    d: Any,
+    d: numbers.Number,
     cluster: Cluster,
     operators: Iterable[str | Operator | Summed] | None = None,
-    target: Any = None,
-    time_s: Any = None,
-    L: Any = None,
-    sigma2: Any = None,
-    gap: Any = None,
-    G: Any = None,
-    eta: Any = None,
-    condition: Any = None,
-    codec: Any = None,
+    target: numbers.Number | None = None,
+    time_s: numbers.Number | None = None,
+    L: Uncertain | None = None,
+    sigma2: Uncertain | None = None,
+    gap: Uncertain | None = None,
+    G: numbers.Number | None = None,
+    eta: numbers.Number | None = None,
+    condition: numbers.Number | None = None,
+    codec: Codecs | None = None,
     setting: Iterable[str] | None = None,
-    exchange: Any = "auto",
-    curvature: Any = None,
+    exchange: Way = "auto",
+    curvature: Literal["convex"] | None = None,
 ) -> Ranking:
     """Rank compressors for a model of d parameters on a cluster.
 
@@ -194,10 +195,10 @@ def coding(given: list[str] | None) -> Any:
     named: dict[str, Any] = {}
     for text in given:
         specification, _, pair = text.rpartition("=")
-        numbers = pair.split(",")
-        if len(numbers) != 2 and not (len(given) == 1 and not specification):
+        seconds = pair.split(",")
+        if len(seconds) != 2 and not (len(given) == 1 and not specification):
             raise ValueError(f"codec must be ENCODE,DECODE or SPEC=ENCODE,DECODE; got {text!r}: as in qsgd:4=2e-9,1e-9")
-        named[specification] = dict(zip(NUMBERS, numbers, strict=True)) if len(numbers) == 2 else pair
+        named[specification] = dict(zip(NUMBERS, seconds, strict=True)) if len(seconds) == 2 else pair
     if "" in named and len(given) > 1:
         raise ValueError(f"codec takes one pair for all operators or pairs by SPEC; got {' '.join(given)}: name each")
     return named.get("", named)

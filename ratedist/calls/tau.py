@@ -15,9 +15,10 @@ from bounds.estimate import Estimate, through
 from bounds.tau import TauStar, tau_curved, tau_smooth, tau_straggler
 from bounds.tau import tau_star as published_tau_star
 
+from .. import numbers
 from ..model.cluster import Cluster, checked_cluster
-from ..model.constants import between, read_constants, uncertain_statement
-from ..model.curvature import rho_of
+from ..model.constants import Uncertain, between, read_constants, uncertain_statement
+from ..model.curvature import Curvature, rho_of
 from ..model.tau_result import TauResult, curved_statement, published_statement
 from ..numbers import read, real
 from .call import REQUIRED, Argument, Call, Command, Control, Number, Route, Text
@@ -26,15 +27,15 @@ from .shared import CLUSTER, PROBLEM_EXAMPLE, UNCERTAIN
 
 def tau_star(
     *,
-    eta: Any,
-    time_s: Any,
+    eta: numbers.Number,
+    time_s: numbers.Number,
     cluster: Cluster,
-    L: Any = None,
-    sigma2: Any = None,
-    gap: Any = None,
-    bits: Any = 0,
-    third_derivative: Any = None,
-    curvature: Any = None,
+    L: Uncertain | None = None,
+    sigma2: Uncertain | None = None,
+    gap: Uncertain | None = None,
+    bits: numbers.Number = 0,
+    third_derivative: numbers.Number | None = None,
+    curvature: Curvature | None = None,
 ) -> TauResult:
     """Return how many local steps between two averagings minimise the published error bound at this learning rate.
 
@@ -95,9 +96,9 @@ def tau_star(
     rho = rho_of(curvature)
     best = _best(problem, delay_s, cluster.workers, rho)
     assert best.integer is not None
-    numbers = {name: float(Fraction(text)) for name, text in problem.items()}
+    real_numbers = {name: float(Fraction(text)) for name, text in problem.items()}
     curved = None if rho is None else float(rho)
-    straggling = tau_straggler(runtime=cluster.model(), bits=real("bits", given["bits"]), rho=curved, **numbers)
+    straggling = tau_straggler(runtime=cluster.model(), bits=real("bits", given["bits"]), rho=curved, **real_numbers)
     sharp = straggling.capped if rho is None else straggling.integer
     smooth = None
     if third_derivative is not None:

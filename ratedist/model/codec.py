@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from ..numbers import real
+from ..numbers import Number, real
 from ..records import plain
 from .compressors import compressor_of
 
@@ -73,6 +73,8 @@ class Codec:
 
 
 FREE = Codec(0.0, 0.0, "free")
+Codecs = Codec | Literal["free", "measured"] | Mapping[str, Number | Codec | Mapping[str, Number]]
+"""One for all operators, or by specification; a codec may be a mapping of its two numbers."""
 
 
 def checked_codecs(given: Any) -> Codec | dict[str, Codec] | None:
@@ -122,7 +124,7 @@ def _from_mapping(given: Mapping[str, Any]) -> Codec:
     return Codec(**given)
 
 
-def measure_codec(operator: str | Operator | Summed, *, d: Any = MOST_COORDINATES, device: str = "cpu") -> Codec:
+def measure_codec(operator: str | Operator | Summed, *, d: Number = MOST_COORDINATES, device: str = "cpu") -> Codec:
     """Time an operator on a Gaussian vector, once a process for each operator.
 
     Parameters

@@ -13,8 +13,13 @@ import numpy as np
 from bounds import Interval
 from bounds.estimate import Estimate, assumed
 
-from ..numbers import number, read
+from ..numbers import Number, Numbers, number, read
 from ..records import Statement, number_text
+
+Uncertain = Number | Estimate
+"""One constant, known or estimated; a text such as "1.2:0.8:2" states an estimate."""
+Uncertains = Numbers | Estimate
+"""One constant, likewise, or several known ones."""
 
 ASSUMED = 1.0  # what L, sigma2 and gap are taken to be where nothing was said
 TEXT = "value:low:high or value:low:high:level"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from bounds.symbols import NONNEGATIVE
 
-from ..numbers import read
+from ..numbers import Number, read
+
+Curvature = Literal["convex"] | Number
+"""Convex, or rho where every Hessian is >= -rho."""
 
 
 def rho_of(curvature: Any) -> Fraction | None:

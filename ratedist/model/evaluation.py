@@ -162,7 +162,9 @@ def catalogue_bound(name: str) -> Bound:
     return by_name[name]
 
 
-def spread(given: dict[str, Any], one: Callable[[dict[str, str]], Quantity], statement: Statement) -> Any:
+def spread(
+    given: dict[str, Any], one: Callable[[dict[str, str]], Quantity], statement: Statement
+) -> Quantity | Quantities:
     """Return a Quantity at texts, or Quantities over the broadcast arrays."""
     if all(isinstance(value, str) for value in given.values()):
         return one(given)

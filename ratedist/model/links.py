@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from ..numbers import real, refusal, whole
+from ..numbers import Number, real, refusal, whole
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class Link:
             object.__setattr__(self, name, real(name, getattr(self, name)))
 
     @classmethod
-    def named(cls, name: str, *, latency_s: Any, count: Any = 1, reached: Any = 1) -> Link:
+    def named(cls, name: str, *, latency_s: Number, count: Number = 1, reached: Number = 1) -> Link:
         """Return a link at the line rate of a public specification.
 
         Parameters
@@ -112,10 +111,10 @@ class Link:
         if share > 1:
             raise refusal("reached", "0 < reached <= 1", reached)
         source = rate.source + (f", {ports} ports" if ports > 1 else "") + (f", {share:g} of it" if share < 1 else "")
-        return cls(ports * rate.bit_per_s * share, latency_s, source)
+        return cls(ports * rate.bit_per_s * share, real("latency_s", latency_s), source)
 
     @classmethod
-    def read(cls, name: str, given: Any) -> Link:
+    def read(cls, name: str, given: Link | str) -> Link:
         """Return a link, or the one that a text describes.
 
         Parameters

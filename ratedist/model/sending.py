@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .compressors import operator_of
 
 if TYPE_CHECKING:
     from operators import Operator
+    from operators.functions.own import Compressor
 
 
-def compressor_of(given: Any) -> Operator:
+def compressor_of(given: Compressor) -> Operator:
     """Return the operator of a specification, an operator or a function.
 
     "mine:f" imports it from the module mine, in the current folder too.

@@ -8,12 +8,13 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from math import inf
 from time import monotonic
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
 
 from bounds.claims import Claim, NoClaim
+from bounds.numbers import SupportsArray
 
 from ...aggregate.aggregate import Aggregate
 from ...feedback.feedback import Feedback
@@ -25,6 +26,23 @@ from .domain import EVERYTHING, Domain
 
 Array = Literal["torch", "numpy"]
 ClaimSource = Claim | Callable[[int], Claim] | None
+
+
+class Coder(Protocol):
+    """Whatever turns a vector into a message of any kind, and back."""
+
+    @property
+    def encode(self) -> Callable[..., object]:
+        """From a vector, and a key where it takes one, to a message."""
+
+    @property
+    def decode(self) -> Callable[..., SupportsArray]:
+        """From a message, and dimension and key where it takes them, to a vector."""
+
+
+Target = Operator | Coder | Feedback | Aggregate | Callable[..., SupportsArray]
+"""What the laws judge; a function brings its own randomness."""
+
 PROBE = np.array([1.0, -0.5], np.float32)
 PROBES = 4
 
@@ -64,7 +82,7 @@ class Subject:
 
     def __init__(
         self,
-        target: Any,
+        target: Target,
         claim: ClaimSource = None,
         array: Array = "torch",
         *,
@@ -73,7 +91,7 @@ class Subject:
     ) -> None:
         if array not in ("torch", "numpy"):
             raise ValueError(f'array must be "torch" or "numpy"; got {array!r}')
-        self.target = target
+        self.target: Any = target
         self.array = array
         self.domain, self.rounding = domain, rounding
         self.kind = _kind(target)
@@ -90,8 +108,8 @@ class Subject:
         self.draws = Draws()  # what is known of the generators that a function uses
         self.deadline = inf  # by time.monotonic: after it the subject is not called any more
         self.is_operator = isinstance(target, Operator)
-        self._encode_takes = _keywords(target.encode) if self.is_codec else frozenset()
-        self._decode_takes = _keywords(target.decode) if self.is_codec else frozenset()
+        self._encode_takes = _keywords(target, "encode") if self.is_codec else frozenset()
+        self._decode_takes = _keywords(target, "decode") if self.is_codec else frozenset()
 
     # -- what is promised ----------------------------------------------------------------------------------
     @property
@@ -250,8 +268,8 @@ def to_numpy(value: Any) -> np.ndarray:
     return np.array(value, dtype=np.float64)
 
 
-def _keywords(method: Callable[..., Any]) -> frozenset[str]:
-    parameters = inspect.signature(method).parameters.values()
+def _keywords(target: Any, method: str) -> frozenset[str]:
+    parameters = inspect.signature(getattr(target, method)).parameters.values()
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
         return frozenset({"d", "key"})
     return frozenset(p.name for p in parameters if p.kind is not inspect.Parameter.POSITIONAL_ONLY)
