@@ -54,6 +54,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "operators.ddp.state.HookSettings",
         "pandas.DataFrame",
         "operators.laws.kit.examples.Example",
+        "operators.laws.kit.subject.Coder",
         "operators.laws.betting.power.Power",
         "pandas.DataFrame",
         "ratedist.model.pilot.LinkTimings",
