@@ -205,6 +205,7 @@ def test_only_compiled_loops_go_without_types(package):
 
 # what they check takes a browser, a server, an interpreted GPU, a guide's minutes or its processes
 WITHOUT_A_QUICK_CHECK = {
+    "compatibility/test_elastic_restart.py",
     "docs/test_site.py",
     "gpu_validation/local_sgd/test_two_shots_on_digits.py",
     "operators/ddp/test_hook_training.py",

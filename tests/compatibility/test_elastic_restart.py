@@ -1,0 +1,51 @@
+"""The last line of the table: a rank is killed, torchrun starts all anew, and the run ends with the same bits."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from gpu_validation import run_ranks
+
+SCRIPT = Path(__file__).parent / "elastic.py"
+SPEC = importlib.util.spec_from_file_location("compatibility_elastic", SCRIPT)
+elastic = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(elastic)
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=1"]
+
+pytestmark = pytest.mark.timeout(280)
+
+
+def uninterrupted(way, folder):
+    """Every rank's parameters."""
+
+    def work(place, emit):
+        emit((place.rank, elastic.train(way, folder)[1].numpy()))
+
+    return dict(run_ranks(work, processes=2, hang_timeout_s=60))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("way", ["averaging", "hook"])
+def test_a_killed_rank_costs_no_bit(way, tmp_path):
+    result = subprocess.run(
+        [*TORCHRUN, str(SCRIPT), way],
+        cwd=tmp_path,
+        env={**os.environ, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "5"},
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+    )
+
+    assert result.returncode == 0, result.stderr
+    expected = uninterrupted(way, tmp_path / "other")
+    assert (expected[0] == expected[1]).all()
+    for rank in range(2):
+        attempt, start, parameters = torch.load(tmp_path / f"rank-{rank}.pt", weights_only=True)
+        assert (attempt, start) == (1, 5)
+        assert (parameters.numpy() == expected[rank]).all()
