@@ -1,0 +1,219 @@
+"""Federated averaging with compressed updates in Flower (flwr): a mod for the clients, a strategy for the server. ::
+
+    method = ErrorFeedback(TopK(fraction=0.05))
+    app = ClientApp()
+
+
+    @app.train(mods=[CompressedUpdates(method)])
+    def train(message, context): ...  # local steps, and a reply with the trained model, as ever
+
+
+    strategy = CompressedFedAvg(method)  # in ServerApp.main: strategy.start(grid, arrays)
+
+What a client has trained less what it received is compressed; the server's models travel whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from operators import Feedback, Key, Operator
+
+from .model_updates import Update, agreement, decode_updates, encode_update
+
+try:
+    from flwr.app import Array, ArrayRecord, ConfigRecord
+    from flwr.serverapp.strategy import FedAvg
+except ModuleNotFoundError as error:
+    if error.name != "flwr":
+        raise
+    Array = ArrayRecord = ConfigRecord = None
+    FedAvg = object
+
+if TYPE_CHECKING:
+    from flwr.app import Context, MetricRecord
+    from flwr.app import Message as FlowerMessage
+    from flwr.clientapp.typing import ClientAppCallable
+    from flwr.serverapp import Grid
+
+NAME = "ratedist"  # of what is added to replies and to a client's state
+
+
+class CompressedUpdates:
+    """A mod of the clients: the trained model in the reply to "train" becomes a message of its change.
+
+    Parameters
+    ----------
+    method : Operator or Feedback
+        What compresses; a Feedback's residual is kept in the client's ``context.state``.
+    key : Key, optional
+        The server's own; round and ``partition-id`` are filled in.
+    arrays, config : str, optional
+        What the strategy calls its records.
+
+    Notes
+    -----
+    Every SuperNode needs ``--node-config "partition-id=0"``, each its own number.  The steps that a client makes for a
+    reply are the local steps of a round.  A residual ends with the run, or with its SuperNode; what is in a reply that
+    gets lost is lost.
+    """
+
+    def __init__(
+        self,
+        method: Operator | Feedback,
+        *,
+        key: Key = Key(0),  # noqa: B008  frozen
+        arrays: str = "arrays",
+        config: str = "config",
+    ) -> None:
+        _need_flower()
+        self.method, self.key, self.arrays, self.config = method, key, arrays, config
+        self.agreement = agreement(method, key)
+
+    def __call__(self, message: FlowerMessage, context: Context, call_next: ClientAppCallable) -> FlowerMessage:
+        if message.metadata.message_type.partition(".")[0] != "train":
+            return call_next(message, context)
+        if "partition-id" not in context.node_config:
+            raise ValueError(
+                "a client needs a number of its own; got no partition-id: start its SuperNode with "
+                '--node-config "partition-id=0"'
+            )
+        client = int(context.node_config["partition-id"])
+        key = replace(self.key, step=message.content[self.config]["server-round"] - 1, rank=client)
+        received = _numpy(message.content[self.arrays])
+        reply = call_next(message, context)
+        if reply.has_error():
+            return reply
+        if len(reply.content.array_records) != 1:
+            raise ValueError(
+                f"a reply to train must hold the trained model in one ArrayRecord; got "
+                f"{len(reply.content.array_records)}: put its state_dict there and figures in a MetricRecord"
+            )
+        (name,) = reply.content.array_records
+        stored = context.state.array_records.get(NAME)
+        before = None if stored is None else {part: torch.from_numpy(a) for part, a in _numpy(stored).items()}
+        state, frame = encode_update(self.method, before, received, _numpy(reply.content[name]), key=key)
+        context.state[NAME] = ArrayRecord({part: Array(tensor.numpy()) for part, tensor in state.items()})
+        reply.content[name] = ArrayRecord({"message": Array("uint8", (len(frame),), NAME, frame)})
+        reply.content[NAME] = ConfigRecord({"client": client, "agreement": self.agreement})
+        return reply
+
+
+class CompressedFedAvg(FedAvg):
+    """FedAvg whose clients have ``CompressedUpdates``, counting bytes.
+
+    Parameters
+    ----------
+    method : Operator or Feedback
+        The clients' own.
+    key : Key, optional
+        Likewise.
+    **settings
+        Of ``flwr.serverapp.strategy.FedAvg``.
+
+    Attributes
+    ----------
+    uplink_bytes : Counter
+        By round: the messages that have come, with their frames of 24 bytes each.
+    downlink_bytes : Counter
+        By round: the values of the models that were sent to train and to evaluate.
+
+    Notes
+    -----
+    Neither counts Flower's own envelopes and metrics.  Arrays that are no floats stay as they began.
+    """
+
+    def __init__(
+        self,
+        method: Operator | Feedback,
+        *,
+        key: Key = Key(0),  # noqa: B008  frozen
+        **settings: Any,
+    ) -> None:
+        _need_flower()
+        super().__init__(**settings)
+        self.method, self.key, self.agreement = method, key, agreement(method, key)
+        self.uplink_bytes: Counter[int] = Counter()
+        self.downlink_bytes: Counter[int] = Counter()
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> list[FlowerMessage]:
+        """Send the model, and remember it."""
+        self._model = _numpy(arrays)
+        return self._counted(server_round, arrays, super().configure_train(server_round, arrays, config, grid))
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> list[FlowerMessage]:
+        """Send the model."""
+        return self._counted(server_round, arrays, super().configure_evaluate(server_round, arrays, config, grid))
+
+    def _counted(
+        self, server_round: int, arrays: ArrayRecord, messages: Iterable[FlowerMessage]
+    ) -> list[FlowerMessage]:
+        outgoing = list(messages)
+        self.downlink_bytes[server_round] += len(outgoing) * sum(array.nbytes for array in _numpy(arrays).values())
+        return outgoing
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[FlowerMessage]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Decode the updates and move the model by their mean.
+
+        Parameters
+        ----------
+        server_round : int
+            From 1.
+        replies : iterable of Message
+            Of the clients; errors are logged and left out, as FedAvg does.
+
+        Raises
+        ------
+        CorruptMessage
+            For a damaged message.
+        ValueError
+            For a reply without a message, or one by another method or key.
+        """
+        whole, _ = self._check_and_log_replies(replies, is_train=True)
+        updates = {reply.metadata.src_node_id: self._update(reply) for reply in whole}
+        if not updates:
+            return None, None
+        self.uplink_bytes[server_round] += sum(len(update.frame) for update in updates.values())
+        key = replace(self.key, step=server_round - 1)
+        model = decode_updates(self.method, self._model, list(updates.values()), key=key)
+        whole.sort(key=lambda reply: updates[reply.metadata.src_node_id].client)
+        metrics = self.train_metrics_aggr_fn([reply.content for reply in whole], self.weighted_by_key)
+        return ArrayRecord({name: Array(array) for name, array in model.items()}), metrics
+
+    def _update(self, reply: FlowerMessage) -> Update:
+        content = reply.content
+        (arrays,), (metrics,) = content.array_records.values(), content.metric_records.values()
+        if NAME not in content.config_records or "message" not in arrays:
+            raise ValueError(
+                f"node {reply.metadata.src_node_id} has sent no compressed update: give its ClientApp's train "
+                f"mods=[CompressedUpdates({self.method!r})]"
+            )
+        client, theirs = content[NAME]["client"], content[NAME]["agreement"]
+        if theirs != self.agreement:
+            raise ValueError(
+                f"client {client} encodes by {theirs}, the server decodes by {self.agreement}: give both the same"
+            )
+        return Update(client, float(metrics[self.weighted_by_key]), arrays["message"].data)
+
+
+def _need_flower() -> None:
+    if FedAvg is object:
+        raise ImportError(
+            f'{__name__} needs flwr, which is not installed: pip install "flwr>=1.41" beside ratedist[validate]'
+        )
+
+
+def _numpy(record: ArrayRecord) -> dict[str, np.ndarray]:
+    return {name: array.numpy() for name, array in record.items()}
