@@ -15,6 +15,10 @@ class WorkerLost(RuntimeError):  # noqa: N818  what has happened, not a mistake
     """A worker has ended without an answer: killed, out of memory, out of time."""
 
 
+class EngineLost(WorkerLost):
+    """No worker will come any more: whoever hands out the calls has gone, or nobody takes them."""
+
+
 @dataclass(frozen=True)
 class Call:
     """A function and its arguments, pickled, beside the folders in which its modules are found.
@@ -99,4 +103,4 @@ class Engine(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Remove what the engine has left on the disk; all jobs have ended or are cancelled."""
+        """Remove what the engine has left, on the disk and elsewhere; all jobs have ended or are cancelled."""

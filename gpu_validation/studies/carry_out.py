@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,7 +99,8 @@ def carry_out(
     progress : callable, optional
         Called with the name of every unit, also of those found.
     engine : Engine or None, optional
-        Whose workers carry out the units; None: this process, one after the other.  It is closed at the end.
+        Whose workers carry out the units; None: this process, one after the other.  It is closed at the end, unless
+        it is refused.
 
     Raises
     ------
@@ -113,7 +114,7 @@ def carry_out(
     if engine is not None:
         _require_fit(study, engine)
     folder = out / study.name
-    with claimed(folder):
+    with claimed(folder), nullcontext() if engine is None else closing(engine):
         return _carried_out(study, folder, seconds, progress, engine)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..distributed.launch import RunFailed, backend_for
-from ..engines.engine import Call, Engine, Job, WorkerLost
+from ..engines.engine import Call, Engine, EngineLost, Job, WorkerLost
 from ..records.environment import Environment
 from ..records.storage import Record
 from .study import Study
@@ -69,7 +69,7 @@ class Dispatch:
     study : Study
         Whose units they are.
     engine : Engine
-        Where they are carried out; closed at the end.
+        Where they are carried out.
     folder : Path
         The study's own.
     seconds : float or None
@@ -86,8 +86,8 @@ class Dispatch:
     ) -> Generator[tuple[str, Environment, Record, float], None, None]:
         """Return name, circumstances, measurement and seconds of units, as they come.
 
-        A unit whose worker is lost is begun once more.  After a second loss, or a unit that raises, no further one is
-        begun; those under way are awaited.  If this is left, all jobs are cancelled.
+        A unit whose worker is lost is begun once more.  After a second loss, a unit that raises, or the loss of the
+        engine itself, no further one is begun; those under way are awaited.  If this is left, all jobs are cancelled.
 
         Parameters
         ----------
@@ -119,7 +119,9 @@ class Dispatch:
                 except WorkerLost as loss:
                     losses[unit] += 1
                     waiting.insert(0, unit)
-                    if losses[unit] >= TRIES:
+                    if isinstance(loss, EngineLost):
+                        failure = failure or str(loss)
+                    elif losses[unit] >= TRIES:
                         failure = failure or f"unit {unit} has lost {TRIES} workers: {loss}"
                     continue
                 if answer.failure:
@@ -129,7 +131,6 @@ class Dispatch:
         finally:
             for job in running.values():
                 job.cancel()
-            self.engine.close()
         if failure:
             raise RunFailed(failure)
 
