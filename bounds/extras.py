@@ -22,6 +22,7 @@ EXTRAS = {
     "h11": "serve",
     "shtab": "completion",
     "submitit": "cluster",
+    "distributed": "cluster",
     "accelerate": "adapters",
     "lightning": "adapters",
     "transformers": "adapters",

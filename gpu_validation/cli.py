@@ -71,8 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--on",
         choices=ENGINES,
-        help="carry out the units by processes of this machine or by SLURM jobs, several at a time; any run goes on "
-        "where another one stopped, wherever that was",
+        help="carry out the units by processes of this machine, by SLURM jobs or by Dask's workers, several at a time; "
+        "any run goes on where another one stopped, wherever that was",
     )
     run.add_argument("--jobs", type=whole_number, metavar="N", help="with --on: how many units at a time")
     run.add_argument(

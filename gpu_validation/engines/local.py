@@ -33,7 +33,7 @@ class Local(Engine):
         self.jobs, self.shares_machines = jobs, jobs > 1
         self._folder = folder
 
-    def submit(self, call: Call) -> Job:
+    def submit(self, call: Call) -> Process:
         """Start a process."""
         self._folder.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(dir=self._folder))
@@ -44,15 +44,23 @@ class Local(Engine):
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
             )
-        return _Process(process, folder)
+        return Process(process, folder)
 
     def close(self) -> None:
         """Remove calls, answers and logs."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-class _Process(Job):
-    """A process that heads a session of its own."""
+class Process(Job):
+    """A process that heads a session of its own.
+
+    Parameters
+    ----------
+    process : subprocess.Popen
+        Under way.
+    folder : Path
+        Where it leaves its answer and its log.
+    """
 
     def __init__(self, process: subprocess.Popen[bytes], folder: Path) -> None:
         self._process, self._folder = process, folder
@@ -61,8 +69,18 @@ class _Process(Job):
         return self._process.poll() is not None
 
     def answer(self) -> Any:
+        return pickle.loads(self.pickled_answer())
+
+    def pickled_answer(self) -> bytes:
+        """Return the answer as the process has left it, for who only hands it on.
+
+        Raises
+        ------
+        WorkerLost
+            If it has left none.
+        """
         try:
-            return pickle.loads((self._folder / ANSWER).read_bytes())
+            return (self._folder / ANSWER).read_bytes()
         except FileNotFoundError:
             status = self._process.wait()
             cause = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"

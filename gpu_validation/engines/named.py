@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from ..records.exit_status import UsageError
+from .dask import Dask
 from .engine import Engine
 from .local import Local
 from .names import ENGINES
@@ -24,7 +25,8 @@ def engine_named(name: str, folder: Path, *, jobs: int | None, cores: int, timed
     folder : Path
         For files while calls are under way; shared by all machines.
     jobs : int or None
-        How many at a time; None: as many as this machine has cores for, 32 on a cluster.
+        How many at a time; None: as many as this machine has cores for, 32 of SLURM, as
+        many as Dask's workers have threads for.
     cores : int
         Of every call, >= 1.
     timed : bool
@@ -42,4 +44,6 @@ def engine_named(name: str, folder: Path, *, jobs: int | None, cores: int, timed
         return Local(jobs or fitting, folder)
     if name == "slurm":
         return Slurm(jobs or QUEUED, folder, cores=cores, exclusive=timed)
+    if name == "dask":
+        return Dask(jobs, cores=cores, exclusive=timed)
     raise UsageError(f"--on must be one of {', '.join(ENGINES)}; got {name!r}")

@@ -2,10 +2,12 @@
 
 import os
 import signal
+import sys
 import time
 
 import pytest
 
+from gpu_validation.engines.dask import Dask
 from gpu_validation.engines.engine import Call, WorkerLost
 from gpu_validation.engines.local import Local
 from gpu_validation.engines.named import engine_named
@@ -14,11 +16,17 @@ from gpu_validation.engines.slurm import Slurm
 from gpu_validation.records.exit_status import UsageError
 
 pytestmark = pytest.mark.timeout(120)
-KINDS = {"local": Local, "submitit": lambda jobs, folder: Slurm(jobs, folder, cluster="local")}
+KINDS = {
+    "local": Local,
+    "submitit": lambda jobs, folder: Slurm(jobs, folder, cluster="local"),
+    "dask": lambda jobs, folder: Dask(jobs),
+}
 
 
-@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.thorough if name == "submitit" else ()) for name in KINDS])
+@pytest.fixture(params=[pytest.param(name, marks=() if name == "local" else pytest.mark.thorough) for name in KINDS])
 def engine(request, tmp_path):
+    if request.param == "dask":
+        request.getfixturevalue("dask_cluster")
     engine = KINDS[request.param](2, tmp_path / "jobs")
     yield engine
     engine.close()
@@ -98,26 +106,29 @@ def test_a_script_for_slurm_asks_for_cores_and_where_seconds_count_for_whole_mac
     ("name", "jobs", "sentence"),
     [
         ("slurm", None, "--on slurm needs sbatch, which is not on this machine"),
+        ("dask", None, "--on dask needs the address of a scheduler, but DASK_SCHEDULER_ADDRESS is not set: export"),
         ("local", 0, "--jobs must be >= 1; got 0"),
-        ("pigeons", 1, "--on must be one of local, slurm; got 'pigeons'"),
+        ("pigeons", 1, "--on must be one of local, slurm, dask; got 'pigeons'"),
     ],
 )
 def test_an_engine_that_is_not_there_is_refused_in_one_sentence(name, jobs, sentence, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)
 
     with pytest.raises(UsageError, match=sentence) as refusal:
         engine_named(name, tmp_path / "jobs", jobs=jobs, cores=1, timed=False)
     assert "\n" not in str(refusal.value)
 
 
-def test_without_submitit_the_command_that_installs_it_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "submitit", None)
+@pytest.mark.parametrize(("name", "package"), [("slurm", "submitit"), ("dask", "distributed")])
+def test_without_its_package_the_command_that_installs_it_is_named(name, package, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
 
-    with pytest.raises(UsageError, match=r'--on slurm needs submitit.*pip install "ratedist\[cluster\]"'):
-        engine_named("slurm", tmp_path, jobs=None, cores=1, timed=False)
+    with pytest.raises(UsageError, match=rf'^--on {name} needs {package}.*pip install "ratedist\[cluster\]"$'):
+        engine_named(name, tmp_path, jobs=None, cores=1, timed=False)
 
 
 def test_units_that_measure_seconds_get_this_machine_one_at_a_time(tmp_path):
     assert engine_named("local", tmp_path, jobs=None, cores=1, timed=True).jobs == 1
     assert engine_named("local", tmp_path, jobs=None, cores=10**6, timed=False).jobs == 1
-    assert ENGINES == ("local", "slurm")
+    assert ENGINES == ("local", "slurm", "dask")

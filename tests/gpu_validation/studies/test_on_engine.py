@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from gpu_validation.cli import main
-from gpu_validation.engines.engine import Engine, Job, WorkerLost
+from gpu_validation.engines.dask import Dask
+from gpu_validation.engines.engine import Engine, EngineLost, Job, WorkerLost
 from gpu_validation.engines.local import Local
 from gpu_validation.engines.slurm import Slurm
 from gpu_validation.records.exit_status import FAILED, INTERRUPTED, MEASUREMENTS, OK, UNFINISHED, USAGE, UsageError
@@ -19,10 +20,10 @@ from gpu_validation.studies.study import Study
 
 from .test_study import Squares
 
-pytestmark = pytest.mark.timeout(200)
+pytestmark = pytest.mark.timeout(300)
 ROOT = Path(__file__).parents[3]
 SIX = (1, 2, 3, 4, 5, 6)
-# in a module that workers can import; unit 3 kills its own process as long as the marker is missing
+# in a module that workers can import; unit 3 kills its own process, or its worker, as long as the marker is missing
 OUTSIDE = """
 import os, signal
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from gpu_validation.studies.study import Study
 class Outside(Study):
     marker: str = ""
     deaths: int = 1
+    of_worker: bool = False
     name = "outside"
     description = "squares of numbers"
     minutes = 0.01
@@ -46,7 +48,8 @@ class Outside(Study):
             marker = Path(f"{self.marker}-{death}")
             if not marker.exists():
                 marker.touch()
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getppid() if self.of_worker else os.getpid(), signal.SIGKILL)
+                signal.pause()
         return {"square": int(unit) ** 2, "pair": (int(unit), float("inf"))}
 
     def judge(self, records):
@@ -63,8 +66,8 @@ PRESET = Outside()
 class Scripted(Engine):
     """Carries calls out here, the last one that was begun first; loses and interrupts as it is told."""
 
-    def __init__(self, jobs=3, losing=(), interrupted_after=None):
-        self.jobs, self.shares_machines = jobs, jobs > 1
+    def __init__(self, jobs=3, losing=(), interrupted_after=None, loss=WorkerLost):
+        self.jobs, self.shares_machines, self.loss = jobs, jobs > 1, loss
         self.losing, self.interrupted_after = list(losing), interrupted_after
         self.begun, self.under_way, self.cancelled, self.most, self.closed = [], [], [], 0, False
 
@@ -97,7 +100,7 @@ class ScriptedJob(Job):
             self.engine.interrupted_after -= 1
         if self.unit in self.engine.losing:
             self.engine.losing.remove(self.unit)
-            raise WorkerLost("its process was killed by SIGKILL")
+            raise self.engine.loss("its process was killed by SIGKILL")
         return self.call()
 
     def cancel(self):
@@ -158,6 +161,25 @@ def test_a_unit_that_loses_two_workers_ends_the_run_and_the_next_one_does_exactl
     again = Scripted()
     assert carry_out(Squares(numbers=SIX), tmp_path, engine=again).exit_code == OK
     assert again.begun == ["2"]
+
+
+def test_an_engine_that_is_lost_ends_the_run_at_once_in_its_own_words(tmp_path):
+    engine = Scripted(jobs=2, losing=["1", "2"], loss=EngineLost)
+    outcome = carry_out(Squares(numbers=SIX), tmp_path, engine=engine)
+
+    assert outcome.exit_code == FAILED
+    assert outcome.message.startswith("its process was killed by SIGKILL; 0 of 6 units were measured")
+    assert engine.begun == ["1", "2"]
+    assert engine.closed
+
+
+def test_an_engine_that_nothing_is_left_for_is_closed_too(tmp_path):
+    carry_out(Squares(), tmp_path)
+    engine = Scripted()
+
+    assert carry_out(Squares(), tmp_path, engine=engine).exit_code == OK
+    assert engine.begun == []
+    assert engine.closed
 
 
 def test_a_unit_that_raises_ends_the_run_in_words_and_no_other_is_begun(tmp_path):
@@ -294,31 +316,37 @@ def interrupting(after):
 
 
 @pytest.mark.thorough
-def test_a_study_moves_from_here_to_submitit_and_back_and_its_records_are_those_of_one_run(outside, tmp_path):
-    study, jobs = outside(), tmp_path / "jobs"
-    assert carry_out(study, tmp_path / "moved", seconds=0).exit_code == UNFINISHED
-    engine = Slurm(2, jobs, cluster="local")
-    assert carry_out(study, tmp_path / "moved", engine=engine, progress=interrupting(2)).exit_code == INTERRUPTED
-    assert len(units_of(tmp_path / "moved", "outside")) == 2
-    assert carry_out(study, tmp_path / "moved", engine=Local(1, jobs)).exit_code == OK
+def test_a_study_moves_from_engine_to_engine_and_its_records_are_those_of_one_run(outside, dask_cluster, tmp_path):
+    study, jobs, moved = outside(), tmp_path / "jobs", tmp_path / "moved"
+    assert carry_out(study, moved, seconds=0).exit_code == UNFINISHED
+    for number, engine in ((2, Slurm(2, jobs, cluster="local")), (3, Dask(2))):
+        assert carry_out(study, moved, engine=engine, progress=interrupting(number)).exit_code == INTERRUPTED
+        assert len(units_of(moved, "outside")) == number
+    assert carry_out(study, moved, engine=Local(1, jobs)).exit_code == OK
     carry_out(study, tmp_path / "whole")
 
-    assert units_of(tmp_path / "moved", "outside") == units_of(tmp_path / "whole", "outside")
-    heads = [line for line in lines_of(tmp_path / "moved", "outside") if "unit" not in line]
+    assert units_of(moved, "outside") == units_of(tmp_path / "whole", "outside")
+    heads = [line for line in lines_of(moved, "outside") if "unit" not in line]
     assert all(head == lines_of(tmp_path / "whole", "outside")[0] for head in heads)
     assert not jobs.exists()
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", ["local", "submitit"])
-def test_a_killed_process_loses_one_unit_at_most(outside, tmp_path, kind):
+@pytest.mark.parametrize("kind", ["local", "submitit", "dask"])
+def test_a_killed_process_loses_one_unit_at_most(outside, tmp_path, kind, request):
+    if kind == "dask":
+        request.getfixturevalue("dask_scheduler").start_worker("--nworkers", "2")  # which their nannies start anew
+    of_worker = kind == "dask"
+
     def engine():
         jobs = tmp_path / "jobs"
-        return Local(2, jobs) if kind == "local" else Slurm(2, jobs, cluster="local")
+        if kind == "local":
+            return Local(2, jobs)
+        return Slurm(2, jobs, cluster="local") if kind == "submitit" else Dask(2)
 
-    once = outside(marker=str(tmp_path / "once"))
+    once = outside(marker=str(tmp_path / "once"), of_worker=of_worker)
     assert carry_out(once, tmp_path / "once-killed", engine=engine()).exit_code == OK
-    twice = outside(marker=str(tmp_path / "twice"), deaths=2)
+    twice = outside(marker=str(tmp_path / "twice"), deaths=2, of_worker=of_worker)
     outcome = carry_out(twice, tmp_path / "twice-killed", engine=engine())
 
     assert outcome.exit_code == FAILED
