@@ -1,6 +1,9 @@
 """A study on an engine: what was stopped on one goes on under another, and a lost worker costs one unit at most."""
 
+import os
 import re
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -357,3 +360,28 @@ def test_a_killed_process_loses_one_unit_at_most(outside, tmp_path, kind, reques
     assert carry_out(twice, tmp_path / "twice-killed", engine=engine(), progress=told.append).exit_code == OK
     assert set(told[len(before) :]) == set(twice.units()) - before
     assert units_of(tmp_path / "twice-killed", "outside") == units_of(tmp_path / "once-killed", "outside")
+
+
+@pytest.mark.thorough
+def test_the_command_runs_on_dask_and_says_in_one_sentence_that_the_scheduler_has_gone(outside, dask_cluster, tmp_path):
+    def run(name, *where):
+        command = [sys.executable, "-m", "gpu_validation", "run", "outside_squares:PRESET", "--seed", "0"]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "modules"), str(ROOT)])}
+        options = [*where, "--out", str(tmp_path / name)]
+        return subprocess.run(
+            [*command, *options], capture_output=True, text=True, timeout=200, check=False, env=environment
+        )
+
+    done = run("through-dask", "--on", "dask")
+    assert (done.returncode, done.stderr) == (OK, "")
+    assert run("local", "--on", "local").returncode == OK
+    assert lines_of(tmp_path / "through-dask", "outside") == lines_of(tmp_path / "local", "outside")
+
+    module = tmp_path / "modules/outside_squares.py"
+    ending = f'[os.kill({dask_cluster.scheduler.pid}, signal.SIGKILL), signal.pause()] if unit == "2" else {{'
+    module.write_text(module.read_text().replace('return {"square"', f'return {ending}"square"'))
+    done = run("ended", "--on", "dask", "--jobs", "1")
+    assert done.returncode == FAILED
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"gpu-validation: the Dask scheduler at {dask_cluster.address} has gone: start it")
+    assert "1 of 4 units were measured" in line
