@@ -35,6 +35,13 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
     ("py:class", name)
     for name in (
         "accelerate.accelerator.Accelerator",
+        "flwr.app.ArrayRecord",
+        "flwr.app.ConfigRecord",
+        "flwr.app.Context",
+        "flwr.app.Message",
+        "flwr.app.MetricRecord",
+        "flwr.clientapp.typing.ClientAppCallable",
+        "flwr.serverapp.Grid",
         "gpu_validation.adapters.keywords.AveragingKeywords",
         "gpu_validation.distributed.transport.NodeLinks",
         "gpu_validation.distributed.transport.Transport",

@@ -150,8 +150,9 @@ def test_script_with_transformers_gives_the_bits_of_the_plain_api(tmp_path):
 
 
 @pytest.mark.thorough
-def test_script_with_ddp_gives_the_bits_of_the_plain_api(tmp_path):
-    saved = run("train_with_ddp.py", tmp_path)
+@pytest.mark.parametrize("name", ["train_with_ddp.py", "train_with_comm_hook.py"])
+def test_scripts_with_ddp_give_the_bits_of_the_plain_api(name, tmp_path):
+    saved = run(name, tmp_path)
 
     model, method = network(), ErrorFeedback(TopK(fraction=0.05))
     optimizer = sgd(model)

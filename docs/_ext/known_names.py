@@ -74,14 +74,20 @@ def evaluate_annotations(app: Sphinx, obj: Any, bound_method: bool) -> None:
 
 
 def checked_names(space: dict[str, Any]) -> dict[str, Any]:
-    """What a module imports under ``if TYPE_CHECKING:``."""
+    """What a module imports under ``if TYPE_CHECKING:``; a name stands in for what is in a package not installed."""
     path = space.get("__file__")
     if path is None or "TYPE_CHECKING" not in space:
         return {}
     found: dict[str, Any] = {}
     for node in ast.parse(Path(path).read_text()).body:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            exec(compile(ast.Module(node.body, []), path, "exec"), {**space}, found)
+            for statement in node.body:
+                try:
+                    exec(compile(ast.Module([statement], []), path, "exec"), {**space}, found)
+                except ModuleNotFoundError:
+                    assert isinstance(statement, ast.ImportFrom)
+                    for alias in statement.names:
+                        found[alias.asname or alias.name] = type(alias.name, (), {"__module__": statement.module})
     return found
 
 

@@ -37,7 +37,7 @@ except ModuleNotFoundError as error:
     FedAvg = object
 
 if TYPE_CHECKING:
-    from flwr.app import Context, MetricRecord
+    from flwr.app import ArrayRecord, ConfigRecord, Context, MetricRecord
     from flwr.app import Message as FlowerMessage
     from flwr.clientapp.typing import ClientAppCallable
     from flwr.serverapp import Grid
