@@ -20,6 +20,7 @@ from .calls.outer import OuterAdvice as OuterAdvice
 from .calls.outer import outer as outer
 from .calls.pilot import pilot as pilot
 from .calls.plan import plan as plan
+from .calls.predict import predict as predict
 from .calls.pretrain import Pretraining as Pretraining
 from .calls.pretrain import pretrain as pretrain
 from .calls.runtime import runtime as runtime
@@ -38,6 +39,7 @@ from .model.own import own as own
 from .model.pilot import LinkTimings as LinkTimings
 from .model.pilot import OperatorTrial as OperatorTrial
 from .model.pilot import Pilot as Pilot
+from .model.prediction import Prediction as Prediction
 from .model.ranking import Choice as Choice
 from .model.ranking import Ranking as Ranking
 from .model.tau_result import TauResult as TauResult

@@ -164,6 +164,31 @@ def pilot(result: Any) -> Any:
     return Group(table, "", _facts(facts))
 
 
+def prediction(result: Any) -> Any:
+    """Return what a pilot foretells, against synchronous uncompressed training."""
+    table = _table("", "value", "from", "to", right=("value", "from", "to"))
+    names = {"seconds_per_step": "seconds a step", "progress_per_step": "progress a step", "time_ratio": "time"}
+    for name, words in names.items():
+        estimate = getattr(result, name)
+        numbers = ("unknown",) if estimate is None else (estimate.value, *map(float, _ends(estimate)))
+        table.add_row(words, *(each if isinstance(each, str) else f"{each:.4g}" for each in numbers))
+    way = f"{result.operator or 'binary32'}, {result.exchange}, tau = {result.tau}"
+    worst = "" if result.certified_time_ratio is None else f"time x {result.certified_time_ratio:.4g}, "
+    facts = {
+        "training": way + (", averages in flight" if result.overlap else ""),
+        "progress, time": "over those of synchronous uncompressed training on the same cluster, to the same fall of "
+        "the loss; time below 1 is faster",
+        "limited by": result.limits,
+        "worst case": worst + result.certified,
+    }
+    facts |= {f"not known, {place}": sentence for place, sentence in enumerate(result.unknown, 1)}
+    return Group(table, "", _facts(facts))
+
+
+def _ends(estimate: Any) -> tuple[Any, Any]:
+    return estimate.interval.lo, estimate.interval.hi
+
+
 def _estimated(estimate: Any, unit: str) -> str:
     ends = f"{estimate.interval.lo:.4g} to {estimate.interval.hi:.4g}"
     return f"{estimate.value:.4g}{unit} (interval at {estimate.level:g}: {ends})"

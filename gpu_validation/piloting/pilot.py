@@ -114,6 +114,7 @@ def pilot(
     if grouped and dist.get_world_size(process_group) > 1:
         links = timed_links(process_group, device, ranks_per_node=ranks_per_node, most_bytes=most_bytes)
     pairs = list(chain.from_iterable(noises))
+    survival, secants, falls, bends = _from_all([look.survival, look.secants, look.falls, look.bends], process_group)[0]
     measured = Pilot(
         d=training.d,
         ranks=len(seconds),
@@ -124,11 +125,13 @@ def pilot(
         small_norms2=tuple(small for small, _ in pairs),
         large_norms2=tuple(large for _, large in pairs),
         taus=tuple(taus),
-        survival=tuple(look.survival),
-        secants=tuple(look.secants),
+        survival=tuple(survival),
+        secants=tuple(secants),
         operators=trials.done(device.type),
         links=links,
         memory_bytes=_memory_bytes(device),
+        falls=tuple(falls),
+        bends=tuple(bends),
     )
     if path is not None and place == 0:
         write_atomically(Path(path), json.dumps(measured.to_dict(), allow_nan=False, indent=1) + "\n")
@@ -145,6 +148,8 @@ class _Look:
         self.norms2: list[tuple[float, float]] = []
         self.survival: list[tuple[float, ...]] = []
         self.secants: list[tuple[float, ...]] = []
+        self.falls: list[tuple[float, ...]] = []
+        self.bends: list[tuple[float, ...]] = []
 
     def at_a_moment(self, steps: int, *, feed: bool) -> None:
         """Look at gradients here, then go on for some steps and look at the first one again on the way.
@@ -163,9 +168,10 @@ class _Look:
         if not energy:
             raise ValueError("a gradient of the pilot is zero: nothing is left to train, or no parameter is reached")
         second = training.gradient(training.batch())
-        self.norms2.append((_norm2(first), _norm2((first + second) / 2)))
+        mean = (first + second) / 2
+        self.norms2.append((_norm2(first), _norm2(mean)))
         self.trials.send(first)
-        left, secants = [], []
+        left, secants, falls, bends = [], [], [], []
         for step in range(1, steps + 1):
             self._timed_step(feed=feed)
             if step in self.taus:
@@ -174,10 +180,15 @@ class _Look:
                 again = training.gradient(batch)
                 training.draw_again(after)
                 left.append(float(again.double() @ first.double()) / energy)
-                moved = float((training.point() - start).double().norm())
-                secants.append(float((again - first).double().norm()) / moved if moved else 0.0)
+                change, turn = (start - training.point()).double(), (first - again).double()
+                moved = float(change.norm())
+                secants.append(float(turn.norm()) / moved if moved else 0.0)
+                falls.append(float(mean.double() @ change))
+                bends.append(float(turn @ change))
         self.survival.append(tuple(left))
         self.secants.append(tuple(secants))
+        self.falls.append(tuple(falls))
+        self.bends.append(tuple(bends))
 
     def _timed_step(self, *, feed: bool) -> None:
         training = self.training

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bounds.estimate import (
     DelayFit,
     Estimate,
@@ -19,17 +21,24 @@ from bounds.estimate import (
 from bounds.frame import frame
 from bounds.runtime import Empirical
 
+from ..numbers import Number
 from .cluster import Cluster
 from .codec import Codec
+from .compressors import operator_of
 from .links import Link
+from .prediction import Prediction, Sent, predicted
+from .progress import PART, LocalPath, gradient2_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from operators import Operator
 
 VERSION = 1
 LEVEL = 0.95
 ALL, INSIDE, BETWEEN = "all ranks", "inside a node", "between nodes"
 LARGEST_FILE = 10**8
+ROWS = ("step_s", "survival", "secants", "falls", "bends")
 
 
 @dataclass(frozen=True)
@@ -138,6 +147,10 @@ class Pilot:
         Most that rank 0's process held, on its device.
     version : int, optional
         Of the file's form.
+    falls : tuple of tuple of float, optional
+        ``<g, x - x'>`` over the same steps, g of two batches together, shape (q, p); without it there is no prediction.
+    bends : tuple of tuple of float, optional
+        ``<g - g', x - x'>`` over the same steps, g and g' of one batch, shape (q, p).
     """
 
     d: int
@@ -155,12 +168,20 @@ class Pilot:
     links: tuple[LinkTimings, ...]
     memory_bytes: int
     version: int = VERSION
+    falls: tuple[tuple[float, ...], ...] = ()
+    bends: tuple[tuple[float, ...], ...] = ()
 
     # -- estimates ---------------------------------------------------------------------------------------
-    def step(self) -> Estimate:
-        """Return mean seconds of a step, over the ranks' means where there are several."""
+    def step(self, level: float = LEVEL) -> Estimate:
+        """Return mean seconds of a step, over the ranks' means where there are several.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence of the interval.
+        """
         means = [sum(each) / len(each) for each in self.step_s]
-        return mean_estimate(means if len(means) > 1 else self.step_s[0], LEVEL, lower=0.0)
+        return mean_estimate(means if len(means) > 1 else self.step_s[0], level, lower=0.0)
 
     def noise(self) -> NoiseScale:
         """Return variance of a batch's gradient, squared norm of the mean gradient, and their ratio, in batches."""
@@ -194,6 +215,10 @@ class Pilot:
         raise ValueError(f"no link {level} was measured; got {measured}: give the link to the cluster yourself")
 
     # -- for a plan --------------------------------------------------------------------------------------
+    def law(self) -> Empirical:
+        """Return the law of a step's seconds: that of the samples, all ranks together."""
+        return Empirical(second for each in self.step_s for second in each)
+
     def cluster(self, **shape: Any) -> Cluster:
         """Return a cluster of such workers: the measured law of a step, and the measured links where none are given.
 
@@ -206,7 +231,7 @@ class Pilot:
         -----
         The law is that of the samples, all ranks together: its slowest of many more workers than samples is too fast.
         """
-        given = {"compute": Empirical(second for each in self.step_s for second in each)} | shape
+        given = {"compute": self.law()} | shape
         flat = shape.get("nodes") is None
         if flat and not {"bandwidth_bit_per_s", "latency_s"} & shape.keys():
             link = self.link()
@@ -222,6 +247,67 @@ class Pilot:
     def codecs(self) -> dict[str, Codec]:
         """Return what ``rd.plan(codec=)`` takes."""
         return {trial.operator: trial.codec for trial in self.operators}
+
+    def predict(
+        self,
+        cluster: Cluster,
+        *,
+        operator: str | Operator | None = None,
+        exchange: str = "gather",
+        tau: Number = 1,
+        overlap: bool = False,
+    ) -> Prediction:
+        """Predict seconds and progress of a step on a cluster, against synchronous uncompressed training on it.
+
+        Parameters
+        ----------
+        cluster : Cluster
+            Workers and links, such as ``pilot.cluster(workers=64)``; each worker has a batch as long as the pilot's.
+        operator : str or Operator or None, optional
+            One that the pilot has tried; None sends binary32, summed on its way.
+        exchange : {"gather", "two_shot", "node_gather", "node_two_shot"}, optional
+            How compressed messages travel.
+        tau : int, optional
+            Local steps between two averages, at most as many as the pilot has looked at.
+        overlap : bool, optional
+            Whether averages travel while the next round is computed.
+
+        Raises
+        ------
+        ValueError
+            For bad arguments, an operator that was not tried, and a pilot without falls and bends.
+
+        Notes
+        -----
+        The same learning rate on both sides.  ``docs/concepts/prediction.md`` derives the model; what it leaves out is
+        said in ``unknown``, and no interval covers it.
+        """
+        sent = None if operator is None else self._sent(operator)
+        return predicted(
+            self._path(), self.step(PART), cluster, sent, d=self.d, exchange=exchange, tau=tau, overlap=overlap
+        )
+
+    def _path(self) -> LocalPath:
+        if not (self.falls and self.bends):
+            raise ValueError("a prediction needs what a path fell and bent, which this pilot lacks: make a new pilot")
+        moments = len(self.survival)
+        energies = np.array(self.small_norms2[:moments])[:, None]
+        drops = energies * (1 - np.array(self.survival))
+        gradient2 = gradient2_of(self.small_norms2, self.large_norms2, moments)
+        return LocalPath(self.taus, np.array(self.falls), np.array(self.bends), drops, gradient2)
+
+    def _sent(self, operator: str | Operator) -> Sent:
+        from operators import specification
+
+        name = specification(operator_of(operator))
+        for trial in self.operators:
+            if trial.operator == name:
+                bits, residual = sum(trial.bits) / len(trial.bits), max(trial.residuals, default=None)
+                return Sent(name, mean_estimate(trial.nmse, PART, lower=0.0), bits, residual, trial.codec)
+        tried = ", ".join(trial.operator for trial in self.operators) or "none"
+        raise ValueError(
+            f"operator must be one that the pilot has tried; got {name}, tried: {tried}: make a pilot with it"
+        )
 
     def to_frame(self) -> DataFrame:
         """Return one row an operator and gradient: bits a coordinate, and nmse."""
@@ -258,7 +344,7 @@ class Pilot:
         if version != VERSION:
             raise ValueError(f"{where} is no pilot of version {VERSION}; got version {version}: make a new one")
         try:
-            rows = {name: tuple(map(tuple, stated[name])) for name in ("step_s", "survival", "secants")}
+            rows = {name: tuple(map(tuple, stated[name])) for name in ROWS if name in stated}
             flat = {name: tuple(stated[name]) for name in ("losses", "small_norms2", "large_norms2", "taus")}
             trials = tuple(
                 OperatorTrial(**{n: _tuple(v) for n, v in each.items()} | {"codec": Codec(**each["codec"])})

@@ -52,6 +52,10 @@ def test_on_a_quadratic_survival_and_curvature_are_exact():
     for row in found.survival:
         assert row == pytest.approx([(1 - ETA * L) ** tau for tau in (1, 2, 4)], rel=1e-5)
     assert np.allclose(found.secants, L, rtol=1e-4)
+    left = (1 - ETA * L) ** np.array((1, 2, 4))
+    energies = np.array(found.small_norms2)[:, None]
+    assert np.allclose(found.falls, energies * (1 - left) / L, rtol=1e-4)
+    assert np.allclose(found.bends, energies * (1 - left) ** 2 / L, rtol=1e-4)
     assert found.curvature() == pytest.approx(L, rel=1e-4)
     assert found.noise().trace.value == pytest.approx(0, abs=1e-6)
     assert len(found.step_s[0]) == len(found.losses) == 3 * 4
@@ -162,6 +166,21 @@ def test_a_plan_takes_steps_codecs_and_links():
     assert {choice.operator for choice in ranking} == set(found.codecs())
 
 
+def test_a_prediction_holds_what_is_so_on_a_noisy_quadratic():
+    """One curvature: an error of omega costs omega eta L (|g|^2 + V)/m of |g|^2 (2 - eta L) - eta L V/m."""
+    eta, sd, m, d = 0.001, 0.5, 4, D
+    found = pilot(*trained(eta), quadratic, noise(sd), operators=["qsgd:4"], taus=(1,), moments=100)
+    square, variance = found.noise().gradient2.value, sd**2 * d
+    cluster = rd.Cluster(workers=m, compute="constant", step_s=0.1)
+    prediction = found.predict(cluster, operator="qsgd:4").progress_per_step
+    omega = float(np.mean(found.operators[0].nmse))
+    curved = eta * L
+    lost = omega * curved * (square + variance) / m / ((2 - curved) * square - curved * variance / m)
+    assert prediction.value == pytest.approx(1 - lost, abs=0.1 * lost)
+    assert 1 - lost in prediction.interval
+    assert prediction.interval.width < 2 * lost
+
+
 @pytest.mark.parametrize("ranks", [2, 5])
 def test_a_link_is_that_of_a_ring_which_takes_these_seconds(ranks):
     latency_s, bit_per_s = 2e-4, 3e9
@@ -192,6 +211,7 @@ def test_ranks_measure_together(ranks, each, tmp_path):
     found = rd.pilot(str(file))
     assert found in made
     assert all(other.step_s == found.step_s and other.links == found.links for other in made)
+    assert all(other.survival == found.survival and other.bends == found.bends for other in made)
     assert (found.ranks, len(found.small_norms2)) == (ranks, 3 * ranks)
     levels = {timings.level: timings.ranks for timings in found.links}
     assert levels == ({ALL: 2} if ranks == 2 else {ALL: 4, INSIDE: 2, BETWEEN: 2})

@@ -34,6 +34,8 @@ PILOT = rd.Pilot(
     operators=(TRIAL,),
     links=(),
     memory_bytes=2**20,
+    falls=((0.1, 0.18), (0.11, 0.2)),
+    bends=((0.01, 0.04), (0.012, 0.05)),
 )
 FAILS = {"check my_compressor:halve --omega 0.1 --budget quick --seed 1": 1}
 

@@ -1,0 +1,96 @@
+"""What a pilot foretells of training on a cluster, against synchronous uncompressed training on it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from .. import numbers
+from ..model.cluster import Cluster, checked_cluster
+from ..model.pilot import Pilot
+from ..model.prediction import Prediction
+from .call import REQUIRED, Argument, Call, Command, Flag, Number, Text, Workers
+from .call import Specification as One
+from .shared import CLUSTER_PARTS
+
+if TYPE_CHECKING:
+    from operators import Operator
+
+OF_THE_PILOT = ("step_s", "compute")
+
+
+def predict(
+    pilot: Pilot | str,
+    cluster: Cluster,
+    *,
+    operator: str | Operator | None = None,
+    exchange: Literal["gather", "two_shot", "node_gather", "node_two_shot"] = "gather",
+    tau: numbers.Number = 1,
+    overlap: bool = False,
+) -> Prediction:
+    """Predict seconds and progress of a step from a pilot, against synchronous uncompressed training.
+
+    Parameters
+    ----------
+    pilot : Pilot or str
+        What ``gpu_validation.pilot`` has measured, or the file that it has written.
+    cluster : Cluster
+        Workers and links, such as ``pilot.cluster(workers=64)``.
+    operator : str or Operator or None, optional
+        One that the pilot has tried; None sends binary32, summed on its way.
+    exchange : {"gather", "two_shot", "node_gather", "node_two_shot"}, optional
+        How compressed messages travel.
+    tau : int, optional
+        Local steps between two averages, at most as many as the pilot has looked at.
+    overlap : bool, optional
+        Whether averages travel while the next round is computed.
+
+    Raises
+    ------
+    ValueError
+        For bad arguments, an operator that was not tried, and a file that is no pilot.
+
+    Notes
+    -----
+    ``Pilot.predict`` says what it is; what the pilot does not tell stands in ``unknown``.
+    """
+    measured = pilot if isinstance(pilot, Pilot) else Pilot.read(pilot)
+    return measured.predict(checked_cluster(cluster), operator=operator, exchange=exchange, tau=tau, overlap=overlap)
+
+
+def _run(path: str, cluster: Cluster, **asked: Any) -> Prediction:
+    """Return the prediction for workers whose steps are the pilot's."""
+    measured = Pilot.read(path)
+    return predict(measured, replace(cluster, compute=measured.law()), **asked)
+
+
+def _show(result: Prediction) -> Any:
+    from ..tables import prediction as table
+
+    return table(result)
+
+
+CALL = Call(
+    name="predict",
+    summary="what a pilot foretells: seconds and progress of a step on a cluster",
+    place=6,
+    function=predict,
+    command=Command(
+        arguments=(
+            Argument("path", Text(4096), REQUIRED, "a file of gpu_validation.pilot", positional=True),
+            Argument(
+                "cluster", Workers(tuple(part for part in CLUSTER_PARTS if part.name not in OF_THE_PILOT)), REQUIRED
+            ),
+            Argument("operator", One(), None, "one that the pilot has tried; else binary32, summed on its way"),
+            Argument("exchange", Text(), "gather", "gather (default), two_shot, node_gather or node_two_shot"),
+            Argument("tau", Number(), 1, "local steps between two averages (default: 1)"),
+            Argument("overlap", Flag(), False, "averages travel while the next round is computed"),
+        ),
+        examples=(
+            "pilot.json --workers 64 --operator qsgd:4",
+            "pilot.json --workers 64 --nodes 8 --inside nvlink4,3e-6 --bandwidth_bit_per_s 1e11 --tau 2 --overlap",
+        ),
+        run=_run,
+        show=_show,
+    ),
+)
