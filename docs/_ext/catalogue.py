@@ -155,6 +155,8 @@ def sentence(kind: type) -> str:
 
 def _domains(bound: Bound) -> str:
     rows = [symbols.notation(symbol) for symbol in bound.parameters]
+    if not rows:
+        return ""
     return "; ".join(f"{code(r.symbol.name)}: {_domain(r)}" for r in rows) + ". See [notation](notation.md)."
 
 

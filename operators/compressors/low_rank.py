@@ -15,10 +15,10 @@ from ..message import CorruptMessage
 from ..operator import Operator, Size
 from ..quantisers.rotation import prescale
 from ..quantisers.scale import energy, nearest, negligible
+from ..quantisers.thin_products import orthonormal, times, times_transposed, transposed_times
 from ..random import normal
 from .random_k import pack_values, unpack_values
 
-DEPENDENT = 1e-10  # a column this small after the earlier ones are projected out of it, relative to before
 ROUNDING = 1e-5  # more than that of norms near 1 in binary32
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -146,8 +146,8 @@ class LowRank(Operator):
         padded = np.zeros(m * n, np.float32)
         padded[: x.size] = y
         matrix = padded.reshape(m, n)
-        p = orthonormal((matrix @ start.reshape(n, self.rank).astype(np.float32)).astype(np.float64)).astype(np.float32)
-        return p, ((matrix.T @ p) / factor).astype(np.float32)
+        p = orthonormal(times(matrix, start.reshape(n, self.rank))).astype(np.float32)
+        return p, (transposed_times(matrix, p) / factor).astype(np.float32)
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         if self.is_exact(d):
@@ -158,21 +158,4 @@ class LowRank(Operator):
         longest = [float(np.sqrt((f.astype(np.float64) ** 2).sum(axis=1).max())) for f in (p, q)]
         if longest[0] > 1 + ROUNDING or longest[1] > _LARGEST:
             raise CorruptMessage(f"rows of the factors have norms up to {longest}; at most 1 and binary32's largest")
-        return (p @ q.T).reshape(-1)[:d]
-
-
-def orthonormal(columns: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of the columns' span by Gram-Schmidt, each column projected twice; float64, same
-    shape.
-
-    A column that depends on earlier ones, or is zero, becomes zero.
-    """
-    basis = np.zeros_like(columns)
-    for j in range(columns.shape[1]):
-        v, size = columns[:, j], float(np.linalg.norm(columns[:, j]))
-        for _ in range(2):
-            v = v - basis[:, :j] @ (basis[:, :j].T @ v)
-        left = float(np.linalg.norm(v))
-        if left > DEPENDENT * size:
-            basis[:, j] = v / left
-    return basis
+        return times_transposed(p, q).reshape(-1)[:d]

@@ -14,6 +14,7 @@ from ..compressors.random_k import pack_values
 from ..key import Key
 from ..message import Message
 from ..operator import canonical
+from ..quantisers.thin_products import unit_columns
 from ..random import normal
 from .feedback import Feedback, State, vector
 
@@ -76,7 +77,7 @@ class PowerSGD(Feedback):
             p, q = operator.factors(flat, nudged(state["start"].double().numpy(), key))
             payload, bits = pack_values(np.concatenate([p.reshape(-1), q.reshape(-1)]))
             message = Message(torch.from_numpy(payload).to(corrected.device), bits)
-            start = torch.from_numpy(unit_columns(q))  # of the host's step, and stays there
+            start = torch.from_numpy(unit_columns(q.astype(np.float64)))  # of the host's step, and stays there
         return {"residual": corrected - operator.decode(message, d=d), "start": start}, message
 
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
@@ -93,10 +94,3 @@ def nudged(start: np.ndarray, key: Key) -> np.ndarray:
     """Return the warm start, shape (n, r), a little turned; Gaussian in the columns that are zero."""
     fresh = normal(key, start.size).reshape(start.shape) / math.sqrt(len(start))
     return np.where(start.any(axis=0), start + NUDGE * fresh, fresh)
-
-
-def unit_columns(q: np.ndarray) -> np.ndarray:
-    """Return the columns at length 1, float32; zero ones stay zero."""
-    wide = q.astype(np.float64)
-    lengths = np.linalg.norm(wide, axis=0)
-    return (wide / np.where(lengths > 0, lengths, 1)).astype(np.float32)

@@ -10,10 +10,11 @@ import torch
 
 from bounds.claims import NoClaim
 
-from ..compressors.low_rank import LowRank, orthonormal
+from ..compressors.low_rank import LowRank
 from ..feedback.feedback import State
-from ..feedback.power_sgd import PowerSGD, nudged, unit_columns
+from ..feedback.power_sgd import PowerSGD, nudged
 from ..key import Key
+from ..quantisers.thin_products import orthonormal, times, times_transposed, transposed_times, unit_columns
 from .summed import Rounds, Summed
 from .terms import Floats
 
@@ -71,15 +72,15 @@ class SummedPowerSGD(Summed):
         padded[:d] = corrected
         matrix = padded.reshape(rows, columns)
         start = nudged(state["start"].double().numpy(), key.shared())
-        left = yield (Floats((matrix @ start).astype(np.float32).reshape(-1)),)
+        left = yield (Floats(times(matrix, start).astype(np.float32).reshape(-1)),)
         p = orthonormal(left.values[0].astype(np.float64).reshape(rows, -1) / left.members)
-        right_i = (matrix.T @ p).astype(np.float32)
+        right_i = transposed_times(matrix, p).astype(np.float32)
         right = yield (Floats(right_i.reshape(-1)),)
         q = right.values[0].astype(np.float64).reshape(columns, -1) / right.members
-        residual = (corrected - (p @ right_i.T.astype(np.float64)).reshape(-1)[:d]).astype(np.float32)
+        residual = (corrected - times_transposed(p, right_i).reshape(-1)[:d]).astype(np.float32)
         kept = torch.from_numpy(residual) if member else state["residual"]
         new_state = {"residual": kept, "start": torch.from_numpy(unit_columns(q))}
-        return new_state, (p @ q.T).reshape(-1)[:d].astype(np.float32)
+        return new_state, times_transposed(p, q).reshape(-1)[:d].astype(np.float32)
 
     def bits_of_rounds(self, d: int, m: int) -> tuple[int, ...]:
         """Return the left factors and the right ones in binary32, or all of x."""

@@ -21,7 +21,7 @@ SPEC.loader.exec_module(features)
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/compatibility.md"
 RANKS, TAU = 2, 4
-ELASTIC = "elastic restart (`torchrun --max-restarts`)"
+ELASTIC = "elastic restart of torchrun (max-restarts)"
 pytestmark = [
     pytest.mark.timeout(280),
     pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated"),  # by torch.compile itself

@@ -7,7 +7,7 @@ import pytest
 
 from bounds.claims import Contractive, StrictlyContractive
 from operators import Key, LowRank
-from operators.compressors.low_rank import orthonormal
+from operators.quantisers.thin_products import orthonormal
 
 from ..conftest import named_vectors
 from ..oracles import refuses_payloads
