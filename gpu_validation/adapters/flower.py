@@ -54,8 +54,10 @@ class CompressedUpdates:
         What compresses; a Feedback's residual is kept in the client's ``context.state``.
     key : Key, optional
         The server's own; round and ``partition-id`` are filled in.
-    arrays, config : str, optional
-        What the strategy calls its records.
+    arrays : str, optional
+        What the strategy calls its record of the model.
+    config : str, optional
+        What the strategy calls its record of settings.
 
     Notes
     -----
@@ -145,14 +147,38 @@ class CompressedFedAvg(FedAvg):
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> list[FlowerMessage]:
-        """Send the model, and remember it."""
+        """Send the model, and remember it.
+
+        Parameters
+        ----------
+        server_round : int
+            From 1.
+        arrays : ArrayRecord
+            The model.
+        config : ConfigRecord
+            Settings for the clients.
+        grid : Grid
+            That knows the clients.
+        """
         self._model = _numpy(arrays)
         return self._counted(server_round, arrays, super().configure_train(server_round, arrays, config, grid))
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> list[FlowerMessage]:
-        """Send the model."""
+        """Send the model.
+
+        Parameters
+        ----------
+        server_round : int
+            From 1.
+        arrays : ArrayRecord
+            The model.
+        config : ConfigRecord
+            Settings for the clients.
+        grid : Grid
+            That knows the clients.
+        """
         return self._counted(server_round, arrays, super().configure_evaluate(server_round, arrays, config, grid))
 
     def _counted(

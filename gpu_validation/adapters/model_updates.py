@@ -46,9 +46,10 @@ def encode_update(
         What compresses.
     state : State or None
         What the method remembers of the last round; None in the first.
-    received, trained : mapping of str to ndarray
-        The models before and after the local steps, of the same names and shapes.  Arrays that are no floats, such as
-        counters, are not sent.
+    received : mapping of str to ndarray
+        The model before the local steps.
+    trained : mapping of str to ndarray
+        The model after them, of the same names and shapes.  Arrays that are no floats, such as counters, are not sent.
     key : Key
         With the client and the round.
 
