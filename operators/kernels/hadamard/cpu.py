@@ -1,8 +1,8 @@
-"""The rotation compiled for one CPU thread: every sum happens in a buffer that stays in the cache.
+"""The rotation compiled for one CPU thread: three or six stages whenever a number is in a register.
 
-A buffer takes 2^14 contiguous coordinates through their first fourteen stages.  Later stages join coordinates at
-large distances: for them 2^k rows at that distance, a few coordinates wide, are gathered into the buffer, taken
-through k <= 7 stages and written back, so that memory is passed over two or three times, not log2 d times.
+A block of up to 2^15 contiguous coordinates goes through all its stages while it is in the cache.  Later stages
+join coordinates at large distances: for them 2^k rows at that distance, a few coordinates wide, are taken through
+k <= 9 stages in a buffer, so that memory is passed over two or three times, not log2 d times.
 """
 
 from __future__ import annotations
@@ -12,22 +12,20 @@ import numpy as np
 import torch
 
 from . import factor, part_starts, transform_length, words_per_part
+from .vector import load, minus, mixed, plus, signed, store
 
-BUFFER = 16384  # coordinates: 64 KiB
-ROWS_LOG2 = 7  # at most in a buffer, so that copies of its rows are long enough to be fast
+BLOCK_LOG2 = 15  # at most, of coordinates that go through their first stages together: 128 KiB
+LEAST = 64  # coordinates that the first six stages take
+ROWS_LOG2 = 9  # at most in the buffer, a multiple of 3
+WIDTH = 128  # coordinates of a row in the buffer: shorter pieces of memory are slow to read
 
 
-@numba.njit(cache=True, nogil=True, inline="never")
+@numba.njit(nogil=True)
 def _flip(v, words, s):
     """v_i times -s where bit i of the words is set, times +s elsewhere."""
-    twice = s + s
-    whole = v.size >> 5
-    for k in range(whole):
-        word, row = words[k], v[32 * k : 32 * k + 32]
-        for j in range(32):
-            row[j] *= s - twice * np.float32((word >> np.uint32(j)) & np.uint32(1))
-    for i in range(32 * whole, v.size):
-        v[i] *= s - twice * np.float32((words[whole] >> np.uint32(i & 31)) & np.uint32(1))
+    for i in range(v.size):
+        minus_one = (words[i >> 5] >> np.uint32(i & 31)) & np.uint32(1)
+        v[i] *= -s if minus_one else s
 
 
 @numba.njit(nogil=True, inline="never")
@@ -49,60 +47,132 @@ def _stages(v, h):
                 a[j], b[j] = a[j] + b[j], a[j] - b[j]
 
 
+@numba.njit(nogil=True)
+def _butterflies(a, b, c, d, e, f, g, h):
+    """Three stages between eight rows."""
+    a, b, c, d = plus(a, b), minus(a, b), plus(c, d), minus(c, d)
+    e, f, g, h = plus(e, f), minus(e, f), plus(g, h), minus(g, h)
+    a, b, c, d = plus(a, c), plus(b, d), minus(a, c), minus(b, d)
+    e, f, g, h = plus(e, g), plus(f, h), minus(e, g), minus(f, h)
+    return plus(a, e), plus(b, f), plus(c, g), plus(d, h), minus(a, e), minus(b, f), minus(c, g), minus(d, h)
+
+
+@numba.njit(nogil=True)
+def _signed(value, i, words, s):
+    """Coordinates i .. i + 7 times +s or -s by their bits; as they are if there are no words."""
+    return signed(value, s, words[i >> 5] >> np.uint32(i & 31)) if words.size > 0 else value
+
+
+@numba.njit(nogil=True)
+def _mixed(v, i, words, s):
+    return mixed(_signed(load(v, i), i, words, s))
+
+
 @numba.njit(nogil=True, inline="never")
-def _first_stages(v):
-    """The stages of distance 1, 2 and 4; v.size is a multiple of 8."""
-    for s in range(0, v.size, 8):
-        a, b, c, d = v[s] + v[s + 1], v[s] - v[s + 1], v[s + 2] + v[s + 3], v[s + 2] - v[s + 3]
-        e, f, g, h = v[s + 4] + v[s + 5], v[s + 4] - v[s + 5], v[s + 6] + v[s + 7], v[s + 6] - v[s + 7]
-        a, b, c, d = a + c, b + d, a - c, b - d
-        e, f, g, h = e + g, f + h, e - g, f - h
-        v[s], v[s + 1], v[s + 2], v[s + 3] = a + e, b + f, c + g, d + h
-        v[s + 4], v[s + 5], v[s + 6], v[s + 7] = a - e, b - f, c - g, d - h
+def _six_stages(x, out, words, s):
+    """The stages of distance 1 to 32 from x, times its signs and s if there are words, to ``out``."""
+    for i in range(0, out.size, 64):
+        a, b = _mixed(x, i, words, s), _mixed(x, i + 8, words, s)
+        c, d = _mixed(x, i + 16, words, s), _mixed(x, i + 24, words, s)
+        e, f = _mixed(x, i + 32, words, s), _mixed(x, i + 40, words, s)
+        g, h = _mixed(x, i + 48, words, s), _mixed(x, i + 56, words, s)
+        a, b, c, d, e, f, g, h = _butterflies(a, b, c, d, e, f, g, h)
+        store(out, i, a), store(out, i + 8, b), store(out, i + 16, c), store(out, i + 24, d)
+        store(out, i + 32, e), store(out, i + 40, f), store(out, i + 48, g), store(out, i + 56, h)
+
+
+@numba.njit(nogil=True, inline="never")
+def _three_stages(source, i, h, target, m, k, width, words, s):
+    """Three stages between eight rows of a width: from i, i + h, .. of the source to m, m + k, .. of the target."""
+    for j in range(0, width, 8):
+        n = i + j
+        a, b, c, d = load(source, n), load(source, n + h), load(source, n + 2 * h), load(source, n + 3 * h)
+        n += 4 * h
+        e, f, g, o = load(source, n), load(source, n + h), load(source, n + 2 * h), load(source, n + 3 * h)
+        a, b, c, d, e, f, g, o = _butterflies(a, b, c, d, e, f, g, o)
+        n = m + j
+        store(target, n, _signed(a, n, words, s)), store(target, n + k, _signed(b, n + k, words, s))
+        n += 2 * k
+        store(target, n, _signed(c, n, words, s)), store(target, n + k, _signed(d, n + k, words, s))
+        n += 2 * k
+        store(target, n, _signed(e, n, words, s)), store(target, n + k, _signed(f, n + k, words, s))
+        n += 2 * k
+        store(target, n, _signed(g, n, words, s)), store(target, n + k, _signed(o, n + k, words, s))
 
 
 @numba.njit(cache=True, nogil=True)
-def _far_stages(v, h, rows, buffer):
-    """The stages of distance h, 2h, .., rows h/2."""
-    width = buffer.size // rows
+def _near_stages(x, out, size, before, after, s):
+    """The stages inside blocks of a size >= 64 from x to ``out``, with the signs and s before or after."""
+    none = before[:0]
+    for start in range(0, out.size, size):
+        block, h = out[start : start + size], 64
+        _six_stages(x[start : start + size], block, before[start >> 5 :], s)
+        while 8 * h <= size:
+            for i in range(0, size, 8 * h):
+                _three_stages(block, i, h, block, i, h, h, none, s)
+            h *= 8
+        _stages(block, h)
+        if after.size > 0:
+            _flip(block, after[start >> 5 :], s)
+
+
+@numba.njit(cache=True, nogil=True)
+def _far_stages(v, h, rows, buffer, words, s):
+    """The stages of distance h, 2h, .., rows h/2, rows a power of 8; if there are words, last signs and s."""
+    width, none = buffer.size // rows, words[:0]
     for start in range(0, v.size, rows * h):
+        if rows == 8:
+            _three_stages(v, start, h, v, start, h, h, words, s)
+            continue
         for column in range(start, start + h, width):
-            for r in range(rows):
-                near, far = buffer[r * width : (r + 1) * width], v[column + r * h : column + r * h + width]
-                for j in range(width):
-                    near[j] = far[j]
-            _stages(buffer, width)
-            for r in range(rows):
-                near, far = buffer[r * width : (r + 1) * width], v[column + r * h : column + r * h + width]
-                for j in range(width):
-                    far[j] = near[j]
+            for r in range(0, rows, 8):
+                _three_stages(v, column + r * h, h, buffer, r * width, width, width, none, s)
+            between = 8 * width
+            while 8 * between < buffer.size:
+                for i in range(0, buffer.size, 8 * between):
+                    _three_stages(buffer, i, between, buffer, i, between, between, none, s)
+                between *= 8
+            far = rows // 8 * h
+            for r in range(rows // 8):
+                _three_stages(buffer, r * width, between, v, column + r * h, far, width, words, s)
 
 
 @numba.njit(cache=True, nogil=True)
-def _near_stages(v, words, s):
-    """The stages inside blocks of a buffer's size; if there are words, signs and s first, while a block is at hand."""
-    near = min(v.size, BUFFER)
-    for start in range(0, v.size, near):
-        block = v[start : start + near]
-        if words.size > 0:
-            _flip(block, words[start >> 5 :], s)
-        if near < 8:
-            _stages(block, 1)
-        else:
-            _first_stages(block)
-            _stages(block, 8)
+def _small(x, out, before, after, s):
+    """All stages of fewer than 64 coordinates, with the signs and s before or after."""
+    for i in range(x.size):
+        out[i] = x[i]
+    if before.size > 0:
+        _flip(out, before, s)
+    _stages(out, 1)
+    if after.size > 0:
+        _flip(out, after, s)
 
 
-def _transform(v: np.ndarray, words: np.ndarray, s: np.float32, buffer: np.ndarray) -> None:
-    """H v without its factor, v.size a power of two; first signs and s if there are words."""
-    _near_stages(v, words, s)
-    h = min(v.size, BUFFER)
-    while h < v.size:
-        stages = (v.size // h).bit_length() - 1
-        passes = -(-stages // ROWS_LOG2)
-        rows = 1 << -(-stages // passes)
-        _far_stages(v, h, rows, buffer)
-        h *= rows
+def _far_passes(p: int) -> list[tuple[int, int]]:
+    """Return (distance, rows) of each pass over memory after the first."""
+    stages = 3 * max(0, -(-(p.bit_length() - 1 - BLOCK_LOG2) // 3))
+    h, passes = p >> stages, []
+    while h < p:
+        count = -(-stages // ROWS_LOG2)
+        rows = 8 ** -(-stages // (3 * count))
+        passes.append((h, rows))
+        h, stages = h * rows, stages - (rows.bit_length() - 1)
+    return passes
+
+
+def _transform(x: np.ndarray, out: np.ndarray, words: np.ndarray, s: np.float32, forwards: bool) -> None:
+    """One part, of p = out.size coordinates, from x to ``out``, which may be x."""
+    none = words[:0]
+    before, after = (words, none) if forwards else (none, words)
+    if out.size < LEAST:
+        _small(x, out, before, after, s)
+        return
+    passes = _far_passes(out.size)
+    _near_stages(x, out, passes[0][0] if passes else out.size, before, none if passes else after, s)
+    for h, rows in passes:
+        last = h * rows == out.size
+        _far_stages(out, h, rows, np.empty(rows * WIDTH, np.float32), after if last else none, s)
 
 
 def rotate(x: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
@@ -116,14 +186,16 @@ def unrotate(z: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
 
 
 def _run(x: torch.Tensor, words: torch.Tensor, rounds: int, forwards: bool) -> torch.Tensor:
-    d, out = x.numel(), x.numpy().copy()
+    d, source, out = x.numel(), x.numpy(), np.empty(x.numel(), np.float32)
     p, n, s, starts = transform_length(d), words_per_part(d), np.float32(factor(d)), part_starts(d) * rounds
-    signs, buffer = words.numpy().view(np.uint32), np.empty(BUFFER, np.float32)
-    parts = [(out[start : start + p], signs[number * n : (number + 1) * n]) for number, start in enumerate(starts)]
-    for part, minus in parts if forwards else reversed(parts):
-        if forwards:
-            _transform(part, minus, s, buffer)
-        else:
-            _transform(part, signs[:0], s, buffer)
-            _flip(part, minus, s)
+    signs = words.numpy().view(np.uint32)
+    if not starts:
+        return x.clone()
+    order = list(enumerate(starts)) if forwards else list(enumerate(starts))[::-1]
+    first = order[0][1]
+    out[:first], out[first + p :] = source[:first], source[first + p :]
+    for number, start in order:
+        part = out[start : start + p]
+        _transform(source[start : start + p], part, signs[number * n : (number + 1) * n], s, forwards)
+        source = out
     return torch.from_numpy(out)
