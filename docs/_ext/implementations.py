@@ -17,7 +17,7 @@ def published_table() -> str:
         [
             f"{escape(row['name'])} ({_version(row)})",
             f"{escape(row['says'])}. Judged as: {escape(row['judged'])}",
-            f"**{_verdict(row)}**. {_finding(row)}. Without the kit: {'; '.join(map(_number, row['computed']))}",
+            f"**{_verdict(row)}**: {_finding(row)}. Without the kit: {'; '.join(map(_number, row['computed']))}",
         ]
         for row in lines_of(RECORD)
     ]
