@@ -20,7 +20,7 @@ from .certificate import (
     verify,
 )
 from .program import Program
-from .solve import Solution, solve
+from .solve import Solution, attempts
 
 MARGINS = (1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)  # of the slacks, tried one after the other
 
@@ -41,11 +41,15 @@ def certify(program: Program) -> tuple[Certificate, Interval]:
         Without Clarabel.
     """
     for margin in MARGINS:
-        certificate = rounded(program, solve(program, margin=margin))
-        try:
-            return certificate, verify(program, certificate)
-        except NotProved as failure:
-            last = failure
+        proofs = []
+        for attempt in attempts(program, margin=margin):
+            certificate = rounded(program, attempt.solution)
+            try:
+                proofs.append((certificate, verify(program, certificate)))
+            except NotProved as failure:
+                last = failure
+        if proofs:
+            return min(proofs, key=lambda proof: proof[1].hi)
     raise NotProved(f"the solver's weights give no proof, at no margin up to {MARGINS[-1]}: {last}")
 
 

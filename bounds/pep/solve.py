@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,9 @@ import scipy.sparse as sparse
 from .program import Entries, Program, Row
 
 Matrices = tuple[np.ndarray, np.ndarray]
+SMALL_RESIDUAL = 1e-7  # relative; above it the program is solved again, in units of the first answer
+LARGEST_RESIDUAL = 1e-6  # of what is called an optimum
+SMALLEST_UNIT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -67,32 +71,134 @@ def solve(program: Program, *, margin: float = 0.0) -> Solution:
     ArithmeticError
         If the solver does not find the optimum.
     """
+    best = min(attempts(program, margin=margin), key=lambda attempt: attempt.residual)
+    if not best.residual <= LARGEST_RESIDUAL:
+        raise ArithmeticError(
+            f"the solver stopped with {best.status}, its relative residual {best.residual:.1e} is above "
+            f"{LARGEST_RESIDUAL:g}: this is no optimum, and the program may be unbounded"
+        )
+    return best.solution
+
+
+def attempts(program: Program, *, margin: float = 0.0) -> list[Attempt]:
+    """Return the solver's answer, and if that is not accurate a second one, in units of the first.
+
+    Parameters
+    ----------
+    program : Program
+        What is maximised.
+    margin : float, optional
+        Of the slacks, as for ``solve``.
+
+    Raises
+    ------
+    ImportError
+        Without Clarabel.
+    """
+    first = _attempt(program, margin, _Units.ones(program))
+    if first.residual <= SMALL_RESIDUAL:
+        return [first]
+    return [first, _attempt(program, margin, _Units.of(program, first.solution))]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What the solver answers to the program in some units.
+
+    Parameters
+    ----------
+    solution : Solution
+        In the given units.
+    status : str
+        The solver's word.
+    residual : float
+        The largest of gap and residuals, relative; infinite without an answer.
+    """
+
+    solution: Solution
+    status: str
+    residual: float
+
+
+@dataclass(frozen=True)
+class _Units:
+    """Units of the program's vectors, of the values of F and of the objective, in which all numbers are near one.
+
+    An optimum of small steps has gradients of the order of the rate beside noise of order one; in the given units their
+    squares are as small as the solver's tolerances.
+    """
+
+    common: np.ndarray
+    spread: np.ndarray
+    value: float
+    objective: float
+
+    @classmethod
+    def ones(cls, program: Program) -> _Units:
+        return cls(np.ones(program.num_common), np.ones(program.num_spread), 1.0, 1.0)
+
+    @classmethod
+    def of(cls, program: Program, solution: Solution) -> _Units:
+        """Return the root mean square of the vectors that no limit holds, in a first solution."""
+        units: list[np.ndarray] = []
+        for name, gram in (("common", solution.common), ("spread", solution.spread)):
+            limited = {i for limit in program.limits for entry in getattr(limit, name) for i in entry}
+            free = np.array([i for i in range(len(gram)) if i not in limited], int)
+            unit = np.ones(len(gram))
+            if len(free):
+                unit[free] = np.sqrt(max(float(np.diag(gram)[free].mean()), SMALLEST_UNIT))
+            units.append(unit)
+        value = max(float(np.abs(solution.values).max(initial=0.0)), SMALLEST_UNIT)
+        return cls(units[0], units[1], value, max(abs(solution.value), SMALLEST_UNIT))
+
+
+def _attempt(program: Program, margin: float, units: _Units) -> Attempt:
+    """Solve the program written in these units; the solution is in the given ones."""
     clarabel = _clarabel()
     variables = _Variables(program)
     rows = [variables.row(*_interpolation(program, a, c)) for a, c in program.pairs]
     rows += [variables.row(*_dense(program, limit.common, limit.spread), {}) for limit in program.limits]
-    most = [0.0] * len(program.pairs) + [float(limit.most) for limit in program.limits]
-    cones = [block for block in variables.blocks() if block[1]]
+    most = np.array([0.0] * len(program.pairs) + [float(limit.most) for limit in program.limits])
+    blocks = list(zip(variables.blocks(), variables.units_of_blocks(units), strict=True))
+    cones = [(entries, n, unit) for (entries, n), unit in blocks if n]
     objective = variables.row(
         *_dense(program, program.objective.common, program.objective.spread), program.objective_values
     )
-    objective += margin * sum(variables.trace(entries, n) for entries, n in cones)
-    system = sparse.vstack([sparse.csc_matrix(np.array(rows)), *(variables.cone(*block) for block in cones)]).tocsc()
+    objective += margin * sum(variables.trace(entries, n) for entries, n, _ in cones)
+    of_variables = variables.units(units)
+    linear = np.array(rows) * of_variables
+    of_rows = np.abs(linear).max(axis=1)
+    of_rows[of_rows == 0] = 1.0
+    cone_rows = [1 / _products(unit) for *_, unit in cones]
+    system = sparse.vstack(
+        [
+            sparse.csc_matrix(linear / of_rows[:, None]),
+            *(
+                sparse.diags(scale) @ variables.cone(entries, n) @ sparse.diags(of_variables)
+                for (entries, n, _), scale in zip(cones, cone_rows, strict=True)
+            ),
+        ]
+    ).tocsc()
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
     settings.direct_solve_method = "faer"
     optimum = clarabel.DefaultSolver(
         sparse.csc_matrix((variables.count, variables.count)),
-        -objective,
+        -objective * of_variables / units.objective,
         system,
-        np.concatenate([most, np.zeros(system.shape[0] - len(most))]),
-        [clarabel.NonnegativeConeT(len(most)), *(clarabel.PSDTriangleConeT(n) for _, n in cones)],
+        np.concatenate([most / of_rows, np.zeros(system.shape[0] - len(most))]),
+        [clarabel.NonnegativeConeT(len(most)), *(clarabel.PSDTriangleConeT(n) for _, n, _ in cones)],
         settings,
     ).solve()
-    if str(optimum.status) not in ("Solved", "AlmostSolved"):
-        raise ArithmeticError(f"the solver stopped with {optimum.status}; the program may be unbounded")
-    return _solution(program, variables, np.array(optimum.x), np.array(optimum.z), -optimum.obj_val, margin)
+    weights = np.array(optimum.z) * units.objective * np.concatenate([1 / of_rows, *cone_rows])
+    solution = _solution(
+        program, variables, np.array(optimum.x) * of_variables, weights, -optimum.obj_val * units.objective, margin
+    )
+    gap = abs(optimum.obj_val - optimum.obj_val_dual) / max(abs(optimum.obj_val), SMALLEST_UNIT)
+    residual = max(gap, optimum.r_prim, optimum.r_dual)
+    status = str(optimum.status)
+    return Attempt(solution, status, residual if status in ("Solved", "AlmostSolved") else math.inf)
 
 
 def _clarabel() -> Any:
@@ -165,6 +271,20 @@ class _Variables:
 
         return [(common, program.num_common), (spread, program.num_spread), (conditional, len(indices))]
 
+    def units(self, units: _Units) -> np.ndarray:
+        """Return the unit of every variable."""
+        of_variables = np.full(self.count, units.value)
+        for entries, unit in ((self.common, units.common), (self.spread, units.spread)):
+            for (i, j), (variable, _) in entries.items():
+                of_variables[variable] = unit[i] * unit[j]
+        return of_variables
+
+    def units_of_blocks(self, units: _Units) -> list[np.ndarray]:
+        """Return the unit of every row of the blocks."""
+        program = self.program
+        indices = [*program.start, *(program.num_shared + k for k in program.drawn)]
+        return [units.common, units.spread, units.common[indices]]
+
     def trace(self, entries: Any, n: int) -> np.ndarray:
         """Return the trace of a block in the variables."""
         row = np.zeros(self.count)
@@ -189,6 +309,11 @@ class _Variables:
         for (i, j), (variable, coefficient) in entries.items():
             matrix[i, j] = matrix[j, i] = coefficient * x[variable]
         return matrix
+
+
+def _products(unit: np.ndarray) -> np.ndarray:
+    """Return the products of two rows' units, along the upper triangle."""
+    return np.array([unit[i] * unit[j] for i, j in _upper(len(unit))])
 
 
 def _upper(n: int) -> list[tuple[int, int]]:

@@ -1,6 +1,7 @@
 """Rates for the mean of vectors that different workers hold: the cut, what attains it, and integers on one scale."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -17,11 +18,14 @@ def test_the_cut_is_the_rate_of_the_others_mean():
 
 def two_stages(m, first, second):
     """(error over the mean's variance, bits a worker receives) of Gaussian test channels, by covariances alone."""
-    xbar = np.full(m, 1 / m)  # in terms of m independent unit vectors x_i and what is kept of them, x_i - noise_i
-    kept = np.append(1.0, np.full(m - 1, 1 - first))  # the owner is worker 0: its shard is exact
-    of_y = float(xbar**2 @ kept)  # variance of the owner's mean; codewords are orthogonal to their errors
-    error = float(xbar**2 @ (1 - kept)) + second * of_y
-    return error * m, (1 - 1 / m) * 0.5 * (math.log2(1 / first) + math.log2(1 / second))
+    first, second = Fraction(first), Fraction(second)
+    kept = [
+        Fraction(1),
+        *[1 - first] * (m - 1),
+    ]  # of m independent unit vectors; the owner is worker 0
+    of_y = sum(kept) / m**2  # variance of the owner's mean; codewords are orthogonal to their errors
+    error = sum(1 - share for share in kept) / m**2 + second * of_y
+    return float(error * m), (1 - 1 / m) * 0.5 * (math.log2(1 / first) + math.log2(1 / second))
 
 
 @pytest.mark.parametrize("m", [2, 3, 16, 1000])

@@ -145,7 +145,9 @@ def test_real_processes_must_agree_bit_for_bit():
 def test_figures_are_drawn_from_records_alone():
     records = [record("quadratic", "1", "whole", 0.1), record("logistic", "adacomm", "ef(topk)", 0.1, FALLING)]
     figures = PRESET.figures([*records, {"unit": "real:quadratic:8:tcdq", "method": "", **records[0]["runs"][0]}])
-    assert len(figures) == 3
+    shown = ("simulated seconds", "bits of all workers", "joint bound", "real processes")
+    for figure, words in zip(figures, shown, strict=True):
+        assert words in figure.caption
     for figure in figures:
         assert "Measured" in figure.caption
         assert "<svg" in figure_html(figure.draw(), figure.caption)
