@@ -8,13 +8,13 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
-from ..bits.bitstream import FIELDS, BitReader, flush, words, write_bits, write_fields, write_string
+from ..bits.bitstream import BitReader, flush, words, write_bits, write_string
 from ..message import CorruptMessage
 from .size_bounds import SLACK, least
 from .support_set import RANKED, decode_support, encode_support
 
 SCALE_BITS = 31  # binary32 without its sign
-SHORT = 32  # the longest unary level that is one field
+LEADING_ONES = np.array([8 - (255 - byte).bit_length() for byte in range(256)], np.uint8)  # of each byte
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -27,41 +27,50 @@ def _count(levels):
     return k, total
 
 
+@numba.njit(inline="always")
+def _emit(out, next_byte, word):
+    """Write 32 bits."""
+    out[next_byte] = np.uint8(word >> np.uint64(24))
+    out[next_byte + 1] = np.uint8(word >> np.uint64(16))
+    out[next_byte + 2] = np.uint8(word >> np.uint64(8))
+    out[next_byte + 3] = np.uint8(word)
+
+
 @numba.njit(cache=True, nogil=True)
-def _signs(levels, values, widths):
-    """Return one field for each non-zero; written without a branch, which would be guessed wrong half of the time."""
-    m = 0
+def _write_signs(out, state, levels):
+    """Append a bit for each non-zero, without a branch for the others, which would be guessed wrong too often."""
+    acc, filled, next_byte = state
     for n in levels:
-        values[m], widths[m] = np.uint64(n < 0), 1
-        m += n != 0
-    return m
+        width = np.int64(n != 0)
+        acc = (acc << np.uint64(width)) | np.uint64(n < 0)
+        filled += width
+        if filled == 32:
+            _emit(out, next_byte, acc)
+            filled, next_byte = 0, next_byte + 4
+    return acc & ((np.uint64(1) << np.uint64(filled)) - np.uint64(1)), filled, next_byte
 
 
 @numba.njit(cache=True, nogil=True)
-def _short(levels, start, values, widths):
-    """Return fields of levels from index ``start`` on, up to a long one or as many as fit: (how many, next index)."""
-    m = np.int64(0)
-    for i in range(start, levels.size):
-        n = np.int64(abs(levels[i]))
-        if n > SHORT or m == FIELDS:
-            return m, i
-        values[m], widths[m] = np.uint64((1 << n) - 2), n
-        m += n > 0
-    return m, levels.size
-
-
-@numba.njit(cache=True, nogil=True)
-def _unary(n, values, widths):
-    """Return fields of a long level: 31 ones at a time, the last field ends with the zero."""
-    m, ones = 0, n - 1
-    while ones > 0 and m < FIELDS - 1:
-        take = min(ones, 31)
-        values[m], widths[m] = np.uint64((1 << take) - 1), take
-        m, ones = m + 1, ones - take
-    if ones == 0:
-        values[m], widths[m] = np.uint64(0), 1
-        m += 1
-    return m, ones
+def _write_unary(out, state, levels):
+    """Append n - 1 ones and a zero for each non-zero, n its magnitude; nothing for the others."""
+    acc, filled, next_byte = state
+    for level in levels:
+        n = np.int64(abs(level))
+        while n > 32:
+            acc = (acc << np.uint64(31)) | np.uint64(0x7FFFFFFF)
+            n, filled = n - 31, filled + 31
+            if filled >= 32:
+                filled -= 32
+                _emit(out, next_byte, acc >> np.uint64(filled))
+                next_byte += 4
+        ones = (np.uint64(1) << np.uint64(n)) - np.uint64(1)
+        acc = (acc << np.uint64(n)) | (ones - np.uint64(n > 0))
+        filled += n
+        if filled >= 32:
+            filled -= 32
+            _emit(out, next_byte, acc >> np.uint64(filled))
+            next_byte += 4
+    return acc & ((np.uint64(1) << np.uint64(filled)) - np.uint64(1)), filled, next_byte
 
 
 @numba.njit(cache=True, nogil=True)
@@ -71,20 +80,7 @@ def _write(pattern, count, count_bits, levels, tail, tail_bits, out):
         state = write_bits(out, state, count >> 32, count_bits - 32)
         count, count_bits = count & 0xFFFFFFFF, 32
     state = write_bits(out, state, count, count_bits)
-    values, widths = np.zeros(FIELDS + 1, np.uint64), np.zeros(FIELDS + 1, np.int64)
-    for start in range(0, levels.size, FIELDS):
-        state = write_fields(out, state, values, widths, _signs(levels[start : start + FIELDS], values, widths))
-    start = 0
-    while start < levels.size:
-        m, start = _short(levels, start, values, widths)
-        state = write_fields(out, state, values, widths, m)
-        left = np.int64(abs(levels[start])) if start < levels.size and m < FIELDS else 0
-        if left > SHORT:
-            start += 1
-            while left > 0:
-                m, ones = _unary(left, values, widths)
-                state = write_fields(out, state, values, widths, m)
-                left = ones + (ones > 0)
+    state = _write_unary(out, _write_signs(out, state, levels), levels)
     state = write_string(out, state, tail, tail_bits)
     flush(out, state)
 
@@ -101,37 +97,43 @@ def write(scale: float, levels: np.ndarray, base: int) -> tuple[np.ndarray, int]
 
 
 @numba.njit(cache=True, nogil=True)
-def _read_levels(words, position, end, most, levels):
-    """Return signs, then unary levels, of all non-zeros; returns the next position, or -1 if corrupt."""
+def _read_levels(words, position, end, most, leading_ones, levels):
+    """Return signs, then unary levels, of all non-zeros; returns the next position, or -1 if corrupt.
+
+    ``window`` holds ``ahead`` bits of the stream from the position on, at its top.
+    """
     k = levels.size
     signs = position
     position += k
+    window, ahead = np.uint64(0), 0
     for j in range(k):
-        n, ones = 1, 32
-        while ones == 32:
-            first = position >> 5
-            w = ((np.uint64(words[first]) << np.uint64(32)) | np.uint64(words[first + 1])) << np.uint64(position & 31)
-            ones = 0
-            while ones < 32 and w >> np.uint64(63):
-                w <<= np.uint64(1)
-                ones += 1
+        n, ones = np.int64(1), np.int64(8)
+        while ones == 8:
+            if ahead < 9:
+                first, ahead = position >> 5, 64 - (position & 31)
+                window = (np.uint64(words[first]) << np.uint64(32)) | np.uint64(words[first + 1])
+                window <<= np.uint64(position & 31)
+            ones = np.int64(leading_ones[window >> np.uint64(56)])
+            taken = min(ones + 1, 8)
+            window <<= np.uint64(taken)
+            ahead -= taken
+            position += taken
             n += ones
-            position += ones
-            if n > most or position >= end:
+            if n > most or position > end:
                 return -1
-        position += 1
-        sign = (words[(signs + j) >> 5] >> np.uint32(31 - ((signs + j) & 31))) & np.uint32(1)
-        levels[j] = -n if sign else n
+        sign = np.int64((words[(signs + j) >> 5] >> np.uint32(31 - ((signs + j) & 31))) & np.uint32(1))
+        levels[j] = (n ^ -sign) + sign
     return position
 
 
 @numba.njit(cache=True, nogil=True)
 def _place(mask, levels, step, out):
+    """Fill ``out``; one level more than the mask has ones is looked at, so that no branch is guessed wrong."""
     j = 0
     for i in range(mask.size):
-        if mask[i]:
-            out[i] = np.float32(step * levels[j])
-            j += 1
+        inside = np.int64(mask[i])
+        out[i] = np.float32(step * (np.int64(levels[j]) & -inside))
+        j += inside
 
 
 def read(payload: np.ndarray, bits: int, d: int, base: int, spacing: float, most: int) -> np.ndarray:
@@ -142,26 +144,26 @@ def read(payload: np.ndarray, bits: int, d: int, base: int, spacing: float, most
     CorruptMessage
         For anything ``write`` cannot write.
     """
-    out = np.zeros(d, np.float32)
     reader = BitReader(payload, bits)
     scale = float(np.uint32(reader.read(SCALE_BITS)).view(np.float32))
     if not math.isfinite(scale):
         raise CorruptMessage(f"the scale must be finite; got {scale}")
     if scale == 0:
         reader.finish()
-        return out
+        return np.zeros(d, np.float32)
     k = reader.read((d - base).bit_length()) + base
     if k > d:
         raise CorruptMessage(f"{k} coordinates of {d} are said to be non-zero")
     if reader.remaining < 2 * k:
         raise CorruptMessage(f"{k} signs and levels take at least {2 * k} bits; {reader.remaining} remain")
-    levels = np.empty(k, np.int32)
-    position = _read_levels(words(payload), reader.position, bits, most, levels)
+    levels = np.zeros(k + 1, np.int32)
+    position = _read_levels(words(payload), reader.position, bits, most, LEADING_ONES, levels[:k])
     if position < 0:
         raise CorruptMessage(f"the message does not hold {k} signs and levels of 1 .. {most}")
     mask = decode_support(payload, position, bits, d, k)
-    if k and scale * spacing * float(np.abs(levels).max()) > _LARGEST:
+    if scale * spacing * max(float(levels.max()), -float(levels.min())) > _LARGEST:
         raise CorruptMessage("a decoded value exceeds binary32")
+    out = np.empty(d, np.float32)
     _place(mask, levels, scale * spacing, out)
     return out
 

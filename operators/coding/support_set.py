@@ -93,14 +93,13 @@ def _decode(words, position, end, k, mask):
             mask[i:] = 1
             break
         before = (width // np.uint64(n)) * np.uint64(left)
-        if code < before:
-            mask[i] = 1
-            width = before
-            left -= 1
-        else:
-            code -= before
-            low += before
-            width -= before
+        inside = np.uint64(code < before)  # arithmetic in place of a branch that would be guessed wrong too often
+        skipped = before & (inside - np.uint64(1))
+        mask[i] = inside
+        left -= np.int64(inside)
+        code -= skipped
+        low += skipped
+        width = before if inside else width - before
         while width < range_coder.NARROW:
             code <<= np.uint64(8)
             if position < end:

@@ -27,6 +27,7 @@ SCALE_BITS = 31  # binary32 without its sign
 FINEST = 2.0**-10  # below it 65536 shares are too coarse for the many levels
 TOTAL = 1 << 16
 SHIFT = np.uint64(16)
+COARSE = 4  # binary logarithm of the shares that have one entry of the table of symbols
 BEYOND = 16  # levels of at least 1/16 ideal share get a whole one, so that an escape is never dearer than ideal
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -70,8 +71,8 @@ def table(nu: float) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def lookup(nu: float) -> np.ndarray:
-    """Return symbol of each of the 65536 shares."""
-    return np.repeat(np.arange(table(nu).size - 1), np.diff(table(nu))).astype(np.int32)
+    """Return the symbol of the first of each run of 2^COARSE shares, from which the symbol of any is a step away."""
+    return (np.searchsorted(table(nu), np.arange(0, TOTAL, 1 << COARSE), side="right") - 1).astype(np.uint16)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -127,7 +128,10 @@ def _read_escape(words, end, state):
 
 @numba.njit(cache=True, nogil=True)
 def _read(words, position, end, ends, symbols, highest_level, levels):
-    """Fill ``levels``; whether the stream holds them exactly.  ``range_coder.consume`` is repeated in place."""
+    """Fill ``levels``; whether the stream holds them exactly.  ``range_coder.consume`` is repeated in place.
+
+    A range that has become narrow takes a byte by arithmetic: a branch would be guessed wrong too often.
+    """
     code, width, low, position = range_coder.open_stream(words, position, end)
     escape = ends.size - 2
     most = (escape - 1) // 2
@@ -135,23 +139,26 @@ def _read(words, position, end, ends, symbols, highest_level, levels):
         return False
     for j in range(levels.size):
         share = width >> SHIFT
-        symbol = symbols[min(code // share, np.uint64(TOTAL - 1))]
+        place = min(code // share, np.uint64(TOTAL - 1))
+        symbol = np.int64(symbols[place >> np.uint64(COARSE)])
+        while place >= ends[symbol + 1]:
+            symbol += 1
         before = share * ends[symbol]
         code -= before
         low += before
         width = share * (ends[symbol + 1] - ends[symbol]) if symbol < escape else width - before
-        while width < range_coder.NARROW:
-            code <<= np.uint64(8)
-            if position < end:
-                first = position >> 5
-                w = ((np.uint64(words[first]) << np.uint64(32)) | np.uint64(words[first + 1])) << np.uint64(
-                    position & 31
-                )
-                code |= w >> np.uint64(56)
-            low <<= np.uint64(8)
-            width <<= np.uint64(8)
-            position += 8
-        n, negative = np.int64((symbol + 1) // 2), np.int64(symbol % 2 == 0)
+        while True:
+            narrow = np.uint64(width < range_coder.NARROW)
+            first = min(position, end) >> 5
+            w = (np.uint64(words[first]) << np.uint64(32)) | np.uint64(words[first + 1])
+            byte = ((w << np.uint64(position & 31)) >> np.uint64(56)) * np.uint64(position < end)
+            code = (code << (narrow << np.uint64(3))) | (byte & (np.uint64(0) - narrow))
+            low <<= narrow << np.uint64(3)
+            width <<= narrow << np.uint64(3)
+            position += np.int64(narrow) << 3
+            if width >= range_coder.NARROW:
+                break
+        n, negative = (symbol + 1) >> 1, np.int64(symbol & 1 == 0)
         if symbol == escape:
             state, n, negative = _read_escape(words, end, (code, width, low, position))
             code, width, low, position = state
@@ -160,7 +167,7 @@ def _read(words, position, end, ends, symbols, highest_level, levels):
             n += most
         if n > highest_level:
             return False
-        levels[j] = -n if negative else n
+        levels[j] = (n ^ -negative) + negative
     return range_coder.finished((code, width, low, position), end)
 
 
@@ -236,9 +243,9 @@ class ArithmeticSparseDithering(Operator):
         if not _read(words(payload), reader.position, bits, shares, symbols, most, levels) or not levels.any():
             raise CorruptMessage(f"the message does not hold {d} levels of 0 .. {most}")
         step = g * spacing(self.nu, d)
-        if step * float(np.abs(levels).max()) > _LARGEST:
+        if step * max(float(levels.max()), -float(levels.min())) > _LARGEST:
             raise CorruptMessage("a decoded value exceeds binary32")
-        return (step * levels).astype(np.float32)
+        return np.multiply(levels, step, out=np.empty(d, np.float32), dtype=np.float64, casting="unsafe")
 
 
 @numba.njit(cache=True, nogil=True)

@@ -12,10 +12,11 @@ import numpy as np
 
 from bounds.claims import Unbiased
 
-from ..coding.fixed_width import pack_fixed, unpack_fixed
+from ..coding.fixed_width import pack_fixed
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
+from ..quantisers.lloyd_max import unpack_levels
 from ..quantisers.scale import energy, largest, negligible, round_up_to_float32
 from ..random import bits32
 from ..rate import Rate
@@ -144,14 +145,15 @@ class NaturalDithering(Operator):
         scale = float(payload[:SCALE_BYTES].view(">f4")[0])
         if not math.isfinite(scale) or np.signbit(scale):
             raise CorruptMessage(f"the norm must be finite and not negative; got {scale}")
-        codes = unpack_fixed(payload[SCALE_BYTES:], self.width, d)
-        values = scale * _table(self.levels, self.width)[codes]
-        top = float(np.abs(values).max())
+        values = np.empty(d, np.float32)
+        table = (scale * _table(self.levels, self.width)).astype(np.float32)
+        unpack_levels(payload[SCALE_BYTES:], self.width, table, values)
+        top = float(largest(values))
         if math.isnan(top):
             raise CorruptMessage(f"an index exceeds {self.levels}, or a zero has a sign")
-        if (scale == 0 and codes.any()) or (self.norm == "max" and top != scale):
+        if (scale == 0 and payload.any()) or (self.norm == "max" and top != scale):
             raise CorruptMessage("the largest magnitude is always sent, and a zero vector has no other index")
-        return values.astype(np.float32)
+        return values
 
 
 @lru_cache(maxsize=8)

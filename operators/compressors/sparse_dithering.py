@@ -62,7 +62,7 @@ def quantise(x: np.ndarray, nu: float) -> tuple[float, np.ndarray]:
     _round(x, h * math.sqrt(energy(x)), float(highest(nu, x.size)), levels)
     along, square = _project(x, levels)
     g = nearest(along / square / h)
-    nearest(g * h * float(np.abs(levels).max()))
+    nearest(g * h * max(float(levels.max()), -float(levels.min())))
     return g, levels
 
 
