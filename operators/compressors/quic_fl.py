@@ -12,12 +12,13 @@ from bounds.claims import Unbiased
 from bounds.special.sphere_quantiser import cell_moments
 
 from ..bits.bitstream import BitReader, copy_bits, pack, padded
-from ..coding.fixed_width import pack_fixed, unpack_fixed
+from ..coding.fixed_width import pack_fixed
 from ..coding.support_set import decode_support, encode_support, support_bits
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
 from ..quantisers.bits_per_coordinate import require_bits_per_coordinate
+from ..quantisers.lloyd_max import unpack_levels
 from ..quantisers.rotation import HAAR_LIMIT, Rotation, prescale, unscale
 from ..quantisers.scale import energy, nearest, negligible, round_up_to_float32
 from ..quantisers.stochastic_grid import (
@@ -33,6 +34,7 @@ from ..rate import Rate
 
 NORM_BYTES = 4
 ROTATION, ROUNDING = 0, 1  # folds of the key
+PIECE = 1 << 16  # coordinates, a multiple of 8
 ROUNDS = 1  # the rounding is unbiased whatever the rotation
 SLACK = 1e-4  # more than the rotation's rounding
 
@@ -120,24 +122,34 @@ class QUICFL(Operator):
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         d, b = x.size, self.bits_per_coordinate
-        codes, exact, norm = np.zeros(d, np.uint32), np.empty(0, np.float32), 0.0
+        fixed, beyond = np.zeros(NORM_BYTES + (b * d + 7) // 8, np.uint8), np.zeros(d, np.bool_)
+        exact, norm = np.empty(0, np.float32), 0.0
         if not negligible(x):
             y, factor = prescale(x)
             norm = round_up_to_float32(math.sqrt(energy(y)) / factor)
             nearest(2 * self.top * norm)  # |decoded| is below (1 + T) |x|, so it fits binary32
             v = Rotation(d, key.fold_in(ROTATION), ROUNDS).forward(y)
-            grid, unit = stochastic_grid(b), np.float32(math.sqrt(d) / (norm * factor))
-            search = grid.levels, grid.start, grid.per_unit, grid.below, grid.inside
-            words = bits32(key.fold_in(ROUNDING), d)
-            round_stochastically(v, unit, np.float32(self.top), *search, words, codes)
-            exact = v[codes == grid.levels.size] * unit
-        beyond = codes == 1 << b
-        codes[beyond] = 0
-        head = np.array([norm], ">f4").view(np.uint8)
-        fixed = np.concatenate([head, pack_fixed(codes, b)])
+            unit = np.float32(math.sqrt(d) / (norm * factor))
+            self._pack_rounded(v, unit, key.fold_in(ROUNDING), fixed[NORM_BYTES:], beyond)
+            exact = v[beyond] * unit
+        fixed[:NORM_BYTES] = np.array([norm], ">f4").view(np.uint8)
         count = pack(np.array([exact.size], np.uint64), np.array([self.most(d).bit_length()]))
         values = exact.astype(">f4").view(np.uint8), 32 * exact.size
         return joined((fixed, 8 * NORM_BYTES + b * d), count, values, encode_support(beyond, exact.size))
+
+    def _pack_rounded(self, v: np.ndarray, unit: np.float32, key: Key, out: np.ndarray, beyond: np.ndarray) -> None:
+        """Write the codes of v times unit, 0 where ``beyond`` becomes true, in pieces that stay in the cache."""
+        b, grid = self.bits_per_coordinate, stochastic_grid(self.bits_per_coordinate)
+        search = grid.levels, grid.start, grid.per_unit, grid.below, grid.inside
+        for start in range(0, v.size, PIECE):
+            piece = v[start : start + PIECE]
+            codes = np.empty(piece.size, np.uint32)
+            words = bits32(key, piece.size, start=start)
+            round_stochastically(piece, unit, np.float32(self.top), *search, words, codes)
+            outside = codes == 1 << b
+            beyond[start : start + PIECE] = outside
+            codes[outside] = 0
+            out[b * start // 8 : (b * (start + piece.size) + 7) // 8] = pack_fixed(codes, b)
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         assert key is not None
@@ -148,20 +160,20 @@ class QUICFL(Operator):
         k = reader.read(most.bit_length())
         if k > most or reader.remaining < 32 * k:
             raise CorruptMessage(f"{k} exact entries announced, at most {most} fit and {reader.remaining} bits remain")
-        codes = unpack_fixed(payload[NORM_BYTES:], b, d)
         values = np.empty(4 * k, np.uint8)
         copy_bits(padded(payload), reader.position, 32 * k, values)
         exact = values.view(">f4").astype(np.float32)
-        beyond = decode_support(payload, reader.position + 32 * k, bits, d, k) > 0
+        beyond = np.flatnonzero(decode_support(payload, reader.position + 32 * k, bits, d, k))
         if not ((np.abs(exact) > self.top) & (np.abs(exact) <= (1 + SLACK) * math.sqrt(d))).all():
             raise CorruptMessage(f"exact entries lie between {self.top} and sqrt(d)")
-        if codes[beyond].any() or (norm == 0 and (k or codes.any())):
+        levels, v = stochastic_grid(b).levels / np.float32(math.sqrt(d)), np.empty(d, np.float32)
+        unpack_levels(payload[NORM_BYTES:], b, levels, v)
+        if (v[beyond] != levels[0]).any() or (norm == 0 and (k or (v != levels[0]).any())):
             raise CorruptMessage("exact entries, and all of a zero vector, have the first code")
         if norm == 0:
             return np.zeros(d, np.float32)
-        v = stochastic_grid(b).levels[codes]
-        v[beyond] = exact
-        return unscale(Rotation(d, key.fold_in(ROTATION), ROUNDS).inverse(v / np.float32(math.sqrt(d))), norm)
+        v[beyond] = exact / np.float32(math.sqrt(d))
+        return unscale(Rotation(d, key.fold_in(ROTATION), ROUNDS).inverse(v), norm)
 
 
 def joined(*parts: tuple[np.ndarray, int]) -> tuple[np.ndarray, int]:

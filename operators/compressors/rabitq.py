@@ -10,14 +10,14 @@ import numpy as np
 
 from bounds.claims import NoClaim, Unbiased
 
-from ..coding.fixed_width import pack_fixed, unpack_fixed
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
 from ..quantisers.bits_per_coordinate import require_bits_per_coordinate
+from ..quantisers.lloyd_max import unpack_levels
 from ..quantisers.rotation import QUANTISER_LIMIT, Rotation, prescale, unscale
 from ..quantisers.scale import energy, nearest, negligible
-from ..quantisers.sphere_grid import MAX_BITS, mean_square_tangent, nearest_direction
+from ..quantisers.sphere_grid import MAX_BITS, mean_square_tangent, pack_direction
 from ..rate import Rate
 
 SCALE_BYTES = 4
@@ -83,16 +83,14 @@ class RaBitQ(Operator):
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         d, b = x.size, self.bits_per_coordinate
-        codes, sent = np.zeros(d, np.uint32), 0.0
+        payload = np.zeros(SCALE_BYTES + (b * d + 7) // 8, np.uint8)
         if not negligible(x):
             y, factor = prescale(x)
-            z = self._rotation(d, key).forward(y)
-            codes = nearest_direction(z, b)
-            c = self._points(codes)
-            sent = energy(y) / float(z.astype(np.float64) @ c) * math.sqrt(float(c @ c)) / factor  # |x|/cos
+            along, square = pack_direction(self._rotation(d, key).forward(y), b, payload[SCALE_BYTES:])
+            sent = energy(y) / along * math.sqrt(square) / factor  # |x|/cos
             nearest(sent * (1 + ROUNDING))
-        head = np.array([sent], ">f4").view(np.uint8)
-        return np.concatenate([head, pack_fixed(codes, b)]), 8 * SCALE_BYTES + b * d
+            payload[:SCALE_BYTES] = np.array([sent], ">f4").view(np.uint8)
+        return payload, 8 * SCALE_BYTES + b * d
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         assert key is not None
@@ -101,17 +99,18 @@ class RaBitQ(Operator):
         sent = float(payload[:SCALE_BYTES].view(">f4")[0])
         if not math.isfinite(sent) or np.signbit(sent):
             raise CorruptMessage(f"the scale must be finite and not negative; got {sent}")
-        codes = unpack_fixed(payload[SCALE_BYTES:], self.bits_per_coordinate, d)
         if sent == 0:
-            if codes.any():
+            if payload.any():
                 raise CorruptMessage("the message of a zero vector is all zeros")
             return np.zeros(d, np.float32)
-        c = self._points(codes)
-        return unscale(self._rotation(d, key).inverse((c / math.sqrt(float(c @ c))).astype(np.float32)), sent)
-
-    def _points(self, codes: np.ndarray) -> np.ndarray:
-        """Return the grid's values: float64, shape (d,)."""
-        return codes - ((1 << self.bits_per_coordinate) - 1) / 2
+        b, c = self.bits_per_coordinate, np.empty(d, np.float32)
+        grid = np.arange(1 << b) - ((1 << b) - 1) / 2
+        square = d / 4
+        if b > 1:
+            unpack_levels(payload[SCALE_BYTES:], b, grid.astype(np.float32), c)
+            square = energy(c)
+        unpack_levels(payload[SCALE_BYTES:], b, (grid / math.sqrt(square)).astype(np.float32), c)
+        return unscale(self._rotation(d, key).inverse(c), sent)
 
     def _rotation(self, d: int, key: Key) -> Rotation:
         return Rotation(d, key, haar_limit=QUANTISER_LIMIT)

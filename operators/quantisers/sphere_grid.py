@@ -20,24 +20,71 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
+import numba
 import numpy as np
 
 from bounds.special.inverse_square_of_l1 import inverse_square_of_l1
 from bounds.special.sphere_quantiser import level_moments
 
+from ..kernels.fields.cpu import pack_fields
+
 MAX_BITS = 8
 STEPS = {2: 0.9957, 3: 0.5860, 4: 0.3352, 5: 0.1881, 6: 0.1041, 7: 0.0569, 8: 0.0308}  # of least error, Max (1960)
 
 
-def nearest_direction(v: np.ndarray, bits: int) -> np.ndarray:
-    """Return levels from 0, the most negative, to 2^bits - 1: uint32, shape (d,).
+def pack_direction(v: np.ndarray, bits: int, out: np.ndarray) -> tuple[float, float]:
+    """Write the levels of c, from 0, the most negative, to 2^bits - 1, as fields; return (<v, c>, ``|c|^2``).
 
     Parameters
     ----------
-    v : ndarray, shape (d,)
+    v : ndarray
+        float32, shape (d,).
+    bits : int
+        Of a coordinate.
+    out : ndarray
+        uint8, shape (ceil(bits d/8),).
     """
     if bits == 1:
-        return np.logical_not(v < 0).astype(np.uint32)
+        return _pack_signs(v, out) / 2, v.size / 4
+    codes = _nearest_direction(v, bits)
+    pack_fields(codes, bits, out)
+    return _moments(v, codes, ((1 << bits) - 1) / 2)
+
+
+@numba.njit(cache=True, nogil=True)
+def _pack_signs(v, out):
+    """Write 0 where v_i < 0, else 1; return the sum of ``|v_i|`` in float64."""
+    total = np.zeros(8)
+    whole = v.size >> 3
+    for group in range(whole):
+        byte = 0
+        for i in range(8):
+            value = v[8 * group + i]
+            byte |= (not value < 0) << (7 - i)
+            total[i] += np.float64(abs(value))
+        out[group] = byte
+    byte = 0
+    for i in range(v.size - 8 * whole):
+        byte |= (not v[8 * whole + i] < 0) << (7 - i)
+        total[i] += np.float64(abs(v[8 * whole + i]))
+    if v.size & 7:
+        out[whole] = byte
+    return total.sum()
+
+
+@numba.njit(cache=True, nogil=True)
+def _moments(v, codes, middle):
+    """Return (<v, c>, ``|c|^2``) of the levels c_i = codes_i - middle, in float64."""
+    inner, square = np.zeros(8), 0.0
+    for i in range(v.size):
+        level = np.float64(codes[i]) - middle
+        inner[i & 7] += np.float64(v[i]) * level
+        square += level * level
+    return inner.sum(), square
+
+
+def _nearest_direction(v: np.ndarray, bits: int) -> np.ndarray:
+    """Return the levels for two bits and more: uint32, shape (d,)."""
     half, size = 1 << (bits - 1), np.abs(v.astype(np.float64))
     support = np.flatnonzero(size)
     k = np.arange(1, half)

@@ -22,6 +22,7 @@ from .lloyd_max import Grid, grid_of
 EXACT = 1 / 512
 MAX_BITS = 8
 _NEWTON_STEPS = 100
+PIECE = 1024  # coordinates that are rounded together
 
 
 @lru_cache(maxsize=MAX_BITS)
@@ -84,18 +85,26 @@ def largest_variance(bits: int) -> float:
     return min(limit(0.0), least(lambda log: limit(math.exp(log)), math.log(1e-9), math.log(1e3)))
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def round_stochastically(v, unit, top, levels, start, per_unit, below, inside, words, codes):
-    """Fill ``codes`` (uint32) with a level next to v_i times unit, 2^bits where it is beyond +-top."""
-    last, cells = np.int64(below.size - 1), np.int64(levels.size - 2)
-    for i in range(v.size):
-        scaled = v[i] * unit
-        if abs(scaled) > top:
-            codes[i] = levels.size
-            continue
-        cell = min(max(np.int64((scaled - start) * per_unit), np.int64(0)), last)
-        under = np.int64(below[cell]) + np.int64(scaled > inside[cell]) - 1
-        under = min(max(under, np.int64(0)), cells)
-        low, high = np.float64(levels[under]), np.float64(levels[under + 1])
-        up = np.float64(words[i]) * 2.0**-32 < (np.float64(scaled) - low) / (high - low)
-        codes[i] = np.uint32(under + np.int64(up))
+    """Fill ``codes`` (uint32) with a level next to v_i times unit, 2^bits where it is beyond +-top.
+
+    Three loops over short pieces: the first and the last, which divides, are vector code, the one between looks up.
+    """
+    last, cells, beyond = np.int32(below.size - 1), np.int64(levels.size - 2), np.uint32(levels.size)
+    scaled, cell = np.empty(PIECE, np.float32), np.empty(PIECE, np.int32)
+    lows, highs = np.empty(PIECE, np.float32), np.empty(PIECE, np.float32)
+    for first in range(0, v.size, PIECE):
+        piece, drawn, out = v[first : first + PIECE], words[first : first + PIECE], codes[first : first + PIECE]
+        for i in range(piece.size):
+            scaled[i] = piece[i] * unit
+            clipped = min(max(scaled[i], -top), top)
+            cell[i] = min(max(np.int32((clipped - start) * per_unit), np.int32(0)), last)
+        for i in range(piece.size):
+            under = np.int64(below[cell[i]]) + np.int64(scaled[i] > inside[cell[i]]) - 1
+            under = min(max(under, np.int64(0)), cells)
+            lows[i], highs[i], out[i] = levels[under], levels[under + 1], under
+        for i in range(piece.size):
+            low, high = np.float64(lows[i]), np.float64(highs[i])
+            up = np.float64(drawn[i]) * 2.0**-32 < (np.float64(scaled[i]) - low) / (high - low)
+            out[i] = beyond if abs(scaled[i]) > top else out[i] + np.uint32(up)

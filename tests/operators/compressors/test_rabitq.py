@@ -10,11 +10,21 @@ from bounds import limits
 from bounds.claims import NoClaim, Unbiased
 from bounds.special.lloyd_max import lloyd_max_distortion
 from operators import DRIVE, Key, RaBitQ
-from operators.quantisers.sphere_grid import mean_square_tangent, nearest_direction
+from operators.coding.fixed_width import unpack_fixed
+from operators.quantisers.sphere_grid import mean_square_tangent, pack_direction
 
 from ..conftest import named_vectors
 from ..oracles import refuses_payloads
 from ..rotations import haar_matrix
+
+
+def nearest_direction(v, bits):
+    """The grid point that is packed; its two sums are those that are returned."""
+    v, payload = v.astype(np.float32), np.zeros((bits * v.size + 7) // 8, np.uint8)
+    sums = pack_direction(v, bits, payload)
+    c = unpack_fixed(payload, bits, v.size) - (2**bits - 1) / 2
+    assert sums == pytest.approx((math.fsum(v.astype(float) * c), math.fsum(c * c)), rel=1e-14)
+    return c
 
 
 def best_direction(v, bits):
@@ -30,7 +40,8 @@ def best_direction(v, bits):
 def test_no_grid_point_has_a_smaller_angle(bits, d):
     rng = np.random.default_rng([bits, d])
     for v in [*rng.standard_normal((20, d)), np.ones(d), np.eye(d)[0], rng.standard_cauchy(d)]:
-        c = nearest_direction(v, bits) - (2**bits - 1) / 2
+        c = nearest_direction(v, bits)
+        v = v.astype(np.float32).astype(float)
         assert v @ c / math.sqrt(c @ c) == pytest.approx(best_direction(v, bits), rel=1e-12)
 
 
@@ -89,7 +100,7 @@ def test_bound_of_several_bits_lies_above_the_average_of_the_best_points(bits, d
     rng = np.random.default_rng([bits, d])
     tangents = []
     for v in rng.standard_normal((200, d)):
-        c = nearest_direction(v, bits) - (2**bits - 1) / 2
+        c = nearest_direction(v, bits)
         tangents.append((v @ v) * (c @ c) / (v @ c) ** 2 - 1)
     assert np.mean(tangents) < mean_square_tangent(bits, d)
     if d == 256:
