@@ -105,16 +105,16 @@ def _read_levels(words, position, end, most, leading_ones, levels):
     k = levels.size
     signs = position
     position += k
-    window, ahead = np.uint64(0), 0
+    window, ahead = np.uint64(0), np.int64(0)
     for j in range(k):
         n, ones = np.int64(1), np.int64(8)
         while ones == 8:
             if ahead < 9:
-                first, ahead = position >> 5, 64 - (position & 31)
+                first, ahead = position >> 5, np.int64(64 - (position & 31))
                 window = (np.uint64(words[first]) << np.uint64(32)) | np.uint64(words[first + 1])
                 window <<= np.uint64(position & 31)
             ones = np.int64(leading_ones[window >> np.uint64(56)])
-            taken = min(ones + 1, 8)
+            taken = ones + np.int64(ones < 8)
             window <<= np.uint64(taken)
             ahead -= taken
             position += taken
@@ -129,7 +129,7 @@ def _read_levels(words, position, end, most, leading_ones, levels):
 @numba.njit(cache=True, nogil=True)
 def _place(mask, levels, step, out):
     """Fill ``out``; one level more than the mask has ones is looked at, so that no branch is guessed wrong."""
-    j = 0
+    j = np.int64(0)
     for i in range(mask.size):
         inside = np.int64(mask[i])
         out[i] = np.float32(step * (np.int64(levels[j]) & -inside))
