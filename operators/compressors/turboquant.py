@@ -17,15 +17,16 @@ from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
 from ..quantisers.bits_per_coordinate import require_bits_per_coordinate
-from ..quantisers.lloyd_max import lloyd_max_grid
+from ..quantisers.lloyd_max import lloyd_max_grid, unpack_levels
 from ..quantisers.rotation import QUANTISER_LIMIT, Rotation, prescale, unscale
 from ..quantisers.scale import energy, nearest, negligible
-from ..quantisers.sign_sketch import from_sketch, sketch
+from ..quantisers.sign_sketch import from_sketch, sketch, sketch_norm
 from ..rate import Rate
 from .eden import pack_levels
 
 Form = Literal["prod", "mse"]
 NORM_BYTES = 4
+PIECE = 1 << 16  # coordinates, a multiple of 8
 ROTATION, SKETCH = 0, 1  # folds of the key: the two must be independent
 ROUNDING = 1e-4  # more than the rotations' rounding
 
@@ -46,7 +47,7 @@ class TurboQuant(Operator):
     Raises
     ------
     ValueError
-        Unless 1 <= b <= 8 and form is known, or if a decoded norm would exceed binary32.
+        Unless 1 <= b <= 8 and form is known, or if a decoded norm could exceed binary32.
 
     Notes
     -----
@@ -122,59 +123,87 @@ class TurboQuant(Operator):
         return cls(1), cls(2), cls(4), cls(2, "mse")
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        d = x.size
-        fields, norms = np.zeros(d, np.uint32), np.zeros(self.norms)
+        d, b = x.size, self.bits_per_coordinate
+        head = NORM_BYTES * self.norms
+        payload = np.zeros(head + (b * d + 7) // 8, np.uint8)
         if not negligible(x):
             y, factor = prescale(x)
-            norm, left = math.sqrt(energy(y)), 1.0
-            fields = self._nearest_levels(y, norm, key)
-            unit = self._from_levels(fields, key)
-            if self.form == "prod":
-                r = y * np.float32(1 / norm) - unit
-                left = float(np.float32(math.sqrt(energy(r)))) if self.level_bits else 1.0
-                positive = sketch(r, key.fold_in(SKETCH))
-                fields = 2 * fields + positive
-                unit = unit + np.float32(left) * from_sketch(positive, key.fold_in(SKETCH))
-            nearest(norm * max(1.0, math.sqrt(energy(unit))) / factor * (1 + ROUNDING))  # so that it can be decoded
-            norms = np.array([norm / factor, left])[: self.norms]
-        head = norms.astype(">f4").view(np.uint8)
-        packed = pack_fixed(fields.astype(np.uint32), self.bits_per_coordinate)
-        return np.concatenate([head, packed]), 8 * head.size + self.bits_per_coordinate * d
+            norm = math.sqrt(energy(y))
+            if self.form == "mse":
+                norms, unit = [norm / factor], self._pack_levels(y, norm, key, payload[head:])
+            else:
+                left, unit = self._pack_sketched(y, norm, key, payload[head:])
+                norms = [norm / factor, left][: self.norms]
+            nearest(norm * max(1.0, unit) / factor * (1 + ROUNDING))  # so that it can be decoded
+            payload[:head] = np.array(norms, ">f4").view(np.uint8)
+        return payload, 8 * payload[:head].size + b * d
+
+    def _pack_levels(self, y: np.ndarray, norm: float, key: Key, out: np.ndarray) -> float:
+        """Write the nearest levels of y rotated; return the norm of the levels over sqrt(d)."""
+        square = pack_levels(self._rotation(y.size, key).forward(y), norm, self.level_bits, out)[1]
+        return math.sqrt(square / y.size)
+
+    def _pack_sketched(self, y: np.ndarray, norm: float, key: Key, out: np.ndarray) -> tuple[float, float]:
+        """Write levels and signs; return the length of the remainder, and no less than that of what is decoded."""
+        d, b, left, unit_norm = y.size, self.level_bits, 1.0, 0.0
+        packed = np.empty((b * d + 7) // 8, np.uint8)
+        if b:
+            unit_norm = self._pack_levels(y, norm, key, packed)
+            r = self._from_levels(packed, self._levels(d), d, key)
+            np.subtract(y * np.float32(1 / norm), r, out=r)
+            left = float(np.float32(math.sqrt(energy(r))))
+        else:
+            r = y * np.float32(1 / norm)
+        positive = sketch(r, key.fold_in(SKETCH))
+        _interleave(packed, b, positive, out)
+        return left, unit_norm + left * sketch_norm(positive, key.fold_in(SKETCH))
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         assert key is not None
         if bits != self.bits(d).exact:
             raise CorruptMessage(f"{self.name} sends {self.bits(d).exact} bits at d = {d}; got {bits}")
-        norms = np.array(payload[: NORM_BYTES * self.norms].view(">f4").tolist())
+        head = NORM_BYTES * self.norms
+        norms = np.array(payload[:head].view(">f4").tolist())
         if not np.isfinite(norms).all() or np.signbit(norms).any():
             raise CorruptMessage(f"norms must be finite and not negative; got {norms.tolist()}")
         if norms[0] == 0:
             if payload.any():
                 raise CorruptMessage("the message of a zero vector is all zeros")
             return np.zeros(d, np.float32)
-        fields = unpack_fixed(payload[NORM_BYTES * self.norms :], self.bits_per_coordinate, d)
+        b, levels = self.bits_per_coordinate, self._levels(d)
         if self.form == "mse":
-            return unscale(self._from_levels(fields, key), float(norms[0]))
-        unit, left = self._from_levels(fields >> 1, key), float(norms[-1]) if self.level_bits else 1.0
-        if left > (1 + ROUNDING) * (1 + math.sqrt(energy(unit))):
-            raise CorruptMessage(f"what is left of a unit vector is at most 1 + |Q|; got {left}")
-        return unscale(unit + np.float32(left) * from_sketch(fields & 1, key.fold_in(SKETCH)), float(norms[0]))
+            return unscale(self._from_levels(payload[head:], levels, d, key), float(norms[0]))
+        unit = np.empty(d, np.float32)
+        unpack_levels(payload[head:], b, np.array([-1, 1] * levels.size, np.float32), unit)
+        unit = from_sketch(unit, key.fold_in(SKETCH))
+        if self.level_bits:
+            q, left = self._from_levels(payload[head:], np.repeat(levels, 2), d, key), float(norms[1])
+            if left > (1 + ROUNDING) * (1 + math.sqrt(energy(q))):
+                raise CorruptMessage(f"what is left of a unit vector is at most 1 + |Q|; got {left}")
+            np.add(q, np.multiply(unit, np.float32(left), out=unit), out=unit)
+        return unscale(unit, float(norms[0]))
 
-    def _nearest_levels(self, y: np.ndarray, norm: float, key: Key) -> np.ndarray:
-        """Return numbers of the levels: uint32, shape (d,); all 0 where there is one."""
-        b = self.level_bits
-        if not b:
-            return np.zeros(y.size, np.uint32)
-        packed = np.empty((b * y.size + 7) // 8, np.uint8)
-        pack_levels(self._rotation(y.size, key).forward(y), norm, b, packed)
-        return unpack_fixed(packed, b, y.size)
-
-    def _from_levels(self, codes: np.ndarray, key: Key) -> np.ndarray:
-        """Return the levels over sqrt(d), rotated back: float32, shape (d,)."""
+    def _levels(self, d: int) -> np.ndarray:
+        """Return the quantiser's levels over sqrt(d), float32, shape (2^level_bits,); 0 alone if it has no bits."""
         if not self.level_bits:
-            return np.zeros(codes.size, np.float32)
-        levels = lloyd_max_grid(self.level_bits).levels / np.float32(math.sqrt(codes.size))
-        return self._rotation(codes.size, key).inverse(levels[codes])
+            return np.zeros(1, np.float32)
+        return lloyd_max_grid(self.level_bits).levels / np.float32(math.sqrt(d))
+
+    def _from_levels(self, fields: np.ndarray, levels: np.ndarray, d: int, key: Key) -> np.ndarray:
+        """Return the levels that the fields number, rotated back: float32, shape (d,)."""
+        unit = np.empty(d, np.float32)
+        unpack_levels(fields, levels.size.bit_length() - 1, levels, unit)
+        return self._rotation(d, key).inverse(unit)
 
     def _rotation(self, d: int, key: Key) -> Rotation:
         return Rotation(d, key.fold_in(ROTATION), haar_limit=QUANTISER_LIMIT)
+
+
+def _interleave(packed: np.ndarray, width: int, positive: np.ndarray, out: np.ndarray) -> None:
+    """Write each field of a width, which may be 0, with one bit behind it, in pieces that stay in the cache."""
+    for start in range(0, positive.size, PIECE):
+        fields = positive[start : start + PIECE].astype(np.uint32)
+        if width:
+            fields += unpack_fixed(packed[width * start // 8 :], width, fields.size) << np.uint32(1)
+        stop = ((width + 1) * (start + fields.size) + 7) // 8
+        out[(width + 1) * start // 8 : stop] = pack_fixed(fields, width + 1)

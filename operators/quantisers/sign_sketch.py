@@ -14,6 +14,7 @@ import numpy as np
 from ..key import Key
 from ..random import normal
 from .rotation import QUANTISER_LIMIT, Rotation
+from .scale import energy
 
 
 def sketch(r: np.ndarray, key: Key) -> np.ndarray:
@@ -29,13 +30,25 @@ def sketch(r: np.ndarray, key: Key) -> np.ndarray:
     return np.asarray(_matrix(d, key) @ r.astype(np.float64) > 0)
 
 
-def from_sketch(positive: np.ndarray, key: Key) -> np.ndarray:
-    """Return sqrt(pi/2)/d S^T sign(S r), whose mean is ``r/|r|``: float32, shape (d,)."""
-    d = positive.size
-    sigma = np.where(positive, np.float32(1), np.float32(-1))
+def from_sketch(sigma: np.ndarray, key: Key) -> np.ndarray:
+    """Return sqrt(pi/2)/d S^T sigma, whose mean is ``r/|r|`` for sigma = sign(S r): float32, shape (d,).
+
+    Parameters
+    ----------
+    sigma : float32, shape (d,)
+        Times any factor, and so is the result; overwritten.
+    """
+    d, unit = sigma.size, math.sqrt(math.pi / 2)
     if d > QUANTISER_LIMIT:
-        return Rotation(d, key).inverse(sigma * np.float32(math.sqrt(math.pi / 2 / d)))
-    return ((math.sqrt(math.pi / 2) / d) * (sigma.astype(np.float64) @ _matrix(d, key))).astype(np.float32)
+        return Rotation(d, key).inverse(np.multiply(sigma, np.float32(math.sqrt(math.pi / 2 / d)), out=sigma))
+    return (unit / d * (sigma.astype(np.float64) @ _matrix(d, key))).astype(np.float32)
+
+
+def sketch_norm(positive: np.ndarray, key: Key) -> float:
+    """Return the norm of ``from_sketch`` for the signs +1 where positive, else -1; sqrt(pi/2) for a rotation."""
+    if positive.size > QUANTISER_LIMIT:
+        return math.sqrt(math.pi / 2)
+    return math.sqrt(energy(from_sketch(np.where(positive, np.float32(1), np.float32(-1)), key)))
 
 
 def _matrix(d: int, key: Key) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from operators import QUICFL, Key
+from operators.compressors import quic_fl
 from operators.compressors.quic_fl import joined
 from operators.quantisers.stochastic_grid import positive_levels
 
@@ -144,3 +145,13 @@ def test_payload_that_nobody_sends_is_refused(norm, codes, rest, message_of, flo
     for value in ("3.2", "3.0", "3.6"):
         rest = rest.replace(f"exact {value}", float_field(float(value)))
     refuses_payloads(QUICFL(2), 12, message_of(float_field(norm) + codes + rest), key=key)
+
+
+@pytest.mark.parametrize("operator", [QUICFL(1), QUICFL(3)], ids=repr)
+def test_pieces_of_any_length_give_the_same_message(operator, key, monkeypatch):
+    x = np.random.default_rng(0).standard_normal(1003).astype(np.float32)
+    whole = operator.encode(x, key=key)
+    monkeypatch.setattr(quic_fl, "PIECE", 64)
+    pieces = operator.encode(x, key=key)
+    assert pieces.bits == whole.bits
+    assert pieces.payload.tolist() == whole.payload.tolist()

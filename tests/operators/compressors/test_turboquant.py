@@ -9,6 +9,7 @@ from bounds import limits
 from bounds.claims import Contractive, NoClaim, Unbiased
 from bounds.special.lloyd_max import lloyd_max_levels
 from operators import CorruptMessage, Key, TurboQuant
+from operators.compressors import turboquant
 
 from ..conftest import named_vectors
 from ..rotations import gaussian, haar_matrix
@@ -147,3 +148,13 @@ def test_above_256_coordinates_the_error_of_most_vectors_is_the_limit():
         error = ((TurboQuant(b)(x, key=Key(0)) - x) ** 2).sum() / (x @ x)
         left = limits.turboquant_inner_product_limit(bits_per_coordinate=b) * 2 / math.pi
         assert error == pytest.approx((math.pi / 2 - 1) * left, rel=0.03)  # the sketch's rotation has no 1/d to lose
+
+
+@pytest.mark.parametrize("operator", [TurboQuant(1), TurboQuant(2), TurboQuant(4)], ids=repr)
+def test_pieces_of_any_length_give_the_same_message(operator, key, monkeypatch):
+    x = np.random.default_rng(0).standard_normal(1003).astype(np.float32)
+    whole = operator.encode(x, key=key)
+    monkeypatch.setattr(turboquant, "PIECE", 64)
+    pieces = operator.encode(x, key=key)
+    assert pieces.bits == whole.bits
+    assert pieces.payload.tolist() == whole.payload.tolist()
