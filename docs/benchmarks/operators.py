@@ -7,6 +7,8 @@ Times are CPU time of the one thread, so that another process on the core does n
 binary32 input.  The ratio compares with copying the same vector in the same run (read and
 written bytes of the copy count once, like those of the operator).  The gap is the difference, in bits a
 coordinate, between the real message and the limit of the operator's class at the measured distortion.
+Extra memory is the peak of the process during a call beyond its start, message or result included, over the input
+(Linux only).  Where a speed is below GOAL_GB_PER_S or a peak above GOAL_MEMORY at d = 10^7, the record says why.
 """
 
 # ruff: noqa: E402  threads and the search path must be set before the imports
@@ -79,6 +81,21 @@ FLOORS = {  # passes and words that an operator needs at least: encode, decode
     "block_integer": (("read",), ("write",)),
     "eden": (("copy",), ("copy",)),
 }
+GOAL_GB_PER_S, GOAL_MEMORY, GOAL_D = 0.3, 2.5, 10**7
+REASONS = {  # what keeps an operator from the goals
+    "kashin": "mathematics: 21 Hadamard transforms of 1.7 to 3.4 times as many coefficients",
+    "spherical_compression": "mathematics: the encoder tries 1/P random directions a block, P the share of its cap",
+    "unbiased_spherical_compression": "mathematics: the encoder tries 1/P random directions a block",
+    "e8": "an adaptive range coder, a division and a scan of counts a symbol, one symbol after the other",
+    "eden": "four Hadamard rotations of two parts each; every part is read and written twice",
+    "drive": "the rotation, as for eden",
+    "turboquant": "two independent rotations, three of them to encode several bits",
+    "rabitq": "the rotation, as for eden; several bits sort all places at which a level changes",
+    "quic_fl": "positions of exact entries: a range coder, a division a coordinate, one after the other",
+    "sparse_dithering": "positions: a range coder, a division a coordinate, one after the other",
+    "arithmetic_sparse_dithering": "a range coder, a division a coordinate, one after the other",
+    "randomised_sparse_dithering": "positions: a range coder, a division a coordinate, one after the other",
+}
 SECONDS = 1.0  # spent at least on each measurement, and at least 3 repetitions
 
 
@@ -98,6 +115,31 @@ def best_seconds(call: Callable[[], Any]) -> float:
         call()
         times.append(time.thread_time() - start)
     return min(times)
+
+
+def extra_memory(call: Callable[[], Any]) -> float | None:
+    """Bytes of the process at its peak during the call, beyond those before; None where Linux does not count them."""
+
+    def kilobytes(name: str) -> int:
+        with open("/proc/self/status") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith(name))
+
+    if not os.path.exists("/proc/self/clear_refs"):
+        return None
+    with open("/proc/self/clear_refs", "w") as peak:
+        peak.write("5")  # forget the peak so far
+    before = kilobytes("VmRSS")
+    call()
+    return 1024.0 * (kilobytes("VmHWM") - before)
+
+
+def missed(record: dict[str, Any]) -> dict[str, str]:
+    """The reason, if the record is of a goal's dimension and misses one."""
+    slow = min(record["encode_MB_per_s"], record["decode_MB_per_s"]) < 1000 * GOAL_GB_PER_S
+    peaks = [record[f"{side}_memory_over_input"] or 0 for side in ("encode", "decode")]
+    if record["d"] < GOAL_D or not (slow or max(peaks) > GOAL_MEMORY):
+        return {}
+    return {"misses_goal_because": REASONS.get(record["operator"].partition(":")[0], "not yet looked into")}
 
 
 def limit_bits(operator: Operator, d: int, nmse: float) -> float | None:
@@ -122,10 +164,14 @@ def measure(text: str, d: int) -> dict[str, Any]:
     encode_s = best_seconds(lambda: operator.encode(x, key=key))
     message = operator.encode(x, key=key)
     decode_s = best_seconds(lambda: operator.decode(message, d=d, key=key))
+    peaks = (
+        extra_memory(lambda: operator.encode(x, key=key)),
+        extra_memory(lambda: operator.decode(message, d=d, key=key)),
+    )
     error = operator.decode(message, d=d, key=key).double() - x
     nmse = float(error.square().sum() / x.double().square().sum())
     limit, bits = limit_bits(operator, d, nmse), message.bits / d
-    return {
+    record = {
         "operator": text,
         "d": d,
         "encode_MB_per_s": round(4e-6 * d / encode_s, 1),
@@ -134,12 +180,15 @@ def measure(text: str, d: int) -> dict[str, Any]:
         "decode_ns_per_coordinate": round(1e9 * decode_s / d, 3),
         "encode_over_copy": round(encode_s / copy_s, 1),
         "decode_over_copy": round(decode_s / copy_s, 1),
+        "encode_memory_over_input": None if peaks[0] is None else round(peaks[0] / (4 * d), 2),
+        "decode_memory_over_input": None if peaks[1] is None else round(peaks[1] / (4 * d), 2),
         "bits_per_coordinate": round(bits, 5),
         "nmse": float(f"{nmse:.5g}"),
         "claim": str(operator.claim(d)),
         "limit_bits_per_coordinate": None if limit is None else float(f"{limit:.5g}"),
         "gap_bits_per_coordinate": None if limit is None else round(bits - limit, 4),
     }
+    return record | missed(record)
 
 
 @numba.njit(cache=False, nogil=True)
