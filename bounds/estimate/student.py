@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from statistics import NormalDist
 
 EXACT_UP_TO = 200  # degrees of freedom; beyond, the expansion is good to 1e-8
 
 
+@lru_cache(maxsize=256)
 def student_quantile(level: float, freedom: int) -> float:
     """Return the t with ``P(|T| <= t)`` = level for ``freedom`` >= 1 degrees of freedom; 0 < level < 1.
 

@@ -82,6 +82,28 @@ def expected_max_of_sum(law: Distribution, tau: int, m: int) -> float:
     return (4 * fine - coarse) / 3
 
 
+def waiting_below_of_sum(law: Distribution, tau: int, m: int, floor_s: float) -> float:
+    """Return E max(floor_s - M, 0) for M the longest of m sums of tau steps of a bounded law, in seconds.
+
+    The same lattices for every floor: the integral of F^m below it, linear inside a cell.
+    """
+    fine, coarse = _waiting(law, tau, m)
+    floors = (np.interp(floor_s - tau * law.lower_s, *integral) for integral in (fine, coarse))
+    first, second = map(float, floors)
+    return max((4 * first - second) / 3, 0.0)
+
+
+@lru_cache(maxsize=32)
+def _waiting(law: Distribution, tau: int, m: int) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    """Return on both lattices seconds above the smallest sum, and the integral of F^m up to them."""
+    integrals = []
+    for total in lattice_pair(law, tau):
+        below = np.exp(m * np.log1p(-np.minimum(total.tail, 1 - 2.0**-53)))
+        ends = total.width_s * np.arange(total.tail.size + 1)
+        integrals.append((ends, total.width_s * np.concatenate([[0.0], np.cumsum(below)])))
+    return tuple(integrals)
+
+
 def lattice_pair(law: Distribution, tau: int) -> tuple[LatticeSum, LatticeSum]:
     """Return the sum on two lattices, the second twice as wide: (4 first - second)/3 is the extrapolated value.
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .checks import nonnegative
+from .checks import nonnegative, positive_integer
+from .convolution import waiting_below_of_sum
 from .law import Law
 from .quadrature import order_weights
 
@@ -106,7 +107,11 @@ class Empirical(Law):
         return float(order_weights(len(self.samples), m) @ self._sorted)
 
     def expected_max_above(self, floor_s: float, *, m: int, tau: int = 1) -> float:
-        """Return for single steps the same sum with every sample raised to the floor, exactly."""
-        if tau != 1:
+        """Return for single steps the same sum with every sample raised to the floor, exactly; else by convolution."""
+        tau, floor_s = positive_integer("tau", tau), nonnegative("floor_s", floor_s)
+        if tau == 1:
+            return Empirical(np.maximum(self._sorted, floor_s)).expected_max(m=m)
+        if not tau * self.lower_s < floor_s < tau * self.upper_s:
             return super().expected_max_above(floor_s, m=m, tau=tau)
-        return Empirical(np.maximum(self._sorted, nonnegative("floor_s", floor_s))).expected_max(m=m)
+        waiting_s = waiting_below_of_sum(self, tau, positive_integer("m", m), floor_s)
+        return max(floor_s, tau * self.expected_max(m=m, tau=tau) + waiting_s)

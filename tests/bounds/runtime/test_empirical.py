@@ -39,3 +39,16 @@ def test_tail_counts_what_lies_strictly_beyond():
 def test_unusable_samples_are_refused(samples, message):
     with pytest.raises(ValueError, match=message):
         Empirical(samples)
+
+
+@pytest.mark.parametrize("tau", [1, 2, 5])
+@pytest.mark.parametrize("m", [1, 4, 64])
+def test_the_longest_of_sums_and_a_floor_agrees_with_enumeration(m, tau):
+    samples = (0.4, 0.5, 0.7, 1.1)
+    sums, counts = np.unique(
+        [round(sum(steps), 9) for steps in itertools.product(samples, repeat=tau)], return_counts=True
+    )
+    masses = np.diff((np.cumsum(counts) / counts.sum()) ** m, prepend=0)
+    for floor in np.linspace(0, 1.2, 13) * tau:
+        exact = masses @ np.maximum(sums, floor)
+        assert Empirical(samples).expected_max_above(floor, m=m, tau=tau) == pytest.approx(exact, rel=1e-6)
