@@ -39,6 +39,8 @@ from .model.own import own as own
 from .model.pilot import LinkTimings as LinkTimings
 from .model.pilot import OperatorTrial as OperatorTrial
 from .model.pilot import Pilot as Pilot
+from .model.pilot_plan import PilotChoice as PilotChoice
+from .model.pilot_plan import PilotPlan as PilotPlan
 from .model.prediction import Prediction as Prediction
 from .model.ranking import Choice as Choice
 from .model.ranking import Ranking as Ranking

@@ -116,10 +116,25 @@ def _values(result: Any, scalars: dict[str, float], name: str) -> tuple[np.ndarr
     return grid, np.array(values)
 
 
-def plot_ranking(costs: Mapping[str, float], *, unit: str, title: str, ax: Any) -> Any:
-    """Return bars of what each operator costs, the first on top."""
+def plot_ranking(costs: Mapping[str, tuple[float, float, float]], *, unit: str, title: str, ax: Any) -> Any:
+    """Return bars of what each operator costs, the first on top, with the ends of it where they differ.
+
+    Parameters
+    ----------
+    costs : mapping of str to tuple of float
+        By name: value, and ends of its interval, of which infinite ones are not drawn.
+    unit : str
+        Of the costs, or what they are.
+    title : str
+        Over the bars.
+    ax : optional
+        Matplotlib axes to draw on; new ones unless given.
+    """
     ax = axes(ax)
-    ax.barh(list(costs)[::-1], list(costs.values())[::-1])
+    values, low, high = np.array(list(costs.values())[::-1]).reshape(-1, 3).T
+    high = np.where(np.isfinite(high), high, values)
+    ends = np.array([values - low, high - values]) if (low < high).any() else None
+    ax.barh(list(costs)[::-1], values, xerr=ends, capsize=3)
     ax.set(xlabel=unit, title=title)
     return ax
 

@@ -98,6 +98,33 @@ def ranking(plan: Any) -> Any:
     return Group(table, note, "", _facts({"assuming": "; ".join(plan.assumptions)}), "", _facts(reasons))
 
 
+def pilot_plan(plan: Any) -> Any:
+    """Return every operator's best choice by a pilot, and what to run in sentences."""
+    right = ("time", "from", "to", "tau", "s a step", "progress")
+    table = _table("operator", *right, "limited by", right=right)
+    for choice in plan.shown:
+        if not choice.feasible:
+            table.add_row(escape(choice.name), "unknown", *[""] * 6)
+            continue
+        numbers = (choice.ratio, *choice.ratio_ends)
+        step = (choice.seconds_per_step.value, choice.progress_per_step.value)
+        flight = f"{choice.tau}, in flight" if choice.overlap else str(choice.tau)
+        table.add_row(
+            escape(choice.way),
+            *(f"{each:.4g}" for each in numbers),
+            flight,
+            *(f"{each:.4g}" for each in step),
+            choice.limits,
+        )
+    facts = {"plan": plan.explain(), "assuming": "; ".join(plan.assumptions)}
+    facts |= {
+        f"{change.part}, twice as good": f"saves {change.saved_share:.1%} of the time" for change in plan.limits.changes
+    }
+    facts |= {f"not known, {place}": sentence for place, sentence in enumerate(plan.prediction.unknown, 1)}
+    facts |= {choice.name: choice.reason for choice in plan.shown if not choice.feasible}
+    return Group(table, "", _facts(facts))
+
+
 def certified_tau(result: Any) -> Any:
     """Return the certified numbers of local steps."""
     names = tuple(result.rows[0])

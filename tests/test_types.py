@@ -80,6 +80,8 @@ assert_type(rd.plan(d=1e6, cluster=cluster, target=0.1, codec=codec, exchange="t
 assert_type(rd.plan(d=1e6, cluster=cluster, target=0.1, codec={"qsgd:4": codec, "identity": "free"}), rd.Ranking)
 assert_type(rd.plan(d=1e6, cluster=cluster, target=0.1, codec=seconds), rd.Ranking)
 assert_type(rd.plan(d=1e6, cluster=cluster, target=0.1, codec={"qsgd:4": seconds}), rd.Ranking)
+assert_type(rd.plan(pilot="pilot.json", cluster=cluster), rd.PilotPlan)
+assert_type(rd.plan(pilot=rd.pilot("pilot.json"), cluster=cluster, operators=["qsgd:4", QSGD()]).best, rd.PilotChoice)
 assert_type(rd.outer(eta=1, tau=10, L=1, mu="1/10", merge="delayed", outer="0.7:0.9", momenta=[0.9]), rd.OuterAdvice)
 assert_type(rd.outer(eta=1, tau=10, L=1, mu=0.1, outer=OuterStep(0.7), momenta=x), rd.OuterAdvice)
 assert_type(rd.allreduce(d=10, m=4, operator="qsgd:4", exchange="two_shot"), rd.AllReduce)
@@ -171,6 +173,12 @@ rd.plan(d=10, cluster=cluster, target=0.1, exchange="shout")
 rd.plan(d=10, cluster=cluster, target=0.1, codec=1e-9)
 rd.plan(d=10, cluster=cluster, target=0.1, codec="costly")
 rd.plan(d=10, cluster=cluster, target=0.1, curvature=0.5)
+rd.plan(pilot=4, cluster=cluster)
+rd.plan(pilot="pilot.json")
+rd.plan(pilot="pilot.json", cluster=cluster, target=0.1)
+rd.plan(pilot="pilot.json", cluster=cluster, d=10)
+rd.plan(pilot="pilot.json", cluster=cluster, operators=[SharedScale(12)])
+rd.plan(pilot="pilot.json", cluster=cluster, exchange="shout")
 rd.outer(eta=1, tau=10, L=1)
 rd.outer(eta=1, tau=10, L=1, mu=0.1, merge="late")
 rd.outer(eta=1, tau=10, L=1, mu=0.1, outer=(0.7, 0.9))
@@ -280,7 +288,16 @@ def test_what_is_not_said_is_seen():
 
 
 def test_answers_have_types():
-    for function in (rd.bits_lower_bound, rd.solve, rd.runtime, rd.error_bound, rd.certify, register, Bound.__call__):
+    for function in (
+        rd.bits_lower_bound,
+        rd.solve,
+        rd.runtime,
+        rd.error_bound,
+        rd.certify,
+        rd.plan,
+        register,
+        Bound.__call__,
+    ):
         assert len(get_overloads(function)) >= 2, function
         assert inspect.signature(function).return_annotation not in ("Any", inspect.Signature.empty), function
 

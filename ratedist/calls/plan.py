@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from bounds import plan as planner
 from bounds.setting import properties
@@ -18,13 +18,15 @@ from ..model.codec_advice import with_coding
 from ..model.compressors import compressor_of
 from ..model.constants import Uncertain, read_constants
 from ..model.estimated_plan import of_estimates
+from ..model.pilot import Pilot
+from ..model.pilot_plan import PilotPlan, plan_of_pilot
 from ..model.planned_problem import CONDITION, problem_of
 from ..model.ranking import Choice, Ranking
 from ..model.travel import DENSE_BITS
 from ..numbers import real, refusal, whole
 from .call import REQUIRED, Argument, Call, Coding, Command, Control, Number, Route, Text
 from .call import Specifications as Several
-from .shared import CLUSTER, CLUSTER_EXAMPLE, CODEC_PARTS, SETTING
+from .shared import CLUSTER, CLUSTER_EXAMPLE, CODEC_PARTS, SETTING, with_steps_of
 
 if TYPE_CHECKING:
     from operators import Operator
@@ -34,6 +36,7 @@ MOST_OPERATORS = 64
 MOST_DIMENSION = 10**12  # over HTTP
 
 
+@overload
 def plan(
     *,
     d: numbers.Number,
@@ -51,19 +54,50 @@ def plan(
     setting: Iterable[str] | None = None,
     exchange: Way = "auto",
     curvature: Literal["convex"] | None = None,
-) -> Ranking:
-    """Rank compressors for a model of d parameters on a cluster.
+) -> Ranking: ...
+@overload
+def plan(
+    *,
+    pilot: Pilot | str,
+    cluster: Cluster,
+    operators: Iterable[str | Operator] | None = None,
+    exchange: Way = "auto",
+) -> PilotPlan: ...
+def plan(
+    *,
+    d: numbers.Number | None = None,
+    pilot: Pilot | str | None = None,
+    cluster: Cluster | None = None,
+    operators: Iterable[Any] | None = None,
+    target: numbers.Number | None = None,
+    time_s: numbers.Number | None = None,
+    L: Uncertain | None = None,
+    sigma2: Uncertain | None = None,
+    gap: Uncertain | None = None,
+    G: numbers.Number | None = None,
+    eta: numbers.Number | None = None,
+    condition: numbers.Number | None = None,
+    codec: Codecs | None = None,
+    setting: Iterable[str] | None = None,
+    exchange: Way = "auto",
+    curvature: Literal["convex"] | None = None,
+) -> Ranking | PilotPlan:
+    """Rank compressors for a model on a cluster: by theorems for d parameters, or by what a pilot foretells.
 
     Parameters
     ----------
-    d : array_like
-        Number of parameters of the model.
+    d : array_like, optional
+        Number of parameters of the model; either this or pilot.
+    pilot : Pilot or str, optional
+        What ``gpu_validation.pilot`` has measured, or the file that it has written; then only cluster, operators and
+        exchange are taken beside it.
     cluster : Cluster
-        Workers and links.
+        Workers and links, such as ``pilot.cluster(workers=64)``.
     operators : iterable of str or Operator or Summed or None, optional
         Specifications such as "qsgd:4" or "identity", or Operator instances; "shared_scale:12,block=256", "sign_vote"
         and "summed_powersgd:4" are summed on the way.  Unless given, the plan chooses: "identity", and TCDQ at its best
-        rates, gathered and in two shots with a rate for each stage.
+        rates, gathered and in two shots with a rate for each stage.  With a pilot, some that it has tried; unless
+        given, all of them.
     target : array_like, optional
         Error to reach; either this or time_s.
     time_s : array_like, seconds, optional
@@ -114,6 +148,11 @@ def plan(
     (``Summed.claim``), and the proofs use no more.  An operator that no PROVED or VERIFIED theorem covers is ranked
     last, with the reason.
 
+    With a pilot: every operator that it has tried and binary32, on every way, averaged every 1, 2, 4, ... steps and as
+    many as the pilot has looked at, waiting or in flight, by the least predicted time to a loss
+    (``docs/concepts/prediction.md``).  It is no guarantee; the worst case of a theorem, where there is one, stands
+    beside it.
+
     Examples
     --------
     >>> import ratedist as rd
@@ -123,15 +162,16 @@ def plan(
     >>> [(choice.operator, choice.feasible) for choice in found.ranking]
     [('tcdq:omega=1', True), ('qsgd:levels=4', True), ('topk:fraction=0.01', False)]
     """
-    cluster, dimension = checked_cluster(cluster), whole("d", d)
-    search = operators is None
-    asked = [operators] if isinstance(operators, str) else list(operators or (["identity"] if search else []))
-    if not 1 <= len(asked) <= MOST_OPERATORS:
-        raise ValueError(
-            f"operators must name 1 to {MOST_OPERATORS} compressors; got {len(asked)}: "
-            'give for example ["tcdq:omega=1", "identity"]'
-        )
-    constants = {"L": L, "sigma2": sigma2, "gap": gap}
+    cluster, search, constants = checked_cluster(cluster), operators is None, {"L": L, "sigma2": sigma2, "gap": gap}
+    asked = _asked(["identity"] if operators is None else operators)
+    if pilot is not None:
+        rest = {"target": target, "time_s": time_s, **constants, "G": G, "eta": eta, "condition": condition}
+        _refuse_beside_a_pilot({"d": d, **rest, "codec": codec, "setting": setting, "curvature": curvature})
+        measured = pilot if isinstance(pilot, Pilot) else Pilot.read(pilot)
+        return plan_of_pilot(measured, cluster, None if search else asked, _way(exchange))
+    if d is None:
+        raise ValueError("a plan needs d or a pilot; got neither: give d, the parameters, or what a pilot has measured")
+    dimension = whole("d", d)
     codecs = checked_codecs(codec)
     given = None if setting is None else properties([setting] if isinstance(setting, str) else setting)
     problem, assumed = problem_of(
@@ -163,6 +203,25 @@ def plan(
     return Ranking(with_coding(_ranked(choices, about), dimension, by), assumed_all, by)
 
 
+def _asked(operators: Iterable[Any]) -> list[Any]:
+    asked = [operators] if isinstance(operators, str) else list(operators)
+    if not 1 <= len(asked) <= MOST_OPERATORS:
+        raise ValueError(
+            f"operators must name 1 to {MOST_OPERATORS} compressors; got {len(asked)}: "
+            'give for example ["tcdq:omega=1", "identity"]'
+        )
+    return asked
+
+
+def _refuse_beside_a_pilot(given: Mapping[str, Any]) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} goes with a plan by theorems; got {name} = {value} beside a pilot, which has measured what "
+                "counts: leave it out"
+            )
+
+
 def _needs(choices: Sequence[Choice]) -> tuple[str, ...]:
     """Return what each theorem that was used is about and needs, from its setting."""
     from bounds import all_bounds
@@ -184,8 +243,13 @@ def _way(exchange: Any) -> Way:
     return cast(Way, exchange)
 
 
-def _run(codec: list[str] | None, **given: Any) -> Ranking:
-    return plan(codec=coding(codec), **given)
+def _run(codec: list[str] | None, pilot: str | None, cluster: Cluster, **given: Any) -> Ranking | PilotPlan:
+    if pilot is None:
+        return plan(codec=coding(codec), cluster=cluster, **given)
+    measured = Pilot.read(pilot)
+    _refuse_beside_a_pilot({"codec": codec})
+    asked: dict[str, Any] = {"pilot": measured, "cluster": with_steps_of(measured, cluster), **given}
+    return plan(**asked)
 
 
 def coding(given: list[str] | None) -> Any:
@@ -210,13 +274,18 @@ def _answer(*, d: Any, **given: Any) -> Ranking:
     return plan(d=d, **given)
 
 
-def _show(result: Ranking) -> Any:
-    from ..tables import ranking
+def _show(result: Ranking | PilotPlan) -> Any:
+    from ..tables import pilot_plan, ranking
 
-    return ranking(result)
+    return pilot_plan(result) if isinstance(result, PilotPlan) else ranking(result)
 
 
 D = Argument("d", Number(), REQUIRED, control=Control("Parameters", "d", decades=(2, 12), whole=True))
+PILOT = Argument(
+    "pilot",
+    Text(4096),
+    help="a file of gpu_validation.pilot instead of d and a theorem's constants; it has the steps too",
+)
 RANKED = "tcdq:omega=1, tcdq:omega=0.1, identity, natural, randomk:0.1, qsgd:4096, topk:0.01"
 OPERATORS = Argument(
     "operators",
@@ -251,7 +320,7 @@ CALL = Call(
     place=6,
     function=plan,
     command=Command(
-        arguments=(CLUSTER, D, OPERATORS, *GOAL, CURVATURE, SETTING, CODEC, EXCHANGE),
+        arguments=(CLUSTER, replace(D, default=None), PILOT, OPERATORS, *GOAL, CURVATURE, SETTING, CODEC, EXCHANGE),
         examples=(
             "--d 25600000 --workers 16 --step_s 0.08 --operators tcdq:omega=1 qsgd:4 topk:0.01 --target 0.1",
             "--d 25600000 --workers 64 --step_s 0.08 --compute constant --target 0.1 --codec free",
@@ -259,6 +328,7 @@ CALL = Call(
             "--d 1e6 --workers 4 --operators identity tcdq:omega=1 --target 0.1 --L 1 --sigma2 1 --gap 1 --json",
             "--d 1e8 --workers 8 --operators identity tcdq:omega=1 --target 0.1 --codec tcdq:omega=1=9e-11,5e-11",
             "--d 7e9 --workers 64 --nodes 8 --inside nvlink4,3e-6 --bandwidth_bit_per_s 1e11 --target 0.1 --codec free",
+            "--pilot pilot.json --workers 64 --nodes 8 --inside nvlink4,3e-6 --bandwidth_bit_per_s 1e11",
         ),
         run=_run,
         show=_show,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import numbers
@@ -11,7 +10,7 @@ from ..model.pilot import Pilot
 from ..model.prediction import Prediction
 from .call import REQUIRED, Argument, Call, Command, Flag, Number, Text, Workers
 from .call import Specification as One
-from .shared import CLUSTER_PARTS
+from .shared import CLUSTER_PARTS, with_steps_of
 
 if TYPE_CHECKING:
     from operators import Operator
@@ -61,7 +60,7 @@ def predict(
 def _run(path: str, cluster: Cluster, **asked: Any) -> Prediction:
     """Return the prediction for workers whose steps are the pilot's."""
     measured = Pilot.read(path)
-    return predict(measured, replace(cluster, compute=measured.law()), **asked)
+    return predict(measured, with_steps_of(measured, cluster), **asked)
 
 
 def _show(result: Prediction) -> Any:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 from .call import REQUIRED, Argument, Control, Names, Number, Text, Workers
+
+if TYPE_CHECKING:
+    from ..model.cluster import Cluster
+    from ..model.pilot import Pilot
 
 UNCERTAIN = "a number, an estimate such as 1.2:0.8:2 (value:low:high), or left out: then assumed to be 1"
 CLUSTER_EXAMPLE = {"workers": 16, "bandwidth_bit_per_s": 1e10, "latency_s": 50e-6, "step_s": 0.08}
@@ -64,3 +71,27 @@ CODEC_PARTS = (
     ),
 )
 SETTING = Argument("setting", Names(), help="what holds: refuse what needs more")
+
+
+def with_steps_of(pilot: Pilot, cluster: Cluster) -> Cluster:
+    """Return the cluster with the steps that a pilot has measured.
+
+    Parameters
+    ----------
+    pilot : Pilot
+        What was measured.
+    cluster : Cluster
+        Workers and links.
+
+    Raises
+    ------
+    ValueError
+        If the cluster has been given steps of its own.
+    """
+    for part in CLUSTER_PARTS:
+        if part.name in ("step_s", "compute") and getattr(cluster, part.name) != part.default:
+            raise ValueError(
+                f"{part.name} comes from the pilot; got {part.name} = {getattr(cluster, part.name)} beside it: "
+                "leave it out"
+            )
+    return replace(cluster, compute=pilot.law())

@@ -62,9 +62,7 @@ class Asked:
     @property
     def exchanges(self) -> tuple[Way, ...]:
         """The ways that are looked at."""
-        if self.exchange != "auto":
-            return (self.exchange,)
-        return WAYS[1:] if (self.cluster.nodes or 1) > 1 else WAYS[1:3]
+        return ways_of(self.exchange, self.cluster)
 
     def cost(self, choice: Choice) -> tuple[float, float, float]:
         """Return what choices are ranked by.
@@ -77,6 +75,21 @@ class Asked:
         if self.goal["target"] is not None:
             return choice.seconds, choice.bits, choice.error
         return choice.error, choice.bits, choice.seconds
+
+
+def ways_of(exchange: Way, cluster: Cluster) -> tuple[Way, ...]:
+    """Return the ways that a plan looks at.
+
+    Parameters
+    ----------
+    exchange : {"auto", "gather", "two_shot", "node_gather", "node_two_shot"}
+        How compressed messages may travel.
+    cluster : Cluster
+        Workers and links.
+    """
+    if exchange != "auto":
+        return (exchange,)
+    return WAYS[1:] if (cluster.nodes or 1) > 1 else WAYS[1:3]
 
 
 def choice_of(operator: Operator | Summed, asked: Asked) -> Choice:
@@ -211,7 +224,6 @@ def _chosen(option: planner.Option, way: Travel, codec: Codec | None, asked: Ask
     d, cluster, problem = asked.d, asked.cluster, asked.problem
     timed = asked.goal["time_s"] is not None
     seconds = {name: costs[name] for name in ("encode_s", "communicate_s", "decode_s")}
-    compute_s = cluster.step().expected_max(m=cluster.workers, tau=option.tau) * option.tau
     status = option.status.value if option.status else ""
     dense = isinstance(problem, planner.Conditioned) and option.bits != option.rounds * way.bits
     start_s = problem.dense_s if dense and isinstance(problem, planner.Conditioned) else None
@@ -220,13 +232,12 @@ def _chosen(option: planner.Option, way: Travel, codec: Codec | None, asked: Ask
         cluster,
         rounds=option.rounds,
         tau=option.tau,
-        compute_s=compute_s,
         coding_s=seconds["encode_s"] + seconds["decode_s"],
         start_bits=None if start_s is None else DENSE_BITS * d,
     )
     reasons = (
         f"{option.theorem} ({status}): {_rounds_text(option, timed)} with {_constants(way)}",
-        f"a round computes {compute_s:.4g} s, {_averaging_text(seconds)}",
+        f"a round computes {run.compute_s:.4g} s, {_averaging_text(seconds)}",
         *(() if start_s is None else (f"the first averages uncompressed gradients, {start_s:.4g} s",)),
         _message_text(way, d),
         *(() if codec is None else (codec.in_words(),)),
@@ -243,7 +254,7 @@ def _chosen(option: planner.Option, way: Travel, codec: Codec | None, asked: Ask
         eta=option.eta,
         bits=option.bits,
         error=option.error,
-        compute_s=compute_s,
+        compute_s=run.compute_s,
         start_s=start_s,
         limits=run.limits(),
         **costs,

@@ -72,9 +72,8 @@ def compressor_of(given: str | Operator | Summed) -> Operator | Summed:
             f'an operator must be a specification such as "qsgd:4" or an Operator; got {given!r}: name one'
         )
     name = given.strip().partition(":")[0]
-    from_outside = name in outside.announced(outside.OPERATORS) or outside.split(given) is not None
     names = [*all_operators(), *all_summed()]
-    if name not in names and not from_outside:
+    if name not in names and outside.split(given) is None and name not in outside.announced(outside.OPERATORS):
         near = difflib.get_close_matches(name, names, 3, 0.6) or ["identity", "qsgd", "tcdq"]
         shown = name if len(name) <= 32 else name[:29] + "..."
         raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +22,11 @@ from bounds.frame import frame
 from bounds.runtime import Empirical
 
 from ..numbers import Number
-from .cluster import Cluster
+from .cluster import Cluster, checked_cluster
 from .codec import Codec
 from .compressors import operator_of
 from .links import Link
-from .prediction import Prediction, Sent, predicted
+from .prediction import Prediction, Predictor, Sent
 from .progress import PART, LocalPath, gradient2_of
 
 if TYPE_CHECKING:
@@ -282,21 +282,44 @@ class Pilot:
         The same learning rate on both sides.  ``docs/concepts/prediction.md`` derives the model; what it leaves out is
         said in ``unknown``, and no interval covers it.
         """
-        sent = None if operator is None else self._sent(operator)
-        return predicted(
-            self._path(), self.step(PART), cluster, sent, d=self.d, exchange=exchange, tau=tau, overlap=overlap
-        )
+        sent = None if operator is None else self.sent(operator)
+        return self.predictor(cluster).predict(sent, exchange, tau, overlap)
 
-    def _path(self) -> LocalPath:
+    def predictor(self, cluster: Cluster) -> Predictor:
+        """Return what predicts any choice on a cluster.
+
+        Parameters
+        ----------
+        cluster : Cluster
+            Workers and links.
+
+        Raises
+        ------
+        ValueError
+            For no cluster, and a pilot without falls and bends.
+        """
         if not (self.falls and self.bends):
             raise ValueError("a prediction needs what a path fell and bent, which this pilot lacks: make a new pilot")
         moments = len(self.survival)
         energies = np.array(self.small_norms2[:moments])[:, None]
         drops = energies * (1 - np.array(self.survival))
         gradient2 = gradient2_of(self.small_norms2, self.large_norms2, moments)
-        return LocalPath(self.taus, np.array(self.falls), np.array(self.bends), drops, gradient2)
+        path = LocalPath(self.taus, np.array(self.falls), np.array(self.bends), drops, gradient2)
+        return Predictor(path, self.step(PART), checked_cluster(cluster), self.d)
 
-    def _sent(self, operator: str | Operator) -> Sent:
+    def sent(self, operator: str | Operator) -> Sent:
+        """Return messages of an operator as they were measured.
+
+        Parameters
+        ----------
+        operator : str or Operator
+            One that the pilot has tried.
+
+        Raises
+        ------
+        ValueError
+            For any other.
+        """
         from operators import specification
 
         name = specification(operator_of(operator))
@@ -308,6 +331,23 @@ class Pilot:
         raise ValueError(
             f"operator must be one that the pilot has tried; got {name}, tried: {tried}: make a pilot with it"
         )
+
+    def repeated(self, times: int) -> Pilot:
+        """Return the pilot that would have seen the same moments so often: how intervals shrink with more moments.
+
+        Parameters
+        ----------
+        times : int
+            How often, >= 1.
+        """
+        by_rank = len(self.survival)
+        rows: dict[str, Any] = {name: getattr(self, name) * times for name in ("survival", "secants", "falls", "bends")}
+        norms: dict[str, Any] = {
+            name: tuple(np.tile(np.reshape(getattr(self, name), (-1, by_rank)), times).ravel().tolist())
+            for name in ("small_norms2", "large_norms2")
+        }
+        trials = tuple(replace(trial, bits=trial.bits * times, nmse=trial.nmse * times) for trial in self.operators)
+        return replace(self, operators=trials, **rows, **norms)
 
     def to_frame(self) -> DataFrame:
         """Return one row an operator and gradient: bits a coordinate, and nmse."""

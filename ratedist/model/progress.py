@@ -43,7 +43,7 @@ class RoundRows:
     signal: Estimate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LocalPath:
     """What one worker has measured along its path.
 
@@ -129,9 +129,10 @@ def ratio_estimate(above: np.ndarray, below: np.ndarray, level: float) -> Estima
     value = top / bottom if bottom > 0 else math.inf
     if above.size < 2 or bottom <= 0:
         return Estimate(value, Interval(-math.inf, math.inf), level)
-    t2 = student_quantile(level, above.size - 1) ** 2 / above.size
-    (v_above, v_both), (_, v_below) = np.cov(above, below)
-    a, b, c = bottom**2 - t2 * v_below, top * bottom - t2 * v_both, top**2 - t2 * v_above
+    freedom, above, below = above.size - 1, above - top, below - bottom
+    t2 = student_quantile(level, freedom) ** 2 / above.size / freedom
+    below2, both, above2 = float(below @ below), float(above @ below), float(above @ above)
+    a, b, c = bottom**2 - t2 * below2, top * bottom - t2 * both, top**2 - t2 * above2
     if a <= 0:
         return Estimate(value, Interval(-math.inf, math.inf), level)
     root = math.sqrt(max(b * b - a * c, 0.0))

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
-
-from bounds.frame import frame
+from typing import Any, Literal
 
 from ..records import plain
 from .limits import Limits
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from .ranked import Ranked, way_text
 
 DISTINCT = 1.005  # a smaller ratio would print as 1
 
@@ -107,26 +102,25 @@ class Choice:
     @property
     def name(self) -> str:
         """Operator and exchange, in two shots with the operators of both stages."""
-        where = " of nodes" if self.exchange.startswith("node_") else ""
-        if not self.exchange.endswith("two_shot"):
-            return f"{self.operator} gathered{where}" if where else self.operator
-        back = f", {self.returned} back" if self.returned != self.operator else ""
-        return f"{self.operator} in two shots{where}{back}"
+        return way_text(self.operator, self.exchange, self.returned)
 
     @property
     def reason(self) -> str:
         """All reasons as one text."""
         return "; ".join(self.reasons)
 
+    def row(self) -> dict[str, Any]:
+        """Return the fields by their names, but for what limits it."""
+        return {name: each for name, each in vars(self).items() if name != "limits"}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "limits"}
         limits = None if self.limits is None else self.limits.to_dict()
-        return {name: plain(value) for name, value in fields.items()} | {"limits": limits}
+        return {name: plain(value) for name, value in self.row().items()} | {"limits": limits}
 
 
-@dataclass(frozen=True)
-class Ranking:
+@dataclass(frozen=True, repr=False)
+class Ranking(Ranked[Choice]):
     """Every operator asked for, best first; what no theorem covers comes last.
 
     Parameters
@@ -139,22 +133,12 @@ class Ranking:
         "seconds" (to a target) or "error" (after a time budget).
     """
 
-    ranking: tuple[Choice, ...]
-    assumptions: tuple[str, ...]
     by: Literal["seconds", "error"] = "seconds"
 
     @property
-    def best(self) -> Choice:
-        """The winner.
-
-        Raises
-        ------
-        ValueError
-            If no operator is feasible.
-        """
-        if not self.ranking[0].feasible:
-            raise ValueError(f"no operator is feasible; {self.explain()}")
-        return self.ranking[0]
+    def shown(self) -> tuple[Choice, ...]:
+        """All choices, of which there are few."""
+        return self.ranking
 
     def explain(self) -> str:
         """Return one line: what to use, and why."""
@@ -181,42 +165,11 @@ class Ranking:
         better = "cheaper than" if self.by == "seconds" else "lower than with"
         return f"{relative:.3g} times {better}" if relative >= DISTINCT else "with little or no lead over"
 
-    def to_frame(self) -> DataFrame:
-        """Return one row a choice, best first; the fields of ``Choice``, with their units, but for what limits it."""
-        rows = [{name: each for name, each in vars(choice).items() if name != "limits"} for choice in self.ranking]
-        return frame(rows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the ranking as plain values."""
-        ranking = [choice.to_dict() for choice in self.ranking]
-        return {"ranking": ranking, "assumptions": list(self.assumptions), "explanation": self.explain()}
-
-    def __repr__(self) -> str:
-        width = max(len(c.name) for c in self.ranking)
-        rows = (
-            f"  {c.name:{width}}  " + (f"{self.cost_text(c)}  {c.relative_cost:.3g}x" if c.feasible else c.reason)
-            for c in self.ranking
-        )
-        return "Ranking(\n" + "\n".join(rows) + "\n)"
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(c.name)}</td><td>{html.escape(self.cost_text(c))}</td><td>{c.relative_cost:.3g}</td>"
-            f"<td style='text-align:left'>{html.escape(c.reason)}</td></tr>"
-            for c in self.ranking
-        )
-        head = "<tr><th>operator</th><th>cost</th><th>relative</th><th style='text-align:left'>reasons</th></tr>"
-        return f"<table>{head}{rows}</table><p>{html.escape('; '.join(self.assumptions))}</p>"
-
-    def plot(self, *, ax: Any = None) -> Any:
-        """Return bars of seconds, best first; returns the matplotlib axes.
-
-        Parameters
-        ----------
-        ax : optional
-            Matplotlib axes to draw on; new ones unless given.
-        """
-        from ..drawing import plot_ranking
-
-        costs = {choice.name: float(getattr(choice, self.by)) for choice in self.ranking if choice.feasible}
-        return plot_ranking(costs, unit=self.by, title="; ".join(self.assumptions[:1]), ax=ax)
+    def costs(self) -> tuple[str, dict[str, tuple[float, float, float]]]:
+        """Return seconds or error, and by the names of what is covered value and ends of it."""
+        return self.by, {
+            choice.name: (cost, *(choice.cost_between or (cost, cost)))
+            for choice in self.ranking
+            if choice.feasible
+            for cost in (float(getattr(choice, self.by)),)
+        }

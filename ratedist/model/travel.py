@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from bounds.claims import Claim, Contractive, NoClaim, Unbiased
@@ -65,10 +66,15 @@ class Travel:
 
     def communicate_s(self, cluster: Cluster) -> float:
         """Return seconds of the links in one averaging."""
-        result, dense = self.result_bits, self.dense_bits
-        rounds = self.round_bits or (self.link_bits,)
-        averagings = (cluster.averaging_s(b, self.exchange, result_bits=result, dense_bits=dense) for b in rounds)
-        return sum(averaging.midpoint for averaging in averagings)
+        return _communicate_s(self, cluster)
+
+
+@lru_cache(maxsize=1024)
+def _communicate_s(way: Travel, cluster: Cluster) -> float:
+    result, dense = way.result_bits, way.dense_bits
+    rounds = way.round_bits or (way.link_bits,)
+    averagings = (cluster.averaging_s(b, way.exchange, result_bits=result, dense_bits=dense) for b in rounds)
+    return sum(averaging.midpoint for averaging in averagings)
 
 
 def travel(operator: Operator, claim: Claim, bits: float, d: int, cluster: Cluster) -> Travel:

@@ -1,0 +1,408 @@
+"""A plan from a pilot: every operator that it has tried, on every way, for every tau, with and without overlap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from bounds.claims import Unbiased
+from bounds.estimate import Estimate
+
+from ..records import plain
+from .choosing import Way, ways_of
+from .cluster import Cluster
+from .limits import FASTER, Change, Limits
+from .pilot import Pilot
+from .prediction import HIDDEN, Foretold, Prediction, Predictor, Sent, oldest_gradient
+from .ranked import Ranked, way_text
+
+if TYPE_CHECKING:
+    from operators import Operator
+
+DENSE = "binary32"
+DIGITS = 9  # equal seconds may differ by rounding beyond
+MOST_REPEATS = 1024
+ESTIMATES = ("seconds_per_step", "progress_per_step", "time_ratio")
+
+
+@dataclass(frozen=True)
+class PilotChoice:
+    """What a pilot foretells of one choice, or why it foretells nothing.
+
+    Parameters
+    ----------
+    operator : str
+        Its specification; "binary32" without compression.
+    exchange : str
+        "sum", "gather", "two_shot", "node_gather" or "node_two_shot".
+    tau : int
+        Local steps between two averages.
+    overlap : bool
+        Whether averages travel while the next round is computed.
+    feasible : bool
+        Whether there is a prediction.
+    reason : str
+        In words: what limits it, or why there is none.
+    seconds_per_step : Estimate or None, optional
+        Of one local step with its share of an averaging, seconds.
+    progress_per_step : Estimate or None, optional
+        Expected fall of the loss over that of a synchronous uncompressed step.
+    time_ratio : Estimate or None, optional
+        Seconds to the same fall of the loss over those of synchronous uncompressed training; below 1 is faster.
+    limits : str, optional
+        What takes most of a step.
+    relative_cost : float, optional
+        Its ``time_ratio`` over the best choice's.
+    distinct : bool, optional
+        Whether its interval lies above the best choice's, so that it is told apart from it.
+    """
+
+    operator: str
+    exchange: str
+    tau: int
+    overlap: bool
+    feasible: bool
+    reason: str
+    seconds_per_step: Estimate | None = None
+    progress_per_step: Estimate | None = None
+    time_ratio: Estimate | None = None
+    limits: str = ""
+    relative_cost: float = math.inf
+    distinct: bool = False
+
+    @property
+    def name(self) -> str:
+        """Operator, exchange, local steps and overlap in words."""
+        steps = "" if self.tau == 1 else f", averaging every {self.tau} steps"
+        return self.way + steps + ", in flight" * self.overlap
+
+    @property
+    def way(self) -> str:
+        """Operator and exchange in words."""
+        return way_text(self.operator, self.exchange, self.operator)
+
+    @property
+    def ratio(self) -> float:
+        """The predicted time over synchronous training's; infinite where there is no prediction."""
+        return math.inf if self.time_ratio is None else self.time_ratio.value
+
+    @property
+    def ratio_ends(self) -> tuple[float, float]:
+        """The ends of its interval."""
+        if self.time_ratio is None:
+            return 0.0, math.inf
+        return float(self.time_ratio.interval.lo), float(self.time_ratio.interval.hi)
+
+    def row(self) -> dict[str, Any]:
+        """Return the fields by their names, of estimates value and ends."""
+        row = dict(vars(self))
+        for name in ESTIMATES:
+            estimate = row.pop(name)
+            ends = (None, None, None) if estimate is None else (estimate.value, *map(float, _ends(estimate)))
+            row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+        return row
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        return {name: plain(value) for name, value in vars(self).items()}
+
+
+@dataclass(frozen=True, repr=False)
+class PilotPlan(Ranked[PilotChoice]):
+    """What to run, by the least predicted time to a loss; what it gains, what limits it, and what is not known.
+
+    Parameters
+    ----------
+    ranking : tuple of PilotChoice
+        All choices, best first; those without a prediction come last.
+    assumptions : tuple of str
+        Under which the numbers hold, and what was searched, in words.
+    prediction : Prediction
+        Of the best choice, with the certified worst case beside it and what the pilot does not tell.
+    at_every_step : Prediction
+        Of the same messages averaged at every step, for which a theorem may certify a worst case.
+    limits : Limits
+        What limits a round of the best choice, and what a better part would save of its time to a loss; seconds are
+        those of a round.
+    surest : PilotChoice
+        The choice with the least upper end: what it gains at least, the interval being right, none gains more surely.
+    too_short : tuple of str
+        For which answers the pilot is too short, and how much longer it would have to be.
+    """
+
+    prediction: Prediction
+    at_every_step: Prediction
+    limits: Limits
+    surest: PilotChoice
+    too_short: tuple[str, ...]
+
+    @property
+    def alike(self) -> tuple[PilotChoice, ...]:
+        """The other choices whose interval overlaps that of the best, so that they are not told apart from it."""
+        return tuple(choice for choice in self.ranking[1:] if choice.feasible and not choice.distinct)
+
+    def explain(self) -> str:
+        """Return in sentences: what to run, what it gains, what limits it, and what cannot be told."""
+        best = self.best
+        sentences = [
+            f"Use {best.name}: {self.cost_text(best)} that of synchronous uncompressed training",
+            self._worst_case(),
+            self._limited(),
+            *self._alike(),
+            *self.too_short,
+        ]
+        return ".  ".join(sentence[:1].upper() + sentence[1:] for sentence in sentences) + "."
+
+    def cost_text(self, choice: PilotChoice) -> str:
+        """Return the time to a loss over synchronous training's, with its interval.
+
+        Parameters
+        ----------
+        choice : PilotChoice
+            One of ``ranking``.
+        """
+        if choice.time_ratio is None:
+            return "time unknown"
+        low, high = choice.ratio_ends
+        ends = "exactly" if low == high else f"{low:.3g} to {high:.3g} at {choice.time_ratio.level:.0%}"
+        return f"time to a loss {choice.ratio:.3g} ({ends}) times"
+
+    def costs(self) -> tuple[str, dict[str, tuple[float, float, float]]]:
+        """Return time to a loss, and by the names of each operator's first choice value and ends of it."""
+        rows = {choice.name: (choice.ratio, *choice.ratio_ends) for choice in self.shown if choice.feasible}
+        return "time to a loss over synchronous training's", rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain values."""
+        parts = ("prediction", "at_every_step", "limits", "surest")
+        nested = {name: getattr(self, name).to_dict() for name in parts}
+        return super().to_dict() | nested | {"too_short": list(self.too_short)}
+
+    def _worst_case(self) -> str:
+        best, messages = self.prediction, self.at_every_step
+        if best.certified_time_ratio is None and messages.certified_time_ratio is not None and messages.operator:
+            return f"{best.certified}; of the same messages averaged at every step, {_guarantee(messages)}"
+        if best.certified_time_ratio is None:
+            return best.certified
+        return f"beside it, and no bound of it, {_guarantee(best)}"
+
+    def _limited(self) -> str:
+        noise = "limited by noise: it and the errors of messages take most of what a round would gain; its seconds are "
+        return (noise if self.prediction.limits == "noise" else "") + self.limits.in_words()
+
+    def _alike(self) -> Iterator[str]:
+        if not self.alike:
+            yield "no other choice has an interval that overlaps its own"
+            return
+        others = list(dict.fromkeys(choice.operator for choice in self.alike))
+        of = f"{len(self.alike)} of {sum(choice.feasible for choice in self.ranking) - 1}"
+        yield f"{of} other choices cannot be told apart from it, with {', '.join(others)}"
+        if self.surest != self.best:
+            yield f"surest is {self.surest.name}: {self.cost_text(self.surest)}"
+
+
+def plan_of_pilot(
+    pilot: Pilot, cluster: Cluster, operators: Sequence[str | Operator] | None, exchange: Way
+) -> PilotPlan:
+    """Return the plan with the least predicted time to a loss.
+
+    Parameters
+    ----------
+    pilot : Pilot
+        What was measured.
+    cluster : Cluster
+        Workers and links.
+    operators : sequence of str or Operator or None
+        Some that the pilot has tried; None: all of them.
+    exchange : {"auto", "gather", "two_shot", "node_gather", "node_two_shot"}
+        How compressed messages may travel.
+
+    Raises
+    ------
+    ValueError
+        For a pilot without falls and bends, and an operator that was not tried.
+    """
+    predictor = pilot.predictor(cluster)
+    names = [trial.operator for trial in pilot.operators] if operators is None else list(operators)
+    tried = {sent.operator: sent for sent in map(pilot.sent, names) if sent.operator != "identity"}
+    taus, ways = rounds_of(pilot.taus[-1]), ways_of(exchange, cluster)
+    looked_at = list(_choices(predictor, None, ("gather",), taus))
+    for messages in tried.values():
+        looked_at += _choices(predictor, messages, ways, taus)
+    ranking = _ranked(looked_at)
+    best = ranking[0]
+    sent = tried.get(best.operator)
+    way: Way = "gather" if best.exchange == "sum" else best.exchange  # type: ignore[assignment]
+    foretold = predictor.foretell(sent, way, best.tau, best.overlap)
+    searched = (
+        f"searched: {len(looked_at)} choices of binary32 and {len(tried)} operators of the pilot, {', '.join(ways)}, "
+        f"tau = {', '.join(map(str, taus))}; in flight as long as the pilot has looked at gradients so old"
+    )
+    compared = (
+        "times are to the same fall of the loss, over those of synchronous uncompressed training on the same cluster "
+        "with the same learning rate"
+    )
+    apart = "all intervals are of one pilot: choices whose intervals overlap are not told apart, though some could be"
+    return PilotPlan(
+        ranking,
+        (compared, cluster.in_words(), searched, apart, f"d = {pilot.d}"),
+        prediction=predictor.predict(sent, way, best.tau, best.overlap),
+        at_every_step=predictor.predict(sent, way, 1, False),
+        limits=_limits(predictor, sent, way, best, foretold),
+        surest=min(ranking, key=lambda choice: (choice.ratio_ends[1], choice.ratio)),
+        too_short=tuple(_too_short(pilot, cluster, best, way, ranking)),
+    )
+
+
+def rounds_of(longest: int) -> list[int]:
+    """Return the numbers of local steps that a plan looks at: powers of two, and as many as the pilot has looked at.
+
+    Parameters
+    ----------
+    longest : int
+        The most that the pilot has looked at.
+    """
+    return sorted({1 << k for k in range(longest.bit_length())} | {longest})
+
+
+def _choices(
+    predictor: Predictor, sent: Sent | None, ways: Sequence[Way], taus: Sequence[int]
+) -> Iterator[PilotChoice]:
+    """Yield what is foretold of one operator on each way that it has, or why there is nothing."""
+    name = DENSE if sent is None else sent.operator
+    refusals: list[str] = []
+    travelled: set[str] = set()
+    for way in ways:
+        try:
+            exchange = predictor.foretell(sent, way, 1, False).run.way.exchange
+        except ValueError as failure:
+            refusals.append(str(failure))
+            continue
+        if exchange in travelled:
+            continue
+        travelled.add(exchange)
+        for tau in taus:
+            for overlap in (False, True):
+                if overlap and oldest_gradient(tau, overlap) > predictor.path.taus[-1]:
+                    continue
+                foretold = predictor.foretell(sent, way, tau, overlap)
+                yield _choice(name, exchange, tau, overlap, foretold)
+    if not travelled:
+        yield PilotChoice(name, "", 1, False, False, refusals[0])
+
+
+def _choice(name: str, exchange: str, tau: int, overlap: bool, foretold: Foretold) -> PilotChoice:
+    if foretold.time_ratio is None:
+        return PilotChoice(name, exchange, tau, overlap, False, HIDDEN)
+    return PilotChoice(
+        name,
+        exchange,
+        tau,
+        overlap,
+        True,
+        f"limited by {foretold.limits}",
+        foretold.seconds,
+        foretold.progress,
+        foretold.time_ratio,
+        foretold.limits,
+    )
+
+
+def _ranked(choices: Sequence[PilotChoice]) -> tuple[PilotChoice, ...]:
+    """Return them by their times; of equal ones first the surer, then the simpler."""
+
+    def order(choice: PilotChoice) -> tuple[bool, float, float, int, bool]:
+        digits = float(f"{choice.ratio:.{DIGITS}g}")
+        return not choice.feasible, digits, choice.ratio_ends[1], choice.tau, choice.overlap
+
+    best, *others = sorted(choices, key=order)
+    least, most = best.ratio, best.ratio_ends[1]
+    first = replace(best, relative_cost=1.0)
+    return first, *(
+        replace(each, relative_cost=each.ratio / least, distinct=each.ratio_ends[0] > most) if each.feasible else each
+        for each in others
+    )
+
+
+def _limits(predictor: Predictor, sent: Sent | None, way: Way, best: PilotChoice, foretold: Foretold) -> Limits:
+    """Return what limits a round, with what messages twice as accurate would save beside faster parts."""
+    limits, progress = foretold.run.limits(), foretold.progress
+    if sent is None or progress is None or not isinstance(foretold.run.way.claim, Unbiased):
+        return limits
+    halved = replace(sent, omega=sent.omega.scaled(1 / FASTER))
+    better = predictor.foretell(halved, way, best.tau, best.overlap).progress
+    share = 0.0 if better is None or better.value <= 0 else 1 - progress.value / better.value
+    if share <= 0:
+        return limits
+    change = Change("accuracy of the messages", share * foretold.run.seconds, share)
+    return replace(limits, changes=tuple(sorted((*limits.changes, change), key=lambda each: -each.saved_s)))
+
+
+# -- too short -----------------------------------------------------------------------------------------------
+def _too_short(
+    pilot: Pilot, cluster: Cluster, best: PilotChoice, way: Way, ranking: Sequence[PilotChoice]
+) -> Iterator[str]:
+    """Yield the answers that the pilot's moments do not suffice for."""
+    moments = len(pilot.survival)
+    if best.progress_per_step is not None and best.progress_per_step.interval.lo <= 0:
+        needed = moments_needed(pilot, cluster, best, way)
+        more = (
+            f"not even {MOST_REPEATS * moments} like these would do: take larger batches"
+            if needed is None
+            else f"at least about {needed - moments} more like these would bring its lower end to half its limit"
+        )
+        yield f"the pilot is too short for this answer: with its {moments} moments the progress could be 0; {more}"
+    hidden = list(dict.fromkeys(choice.operator for choice in ranking if choice.reason == HIDDEN))
+    if hidden:
+        yield f"the pilot is too short for {', '.join(hidden)}: noise hides the progress; take more moments"
+
+
+def moments_needed(pilot: Pilot, cluster: Cluster, choice: PilotChoice, way: Way) -> int | None:
+    """Return after how many moments like a pilot's own the lower end of a progress is half of its limit.
+
+    Parameters
+    ----------
+    pilot : Pilot
+        What was measured.
+    cluster : Cluster
+        Workers and links.
+    choice : PilotChoice
+        Whose progress it is.
+    way : {"gather", "two_shot", "node_gather", "node_two_shot"}
+        How its messages travel.
+
+    Notes
+    -----
+    The moments are repeated: means and variances stay as the pilot has found them, intervals shrink.  Few moments find
+    too small a variance more often than too large a one, so that more may be needed.  The limit is taken after 1024
+    times as many; None where it is 0.
+    """
+    trials = tuple(trial for trial in pilot.operators if trial.operator == choice.operator)
+    alone = replace(pilot, operators=trials)
+
+    def lower_end(times: int) -> float:
+        longer = alone.repeated(times)
+        sent = longer.sent(choice.operator) if trials else None
+        progress = longer.predictor(cluster).foretell(sent, way, choice.tau, choice.overlap).progress
+        return 0.0 if progress is None else float(progress.interval.lo)
+
+    limit = lower_end(MOST_REPEATS)
+    if limit <= 0:
+        return None
+    low, high = 0, MOST_REPEATS
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if lower_end(middle) >= limit / 2 else (middle, high)
+    return high * len(pilot.survival)
+
+
+def _guarantee(prediction: Prediction) -> str:
+    """Return the certified worst case in words."""
+    ratio = f"{prediction.certified_time_ratio:.3g} times the seconds guaranteed without compression"
+    return f"{prediction.certified}: {ratio}"
+
+
+def _ends(estimate: Estimate) -> tuple[Any, Any]:
+    return estimate.interval.lo, estimate.interval.hi
