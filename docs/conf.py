@@ -71,6 +71,9 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "transformers.trainer.Trainer",
         "transformers.trainer_callback.TrainerCallback",
         "ratedist.model.limits.Limits",
+        "ratedist.model.prediction.Predictor",
+        "ratedist.model.prediction.Sent",
+        "ratedist.model.ranked.Ranked",
     )
 ]
 nitpick_ignore += [("py:exc", name) for name in ("OutOfTime", "Undeclared", "UsageError")]
