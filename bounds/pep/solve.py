@@ -13,7 +13,7 @@ from .program import Entries, Program, Row
 
 Matrices = tuple[np.ndarray, np.ndarray]
 SMALL_RESIDUAL = 1e-7  # relative; above it the program is solved again, in units of the first answer
-LARGEST_RESIDUAL = 1e-6  # of what is called an optimum
+LARGEST_RESIDUAL = 1e-5  # of what is called an optimum
 SMALLEST_UNIT = 1e-12
 
 
