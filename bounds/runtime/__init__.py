@@ -1,6 +1,7 @@
 """How long a local step and an averaging take: compute-time laws, expected maxima, communication, the model."""
 
 from .autoregressive import AutoregressiveLogNormal as AutoregressiveLogNormal
+from .coding import Coding as Coding
 from .communication import Communication as Communication
 from .communication import ParameterServer as ParameterServer
 from .communication import Ring as Ring

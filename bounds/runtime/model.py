@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .checks import nonnegative, positive_integer
+from .coding import Coding
 from .communication import Communication
 from .law import Law, StepTime
+from .two_shot import TwoShot
 
 Bits = float | Sequence[float] | None  # of one worker's message, or of every worker's if they differ
 
@@ -26,6 +28,8 @@ class RuntimeModel:
         Adds the time of moving the message; needs ``bits`` in every question.
     m : int or None, optional
         Number of workers, unless given in the question.
+    coding : Coding or None, optional
+        Adds the time of encoding and decoding the messages, in two shots where ``communication`` is.
 
     Raises
     ------
@@ -43,6 +47,7 @@ class RuntimeModel:
     delay_s: float | Law = 0.0
     communication: Communication | None = None
     m: int | None = None
+    coding: Coding | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.step, StepTime):
@@ -69,11 +74,25 @@ class RuntimeModel:
             If a communication cost is part of the model and bits is missing.
         """
         delay_s = self.delay_s.mean_s if isinstance(self.delay_s, Law) else float(self.delay_s)
+        if self.coding is not None:
+            delay_s += self.coding_s(m=m)
         if self.communication is None:
             return delay_s
         if bits is None:
             raise ValueError("this model has a communication cost: give bits, the length of one worker's message")
         return delay_s + self.communication.seconds(m=self.workers(m), bits=bits)
+
+    def coding_s(self, *, m: int | None = None) -> float:
+        """Return seconds that every worker computes for the messages of one averaging.
+
+        Parameters
+        ----------
+        m : int or None, optional
+            Number of workers, unless the model has it.
+        """
+        if self.coding is None:
+            return 0.0
+        return self.coding.seconds(m=self.workers(m), two_shot=isinstance(self.communication, TwoShot))
 
     def seconds_per_iteration(self, *, tau: int, m: int | None = None, bits: Bits = None) -> float:
         """Return mean time of one local step, its share of the averaging included, in seconds.
@@ -110,14 +129,15 @@ class RuntimeModel:
         bits : Bits, bits, optional
             Length of one worker's gradient message.  With M the slowest worker's step time and D the mean communication
             time this is E[(1 - phi) M + max(phi M, D)]: communication starts when the slowest worker begins its
-            backward pass.
+            backward pass.  Coding is hidden by nothing.
         """
         if not 0 < backward_fraction <= 1:
             raise ValueError(f"backward_fraction must satisfy 0 < phi <= 1; got {backward_fraction}")
         workers = self.workers(m)
-        communication_s = self.seconds_per_averaging(m=workers, bits=bits)
+        coding_s = self.coding_s(m=workers)
+        communication_s = self.seconds_per_averaging(m=workers, bits=bits) - coding_s
         longer_s = self.step.expected_max_above(communication_s / backward_fraction, m=workers)
-        return (1 - backward_fraction) * self.step.expected_max(m=workers) + backward_fraction * longer_s
+        return (1 - backward_fraction) * self.step.expected_max(m=workers) + backward_fraction * longer_s + coding_s
 
     def speed_up(self, *, tau: int, m: int | None = None, bits: Bits = None) -> float:
         """Return c(1)/c(tau): how many times faster a local step is than a fully synchronous one without overlap.

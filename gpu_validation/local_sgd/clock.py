@@ -68,6 +68,8 @@ class Synchronisation:
         Lengths of the owners' messages in two shots.
     flight : InFlight or None
         What it was hidden by; None if all have waited for it.
+    coding_s : float or None, seconds, optional
+        That every rank computed for the messages; None where the clock knows.
     """
 
     steps: int
@@ -75,6 +77,7 @@ class Synchronisation:
     participants: Sequence[int]
     mean_bits: Sequence[int]
     flight: InFlight | None
+    coding_s: float | None = None
 
 
 class Clock(ABC):
@@ -108,6 +111,7 @@ class Clock(ABC):
         participants: Sequence[int],
         mean_bits: Sequence[int] = (),
         flight: InFlight | None = None,
+        coding_s: float | None = None,
     ) -> None:
         """An averaging has ended: after ``steps`` local steps of the participants, with messages of these lengths.
 
@@ -123,9 +127,11 @@ class Clock(ABC):
             Lengths of the owners' messages in two shots.
         flight : InFlight or None, optional
             What the averaging was hidden by; None if all have waited for it.
+        coding_s : float or None, seconds, optional
+            What a simulated clock takes for encoding and decoding; by default what its model says.
         """
         before = self.events[-1].steps if self.events else 0
-        self._pass(Synchronisation(steps, bits, participants, mean_bits, flight))
+        self._pass(Synchronisation(steps, bits, participants, mean_bits, flight, coding_s))
         self.events.append(Event(self.seconds(), before + steps, sum(bits) + sum(mean_bits)))
 
     def _pass(self, sync: Synchronisation) -> None:  # noqa: B027  optional
@@ -239,7 +245,7 @@ class SimulatedClock(Clock):
     Parameters
     ----------
     model : RuntimeModel
-        Law of a local step's time, fixed or random delay, communication cost.
+        Law of a local step's time, fixed or random delay, communication cost, coding seconds.
     m : int
         Number of ranks.
     key : Key
@@ -254,7 +260,7 @@ class SimulatedClock(Clock):
     -----
     A worker's own pace is drawn anew for every step; with sampled clients only the participants are waited for.  An
     average in flight leaves when the slowest has sent, and nobody begins the next round before it and all local steps
-    are done.
+    are done.  Coding takes every worker's own time, also where the average is in flight.
     """
 
     def __init__(self, model: RuntimeModel, *, m: int, key: Key) -> None:
@@ -278,8 +284,9 @@ class SimulatedClock(Clock):
         before_s, compute_s = (
             float((local[:, :count].sum(axis=1) + probed)[waited_for].max()) for count in (sent_after, steps)
         )
+        coding_s = self.model.coding_s(m=self.m) if sync.coding_s is None else sync.coding_s
         begun = self._now
-        self._now += before_s
+        self._now += before_s + coding_s
         delay = self.model.delay_s
         self._now += float(delay.sample(rng, ())) if isinstance(delay, Law) else float(delay)
         if (communication := self.model.communication) is not None:
@@ -287,7 +294,7 @@ class SimulatedClock(Clock):
                 communication = replace(communication, result_bits=sum(mean_bits))
             self._now += communication.seconds(m=self.m, bits=list(sync.bits))
         self._averaged_s = self._now - begun - before_s
-        self._now = max(self._now, begun + compute_s)
+        self._now = max(self._now, begun + compute_s + coding_s)
         self._probes = 0
 
     def _drawn(self, steps: int) -> tuple[np.random.Generator, np.ndarray, np.ndarray]:

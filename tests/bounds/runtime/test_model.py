@@ -1,6 +1,6 @@
 import pytest
 
-from bounds.runtime import Constant, Exponential, ParameterServer, Ring, RuntimeModel
+from bounds.runtime import Coding, Constant, Exponential, ParameterServer, Ring, RuntimeModel, TwoShot
 
 
 def test_published_example_of_exponential_steps():
@@ -68,3 +68,17 @@ def test_messages_of_unequal_length_are_listed():
 def test_a_step_time_must_be_a_law():
     with pytest.raises(TypeError, match=r"law of step times; got 1\.5: write Constant\(1\.5\)"):
         RuntimeModel(1.5)
+
+
+def test_coding_adds_to_every_averaging_and_hides_behind_nothing():
+    coding = Coding(encode_s=3.0, decode_s=0.5)
+    free = RuntimeModel(Constant(1.0), delay_s=2.0, m=4)
+    gathered = RuntimeModel(Constant(1.0), delay_s=2.0, m=4, coding=coding)
+    assert gathered.seconds_per_averaging() == free.seconds_per_averaging() + 3.0 + 4 * 0.5
+    overlapped = [model.seconds_per_overlapped_step(backward_fraction=0.5) for model in (free, gathered)]
+    assert overlapped[1] == pytest.approx(overlapped[0] + 5.0)
+
+    links = TwoShot(latency_s=0.1, bytes_per_s=100.0)
+    in_two = RuntimeModel(Constant(1.0), communication=links, m=4, coding=coding)
+    expected = links.seconds(m=4, bits=800) + 3.0 * 1.25 + 2 * 0.5  # a movement and a shard; shards and their means
+    assert in_two.seconds_per_averaging(bits=800) == pytest.approx(expected)

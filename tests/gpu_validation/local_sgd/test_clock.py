@@ -5,6 +5,7 @@ import pytest
 
 from bounds.runtime import (
     AutoregressiveLogNormal,
+    Coding,
     Constant,
     Exponential,
     ParameterServer,
@@ -13,7 +14,7 @@ from bounds.runtime import (
     RuntimeModel,
 )
 from gpu_validation.local_sgd import clock as module
-from gpu_validation.local_sgd.clock import Event, SimulatedClock, WallClock
+from gpu_validation.local_sgd.clock import Event, InFlight, SimulatedClock, WallClock
 from operators import Key
 
 
@@ -41,6 +42,24 @@ def test_a_round_waits_for_its_slowest_member_only():
     (some,) = run(SimulatedClock(model, m=4, key=Key(0)), [5], members=(0, 2))
 
     assert (everyone.seconds, some.seconds) == (50.0, 15.0)
+
+
+def test_coding_takes_the_workers_time_whether_they_wait_or_not():
+    model = RuntimeModel(Constant(1.0), delay_s=4.0, coding=Coding(encode_s=0.25, decode_s=0.5))
+    coding_s = 0.25 + 4 * 0.5
+
+    waiting = SimulatedClock(model, m=4, key=Key(0))
+    waiting.start_sync(3)
+    (waited,) = run(waiting, [3])
+    assert waited.seconds == 3.0 + coding_s + 4.0
+    assert waiting.averaged([0]) == [coding_s + 4.0]
+
+    waiting.advance_round(3, (), (0, 1, 2, 3), coding_s=0.0)  # another codec in this round: none
+    assert waiting.seconds() == waited.seconds + 3.0 + 4.0
+
+    hidden = SimulatedClock(model, m=4, key=Key(0))
+    hidden.advance_round(9, (), (0, 1, 2, 3), flight=InFlight(steps=8, seconds=float("nan")))
+    assert hidden.seconds() == 9.0 + coding_s  # sent after one step, back after 1 + 2.25 + 4: before the ninth ends
 
 
 def test_copies_agree_and_other_keys_do_not():
