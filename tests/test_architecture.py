@@ -212,6 +212,7 @@ WITHOUT_A_QUICK_CHECK = {
     "operators/kernels/test_interpreted.py",
     "ratedist/http/test_answers.py",
     "ratedist/http/test_page.py",
+    "ratedist/http/test_pilot_page.py",
     "ratedist/http/test_schemathesis.py",
     "test_judge_guide.py",
     "test_training_guides.py",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 REQUIRED: Any = object()  # the default of an argument that must be given
+MOST_BYTES = 1 << 16  # of a request
 
 
 class _Absent:
@@ -135,6 +136,11 @@ class Workers(Kind):
 
 
 @dataclass(frozen=True)
+class Measured(Kind):
+    """What a pilot has measured: an object in a request, and a ``Pilot`` for the function."""
+
+
+@dataclass(frozen=True)
 class Control:
     """The field of an argument on the page.
 
@@ -252,6 +258,8 @@ class Route:
         Whether the answer is a number with its theorem.
     is_closed_form : callable, optional
         Whether the answer to such a request takes well below a millisecond, so that no other process computes it.
+    most_bytes : int, bytes, optional
+        Of a request.
     """
 
     run: Callable[..., Any]
@@ -262,16 +270,22 @@ class Route:
     example: Mapping[str, Any] = field(default_factory=dict)
     stated: bool = True
     is_closed_form: Callable[[Mapping[str, Any]], bool] = lambda request: False
+    most_bytes: int = MOST_BYTES
 
     def answer(self, request: Mapping[str, Any]) -> Any:
         """Return the record that answers a checked request."""
         return self.run(**{name: self._argument(name, value) for name, value in request.items()})
 
     def _argument(self, name: str, value: Any) -> Any:
-        if any(argument.name == name and isinstance(argument.kind, Workers) for argument in self.arguments):
+        kind = next((argument.kind for argument in self.arguments if argument.name == name), None)
+        if isinstance(kind, Workers):
             from ..model.cluster import Cluster
 
             return Cluster(**value)
+        if isinstance(kind, Measured) and value is not None:
+            from ..model.pilot_checks import pilot_of_record
+
+            return pilot_of_record(value)
         return value
 
 

@@ -24,9 +24,9 @@ from ..model.planned_problem import CONDITION, problem_of
 from ..model.ranking import Choice, Ranking
 from ..model.travel import DENSE_BITS
 from ..numbers import real, refusal, whole
-from .call import REQUIRED, Argument, Call, Coding, Command, Control, Number, Route, Text
+from .call import REQUIRED, Argument, Call, Coding, Command, Control, Measured, Number, Route, Text
 from .call import Specifications as Several
-from .shared import CLUSTER, CLUSTER_EXAMPLE, CODEC_PARTS, SETTING, with_steps_of
+from .shared import CLUSTER, CLUSTER_EXAMPLE, CODEC_PARTS, MOST_PILOT_BYTES, SETTING, with_steps_of
 
 if TYPE_CHECKING:
     from operators import Operator
@@ -246,10 +246,13 @@ def _way(exchange: Any) -> Way:
 def _run(codec: list[str] | None, pilot: str | None, cluster: Cluster, **given: Any) -> Ranking | PilotPlan:
     if pilot is None:
         return plan(codec=coding(codec), cluster=cluster, **given)
-    measured = Pilot.read(pilot)
     _refuse_beside_a_pilot({"codec": codec})
-    asked: dict[str, Any] = {"pilot": measured, "cluster": with_steps_of(measured, cluster), **given}
-    return plan(**asked)
+    return _by(Pilot.read(pilot), cluster, **given)
+
+
+def _by(pilot: Pilot, cluster: Cluster, **given: Any) -> PilotPlan:
+    asked: dict[str, Any] = {"pilot": pilot, "cluster": with_steps_of(pilot, cluster), **given}
+    return cast(PilotPlan, plan(**asked))
 
 
 def coding(given: list[str] | None) -> Any:
@@ -268,8 +271,10 @@ def coding(given: list[str] | None) -> Any:
     return named.get("", named)
 
 
-def _answer(*, d: Any, **given: Any) -> Ranking:
-    if whole("d", d) > MOST_DIMENSION:
+def _answer(*, d: Any = None, pilot: Pilot | None = None, **given: Any) -> Ranking | PilotPlan:
+    if pilot is not None:
+        return _by(pilot, d=d, **given)
+    if d is not None and whole("d", d) > MOST_DIMENSION:
         raise refusal("d", f"d <= {MOST_DIMENSION} over HTTP", d)
     return plan(d=d, **given)
 
@@ -335,10 +340,17 @@ CALL = Call(
         ok=lambda result: result.ranking[0].feasible,
     ),
     route=Route(
-        arguments=(D, CLUSTER, OPERATORS, *GOAL, CURVATURE, CODEC, SETTING, EXCHANGE),
+        arguments=(
+            replace(D, default=None),
+            CLUSTER,
+            Argument("pilot", Measured()),
+            *(OPERATORS, *GOAL, CURVATURE, CODEC, SETTING, EXCHANGE),
+        ),
         run=_answer,
         about="A model, a cluster and compressors; "
         "with L, sigma2 and gap averaging of local updates is planned too.\n\n"
+        "pilot: what gpu_validation.pilot has measured, instead of d, the constants, codec and the cluster's steps; it "
+        "is used for the answer and kept nowhere.\n\n"
         "codec: seconds of coding; if left out, each operator is timed on the server, once a worker process.",
         model="Plan",
         title="Rank compressors for a model and a cluster",
@@ -350,5 +362,6 @@ CALL = Call(
             "codec": {"encode_s_per_coordinate": 8.5e-9, "decode_s_per_coordinate": 4.3e-9},
         },
         stated=False,
+        most_bytes=MOST_PILOT_BYTES,
     ),
 )

@@ -8,14 +8,13 @@ from .. import numbers
 from ..model.cluster import Cluster, checked_cluster
 from ..model.pilot import Pilot
 from ..model.prediction import Prediction
-from .call import REQUIRED, Argument, Call, Command, Flag, Number, Text, Workers
+from .call import REQUIRED, Argument, Call, Command, Flag, Measured, Number, Route, Text, Workers
 from .call import Specification as One
-from .shared import CLUSTER_PARTS, with_steps_of
+from .pilot_example import PILOT_EXAMPLE
+from .shared import CLUSTER_PARTS, MOST_PILOT_BYTES, OF_THE_PILOT, with_steps_of
 
 if TYPE_CHECKING:
     from operators import Operator
-
-OF_THE_PILOT = ("step_s", "compute")
 
 
 def predict(
@@ -59,8 +58,11 @@ def predict(
 
 def _run(path: str, cluster: Cluster, **asked: Any) -> Prediction:
     """Return the prediction for workers whose steps are the pilot's."""
-    measured = Pilot.read(path)
-    return predict(measured, with_steps_of(measured, cluster), **asked)
+    return _of(Pilot.read(path), cluster, **asked)
+
+
+def _of(pilot: Pilot, cluster: Cluster, **asked: Any) -> Prediction:
+    return predict(pilot, with_steps_of(pilot, cluster), **asked)
 
 
 def _show(result: Prediction) -> Any:
@@ -69,6 +71,14 @@ def _show(result: Prediction) -> Any:
     return table(result)
 
 
+PARTS = tuple(part for part in CLUSTER_PARTS if part.name not in OF_THE_PILOT)
+ASKED = (
+    Argument("cluster", Workers(PARTS), REQUIRED),
+    Argument("operator", One(), None, "one that the pilot has tried; else binary32, summed on its way"),
+    Argument("exchange", Text(), "gather", "gather (default), two_shot, node_gather or node_two_shot"),
+    Argument("tau", Number(), 1, "local steps between two averages (default: 1)"),
+    Argument("overlap", Flag(), False, "averages travel while the next round is computed"),
+)
 CALL = Call(
     name="predict",
     summary="what a pilot foretells: seconds and progress of a step on a cluster",
@@ -77,13 +87,7 @@ CALL = Call(
     command=Command(
         arguments=(
             Argument("path", Text(4096), REQUIRED, "a file of gpu_validation.pilot", positional=True),
-            Argument(
-                "cluster", Workers(tuple(part for part in CLUSTER_PARTS if part.name not in OF_THE_PILOT)), REQUIRED
-            ),
-            Argument("operator", One(), None, "one that the pilot has tried; else binary32, summed on its way"),
-            Argument("exchange", Text(), "gather", "gather (default), two_shot, node_gather or node_two_shot"),
-            Argument("tau", Number(), 1, "local steps between two averages (default: 1)"),
-            Argument("overlap", Flag(), False, "averages travel while the next round is computed"),
+            *ASKED,
         ),
         examples=(
             "pilot.json --workers 64 --operator qsgd:4",
@@ -91,5 +95,15 @@ CALL = Call(
         ),
         run=_run,
         show=_show,
+    ),
+    route=Route(
+        arguments=(Argument("pilot", Measured(), REQUIRED), *ASKED),
+        run=_of,
+        about="What a pilot has measured, a cluster, and one choice of operator, exchange and local steps.",
+        model="Predict",
+        title="What a pilot foretells of one choice on a cluster",
+        example={"pilot": PILOT_EXAMPLE, "cluster": {"workers": 64}, "operator": "qsgd:16", "tau": 2},
+        stated=False,
+        most_bytes=MOST_PILOT_BYTES,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .call import REQUIRED, Argument, Control, Names, Number, Text, Workers
+from .call import MOST_BYTES, REQUIRED, Argument, Control, Names, Number, Text, Workers
 
 if TYPE_CHECKING:
     from ..model.cluster import Cluster
@@ -56,6 +56,8 @@ CLUSTER_PARTS = (
     Argument("inside", Text(64), None, "link of a worker inside its node: NAME,LATENCY_S or BIT_PER_S,LATENCY_S"),
 )
 CLUSTER = Argument("cluster", Workers(CLUSTER_PARTS), REQUIRED)
+OF_THE_PILOT = ("step_s", "compute")  # parts of a cluster that a pilot has measured
+MOST_PILOT_BYTES = 16 * MOST_BYTES  # of a request with a pilot of some 500 moments
 CODEC_PARTS = (
     Argument(
         "encode_s_per_coordinate",
@@ -89,7 +91,7 @@ def with_steps_of(pilot: Pilot, cluster: Cluster) -> Cluster:
         If the cluster has been given steps of its own.
     """
     for part in CLUSTER_PARTS:
-        if part.name in ("step_s", "compute") and getattr(cluster, part.name) != part.default:
+        if part.name in OF_THE_PILOT and getattr(cluster, part.name) != part.default:
             raise ValueError(
                 f"{part.name} comes from the pilot; got {part.name} = {getattr(cluster, part.name)} beside it: "
                 "leave it out"

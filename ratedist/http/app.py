@@ -78,7 +78,9 @@ def create_app(*, pool: Pool | None = None, hosts: Iterable[str] = ()) -> FastAP
     app = FastAPI(
         title="ratedist", version="1", description=DESCRIPTION, docs_url=None, redoc_url=None, lifespan=lifespan
     )
-    app.add_middleware(Limits, hosts=tuple(hosts))
+    routes = {name: call.route for name, call in all_calls().items() if call.route is not None}
+    longest = {f"/v1/{name}": route.most_bytes for name, route in routes.items()}
+    app.add_middleware(Limits, hosts=tuple(hosts), most_bytes=longest)
     app.add_exception_handler(HTTPException, _failed)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(ValueError, _refused)
@@ -86,7 +88,6 @@ def create_app(*, pool: Pool | None = None, hosts: Iterable[str] = ()) -> FastAP
     app.add_exception_handler(Fault, _faulty)
     app.add_exception_handler(Exception, _faulty)
 
-    routes = {name: call.route for name, call in all_calls().items() if call.route is not None}
     for name, route in routes.items():
         if route.model:
             _add_call(app, name, route, workers)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
-MOST_BYTES = 1 << 16
+from ..calls.call import MOST_BYTES
+
 ARRIVAL_S = 10.0
 HEADERS = {
     b"content-security-policy": b"default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'",
@@ -25,17 +26,20 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 
 class Limits:
-    """Refuses other hosts (421), bodies beyond MOST_BYTES (413) or that take longer than ARRIVAL_S to arrive (408).
+    """Refuses other hosts (421), bodies beyond their limit (413) or that take longer than ARRIVAL_S to arrive (408).
 
     Parameters
     ----------
     hosts : iterable of str, optional
         Names that the server answers to, besides addresses.  A page of another site that makes its name point here (DNS
         rebinding) could otherwise read the answers.
+    most_bytes : mapping of str to int, bytes, optional
+        By path, where a request may be longer or has to be shorter.
     """
 
-    def __init__(self, app: App, hosts: Iterable[str] = ()) -> None:
+    def __init__(self, app: App, hosts: Iterable[str] = (), most_bytes: Mapping[str, int] | None = None) -> None:
         self.app = app
+        self.most_bytes = dict(most_bytes or {})
         self.hosts = frozenset(name.lower() for name in ("localhost", *hosts))
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -57,14 +61,15 @@ class Limits:
         if scope["method"] in ("GET", "HEAD"):
             await self.app(scope, receive, send_with_headers)
             return
+        most = self.most_bytes.get(scope["path"], MOST_BYTES)
         try:
             async with asyncio.timeout(ARRIVAL_S):
-                body = await _body(receive)
+                body = await _body(receive, most)
         except TimeoutError:
             await _refuse(send_with_headers, 408, f"a request must arrive within {ARRIVAL_S:g} s: send it faster")
             return
         if body is None:
-            await _refuse(send_with_headers, 413, f"a request must have at most {MOST_BYTES} bytes: send less")
+            await _refuse(send_with_headers, 413, f"a request must have at most {most} bytes: send less")
             return
         messages = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -89,7 +94,7 @@ def _is_known(named: str, hosts: frozenset[str]) -> bool:
     return True
 
 
-async def _body(receive: Receive) -> bytes | None:
+async def _body(receive: Receive, most: int) -> bytes | None:
     """Return the whole body, or None if it is too long; reading stops there."""
     parts: list[bytes] = []
     size = 0
@@ -99,7 +104,7 @@ async def _body(receive: Receive) -> bytes | None:
             return b"".join(parts)
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        if size > MOST_BYTES:
+        if size > most:
             return None
         if not message.get("more_body", False):
             return b"".join(parts)

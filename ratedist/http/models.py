@@ -22,6 +22,7 @@ Setting = Annotated[
     list[Annotated[str, Field(max_length=64)]],
     Field(max_length=64, description="What holds, by name; then the theorem is used only if this implies its needs."),
 ]
+Measured = Annotated[dict[str, Any], Field(description="The file that gpu_validation.pilot has written, as it is.")]
 Real = float | Literal["Infinity", "-Infinity", "NaN"]
 
 
@@ -66,6 +67,10 @@ def _type(kind: kinds.Kind) -> Any:
             )
             by_name = Annotated[dict[Specification, pair], Field(max_length=MOST_OPERATORS)]  # type: ignore[valid-type]
             return Literal["measured", "free"] | pair | by_name | None
+        case kinds.Measured():
+            return Measured
+        case kinds.Flag():
+            return bool
         case kinds.Workers():
             return _parts_model("ClusterOf", "Equal workers and links.", kind.parts)
     raise TypeError(f"a request cannot hold {kind}")

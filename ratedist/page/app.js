@@ -3,13 +3,14 @@
 import { showBits } from "./bits.js";
 import { showOuter } from "./outer.js";
 import { part, redraw } from "./panel.js";
+import { showPilot, takePilots } from "./pilot.js";
 import { showPlan } from "./plan.js";
 import { build, DEFAULTS, fromAddress, read, toAddress, write } from "./state.js";
 import { showSums } from "./sums.js";
 import { showTau } from "./tau.js";
 
 const PAUSE_MS = 120;
-const PANELS = { bits: showBits, tau: showTau, "outer-step": showOuter, sums: showSums, plan: showPlan };
+const PANELS = { bits: showBits, tau: showTau, "outer-step": showOuter, sums: showSums, plan: showPlan, "pilot-plan": showPilot };
 const NARROW = matchMedia("(max-width: 54rem)");
 let pending = null;
 let timer = 0;
@@ -66,6 +67,7 @@ function fold() {
 }
 
 build(changed);
+takePilots(changed);
 write(fromAddress());
 fold();
 NARROW.addEventListener("change", fold);

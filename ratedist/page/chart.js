@@ -10,6 +10,7 @@ const places = new WeakMap();
 
 // What was drawn last: its content, and where its numbers lie.
 export const placeOf = (svg) => places.get(svg);
+export const remember = (svg, place) => places.set(svg, place);
 
 export function node(name, attributes, text) {
   const made = document.createElementNS(SVG, name);
@@ -89,6 +90,7 @@ function markNodes({ shape, point, start }) {
 
 export function shapeNode(shape, [x, y]) {
   if (shape === "ring") return ring([x, y]);
+  if (shape === "rule") return node("line", { class: "rule", x1: x, x2: x, y1: y - 8, y2: y + 8 });
   if (shape === "dot") return node("circle", { class: "dot", cx: x, cy: y, r: 5 });
   const corners = [[0, -DIAMOND], [DIAMOND, 0], [0, DIAMOND], [-DIAMOND, 0]].map(([dx, dy]) => `${x + dx},${y + dy}`);
   return node("polygon", { class: "diamond", points: corners.join(" ") });

@@ -64,7 +64,8 @@ function buttons(question, actions) {
   return line;
 }
 
-function curvesOf({ series, marks = [], here, legend = [], x, y }) {
+function curvesOf({ series, rows, marks = [], here, legend = [], x, y }) {
+  if (rows) return [["name", x, "low", "high"], ...rows.map(({ name, value, low, high }) => [name, value, low, high])];
   const called = Object.fromEntries(legend);
   return [
     ["kind", "name", x, y],

@@ -13,15 +13,15 @@ export function say(id, answer, explanation, theorem) {
   if (theorem !== undefined) part(id, ".theorem p").textContent = theorem;
 }
 
-export function plot(id, content) {
-  charts.set(id, content);
+export function plot(id, content, drawing = draw) {
+  charts.set(id, [content, drawing]);
   const figure = document.getElementById(id).matches("figure") ? document.getElementById(id) : part(id, "figure");
   dress(figure, id, content);
-  draw(figure.querySelector(".chart"), content);
+  drawing(figure.querySelector(".chart"), content);
 }
 
 export function redraw() {
-  charts.forEach((content, id) => draw(part(id, ".chart"), content));
+  charts.forEach(([content, drawing], id) => drawing(part(id, ".chart"), content));
 }
 
 export function element(name, content, className = "") {

@@ -25,7 +25,7 @@ class Fields(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
-        if tag == "input":
+        if tag == "input" and "value" in attributes:  # a file has none
             self.start[attributes["id"]] = attributes["value"]
         elif tag in ("select", "textarea"):
             self.area = attributes["id"]
