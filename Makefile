@@ -1,4 +1,4 @@
-# Every target sets up what it needs in .venv; the second call is quick.
+# Every target sets up what it needs in .venv, loops compiled; the second call is quick.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -18,12 +18,14 @@ unexport PYTHONDONTWRITEBYTECODE
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,docs]"
+	$(BIN)/python -m operators.precompile
 	touch $(RUNS) $@
 
 # What real runs need, without tests, documentation and browser.
 $(RUNS): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[validate]"
+	$(BIN)/python -m operators.precompile
 	touch $@
 
 setup: $(STAMP)
@@ -57,4 +59,4 @@ docs-test: setup
 	$(BIN)/python -m pytest tests/docs -m "slow or not slow"
 
 clean:
-	rm -rf $(VENV) build dist docs/_build results .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) operators/compilation/code build dist docs/_build results .mypy_cache .pytest_cache .ruff_cache .hypothesis

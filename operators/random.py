@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 
-import numba
 import numpy as np
 import torch
 
+from .compilation import jit
 from .kernels.philox import Stream, tiled
 from .kernels.philox.cpu import fill_stream, rounds
 from .key import Key
@@ -38,7 +38,7 @@ def philox_key(key: Key) -> tuple[int, int]:
     return int(k0), int(k1)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _absorb(fields, seed):
     mask = np.uint64(0xFFFFFFFF)
     half = np.uint64(32)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numba
 import numpy as np
 import torch
+
+from operators.compilation import jit
 
 PIECE = 1 << 13  # entries whose float64 sum stays in a core's first cache
 
@@ -31,13 +32,13 @@ def mean_of_arrays(parts: Sequence[np.ndarray], out: np.ndarray) -> None:
         _close(sums, last[piece], float(len(parts)), out[piece])
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _add(a, b, out):
     for i in range(out.size):
         out[i] = np.float64(a[i]) + np.float64(b[i])
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _close(a, b, count, out):
     scale = 1 / count
     if math.frexp(count)[0] == 0.5:  # a power of two: a product is as exact and takes two thirds of the time

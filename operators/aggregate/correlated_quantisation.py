@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-import numba
 import numpy as np
 import torch
 
 from bounds.claims import Claim, NoClaim, Unbiased
 
+from ..compilation import jit
 from ..compressors.identity import Identity
 from ..compressors.k_level import KLevel, omega, quantise
 from ..key import Key
@@ -24,7 +24,7 @@ _TILE = 1 << 14  # coordinates whose shared words are drawn at once
 _PERMUTATIONS = 1  # the fold of the shared stream; 0 is the server's
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _thresholds(shared, n, place, out):
     """Replace own words g by (rank 2^32 + g)/n, rank that of shared word ``place`` among the n of a coordinate."""
     for c in range(out.size):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import torch
 
+from ..compilation import jit
 from ..message import CorruptMessage
 
 FIELDS = 4096  # of a buffer that is filled and then appended by ``write_fields``
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def pack_fields(values, widths, out, position):
     """Append each value in its width (0 to 64 bits) to ``out`` (zeroed) from bit ``position``; returns the end.
 
@@ -38,7 +38,7 @@ def pack_fields(values, widths, out, position):
     return position
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def read_field(payload, position, width):
     """Return ``width`` (0 to 64) bits from bit ``position`` as uint64; the caller has checked that they exist.
 
@@ -62,7 +62,7 @@ def read_field(payload, position, width):
     return value
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def write_bits(out, state, value, width):
     """Append ``width`` (0 to 32) bits of ``value`` to a stream under construction; returns its new state.
 
@@ -92,7 +92,7 @@ def write_bits(out, state, value, width):
     return acc, filled, next_byte
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def write_fields(out, state, values, widths, n):
     """Append the first n fields of 0 to 32 bits; returns the new state.
 
@@ -127,7 +127,7 @@ def write_fields(out, state, values, widths, n):
     return acc & ((np.uint64(1) << np.uint64(filled)) - np.uint64(1)), filled, next_byte
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def flush(out, state):
     """Write what the accumulator still holds, zero-padded to a byte.
 
@@ -146,7 +146,7 @@ def flush(out, state):
         filled -= 8
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def peek(padded, position):
     """Return at least 57 bits from bit ``position``, at the top of a uint64; ``padded`` ends with 8 spare bytes.
 
@@ -171,7 +171,7 @@ def peek(padded, position):
     return word << np.uint64(position & 7)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def write_string(out, state, payload, bits):
     """Append a whole bit string; returns the new state of the stream.
 
@@ -198,7 +198,7 @@ def write_string(out, state, payload, bits):
     return state
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def copy_bits(padded, position, bits, out):
     """Write bits position .. position + bits to ``out`` from its start, zero-padded.
 
@@ -232,7 +232,7 @@ def padded(payload: np.ndarray) -> np.ndarray:
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def words(payload):
     """Return the payload as native uint32 words, first bits highest, followed by at least 3 words of zeros.
 
@@ -287,7 +287,7 @@ def pack32(values: np.ndarray, widths: np.ndarray, n: int) -> tuple[np.ndarray, 
     return out, bits
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _pack32(values, widths, n, out):
     flush(out, write_fields(out, (np.uint64(0), 0, 0), values, widths, n))
 

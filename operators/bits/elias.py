@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import numba
 import numpy as np
 
+from ..compilation import jit
 
-@numba.njit(cache=True, nogil=True)
+
+@jit
 def _bit_length(n):
     length = 0
     while n:
@@ -17,7 +18,7 @@ def _bit_length(n):
     return length
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def build(n):
     """Return (code, length in bits) of n >= 1: a final 0, then binary numbers prepended until 1 is reached."""
     code, length = np.uint64(0), 1
@@ -29,7 +30,7 @@ def build(n):
     return code, length
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def length(n):
     """Return bits of the code of n >= 1."""
     total = 1
@@ -40,7 +41,7 @@ def length(n):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def parse(window):
     """Return (n, length) of the code at the top of a 64-bit window; length 0 if there is none within 57 bits."""
     n, used = np.int64(1), np.int64(0)
@@ -56,7 +57,7 @@ def parse(window):
         used += width
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def lengths_up_to(n):
     """Return bits of the codes of 1 .. n: float64, shape (n,)."""
     out = np.empty(n)

@@ -16,21 +16,21 @@ stand still.  Where that law is wide, low bits are sent as they are.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from ..bits import elias
+from ..compilation import jit
 from . import range_coder
 from .e8_model import CLASSES, CONTEXTS, COSETS, ESCAPE_BITS, LAST, LIMIT, SINGLE, SINGLES, SYMBOLS, TOTAL
 
 _UNIT = 2.0**-31  # of the dither, which lies in (0, 2)
 
-_encode = numba.njit(inline="always")(range_coder.encode.py_func)  # a call would count references at every symbol
-_consume = numba.njit(inline="always")(range_coder.consume.py_func)
-_share_of = numba.njit(inline="always")(range_coder.share_of.py_func)
+_encode = jit(range_coder.encode.py_func, inline="always")  # a call would count references at every symbol
+_consume = jit(range_coder.consume.py_func, inline="always")
+_share_of = jit(range_coder.share_of.py_func, inline="always")
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def nearest(y, half, m):
     """Fill ``m`` with the point m of D8 for which m + half is nearest to y; returns the squared distance."""
     odd, worst, farthest, total = np.int64(0), -1.0, 0, 0.0
@@ -48,12 +48,12 @@ def nearest(y, half, m):
     return total
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _class(off, scale):
     return min(np.int64(abs(off) * scale), CLASSES - 1)
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _frame(u, half, base, contexts):
     """Fill the nearest candidates of the eight coordinates, and their contexts should the sum of all be even.
 
@@ -69,14 +69,14 @@ def _frame(u, half, base, contexts):
         farthest = max(farthest, off)
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _context(marked, odd):
     """Return the context of a coordinate, ``odd`` if the sum with all nearest candidates from here on is odd."""
     away = marked >= LAST
     return marked - LAST * away + (CLASSES * (1 + away) if odd else 0)
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _last(z, parity):
     """Return (nearest candidate, direction from it to z, context) of the last coordinate, which has this parity."""
     base = parity + 2 * np.int64(np.floor((z - parity) / 2 + 0.5))
@@ -84,20 +84,20 @@ def _last(z, parity):
     return base, 1 if off >= 0 else -1, LAST + _class(off, 8)
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _single(z):
     """Return the same after the last full block."""
     base = np.int64(np.floor(z + 0.5))
     return base, 1 if z >= base else -1, SINGLES + _class(z - base, 16)
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _coset_context(u, m):
     context = COSETS + np.int64((nearest(u, 0.0, m) - nearest(u, 0.5, m) + 1) * 8)
     return min(max(context, COSETS), CONTEXTS - 1)
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _learn(counts, context, gain, symbol):
     counts[context, symbol] += gain
     counts[context, TOTAL] += gain
@@ -109,7 +109,7 @@ def _learn(counts, context, gain, symbol):
         counts[context, TOTAL] = total
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _put(out, state, counts, context, gain, symbol):
     before = np.int64(0)
     for s in range(symbol):
@@ -119,7 +119,7 @@ def _put(out, state, counts, context, gain, symbol):
     return state
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _get(words, end, state, counts, context, gain):
     share = _share_of(state, counts[context, TOTAL])
     before, symbol = np.int64(0), 0
@@ -131,14 +131,14 @@ def _get(words, end, state, counts, context, gain):
     return state, symbol
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _put_bits(out, state, value, width):
     for i in range(width - 1, -1, -1):
         state = range_coder.encode(out, state, (value >> i) & 1, 1, 2)
     return state
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _get_bits(words, end, state, width):
     value = np.int64(0)
     for _ in range(width):
@@ -148,7 +148,7 @@ def _get_bits(words, end, state, width):
     return state, value
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _get_escape(words, end, state):
     """Return (state, n); n = 0 if there is no Elias word within ESCAPE_BITS."""
     word = np.uint64(0)
@@ -161,7 +161,7 @@ def _get_escape(words, end, state):
     return state, np.int64(0)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _put_away(out, state, counts, context, gain, away, low_bits, seen):
     high = away >> low_bits
     symbol = 2 * high - 1 if high > 0 else -2 * high
@@ -177,7 +177,7 @@ def _put_away(out, state, counts, context, gain, away, low_bits, seen):
     return state
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _get_away(words, end, state, counts, context, gain, low_bits):
     """Return (state, distance, whether there was one)."""
     state, symbol = _get(words, end, state, counts, context, gain)
@@ -194,7 +194,7 @@ def _get_away(words, end, state, counts, context, gain, low_bits):
     return state, away, True
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def encode(x, per_step, dither, counts, gain, raw, seen, out):
     """Quantise x per_step + u and code the points; returns the length in bits.
 
@@ -245,7 +245,7 @@ def encode(x, per_step, dither, counts, gain, raw, seen, out):
     return range_coder.close(out, state)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def decode(words, position, end, step, dither, counts, gain, raw, out):
     """Fill ``out`` with step (q - u); whether the stream holds exactly that many points."""
     u, base, marked = np.empty(8), np.empty(8, np.int64), np.empty(8, np.int64)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
+
+from ..compilation import jit
 
 NEAREST = np.empty(0, np.uint32)  # in place of random words
 TILE = 4096  # numbers that are rounded at once where all are normal
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def round_floats(patterns, shift, p, lowest, sign, words, out):
     """Codes of 2^shift times binary32 numbers, with the bit ``sign`` added for negative ones but never for zero.
 
@@ -38,7 +39,7 @@ def round_floats(patterns, shift, p, lowest, sign, words, out):
                     out[i] = _round(patterns[i], shift, p, lowest, sign, words[i] if words.size > 0 else -1)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _round_normal(patterns, start, stop, shift, p, lowest, sign, words, out):
     """Round numbers that are normal before and after, others wrongly; returns the smallest pattern without its sign.
 
@@ -62,7 +63,7 @@ def _round_normal(patterns, start, stop, shift, p, lowest, sign, words, out):
     return smallest
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _round(pattern, shift, p, lowest, sign, word):
     """Return the code of any number; ``word`` is below 0 for rounding to nearest."""
     bits = np.int64(pattern & np.uint32(0x7FFFFFFF))
@@ -89,7 +90,7 @@ def _round(pattern, shift, p, lowest, sign, word):
     return np.uint32(code | sign) if pattern >> np.uint32(31) and code > 0 else np.uint32(code)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def scale_numbers(codes, numbers, factor, sign, out):
     """Write ``factor`` times the number of each code, as binary32; returns the largest code without its sign bit.
 

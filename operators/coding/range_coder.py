@@ -9,15 +9,16 @@ whose every continuation lies inside, at most 2 more than the information coded.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from ..compilation import jit
 
 _FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
 NARROW = np.uint64(1 << 56)  # a range below it is widened by a byte
 START = (np.uint64(0), _FULL, 0)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def carry(out, at):
     """Add 1 to the number formed by the bytes before ``at``."""
     i = at - 1
@@ -27,7 +28,7 @@ def carry(out, at):
     out[i] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def encode(out, state, start, size, total):
     """Return narrow to one symbol; the last symbol also takes the remainder of the division."""
     low, width, next_byte = state
@@ -45,7 +46,7 @@ def encode(out, state, start, size, total):
     return low, width, next_byte
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def ending(low, width):
     """Return (value, bits): the least multiple of 2^(64 - bits), fewest bits first, whose block lies in the
     interval.
@@ -58,7 +59,7 @@ def ending(low, width):
     return low, 64
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def close(out, state):
     """Write the ending; returns the total length in bits.  ``out`` has room for 8 more bytes."""
     low, width, next_byte = state
@@ -70,7 +71,7 @@ def close(out, state):
     return 8 * next_byte + bits
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def open_stream(words, position, end):
     """State of a decoder at a bit position of ``bitstream.words``: (value - low, range, low, next position)."""
     code = np.uint64(0)
@@ -80,7 +81,7 @@ def open_stream(words, position, end):
     return code, _FULL, np.uint64(0), position
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _byte(words, position, end):
     """Return the next 8 bits; zeros after the end."""
     if position >= end:
@@ -90,14 +91,14 @@ def _byte(words, position, end):
     return w >> np.uint64(56)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def share_of(state, total):
     """Return which of ``total`` shares the value lies in (the remainder belongs to the last one)."""
     code, width, _, _ = state
     return min(np.int64(code // (width // np.uint64(total))), np.int64(total - 1))
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def consume(words, end, state, start, size, total):
     """Return narrow to the symbol found, exactly as the encoder did."""
     code, width, low, position = state
@@ -114,7 +115,7 @@ def consume(words, end, state, start, size, total):
     return code, width, low, position
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def finished(state, end):
     """Return whether the stream ends here, with exactly the ending that the encoder writes."""
     code, width, low, position = state

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numba
 import numpy as np
 
 from ..bits.bitstream import BitReader, flush, words, write_bits, write_string
+from ..compilation import jit
 from ..message import CorruptMessage
 from .size_bounds import SLACK, least
 from .support_set import RANKED, decode_support, encode_support
@@ -18,7 +18,7 @@ LEADING_ONES = np.array([8 - (255 - byte).bit_length() for byte in range(256)], 
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _count(levels):
     k, total = 0, 0
     for n in levels:
@@ -27,7 +27,7 @@ def _count(levels):
     return k, total
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _emit(out, next_byte, word):
     """Write 32 bits."""
     out[next_byte] = np.uint8(word >> np.uint64(24))
@@ -36,7 +36,7 @@ def _emit(out, next_byte, word):
     out[next_byte + 3] = np.uint8(word)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _write_signs(out, state, levels):
     """Append a bit for each non-zero, without a branch for the others, which would be guessed wrong too often."""
     acc, filled, next_byte = state
@@ -50,7 +50,7 @@ def _write_signs(out, state, levels):
     return acc & ((np.uint64(1) << np.uint64(filled)) - np.uint64(1)), filled, next_byte
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _write_unary(out, state, levels):
     """Append n - 1 ones and a zero for each non-zero, n its magnitude; nothing for the others."""
     acc, filled, next_byte = state
@@ -73,7 +73,7 @@ def _write_unary(out, state, levels):
     return acc & ((np.uint64(1) << np.uint64(filled)) - np.uint64(1)), filled, next_byte
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _write(pattern, count, count_bits, levels, tail, tail_bits, out):
     state = write_bits(out, (np.uint64(0), 0, 0), pattern, SCALE_BITS)
     if count_bits > 32:
@@ -96,7 +96,7 @@ def write(scale: float, levels: np.ndarray, base: int) -> tuple[np.ndarray, int]
     return out, bits
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _read_levels(words, position, end, most, leading_ones, levels):
     """Return signs, then unary levels, of all non-zeros; returns the next position, or -1 if corrupt.
 
@@ -126,7 +126,7 @@ def _read_levels(words, position, end, most, leading_ones, levels):
     return position
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _place(mask, levels, step, out):
     """Fill ``out``; one level more than the mask has ones is looked at, so that no branch is guessed wrong."""
     j = np.int64(0)

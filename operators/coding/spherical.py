@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache
 
-import numba
 import numpy as np
 
 from bounds.special.cap_probability import cap_lead_and_excess
 
 from ..bits.bitstream import BitReader, pack32, words
 from ..bits.golomb import Golomb
+from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
 from ..random import bits32
@@ -59,7 +59,7 @@ def lengths(d: int, block: int) -> dict[int, int]:
     return {n: count for n, count in ((block, whole), (rest, 1 if rest else 0)) if count}
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _gauss(words, out):
     """Unit rows from pairs of words by the Box-Muller transform; an even number of words a row."""
     pairs = words.size // out.shape[0] // 2
@@ -87,7 +87,7 @@ def directions(key: Key, n: int, start: int, count: int) -> np.ndarray:
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _search(rows, norms, book, offset, cosine, found, along):
     """Find for every row not yet found its first direction of the book within reach; returns how many are left."""
     left = 0
@@ -121,7 +121,7 @@ def search(rows: np.ndarray, alpha: float, key: Key) -> tuple[np.ndarray, np.nda
     return np.maximum(chosen, 0), along
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _fields(patterns, quotients, rests, rest_widths, values, widths):
     """Return per block: scale, then unless it is 0 the quotient in unary (no bit for -1), and the remainder."""
     m = 0
@@ -158,7 +158,7 @@ def encode(x: np.ndarray, numbers: np.ndarray, scales: np.ndarray, alpha: float,
     return pack32(values, widths, _fields(patterns, quotients, rests, rest_widths, values, widths))
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _read(words, position, bits, M, k, t, numbers, patterns):
     """Return blocks with one Golomb code; returns the next position, or -1 if the stream is corrupt."""
     for j in range(patterns.size):

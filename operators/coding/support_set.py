@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from ..bits.bitstream import pack, read_field, words
+from ..compilation import jit
 from ..message import CorruptMessage
 from . import range_coder
 
@@ -35,7 +35,7 @@ def support_bits(d: int, k: int) -> float:
     return ln / math.log(2) + 2
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _rank(levels, binomial):
     rank, j = np.uint64(0), 0
     for i in range(levels.size):
@@ -45,7 +45,7 @@ def _rank(levels, binomial):
     return rank
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _unrank(rank, k, binomial, mask):
     for i in range(mask.size - 1, -1, -1):
         if k > 0 and binomial[i, k] <= rank:
@@ -54,7 +54,7 @@ def _unrank(rank, k, binomial, mask):
             k -= 1
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _code(levels, k, out):
     """Return the loop repeats ``range_coder.encode`` in place; a call would count references at every coordinate."""
     low, width, next_byte = range_coder.START
@@ -81,7 +81,7 @@ def _code(levels, k, out):
     return range_coder.close(out, (low, width, next_byte))
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _decode(words, position, end, k, mask):
     code, width, low, position = range_coder.open_stream(words, position, end)
     left, d = k, mask.size

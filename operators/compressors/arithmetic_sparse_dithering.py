@@ -8,7 +8,6 @@ from decimal import Decimal, localcontext
 from functools import lru_cache
 from typing import Self
 
-import numba
 import numpy as np
 
 from bounds.claims import StrictlyContractive
@@ -17,6 +16,7 @@ from ..bits import elias
 from ..bits.bitstream import BitReader, flush, words, write_bits, write_string
 from ..coding import range_coder
 from ..coding.size_bounds import SLACK, least
+from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
@@ -75,7 +75,7 @@ def lookup(nu: float) -> np.ndarray:
     return (np.searchsorted(table(nu), np.arange(0, TOTAL, 1 << COARSE), side="right") - 1).astype(np.uint16)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _escape(out, state, n, negative):
     """Sign and Elias code of how far a level lies beyond the table, one fair bit at a time."""
     state = range_coder.encode(out, state, negative, 1, 2)
@@ -85,7 +85,7 @@ def _escape(out, state, n, negative):
     return state
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _write(levels, ends, out):
     """Return the loop repeats ``range_coder.encode`` in place; a call would count references at every coordinate."""
     low, width, next_byte = range_coder.START
@@ -110,7 +110,7 @@ def _write(levels, ends, out):
     return range_coder.close(out, (low, width, next_byte))
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _read_escape(words, end, state):
     """Return (state, n, negative) of ``_escape``; n = 0 if there is no code within 56 bits."""
     negative = range_coder.share_of(state, 2)
@@ -126,7 +126,7 @@ def _read_escape(words, end, state):
     return state, np.int64(0), negative
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _read(words, position, end, ends, symbols, highest_level, levels):
     """Fill ``levels``; whether the stream holds them exactly.  ``range_coder.consume`` is repeated in place.
 
@@ -248,7 +248,7 @@ class ArithmeticSparseDithering(Operator):
         return np.multiply(levels, step, out=np.empty(d, np.float32), dtype=np.float64, casting="unsafe")
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _append(pattern, code, bits, out):
     state = write_bits(out, (np.uint64(0), 0, 0), pattern, SCALE_BITS)
     state = write_string(out, state, code, bits)

@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
-import numba
 import numpy as np
 
 from bounds.claims import Unbiased
 
 from ..coding.fixed_width import pack_fixed, unpack_fixed
+from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
@@ -23,7 +23,7 @@ UNIT = 2.0**-32  # a random word times UNIT is uniform on [0, 1)
 MOST = 1 << 16
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _levels(x, low, high, most, words, out):
     span = np.float64(high) - np.float64(low)
     for i in range(x.size):

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, Self
 
-import numba
 import numpy as np
 
 from bounds.claims import Unbiased
 
 from ..coding.fixed_width import pack_fixed
+from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
@@ -27,7 +27,7 @@ MOST_LEVELS = 127
 DIGITS = 6  # base-4 digits of A that are enumerated
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _indices(x, scale, levels, negative, words, out):
     """Index 0 for zero, i for 2^(i - levels), plus ``negative`` where x < 0 and the index is not 0."""
     least = 2.0 ** (1 - levels)

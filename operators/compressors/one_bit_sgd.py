@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
-import numba
 import numpy as np
 import torch
 
 from bounds.claims import StrictlyContractive
 
+from ..compilation import jit
 from ..kernels import kernels_for
 from ..key import Key
 from ..message import CorruptMessage
@@ -21,7 +21,7 @@ from ..quantisers.scale import negligible
 COLUMN_BITS = 64
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _means(x, length, means):
     """Per column: mean of the entries >= 0, mean magnitude of the negative ones; 0 for an empty class."""
     for c in range(means.shape[0]):
@@ -39,7 +39,7 @@ def _means(x, length, means):
         means[c, 1] = below / n_below if n_below else 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _rebuild(signs, length, means, out):
     """Fill ``out`` from signs +1 and -1; False if a column's means do not fit its signs."""
     for c in range(means.shape[0]):

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
-import numba
 import numpy as np
 
 from bounds.claims import Unbiased
 
+from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
@@ -21,7 +21,7 @@ from .top_k import check_fraction, kept
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _floyd(words, d, mask):
     """Mark k = words.size / 2 distinct positions: for j = d-k .. d-1 a uniform t <= j, or j if t is taken."""
     half = np.uint64(32)

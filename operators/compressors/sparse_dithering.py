@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
 
-import numba
 import numpy as np
 
 from bounds.claims import StrictlyContractive
 
 from ..coding import sparse_levels
 from ..coding.support_set import RANKED, support_bits
+from ..compilation import jit
 from ..key import Key
 from ..operator import Operator, Size
 from ..quantisers.scale import energy, nearest, negligible
@@ -23,7 +23,7 @@ FINEST = 2.0**-30  # keeps levels far below 2^31 at every d that fits memory
 COARSEST = 1 - 2.0**-40  # at nu = 1 every level may be zero
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _round(x, spacing, most, levels):
     """Signed levels to nearest."""
     for i in range(x.size):
@@ -31,7 +31,7 @@ def _round(x, spacing, most, levels):
         levels[i] = -n if x[i] < 0 else n
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _project(x, levels):
     """Return (<x, n>, ``|n|^2``), summed in two halves of even and odd places."""
     a, b, square = 0.0, 0.0, np.int64(0)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numba
 import numpy as np
 
 from bounds.special.lloyd_max import lloyd_max_levels, lloyd_max_thresholds
+
+from ..compilation import jit
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,7 @@ def grid_of(bits: int, levels: np.ndarray, thresholds: np.ndarray) -> Grid:
     return Grid(bits, levels.astype(np.float32), start, per_unit, below.astype(np.uint16), inside)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def pack_nearest(v, unit, bits, levels, start, per_unit, below, inside, out):
     """Return codes of v_i times unit; returns (sum v_i level_i, sum level_i^2) in float64."""
     last = np.int64(below.size - 1)
@@ -73,7 +74,7 @@ def pack_nearest(v, unit, bits, levels, start, per_unit, below, inside, out):
     return inner.sum(), square.sum()
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def pack_positive(v, out):
     """Return ``pack_nearest`` for the two levels -1 and 1, far faster: 1 where v_i > 0; returns ``sum |v_i|`` in
     float64.
@@ -96,7 +97,7 @@ def pack_positive(v, out):
     return total.sum()
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def unpack_levels(payload, bits, levels, out):
     """Fill ``out`` with the levels of the codes."""
     mask = np.uint64((1 << bits) - 1)

@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import torch
 
+from ..compilation import jit
 from ..kernels import hadamard, kernels_for
 from ..key import Key
 from ..message import CorruptMessage
@@ -30,7 +30,7 @@ MODERATE = 2.0**40  # sums of this many times d entries fit binary32, and so do 
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _reflect(v, gauss, forward):
     """v <- Q v or Q^T v in place;
 

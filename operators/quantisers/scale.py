@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from ..compilation import jit
 from ..kernels.norms.cpu import largest_pattern as largest_pattern
 from ..kernels.norms.cpu import ordered_sum
 
@@ -12,19 +12,19 @@ TINY = 2.0**-126  # below this largest magnitude a scaled operator sends zero
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def largest(x):
     """Return ``max|x|`` of a contiguous float32 array of finite numbers, by their patterns; 0 for an empty one."""
     return np.uint32(largest_pattern(x.view(np.uint32))).view(np.float32)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def energy(x):
     """Sum of squares in float64, in the fixed order of ``kernels.norms``."""
     return ordered_sum(x, True)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def absolute_sum(x):
     """Sum of magnitudes in float64, in the fixed order of ``kernels.norms``."""
     return ordered_sum(x, False)

@@ -20,12 +20,12 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-import numba
 import numpy as np
 
 from bounds.special.inverse_square_of_l1 import inverse_square_of_l1
 from bounds.special.sphere_quantiser import level_moments
 
+from ..compilation import jit
 from ..kernels.fields.cpu import pack_fields
 
 MAX_BITS = 8
@@ -51,7 +51,7 @@ def pack_direction(v: np.ndarray, bits: int, out: np.ndarray) -> tuple[float, fl
     return _moments(v, codes, ((1 << bits) - 1) / 2)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _pack_signs(v, out):
     """Write 0 where v_i < 0, else 1; return the sum of ``|v_i|`` in float64."""
     total = np.zeros(8)
@@ -72,7 +72,7 @@ def _pack_signs(v, out):
     return total.sum()
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _moments(v, codes, middle):
     """Return (<v, c>, ``|c|^2``) of the levels c_i = codes_i - middle, in float64."""
     inner, square = np.zeros(8), 0.0

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-import numba
 import numpy as np
 
 from bounds.special.sphere_quantiser import cell_moments
 
 from ..coding.size_bounds import least
+from ..compilation import jit
 from .lloyd_max import Grid, grid_of
 
 EXACT = 1 / 512
@@ -85,7 +85,7 @@ def largest_variance(bits: int) -> float:
     return min(limit(0.0), least(lambda log: limit(math.exp(log)), math.log(1e-9), math.log(1e3)))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@jit(error_model="numpy")
 def round_stochastically(v, unit, top, levels, start, per_unit, below, inside, words, codes):
     """Fill ``codes`` (uint32) with a level next to v_i times unit, 2^bits where it is beyond +-top.
 

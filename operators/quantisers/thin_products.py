@@ -6,13 +6,14 @@ wherever they are computed.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from ..compilation import jit
 
 DEPENDENT = 1e-10  # a column this small after the earlier ones are projected out of it, relative to before
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def times(matrix, columns):
     """Return the product of an m x n matrix and n x r columns, float64, shape (m, r).
 
@@ -36,7 +37,7 @@ def times(matrix, columns):
     return product
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def transposed_times(matrix, columns):
     """Return the product of an m x n matrix, transposed, and m x r columns, float64, shape (n, r)."""
     product = np.zeros((columns.shape[1], matrix.shape[1]))
@@ -48,7 +49,7 @@ def transposed_times(matrix, columns):
     return np.ascontiguousarray(product.T)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def times_transposed(left, right):
     """Return the product of m x r columns and n x r columns, transposed: shape (m, n), in the dtype of the left."""
     rows = np.ascontiguousarray(right.T)
@@ -64,7 +65,7 @@ def times_transposed(left, right):
     return product
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _length(columns, j):
     total = 0.0
     for i in range(columns.shape[0]):
@@ -72,7 +73,7 @@ def _length(columns, j):
     return np.sqrt(total)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def orthonormal(columns):
     """Return an orthonormal basis of the columns' span by Gram-Schmidt, each column projected twice; float64, same
     shape.
@@ -95,7 +96,7 @@ def orthonormal(columns):
     return basis
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def unit_columns(columns):
     """Return the columns at length 1, float32; zero ones stay zero."""
     unit = np.empty(columns.shape, np.float32)

@@ -7,12 +7,11 @@ format: all of it after the next row).
 
 from __future__ import annotations
 
-import numba
-
+from ..compilation import jit
 from .rans import magnitude, split
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def next_class(c, energy, thresholds):
     """Return the number of thresholds that do not exceed ``energy``, searched from c: it seldom moves far."""
     while c < thresholds.size and energy >= thresholds[c]:
@@ -22,13 +21,13 @@ def next_class(c, energy, thresholds):
     return c
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def decay_energy(energy, total, width):
     """Return the running sum after a row of ``width`` coordinates whose magnitudes add to ``total``."""
     return energy - (energy * width >> 4) + total
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _sum(symbols, row, width, low):
     """Sum of the magnitudes of a row, in 1/64 spacings."""
     total = 0
@@ -38,7 +37,7 @@ def _sum(symbols, row, width, low):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def classify(symbols, low, thresholds, width, classes):
     """Fill the class of every row from those before it; returns the sum of (2 j + 1)^2 over all magnitudes j.
 
@@ -58,7 +57,7 @@ def classify(symbols, low, thresholds, width, classes):
     return squares
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def histogram(symbols, low, thresholds, width, stride, levels, counts):
     """Return levels of magnitude by class in every ``stride``-th row; returns their sum of squared magnitudes.
 

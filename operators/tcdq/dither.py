@@ -7,9 +7,9 @@ multiple of 2^-24 v, so that the dither's law is symmetric and no float is ever 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from ..compilation import jit
 from ..key import Key
 from ..random import bits32
 
@@ -26,7 +26,7 @@ def seeds(key: Key) -> tuple[np.uint32, np.uint32]:
     return first, second
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def mix(index, first, second):
     """Return the hash of one index: every product and sum wrapped to 32 bits."""
     h = np.uint32(np.uint32(np.uint32(index) * np.uint32(WEYL)) + first)
@@ -45,7 +45,7 @@ def shape(spacing: int) -> tuple[int, int]:
     return (8, UNIT) if spacing == 2 else (9, UNIT >> 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _hashes(first, second, out):
     for i in range(out.size):
         out[i] = mix(i, first, second)

@@ -7,9 +7,9 @@ A symbol is packed as 64 k + phase, where n - u = v (k - w), 0 <= w < 1, and the
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from ..compilation import jit
 from .dither import HALF_BITS, PHASE, UNIT, mix
 
 PHASES = 64
@@ -18,7 +18,7 @@ CHUNK = 64  # rows whose branch metrics are prepared together
 SETTLE = 16  # rows between two subtractions of the least metric
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _floor(value, scale, inverse, dither):
     """Return (F, y - F) of y = value scale inverse + dither; only the fractions are added, so none is lost."""
     r = value * scale * inverse
@@ -28,7 +28,7 @@ def _floor(value, scale, inverse, dither):
     return np.int32(whole) + np.int32(down), g - down
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _select(metric, update, cost, before, bits, lanes):
     """Add, compare and select in every lane; ``bits`` receives the survivors."""
     states = metric.shape[0]
@@ -44,7 +44,7 @@ def _select(metric, update, cost, before, bits, lanes):
             update[s, lane] = min(a, b)
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _settle(metric, lanes):
     for lane in range(lanes):
         least = metric[0, lane]
@@ -54,7 +54,7 @@ def _settle(metric, lanes):
             metric[s, lane] -= least
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _costs(fraction, quarter, cost, lanes):
     """Squared distances to the residues 0 .. 3, from y modulo 4."""
     two = np.float32(2)
@@ -69,14 +69,14 @@ def _costs(fraction, quarter, cost, lanes):
         cost[3, lane] = (two - odd) * (two - odd)
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def dithered(x, i, grid):
     """Return floor and fraction of one dithered point."""
     u = np.int32(2 * np.int32(mix(i, grid.first, grid.second) >> np.uint32(8)) + 1 - UNIT)
     return _floor(x, grid.scale, grid.inverse, np.float32(u) * np.float32(2.0**-23))
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def forward(x, grid, before, top, metric, floors, survivors):
     """Rows ``top`` and later, any number of states and lanes: ``metric`` (states, lanes) is brought to the end."""
     rows, lanes = survivors.shape
@@ -98,7 +98,7 @@ def forward(x, grid, before, top, metric, floors, survivors):
             _settle(metric, lanes)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def back(floors, survivors, state, before, grid):
     """Replace ``floors`` by packed symbols, last row first; ``state`` (uint8) is consumed.
 
@@ -133,7 +133,7 @@ def back(floors, survivors, state, before, grid):
             floors[j] = np.int32(np.int32(k << 6) | np.int32((a & PHASE) >> _PHASE_SHIFT))
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def integers(x, grid, out):
     """Packed symbols of the code without a trellis: n = rint(y)."""
     for i in range(x.size):

@@ -7,9 +7,9 @@ a model are coded at their width in bits.  The encoder runs backwards, so that t
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from ..compilation import jit
 from .trellis import LANES
 
 SHORT_BASE, SHORT_P = np.uint64(1 << 31), 16
@@ -21,7 +21,7 @@ ROOM = 12  # words that one coordinate can need at most
 RECIPROCAL = 44
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def split(symbol, low):
     """Return (k, phase, low part) of a packed symbol: its ``low`` last bits, with their offset, are set apart."""
     k, phase = symbol >> 6, symbol & 63
@@ -31,13 +31,13 @@ def split(symbol, low):
     return k >> low, (phase + 32) >> low, k & ((1 << low) - 1)
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def magnitude(k, phase):
     """Return ``|n - u|`` in 1/64 spacings, rounded down."""
     return 64 * k - phase - 1 if k > 0 else phase - 64 * k
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _excess(k, widest):
     """Return (excess >= 1, its length, sign bit) of a symbol outside 1 - K .. K."""
     negative = k <= 0
@@ -48,7 +48,7 @@ def _excess(k, widest):
     return e, length, 32 if negative else 0
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _put_short(state, out, position, start, frequency, precision):
     f = np.uint64(frequency)
     if state >= f << np.uint64(63 - precision):
@@ -59,7 +59,7 @@ def _put_short(state, out, position, start, frequency, precision):
     return (q << np.uint64(precision)) + (state - q * f) + np.uint64(start), position
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _put_long(state, out, position, start, frequency, reciprocal):
     """Return without a branch: the word is always stored, and kept only if the state is too large."""
     f = np.uint64(frequency)
@@ -71,7 +71,7 @@ def _put_long(state, out, position, start, frequency, reciprocal):
     return state + q * (np.uint64(1 << LONG_P) - f) + np.uint64(start), position
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def encode_short(symbols, groups, tables, out):
     """Return words backwards from the end of ``out`` (uint32); returns (state, first word), or -1 if they
     do not fit.
@@ -107,14 +107,14 @@ def encode_short(symbols, groups, tables, out):
     return state, position
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _put_field(state, out, position, value, width):
     """Return a field without a model, long format."""
     left = LONG_P - width
     return _put_long(state, out, position, value << left, 1 << left, np.uint64(1) << np.uint64(RECIPROCAL - left))
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _put_escape(state, out, position, k, widest):
     """Return the fields after an escape, last first."""
     e, length, sign = _excess(k, widest)
@@ -126,7 +126,7 @@ def _put_escape(state, out, position, k, widest):
     return _put_field(state, out, position, sign | length, FIELD)
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _indices(symbols, at, shift, widest, base, entries):
     """Return table entries of a row without low parts; returns whether none of its symbols is an escape."""
     size, outside = np.int32(2 * widest + 1), np.uint32(0)
@@ -138,7 +138,7 @@ def _indices(symbols, at, shift, widest, base, entries):
     return outside == 0
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _put_row(symbols, t, fields, pairs, reciprocal, out, position, states):
     """Return any row of the long format, last lane first; returns the first word.
 
@@ -165,7 +165,7 @@ def _put_row(symbols, t, fields, pairs, reciprocal, out, position, states):
     return position
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def encode_long(symbols, groups, tables, out, states):
     """As ``encode_short`` with coordinate i in state i mod 16 (``states``, uint64); returns the first word or -1."""
     low, shift, widest, offset, pairs, reciprocal = tables

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from ..compilation import jit
 from .classes import decay_energy, next_class
 from .dither import HALF_BITS, PHASE, mix
 from .rans import FIELD, LONG_BASE, LONG_P, MOST_LENGTH, PIECE, ROOM, SHORT_BASE, SHORT_P, magnitude
 from .trellis import LANES
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _take_short(state, words, position, width):
     """Return a field of ``width`` bits."""
     p = np.uint64(SHORT_P)
@@ -24,7 +24,7 @@ def _take_short(state, words, position, width):
     return np.int64(value), state, position
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _refill(state, words, position):
     """Return without a branch: the next word is always read, and used only if the state is too small."""
     short = np.uint64(state < LONG_BASE)
@@ -32,7 +32,7 @@ def _refill(state, words, position):
     return state, position + np.int64(short)
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _take_long(state, words, position, width):
     p = np.uint64(LONG_P)
     shift = np.uint64(LONG_P - width)
@@ -42,7 +42,7 @@ def _take_long(state, words, position, width):
     return np.int64(value), state, position
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _take_escape(state, words, position, widest):
     """Return (symbol, state, position); symbol 0 for a length that nobody writes."""
     field, state, position = _take_long(state, words, position, FIELD)
@@ -57,7 +57,7 @@ def _take_escape(state, words, position, widest):
     return (1 - widest - e if field & 32 else widest + e), state, position
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _phase(i, lattice, parity):
     """Return (q, w, phase) of a coordinate: what the dither and the forced parity say."""
     u = np.int64(2 * np.int64(mix(i, lattice.first, lattice.second) >> np.uint32(lattice.shift)) + 1 - lattice.centre)
@@ -66,12 +66,12 @@ def _phase(i, lattice, parity):
     return a >> 24, w, w >> 18
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _value(k, w, lattice):
     return (np.float32(k) - np.float32(w) * np.float32(2.0**-24)) * lattice.step * lattice.scale
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def decode_short(words, state, decoder, out):
     """Fill ``out``; returns the number of words read, or -1 for a stream that nobody wrote.
 
@@ -135,7 +135,7 @@ def decode_short(words, state, decoder, out):
 STATE, NEXT, TRELLIS, SHIFTED, ENTRY = (np.uint64(LANES * i) for i in range(5))  # places of the lanes in one array
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _slots(work, row, base, lattice):
     """Dither less parity, and the place of every lane's entry in the table, of a row without low parts."""
     bits, centre = np.uint32(lattice.shift), np.int32(lattice.centre)
@@ -149,7 +149,7 @@ def _slots(work, row, base, lattice):
         work[ENTRY + i] = np.uint32(base + np.uint32(np.uint32(bin16 << np.uint32(LONG_P)) + slot))
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _refills(work, words, position, table, escape):
     """Return (position, whether no lane escapes): entries and next states; without a branch."""
     outside = False
@@ -167,7 +167,7 @@ def _refills(work, words, position, table, escape):
     return np.int64(position), not outside
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _values(work, row, top, a, b, lattice, out):
     """Commit a row: values, next states of coder and trellis."""
     for lane in range(LANES):
@@ -183,7 +183,7 @@ def _values(work, row, top, a, b, lattice, out):
         out[row + i] = _value(k, w, lattice)
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _magnitudes(work, top):
     """Sum of magnitudes of a row without low parts."""
     total = np.int32(0)
@@ -195,7 +195,7 @@ def _magnitudes(work, top):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _any_row(work, row, words, position, fields, table, lattice, out):
     """Return (position, sum of magnitudes) of any row, lane by lane; position -1 for an escape that nobody writes."""
     low, top, base, a, b = fields
@@ -225,7 +225,7 @@ def _any_row(work, row, words, position, fields, table, lattice, out):
     return position, energy
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def decode_long(words, states, decoder, out):
     """As ``decode_short`` for 16 interleaved states, with the symbols' table of every group.
 

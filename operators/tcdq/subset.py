@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
+from ..compilation import jit
 from ..key import Key
 from .dither import mix, seeds
 
@@ -18,7 +18,7 @@ STREAM = 1  # the fold of the key that orders the coordinates; the key itself fe
 HALF = 1 << 16
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _kth_least(first, second, d, k):
     """Return the k-th least hash of the indices 0 .. d - 1."""
     counts, half = np.zeros(HALF, np.int64), np.uint32(16)
@@ -40,7 +40,7 @@ def _kth_least(first, second, d, k):
     return np.uint32((high << 16) | low)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _gather(x, first, second, limit, out):
     """Without a branch: each coordinate is stored, and the position moves on if it is in (``out`` has one spare)."""
     position = 0
@@ -49,7 +49,7 @@ def _gather(x, first, second, limit, out):
         position += int(mix(i, first, second) <= limit)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _scatter(part, first, second, limit, factor, out):
     position = 0
     for i in range(out.size):

@@ -5,9 +5,9 @@ The trellis is a constant of the module, so that the compiler sees every branch'
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from ..compilation import jit
 from .quantise import CHUNK, SETTLE, dithered
 from .trellis import CODES, LANES
 
@@ -19,7 +19,7 @@ LABEL, OTHER = ENTERING[0::2] & 3, ENTERING[1::2] & 3
 F1, F2, F4 = np.float32(1), np.float32(2), np.float32(4)
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def _row(metric, old, new, points, start, survivors, t):
     """One step in every lane; the old and new metrics are halves of one array at constant distance."""
     for lane in range(LANES):
@@ -41,7 +41,7 @@ def _row(metric, old, new, points, start, survivors, t):
         survivors[t * LANES + lane] = np.uint8(bits)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def viterbi_simd(x, grid, metric, floors, survivors):
     """As ``quantise.forward`` for the whole chunks at the beginning; returns the first row that it left out."""
     both = np.empty(2 * SIZE, np.float32)

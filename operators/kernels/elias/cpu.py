@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import numba
 import numpy as np
 import torch
 
 from ...bits import elias
 from ...bits.bitstream import FIELDS, flush, write_bits, write_fields
+from ...compilation import jit
 
 NORM_BITS = 32
 AT_ONCE = 4  # levels of one field
@@ -20,7 +20,7 @@ DENSE, SPARSE, FLAG = 0, 1, 2  # also the bits before a level
 NUMBERS = {"dense": DENSE, "sparse": SPARSE, "flag": FLAG}
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _level_codes(most, code, codes, widths):
     """Bits of level n with its sign and flag at index n + most."""
     for n in range(-most, most + 1):
@@ -45,7 +45,7 @@ def _encoder(most: int, code: int) -> tuple[np.ndarray, np.ndarray]:
     return codes, widths
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _joined(levels, most, codes, widths, parts, values, lengths):
     """Return fields of ``parts`` levels each, and of one each for what remains; returns how many."""
     m = levels.size // parts
@@ -62,7 +62,7 @@ def _joined(levels, most, codes, widths, parts, values, lengths):
     return m
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _write(levels, patterns, step, most, codes, widths, parts, out):
     """Return dense and flag form; returns the bits."""
     state = (np.uint64(0), 0, 0)
@@ -86,7 +86,7 @@ def _write(levels, patterns, step, most, codes, widths, parts, out):
     return bits
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _gap(gap, values, lengths, m):
     """Return the two fields of one gap from index m; returns the next index."""
     value, width = elias.build(gap)
@@ -95,7 +95,7 @@ def _gap(gap, values, lengths, m):
     return m + 2
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _write_sparse(levels, patterns, step, most, codes, widths, out):
     """Return sparse form; returns the bits."""
     state = (np.uint64(0), 0, 0)

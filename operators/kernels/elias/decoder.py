@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import numba
 import numpy as np
 import torch
 
 from ...bits import elias
 from ...bits.bitstream import words as as_words
+from ...compilation import jit
 from ...message import CorruptMessage
 from . import Code
 from .cpu import DENSE, FLAG, NORM_BITS, NUMBERS, SPARSE
@@ -21,7 +21,7 @@ AT_ONCE = 4  # levels of one entry of a table
 _INFINITY = 0x7F800000  # binary32 pattern
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _symbol(w, code):
     """Return (signed level, bits) at the top of a 64-bit window; 0 bits if there is none."""
     if code == FLAG and not w >> np.uint64(63):
@@ -40,7 +40,7 @@ def _symbol(w, code):
     return (-n if negative else n), used
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _fill(width, code, most, counts, used, tops, symbols):
     for entry in range(1 << width):
         w, left = np.uint64(entry) << np.uint64(64 - width), width
@@ -65,7 +65,7 @@ def _decoder(code: int, most: int) -> tuple[int, np.ndarray, np.ndarray, np.ndar
     return width, counts, used, tops, symbols
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _read(payload, bits, code, step, most, full, width, counts, used, tops, symbols, out):
     """Return dense and flag form; returns 0, or the first coordinate of a corrupt bucket plus 1."""
     words = as_words(payload)
@@ -108,7 +108,7 @@ def _read(payload, bits, code, step, most, full, width, counts, used, tops, symb
     return 0 if position == bits else out.size + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _read_sparse(payload, bits, step, most, full, out):
     """Return sparse form into ``out`` (zeroed); returns as ``_read``."""
     words, position = as_words(payload), np.int64(0)

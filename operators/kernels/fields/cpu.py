@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import torch
 
+from ...compilation import jit
 
-@numba.njit(cache=True, nogil=True)
+
+@jit
 def _pack_parts(values, width, out):
     """Width 1, 2 or 4: a byte holds whole fields."""
     parts = 8 // width
@@ -32,7 +33,7 @@ def _pack_parts(values, width, out):
         out[whole] = np.uint8(byte)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _pack_any(values, width, out):
     """Any width: an accumulator that holds fewer than 32 bits between fields."""
     acc, filled, next_byte = np.uint64(0), 0, 0
@@ -53,7 +54,7 @@ def _pack_any(values, width, out):
         next_byte += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def pack_fields(values, width, out):
     """Fill ``out`` (uint8, shape (ceil(n width/8),)) with the fields of ``values`` (int32, below 2^width)."""
     if width == 8:
@@ -69,7 +70,7 @@ def pack_fields(values, width, out):
         _pack_any(values, width, out)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _unpack_any(payload, width, out):
     acc, filled, next_byte = np.uint64(0), 0, 0
     mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
@@ -82,7 +83,7 @@ def _unpack_any(payload, width, out):
         out[i] = np.int32((acc >> np.uint64(filled)) & mask)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def unpack_fields(payload, width, out):
     """Fill ``out`` (int32) from a payload that begins with its first field."""
     if width == 8:

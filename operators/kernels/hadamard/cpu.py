@@ -7,10 +7,10 @@ k <= 9 stages in a buffer, so that memory is passed over two or three times, not
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import torch
 
+from ...compilation import jit
 from . import factor, part_starts, transform_length, words_per_part
 from .vector import load, minus, mixed, plus, signed, store
 
@@ -20,7 +20,7 @@ ROWS_LOG2 = 9  # at most in the buffer, a multiple of 3
 WIDTH = 128  # coordinates of a row in the buffer: shorter pieces of memory are slow to read
 
 
-@numba.njit(nogil=True)
+@jit
 def _flip(v, words, s):
     """v_i times -s where bit i of the words is set, times +s elsewhere."""
     for i in range(v.size):
@@ -28,7 +28,7 @@ def _flip(v, words, s):
         v[i] *= -s if minus_one else s
 
 
-@numba.njit(nogil=True, inline="never")
+@jit
 def _stages(v, h):
     """The stages of distance h, 2h, .., v.size/2, two at a time; slices tell the compiler that nothing overlaps."""
     n = v.size
@@ -47,7 +47,7 @@ def _stages(v, h):
                 a[j], b[j] = a[j] + b[j], a[j] - b[j]
 
 
-@numba.njit(nogil=True)
+@jit
 def _butterflies(a, b, c, d, e, f, g, h):
     """Three stages between eight rows."""
     a, b, c, d = plus(a, b), minus(a, b), plus(c, d), minus(c, d)
@@ -57,18 +57,18 @@ def _butterflies(a, b, c, d, e, f, g, h):
     return plus(a, e), plus(b, f), plus(c, g), plus(d, h), minus(a, e), minus(b, f), minus(c, g), minus(d, h)
 
 
-@numba.njit(nogil=True)
+@jit
 def _signed(value, i, words, s):
     """Coordinates i .. i + 7 times +s or -s by their bits; as they are if there are no words."""
     return signed(value, s, words[i >> 5] >> np.uint32(i & 31)) if words.size > 0 else value
 
 
-@numba.njit(nogil=True)
+@jit
 def _mixed(v, i, words, s):
     return mixed(_signed(load(v, i), i, words, s))
 
 
-@numba.njit(nogil=True, inline="never")
+@jit
 def _six_stages(x, out, words, s):
     """The stages of distance 1 to 32 from x, times its signs and s if there are words, to ``out``."""
     for i in range(0, out.size, 64):
@@ -81,7 +81,7 @@ def _six_stages(x, out, words, s):
         store(out, i + 32, e), store(out, i + 40, f), store(out, i + 48, g), store(out, i + 56, h)
 
 
-@numba.njit(nogil=True, inline="never")
+@jit
 def _three_stages(source, i, h, target, m, k, width, words, s):
     """Three stages between eight rows of a width: from i, i + h, .. of the source to m, m + k, .. of the target."""
     for j in range(0, width, 8):
@@ -100,7 +100,7 @@ def _three_stages(source, i, h, target, m, k, width, words, s):
         store(target, n, _signed(g, n, words, s)), store(target, n + k, _signed(o, n + k, words, s))
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _near_stages(x, out, size, before, after, s):
     """The stages inside blocks of a size >= 64 from x to ``out``, with the signs and s before or after."""
     none = before[:0]
@@ -116,7 +116,7 @@ def _near_stages(x, out, size, before, after, s):
             _flip(block, after[start >> 5 :], s)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _far_stages(v, h, rows, buffer, words, s):
     """The stages of distance h, 2h, .., rows h/2, rows a power of 8; if there are words, last signs and s."""
     width, none = buffer.size // rows, words[:0]
@@ -137,7 +137,7 @@ def _far_stages(v, h, rows, buffer, words, s):
                 _three_stages(buffer, r * width, between, v, column + r * h, far, width, words, s)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _small(x, out, before, after, s):
     """All stages of fewer than 64 coordinates, with the signs and s before or after."""
     for i in range(x.size):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import torch
 
+from ...compilation import jit
 from ..fields.cpu import pack_fields, unpack_fields
 from ..philox import Stream
 from ..philox.cpu import TILE, fill_tile
@@ -13,7 +13,7 @@ from ..philox.cpu import TILE, fill_tile
 UNIT = 2.0**-32
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def round_tile(x, tile, n, step, rates, words, offset, out, to):
     """``offset`` plus the signed levels of coordinates tile .. tile + n - 1 of a vector cut into runs, from out[to] on.
 
@@ -32,7 +32,7 @@ def round_tile(x, tile, n, step, rates, words, offset, out, to):
         i = stop
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _rates(scales, most):
     """Return most / scale rounded up; 0 for scale 0."""
     rates = np.zeros(scales.size)
@@ -42,7 +42,7 @@ def _rates(scales, most):
     return rates
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _signed(x, step, scales, most, k0, k1, supplied, out):
     words, rates = np.empty(TILE, np.uint32), _rates(scales, most)
     for tile in range(0, x.size, TILE):
@@ -51,7 +51,7 @@ def _signed(x, step, scales, most, k0, k1, supplied, out):
         round_tile(x, tile, n, step, rates, words, np.int32(0), out, tile)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _encode(x, step, scales, most, width, k0, k1, supplied, out):
     words, levels, rates = np.empty(TILE, np.uint32), np.empty(TILE, np.int32), _rates(scales, most)
     for tile in range(0, x.size, TILE):
@@ -61,7 +61,7 @@ def _encode(x, step, scales, most, width, k0, k1, supplied, out):
         pack_fields(levels[:n], width, out[(tile * width) >> 3 : ((tile + n) * width + 7) >> 3])
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _scale_tile(levels, most, tile, n, step, spacings, reached, out):
     """Return spacings times ``levels - most`` of a tile, and which runs reach ``most``; whether all is in range."""
     tile, n, step, i, valid = np.uint64(tile), np.uint64(n), np.uint64(step), np.uint64(0), True
@@ -78,7 +78,7 @@ def _scale_tile(levels, most, tile, n, step, spacings, reached, out):
     return valid
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _decode(payload, step, spacings, most, width, reached, out):
     levels, valid = np.empty(TILE, np.int32), True
     for tile in range(0, out.size, TILE):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import torch
 
+from ...compilation import jit
 from . import LARGEST, beyond_binary32
 
 LANES, PIECE = 64, 4096
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def largest_pattern(patterns):
     """Return largest bit pattern (uint32) without its sign: above 0x7F7FFFFF if and only if some entry is no number."""
     top = np.uint32(0)
@@ -20,7 +20,7 @@ def largest_pattern(patterns):
     return top
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _fold(lanes):
     """Sum of 64 lanes by halves; loops of a known length become a few vector additions."""
     for i in range(32):
@@ -34,7 +34,7 @@ def _fold(lanes):
     return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def piece_sum(x, start, stop, squares, lanes):
     """Sum of up to 4096 terms; ``x`` is float32 (magnitudes or squares) or float64 (as it is).
 
@@ -56,7 +56,7 @@ def piece_sum(x, start, stop, squares, lanes):
     return _fold(lanes)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def sum_of_pieces(sums, lanes):
     """Return the sum of the sums of pieces, and of theirs, until one is left."""
     while sums.size > 1:
@@ -67,7 +67,7 @@ def sum_of_pieces(sums, lanes):
     return sums[0]
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _run_sum(x, start, stop, squares, lanes):
     """Return the sum of one run: of its pieces, of their sums, and so on."""
     if stop - start <= PIECE:
@@ -79,13 +79,13 @@ def _run_sum(x, start, stop, squares, lanes):
     return sum_of_pieces(sums, lanes)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def ordered_sum(x, squares):
     """Sum of the magnitudes, or of the squares, of a float32 array; 0 for an empty one."""
     return _run_sum(x, 0, x.size, squares, np.empty(LANES))
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _largest(patterns, step, out):
     start, step, size = np.uint64(0), np.uint64(step), np.uint64(patterns.size)
     for b in range(out.size):
@@ -95,7 +95,7 @@ def _largest(patterns, step, out):
         out[b], start = top, stop
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _sums(x, step, squares, out):
     lanes = np.empty(LANES)
     for b in range(out.size):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import torch
+
+from ...compilation import jit
 
 TILE = 4096
 PLANE = 1024
 
 
-@numba.njit(inline="always")
+@jit(inline="always")
 def rounds(c0, c1, c2, c3, k0, k1):
     """Return one block: four words (uint64 below 2^32) from a counter and a key of such words."""
     mask = np.uint64(0xFFFFFFFF)
@@ -24,7 +25,7 @@ def rounds(c0, c1, c2, c3, k0, k1):
     return c0, c1, c2, c3
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def fill_planes(out, first, blocks, k0, k1):
     """Words of up to 1024 blocks: word j of block first + b at 1024 j + b of ``out`` (uint32, shape (4096,)).
 
@@ -40,7 +41,7 @@ def fill_planes(out, first, blocks, k0, k1):
         out[b + 2048], out[b + 3072] = np.uint32(w2), np.uint32(w3)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def fill_stream(out, start, k0, k1):
     """Words start .. start + out.size - 1 in order."""
     planes = np.empty(TILE, np.uint32)
@@ -63,7 +64,7 @@ def fill_stream(out, start, k0, k1):
         first += blocks
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def fill_tile(words, at, n, k0, k1, supplied):
     """The words of coordinates at .. at + n - 1, n <= 4096 and ``at`` a multiple of 4096, into ``words``.
 

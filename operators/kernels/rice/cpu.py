@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import torch
 
 from ...bits.bitstream import FIELDS, flush, write_bits, write_fields
+from ...compilation import jit
 
 PARAMETER_BITS, VALUE_BITS, MOST = 5, 32, 31
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _cost(gaps, r):
     """Return bits of the gaps at parameter r."""
     total = gaps.size * (1 + r)
@@ -20,7 +20,7 @@ def _cost(gaps, r):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def best_parameter(gaps, span):
     """Return (r, bits) of the least r that minimises the cost, which is unimodal in r; ``span`` is a start for d."""
     r, ratio = 0, span // max(gaps.size, 1)
@@ -41,7 +41,7 @@ def best_parameter(gaps, span):
     return r, bits
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _gap_fields(gaps, start, r, values, widths):
     """Return fields of the gaps from ``start`` on, as many as fit: (how many, next gap).  No gap has half of them."""
     m, low, i = 0, np.int64((1 << r) - 1), start
@@ -56,7 +56,7 @@ def _gap_fields(gaps, start, r, values, widths):
     return m, i
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _write(head, head_bits, gaps, r, patterns, out):
     state = write_bits(out, (np.uint64(0), 0, 0), head, head_bits)
     values, widths = np.empty(FIELDS, np.uint64), np.empty(FIELDS, np.int64)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import torch
 
 from ...bits.bitstream import padded, peek, read_field
+from ...compilation import jit
 from ...message import CorruptMessage
 from . import PARAMETER_BITS, VALUE_BITS
 from .cpu import best_parameter
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _read(padded, position, bits, r, d, index):
     """Fill ``index`` with increasing positions below d; returns the next bit position, or -1 if corrupt."""
     last = -1
@@ -39,7 +39,7 @@ def _read(padded, position, bits, r, d, index):
     return position
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _read_values(padded, position, patterns):
     for j in range(patterns.size):
         patterns[j] = np.uint32(peek(padded, position) >> np.uint64(32))

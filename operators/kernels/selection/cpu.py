@@ -6,16 +6,17 @@ holds, the radix passes take all coordinates: the result is exact for every inpu
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import torch
+
+from ...compilation import jit
 
 SMALL = 8192  # below it a stable sort is faster
 SAMPLE = 1 << 14
 PIECE = 4096
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _critical(histogram, k):
     """Return (bin that holds the k-th largest, how many of that bin are wanted)."""
     left = k
@@ -26,7 +27,7 @@ def _critical(histogram, k):
     return 0, 0
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _radix(patterns, k, out):
     """Positions of the k largest patterns without sign, by their high 15 and then their low 16 bits."""
     magnitude = np.uint32(0x7FFFFFFF)
@@ -52,7 +53,7 @@ def _radix(patterns, k, out):
             ties -= 1
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _candidates(patterns, threshold, out):
     """Return positions with a magnitude of at least ``threshold`` into ``out``; returns how many, or -1 if too many.
 

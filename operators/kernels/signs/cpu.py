@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import torch
 
+from ...compilation import jit
 from ..norms.cpu import LANES, PIECE, piece_sum, sum_of_pieces
 
 _GATHER = 0x8040201008040201  # brings the lowest bits of eight bytes together in the highest byte, first byte first
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def pack_signs(patterns, out):
     """Sign bits of binary32 patterns (uint32, shape (n,)) into ``out`` (uint8, shape (ceil(n/8),))."""
     limit = np.uint32(0x80000000)
@@ -27,7 +27,7 @@ def pack_signs(patterns, out):
             to[j] = np.uint8((eights[j] * np.uint64(_GATHER)) >> np.uint64(56))
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _pack_with_sum(x, patterns, out):
     sums, lanes = np.empty((x.size + PIECE - 1) // PIECE), np.empty(LANES)
     for p in range(sums.size):
@@ -37,7 +37,7 @@ def _pack_with_sum(x, patterns, out):
     return sum_of_pieces(sums, lanes)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _unpack(payload, plus, minus, out):
     whole = out.size >> 3
     for j in range(whole):

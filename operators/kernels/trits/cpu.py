@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import torch
 
+from ...compilation import jit
 from ..levels.cpu import round_tile, supplied_words
 from ..philox import Stream
 from ..philox.cpu import TILE, fill_tile
@@ -15,7 +15,7 @@ ZERO_GROUP = 121  # five digits 1
 _DIGITS = np.array([[g // 3**j % 3 - 1 if j < 5 else 0 for j in range(8)] for g in range(243)], np.float32)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _pack(digits, out):
     whole = digits.size // 5
     for j in range(whole):
@@ -29,7 +29,7 @@ def _pack(digits, out):
         out[whole] = np.uint8(byte << (8 - TAIL_BITS[rest]))
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _encode(x, rates, k0, k1, supplied, out):
     words, digits = np.empty(TILE, np.uint32), np.empty(5 * TILE, np.int32)
     for start in range(0, x.size, 5 * TILE):
@@ -41,7 +41,7 @@ def _encode(x, rates, k0, k1, supplied, out):
         _pack(digits[: stop - start], out[start // 5 :])
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _decode(payload, table, out):
     """Return returns (whether some level is not 0, whether all groups are possible); impossible ones read as others."""
     others, impossible = 0, 0

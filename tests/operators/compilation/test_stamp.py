@@ -1,0 +1,95 @@
+"""A stamp changes with everything that machine code is made from, in whatever file it stands, and with nothing else."""
+
+import importlib
+import sys
+import textwrap
+
+import pytest
+
+from operators.compilation.stamp import stamp
+
+LOOP = """
+    import numba
+    import numpy as np
+    from . import tables
+    from .callee import helper
+
+    STEP = 3
+    WEIGHTS = np.array([1.0, 2.0])
+
+    def loop(x):
+        total = 0.0
+        for i in range(x.size):
+            total += helper(x[i]) * STEP + tables.FACTOR + WEIGHTS[0]
+        return total
+"""
+CALLEE = """
+    from operators.compilation import jit
+
+    @jit
+    def helper(v):
+        return inner(v) + 1
+
+    @jit(inline="always")
+    def inner(v):
+        return v * 2
+"""
+TABLES = "FACTOR = 5"
+
+
+def stamped(folder, options=None, **files):
+    """The stamp of the loop in a package of these files, imported anew."""
+    package = folder / "loops"
+    package.mkdir(exist_ok=True)
+    (package / "__init__.py").write_text("")
+    for name, text in {"loop": LOOP, "callee": CALLEE, "tables": TABLES, **files}.items():
+        (package / f"{name}.py").write_text(textwrap.dedent(text))
+    for name in [name for name in sys.modules if name.partition(".")[0] == "loops"]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
+    return stamp(importlib.import_module("loops.loop").loop, options or {})
+
+
+@pytest.fixture(autouse=True)
+def _path(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # files change within a second
+    yield
+    for name in [name for name in sys.modules if name.partition(".")[0] == "loops"]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"loop": LOOP.replace("total = 0.0", "total = 1.0")},
+        {"loop": LOOP.replace("STEP = 3", "STEP = 4")},
+        {"loop": LOOP.replace("1.0, 2.0", "1.0, 2.5")},
+        {"loop": LOOP.replace("* STEP +", "- STEP +")},
+        {"tables": "FACTOR = 6"},
+        {"callee": CALLEE.replace("inner(v) + 1", "inner(v) + 2")},
+        {"callee": CALLEE.replace("v * 2", "v * 3")},
+        {"callee": CALLEE.replace('"always"', '"never"')},
+        {"options": {"error_model": "numpy"}},
+    ],
+)
+def test_a_stamp_changes_with_what_the_code_is_made_from(tmp_path, changed):
+    assert stamped(tmp_path) != stamped(tmp_path, **changed)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"loop": LOOP.replace("    STEP = 3", "    # a comment\n\n    UNUSED = 7\n    STEP = 3")},
+        {"tables": "OTHER = 1\nFACTOR = 5"},
+        {"callee": CALLEE + "\n    def unused():\n        return 3\n"},
+    ],
+)
+def test_a_stamp_stays_when_something_else_changes(tmp_path, changed):
+    assert stamped(tmp_path) == stamped(tmp_path, **changed)
+
+
+def test_a_loop_that_calls_itself_has_a_stamp(tmp_path):
+    again = CALLEE.replace("return v * 2", "return v * 2 if v < 9 else inner(v / 2)")
+
+    assert stamped(tmp_path, callee=again) != stamped(tmp_path)
