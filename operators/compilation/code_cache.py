@@ -16,6 +16,7 @@ import numba
 from numba.core import event
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from .folders import folders, writable_folder
@@ -71,7 +72,7 @@ class CodeCache(_Cache):
         context
             numba's target context.
         """
-        context.refresh()
+        rtsys.initialize(context)  # what loaded code needs; a compilation loads all of numba itself
         for name in self._file_names(signature, context.codegen().magic_tuple()):
             for folder in folders():
                 payload = _read(folder / name, self._stamp)

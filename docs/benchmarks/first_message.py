@@ -1,0 +1,103 @@
+"""Seconds until the first message of a fresh process has been encoded and decoded, for every operator, as JSON lines.
+
+    python docs/benchmarks/first_message.py [--only qsgd tcdq] > docs/data/first_message.jsonl
+
+Each record is of one process for each state of the folders with compiled code:
+
+empty : no code anywhere, so that every loop is compiled.
+warm : what "empty" has kept, in the folder of NUMBA_CACHE_DIR.
+shipped : that folder is empty, but the code of ``python -m operators.precompile`` lies beside the package.
+
+``import_s`` is what precedes the message, torch included.  CPU seconds are of the whole process, with one thread.
+"""
+
+# ruff: noqa: E402  the search path must be set before the imports
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+# This folder has a file of the name of the package it measures: it must not be searched.
+sys.path[:] = [
+    folder for folder in sys.path if os.path.abspath(folder or ".") != os.path.dirname(os.path.abspath(__file__))
+]
+
+from llvmlite import binding
+
+from gpu_validation.records.environment import Environment
+from operators import all_operators
+from operators.catalogue import specification
+
+D = 100_000
+GOAL_EMPTY_S, GOAL_WARM_S = 2.0, 0.3
+MESSAGE = f"""
+import json, sys, time
+from pathlib import Path
+start_s, cpu_s = time.perf_counter(), time.process_time()
+import torch
+from operators import Key, parse
+from operators.compilation import folders
+torch.set_num_threads(1)
+if sys.argv[2] != "shipped":
+    folders.PACKAGE = Path(sys.argv[3])
+operator, x = parse(sys.argv[1]), torch.randn({D}, generator=torch.Generator().manual_seed(0))
+ready_s, ready_cpu_s = time.perf_counter(), time.process_time()
+message = operator.encode(x, key=Key(0))
+encoded_cpu_s = time.process_time()
+operator.decode(message, d={D}, key=Key(0))
+end_s, end_cpu_s = time.perf_counter(), time.process_time()
+sys.stdout.write(json.dumps({{
+    "import_s": round(ready_s - start_s, 3),
+    "import_cpu_s": round(ready_cpu_s - cpu_s, 3),
+    "encode_cpu_s": round(encoded_cpu_s - ready_cpu_s, 3),
+    "decode_cpu_s": round(end_cpu_s - encoded_cpu_s, 3),
+    "message_cpu_s": round(end_cpu_s - ready_cpu_s, 3),
+    "message_s": round(end_s - ready_s, 3),
+}}))
+"""
+
+
+def message(text: str, state: str, cache: str, nowhere: str) -> dict[str, Any]:
+    """One fresh process."""
+    settings = {"NUMBA_CACHE_DIR": cache, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", MESSAGE, text, state, nowhere]
+    result = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, check=True)
+    record: dict[str, Any] = {"operator": text, "state": state, **json.loads(result.stdout)}
+    record["told"] = "compiling loops" in result.stderr
+    goal = GOAL_EMPTY_S if state == "empty" else GOAL_WARM_S
+    return record | {"goal_s": goal, "meets_goal": record["message_cpu_s"] <= goal}
+
+
+def records(only: list[str]) -> Iterator[dict[str, Any]]:
+    """All examples in all states, one process after the other."""
+    for name, cls in all_operators().items():
+        for operator in cls.examples():
+            text = specification(operator)
+            if only and name not in only:
+                continue
+            with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as other:
+                nowhere = os.path.join(cache, "package")
+                yield message(text, "empty", cache, nowhere)
+                yield message(text, "warm", cache, nowhere)
+                yield message(text, "shipped", other, nowhere)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", default=[])
+    arguments = parser.parse_args()
+    cpu = {"processor": binding.get_host_cpu_name(), "load": [round(load, 2) for load in os.getloadavg()]}
+    print(json.dumps(asdict(Environment.here("first_message", 1, "none")) | cpu | {"d": D}), flush=True)
+    for record in records(arguments.only):
+        print(json.dumps(record), flush=True)
+
+
+if __name__ == "__main__":
+    main()
