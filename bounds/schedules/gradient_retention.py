@@ -39,11 +39,12 @@ OVERHEAD = 9  # c: beyond tau = c n at most 1/c of the time can be gained
 START = 2  # the first tau is START n
 MEMORY = 0.8  # weight of what was known in the means of the probe
 STRAGGLER_MEMORY = 0.9
+NOTICED = 1e-6  # n + s beyond which t/(t + n + s sqrt(t)) rises by more than roundings from every t <= 512 to the next
 PROBE_SHARE = 0.02  # of the gradients computed, at most
 WINDOW = 9  # rounds whose median time counts: a checkpoint or an evaluation in one of them does no harm
 
 _TAUS = np.arange(1, LARGEST + 1)
-_ROOTS = np.sqrt(_TAUS)
+_STEPS, _BEFORE, _ROOTS = _TAUS.astype(float), _TAUS - 1.0, np.sqrt(_TAUS)
 
 
 @dataclass(frozen=True)
@@ -204,8 +205,12 @@ def overhead_cap(delay_ratio: float, *, straggler: float = 0.0) -> int:
         Unless n, s are finite and >= 0.
     """
     n, s = nonnegative("delay_ratio", delay_ratio), nonnegative("straggler", straggler)
-    low = OVERHEAD * (n + s * _ROOTS) <= _TAUS
-    return int(_TAUS[low.argmax()]) if low.any() else LARGEST
+    half = OVERHEAD * s / 2
+    root = half + math.sqrt(half * half + OVERHEAD * n)
+    t = max(1, math.floor(min(root, LARGEST) ** 2) - 1)  # the least real one is root^2; roundings may move a whole one
+    while t < LARGEST and OVERHEAD * (n + s * math.sqrt(t)) > t:
+        t += 1
+    return min(t, LARGEST)
 
 
 def best_integer(*, delay_ratio: float, decline: float, straggler: float = 0.0, overlapped: bool = False) -> int:
@@ -220,9 +225,12 @@ def best_integer(*, delay_ratio: float, decline: float, straggler: float = 0.0, 
     """
     n, s = nonnegative("delay_ratio", delay_ratio), nonnegative("straggler", straggler)
     a = nonnegative("decline", decline)
-    progress = np.cumsum(np.maximum(1 - a * (_TAUS - 1.0), 0.0))
-    steps = _TAUS + s * _ROOTS
-    return int(_TAUS[(progress / (np.maximum(steps, n) if overlapped else _TAUS + n + s * _ROOTS)).argmax()])
+    if a == 0 and not overlapped and n + s > NOTICED:
+        return LARGEST  # t/(t + n + s sqrt(t)) rises throughout
+    progress = np.cumsum(np.maximum(1 - a * _BEFORE, 0.0)) if a else _STEPS
+    waited = s * _ROOTS if s else 0.0
+    rounds = np.maximum(_STEPS + waited, n) if overlapped else _STEPS + n + waited
+    return 1 + int((progress / rounds).argmax())
 
 
 def best_period(*, delay_ratio: float, decline: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Self
 
 Row = tuple[float, float, float, float, float]
@@ -44,15 +44,14 @@ class Measured:
     loss_jump: float | None = None
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for name, value in tuple(self.__dict__.items()):
             if value is None:
                 continue
-            object.__setattr__(self, field.name, float(value))
+            object.__setattr__(self, name, float(value))
             if not math.isfinite(value):
-                raise ValueError(f"{field.name} must be finite; got {field.name} = {value}")
-            if value < 0 and field.name not in ("lost", "loss_jump"):
-                raise ValueError(f"{field.name} must be >= 0; got {field.name} = {value}")
+                raise ValueError(f"{name} must be finite; got {name} = {value}")
+            if value < 0 and name not in ("lost", "loss_jump"):
+                raise ValueError(f"{name} must be >= 0; got {name} = {value}")
 
     @classmethod
     def shared(cls, rows: Iterable[Sequence[float]]) -> Self:

@@ -1,8 +1,9 @@
 """Periodic averaging against torch's own model averager, in one run of real processes, as JSON lines.
 
 Run ``python docs/benchmarks/averaging.py [--processes 2 4] [--repeats 200] [--hidden 64 256 700] [--mbit 0 1000]
-[--only averaging loop probe]`` on a quiet machine.  0 Mbit/s stands for the loopback interface, where an averaging is
-hardly more than copies in memory; any other rate for a network of the benchmark's own (root, or user namespaces).
+[--only averaging loop bookkeeping probe]`` on a quiet machine.  0 Mbit/s stands for the loopback interface, where an
+averaging is hardly more than copies in memory; any other rate for a network of the benchmark's own (root, or user
+namespaces).
 
 averaging : seconds of one averaging of a three-layer network's parameters after a barrier, on rank 0.  "whole" is
 PeriodicAveraging without operator, "identity" with the operator that leaves a vector as it is, "torch" is
@@ -10,6 +11,9 @@ PeriodicModelAverager; they take turns, so that noise hits all alike.  ratio is 
 bootstrap interval.  payload_bytes_per_rank is what rank 0 hands over in one averaging (torch's: a ring all-reduce).
 loop : seconds a step of training with an averaging every tau steps, by PeriodicAveraging and by a plain loop that
 averages by torch's averager; blocks of steps take turns.  ratio - 1 is the overhead of the harness.
+bookkeeping : seconds a step of that training, every step filled up to 1 ms by waiting, with a schedule that adapts and
+comes to tau = 8, over those with tau = 8 fixed.  "auto" measures times and makes no probe; "adacomm" exchanges losses
+after the averaging, "adacomm, piggyback" with it.  ratio - 1 is what choosing tau takes beside gradients.
 probe : seconds a step of that training while gradients are probed as often as "auto" does it, over those of the same
 training without measurements, tau being the same.  ratio - 1 is the overhead of choosing tau by measurements.
 """
@@ -41,7 +45,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 
-from bounds.schedules import GradientRetention, GradientRetentionState, Observation, Schedule
+from bounds.schedules import AdaComm, GradientRetention, GradientRetentionState, Observation, Schedule
 from gpu_validation.distributed.launch import RankContext, run_ranks
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.sensing import MeasuredInputs
@@ -51,6 +55,7 @@ from operators import Identity
 INPUTS, OUTPUTS, BATCH = 64, 10, 64
 TAU, BLOCK = 8, 48  # steps between averagings, and in one timed block of the loop
 LONG_BLOCK = 400  # steps in which several probes are made
+FILLED_S = 1e-3  # of a step with bookkeeping
 WARM_UP = 5
 MTU = 9000  # a processor cannot move 1 Gbit/s both ways in frames of 1500 bytes, one by one
 RESAMPLES, LEVEL = 2000, 0.95
@@ -123,6 +128,7 @@ def loops(hidden: int) -> dict[str, Action]:
 class Steady(Schedule):
     """Measures and probes as the gradient retention rule does, at a tau that stays."""
 
+    probes: bool = True
     measures: ClassVar[bool] = True
 
     def init(self) -> GradientRetentionState:
@@ -130,7 +136,7 @@ class Steady(Schedule):
 
     def __call__(self, state: Any, observation: Observation) -> tuple[GradientRetentionState, int]:
         state, _ = GradientRetention()(state, observation)
-        return replace(state, tau=TAU), TAU
+        return replace(state, tau=TAU, probe=state.probe and self.probes), TAU
 
 
 def probed(hidden: int) -> tuple[dict[str, Action], PeriodicAveraging]:
@@ -157,6 +163,42 @@ def probed(hidden: int) -> tuple[dict[str, Action], PeriodicAveraging]:
         averaging.step()
 
     return {"probes": with_probes, "plain": without}, measuring
+
+
+def adaptive(hidden: int) -> dict[str, Action]:
+    """Name -> one step of FILLED_S, averagings included, by a schedule that chooses tau = TAU again and again."""
+    steady = AdaComm(tau_0=TAU, interval_s=1e9)
+    kinds: dict[str, dict[str, Any]] = {
+        "fixed": {"schedule": TAU},
+        "auto": {"schedule": Steady(probes=False)},
+        "adacomm": {"schedule": steady},
+        "adacomm, piggyback": {"schedule": steady, "piggyback": True},
+    }
+    return {name: filled_step(hidden, **settings) for name, settings in kinds.items()}
+
+
+def filled_step(hidden: int, **settings: Any) -> Action:
+    """One step of training that takes FILLED_S, and the averager's."""
+    model = network(hidden)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    averaging = PeriodicAveraging(model, optimizer, **settings)
+    x, y = torch.randn(BATCH, INPUTS), torch.randint(OUTPUTS, (BATCH,))
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        return loss
+
+    def step() -> None:
+        ends = time.perf_counter() + FILLED_S
+        loss = closure()
+        optimizer.step()
+        while time.perf_counter() < ends:
+            pass
+        averaging.step(loss, closure)
+
+    return step
 
 
 def in_turns(actions: dict[str, Action], repeats: int) -> dict[str, list[float]]:
@@ -207,6 +249,13 @@ def measured_loops(hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
     yield {"method": "harness", **per_step(seconds["harness"], seconds["plain"], BLOCK)}
 
 
+def measured_bookkeeping(hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
+    """Records of schedules that adapt, on rank 0."""
+    seconds = in_turns(blocks(adaptive(hidden), BLOCK), max(10, repeats // 4))
+    for name in sorted(seconds.keys() - {"fixed"}):
+        yield {"method": name, **per_step(seconds[name], seconds["fixed"], BLOCK)}
+
+
 def measured_probes(hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
     """The record of training with and without probes, on rank 0."""
     steps, measuring = probed(hidden)
@@ -220,7 +269,12 @@ def measured_probes(hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
     }
 
 
-BENCHMARKS = {"averaging": measured_averagings, "loop": measured_loops, "probe": measured_probes}
+BENCHMARKS = {
+    "averaging": measured_averagings,
+    "loop": measured_loops,
+    "bookkeeping": measured_bookkeeping,
+    "probe": measured_probes,
+}
 
 
 def blocks(steps: dict[str, Action], length: int) -> dict[str, Action]:

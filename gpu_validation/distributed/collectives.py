@@ -24,7 +24,6 @@ from .step_check import UnevenSteps
 from .transport import NodeLinks
 
 PLACE_BITS = 32  # of a message: how many local steps its sender has made
-PARTS, MEAN = "parts", "mean"  # what memory is used again for
 WHOLE_BYTES = 1 << 20  # up to here a mean takes whole vectors: one exchange in place of two
 
 T = TypeVar("T")
@@ -58,7 +57,7 @@ class ProcessTransport:
         self.ranks: Sequence[int] = (self.rank,)
         self.device = torch.device(device) if device is not None else _device_of(group)
         self.payload_bytes = self.received_bytes = self.predicted_bytes = 0
-        self._rooms: dict[tuple[str, torch.dtype, torch.device], torch.Tensor] = {}
+        self._rooms: dict[tuple[torch.dtype, torch.device], torch.Tensor] = {}
         self._latest: InThread | None = None
         self._links: dict[int, list[ProcessTransport]] = {}
 
@@ -232,9 +231,13 @@ class ProcessTransport:
 
     def _gather_row(self, row: Sequence[float], dtype: torch.dtype) -> list[list]:
         local_row = torch.tensor(list(row), dtype=dtype, device=self.device)
-        everyone = torch.empty(self.size * local_row.numel(), dtype=dtype, device=self.device)
-        _all_gather_flat(everyone, local_row, group=self.group)
-        return everyone.view(self.size, -1).tolist()
+        everyone = local_row.repeat(self.size, 1)
+        if self.device.type == "cpu":  # directly: of four ranks in half the time of gloo's all_gather
+            others = [r for r in range(self.size) if r != self.rank]
+            self._move(dict.fromkeys(others, local_row), {r: everyone[r] for r in others})
+        else:
+            _all_gather_flat(everyone.view(-1), local_row, group=self.group)
+        return everyone.tolist()
 
     # -- whole models ------------------------------------------------------------------------------------
     def means(self, owns: Sequence[torch.Tensor], members: Sequence[int]) -> list[torch.Tensor]:
@@ -250,8 +253,8 @@ class ProcessTransport:
         """
         (vector,) = owns
         sent = vector.to(self.device)
-        whole = self.size == 2 or self.size * sent.nbytes <= WHOLE_BYTES  # of two ranks, as few bytes as shards
-        if len(members) == self.size and whole:
+        widens = self.size == 2 and sent.dtype != precision(sent.dtype)  # shards would take more bytes
+        if len(members) == self.size and (widens or self.size * sent.nbytes <= WHOLE_BYTES):
             return [self._mean_of_whole(sent).to(vector.device)]
         return [self._mean_of_shards(sent, members).to(vector.device)]
 
@@ -274,13 +277,12 @@ class ProcessTransport:
         parts = self._room({r: shard.stop - shard.start for r in members if r != self.rank}, own)
         self._swap({r: own[shards[r]] for r in others} if self.rank in members else {}, parts)
 
-        in_place = own.dtype == precision(own.dtype)
-        (mean,) = self._room({0: n}, own, MEAN).values() if in_place else (own.new_empty(n, dtype=torch.float32),)
+        mean = own if own.dtype == precision(own.dtype) else own.new_empty(n, dtype=torch.float32)
         fold([own[shard] if r == self.rank else parts[r] for r in members], out=mean[shard])
         self._swap(dict.fromkeys(others, mean[shard]), {r: mean[shards[r]] for r in others})
         to_fold = sum(n - (shards[r].stop - shards[r].start) for r in members) * own.element_size()
         self.predicted_bytes += to_fold + (self.size - 1) * mean.nbytes
-        return own.copy_(mean) if in_place else mean  # only now, so that a failure leaves it as it was
+        return mean
 
     def receive(
         self, owns: Sequence[torch.Tensor], sources: Callable[[int], Sequence[int]]
@@ -301,24 +303,30 @@ class ProcessTransport:
         self.predicted_bytes += sum(len(sources(r)) for r in range(self.size)) * sent.nbytes
         return [{r: part.to(vector.device) for r, part in parts.items()}]
 
-    def _room(self, lengths: Mapping[int, int], like: torch.Tensor, use: str = PARTS) -> dict[int, torch.Tensor]:
+    def _room(self, lengths: Mapping[int, int], like: torch.Tensor) -> dict[int, torch.Tensor]:
         """Return vectors to receive into, in memory that is used again: fresh memory costs more than filling it."""
-        kind, total = (use, like.dtype, like.device), sum(lengths.values())
+        kind, total = (like.dtype, like.device), sum(lengths.values())
         if kind not in self._rooms or self._rooms[kind].numel() < total:
             self._rooms[kind] = like.new_empty(total)
         parts = self._rooms[kind][:total].split(list(lengths.values()))
         return dict(zip(lengths, parts, strict=True))
 
     def _swap(self, sends: Mapping[int, torch.Tensor], receives: Mapping[int, torch.Tensor]) -> None:
+        """Send to some ranks, fill the vectors that come from others, and count the bytes."""
+        self._move(sends, receives)
+        self.payload_bytes += sum(vector.nbytes for vector in sends.values())
+        self.received_bytes += sum(vector.nbytes for vector in receives.values())
+
+    def _move(self, sends: Mapping[int, torch.Tensor], receives: Mapping[int, torch.Tensor]) -> None:
         """Send to some ranks and fill the vectors that come from others, all at once; empty ones are left out.
 
         Under gloo ten times faster than its all_gather of 10^7 numbers, and without a copy.
         """
-        calls = [
-            (call, vector, self._global(rank))
-            for call, vectors in ((dist.irecv, receives), (dist.isend, sends))
-            for rank, vector in vectors.items()
-            if vector.numel()
+        sources = sorted(receives, key=lambda rank: (self.rank - rank) % self.size)
+        receivers = sorted(sends, key=lambda rank: (rank - self.rank) % self.size)  # else all send to rank 0 first
+        calls: list[tuple[Callable[..., dist.Work | None], torch.Tensor, int]] = [
+            *((dist.irecv, receives[rank], self._global(rank)) for rank in sources if receives[rank].numel()),
+            *((dist.isend, sends[rank], self._global(rank)) for rank in receivers if sends[rank].numel()),
         ]
         requests: Sequence[dist.Work | None] = ()
         if self.device.type == "cpu":  # directly, for a batch takes as long again as a short message
@@ -328,8 +336,6 @@ class ProcessTransport:
         for request in requests:
             if request is not None:
                 request.wait()
-        self.payload_bytes += sum(vector.nbytes for vector in sends.values())
-        self.received_bytes += sum(vector.nbytes for vector in receives.values())
 
     # -- set-up ------------------------------------------------------------------------------------------
     def all_gather_int(self, numbers: Sequence[int]) -> list[int]:

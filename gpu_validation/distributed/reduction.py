@@ -11,6 +11,7 @@ import torch
 from operators.compilation import jit
 
 PIECE = 1 << 13  # entries whose float64 sum stays in a core's first cache
+ENDS = 2, 4  # vectors that one pass sums and divides
 
 
 def mean_of_arrays(parts: Sequence[np.ndarray], out: np.ndarray) -> None:
@@ -18,18 +19,23 @@ def mean_of_arrays(parts: Sequence[np.ndarray], out: np.ndarray) -> None:
 
     They are summed one after the other in float64; the sum is divided by their number and rounded once.
     """
-    first, *between, last = parts
-    if not between:
-        _close(first, last, float(len(parts)), out)
+    if len(parts) in ENDS:
+        _close_pieces(parts, out)
         return
     total = np.empty(min(PIECE, out.size))
     for start in range(0, out.size, PIECE):
         piece = slice(start, min(start + PIECE, out.size))
-        sums = total[: piece.stop - start]
-        _add(first[piece], between[0][piece], sums)
-        for part in between[1:]:
-            _add(sums, part[piece], sums)
-        _close(sums, last[piece], float(len(parts)), out[piece])
+        first, second, *rest = (part[piece] for part in parts)
+        sums = total[: first.size]
+        _add(first, second, sums)
+        while 1 + len(rest) not in ENDS:
+            _add(sums, rest.pop(0), sums)
+        _close_pieces((sums, *rest), out[piece], len(parts))
+
+
+def _close_pieces(parts: Sequence[np.ndarray], out: np.ndarray, count: int | None = None) -> None:
+    close = _close if len(parts) == 2 else _close_four
+    close(*parts, float(count or len(parts)), out)
 
 
 @jit
@@ -47,6 +53,17 @@ def _close(a, b, count, out):
     else:
         for i in range(out.size):
             out[i] = (np.float64(a[i]) + np.float64(b[i])) / count
+
+
+@jit
+def _close_four(a, b, c, d, count, out):
+    scale = 1 / count
+    if math.frexp(count)[0] == 0.5:
+        for i in range(out.size):
+            out[i] = (np.float64(a[i]) + np.float64(b[i]) + np.float64(c[i]) + np.float64(d[i])) * scale
+    else:
+        for i in range(out.size):
+            out[i] = (np.float64(a[i]) + np.float64(b[i]) + np.float64(c[i]) + np.float64(d[i])) / count
 
 
 def precision(dtype: torch.dtype) -> torch.dtype:

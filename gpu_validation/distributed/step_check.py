@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
 import torch
 
 BASE_BITS, DIGITS = 4, 8
@@ -46,7 +47,7 @@ def encode(count: int, changed: bool = False) -> torch.Tensor:
         Whether this rank's model has other parameters than at the last averaging.
     """
     digits = [(count >> (BASE_BITS * i)) & ((1 << BASE_BITS) - 1) for i in range(DIGITS)]
-    return torch.tensor([*digits, *(digit**2 for digit in digits), changed], dtype=torch.float32)
+    return torch.from_numpy(np.array([*digits, *(digit * digit for digit in digits), changed], np.float32))
 
 
 def require(averaged: torch.Tensor, count: int, changed: bool = False) -> None:

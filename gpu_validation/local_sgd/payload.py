@@ -162,9 +162,9 @@ def scatter_row(row: Row, *, rank: int, world_size: int) -> torch.Tensor:
 
 def gather_rows(averaged: torch.Tensor, *, members: Sequence[int], world_size: int) -> list[list[float]]:
     """Return the members' rows from their mean of what ``scatter_row`` gave, in float32 or better."""
-    parts = averaged.detach().cpu().double().numpy().reshape(world_size, -1)
-    sums = np.rint(parts * len(members)).astype(np.uint8)
-    return [_row(sums[rank].tobytes()) for rank in members]
+    parts = averaged.detach().cpu().numpy()
+    rows = np.rint(parts * len(members)).astype(np.uint8).view(WORD).astype(float).reshape(world_size, -1).tolist()
+    return [rows[rank] for rank in members]
 
 
 def _bytes(row: Row) -> bytes:

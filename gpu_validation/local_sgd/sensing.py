@@ -62,17 +62,19 @@ class MeasuredInputs(NoInputs):
             Without a closure from a worker that takes part.
         """
         given = closures if closures is not None else [None] * len(self.workers)
-        silent = [rank for rank, closure in zip(self.ranks, given, strict=True) if closure is None]
-        if silent and not set(silent).isdisjoint(participants):
-            raise ValueError(NEEDED)
-        kept = [loss.detach() if isinstance(loss, torch.Tensor) else loss for loss in losses]
-        self._last = list(zip(kept, given, strict=True))
+        if None in given:
+            silent = [rank for rank, closure in zip(self.ranks, given, strict=True) if closure is None]
+            if not set(silent).isdisjoint(participants):
+                raise ValueError(NEEDED)
         if not self.periods.tau:  # nothing is measured yet, so that nothing need be shared
             self.periods.decide_by(time_s=0.0, eta=self.workers[0].eta(), measured=Measured())
+        if self.periods.rule.probe:  # else nobody asks for them
+            kept = [loss.detach() if isinstance(loss, torch.Tensor) else loss for loss in losses]
+            self._last = list(zip(kept, given, strict=True))
 
     def step_counted(self) -> None:
         """Await the round's last step, which a probe needs."""
-        if self.due and self.periods.local_steps == self.periods.tau - 1:
+        if self.periods.local_steps == self.periods.tau - 1 and self.due:
             for probe in self.probes:
                 probe.await_last_step()
 

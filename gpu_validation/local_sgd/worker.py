@@ -98,7 +98,7 @@ class Worker:
         """Take the model's parameters as they are now for those that are averaged, and begin at them."""
         require_averageable(self.model)
         parameters = _trained(self.model)
-        self._kinds, self.names = _kinds(parameters), list(parameters)
+        self._kinds, self.names, self._contents = _kinds(parameters), list(parameters), _contents(self.model)
         self.parameters[:] = parameters.values()  # the same list, which a probe looks at too
         self.buffers = _numeric_buffers(self.model)
         self.make_room(step_check.VALUES)
@@ -112,10 +112,15 @@ class Worker:
 
         Returns False, and takes no parameters, if their names or kinds are others, or which of them are frozen.
         """
+        contents = _contents(self.model)
+        if contents == self._contents:
+            return True
         parameters, self.buffers = _trained(self.model), _numeric_buffers(self.model)
         if _kinds(parameters) != self._kinds:
+            self._contents = []
             return False
         self.parameters[:] = parameters.values()
+        self._contents = contents
         return True
 
     def once_averaged(self) -> list[torch.nn.Parameter]:
@@ -235,12 +240,16 @@ class Worker:
         loss : tensor or float
             The loss, a number or a scalar tensor.
         """
-        self.losses.append(loss.detach() if isinstance(loss, torch.Tensor) else loss)
+        if isinstance(loss, torch.Tensor):
+            loss = loss.item() if loss.device.type == "cpu" else loss.detach()
+        self.losses.append(loss)
 
     def round_losses(self) -> list[float]:
         """Return the losses of this round so far."""
+        if not any(isinstance(loss, torch.Tensor) for loss in self.losses):
+            return [float(loss) for loss in self.losses]
         values = [torch.as_tensor(loss, dtype=torch.float64).reshape(()) for loss in self.losses]
-        return torch.stack(values).tolist() if values else []
+        return torch.stack(values).tolist()
 
     def eta(self) -> float:
         """Return the learning rate of the optimizer's first group."""
@@ -291,6 +300,22 @@ def _trained(model: torch.nn.Module) -> Trained:
 def _kinds(parameters: Trained) -> list[Any]:
     """Return what must be the same for one vector to serve these parameters and those that take their places."""
     return [(name, type(p), p.shape, p.dtype, p.device) for name, p in parameters.items()]
+
+
+def _contents(model: torch.nn.Module) -> list[Any]:
+    """Return what tells quickly that nothing has changed: names and identities in every module, and what may change of
+    a tensor that stays the same object.
+    """
+    contents: list[Any] = []
+    for module in model.modules():
+        contents += module._modules
+        for name, p in module._parameters.items():
+            if p is not None:
+                contents += name, id(p), p.requires_grad, p.shape, p.dtype, p.device
+        for name, b in module._buffers.items():
+            if b is not None:
+                contents += name, id(b), b.dtype
+    return contents
 
 
 def _numeric_buffers(model: torch.nn.Module) -> list[torch.Tensor]:

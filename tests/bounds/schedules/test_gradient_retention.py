@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from statistics import median
 
+import numpy as np
 import pytest
 import sympy as sp
 from hypothesis import given, settings
@@ -67,6 +68,14 @@ def test_best_integer_beats_all_others(n, a, s):
     found = best_integer(delay_ratio=n, decline=a, straggler=s)
     rates = {t: plain_rate(t, n, a, s) for t in range(1, 513)}
     assert rates[found] >= max(rates.values()) * (1 - 1e-14)
+
+
+@given(st.floats(0, 1e-5) | ratios, stragglers, st.booleans())
+def test_where_nothing_is_lost_the_best_integer_is_the_first_of_the_largest_rates(n, s, overlapped):
+    taus = np.arange(1, 513)
+    steps = taus + s * np.sqrt(taus)
+    rates = taus / (np.maximum(steps, n) if overlapped else taus + n + s * np.sqrt(taus))
+    assert best_integer(delay_ratio=n, decline=0.0, straggler=s, overlapped=overlapped) == 1 + rates.argmax()
 
 
 @given(st.floats(0.1, 100), st.floats(1e-4, 1))
