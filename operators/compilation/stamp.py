@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from dataclasses import is_dataclass
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -44,6 +45,8 @@ def _parts(value: Any, module: str, seen: set[int]) -> Iterator[str]:
         yield repr(value)
     elif isinstance(value, np.ndarray | np.generic):
         yield f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield repr(value)
     elif isinstance(value, tuple | list):
         for item in value:
             yield from _parts(item, module, seen)
@@ -59,7 +62,7 @@ def _parts(value: Any, module: str, seen: set[int]) -> Iterator[str]:
 def _of_class(value: type, seen: set[int]) -> Iterator[str]:
     for name, member in sorted(vars(value).items()):
         yield name
-        if isinstance(member, FunctionType | tuple | _NUMBERS):
+        if isinstance(member, (FunctionType, tuple, *_NUMBERS)):
             yield from _parts(member, value.__module__, seen)
 
 

@@ -93,9 +93,15 @@ def _encoder(tables: Tables, low: int) -> ShortTables | LongTables:
     shift, widest, offset = tables.form.shift, tables.widest, tables.offset
     if tables.form.streams == 1:
         return ShortTables(low, shift, widest, offset, tables.frequency, tables.start)
-    reciprocal = -(-(1 << RECIPROCAL) // tables.frequency.astype(np.int64))
     pairs = tables.start << np.uint32(16) | tables.frequency
-    return LongTables(low, shift, widest, offset, pairs, reciprocal.astype(np.uint64))
+    order = np.concatenate(  # by index, then by bin
+        [
+            first + np.arange(size * tables.form.bins).reshape(-1, size).T.reshape(-1)
+            for first, size in zip(offset, 2 * widest + 1, strict=True)
+        ]
+    )
+    reciprocal = np.minimum((1 << RECIPROCAL) // tables.frequency.astype(np.int64), (1 << RECIPROCAL) - 1)
+    return LongTables(low, widest, offset, pairs[order], reciprocal.astype(np.uint32)[order])
 
 
 def _words(
@@ -110,7 +116,7 @@ def _words(
     """
     while True:
         if isinstance(tables, LongTables):
-            out, states = np.empty(room, np.uint16), np.empty(LANES, np.uint64)
+            out, states = np.empty(room, np.uint16), np.empty(LANES, np.uint32)
             first = encode_long(packed, groups, tables, out, states)
             head = states.astype(">u4").tobytes()
         else:
@@ -238,7 +244,7 @@ def _read(states: np.ndarray, words: np.ndarray, decoder: ShortDecoder | LongDec
     spare = np.zeros(words.size + states.size * ROOM, words.dtype)
     spare[: words.size] = words
     if isinstance(decoder, LongDecoder):
-        used = decode_long(spare, states, decoder, out)
+        used = decode_long(spare, states.astype(np.uint32), decoder, out)
     else:
         used = decode_short(spare, states[0], decoder, out)
     if used != words.size:

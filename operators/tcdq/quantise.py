@@ -77,12 +77,12 @@ def dithered(x, i, grid):
 
 
 @jit
-def forward(x, grid, before, top, metric, floors, survivors):
-    """Rows ``top`` and later, any number of states and lanes: ``metric`` (states, lanes) is brought to the end."""
+def forward(x, grid, before, metric, floors, survivors):
+    """Any number of states and lanes: ``metric`` (states, lanes) is brought to the end."""
     rows, lanes = survivors.shape
     update, cost = np.empty_like(metric), np.empty((4, lanes), np.float32)
     fractions, bits = np.empty(lanes, np.float32), np.empty(lanes, np.int64)
-    for t in range(top, rows):
+    for t in range(rows):
         row = t * lanes
         present = min(lanes, x.size - row)
         for lane in range(present):

@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..compilation import jit
+from .lanes import bits, choose, count, unsigned, upper_half
+from .lanes_memory import compress, gather, load, store
 from .trellis import LANES
 
 SHORT_BASE, SHORT_P = np.uint64(1 << 31), 16
@@ -18,7 +20,8 @@ PIECE = 8
 FIELD = 6
 MOST_LENGTH = 26  # of an excess
 ROOM = 12  # words that one coordinate can need at most
-RECIPROCAL = 44
+RECIPROCAL = 32  # reciprocals of frequencies are multiples of 2^-32
+LONG_BITS = 4  # of the phase that choose a bin, long format
 
 
 @jit(inline="always")
@@ -67,7 +70,8 @@ def _put_long(state, out, position, start, frequency, reciprocal):
     full = np.int64(state >= f << np.uint64(32 - LONG_P))
     position -= full
     state >>= np.uint64(full << 4)
-    q = (state * reciprocal) >> np.uint64(RECIPROCAL)
+    q = (state * np.uint64(reciprocal)) >> np.uint64(RECIPROCAL)  # or one less than the quotient
+    q += np.uint64(state - q * f >= f)
     return state + q * (np.uint64(1 << LONG_P) - f) + np.uint64(start), position
 
 
@@ -126,18 +130,6 @@ def _put_escape(state, out, position, k, widest):
     return _put_field(state, out, position, sign | length, FIELD)
 
 
-@jit(inline="always")
-def _indices(symbols, at, shift, widest, base, entries):
-    """Return table entries of a row without low parts; returns whether none of its symbols is an escape."""
-    size, outside = np.int32(2 * widest + 1), np.uint32(0)
-    for lane in range(LANES):
-        symbol = symbols[at + np.uint64(lane)]
-        index = np.int32((symbol >> np.int32(6)) + np.int32(widest - 1))
-        outside |= np.uint32(np.uint32(index) >= np.uint32(2 * widest))
-        entries[lane] = np.int32(np.int32(np.int32((symbol & 63) >> shift) * size) + index) + np.int32(base)
-    return outside == 0
-
-
 @jit
 def _put_row(symbols, t, fields, pairs, reciprocal, out, position, states):
     """Return any row of the long format, last lane first; returns the first word.
@@ -145,11 +137,11 @@ def _put_row(symbols, t, fields, pairs, reciprocal, out, position, states):
     Parameters
     ----------
     fields
-        (raw bits, shift, K, offset).
+        (raw bits, K, offset).
     """
-    low, shift, widest, base = fields
+    low, widest, base = fields
     for lane in range(min(LANES, symbols.size - LANES * t) - 1, -1, -1):
-        state = states[lane]
+        state = np.uint64(states[lane])
         k, phase, rest = split(symbols[LANES * t + lane], low)
         if low:
             state, position = _put_field(state, out, position, rest, low)
@@ -157,34 +149,49 @@ def _put_row(symbols, t, fields, pairs, reciprocal, out, position, states):
         if index < 0 or index >= 2 * widest:
             state, position = _put_escape(state, out, position, k, widest)
             index = 2 * widest
-        entry = base + (phase >> shift) * (2 * widest + 1) + index
+        entry = base + (index << LONG_BITS) + (phase >> (6 - LONG_BITS))
         pair = pairs[entry]
-        states[lane], position = _put_long(
+        state, position = _put_long(
             state, out, position, pair >> np.uint32(16), pair & np.uint32(0xFFFF), reciprocal[entry]
         )
+        states[lane] = state
     return position
 
 
 @jit
 def encode_long(symbols, groups, tables, out, states):
-    """As ``encode_short`` with coordinate i in state i mod 16 (``states``, uint64); returns the first word or -1."""
-    low, shift, widest, offset, pairs, reciprocal = tables
+    """As ``encode_short`` with coordinate i in state i mod 16 (``states``, uint32); returns the first word or -1.
+
+    A packed symbol and what is added to it are the place in the table: index, bin and two more bits of the phase.
+    """
+    low, widest, offset, pairs, reciprocal = tables
     position, d = out.size, symbols.size
-    states[:] = LONG_BASE
-    entries = np.empty(LANES, np.int32)
+    for lane in range(LANES):
+        states[lane] = LONG_BASE
+    x = load(states, 0)
     for t in range((d - 1) >> 4, -1, -1):
         if position < LANES * ROOM:
             return -1
         top, base = widest[groups[t]], offset[groups[t]]
-        row = np.uint64(LANES * t)
-        if low == 0 and LANES * t + LANES <= d and _indices(symbols, row, np.int32(shift), top, base, entries):
-            for r in range(LANES):
-                lane = np.uint64(LANES - 1 - r)
-                entry = np.uint64(entries[lane])
-                pair = pairs[entry]
-                states[lane], position = _put_long(
-                    states[lane], out, position, pair >> np.uint32(16), pair & np.uint32(0xFFFF), reciprocal[entry]
-                )
+        plain = low == 0 and LANES * t + LANES <= d
+        if plain:
+            raised = unsigned(load(symbols, LANES * t) + np.int32(64 * (top - 1)))
+            plain = bits(raised >= np.uint32(128 * top)) == 0
+        if plain:
+            entry = (raised >> np.uint32(6 - LONG_BITS)) + np.uint32(base)
+            pair = gather(pairs, entry)
+            f = pair & np.uint32(0xFFFF)
+            full = x >= (f << np.uint32(32 - LONG_P))
+            position -= int(count(full))
+            compress(out, position, x, full)
+            x = choose(full, x >> np.uint32(16), x)
+            q = upper_half(x, gather(reciprocal, entry))  # or one less than the quotient
+            rest = x - q * f
+            x = (q << np.uint32(LONG_P)) + rest + (pair >> np.uint32(16))
+            x = choose(rest >= f, x + (np.uint32(1 << LONG_P) - f), x)
         else:
-            position = _put_row(symbols, t, (low, shift, top, base), pairs, reciprocal, out, position, states)
+            store(states, 0, x)
+            position = _put_row(symbols, t, (low, top, base), pairs, reciprocal, out, position, states)
+            x = load(states, 0)
+    store(states, 0, x)
     return position

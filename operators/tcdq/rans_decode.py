@@ -7,8 +7,11 @@ import numpy as np
 from ..compilation import jit
 from .classes import decay_energy, next_class
 from .dither import HALF_BITS, PHASE, mix
+from .lanes import bits, choose, count, numbers, real, signed, total, unsigned
+from .lanes_memory import expand, gather, load, store
 from .rans import FIELD, LONG_BASE, LONG_P, MOST_LENGTH, PIECE, ROOM, SHORT_BASE, SHORT_P, magnitude
 from .trellis import LANES
+from .viterbi_simd import mix_lanes
 
 
 @jit(inline="always")
@@ -132,77 +135,13 @@ def decode_short(words, state, decoder, out):
     return position if state == SHORT_BASE else -1
 
 
-STATE, NEXT, TRELLIS, SHIFTED, ENTRY = (np.uint64(LANES * i) for i in range(5))  # places of the lanes in one array
-
-
-@jit(inline="always")
-def _slots(work, row, base, lattice):
-    """Dither less parity, and the place of every lane's entry in the table, of a row without low parts."""
-    bits, centre = np.uint32(lattice.shift), np.int32(lattice.centre)
-    for lane in range(LANES):
-        i = np.uint64(lane)
-        u = np.int32(2 * np.int32(mix(row + np.uint32(lane), lattice.first, lattice.second) >> bits) + 1 - centre)
-        a = np.int32(u - np.int32((work[TRELLIS + i] & np.uint32(1)) << np.uint32(HALF_BITS)))
-        work[SHIFTED + i] = np.uint32(a)
-        bin16 = np.uint32(a & PHASE) >> np.uint32(20)
-        slot = np.uint32(work[STATE + i] & np.uint32((1 << LONG_P) - 1))
-        work[ENTRY + i] = np.uint32(base + np.uint32(np.uint32(bin16 << np.uint32(LONG_P)) + slot))
-
-
-@jit(inline="always")
-def _refills(work, words, position, table, escape):
-    """Return (position, whether no lane escapes): entries and next states; without a branch."""
-    outside = False
-    for lane in range(LANES):
-        i = np.uint64(lane)
-        entry, state = table[work[ENTRY + i]], work[STATE + i]
-        work[ENTRY + i] = entry
-        outside |= entry & np.uint32(255) == escape
-        state = np.uint32(np.uint32(np.uint32(entry >> np.uint32(20)) * np.uint32(state >> np.uint32(LONG_P))))
-        state = np.uint32(state + np.uint32(np.uint32(entry >> np.uint32(8)) & np.uint32(4095)))
-        short = np.uint64(state < np.uint32(1 << 16))
-        refilled = np.uint32(np.uint32(state << np.uint32(16)) | np.uint32(words[position]))
-        work[NEXT + i] = refilled if short else state
-        position += short
-    return np.int64(position), not outside
-
-
-@jit(inline="always")
-def _values(work, row, top, a, b, lattice, out):
-    """Commit a row: values, next states of coder and trellis."""
-    for lane in range(LANES):
-        i = np.uint64(lane)
-        shifted, s = np.int32(work[SHIFTED + i]), work[TRELLIS + i]
-        k = np.int32(np.int32(work[ENTRY + i] & np.uint32(255)) + top)
-        free = np.uint32(np.int32(k + (shifted >> np.int32(24))) & np.int32(1))
-        work[TRELLIS + i] = np.uint32(
-            np.uint32(s >> np.uint32(1)) ^ np.uint32(np.uint32(s & np.uint32(1)) * a) ^ np.uint32(free * b)
-        )
-        work[STATE + i] = work[NEXT + i]
-        w = np.int32(shifted & np.int32(PHASE))
-        out[row + i] = _value(k, w, lattice)
-
-
-@jit(inline="always")
-def _magnitudes(work, top):
-    """Sum of magnitudes of a row without low parts."""
-    total = np.int32(0)
-    for lane in range(LANES):
-        i = np.uint64(lane)
-        k = np.int32(np.int32(work[ENTRY + i] & np.uint32(255)) + top)
-        signed = np.int32(np.int32(64 * k) - np.int32((work[SHIFTED + i] & np.uint32(PHASE)) >> np.uint32(18)))
-        total += np.int32(signed - 1 if k > 0 else -signed)
-    return total
-
-
 @jit
-def _any_row(work, row, words, position, fields, table, lattice, out):
+def _any_row(states, trellis, row, words, position, fields, table, lattice, out):
     """Return (position, sum of magnitudes) of any row, lane by lane; position -1 for an escape that nobody writes."""
     low, top, base, a, b = fields
     energy = 0
     for lane in range(min(LANES, out.size - row)):
-        i = np.uint64(lane)
-        s, state = np.int64(work[TRELLIS + i]), np.uint64(work[STATE + i])
+        s, state = np.int64(trellis[lane]), np.uint64(states[lane])
         q, w, fine = _phase(np.uint32(row + lane), lattice, s & 1)
         phase = fine if low == 0 else (fine + 32) >> low
         slot = np.int64(state & np.uint64((1 << LONG_P) - 1))
@@ -219,10 +158,24 @@ def _any_row(work, row, words, position, fields, table, lattice, out):
         if low:
             rest, state, position = _take_long(state, words, position, low)
             k = (k << low) + rest - (1 << (low - 1))
-        work[TRELLIS + i] = np.uint32((s >> 1) ^ (s & 1) * a ^ ((k + q) & 1) * b)
-        work[STATE + i] = np.uint32(state)
+        trellis[lane] = np.uint32((s >> 1) ^ (s & 1) * a ^ ((k + q) & 1) * b)
+        states[lane] = np.uint32(state)
         out[row + lane] = _value(k, w, lattice)
     return position, energy
+
+
+@jit(inline="always")
+def _shifted(row, s, lattice):
+    """Return the dither less the parity of the states s, int32."""
+    u = signed(mix_lanes(numbers(row), lattice.first, lattice.second) >> np.uint32(lattice.shift))
+    return u * np.int32(2) + np.int32(1 - lattice.centre) - signed((s & np.uint32(1)) << np.uint32(HALF_BITS))
+
+
+@jit(inline="always")
+def _following(s, free, a, b):
+    """Return the next states of the trellis."""
+    none = np.uint32(0)
+    return (s >> np.uint32(1)) ^ ((none - (s & np.uint32(1))) & np.uint32(a)) ^ ((none - free) & np.uint32(b))
 
 
 @jit
@@ -233,36 +186,53 @@ def decode_long(words, states, decoder, out):
     ----------
     words
         uint16, followed by 16 ROOM spare ones.
+    states
+        uint32; they are brought to the end.
 
     Notes
     -----
-    Rows without low parts and escapes: vector loops around the one that reads words.
+    Rows with low parts or escapes are read lane by lane.
     """
     low, widest, table, contexts, lattice, a, b = decoder
     starts, thresholds = contexts
-    work = np.zeros(5 * LANES, np.uint32)
-    for lane in range(LANES):
-        work[lane] = states[lane]
+    trellis = np.zeros(LANES, np.uint32)
     position, energy, c, d = 0, 0, 0, out.size
-    many, count = widest.size > 1, words.size - LANES * ROOM
+    many, last = widest.size > 1, words.size - LANES * ROOM
+    x, s = load(states, 0), load(trellis, 0)
     for row in range(0, d, LANES):
         c = next_class(c, energy, thresholds)
         g = starts[c] if many else 0
         top, base = widest[g], g << (4 + LONG_P)
         plain = low == 0 and row + LANES <= d
         if plain:
-            _slots(work, np.uint32(row), np.uint32(base), lattice)
-            after, plain = _refills(work, words, np.uint64(position), table, np.uint32(2 * top))
+            shifted = _shifted(np.uint32(row), s, lattice)
+            w = shifted & np.int32(PHASE)
+            slot = (x & np.uint32((1 << LONG_P) - 1)) + np.uint32(base)
+            entry = gather(table, ((unsigned(w) >> np.uint32(20)) << np.uint32(LONG_P)) + slot)
+            index = entry & np.uint32(255)
+            plain = bits(index == np.uint32(2 * top)) == 0
         if plain:
-            position = after
+            x = (entry >> np.uint32(20)) * (x >> np.uint32(LONG_P)) + ((entry >> np.uint32(8)) & np.uint32(4095))
+            short = x < np.uint32(LONG_BASE)
+            x = choose(short, (x << np.uint32(16)) | expand(words, position, short), x)
+            position += int(count(short))
+            k = signed(index) + np.int32(1 - top)
+            s = _following(s, unsigned(k + (shifted >> np.int32(24))) & np.uint32(1), a, b)
+            store(out, row, (real(k) - real(w) * np.float32(2.0**-24)) * lattice.step * lattice.scale)
             if many:
-                energy = _magnitudes(work, np.int32(1 - top))
-            _values(work, np.uint64(row), np.int32(1 - top), np.uint32(a), np.uint32(b), lattice, out)
+                spacings = (k << np.int32(6)) - (w >> np.int32(18))
+                energy = int(total(choose(k > np.int32(0), spacings - np.int32(1), np.int32(0) - spacings)))
         else:
-            position, energy = _any_row(work, row, words, position, (low, top, base, a, b), table, lattice, out)
-        if position < 0 or position > count:
+            store(states, 0, x)
+            store(trellis, 0, s)
+            position, energy = _any_row(
+                states, trellis, row, words, position, (low, top, base, a, b), table, lattice, out
+            )
+            x, s = load(states, 0), load(trellis, 0)
+        if position < 0 or position > last:
             return -1
+    store(states, 0, x)
     for lane in range(LANES):
-        if work[lane] != LONG_BASE:
+        if states[lane] != LONG_BASE:
             return -1
     return position

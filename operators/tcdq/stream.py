@@ -57,16 +57,15 @@ class LongTables(NamedTuple):
 
     Parameters
     ----------
-    raw_bits, shift, widest, offset
-        As in ``ShortTables``.
+    raw_bits, widest, offset
+        As in ``ShortTables``; but within a group the bins of one symbol follow one another.
     pairs : ndarray of uint32
         start << 16 | frequency of each entry.
-    reciprocal : ndarray of uint64
-        2^44 over the frequency, rounded up.
+    reciprocal : ndarray of uint32
+        2^32 over the frequency, rounded down.
     """
 
     raw_bits: int
-    shift: int
     widest: np.ndarray
     offset: np.ndarray
     pairs: np.ndarray

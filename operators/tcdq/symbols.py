@@ -7,7 +7,7 @@ import numpy as np
 from .quantise import back, forward, integers
 from .stream import Grid
 from .trellis import LANES
-from .viterbi_simd import STATES, viterbi_simd
+from .viterbi_simd import symbols_in_lanes
 
 
 def symbols(x: np.ndarray, grid: Grid, before: np.ndarray, lanes: int) -> np.ndarray:
@@ -29,11 +29,12 @@ def symbols(x: np.ndarray, grid: Grid, before: np.ndarray, lanes: int) -> np.nda
     if states == 1:
         integers(x, grid, out)
         return out
+    if lanes == LANES:
+        symbols_in_lanes(x, grid, before, out)
+        return out
     survivors = np.empty((-(-x.size // lanes), lanes), np.uint8 if states <= 8 else np.uint64)
     metric = np.full((states, lanes), np.float32(np.inf), np.float32)
-    metric[0], top = 0, 0
-    if lanes == LANES and states == STATES:
-        top = viterbi_simd(x, grid, metric, out, survivors)
-    forward(x, grid, before, top, metric, out, survivors)
+    metric[0] = 0
+    forward(x, grid, before, metric, out, survivors)
     back(out, survivors, metric.argmin(axis=0).astype(np.uint8), before.astype(np.uint8), grid)
     return out

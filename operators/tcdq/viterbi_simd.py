@@ -1,72 +1,210 @@
-"""The bulk of the forward pass for 8 states and 16 lanes: unrolled over the states, vectorised over the lanes.
+"""Viterbi's algorithm in 16 lanes: what ``quantise.forward`` and ``quantise.back`` do, a row at a time.
 
-The trellis is a constant of the module, so that the compiler sees every branch's place and label.
+Add, compare and select is written out for each code, so that the processor sees every branch's place and label.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.typing.templates import signature
+from numba.extending import intrinsic
 
 from ..compilation import jit
-from .quantise import CHUNK, SETTLE, dithered
-from .trellis import CODES, LANES
+from .dither import HALF_BITS, PHASE, UNIT
+from .lanes import F32, choose, floor, numbers, real, repeat, signed, vector, whole
+from .lanes_memory import address, load, store
+from .quantise import SETTLE
+from .trellis import CODES, LANES, Trellis
 
-STATES = 8
-SIZE = STATES * LANES
-ENTERING = CODES[STATES].before.astype(np.int64)
-UPPER, LOWER = ENTERING[0::2] >> 2, ENTERING[1::2] >> 2
-LABEL, OTHER = ENTERING[0::2] & 3, ENTERING[1::2] & 3
+PLANE = 32  # survivor bits of a state's number below it share a row of 16; others follow in the next one
 F1, F2, F4 = np.float32(1), np.float32(2), np.float32(4)
 
 
+def planes(states: int) -> int:
+    """Return how many rows of 16 hold the survivor bits of one row.
+
+    Parameters
+    ----------
+    states : int
+        Of the trellis.
+    """
+    return -(-states // PLANE)
+
+
+def _pairs(trellis: Trellis) -> list[list[int]]:
+    """Return the states in pairs that are entered from the same two."""
+    pairs: dict[tuple[int, ...], list[int]] = {}
+    for s in range(trellis.states):
+        pairs.setdefault(tuple(sorted(int(b) >> 2 for b in trellis.before[2 * s : 2 * s + 2])), []).append(s)
+    return list(pairs.values())
+
+
+def _selection(trellis: Trellis) -> Any:
+    """Return the intrinsic that brings all metrics a step further and stores the survivors."""
+
+    @intrinsic
+    def select(typingctx: Any, metric: Any, old: Any, new: Any, costs: Any, survivors: Any, place: Any) -> Any:
+        def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            def lanes_at(array: int, start: Any, offset: int, dtype: Any) -> Any:
+                index = builder.add(start, start.type(offset * LANES))
+                pointer = address(
+                    context, builder, signature(types.void, sig.args[array], types.int64), (args[array], index)
+                )
+                return builder.bitcast(pointer, vector(dtype).as_pointer())
+
+            cost, narrow = cgutils.unpack_tuple(builder, args[3], 4), sig.args[4].dtype
+            taken = [vector(types.uint32)([0] * LANES) for _ in range(planes(trellis.states))]
+            for pair in _pairs(trellis):
+                before = {int(b) >> 2 for s in pair for b in trellis.before[2 * s : 2 * s + 2]}
+                metrics = {p: builder.load(lanes_at(0, args[1], p, types.float32), align=4) for p in before}
+                for s in pair:
+                    upper, lower = (int(b) for b in trellis.before[2 * s : 2 * s + 2])
+                    a = builder.fadd(metrics[upper >> 2], cost[upper & 3])
+                    b = builder.fadd(metrics[lower >> 2], cost[lower & 3])
+                    other = builder.fcmp_ordered("<", b, a)
+                    builder.store(builder.select(other, b, a), lanes_at(0, args[2], s, types.float32), align=4)
+                    bit = repeat(builder, ir.IntType(32)(1 << s % PLANE))
+                    plane = taken[s // PLANE]
+                    taken[s // PLANE] = builder.select(other, builder.or_(plane, bit), plane)
+            for i, plane in enumerate(taken):
+                value = plane if narrow.bitwidth == 32 else builder.trunc(plane, vector(narrow))
+                builder.store(value, lanes_at(4, args[5], i, narrow), align=narrow.bitwidth // 8)
+            return context.get_dummy_value()
+
+        arguments = metric, types.int64, types.int64, costs, survivors, types.int64
+        return signature(types.void, *arguments), emit
+
+    return select
+
+
+_select_4, _select_8, _select_64 = (_selection(CODES[states]) for states in (4, 8, 64))
+
+
 @jit(inline="always")
-def _row(metric, old, new, points, start, survivors, t):
-    """One step in every lane; the old and new metrics are halves of one array at constant distance."""
-    for lane in range(LANES):
-        g = points[start + lane]
-        h = F4 - g
-        even = g if g < h else h
-        odd = abs(g - F1)
-        h = F4 - odd
-        odd = odd if odd < h else h
-        c0, c1, c2, c3 = even * even, odd * odd, (F2 - even) * (F2 - even), (F2 - odd) * (F2 - odd)
-        bits = np.int32(0)
-        for s in range(STATES):
-            i, j = LABEL[s], OTHER[s]
-            a = metric[old + UPPER[s] * LANES + lane] + (c0 if i == 0 else c1 if i == 1 else c2 if i == 2 else c3)
-            b = metric[old + LOWER[s] * LANES + lane] + (c0 if j == 0 else c1 if j == 1 else c2 if j == 2 else c3)
-            taken = b < a
-            metric[new + s * LANES + lane] = b if taken else a
-            bits = np.int32(bits | np.int32(np.int32(taken) << np.int32(s)))
-        survivors[t * LANES + lane] = np.uint8(bits)
+def mix_lanes(index, first, second):
+    """Return ``dither.mix`` of 16 indices."""
+    h = index * np.uint32(0x9E3779B1) + first
+    h = h ^ (h >> np.uint32(16))
+    h = (h * np.uint32(0x85EBCA6B)) ^ second
+    h = h ^ (h >> np.uint32(13))
+    h = h * np.uint32(0xC2B2AE35)
+    return h ^ (h >> np.uint32(16))
+
+
+@jit(inline="always")
+def _settle(metric, new, states):
+    least = load(metric, new)
+    for s in range(1, states):
+        m = load(metric, new + s * LANES)
+        least = choose(m < least, m, least)
+    for s in range(states):
+        place = new + s * LANES
+        store(metric, place, load(metric, place) - least)
 
 
 @jit
-def viterbi_simd(x, grid, metric, floors, survivors):
-    """As ``quantise.forward`` for the whole chunks at the beginning; returns the first row that it left out."""
-    both = np.empty(2 * SIZE, np.float32)
-    beginning = metric.reshape(-1)
-    for i in range(SIZE):  # to assign a slice takes two seconds more to compile
-        both[i] = beginning[i]
-    points = np.empty(CHUNK * LANES, np.float32)
+def forward_rows(x, start, grid, states, metric, floors, survivors):
+    """Bring ``metric`` (twice states rows of 16, flat) over all rows; returns where the last one's metrics begin.
+
+    Parameters
+    ----------
+    start : int
+        First row's number, x being a multiple of 16 long.
+    """
+    shift, step = np.uint32(8), np.int32(1 - UNIT)
+    old, new, width = 0, states * LANES, survivors.shape[1]
     flat = survivors.reshape(-1)
-    rows = x.size // (LANES * CHUNK) * CHUNK
-    for top in range(0, rows, CHUNK):
-        base = top * LANES
-        for i in range(CHUNK * LANES):
-            floor, fraction = dithered(x[base + i], base + i, grid)
-            floors[base + i] = floor
-            points[i] = np.float32(floor & 3) + fraction
-        for t in range(0, CHUNK, 2):
-            _row(both, 0, SIZE, points, t * LANES, flat, top + t)
-            _row(both, SIZE, 0, points, (t + 1) * LANES, flat, top + t + 1)
-            if t % SETTLE == SETTLE - 2:
-                for lane in range(LANES):
-                    least = both[lane]
-                    for s in range(1, STATES):
-                        least = min(least, both[s * LANES + lane])
-                    for s in range(STATES):
-                        both[s * LANES + lane] -= least
-    for i in range(SIZE):
-        beginning[i] = both[i]
-    return rows
+    for t in range(x.size // LANES):
+        r = load(x, t * LANES) * grid.scale * grid.inverse
+        base = floor(r)
+        u = signed(mix_lanes(numbers(np.uint32((start + t) * LANES)), grid.first, grid.second) >> shift)
+        y = (r - base) + real(u * np.int32(2) + step) * np.float32(2.0**-23)
+        down = floor(y)
+        bottom = whole(base) + whole(down)
+        store(floors, t * LANES, bottom)
+        g = real(bottom & np.int32(3)) + (y - down)
+        even = choose(g < F4 - g, g, F4 - g)
+        odd = choose(g < F1, F1 - g, g - F1)
+        odd = choose(odd < F4 - odd, odd, F4 - odd)
+        costs = even * even, odd * odd, (F2 - even) * (F2 - even), (F2 - odd) * (F2 - odd)
+        if states == 8:
+            _select_8(metric, old, new, costs, flat, t * width)
+        elif states == 64:
+            _select_64(metric, old, new, costs, flat, t * width)
+        else:
+            _select_4(metric, old, new, costs, flat, t * width)
+        if (start + t) % SETTLE == SETTLE - 1:
+            _settle(metric, new, states)
+        old, new = new, old
+    return old
+
+
+@jit
+def back_rows(floors, survivors, state, code, start, grid):
+    """Replace ``floors`` by packed symbols, last row first; ``state`` (uint32, 16) is brought to the first.
+
+    Parameters
+    ----------
+    code : tuple of uint32
+        Place of the last bit of a state, place of B's last bit, A, B.
+
+    Notes
+    -----
+    B has no bit in the last place of a state and A has, so that this bit is the parity of the state before.  The two
+    states before differ by B in what is left of them: the upper one has B's last bit, and z1 says whether B was added.
+    """
+    flat, width = survivors.reshape(-1), survivors.shape[1]
+    top, shift, a_word, b_word = code
+    s = load(state, 0)
+    for t in range(floors.size // LANES - 1, -1, -1):
+        taken = load(flat, t * width)
+        if width > LANES:
+            taken = choose(s < np.uint32(PLANE), taken, load(flat, t * width + LANES))
+        odd = s >> top  # the parity of the state before, then what is left of it but for B
+        half = s ^ (odd * a_word)
+        free = ((half >> shift) ^ (taken >> (s & np.uint32(PLANE - 1)))) & np.uint32(1)
+        s = ((half ^ (free * b_word)) << np.uint32(1)) | odd
+        parity = signed(odd)
+        low = load(floors, t * LANES) - np.int32(1)
+        n = low + ((signed(free) * np.int32(2) + parity - low) & np.int32(3))
+        u = signed(mix_lanes(numbers(np.uint32((start + t) * LANES)), grid.first, grid.second) >> np.uint32(8))
+        a = u * np.int32(2) + np.int32(1 - UNIT) - (parity << np.int32(HALF_BITS))
+        k = ((n - parity) >> np.int32(1)) - (a >> np.int32(24))
+        store(floors, t * LANES, (k << np.int32(6)) | ((a & np.int32(PHASE)) >> np.int32(18)))
+    store(state, 0, s)
+
+
+def symbols_in_lanes(x: np.ndarray, grid: Any, before: np.ndarray, out: np.ndarray) -> None:
+    """Fill ``out`` (int32) with the packed symbols of 16 trellises side by side.
+
+    Parameters
+    ----------
+    x : ndarray of float32, shape (d,)
+        Values of one segment.
+    grid : Grid
+        What it is quantised to.
+    before : ndarray of int32, shape (2 states,)
+        The trellis; see ``Trellis.before``.
+    """
+    states, rows = before.size // 2, x.size // LANES
+    kind, trellis = np.uint8 if states <= 8 else np.uint32, CODES[states]
+    code = tuple(np.uint32(v) for v in (states.bit_length() - 2, trellis.b.bit_length() - 1, trellis.a, trellis.b))
+    metric = np.full((2 * states, LANES), np.float32(np.inf), np.float32)
+    metric[0] = 0
+    survivors = np.empty((rows, planes(states) * LANES), kind)
+    bulk, rest = slice(rows * LANES), x.size - rows * LANES
+    top = forward_rows(x[bulk], 0, grid, states, metric.reshape(-1), out[bulk], survivors) // LANES
+    state = metric[top : top + states].argmin(axis=0).astype(np.uint32)
+    if rest:  # a row of its own; the lanes that it lacks end before it
+        last, floors = np.zeros(LANES, np.float32), np.empty(LANES, np.int32)
+        last[:rest] = x[bulk.stop :]
+        end, taken = np.concatenate([metric[top : top + states]] * 2), np.empty((1, survivors.shape[1]), kind)
+        forward_rows(last, rows, grid, states, end.reshape(-1), floors, taken)
+        stopped = end[states:].argmin(axis=0).astype(np.uint32)
+        back_rows(floors, taken, stopped, code, rows, grid)
+        out[bulk.stop :], state[:rest] = floors[:rest], stopped[:rest]
+    back_rows(out[bulk], survivors, state, code, 0, grid)

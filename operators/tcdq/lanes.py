@@ -1,0 +1,207 @@
+"""Vectors of 16 numbers for numba's loops: what a row of coordinates needs, in the processor's own vectors.
+
+Loops over 16 lanes are vectorised or not as the compiler's view of the arrays has it; a ``Lanes`` value always is.
+LLVM splits it into what the processor has (one AVX-512 register, two of AVX2, four of NEON).  Operators with a scalar
+spread it over the lanes; comparisons give a mask.  Arithmetic is that of the scalar types, wrapped or rounded alike.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import types
+from numba.core.datamodel import models
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, register_model
+
+from .trellis import LANES
+
+INDEX = ir.IntType(32)
+
+
+class Lanes(types.Type):
+    """The type of 16 numbers of one kind.
+
+    Parameters
+    ----------
+    dtype
+        Numba's type of each.
+    """
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+        super().__init__(f"lanes({dtype})")
+
+
+U32, I32, F32, MASK = (Lanes(t) for t in (types.uint32, types.int32, types.float32, types.boolean))
+
+
+def vector(dtype: Any) -> ir.VectorType:
+    """Return LLVM's type of 16 numbers.
+
+    Parameters
+    ----------
+    dtype
+        Numba's type of each.
+    """
+    if dtype == types.float32:
+        return ir.VectorType(ir.FloatType(), LANES)
+    return ir.VectorType(ir.IntType(1 if dtype == types.boolean else dtype.bitwidth), LANES)
+
+
+@register_model(Lanes)
+class _Model(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        super().__init__(dmm, fe_type, vector(fe_type.dtype))
+
+
+def repeat(builder: Any, scalar: Any) -> Any:
+    """Return a vector of 16 equal numbers.
+
+    Parameters
+    ----------
+    builder
+        Where the code is put.
+    scalar
+        LLVM's value of each.
+    """
+    kind = ir.VectorType(scalar.type, LANES)
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), scalar, INDEX(0))
+    return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.VectorType(INDEX, LANES)([0] * LANES))
+
+
+def _spread(context: Any, builder: Any, value: Any, source: Any, kind: Lanes) -> Any:
+    return value if isinstance(source, Lanes) else repeat(builder, context.cast(builder, value, source, kind.dtype))
+
+
+def _kind(arguments: Any) -> Lanes | None:
+    """Return the one kind of lanes among the arguments."""
+    kinds = {a for a in arguments if isinstance(a, Lanes)}
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _define(symbol: Any, emit: Callable[[Any, Lanes, Any, Any], Any], *, compares: bool = False) -> None:
+    """Teach numba one operator."""
+
+    class Template(AbstractTemplate):
+        key = symbol
+
+        def generic(self, args: Any, kws: Any) -> Any:
+            kind = _kind(args) if len(args) == 2 else None
+            return kind and signature(MASK if compares else kind, *args)
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        kind = _kind(sig.args)
+        assert kind is not None
+        return emit(
+            builder, kind, *(_spread(context, builder, a, t, kind) for a, t in zip(args, sig.args, strict=True))
+        )
+
+    infer_global(symbol)(Template)
+    for pair in ((Lanes, Lanes), (Lanes, types.Number), (types.Number, Lanes)):
+        lower_builtin(symbol, *pair)(lower)
+
+
+def _arithmetic(name: str, real: str | None = None) -> Callable[[Any, Lanes, Any, Any], Any]:
+    return lambda builder, kind, a, b: getattr(builder, real if real and kind == F32 else name)(a, b)
+
+
+def _comparison(sign: str) -> Callable[[Any, Lanes, Any, Any], Any]:
+    def emit(builder: Any, kind: Lanes, a: Any, b: Any) -> Any:
+        compare = {F32: builder.fcmp_ordered, I32: builder.icmp_signed, U32: builder.icmp_unsigned}[kind]
+        return compare(sign, a, b)
+
+    return emit
+
+
+_define(operator.add, _arithmetic("add", "fadd"))
+_define(operator.sub, _arithmetic("sub", "fsub"))
+_define(operator.mul, _arithmetic("mul", "fmul"))
+_define(operator.and_, _arithmetic("and_"))
+_define(operator.or_, _arithmetic("or_"))
+_define(operator.xor, _arithmetic("xor"))
+_define(operator.lshift, _arithmetic("shl"))
+_define(operator.rshift, lambda builder, kind, a, b: (builder.ashr if kind == I32 else builder.lshr)(a, b))
+for _symbol, _sign in ((operator.lt, "<"), (operator.ge, ">="), (operator.gt, ">"), (operator.eq, "==")):
+    _define(_symbol, _comparison(_sign), compares=True)
+
+
+@intrinsic
+def choose(typingctx: Any, mask: Any, yes: Any, no: Any) -> Any:
+    """Return ``yes`` in the lanes of the mask and ``no`` in the others; one of them may be a scalar."""
+    kind = _kind((yes, no))
+    assert kind is not None
+
+    def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        a, b = (_spread(context, builder, args[i], sig.args[i], kind) for i in (1, 2))
+        return builder.select(args[0], a, b)
+
+    return signature(kind, mask, yes, no), emit
+
+
+def _unary(kind: Lanes | Any, convert: Callable[[Any, Any], Any]) -> Any:
+    @intrinsic
+    def function(typingctx: Any, lanes: Any) -> Any:
+        return signature(kind, lanes), lambda context, builder, sig, args: convert(builder, args[0])
+
+    return function
+
+
+def call(builder: Any, name: str, result: Any, *args: Any) -> Any:
+    """Return what one of LLVM's own functions gives.
+
+    Parameters
+    ----------
+    builder
+        Where the call is put.
+    name : str
+        Of the function.
+    result
+        LLVM's type of what it returns.
+    args
+        LLVM's values.
+    """
+    function = builder.module.globals.get(name)
+    if function is None:
+        function = ir.Function(builder.module, ir.FunctionType(result, [a.type for a in args]), name)
+    return builder.call(function, args)
+
+
+def _bits(builder: Any, mask: Any) -> Any:
+    return builder.zext(builder.bitcast(mask, ir.IntType(LANES)), ir.IntType(64))
+
+
+floor = _unary(F32, lambda builder, a: call(builder, f"llvm.floor.v{LANES}f32", a.type, a))
+real = _unary(F32, lambda builder, a: builder.sitofp(a, vector(types.float32)))  # of int32
+whole = _unary(I32, lambda builder, a: builder.fptosi(a, vector(types.int32)))  # of float32
+signed = _unary(I32, lambda builder, a: a)  # the same bits
+unsigned = _unary(U32, lambda builder, a: a)
+bits = _unary(types.uint64, _bits)  # a mask as a number, lane i in bit i
+count = _unary(types.uint64, lambda builder, mask: builder.ctpop(_bits(builder, mask)))
+total = _unary(types.int32, lambda builder, a: call(builder, f"llvm.vector.reduce.add.v{LANES}i32", ir.IntType(32), a))
+
+
+@intrinsic
+def numbers(typingctx: Any, first: Any) -> Any:
+    """Return first, first + 1, ..., first + 15 as uint32."""
+
+    def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        start = _spread(context, builder, args[0], sig.args[0], U32)
+        return builder.add(start, vector(types.uint32)(list(range(LANES))))
+
+    return signature(U32, first), emit
+
+
+@intrinsic
+def upper_half(typingctx: Any, a: Any, b: Any) -> Any:
+    """Return the product of two uint32 over 2^32, rounded down."""
+
+    def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        wide = vector(types.uint64)
+        product = builder.mul(*(builder.zext(v, wide) for v in args))
+        return builder.trunc(builder.lshr(product, wide([32] * LANES)), vector(types.uint32))
+
+    return signature(U32, a, b), emit

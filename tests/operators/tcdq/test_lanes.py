@@ -1,0 +1,89 @@
+"""Sixteen numbers at once come out as one after the other."""
+
+import numpy as np
+import pytest
+
+from operators.compilation import jit
+from operators.tcdq import lanes
+from operators.tcdq.lanes_memory import compress, expand, gather, load, store
+from operators.tcdq.trellis import LANES
+
+RNG = np.random.default_rng(3)
+A, B = (RNG.integers(0, 1 << 32, LANES, dtype=np.uint32) for _ in range(2))
+B[0] = A[0]
+SHIFTS = np.arange(LANES, dtype=np.uint32) * np.uint32(2)
+
+
+@jit
+def _integers(a, b, shifts, out):
+    x, y, s = load(a, 0), load(b, 0), load(shifts, 0)
+    one = np.uint32(1)
+    store(out, 0 * LANES, x + y)
+    store(out, 1 * LANES, x - y)
+    store(out, 2 * LANES, x * y)
+    store(out, 3 * LANES, (x & y) ^ (x | one))
+    store(out, 4 * LANES, x << s)
+    store(out, 5 * LANES, x >> s)
+    store(out, 6 * LANES, lanes.unsigned(lanes.signed(x) >> lanes.signed(s)))
+    store(out, 7 * LANES, lanes.upper_half(x, y))
+    store(out, 8 * LANES, lanes.choose(x < y, x, one))
+    store(out, 9 * LANES, lanes.choose(lanes.signed(x) < lanes.signed(y), one, y))
+    store(out, 10 * LANES, lanes.numbers(np.uint32(0xFFFFFFF8)))
+    return lanes.bits(x >= y), lanes.count(x == y), lanes.bits(x > y), lanes.total(lanes.signed(x))
+
+
+def test_integers_wrap_shift_and_compare_as_numpy_s_do():
+    out = np.empty(11 * LANES, np.uint32)
+    at_least, equal, above, total = _integers(A, B, SHIFTS, out)
+    signed_a, signed_b = A.view(np.int32), B.view(np.int32)
+    expected = [
+        A + B, A - B, A * B, (A & B) ^ (A | np.uint32(1)), A << SHIFTS, A >> SHIFTS,
+        (signed_a >> SHIFTS.view(np.int32)).view(np.uint32),
+        ((A.astype(np.uint64) * B) >> np.uint64(32)).astype(np.uint32),
+        np.where(A < B, A, np.uint32(1)), np.where(signed_a < signed_b, np.uint32(1), B),
+        np.arange(LANES, dtype=np.uint32) - np.uint32(8),
+    ]  # fmt: skip
+    for row, values in zip(out.reshape(-1, LANES), expected, strict=True):
+        assert np.array_equal(row, values)
+    assert at_least == sum(1 << i for i in range(LANES) if A[i] >= B[i])
+    assert above == sum(1 << i for i in range(LANES) if A[i] > B[i])
+    assert equal == 1
+    assert np.int32(total) == signed_a.sum(dtype=np.int32)
+
+
+@jit
+def _reals(a, b, out):
+    x, y = load(a, 0), load(b, 0)
+    store(out, 0 * LANES, x + y)
+    store(out, 1 * LANES, x * y - y)
+    store(out, 2 * LANES, lanes.floor(x))
+    store(out, 3 * LANES, lanes.choose(x < y, x, y))
+    store(out, 4 * LANES, lanes.real(lanes.whole(x)))
+
+
+def test_reals_are_rounded_once_for_each_operation():
+    a, b = (RNG.standard_normal(LANES).astype(np.float32) * 100 for _ in range(2))
+    out = np.empty(5 * LANES, np.float32)
+    _reals(a, b, out)
+    for row, values in zip(
+        out.reshape(-1, LANES), (a + b, a * b - b, np.floor(a), np.minimum(a, b), np.trunc(a)), strict=True
+    ):
+        assert np.array_equal(row, values)
+
+
+@jit
+def _memory(words, flags, table, places, spread, packed):
+    mask = load(flags, 0) == np.uint32(1)
+    store(spread, 0, expand(words, 3, mask))
+    compress(packed, 2, gather(table, load(places, 0)), mask)
+
+
+@pytest.mark.parametrize("flags", [np.zeros(LANES), np.ones(LANES), np.arange(LANES) % 3 == 1])
+def test_words_go_to_the_lanes_of_the_mask_and_back_in_order(flags):
+    words, table = RNG.integers(0, 1 << 16, 40, dtype=np.uint16), RNG.integers(0, 1 << 32, 99, dtype=np.uint32)
+    places, n = RNG.integers(0, 99, LANES, dtype=np.uint32), int(flags.sum())
+    spread, packed = np.full(LANES, 7, np.uint32), np.full(LANES + 4, 9, np.uint16)
+    _memory(words, flags.astype(np.uint8), table, places, spread, packed)
+    assert spread[flags == 1].tolist() == words[3 : 3 + n].tolist()
+    assert not spread[flags == 0].any()
+    assert packed.tolist() == [9, 9, *(table[places][flags == 1] & 0xFFFF), *[9] * (LANES + 2 - n)]
