@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 
 from ..compilation import jit
 from .dither import HALF_BITS, PHASE, UNIT
-from .lanes import F32, choose, floor, numbers, real, repeat, signed, vector, whole
+from .lanes import choose, floor, numbers, real, repeat, signed, vector, whole
 from .lanes_memory import address, load, store
 from .quantise import SETTLE
 from .trellis import CODES, LANES, Trellis
