@@ -55,8 +55,9 @@ test-slow: setup
 docs: setup
 	$(BIN)/python -m sphinx -W --keep-going -n -q docs docs/_build/html
 
+# What test-all leaves out: the built site in a browser, and the pages that take long.
 docs-test: setup
-	$(BIN)/python -m pytest tests/docs -m "slow or not slow"
+	$(BIN)/python -m pytest tests/docs -m slow -n auto --dist loadfile
 
 clean:
 	rm -rf $(VENV) operators/compilation/code build dist docs/_build results .mypy_cache .pytest_cache .ruff_cache .hypothesis
