@@ -7,6 +7,7 @@ from .distributed.step_check import UnevenModels as UnevenModels
 from .distributed.step_check import UnevenSteps as UnevenSteps
 from .distributed.torchrun import join_torchrun as join_torchrun
 from .local_sgd.clock import SimulatedClock as SimulatedClock
+from .local_sgd.ladder import Ladder as Ladder
 from .local_sgd.mixing import Elastic as Elastic
 from .local_sgd.mixing import Full as Full
 from .local_sgd.mixing import Gossip as Gossip

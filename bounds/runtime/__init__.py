@@ -18,6 +18,7 @@ from .in_flight import fragment_load as fragment_load
 from .in_flight import seconds_per_step_in_flight as seconds_per_step_in_flight
 from .law import Law as Law
 from .law import StepTime as StepTime
+from .links import Links as Links
 from .log_normal import LogNormal as LogNormal
 from .model import RuntimeModel as RuntimeModel
 from .nodes import AcrossNodes as AcrossNodes

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from statistics import median
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, TypeVar, final
 
 import numpy as np
 import sympy as sp
@@ -36,7 +36,8 @@ from .schedule import Observation, Schedule, State
 
 LARGEST = 512  # local steps of a round
 OVERHEAD = 9  # c: beyond tau = c n at most 1/c of the time can be gained
-START = 2  # the first tau is START n
+FIRST = (4, 8)  # local steps of the rounds before n is known; the first shows how long a step takes, and a decline
+START = 2  # the first tau after that is START n at most
 MEMORY = 0.8  # weight of what was known in the means of the probe
 STRAGGLER_MEMORY = 0.9
 NOTICED = 1e-6  # n + s beyond which t/(t + n + s sqrt(t)) rises by more than roundings from every t <= 512 to the next
@@ -59,6 +60,8 @@ class GradientRetentionState(State):
         Local steps done.
     ended : int, optional
         Of them, in the last round.
+    opened : bool, optional
+        Whether the first round has begun.
     started : bool, optional
         Whether tau follows n yet.
     steps_s : tuple of float, seconds, optional
@@ -83,6 +86,7 @@ class GradientRetentionState(State):
     tau: int = 1
     step: int = 0
     ended: int = 0
+    opened: bool = False
     started: bool = False
     steps_s: tuple[float, ...] = ()
     delays_s: tuple[float, ...] = ()
@@ -103,6 +107,20 @@ class GradientRetentionState(State):
         """a, the share of the gradient that is lost in one local step, at most all of it; 0 where no loss was seen."""
         return min(1.0, max(0.0, self.lost / self.fresh)) if self.fresh > 0 else 0.0
 
+    def within(self, observation: Observation) -> int:
+        """Return tau, or as many steps as are left.
+
+        Parameters
+        ----------
+        observation : Observation
+            Of the beginning of the round.
+        """
+        left = observation.steps_left
+        return self.tau if left is None else max(1, min(self.tau, left))
+
+
+Known = TypeVar("Known", bound=GradientRetentionState)
+
 
 @final
 @dataclass(frozen=True)
@@ -110,12 +128,14 @@ class GradientRetention(Schedule):
     """tau = min(t*, cap, 2 tau, 512), at least tau/2, from measured n = D/Y, decline a and straggler coefficient s.
 
     t* maximises P(t)/(t + n + s sqrt(t)), P(t) = sum of max(0, 1 - a (k - 1)) over k <= t.  cap is the least t at which
-    (n + s sqrt(t))/t <= 1/9.  tau = 1 until n has been measured, then ceil(2 n).  A round of one step shows no decline:
-    where tau would be 1 and a probe is due, the round has two steps, unless more than one can gain a ninth at most.
+    (n + s sqrt(t))/t <= 1/9.  Until n has been measured the first round has 4 steps and a probe, the second 8; then tau
+    is at most ceil(2 n), or twice what it was.  A round of one step shows no decline: where tau would be 1 and a probe
+    is due, the round has two steps, unless more than one can gain a ninth at most.
     Needs ``Observation.measured``; whoever measures makes a probe where the state says ``probe``.  The learning rate
     needs no exponent: when it decays less is lost, and tau rises.
     With averages in flight t* maximises P(t)/max(t + s sqrt(t), n), and cap is ceil(n), or the least t at which
-    s/sqrt(t) <= 1/9 where that is longer; tau starts at ceil(n).
+    s/sqrt(t) <= 1/9 where that is longer; after the first two rounds tau is at most ceil(n), or
+    twice what it was.
     Limits: a proxy on noisy gradients; blind to kinks, to bias of third order and to multiplicative noise (end with
     tau = 1 or a decayed rate for the last digits); slow where a target takes fewer than 5 D/Y steps.
 
@@ -130,28 +150,19 @@ class GradientRetention(Schedule):
     measures: ClassVar[bool] = True
 
     def init(self) -> GradientRetentionState:
-        """Nothing measured: one local step a round."""
+        """Nothing measured."""
         return GradientRetentionState()
 
     def __call__(self, state: GradientRetentionState, observation: Observation) -> tuple[GradientRetentionState, int]:
         """Take in what was measured, and choose the coming round."""
-        ended = observation.step - state.step
-        probed = state.probe and ended > 1
-        if observation.measured is not None:
-            state = _probed(_timed(state, observation.measured, ended), observation.measured)
+        state, ended = taken_in(state, observation), observation.step - state.step
         n = state.delay_ratio
         if n is None:
-            state = replace(state, step=observation.step, ended=ended)
+            state = opened(state, observation.step)
         else:
             tau = _next_period(state, n, self.overlapped)
-            age = 0.0 if probed else None if state.age is None else state.age + ended + n
-            due = age is None or age + tau + n >= 1 / PROBE_SHARE
-            if tau == 1 and due:
-                tau = min(2, overhead_cap(n, straggler=state.straggler or 0.0))
-            probe = tau > 1 and due
-            state = replace(state, step=observation.step, ended=ended, started=True, tau=tau, age=age, probe=probe)
-        left = observation.steps_left
-        return state, state.tau if left is None else max(1, min(state.tau, left))
+            state = begun(state, observation.step, tau, delay_ratio=n, ended=ended)
+        return state, state.within(observation)
 
     def restore(self, data: Mapping[str, Any]) -> GradientRetentionState:
         """Return the state from what ``to_dict`` gave, also through JSON."""
@@ -159,7 +170,63 @@ class GradientRetention(Schedule):
         return GradientRetentionState(**{**data, **windows})
 
 
-def _timed(state: GradientRetentionState, seen: Measured, ended: int) -> GradientRetentionState:
+def taken_in(state: Known, observation: Observation) -> Known:
+    """Return the state with the times of the round that has ended and of the averaging before it, and with its probe.
+
+    Parameters
+    ----------
+    state : GradientRetentionState
+        As the round began.
+    observation : Observation
+        At its end.
+    """
+    measured = observation.measured
+    return state if measured is None else _probed(_timed(state, measured, observation.step - state.step), measured)
+
+
+def opened(state: Known, step: int) -> Known:
+    """Return the state of a round that begins before D/Y is known: of 4 steps with a probe, then of 8.
+
+    Parameters
+    ----------
+    state : GradientRetentionState
+        Until now.
+    step : int
+        Local steps done.
+    """
+    ended = step - state.step
+    if not state.opened:
+        return replace(state, step=step, opened=True, tau=FIRST[0], probe=True)
+    age = 0.0 if state.probe and ended > 1 else None if state.age is None else state.age + ended
+    return replace(state, step=step, ended=ended, tau=FIRST[1], probe=age is None, age=age)
+
+
+def begun(state: Known, step: int, tau: int, *, delay_ratio: float, ended: int) -> Known:
+    """Return the state of a round of about tau steps, and whether a probe ends it; where tau is 1 that takes two.
+
+    Parameters
+    ----------
+    state : GradientRetentionState
+        Until now.
+    step : int
+        Local steps done.
+    tau : int
+        Of the round.
+    delay_ratio : float
+        n.
+    ended : int
+        Steps of the round before.
+    """
+    n, straggler = delay_ratio, state.straggler or 0.0
+    probed = state.probe and ended > 1
+    age = 0.0 if probed else None if state.age is None else state.age + ended + n
+    due = age is None or age + tau + n >= 1 / PROBE_SHARE
+    if tau == 1 and due:
+        tau = min(2, overhead_cap(n, straggler=straggler))
+    return replace(state, step=step, ended=ended, started=True, tau=tau, age=age, probe=tau > 1 and due)
+
+
+def _timed(state: Known, seen: Measured, ended: int) -> Known:
     """Take in the times: local steps of the round of ``ended`` steps, and of the averaging before it."""
     steps_s, s, delays_s = state.steps_s, state.straggler, state.delays_s
     if seen.compute_s and ended > 0:
@@ -171,7 +238,7 @@ def _timed(state: GradientRetentionState, seen: Measured, ended: int) -> Gradien
     return replace(state, steps_s=steps_s, straggler=s, delays_s=delays_s)
 
 
-def _probed(state: GradientRetentionState, seen: Measured) -> GradientRetentionState:
+def _probed(state: Known, seen: Measured) -> Known:
     """Take in the probe, which followed the round of ``state.ended`` steps."""
     if seen.lost is None or seen.fresh is None or state.ended < 2:
         return state
@@ -186,18 +253,41 @@ def _mixed(memory: float, known: float, new: float) -> float:
 
 def _next_period(state: GradientRetentionState, n: float, overlapped: bool) -> int:
     """Return tau of the coming round."""
-    if not state.started:
-        return min(LARGEST, max(1, math.ceil(n if overlapped else START * n)))
     s = state.straggler or 0.0
     best = best_integer(delay_ratio=n, decline=state.decline, straggler=s, overlapped=overlapped)
     cap = max(math.ceil(n), overhead_cap(0.0, straggler=s)) if overlapped else overhead_cap(n, straggler=s)
-    best = min(best, cap)
-    lowest = max(1, -(-state.tau // 2))
-    return max(lowest, min(best, max(2, 2 * state.tau), LARGEST))
+    return toward(state, min(best, cap), first=math.ceil(n if overlapped else START * n))
 
 
-def overhead_cap(delay_ratio: float, *, straggler: float = 0.0) -> int:
-    """Return the least t at which (n + s sqrt(t))/t <= 1/9, 512 if there is none below: more can gain a ninth at most.
+def toward(state: GradientRetentionState, tau: int, *, first: int) -> int:
+    """Return the period on the way to tau: by a factor of two at most; to no more than ``first`` from the opening.
+
+    Parameters
+    ----------
+    state : GradientRetentionState
+        Until now.
+    tau : int
+        What would be best.
+    first : int
+        Most steps, or twice as many as there were, of the first round after n is known.
+    """
+    most = max(2, 2 * state.tau)
+    if not state.started:
+        return max(1, min(tau, max(first, most), LARGEST))
+    return max(1, -(-state.tau // 2), min(tau, most, LARGEST))
+
+
+def overhead_cap(delay_ratio: float, *, straggler: float = 0.0, over: int = OVERHEAD) -> int:
+    """Return the least t at which (n + s sqrt(t))/t <= 1/c, 512 if there is none below: more can gain a c-th at most.
+
+    Parameters
+    ----------
+    delay_ratio : float
+        n.
+    straggler : float, optional
+        s.
+    over : int, optional
+        c.
 
     Raises
     ------
@@ -205,10 +295,10 @@ def overhead_cap(delay_ratio: float, *, straggler: float = 0.0) -> int:
         Unless n, s are finite and >= 0.
     """
     n, s = nonnegative("delay_ratio", delay_ratio), nonnegative("straggler", straggler)
-    half = OVERHEAD * s / 2
-    root = half + math.sqrt(half * half + OVERHEAD * n)
+    half = over * s / 2
+    root = half + math.sqrt(half * half + over * n)
     t = max(1, math.floor(min(root, LARGEST) ** 2) - 1)  # the least real one is root^2; roundings may move a whole one
-    while t < LARGEST and OVERHEAD * (n + s * math.sqrt(t)) > t:
+    while t < LARGEST and over * (n + s * math.sqrt(t)) > t:
         t += 1
     return min(t, LARGEST)
 

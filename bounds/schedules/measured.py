@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-Row = tuple[float, float, float, float, float]
-
 
 @dataclass(frozen=True)
 class Measured:
@@ -29,6 +27,12 @@ class Measured:
         Of the same probe: the mean over workers of <u, u>.
     loss_jump : float or None, optional
         mean loss at the averaged model minus mean loss where h was.
+    error2 : float or None, optional
+        Of the averaging before this one: the mean over workers of the squared error of their messages.
+    norm2 : float or None, optional
+        Of the same: the mean over workers of the squared norm of their movements.
+    mean2 : float or None, optional
+        Of the same: the squared norm of the decoded mean movement.
 
     Raises
     ------
@@ -42,6 +46,9 @@ class Measured:
     lost: float | None = None
     fresh: float | None = None
     loss_jump: float | None = None
+    error2: float | None = None
+    norm2: float | None = None
+    mean2: float | None = None
 
     def __post_init__(self) -> None:
         for name, value in tuple(self.__dict__.items()):
@@ -55,7 +62,8 @@ class Measured:
 
     @classmethod
     def shared(cls, rows: Iterable[Sequence[float]]) -> Self:
-        """From the rows of all ranks: (compute_s, averaging_s, lost, fresh, loss_jump), nan for what is not known.
+        """From the rows of all ranks: (compute_s, averaging_s, lost, fresh, loss_jump), nan for what is not known; or
+        these and (error2, norm2, mean2).
 
         Parameters
         ----------
@@ -70,6 +78,7 @@ class Measured:
         """
         table = [tuple(row) for row in rows]
         computed, averaged, jumps = _column(table, 0), _column(table, 1), _column(table, 4)
+        sent = [row[5:] for row in table if len(row) > 5 and all(map(math.isfinite, row[5:]))]
         probed = [row for row in table if math.isfinite(row[2]) and math.isfinite(row[3])]
         mean = _applied(_mean, computed)
         return cls(
@@ -79,6 +88,9 @@ class Measured:
             lost=_applied(_mean, _column(probed, 2)),
             fresh=_applied(_mean, _column(probed, 3)),
             loss_jump=_applied(_mean, jumps),
+            error2=_applied(_mean, _column(sent, 0)),
+            norm2=_applied(_mean, _column(sent, 1)),
+            mean2=_applied(_mean, _column(sent, 2)),
         )
 
 

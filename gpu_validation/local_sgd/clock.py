@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bounds.runtime import PersistentStragglers, RuntimeModel, TwoShot
+from bounds.runtime import Links, PersistentStragglers, RuntimeModel, TwoShot
 from bounds.runtime.law import Law, StepTime
 from operators import Key
 from operators.random import philox_key
@@ -70,6 +70,8 @@ class Synchronisation:
         What it was hidden by; None if all have waited for it.
     coding_s : float or None, seconds, optional
         That every rank computed for the messages; None where the clock knows.
+    exchange : str, optional
+        "sum", "gather" or "two_shot".
     """
 
     steps: int
@@ -78,6 +80,7 @@ class Synchronisation:
     mean_bits: Sequence[int]
     flight: InFlight | None
     coding_s: float | None = None
+    exchange: str = "sum"
 
 
 class Clock(ABC):
@@ -112,6 +115,7 @@ class Clock(ABC):
         mean_bits: Sequence[int] = (),
         flight: InFlight | None = None,
         coding_s: float | None = None,
+        exchange: str = "sum",
     ) -> None:
         """An averaging has ended: after ``steps`` local steps of the participants, with messages of these lengths.
 
@@ -129,9 +133,11 @@ class Clock(ABC):
             What the averaging was hidden by; None if all have waited for it.
         coding_s : float or None, seconds, optional
             What a simulated clock takes for encoding and decoding; by default what its model says.
+        exchange : str, optional
+            How the averaging was made: "sum", "gather" or "two_shot".
         """
         before = self.events[-1].steps if self.events else 0
-        self._pass(Synchronisation(steps, bits, participants, mean_bits, flight, coding_s))
+        self._pass(Synchronisation(steps, bits, participants, mean_bits, flight, coding_s, exchange))
         self.events.append(Event(self.seconds(), before + steps, sum(bits) + sum(mean_bits)))
 
     def _pass(self, sync: Synchronisation) -> None:  # noqa: B027  optional
@@ -284,18 +290,26 @@ class SimulatedClock(Clock):
         before_s, compute_s = (
             float((local[:, :count].sum(axis=1) + probed)[waited_for].max()) for count in (sent_after, steps)
         )
-        coding_s = self.model.coding_s(m=self.m) if sync.coding_s is None else sync.coding_s
+        coding_s = self._coding_s(sync)
         begun = self._now
         self._now += before_s + coding_s
         delay = self.model.delay_s
         self._now += float(delay.sample(rng, ())) if isinstance(delay, Law) else float(delay)
         if (communication := self.model.communication) is not None:
+            if isinstance(communication, Links):
+                communication = communication.of(sync.exchange)
             if isinstance(communication, TwoShot) and mean_bits:
                 communication = replace(communication, result_bits=sum(mean_bits))
             self._now += communication.seconds(m=self.m, bits=list(sync.bits))
         self._averaged_s = self._now - begun - before_s
         self._now = max(self._now, begun + compute_s + coding_s)
         self._probes = 0
+
+    def _coding_s(self, sync: Synchronisation) -> float:
+        """Return what every rank computes for this averaging's messages."""
+        if sync.coding_s is not None or self.model.coding is None:
+            return sync.coding_s or 0.0
+        return self.model.coding.seconds(m=self.m, two_shot=bool(sync.mean_bits))
 
     def _drawn(self, steps: int) -> tuple[np.random.Generator, np.ndarray, np.ndarray]:
         """Return (what further times are drawn from, seconds of every local step, shape (m, steps), seconds of the

@@ -13,6 +13,8 @@ from ..distributed.tensors import flat, load
 from ..distributed.transport import Transport
 from ..telemetry import Observer
 from .attendance import RollCall
+from .choices import Choices
+from .choosing import ChoosingInputs
 from .clock import Clock
 from .config import Settings
 from .exchanges import movements
@@ -53,12 +55,15 @@ class CommonStart:
 
     def __init__(self, workers: Sequence[Worker], transport: Transport, settings: Settings, clock: Clock) -> None:
         self.workers, self.transport, self.settings, self.clock = workers, transport, settings, clock
-        self.periods, self.mixing = PeriodController(settings.rule, settings.steps), settings.mode
+        self.mixing = settings.mode
         self.mixing.check(transport.size)
         check_nodes(transport.size, settings.ranks_per_node)
         self.roll_call = RollCall(transport) if settings.uneven else None
         self._since = [0] * len(workers)  # local steps of each since the last roll call
         self._require_equal_ranks()
+        self.choices = Choices(settings, workers[0], transport, clock) if settings.chooses else None
+        rule = settings.rule if self.choices is None else self.choices.rule
+        self.periods = PeriodController(rule, settings.steps)
         self.inputs = self._schedule_inputs()
         self.telemetry = Observer()
         self._rows: list[list[float]] = []  # that the schedule is told by, as they leave
@@ -68,6 +73,8 @@ class CommonStart:
 
     def _schedule_inputs(self) -> NoInputs:
         """Return what this run's schedule looks at."""
+        if self.settings.chooses:
+            return ChoosingInputs(self.workers, self.periods, self.transport.ranks)
         if self.settings.measures:
             return MeasuredInputs(self.workers, self.periods, self.transport.ranks)
         if self.periods.adapts:
@@ -103,7 +110,8 @@ class CommonStart:
             and settings.ranks_per_node == 1
         )
         self._connect()
-        needed = settings.moves_outside or settings.least > 0  # outside, and for ranks that join later
+        # outside, for ranks that join later, and for messages of other rounds
+        needed = settings.moves_outside or settings.least > 0 or settings.chooses
         alone = self.whole and exact and self.mixing.common and not needed
         for worker in self.workers:
             worker.keeps_anchor = not alone
@@ -113,6 +121,9 @@ class CommonStart:
         """Make the exchange of movements between as many ranks as there are now; its ends remember nothing yet."""
         settings, transport = self.settings.waiting, self.transport  # those in flight have operators of their own
         self.payload = Payload(0 if self.settings.overlaps else self.inputs.numbers, transport.size)
+        if self.choices is not None:
+            self._connect_choices(self.choices)
+            return
         self.exchange = self.settings.chosen_exchange(d=self.d, m=transport.size)
         kind = settings.chosen_exchange(d=self.d, m=transport.size)
         self.movements = movements(kind, settings, transport, self.payload, self.d)
@@ -120,6 +131,24 @@ class CommonStart:
             worker.sender = sender
         carried = (0 if self.whole else settings.carried_bits(self.d, rank) for rank in transport.ranks)
         self._carried_by_rank = dict(zip(transport.ranks, carried, strict=True))
+
+    def _connect_choices(self, choices: Choices) -> None:
+        """Make all exchanges among which the rule chooses; with other parameters than before it begins anew."""
+        if choices.d != self.d:
+            choices.try_again(self.workers[0])
+            self.periods.rule = self.periods.rule.beginning_with(choices.rule.candidates)
+        choices.connect(self.payload, self.d)
+        self._take_choice()
+
+    def _take_choice(self) -> None:
+        """Let the coming round end as the rule has chosen."""
+        if self.choices is None:
+            return
+        option = self.choices.options[self.periods.rule.choice]
+        self.whole, self.exchange, self.movements = option.whole, option.exchange, option.movements
+        for worker, sender in zip(self.workers, self.movements.senders, strict=True):
+            worker.sender = sender
+        self._carried_by_rank = dict(zip(self.transport.ranks, option.carried_bits, strict=True))
 
     def _in_flight(self) -> Overlapped:
         return Overlapped(self.workers, self.transport, self.settings, self._outer, self.roll_call)
@@ -140,6 +169,7 @@ class CommonStart:
         Frozen by now or not, whatever ranks may differ in becomes the exact mean; what operators remember is dropped.
         """
         self.telemetry.change()
+        self.inputs.drop_probe()
         self._require_equal_ranks()
         for worker in self.workers:
             require_averageable(worker.model)

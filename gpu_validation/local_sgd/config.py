@@ -10,13 +10,14 @@ from typing import Literal
 
 import torch
 
-from bounds.schedules import Fixed, GradientRetention, Schedule
+from bounds.schedules import Fixed, GradientRetention, RateAndRetention, Schedule
 from operators import Feedback, Key, Operator
 from operators.exchange import Exchange, choose
 from operators.exchange.choice import check as check_exchange
 from operators.exchange.shards import lengths
 from operators.summed import Summed
 
+from .ladder import Ladder
 from .merge_rules import RULES, Overlap
 from .mixing import Full, Mixing
 from .outer import OuterFactory
@@ -69,6 +70,8 @@ class Settings:
         As there.
     least : int, optional
         Ranks that a quorum needs; 0 without one.
+    ladder : Ladder or None, optional
+        What the operator of every round is chosen from; ``operator`` is None then.
 
     Raises
     ------
@@ -94,6 +97,7 @@ class Settings:
     ranks_per_node: int = 1
     uneven: bool = False
     least: int = 0
+    ladder: Ladder | None = None
 
     def __post_init__(self) -> None:
         self.rule  # noqa: B018  raises for what is none
@@ -119,6 +123,7 @@ class Settings:
         self._check_nodes()
         self._check_uneven()
         self._check_quorum()
+        self._check_ladder()
         if not self.mode.common and (self.operator is not None or self.moves_outside):
             raise ValueError(
                 "an operator, outer and block_momentum need rounds that start at one point on all ranks; "
@@ -214,6 +219,26 @@ class Settings:
                     "fixed tau, operators without memory, and keep or reset the optimizers"
                 )
 
+    def _check_ladder(self) -> None:
+        if not self.chooses:
+            return
+        wrong = {
+            f"schedule = {self.schedule!r}": self.schedule != "auto",
+            f"exchange = {self.exchange!r}": self.exchange == "two_shot",
+            f"mixing = {self.mixing!r}": not isinstance(self.mode, Full),
+            f'overlap = "{self.overlap}"': self.overlaps,
+            f"ranks_per_node = {self.ranks_per_node}": self.ranks_per_node > 1,
+            "uneven": self.uneven,
+            "piggyback": self.piggyback,
+            "errors = False": not self.errors,
+        }
+        for setting, refused in wrong.items():
+            if refused:
+                raise ValueError(
+                    f'operator="auto" does not work with {setting}: it chooses tau, operator and exchange together, of '
+                    'full averagings that are waited for, by their errors: give schedule="auto", leave the others out'
+                )
+
     def _check_flight_times(self) -> None:
         tau = self.rule.tau if isinstance(self.rule, Fixed) else None
         if self.fragments < 1 or (self.fragments > 1 and tau is None):
@@ -257,8 +282,13 @@ class Settings:
         if isinstance(self.schedule, str):
             if self.schedule != "auto":
                 raise ValueError(f'schedule must be a number, a rule or "auto"; got {self.schedule!r}')
-            return GradientRetention(overlapped=self.overlaps)
+            return RateAndRetention() if self.chooses else GradientRetention(overlapped=self.overlaps)
         return self.schedule
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the operator is chosen anew in every round."""
+        return self.ladder is not None
 
     @property
     def measures(self) -> bool:

@@ -151,11 +151,12 @@ class Rounds(Synchronisations):
         ValueError
             If the state belongs to a model of another size.
         """
+        self.periods.load_state_dict(state["rhythm"])
+        self._take_choice()
         for worker, worker_state in zip(self.workers, state["workers"], strict=True):
             worker.load_state_dict(worker_state)
         self.outer.load_state_dict(state["outer"])
         self.movements.states = list(state["receivers"])
-        self.periods.load_state_dict(state["rhythm"])
         self.clock.load_state_dict(state["clock"])
         self.inputs.load_state_dict(state["sensing"])
         self._since = [self.periods.local_steps] * len(self.workers)

@@ -40,6 +40,7 @@ from ..telemetry import Journal, Known, Recorder, RunReport, report_of
 from .clock import Clock, WallClock
 from .config import OptimizerState, Settings
 from .gradient_probe import Closure
+from .ladder import Ladder, apart
 from .merge_rules import Overlap
 from .mixing import Mixing
 from .outer import OuterFactory
@@ -66,11 +67,13 @@ class PeriodicAveraging(SurvivingRounds):
         Local steps a round, a rule of ``bounds.schedules``, or "auto", which is ``GradientRetention``: it measures D/Y
         and how much of a gradient survives a round, and needs no tuning, but a closure in ``step``.  All ranks decide
         by the mean of their losses or measurements, by rank 0's clock and learning rate.
-    operator : Operator or Feedback or Summed or None, optional
+    operator : Operator or Feedback or Summed or Ladder or {"auto"} or None, optional
         Compresses the movement of a round; a Feedback keeps its state from round to round; a Summed is added on the way
-        (``operators.summed``), and ``exchange`` is then "sum".  None sends whole models in their own dtype.  Means are
-        taken in float64 and kept in float32 or better, so that a bfloat16 model loses nothing of an averaging that
-        moves it by less than its resolution.
+        (``operators.summed``), and ``exchange`` is then "sum". "auto", or a ``Ladder`` of one's own, chooses operator
+        and exchange anew for every round, with tau and by what is measured (``bounds.schedules.RateAndRetention``);
+        only with schedule="auto", full averaging that is waited for, and no telemetry. None sends whole models in their
+        own dtype. Means are taken in float64 and kept in float32 or better, so that a bfloat16 model loses nothing of
+        an averaging that moves it by less than its resolution.
     mixing : Mixing or {"full"}, optional
         "full", or a mode of ``gpu_validation.local_sgd.mixing``: elastic averaging, gossip, sampled clients.
     process_group : ProcessGroup or None, optional
@@ -157,7 +160,7 @@ class PeriodicAveraging(SurvivingRounds):
         optimizer: torch.optim.Optimizer | None = None,
         *,
         schedule: int | Schedule | Literal["auto"] = 1,
-        operator: Operator | Feedback | Summed | None = None,
+        operator: Operator | Feedback | Summed | Ladder | Literal["auto"] | None = None,
         mixing: Mixing | Literal["full"] = "full",
         process_group: dist.ProcessGroup | None = None,
         transport: ProcessTransport | None = None,
@@ -181,9 +184,10 @@ class PeriodicAveraging(SurvivingRounds):
     ) -> None:
         if transport is not None and process_group is not None:
             raise ValueError("give process_group or transport, not both: the transport has its own group")
+        fixed, ladder = apart(operator)
         settings = Settings(
             schedule,
-            operator,
+            fixed,
             mixing,
             key,
             optimizer_state,
@@ -200,6 +204,7 @@ class PeriodicAveraging(SurvivingRounds):
             ranks_per_node=ranks_per_node,
             uneven=uneven,
             least=0 if quorum is None else quorum.least,
+            ladder=ladder,
         )
         settings.check_optimizer(optimizer)
         if quorum is not None and (telemetry or transport is not None or process_group is not None):
@@ -207,6 +212,8 @@ class PeriodicAveraging(SurvivingRounds):
                 "a quorum makes the process group itself, and telemetry does not follow ranks that change: leave "
                 "telemetry, transport and process_group out"
             )
+        if settings.chooses and telemetry is not False:
+            raise ValueError('telemetry does not follow operators that change: leave it out, or operator="auto"')
         self._worker = Worker(model, optimizer)
         if quorum is not None:
             quorum.meet(NEW)

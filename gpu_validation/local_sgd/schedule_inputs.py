@@ -43,6 +43,9 @@ class NoInputs:
         """Return what travels with this synchronisation, a row for each worker; none if ``numbers`` is 0."""
         return []
 
+    def drop_probe(self) -> None:
+        """Note that the model has other parameters now than when this synchronisation began."""
+
     def end_sync(self, arrived: Sequence[Row], members: Sequence[int], clock: Clock) -> None:
         """Choose the next period, and note that the synchronisation is done.
 

@@ -95,6 +95,10 @@ class MeasuredInputs(NoInputs):
         now = clock.seconds()
         return [[now, w.eta(), *measured] for w, measured in zip(self.workers, self._found, strict=True)]
 
+    def drop_probe(self) -> None:
+        """Make none now: the last gradients are of other parameters."""
+        self._weights = None
+
     def end_sync(self, arrived: Sequence[Row], members: Sequence[int], clock: Clock) -> None:
         """Choose the next period by all members' measurements, and by the first one's clock and learning rate.
 

@@ -27,6 +27,7 @@ from .config import OptimizerState, Settings
 from .engine import Rounds
 from .gradient_probe import Closure
 from .in_process import InProcessTransport
+from .ladder import Ladder, apart
 from .merge_rules import Overlap
 from .mixing import Mixing
 from .outer import OuterFactory
@@ -49,8 +50,8 @@ class SimulatedWorkers(Rounds):
         them.  The other settings are those of ``PeriodicAveraging``.
     schedule : int or Schedule or {"auto"}, optional
         The rule for the local steps, or their number.
-    operator : Operator or Feedback or Summed or None, optional
-        The compressor.
+    operator : Operator or Feedback or Summed or Ladder or {"auto"} or None, optional
+        The compressor; chosen from a ladder, its coding seconds are those that the ladder says, on a simulated clock.
     mixing : Mixing or {"full"}, optional
         How models are mixed at an averaging.
     key : Key, optional
@@ -94,7 +95,7 @@ class SimulatedWorkers(Rounds):
         optimizers: Sequence[torch.optim.Optimizer] | None = None,
         *,
         schedule: int | Schedule | Literal["auto"] = 1,
-        operator: Operator | Feedback | Summed | None = None,
+        operator: Operator | Feedback | Summed | Ladder | Literal["auto"] | None = None,
         mixing: Mixing | Literal["full"] = "full",
         key: Key = Key(0),  # noqa: B008  frozen
         optimizer_state: OptimizerState = "keep",
@@ -111,9 +112,10 @@ class SimulatedWorkers(Rounds):
         ranks_per_node: int = 1,
         uneven: bool = False,
     ) -> None:
+        fixed, ladder = apart(operator)
         settings = Settings(
             schedule,
-            operator,
+            fixed,
             mixing,
             key,
             optimizer_state,
@@ -128,6 +130,7 @@ class SimulatedWorkers(Rounds):
             fragments=fragments,
             ranks_per_node=ranks_per_node,
             uneven=uneven,
+            ladder=ladder,
         )
         owners = list(optimizers) if optimizers is not None else [None] * len(models)
         if not models or len(owners) != len(models):

@@ -14,6 +14,8 @@ from ..distributed.tensors import flat, floating_state, load
 from ..distributed.transport import Transport
 from ..records.round import Round
 from .attendance import Present, RollCall
+from .choices import Choices, Option
+from .choosing import ChoosingInputs
 from .clock import Clock, InFlight
 from .common_start import WHOLE, Averaged, CommonStart
 from .config import Settings
@@ -62,7 +64,9 @@ class Synchronisations(CommonStart):
         with self._explaining():
             bits, errors, mean_bits = self._synchronise(round_index, members, changed)
             carried = self._carried_bits(members)
-            self.clock.advance_round(steps, bits, members, mean_bits, self._flight())
+            coding_s = None if self.choices is None else self._option(self.choices).coding_s
+            exchange = "sum" if self.whole else self.exchange
+            self.clock.advance_round(steps, bits, members, mean_bits, self._flight(), coding_s, exchange)
             self.periods.end_round()
             self.inputs.end_sync(self._arrived_rows, members, self.clock)
             self._begin_round()
@@ -105,7 +109,11 @@ class Synchronisations(CommonStart):
             self._begin_round()
         return accounts
 
+    def _option(self, choices: Choices) -> Option:
+        return choices.options[self.periods.rule.choice]
+
     def _begin_round(self) -> None:
+        self._take_choice()
         if self.overlapped is not None:
             self.overlapped.begin_round(self.periods.total_steps, self.periods.tau)
 
@@ -171,6 +179,7 @@ class Synchronisations(CommonStart):
             The models have other parameters; zeros are sent in their place, to learn whether all have.
         """
         d = self.d
+        moved2 = [float(x.double() @ x.double()) for x in deltas(self.workers)] if self.choices and not changed else []
         if self.mixing.common and not changed:
             owns = [w.outgoing(place) for w, place in self._tailed()]
             self.telemetry.keep(owns[0][:d])
@@ -188,6 +197,7 @@ class Synchronisations(CommonStart):
             first, mean = self.workers[0], blended[0][:d]
             self.telemetry.meet(mean)
             moves = self.settings.moves_outside
+            self._note_movements([(0.0, norm2, 0.0) for norm2 in moved2], mean - first.start)
             begin(self.workers, self.outer.step(first.anchor, mean - first.start) if moves else first.unrounded(mean))
         else:
             for worker, arrived in zip(self.workers, blended, strict=True):
@@ -230,9 +240,16 @@ class Synchronisations(CommonStart):
         if self.telemetry.watches and moved and first in moved:
             gathered = None if mean.mean_bits else mean.decoded.get(first)  # else the mean has errors of its owners too
             self.telemetry.meet_movements(movement, moved[first], gathered, len(members))
+        self._note_movements(list(mean.errors.values()), movement)
         begin(self.workers, self.outer.step(anchor, movement))
         errors = [mean.errors.get(rank, WHOLE if rank in members else SILENT) for rank in self.transport.ranks]
         return tuple(mean.bits), errors, mean.mean_bits
+
+    def _note_movements(self, errors: Sequence[Error], movement: torch.Tensor) -> None:
+        """Let what this averaging has done to the movements be told with the next one, if anyone asks."""
+        if isinstance(self.inputs, ChoosingInputs):
+            mean2 = float(movement.double() @ movement.double())
+            self.inputs.note_movements([(error2, norm2, mean2) for error2, norm2, _ in errors])
 
     def _exchanged(self, moved: Deltas, members: Sequence[int], round_index: int) -> MeanMovement:
         """Return the mean of the members' messages; what they have measured travels with them."""

@@ -59,8 +59,8 @@ def simulate_together(
     Raises
     ------
     ValueError
-        For races of different workloads, an operator, a trace, or an optimizer other than SGD with or without momentum,
-        and for models with buffers.
+        For races of different workloads, a trace, or an optimizer other than SGD with or without momentum, and for
+        models with buffers.
 
     Notes
     -----
@@ -72,8 +72,8 @@ def simulate_together(
     if len(alike) > 1:
         raise ValueError(f"runs are simulated together on one workload; got {len(alike)} of them")
     for race in races:
-        if race.operator is not None or race.trace or race.optimizer not in MOMENTUM:
-            raise ValueError(f"only whole models and SGD, without a trace, are simulated together; got {race!r}")
+        if race.trace or race.optimizer not in MOMENTUM:
+            raise ValueError(f"only SGD without a trace is simulated together; got {race!r}")
     workload, m = races[0].workload, runtime.workers()
     if any(True for _ in workload.model().buffers()):
         raise ValueError(f"{workload.name} has buffers, which are not simulated together: simulate each by itself")
@@ -200,7 +200,7 @@ class _Lane:
 
 
 class _EngineLane(_Lane):
-    """A race whose rounds are those of ``SimulatedWorkers``: outer steps, averages in flight, "auto"."""
+    """A race whose rounds are those of ``SimulatedWorkers``: operators, outer steps, averages in flight, "auto"."""
 
     def __post_init__(self) -> None:
         m = self.clock.m
@@ -241,9 +241,12 @@ class _EngineLane(_Lane):
 
 def _lane(race: TrainingRun, *details: Any) -> _Lane:
     """Return the quick lane where it will do."""
-    plain = race.outer is None and race.overlap == "none" and race.schedule != "auto"
+    whole = race.operator is None and race.outer is None
+    plain = whole and race.overlap == "none" and race.schedule != "auto"
     if not plain and MOMENTUM[race.optimizer]:
-        raise ValueError(f"only SGD is simulated together with an outer step, averages in flight or auto; got {race!r}")
+        raise ValueError(
+            f"only SGD is simulated together with an outer step, operators, averages in flight or auto; got {race!r}"
+        )
     return (_Lane if plain else _EngineLane)(race, *details)
 
 

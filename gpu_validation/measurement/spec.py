@@ -15,6 +15,7 @@ from bounds.schedules import Schedule
 from operators import Feedback, Operator
 from operators.exchange import Exchange
 
+from ..local_sgd.ladder import Ladder
 from ..local_sgd.merge_rules import Overlap
 from ..local_sgd.outer import OuterFactory
 from ..workloads import Workload
@@ -44,8 +45,8 @@ class TrainingRun:
         The run ends with the first round that ends after so many seconds; give it or ``steps``.
     steps : int or None
         The run ends with the first round that ends after so many local steps.
-    operator : Operator, Feedback or None
-        Compresses the model update of a round; None sends uncompressed models.
+    operator : Operator, Feedback, Ladder, "auto" or None
+        Compresses the model update of a round; None sends uncompressed models, "auto" or a ladder lets the run choose.
     exchange : Exchange
         How compressed updates become their mean: "gather", "two_shot" or "auto".
     second : Operator, Feedback or None
@@ -84,7 +85,7 @@ class TrainingRun:
     seed: int
     budget_s: float | None = None
     steps: int | None = None
-    operator: Operator | Feedback | None = None
+    operator: Operator | Feedback | Ladder | Literal["auto"] | None = None
     exchange: Exchange = "gather"
     second: Operator | Feedback | None = None
     decay: tuple[tuple[int, float], ...] = ()
@@ -106,6 +107,11 @@ class TrainingRun:
         starts = [k for k, _ in self.decay]
         if starts != sorted(set(starts)) or any(factor <= 0 for _, factor in self.decay):
             raise ValueError(f"decay must be (step, factor > 0) pairs with increasing steps; got {self.decay}")
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the operator is chosen anew in every round."""
+        return self.operator == "auto" or isinstance(self.operator, Ladder)
 
     def eta(self, k: int) -> float:
         """Return the learning rate of local step k, counted from 0."""

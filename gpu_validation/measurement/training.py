@@ -186,7 +186,7 @@ def joined(
         replica.model,
         replica.optimizer,
         schedule=1 if alone else run.schedule,
-        operator=run.operator,
+        operator=None if alone and run.chooses else run.operator,
         exchange=run.exchange,
         second=run.second,
         transport=transport,
@@ -197,6 +197,7 @@ def joined(
         outer=run.outer,
         overlap="none" if alone else run.overlap,
         delay=None if alone else run.steps_in_flight,
+        clock=_clock(run, place.size) if run.runtime else None,
     )
     return averaging, replica
 

@@ -136,7 +136,7 @@ def trace(rule, measured):
 def plain_rule(measured):
     """The taus, from the description, without the rule's functions: a scalar oracle."""
     steps_s, delays_s, straggler, lost, fresh = [], [], None, 0.0, 0.0
-    tau, started, taus, lengths, age, probing = 1, False, [1], [], None, False
+    tau, started, taus, lengths, age, probing = 4, False, [4], [], None, True
     for seen in measured:
         previous = lengths[-1] if lengths else 0
         lengths.append(tau)
@@ -148,17 +148,20 @@ def plain_rule(measured):
         if seen.lost is not None and previous > 1:
             lost = 0.8 * lost + (1 - 0.8) * seen.lost
             fresh = 0.8 * fresh + (1 - 0.8) * (previous - 1) * seen.fresh
-        if delays_s:
+        if not delays_s:
+            age = 0.0 if probing else age + tau
+            tau, probing = 8, False
+        else:
             n = median(delays_s) / median(steps_s)
+            a = max(0.0, lost / fresh) if fresh > 0 else 0.0
+            rates = [plain_rate(t, n, a, straggler) for t in range(1, 513)]
+            best = 1 + rates.index(max(rates))
+            cap = min((t for t in range(1, 513) if 9 * (n + straggler * math.sqrt(t)) <= t), default=512)
+            most = max(2, 2 * tau)
             if started:
-                a = max(0.0, lost / fresh) if fresh > 0 else 0.0
-                rates = [plain_rate(t, n, a, straggler) for t in range(1, 513)]
-                best = 1 + rates.index(max(rates))
-                cap = min((t for t in range(1, 513) if 9 * (n + straggler * math.sqrt(t)) <= t), default=512)
-                tau = max(1, math.ceil(tau / 2), min(best, cap, max(2, 2 * tau), 512))
+                tau = max(1, math.ceil(tau / 2), min(best, cap, most, 512))
             else:
-                tau, started = min(512, max(1, math.ceil(2 * n))), True
-                cap = min((t for t in range(1, 513) if 9 * (n + straggler * math.sqrt(t)) <= t), default=512)
+                tau, started = max(1, min(best, cap, max(most, math.ceil(2 * n)), 512)), True
             if age is not None:
                 age += lengths[-1] + n
             if probing:
@@ -199,6 +202,7 @@ def test_probes_are_fifty_local_steps_of_time_apart(measured):
     for before, state, tau in zip(states, states[1:], taus[1:], strict=False):
         n = state.delay_ratio
         if n is None:
+            since = 0.0 if before.probe else since + tau
             assert not state.probe
             continue
         since = 0.0 if before.probe else since + state.ended + n
@@ -235,10 +239,21 @@ def steady(n, a, *, rounds=60, s=0.0, y=0.01):
 
 @pytest.mark.parametrize(("n", "cap"), [(0.0, 1), (0.5, 5), (4.0, 36), (20.0, 180), (100.0, 512)])
 def test_without_decline_tau_goes_to_the_overhead_cap(n, cap):
-    taus = steady(n, 0.0)
-    start = next(tau for tau in taus if tau > 1) if cap > 1 else 1
-    assert start == max(math.ceil(2 * n), min(2, cap))
-    assert taus[-1] == cap
+    _, opening, start, *_, last = steady(n, 0.0)  # the first one is chosen when a first round has ended
+    assert opening == 8
+    assert start == min(cap, max(math.ceil(2 * n), 16))
+    assert last == cap
+
+
+def test_the_first_rounds_measure_before_anything_is_known():
+    states, taus = trace(RULE, [Measured(0.04, 0.0)] * 3)
+    assert taus == [4, 8, 8, 8]
+    assert [state.probe for state in states] == [True, False, False, False]
+
+
+def test_a_decline_seen_in_the_first_round_bounds_the_third():
+    seen = [Measured(0.04, 0.0), Measured(0.08, 0.0, 0.2, lost=0.75, fresh=1.0)]  # n = 20, a = 1/4 after four steps
+    assert trace(RULE, seen)[1] == [4, 8, best_integer(delay_ratio=20.0, decline=0.25)]
 
 
 @pytest.mark.parametrize(("n", "a"), [(4.0, 0.05), (20.0, 0.05), (20.0, 0.5), (0.5, 0.01)])
@@ -336,7 +351,9 @@ def test_tau_of_one_is_left_when_less_is_lost():
 
 
 def test_where_averaging_is_free_one_step_is_kept_without_probes():
-    assert set(steady(0.05, 0.5)) == {1}
+    _, opening, *rest = steady(0.05, 0.5)
+    assert opening == 8
+    assert set(rest) == {1}
 
 
 @pytest.mark.parametrize(("n", "a", "period"), [(10.0, 0.0, 10), (9.2, 0.0, 10), (0.4, 0.3, 1), (10.0, 0.25, 4)])
@@ -359,6 +376,5 @@ def test_in_flight_tau_goes_to_the_whole_number_above_the_delay(n):
         step += tau
         taus.append(tau)
 
-    assert taus[-1] == math.ceil(n)
-    assert max(taus) == max(2, math.ceil(n))  # two steps show a decline where one would do
+    assert taus == [4, *[math.ceil(n)] * 11]
     assert GradientRetention() != rule

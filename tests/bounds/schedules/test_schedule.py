@@ -10,6 +10,7 @@ from bounds import schedules
 from bounds.schedules import (
     QSR,
     AdaComm,
+    Candidate,
     Decreasing,
     Fixed,
     GradientRetention,
@@ -17,6 +18,7 @@ from bounds.schedules import (
     Measured,
     Observation,
     PostLocal,
+    RateAndRetention,
     Schedule,
     StlSgd,
 )
@@ -31,6 +33,7 @@ RULES = (
     Increasing(1, 0.5, cap=5),
     Decreasing(32, 1.0),
     GradientRetention(),
+    RateAndRetention((Candidate("a", 100.0), Candidate("b", 25.0, 0.1)), senders=4),
 )
 TRACE = [
     Observation(

@@ -65,8 +65,11 @@ def test_a_diverging_race_ends_and_says_so():
     ("other", "message"),
     [
         (replace(RACES[0], workload=SmallNetwork(hidden=8)), "on one workload; got 2"),
-        (replace(RACES[0], operator=QSGD(levels=4)), "only whole models"),
-        (replace(RACES[0], optimizer="adam"), "only whole models"),
+        (
+            replace(RACES[0], optimizer="momentum", operator=QSGD(levels=4)),
+            "only SGD is simulated together with an outer",
+        ),
+        (replace(RACES[0], optimizer="adam"), "only SGD without a trace"),
     ],
 )
 def test_what_cannot_go_together_is_refused(other, message):

@@ -1,0 +1,136 @@
+"""The exchanges among which a run chooses, made once, with what the rule is told of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from bounds.runtime import Coding
+from bounds.schedules import Candidate, RateAndRetention
+from operators import Key, Operator
+
+from ..distributed.transport import Transport
+from .clock import Clock, SimulatedClock
+from .config import Settings
+from .exchanges import movements
+from .ladder import Trial, row_of, shared_trials, trial_of
+from .movements import Movements
+from .payload import Payload
+from .worker import Worker
+
+TRIALS = 0x6C616464  # fold of the key for what is encoded to measure coding
+
+
+@dataclass(frozen=True)
+class Option:
+    """One operator with its exchange, as the engine carries it out.
+
+    Parameters
+    ----------
+    whole : bool
+        Whether whole models are sent.
+    exchange : str
+        "gather" or "two_shot".
+    coding_s : float or None, seconds
+        Of one averaging, for a simulated clock; None on a wall clock.
+    movements : Movements
+        The exchange.
+    carried_bits : tuple of int, bits
+        Of the message of every rank hosted here, which only carry an output.
+    """
+
+    whole: bool
+    exchange: str
+    coding_s: float | None
+    movements: Movements
+    carried_bits: tuple[int, ...]
+
+
+class Choices:
+    """Try all operators of the ladder, and make their exchanges.
+
+    Parameters
+    ----------
+    settings : Settings
+        With a ladder.
+    worker : Worker
+        One hosted here, for number and place of its parameters.
+    transport : Transport
+        How messages travel.
+    clock : Clock
+        What tells seconds.
+
+    Raises
+    ------
+    ValueError
+        For an operator that is not unbiased.
+    """
+
+    def __init__(self, settings: Settings, worker: Worker, transport: Transport, clock: Clock) -> None:
+        assert settings.ladder is not None
+        simulated = isinstance(clock, SimulatedClock)
+        self._ladder = settings.ladder.uncharged() if simulated else settings.ladder
+        self._settings, self._transport = settings, transport
+        self._charged = self._ladder.codings is not None
+        self.try_again(worker)
+
+    def try_again(self, worker: Worker) -> None:
+        """Try all operators on as many coordinates as the model has now.
+
+        Parameters
+        ----------
+        worker : Worker
+            One hosted here.
+        """
+        self.d = worker.anchor.numel()
+        self.rule = RateAndRetention(self._candidates(worker), self._transport.size)
+
+    def _candidates(self, worker: Worker) -> tuple[Candidate, ...]:
+        d, m = worker.anchor.numel(), self._transport.size
+        key = self._settings.shared_key.fold_in(TRIALS)
+        trials = [self._trial(i, worker, key.fold_in(i)) for i in range(len(self._ladder.operators))]
+        rows = self._transport.all_gather_floats([row_of(trials)] * len(self._transport.ranks))
+        pairs = zip(self._ladder.operators, shared_trials(trials, rows), strict=True)
+        return tuple(self._candidate(operator, trial, d, m) for operator, trial in pairs)
+
+    def _trial(self, i: int, worker: Worker, key: Key) -> Trial:
+        operator, d = self._ladder.operators[i], worker.anchor.numel()
+        free = Coding(0.0, 0.0)
+        if operator is None:
+            return Trial(8.0 * worker.vector().element_size() * d, 0.0, free)
+        trial = trial_of(operator, d=d, device=worker.device, key=key)
+        return trial if self._ladder.codings is None else replace(trial, coding=self._ladder.codings[i])
+
+    def _candidate(self, operator: Operator | None, trial: Trial, d: int, m: int) -> Candidate:
+        if operator is None:
+            return Candidate("whole models", 2 * (m - 1) / m * trial.bits / 8)
+        in_two = self._of(operator).chosen_exchange(d=d, m=m) == "two_shot"
+        link_bytes = (2 * (m - 1) / m if in_two else m - 1) * trial.bits / 8
+        return Candidate(str(operator), link_bytes, trial.error, trial.coding.seconds(m=m, two_shot=in_two), in_two)
+
+    def _of(self, operator: Operator | None) -> Settings:
+        return replace(self._settings, operator=operator, ladder=None, exchange="auto", schedule=1)
+
+    def connect(self, payload: Payload, d: int) -> None:
+        """Make the exchanges between as many ranks as there are now.
+
+        Parameters
+        ----------
+        payload : Payload
+            What travels along.
+        d : int
+            Number of coordinates.
+        """
+        transport = self._transport
+        self.options: list[Option] = []
+        for operator, candidate in zip(self._ladder.operators, self.rule.candidates, strict=True):
+            settings = self._of(operator)
+            exchange = settings.chosen_exchange(d=d, m=transport.size)
+            self.options.append(
+                Option(
+                    operator is None,
+                    exchange,
+                    candidate.coding_s if self._charged else None,
+                    movements(exchange, settings, transport, payload, d),
+                    tuple(settings.carried_bits(d, rank) for rank in transport.ranks),
+                )
+            )
