@@ -74,21 +74,27 @@ def close(out, state):
 @jit
 def open_stream(words, position, end):
     """State of a decoder at a bit position of ``bitstream.words``: (value - low, range, low, next position)."""
-    code = np.uint64(0)
-    for _ in range(8):
-        code = (code << np.uint64(8)) | _byte(words, position, end)
-        position += 8
-    return code, _FULL, np.uint64(0), position
+    return window(words, position, end), _FULL, np.uint64(0), position + 64
 
 
 @jit
-def _byte(words, position, end):
+def byte(words, position, end):
     """Return the next 8 bits; zeros after the end."""
     if position >= end:
         return np.uint64(0)
     i = position >> 5
     w = ((np.uint64(words[i]) << np.uint64(32)) | np.uint64(words[i + 1])) << np.uint64(position & 31)
     return w >> np.uint64(56)
+
+
+@jit
+def window(words, position, end):
+    """Return the 64 bits from a position on, zeros after the end: value - low is these without low."""
+    bits = np.uint64(0)
+    for _ in range(8):
+        bits = (bits << np.uint64(8)) | byte(words, position, end)
+        position += 8
+    return bits
 
 
 @jit
@@ -108,7 +114,7 @@ def consume(words, end, state, start, size, total):
     low += before
     width = share * np.uint64(size) if start + size < total else width - before
     while width < NARROW:
-        code = (code << np.uint64(8)) | _byte(words, position, end)
+        code = (code << np.uint64(8)) | byte(words, position, end)
         low <<= np.uint64(8)
         width <<= np.uint64(8)
         position += 8

@@ -15,7 +15,7 @@ from ..coding import e8, e8_model
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
-from ..quantisers.scale import energy, nearest, negligible
+from ..quantisers.scale import energy, largest, nearest, negligible
 from ..random import bits32
 from ..rate import Rate
 
@@ -100,7 +100,7 @@ class E8Dithering(Operator):
         """Return (payload, bits, bits with counts that stand still but for the ending)."""
         counts, raw = e8_model.model(self.omega)
         counted, out = np.zeros_like(counts), np.zeros(e8_model.room(x.size, self.omega), np.uint8)
-        bits = int(e8.encode(x, per_step, dither, counts.copy(), gain, raw, counted, out))
+        bits = int(e8.encode(x, per_step, dither, counts.flatten(), gain, raw, counted.reshape(-1), out))
         still = float(
             (counted[:, : e8_model.SYMBOLS] * e8_model.costs(self.omega)).sum() + counted[:, e8_model.TOTAL].sum()
         )
@@ -121,7 +121,7 @@ class E8Dithering(Operator):
         assert key is not None  # Operator.decode demands it for shared randomness
         counts, raw = e8_model.model(self.omega)
         step = self._step(norm, d)
-        whole = e8.decode(words(payload), NORM_BITS, bits, step, bits32(key, d), counts.copy(), gain, raw, out)
-        if not whole or not np.isfinite(out).all():
+        whole = e8.decode(words(payload), NORM_BITS, bits, step, bits32(key, d), counts.flatten(), gain, raw, out)
+        if not whole or not math.isfinite(largest(out)):
             raise CorruptMessage(f"the stream does not hold {d} coordinates of points within binary32")
         return out
