@@ -150,7 +150,9 @@ class Operator(ABC):
 
     @abstractmethod
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        """Return the float32 vector, shape (d,); must raise CorruptMessage unless exactly ``bits`` bits are used."""
+        """Return the float32 vector, shape (d,), a new array that the caller may overwrite; must raise CorruptMessage
+        unless exactly ``bits`` bits are used.
+        """
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
         """Return ``_encode`` of a tensor on any device: here by a copy on the CPU; see ``DeviceOperator``."""

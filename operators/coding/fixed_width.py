@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ..kernels.fields.cpu import pack_fields, unpack_fields
+
+PIECE = 1 << 16  # numbers that are worked on together, in the cache; a multiple of 8, so that a piece begins a byte
+
+
+def pieces(n: int, width: int) -> Iterator[tuple[slice, slice]]:
+    """Return for each run of ``PIECE`` numbers, the last one may be shorter, which they are and which bytes they fill.
+
+    Parameters
+    ----------
+    n : int
+        How many numbers.
+    width : int
+        Bits of each.
+    """
+    for start in range(0, n, PIECE):
+        stop = min(start + PIECE, n)
+        yield slice(start, stop), slice(start * width // 8, (stop * width + 7) // 8)
 
 
 def pack_fixed(values: np.ndarray, width: int) -> np.ndarray:

@@ -91,7 +91,8 @@ class Induced(Operator):
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         x, flag = prescale(x)
         first = self.biased._encode(x, key.fold_in(0))
-        rest = x - self.biased._decode(*first, x.size, key.fold_in(0))
+        rest = self.biased._decode(*first, x.size, key.fold_in(0))
+        np.subtract(x, rest, out=rest)
         if not np.isfinite(rest).all():
             raise ValueError("x minus its biased part must fit binary32: rescale x")
         second = self.unbiased._encode(rest, key.fold_in(1))
@@ -101,7 +102,7 @@ class Induced(Operator):
         first, second, (flag, _) = split_messages(payload, bits, self._exact(d))
         out = self.biased._decode(*first, d, key and key.fold_in(0))
         with np.errstate(over="ignore"):
-            out = out + self.unbiased._decode(*second, d, key and key.fold_in(1))
+            np.add(out, self.unbiased._decode(*second, d, key and key.fold_in(1)), out=out)
         if not np.isfinite(out).all():
             raise CorruptMessage("the sum of both parts exceeds binary32")
         return unscale(out, int(flag[0]))

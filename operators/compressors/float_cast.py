@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple, Self
@@ -11,6 +12,7 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive, Unbiased
 
+from ..coding.fixed_width import pieces
 from ..coding.minifloat import NEAREST, cells, nearest_alpha, round_floats, scale_numbers, stochastic_omega, values
 from ..key import Key
 from ..message import CorruptMessage
@@ -152,13 +154,17 @@ class FloatCast(Operator):
         if top > 2.0**HIGHEST:
             raise ValueError(f"max|x| must not exceed 2^{HIGHEST}; got {top:.4g}: rescale x")
         exponent = math.frexp(top)[1] - 1
-        codes = np.zeros(x.size, np.uint32)
+        payload = np.zeros(HEAD_BYTES + width * x.size // 8, np.uint8)
         if top > 0:
-            random = bits32(key, x.size) if self.rounding == "stochastic" else NEAREST
-            round_floats(x.view(np.uint32), highest - exponent, p, lowest, 1 << (width - 1), random, codes)
-        head = np.array([exponent + ZERO_EXPONENT if top > 0 else 0], ">u2").view(np.uint8)
-        body = codes.astype(np.uint8 if width == 8 else ">u2").view(np.uint8)
-        return np.concatenate([head, body]), 8 * HEAD_BYTES + width * x.size
+            payload[:HEAD_BYTES] = np.array([exponent + ZERO_EXPONENT], ">u2").view(np.uint8)
+            for numbers, filled in pieces(x.size, width):
+                n = numbers.stop - numbers.start
+                random = bits32(key, n, start=numbers.start) if self.rounding == "stochastic" else NEAREST
+                codes = np.empty(n, np.uint8 if width == 8 else np.uint16)
+                pattern, sign = x[numbers].view(np.uint32), 1 << (width - 1)
+                round_floats(pattern, highest - exponent, p, lowest, sign, random, codes)
+                payload[HEAD_BYTES:][filled] = _big_endian(codes).view(np.uint8)
+        return payload, 8 * HEAD_BYTES + width * x.size
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         width, _, _, highest = self._format
@@ -180,6 +186,11 @@ class FloatCast(Operator):
         if exponent == HIGHEST and top > 2.0**highest:
             raise CorruptMessage(f"a decoded number exceeds 2^{HIGHEST}")
         return out
+
+
+def _big_endian(codes: np.ndarray) -> np.ndarray:
+    """Return the codes with the order of bytes on the wire; shifts take half as long as ``byteswap``."""
+    return codes if codes.itemsize == 1 or sys.byteorder == "big" else (codes << 8) | (codes >> 8)
 
 
 @lru_cache(maxsize=4)

@@ -10,7 +10,7 @@ import numpy as np
 
 from bounds.claims import Unbiased
 
-from ..coding.fixed_width import pack_fixed, unpack_fixed
+from ..coding.fixed_width import pack_fixed, pieces, unpack_fixed
 from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
@@ -32,6 +32,17 @@ def _levels(x, low, high, most, words, out):
         else:
             a = most * (np.float64(x[i]) - np.float64(low)) / span
             out[i] = min(np.int64(a + np.float64(words[i]) * UNIT), most)
+
+
+@jit
+def _values(levels, low, step, high, most, out):
+    """Fill ``out`` with the numbers of levels; returns the least and the largest level."""
+    first, last = np.uint32(0xFFFFFFFF), np.uint32(0)
+    for i in range(levels.size):
+        level = levels[i]
+        first, last = min(first, level), max(last, level)
+        out[i] = high if level == most else np.float32(low + step * np.float64(level))
+    return first, last
 
 
 @dataclass(frozen=True)
@@ -113,7 +124,31 @@ class KLevel(Operator):
         return cls(), cls(k=2), cls(k=3)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        return self.pack(*quantise(x, self.k, bits32(key, x.size)))
+        return self.round_stochastically(x, 1.0, key)
+
+    def round_stochastically(self, x: np.ndarray, factor: float, key: Key) -> tuple[np.ndarray, int]:
+        """Return (payload, bits) of x over a factor, rounded and packed in pieces that stay in the cache.
+
+        Parameters
+        ----------
+        x : ndarray
+            Finite float32, shape (d,).
+        factor : float
+            A power of two, by which the ends are divided when they are sent.
+        key : Key
+            Stream of the words.
+        """
+        low, high = ends(x)
+        payload = np.zeros(ENDS_BYTES + (self.width * x.size + 7) // 8, np.uint8)
+        sent = np.array([low / factor, high / factor]).astype(np.float32)
+        payload[:ENDS_BYTES] = sent.astype(">f4").view(np.uint8)
+        if sent[0] < sent[1]:  # ends that differ before they are divided need not do so among subnormal numbers
+            for numbers, filled in pieces(x.size, self.width):
+                words = bits32(key, numbers.stop - numbers.start, start=numbers.start)
+                levels = np.empty(words.size, np.uint32)
+                _levels(x[numbers], np.float32(low), np.float32(high), self.k - 1, words, levels)
+                payload[ENDS_BYTES:][filled] = pack_fixed(levels, self.width)
+        return payload, 8 * ENDS_BYTES + self.width * x.size
 
     def pack(self, low: float, high: float, levels: np.ndarray) -> tuple[np.ndarray, int]:
         """Return (payload, bits) of two binary32 ends and uint32 levels.
@@ -139,13 +174,15 @@ class KLevel(Operator):
         low, high = (float(end) for end in payload[:ENDS_BYTES].view(">f4"))
         if not (math.isfinite(low) and math.isfinite(high) and low <= high):
             raise CorruptMessage(f"the ends must be finite and in order; got {low} and {high}")
-        levels = unpack_fixed(payload[ENDS_BYTES:], self.width, d)
-        first, last = int(levels.min()), int(levels.max())
+        out, reached = np.empty(d, np.float32), []
+        for numbers, filled in pieces(d, self.width):
+            levels = unpack_fixed(payload[ENDS_BYTES:][filled], self.width, numbers.stop - numbers.start)
+            step = (high - low) / (self.k - 1)
+            reached.append(_values(levels, low, step, np.float32(high), np.uint32(self.k - 1), out[numbers]))
+        first, last = min(pair[0] for pair in reached), max(pair[1] for pair in reached)
         if first != 0 or last != (self.k - 1 if high > low else 0):
             raise CorruptMessage(f"levels run from {first} to {last}; both ends are always reached")
-        values = low + (high - low) / (self.k - 1) * levels
-        values[levels == self.k - 1] = high
-        return values.astype(np.float32)
+        return out
 
 
 def quantise(x: np.ndarray, k: int, words: np.ndarray) -> tuple[float, float, np.ndarray]:
@@ -163,11 +200,22 @@ def quantise(x: np.ndarray, k: int, words: np.ndarray) -> tuple[float, float, np
     levels
         uint32, shape (d,).
     """
-    low, high = np.float32(x.min()) + np.float32(0), np.float32(x.max()) + np.float32(0)  # no negative zero
+    low, high = ends(x)
     levels = np.zeros(x.size, np.uint32)
     if high > low:
-        _levels(x, low, high, k - 1, words, levels)
-    return float(low), float(high), levels
+        _levels(x, np.float32(low), np.float32(high), k - 1, words, levels)
+    return low, high, levels
+
+
+def ends(x: np.ndarray) -> tuple[float, float]:
+    """Return min x and max x, without a negative zero.
+
+    Parameters
+    ----------
+    x : ndarray
+        Finite float32, shape (d,).
+    """
+    return float(x.min()) + 0.0, float(x.max()) + 0.0
 
 
 def omega(k: int, d: int) -> float:

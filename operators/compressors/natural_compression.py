@@ -10,7 +10,7 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive, Unbiased
 
-from ..coding.fixed_width import pack_fixed, unpack_fixed
+from ..coding.fixed_width import pack_fixed, pieces, unpack_fixed
 from ..coding.minifloat import NEAREST, cells, round_floats, values
 from ..key import Key
 from ..message import CorruptMessage
@@ -102,18 +102,25 @@ class NaturalCompression(Operator):
         top = float(largest(x))
         if top > 2.0**HIGHEST:
             raise ValueError(f"max|x| must not exceed 2^{HIGHEST}; got {top:.4g}: rescale x")
-        random = bits32(key, x.size) if self.rounding == "stochastic" else NEAREST
-        codes = np.empty(x.size, np.uint32)
-        round_floats(x.view(np.uint32), 0, 1, LOWEST, NEGATIVE, random, codes)
-        return pack_fixed(codes, WIDTH), WIDTH * x.size
+        payload = np.empty((WIDTH * x.size + 7) // 8, np.uint8)
+        for numbers, filled in pieces(x.size, WIDTH):
+            n = numbers.stop - numbers.start
+            random = bits32(key, n, start=numbers.start) if self.rounding == "stochastic" else NEAREST
+            codes = np.empty(n, np.uint32)
+            round_floats(x[numbers].view(np.uint32), 0, 1, LOWEST, NEGATIVE, random, codes)
+            payload[filled] = pack_fixed(codes, WIDTH)
+        return payload, WIDTH * x.size
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         if bits != WIDTH * d:
             raise CorruptMessage(f"natural sends 9 d = {WIDTH * d} bits; got {bits}")
-        codes = unpack_fixed(payload, WIDTH, d)
-        if (codes == NEGATIVE).any():
-            raise CorruptMessage("a zero has no sign")
-        return _table()[codes]
+        out = np.empty(d, np.float32)
+        for numbers, filled in pieces(d, WIDTH):
+            codes = unpack_fixed(payload[filled], WIDTH, numbers.stop - numbers.start)
+            if (codes == NEGATIVE).any():
+                raise CorruptMessage("a zero has no sign")
+            _table().take(codes, out=out[numbers], mode="clip")
+        return out
 
 
 @lru_cache(maxsize=1)

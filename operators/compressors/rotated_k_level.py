@@ -15,9 +15,8 @@ from ..operator import Operator, Size
 from ..quantisers.rotation import HAAR_LIMIT, Rotation, prescale, unscale
 from ..quantisers.scale import nearest, negligible
 from ..quantisers.sphere_moments import extremes
-from ..random import bits32
 from ..rate import Rate
-from .k_level import KLevel, omega, quantise
+from .k_level import KLevel, ends, omega
 
 ROTATION, ROUNDING = 0, 1  # folds of the key
 ROUNDS = 1  # the rounding is unbiased whatever the rotation
@@ -86,12 +85,9 @@ class RotatedKLevel(Operator):
             return KLevel(self.k).pack(0.0, 0.0, np.zeros(x.size, np.uint32))
         y, factor = prescale(x)
         z = Rotation(x.size, key.fold_in(ROTATION), ROUNDS).forward(y)
-        low, high, levels = quantise(z, self.k, bits32(key.fold_in(ROUNDING), x.size))
+        low, high = ends(z)
         nearest(math.sqrt(x.size) * max(high, -low) / factor)  # so that every decoded entry fits binary32
-        ends = np.array([low / factor, high / factor]).astype(np.float32)
-        if ends[0] == ends[1]:
-            levels[:] = 0  # ends that differ before they are scaled back need not do so among subnormal numbers
-        return KLevel(self.k).pack(float(ends[0]), float(ends[1]), levels)
+        return KLevel(self.k).round_stochastically(z, factor, key.fold_in(ROUNDING))
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         assert key is not None

@@ -11,6 +11,7 @@ import numpy as np
 from bounds.claims import Unbiased
 
 from ..coding.fixed_width import pack_fixed, unpack_fixed
+from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
@@ -18,7 +19,38 @@ from ..quantisers.scale import energy, nearest, negligible, round_up_to_float32
 from ..random import bits32
 
 NORM_BYTES = 4
+RUN = 256  # coordinates whose running sum of magnitudes is not kept
 _LARGEST = float(np.finfo(np.float32).max)
+
+
+@jit
+def _ends_of_runs(x, ends):
+    """Running sums of ``|x_i|`` in float64 after each ``RUN`` coordinates and after the last."""
+    total = 0.0
+    for run in range(ends.size):
+        for i in range(run * RUN, min((run + 1) * RUN, x.size)):
+            total += np.float64(abs(x[i]))
+        ends[run] = total
+
+
+@jit
+def _within_runs(x, ends, runs, targets, out):
+    """How many running sums do not exceed a target, which is reached in a run."""
+    for j in range(targets.size):
+        i, total = runs[j] * RUN, ends[runs[j] - 1] if runs[j] > 0 else 0.0
+        while i < x.size:
+            total += np.float64(abs(x[i]))
+            if total > targets[j]:
+                break
+            i += 1
+        out[j] = i
+
+
+def _coordinates(x: np.ndarray, ends: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Return how many of the running sums of ``|x_i|`` do not exceed each target: int64."""
+    out = np.empty(targets.size, np.int64)
+    _within_runs(x, ends, np.searchsorted(ends, targets, side="right"), targets, out)
+    return out
 
 
 @dataclass(frozen=True)
@@ -80,11 +112,13 @@ class VQSGD(Operator):
         """Return 2i for +e_i and 2i + 1 for -e_i, shape (r,)."""
         words = bits32(key, 2 * self.repeats).astype(np.float64).reshape(-1, 2)
         place = (words[:, 0] + (words[:, 1] // 2**12 + 0.5) * 2.0**-20) * 2.0**-32  # uniform to 2^-52
-        ends = np.cumsum(np.abs(x), dtype=np.float64)
-        whole = math.sqrt(x.size) * norm
-        rest = max(0.0, whole - float(ends[-1]))  # never negative but for rounding
-        target = place * max(whole, float(ends[-1])) - rest
-        coordinate = np.minimum(np.searchsorted(ends, target, side="right"), np.searchsorted(ends, ends[-1]))
+        ends = np.empty(-(-x.size // RUN))
+        _ends_of_runs(x, ends)
+        total, whole = float(ends[-1]), math.sqrt(x.size) * norm
+        rest = max(0.0, whole - total)  # never negative but for rounding
+        target = place * max(whole, total) - rest
+        last = _coordinates(x, ends, np.array([math.nextafter(total, -math.inf)]))
+        coordinate = np.minimum(_coordinates(x, ends, target), last)
         chosen = 2 * coordinate + (x[coordinate] < 0)
         if rest == 0:
             return chosen
@@ -104,8 +138,11 @@ class VQSGD(Operator):
             raise CorruptMessage(f"there are 2d = {2 * d} points; got index {points.max()}")
         if norm == 0 and points.any():
             raise CorruptMessage("a zero vector comes with the first point only")
-        total = np.bincount(points // 2, weights=1.0 - 2 * (points % 2), minlength=d)
-        return (total * (length / self.repeats)).astype(np.float32)
+        out = np.zeros(d, np.float32)
+        drawn, place = np.unique(points // 2, return_inverse=True)
+        total = np.bincount(place, weights=1.0 - 2 * (points % 2))
+        out[drawn] = total * (length / self.repeats)
+        return out
 
 
 def index_width(d: int) -> int:

@@ -36,6 +36,16 @@ def test_strides_and_gradients_do_not_matter_and_input_stays_as_it_was(operator,
 
 
 @everyone
+def test_what_is_decoded_may_be_overwritten(operator, key):
+    message = operator.encode(torch.linspace(-1, 1, 50), key=key)
+    payload, first = message.payload.clone(), operator.decode(message, d=50, key=key)
+    expected = first.clone()
+    first.fill_(7.0)
+    assert torch.equal(message.payload, payload)
+    assert torch.equal(operator.decode(message, d=50, key=key), expected)
+
+
+@everyone
 def test_same_key_same_bytes_and_global_randomness_is_untouched(operator, key):
     x = torch.linspace(-1, 1, 50)
     before = torch.get_rng_state()
