@@ -66,6 +66,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "pandas.DataFrame",
         "ratedist.model.pilot.LinkTimings",
         "ratedist.model.pilot.OperatorTrial",
+        "ratedist.model.pilot_rounds.RoundTrials",
         "ratedist.records.stated.Stated",
         "rich.table.Table",
         "transformers.trainer.Trainer",

@@ -18,7 +18,7 @@ from bounds.runtime import RuntimeModel
 from operators import Key
 
 from ..distributed.tensors import flat, floating_tensors, load
-from ..local_sgd.clock import SimulatedClock
+from ..local_sgd.clock import Clock, SimulatedClock
 from ..local_sgd.simulated import SimulatedWorkers
 from ..records.round import Round
 from ..records.storage import Record
@@ -77,7 +77,7 @@ def simulate(run: TrainingRun, runtime: RuntimeModel, *, locally: bool = False) 
     }
 
 
-def engine_of(run: TrainingRun, replicas: Sequence[Replica], clock: SimulatedClock) -> SimulatedWorkers:
+def engine_of(run: TrainingRun, replicas: Sequence[Replica], clock: Clock) -> SimulatedWorkers:
     """Return simulated workers that synchronise as a run says.
 
     Parameters
@@ -86,7 +86,7 @@ def engine_of(run: TrainingRun, replicas: Sequence[Replica], clock: SimulatedClo
         The run.
     replicas : sequence of Replica
         Its workers.
-    clock : SimulatedClock
+    clock : Clock
         Which tells the time.
     """
     return SimulatedWorkers(

@@ -26,10 +26,14 @@ from ratedist.model.pilot import LinkTimings, Pilot
 from ..records.storage import write_atomically
 from .links import timed_links
 from .own_training import Loss, Training
+from .rounds import tried_rounds
 from .trials import Trials
 
 OPERATORS = ("cast:bf16,rounding=stochastic", "qsgd:16,bucket=512", "tcdq:omega=0.1", "tcdq:omega=1", "scaled_sign")
 TAUS = (1, 2, 4, 8, 16)
+ROUND_TAUS = (1, 4, 16)
+FRESH = 16  # batches of every worker that judge a trial
+TRIED = 2  # fold of the key
 WARM_UP = 3
 KIB = 1024
 
@@ -46,6 +50,9 @@ def pilot(
     process_group: dist.ProcessGroup | None = None,
     ranks_per_node: int = 1,
     most_bytes: int = 1 << 24,
+    rounds: int = 0,
+    round_taus: Sequence[int] = ROUND_TAUS,
+    worker_batches: Sequence[Iterable[Any]] = (),
     seed: int = 0,
     path: str | Path | None = None,
 ) -> Pilot:
@@ -60,7 +67,8 @@ def pilot(
     loss : callable
         (model, batch) to a scalar tensor.
     batches : iterable
-        Of batches, such as a DataLoader; 3 + moments (max(taus) + 3) of them are used up.
+        Of batches, such as a DataLoader; 3 + moments (max(taus) + 3) of them are used up, and for rounds as many times
+        max(round_taus) + 16 of every worker's.
     moments : int, optional
         Points of the path at which gradients are looked at, >= 2.
     taus : sequence of int, optional
@@ -73,6 +81,13 @@ def pilot(
         Consecutive ranks that share a node: links are then timed on both levels.
     most_bytes : int, bytes, optional
         Of the longest vector that is summed to time a link.
+    rounds : int, optional
+        How often rounds of every operator, and of none, are tried against synchronous steps; 0: never.
+    round_taus : sequence of int, optional
+        Local steps of these rounds, from 1 on, each a divisor of the largest.
+    worker_batches : sequence of iterable, optional
+        In a process alone, the batches of workers that it simulates for the rounds, each with its own data; a group's
+        ranks are workers themselves and have their ``batches``.
     seed : int, optional
         Of the operators' randomness.
     path : str or Path or None, optional
@@ -98,6 +113,7 @@ def pilot(
     timed with their batch's arrival.  What depends on the load of the machine is measured under the load that there is.
     """
     steps = _checked(moments, taus)
+    _check_rounds(rounds, round_taus, worker_batches)
     training = Training(model, optimizer, loss, iter(batches))
     grouped = dist.is_available() and dist.is_initialized()
     place = dist.get_rank(process_group) if grouped else 0
@@ -108,6 +124,20 @@ def pilot(
             training.step(training.batch())
         for moment in range(moments):
             look.at_a_moment(steps, feed=moment == moments - 1)
+    tried = None
+    if rounds:
+        streams = [iter(each) for each in worker_batches] or [training.batches]
+        with training.undone():
+            tried = tried_rounds(
+                training,
+                streams,
+                trials.operators,
+                taus=round_taus,
+                moments=rounds,
+                fresh=FRESH,
+                key=Key(seed).fold_in(TRIED),
+                group=process_group,
+            )
     seconds, noises = _from_all(look.step_s, process_group), _from_all(look.norms2, process_group)
     device = training.device
     links: tuple[LinkTimings, ...] = ()
@@ -132,6 +162,7 @@ def pilot(
         memory_bytes=_memory_bytes(device),
         falls=tuple(falls),
         bends=tuple(bends),
+        rounds=tried,
     )
     if path is not None and place == 0:
         write_atomically(Path(path), json.dumps(measured.to_dict(), allow_nan=False, indent=1) + "\n")
@@ -218,6 +249,27 @@ def _checked(moments: int, taus: Sequence[int]) -> int:
             f"a pilot needs moments >= 2 and rising whole taus >= 1; got moments = {moments}, taus = {tuple(taus)}"
         )
     return taus[-1]
+
+
+def _check_rounds(rounds: int, taus: Sequence[int], worker_batches: Sequence[Iterable[Any]]) -> None:
+    whole = all(isinstance(tau, int) and tau >= 1 for tau in taus)
+    rising = whole and list(taus) == sorted(set(taus)) and taus[0] == 1 and all(taus[-1] % tau == 0 for tau in taus)
+    if not (isinstance(rounds, int) and (rounds == 0 or (rounds >= 2 and len(taus) and rising))):
+        raise ValueError(
+            "trial rounds need rounds = 0 or rounds >= 2, and rising round_taus from 1 on that divide the largest; got "
+            f"rounds = {rounds}, round_taus = {tuple(taus)}"
+        )
+    grouped = dist.is_available() and dist.is_initialized()
+    if worker_batches and grouped:
+        raise ValueError(
+            f"worker_batches are for a process alone; got {len(worker_batches)} in a process group: its ranks are the "
+            "workers, give each its own batches"
+        )
+    if rounds and len(worker_batches) < 2 and not grouped:
+        raise ValueError(
+            f"trial rounds in a process alone need worker_batches of at least two workers; got {len(worker_batches)}: "
+            "repeat the same batches where workers have the same data"
+        )
 
 
 def _from_all(mine: list[Any], group: dist.ProcessGroup | None) -> list[list[Any]]:

@@ -26,15 +26,17 @@ from .cluster import Cluster, checked_cluster
 from .codec import Codec
 from .compressors import operator_of
 from .links import Link
+from .pilot_rounds import RoundTrials
 from .prediction import Prediction, Predictor, Sent
-from .progress import PART, LocalPath, gradient2_of
+from .progress import LocalPath, gradient2_of, part_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from operators import Operator
 
-VERSION = 1
+VERSION = 2
+READ = (1, 2)  # the first had no trial rounds
 LEVEL = 0.95
 ALL, INSIDE, BETWEEN = "all ranks", "inside a node", "between nodes"
 LARGEST_FILE = 10**8
@@ -151,6 +153,8 @@ class Pilot:
         ``<g, x - x'>`` over the same steps, g of two batches together, shape (q, p); without it there is no prediction.
     bends : tuple of tuple of float, optional
         ``<g - g', x - x'>`` over the same steps, g and g' of one batch, shape (q, p).
+    rounds : RoundTrials or None, optional
+        What rounds of every choice have gained; None where none were tried.
     """
 
     d: int
@@ -170,6 +174,7 @@ class Pilot:
     version: int = VERSION
     falls: tuple[tuple[float, ...], ...] = ()
     bends: tuple[tuple[float, ...], ...] = ()
+    rounds: RoundTrials | None = None
 
     # -- estimates ---------------------------------------------------------------------------------------
     def step(self, level: float = LEVEL) -> Estimate:
@@ -256,6 +261,8 @@ class Pilot:
         exchange: str = "gather",
         tau: Number = 1,
         overlap: bool = False,
+        level: float = LEVEL,
+        steps: int | None = None,
     ) -> Prediction:
         """Predict seconds and progress of a step on a cluster, against synchronous uncompressed training on it.
 
@@ -271,6 +278,10 @@ class Pilot:
             Local steps between two averages, at most as many as the pilot has looked at.
         overlap : bool, optional
             Whether averages travel while the next round is computed.
+        level : float, optional
+            Confidence of the intervals, 0 < level < 1.
+        steps : int or None, optional
+            Synchronous steps to the loss, by which what arrives late once is shared out; None leaves it out.
 
         Raises
         ------
@@ -282,38 +293,64 @@ class Pilot:
         The same learning rate on both sides.  ``docs/concepts/prediction.md`` derives the model; what it leaves out is
         said in ``unknown``, and no interval covers it.
         """
-        sent = None if operator is None else self.sent(operator)
-        return self.predictor(cluster).predict(sent, exchange, tau, overlap)
+        predictor = self.predictor(cluster, level, steps)
+        sent = None if operator is None else self.sent(operator, level)
+        return predictor.predict(sent, exchange, tau, overlap)
 
-    def predictor(self, cluster: Cluster) -> Predictor:
+    def predictor(self, cluster: Cluster, level: float = LEVEL, steps: int | None = None) -> Predictor:
         """Return what predicts any choice on a cluster.
 
         Parameters
         ----------
         cluster : Cluster
             Workers and links.
+        level : float, optional
+            Confidence of the intervals, 0 < level < 1.
+        steps : int or None, optional
+            Synchronous steps to the loss.
 
         Raises
         ------
         ValueError
-            For no cluster, and a pilot without falls and bends.
+            For no cluster, another level, and a pilot without falls and bends.
         """
+        if not 0 < level < 1:
+            raise ValueError(f"level must satisfy 0 < level < 1; got {level}: 0.95 is usual")
         if not (self.falls and self.bends):
             raise ValueError("a prediction needs what a path fell and bent, which this pilot lacks: make a new pilot")
         moments = len(self.survival)
         energies = np.array(self.small_norms2[:moments])[:, None]
         drops = energies * (1 - np.array(self.survival))
         gradient2 = gradient2_of(self.small_norms2, self.large_norms2, moments)
-        path = LocalPath(self.taus, np.array(self.falls), np.array(self.bends), drops, gradient2)
-        return Predictor(path, self.step(PART), checked_cluster(cluster), self.d)
+        path = LocalPath(self.taus, np.array(self.falls), np.array(self.bends), drops, gradient2, level)
+        return Predictor(path, self.step(part_of(level)), checked_cluster(cluster), self.d, self.rounds, steps)
 
-    def sent(self, operator: str | Operator) -> Sent:
+    def then(self, later: Pilot) -> Pilot:
+        """Return this pilot with the trial rounds of a later one beside its own, each for an equal part of a training.
+
+        Parameters
+        ----------
+        later : Pilot
+            Of the same training at a later moment, with the same choices.
+
+        Raises
+        ------
+        ValueError
+            Where one of them has no trial rounds, or not the same.
+        """
+        if self.rounds is None or later.rounds is None:
+            raise ValueError("a later pilot adds its trial rounds; got a pilot without: make both with rounds >= 2")
+        return replace(self, rounds=self.rounds.then(later.rounds))
+
+    def sent(self, operator: str | Operator, level: float = LEVEL) -> Sent:
         """Return messages of an operator as they were measured.
 
         Parameters
         ----------
         operator : str or Operator
             One that the pilot has tried.
+        level : float, optional
+            Confidence of a prediction's intervals, of which its error's is a part.
 
         Raises
         ------
@@ -326,7 +363,7 @@ class Pilot:
         for trial in self.operators:
             if trial.operator == name:
                 bits, residual = sum(trial.bits) / len(trial.bits), max(trial.residuals, default=None)
-                return Sent(name, mean_estimate(trial.nmse, PART, lower=0.0), bits, residual, trial.codec)
+                return Sent(name, mean_estimate(trial.nmse, part_of(level), lower=0.0), bits, residual, trial.codec)
         tried = ", ".join(trial.operator for trial in self.operators) or "none"
         raise ValueError(
             f"operator must be one that the pilot has tried; got {name}, tried: {tried}: make a pilot with it"
@@ -347,7 +384,8 @@ class Pilot:
             for name in ("small_norms2", "large_norms2")
         }
         trials = tuple(replace(trial, bits=trial.bits * times, nmse=trial.nmse * times) for trial in self.operators)
-        return replace(self, operators=trials, **rows, **norms)
+        tried = None if self.rounds is None else self.rounds.repeated(times)
+        return replace(self, operators=trials, rounds=tried, **rows, **norms)
 
     def to_frame(self) -> DataFrame:
         """Return one row an operator and gradient: bits a coordinate, and nmse."""
@@ -381,8 +419,9 @@ class Pilot:
             For another version, and what is no pilot.
         """
         version = stated.get("version") if isinstance(stated, dict) else None
-        if version != VERSION:
-            raise ValueError(f"{where} is no pilot of version {VERSION}; got version {version}: make a new one")
+        if version not in READ:
+            versions = " or ".join(map(str, READ))
+            raise ValueError(f"{where} is no pilot of version {versions}; got version {version}: make a new one")
         try:
             rows = {name: tuple(map(tuple, stated[name])) for name in ROWS if name in stated}
             flat = {name: tuple(stated[name]) for name in ("losses", "small_norms2", "large_norms2", "taus")}
@@ -391,7 +430,9 @@ class Pilot:
                 for each in stated["operators"]
             )
             links = tuple(LinkTimings(**{n: _tuple(v) for n, v in each.items()}) for each in stated["links"])
-            return cls(**stated | rows | flat | {"operators": trials, "links": links})
+            tried = stated.get("rounds")
+            rounds = None if tried is None else RoundTrials.from_dict(tried)
+            return cls(**stated | rows | flat | {"operators": trials, "links": links, "rounds": rounds})
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{where} is no pilot ({type(error).__name__}: {error}): make a new one") from None
 

@@ -22,8 +22,8 @@ from .codec import Codec
 from .compressors import operator_of
 from .limits import PlannedRun
 from .node_travel import gathered_by_nodes, in_two_shots_of_nodes
+from .pilot_rounds import SYNCHRONOUS, RoundTrials, with_unseen
 from .progress import (
-    LEVEL,
     Averaging,
     LocalPath,
     RoundRows,
@@ -59,6 +59,12 @@ FIXED = "seconds of links and of coding are taken as given, without an interval"
 STEPS = "how the cluster's law of a step was found: its seconds have no interval"
 TAILS = "steps slower than the slowest of the {samples} in the pilot, of which {workers} workers would see some"
 BEYOND = "what is left of a gradient beyond {last} steps, which was not looked at: taken as falling on as before"
+LATE = "error feedback: what its residuals owe arrives {lag:.3g} steps late, once; give steps, and it is counted"
+CHANGED = (
+    "progress of an exchange, or a number of workers, that was not tried: that of rounds of {workers} workers who "
+    "gather, with the cost of messages times what the formulas say the change makes"
+)
+BETWEEN = "progress of a number of local steps that was not tried: taken between those beside it that were"
 CONVEX = (
     "progress where the loss curves downwards along the path, as here: errors of messages are taken to cost nothing"
 )
@@ -195,12 +201,18 @@ class Predictor:
         Workers and links.
     d : int
         Trained parameters.
+    trials : RoundTrials or None, optional
+        What rounds have gained that were tried; they go before the formulas.
+    steps : int or None, optional
+        Synchronous steps of the training, for what arrives late once.
     """
 
     path: LocalPath
     step: Estimate
     cluster: Cluster
     d: int
+    trials: RoundTrials | None = None
+    steps: int | None = None
 
     def predict(self, sent: Sent | None, exchange: Any, tau: Any, overlap: bool) -> Prediction:
         """Return what is foretold of one choice, with the worst case beside it.
@@ -261,17 +273,60 @@ class Predictor:
             For more local steps, and operators without a model.
         """
         way = self._travel(sent, exchange)
-        kept, hidden = self._kept(sent, way, tau)
-        progress, stale = self._stale(kept, tau, overlap, self._averaging(way))
+        progress, unknown = self._progress(sent, way, tau, overlap)
         run = self._run(sent, way, tau, overlap)
         seconds, ratio = self._seconds(run)
         shares = run.shares()
         limit = "noise" if self._noisy(sent, way, tau) else max(shares, key=shares.__getitem__)
         time_ratio = None if progress is None else _over(ratio, progress)
-        unknown = (OPTIMIZER, HORIZON, *hidden, *stale, *self._scales[1], FIXED)
-        return Foretold(seconds, progress, time_ratio, limit, unknown, run)
+        return Foretold(seconds, progress, time_ratio, limit, (*unknown, *self._scales[1], FIXED), run)
 
     # -- progress ----------------------------------------------------------------------------------------
+    def _progress(
+        self, sent: Sent | None, way: Travel, tau: int, overlap: bool
+    ) -> tuple[Estimate | None, tuple[str, ...]]:
+        """Return progress of a step over a synchronous one's, by trial rounds where there are any, and what is not
+        known of it.
+        """
+        tried = self._tried(sent, way, tau)
+        kept, hidden = self._kept(sent, way, tau) if tried is None else tried
+        by_formula = (OPTIMIZER, HORIZON) if tried is None else (HORIZON,)
+        if tried is not None and not overlap:
+            return kept, (*by_formula, *hidden)
+        progress, stale = self._stale(kept, tau, overlap, self._averaging(way))
+        return progress, (*by_formula, *hidden, *stale)
+
+    @cached_property
+    def _tried(self) -> Callable[[Sent | None, Travel, int], tuple[Estimate, tuple[str, ...]] | None]:
+        """Return what trial rounds tell, with what the formulas say of another exchange or number of workers."""
+
+        def tried(sent: Sent | None, way: Travel, tau: int) -> tuple[Estimate, tuple[str, ...]] | None:
+            trials, name = self.trials, "" if sent is None else sent.operator
+            kept = None if trials is None else trials.kept(name, tau, self.path.level)
+            if trials is None or kept is None:
+                return None
+            unknown: tuple[str, ...] = () if tau in trials.taus(name) else (BETWEEN,)
+            averaging, gathered = self._averaging(way), Averaging(trials.workers, trials.workers)
+            if averaging != gathered:
+                unknown = (CHANGED.format(workers=trials.workers), *unknown)
+                plain = trials.kept("", tau, self.path.level)
+                kept = _with_errors_of(kept, plain, self._errors(sent, tau, averaging, gathered))
+            if isinstance(way.claim, Contractive):
+                kept, late = _delayed(kept, trials.lag(name) * tau, self.steps)
+                unknown += late
+            return (kept if (name, tau) == SYNCHRONOUS else with_unseen(kept)), unknown
+
+        return cache(tried)
+
+    def _errors(self, sent: Sent | None, tau: int, averaging: Averaging, gathered: Averaging) -> float:
+        """Return what messages cost in one averaging over what they cost in another, by the formulas."""
+        rows = self._rows(tau)
+        omega, signal = 0.0 if sent is None else sent.omega.value, rows.signal.value
+        if not omega or not math.isfinite(signal):
+            return 1.0
+        (_, to), (_, of) = (each.sides(rows, signal, omega) for each in (averaging, gathered))
+        return float(to.mean() / of.mean()) if of.mean() > 0 else 1.0
+
     @cached_property
     def _rows(self) -> Callable[[int], RoundRows]:
         return cache(self.path.of_round)
@@ -284,7 +339,7 @@ class Predictor:
             rows, whose = self._rows(tau), self._averaging(way)
             convex = (CONVEX,) if rows.bends.mean() < 0 else ()
             if sent is None:
-                return Estimate(1.0, Interval(1.0, 1.0), LEVEL), convex
+                return Estimate(1.0, Interval(1.0, 1.0), self.path.level), convex
             if isinstance(way.claim, Unbiased):
                 share, about = kept_with_errors(rows, sent.omega, whose), CURVED
             elif isinstance(way.claim, Contractive) and sent.residual is not None:
@@ -309,7 +364,7 @@ class Predictor:
         oldest = oldest_gradient(tau, overlap)
         old = () if oldest <= last else (STALE.format(old=oldest),)
         least = 0.0 if old else float(self._aged(oldest, whose).interval.lo)
-        return Estimate(kept.value, Interval(float(kept.interval.lo) * least, kept.interval.hi), LEVEL), (
+        return Estimate(kept.value, Interval(float(kept.interval.lo) * least, kept.interval.hi), kept.level), (
             *beyond,
             LOCAL,
             *old,
@@ -356,10 +411,11 @@ class Predictor:
         seconds = [replace(run, step_scale=scale).seconds / run.tau for scale in looked_at]
         synchronous = [replace(self._synchronous, step_scale=scale).seconds for scale in looked_at]
         ratios = [each / other if other else 1.0 for each, other in zip(seconds, synchronous, strict=True)]
+        level = self.path.level
         ends = (math.inf if math.isinf(scales[1]) else max(each) for each in (seconds, ratios))
         return (
-            Estimate(seconds[0], Interval(min(seconds), next(ends)), LEVEL),
-            Estimate(ratios[0], Interval(min(ratios), next(ends)), LEVEL),
+            Estimate(seconds[0], Interval(min(seconds), next(ends)), level),
+            Estimate(ratios[0], Interval(min(ratios), next(ends)), level),
         )
 
     @cached_property
@@ -404,9 +460,34 @@ def _travel_of(sent: Sent | None, exchange: Way, d: int, cluster: Cluster) -> Tr
     return replace(shots(operator, operator, d, cluster), bits=bits, link_bits=bits, result_bits=bits)
 
 
+def _with_errors_of(kept: Estimate, plain: Estimate | None, factor: float) -> Estimate:
+    """Return progress where what messages cost of that without compression is so many times larger."""
+    if plain is None or factor == 1:
+        return kept
+    cost = factor * (plain.value - kept.value)
+    value = max(plain.value - max(cost, 0.0), 0.0)
+    ends = (plain.value - factor * (plain.value - float(end)) for end in (kept.interval.lo, kept.interval.hi))
+    low, high = (max(end, 0.0) for end in ends)
+    return Estimate(value, Interval(min(low, value), max(high, value)), kept.level)
+
+
+def _delayed(kept: Estimate, late: float, steps: int | None) -> tuple[Estimate, tuple[str, ...]]:
+    """Return progress with so many steps that come once on top of the training's."""
+    if steps is None or not late:
+        return kept, (LATE.format(lag=late),)
+
+    def slowed(progress: float) -> float:
+        return 1 / (1 / progress + late / steps) if progress > 0 else 0.0
+
+    low, high = slowed(float(kept.interval.lo)), slowed(float(kept.interval.hi))
+    return Estimate(slowed(kept.value), Interval(low, high), kept.level), ()
+
+
 def _over(seconds: Estimate, progress: Estimate) -> Estimate:
     """Return the quotient of two positive estimates."""
     low, high = float(progress.interval.lo), float(progress.interval.hi)
     value = seconds.value / progress.value if progress.value > 0 else math.inf
     top = float(seconds.interval.hi) / low if low > 0 else math.inf
-    return Estimate(value, Interval(min(float(seconds.interval.lo) / high, value) if high else value, top), LEVEL)
+    return Estimate(
+        value, Interval(min(float(seconds.interval.lo) / high, value) if high else value, top), progress.level
+    )

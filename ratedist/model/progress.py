@@ -20,8 +20,18 @@ from bounds.estimate import Estimate, student_quantile
 
 LEVEL = 0.95
 MEANS = 9  # at most so many intervals make one prediction: signal and its cap, twice; error; loss; age; step's seconds
-PART = 1 - (1 - LEVEL) / MEANS
 Number = int | float | Fraction
+
+
+def part_of(level: float) -> float:
+    """Return the confidence of each interval that makes a prediction of this level.
+
+    Parameters
+    ----------
+    level : float
+        Confidence of the prediction.
+    """
+    return 1 - (1 - level) / MEANS
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +46,14 @@ class RoundRows:
         Curvature along one worker's change, noise included, in units of the loss.
     signal : Estimate
         Curvature along the mean change, over the fall.
+    level : float, optional
+        Confidence of a prediction from these.
     """
 
     falls: np.ndarray
     bends: np.ndarray
     signal: Estimate
+    level: float = LEVEL
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +72,8 @@ class LocalPath:
         ``<g - g', g>``.
     gradient2 : ndarray, shape (q,)
         Unbiased for the squared norm of the mean gradient.
+    level : float, optional
+        Confidence of a prediction from these.
     """
 
     taus: tuple[int, ...]
@@ -66,6 +81,7 @@ class LocalPath:
     bends: np.ndarray
     drops: np.ndarray
     gradient2: np.ndarray
+    level: float = LEVEL
 
     def of_round(self, tau: int) -> RoundRows:
         """Return what a round of tau steps does; between the numbers looked at, linear in what there is a step.
@@ -88,8 +104,9 @@ class LocalPath:
         falls, bends = (rows @ self._weights(tau) for rows in (self.falls, self.bends))
         lost = [self.drops @ self._weights(k) for k in range(2 * tau)]
         turned = np.sum(lost[tau:], axis=0) - np.sum(lost[:tau], axis=0)
-        share = ratio_estimate(turned, tau * self.gradient2 - np.sum(lost[:tau], axis=0), PART)
-        return RoundRows(falls, bends, _between(share, ratio_estimate(bends, falls, PART)))
+        part = part_of(self.level)
+        share = ratio_estimate(turned, tau * self.gradient2 - np.sum(lost[:tau], axis=0), part)
+        return RoundRows(falls, bends, _between(share, ratio_estimate(bends, falls, part)), self.level)
 
     def _weights(self, steps: int) -> np.ndarray:
         """Return weights of the columns: linear in what there is a step; beyond the last column, in the whole of it."""
@@ -112,7 +129,7 @@ def _between(share: Estimate, most: Estimate) -> Estimate:
     value = min(max(share.value, 0.0), top)
     low, high = (max(float(end), 0.0) for end in (share.interval.lo, share.interval.hi))
     high = min(high, max(float(most.interval.hi), 0.0))
-    return Estimate(value, Interval(min(low, value), max(high, value)), PART)
+    return Estimate(value, Interval(min(low, value), max(high, value)), share.level)
 
 
 def ratio_estimate(above: np.ndarray, below: np.ndarray, level: float) -> Estimate:
@@ -206,14 +223,14 @@ def kept_with_errors(rows: RoundRows, omega: Estimate, averaging: Averaging) -> 
         return None
     value = _share(1 - lost[1].value)
     low, high = _share(1 - float(lost[2].interval.hi)), _share(1 - float(lost[0].interval.lo))
-    return Estimate(value, Interval(min(low, value), max(high, value)), LEVEL)
+    return Estimate(value, Interval(min(low, value), max(high, value)), rows.level)
 
 
 def _lost(rows: RoundRows, signal: Number, omega: Number, averaging: Averaging) -> Estimate:
     if not (math.isfinite(signal) and math.isfinite(omega)):
-        return Estimate(math.inf, Interval(-math.inf, math.inf), PART)
+        return Estimate(math.inf, Interval(-math.inf, math.inf), rows.signal.level)
     gained, lost = averaging.sides(rows, float(signal), float(omega))
-    return ratio_estimate(lost, gained, PART)
+    return ratio_estimate(lost, gained, rows.signal.level)
 
 
 def kept_with_feedback(rows: RoundRows, residual: float, averaging: Averaging) -> Estimate | None:
@@ -232,12 +249,12 @@ def kept_with_feedback(rows: RoundRows, residual: float, averaging: Averaging) -
     if not rows.signal.value < math.inf or float(averaging.sides(rows, rows.signal.value)[0].mean()) <= 0:
         return None
     if not math.isfinite(signal):
-        return Estimate(1.0, Interval(0.0, math.inf), LEVEL)
+        return Estimate(1.0, Interval(0.0, math.inf), rows.level)
     gained, _ = averaging.sides(rows, signal)
-    bent = max(float(ratio_estimate(rows.bends, gained, PART).interval.hi), 0.0)
-    curved = max(float(ratio_estimate(signal * rows.falls, gained, PART).interval.hi), 0.0)
+    bent = max(float(ratio_estimate(rows.bends, gained, rows.signal.level).interval.hi), 0.0)
+    curved = max(float(ratio_estimate(signal * rows.falls, gained, rows.signal.level).interval.hi), 0.0)
     turn = 2 * residual * math.sqrt(bent * min(curved, bent))
-    return Estimate(1.0, Interval(_share(1 - turn), 1 + turn), LEVEL)
+    return Estimate(1.0, Interval(_share(1 - turn), 1 + turn), rows.level)
 
 
 def kept_by_staleness(rows: RoundRows, step: RoundRows, tau: int, averaging: Averaging) -> Estimate:
@@ -257,15 +274,15 @@ def kept_by_staleness(rows: RoundRows, step: RoundRows, tau: int, averaging: Ave
 
     def quotient(signal: Number, of_step: Number) -> Estimate:
         if not (math.isfinite(signal) and math.isfinite(of_step)):
-            return Estimate(0.0, Interval(-math.inf, math.inf), PART)
+            return Estimate(0.0, Interval(-math.inf, math.inf), rows.signal.level)
         gained, single = averaging.sides(rows, float(signal))[0], averaging.sides(step, float(of_step))[0]
-        return ratio_estimate(gained, tau * single, PART)
+        return ratio_estimate(gained, tau * single, rows.signal.level)
 
     low = quotient(rows.signal.interval.hi, step.signal.interval.lo)
     high = quotient(rows.signal.interval.lo, step.signal.interval.hi)
     value = _share(quotient(rows.signal.value, step.signal.value).value)
     ends = _share(float(low.interval.lo)), _share(float(high.interval.hi))
-    return Estimate(value, Interval(min(ends[0], value), max(ends[1], value)), LEVEL)
+    return Estimate(value, Interval(min(ends[0], value), max(ends[1], value)), rows.level)
 
 
 def _share(value: float) -> float:

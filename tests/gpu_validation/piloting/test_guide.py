@@ -17,7 +17,7 @@ def test_the_guide_goes_from_a_script_to_a_plan(tmp_path, monkeypatch, capsys):
         exec(block, names)
     out = capsys.readouterr().out
 
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     assert names["plan"].explain() in out
     assert {choice.operator for choice in names["plan"].shown} == {"binary32", *names["found"].codecs()}
     assert names["prediction"].limits in out

@@ -140,8 +140,8 @@ def test_the_file_is_the_pilot_and_anything_else_is_refused(tmp_path, capsys):
     stated = json.loads(file.read_text())
     for wrong, words in (
         ("{", "is no JSON"),
-        ("[]", "is no pilot of version 1; got version None"),
-        (json.dumps(stated | {"version": 2}), "is no pilot of version 1; got version 2: make a new one"),
+        ("[]", "is no pilot of version 1 or 2; got version None"),
+        (json.dumps(stated | {"version": 3}), "is no pilot of version 1 or 2; got version 3: make a new one"),
         (json.dumps({n: v for n, v in stated.items() if n != "links"}), "is no pilot"),
         (json.dumps(stated | {"colour": 1}), "is no pilot"),
     ):

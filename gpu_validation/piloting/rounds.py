@@ -1,0 +1,260 @@
+"""Trial rounds: from the same point, on the same batches, what synchronous steps gain and what every choice gains.
+
+A process alone simulates workers on copies of the model; the ranks of a group try with their own data.  The models that
+a choice ends with are looked at on fresh batches of all workers, the same for all choices; the next moment begins where
+the synchronous steps have ended.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from bounds.claims import Contractive
+from operators import ErrorFeedback, Feedback, Key, Operator, specification
+from ratedist.model.pilot_rounds import RoundTrial, RoundTrials
+
+from ..distributed.tensors import flat, load
+from .own_training import Training
+
+
+@dataclass
+class Worker:
+    """One worker of a trial, on a copy of the model.
+
+    Parameters
+    ----------
+    training : Training
+        Of the copy, with the worker's batches.
+    rank : int
+        Which it is.
+    """
+
+    training: Training
+    rank: int
+    batches: list[Any] = field(default_factory=list)
+    fresh: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.buffers = [b for b in self.training.model.buffers() if b.is_floating_point()]
+        self.keep()
+
+    def keep(self) -> None:
+        """Remember model, optimizer and buffers as they are."""
+        training = self.training
+        self._kept = copy.deepcopy((training.model.state_dict(), training.optimizer.state_dict()))
+
+    def put_back(self) -> None:
+        """Return to what was remembered."""
+        model, optimizer = self._kept
+        self.training.model.load_state_dict(model)
+        self.training.optimizer.load_state_dict(copy.deepcopy(optimizer))
+
+    def draw(self, steps: int, fresh: int) -> None:
+        """Take the batches of a trial, and those that judge it."""
+        self.batches = [self.training.batch() for _ in range(steps)]
+        self.fresh = [self.training.batch() for _ in range(fresh)]
+
+    def loss(self) -> float:
+        """Return the mean loss on the fresh batches."""
+        training = self.training
+        with torch.no_grad():
+            return sum(float(training.loss(training.model, batch)) for batch in self.fresh) / len(self.fresh)
+
+
+@dataclass
+class Team:
+    """The workers that this process hosts, and the others behind a process group.
+
+    Parameters
+    ----------
+    workers : list of Worker
+        Of this process.
+    size : int
+        Of all.
+    group : ProcessGroup or None
+        Of the others; None also where there are none.
+    """
+
+    workers: list[Worker]
+    size: int
+    group: dist.ProcessGroup | None
+
+    def mean(self, vectors: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Return the mean over all workers, float32, of vectors of this process's, shape (d,)."""
+        total = torch.stack([vector.double() for vector in vectors]).sum(dim=0)
+        if self.size > len(self.workers):
+            dist.all_reduce(total, group=self.group)
+        return (total / self.size).float()
+
+    def loss(self, point: torch.Tensor) -> float:
+        """Return the mean loss at a point, on all fresh batches."""
+        for worker in self.workers:
+            load(point, worker.training.parameters)
+        losses = [torch.tensor([worker.loss()], device=point.device) for worker in self.workers]
+        return float(self.mean(losses))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is tried.
+
+    Parameters
+    ----------
+    operator : Operator or None
+        Compresses the change of a round; None for uncompressed changes.
+    tau : int
+        Local steps of a round.
+    """
+
+    operator: Operator | None
+    tau: int
+
+    def method(self, d: int) -> Operator | Feedback | None:
+        """Return the operator, with error feedback where it is contractive."""
+        if self.operator is not None and isinstance(self.operator.claim(d), Contractive):
+            return ErrorFeedback(self.operator)
+        return self.operator
+
+
+def tried_rounds(
+    training: Training,
+    batches: Sequence[Iterator[Any]],
+    operators: Sequence[Operator],
+    *,
+    taus: Sequence[int],
+    moments: int,
+    fresh: int,
+    key: Key,
+    group: dist.ProcessGroup | None,
+) -> RoundTrials:
+    """Try every operator, and none, with every number of local steps; every rank of a group must call it.
+
+    Parameters
+    ----------
+    training : Training
+        Copied, not touched.
+    batches : sequence of iterator
+        Of the workers that this process hosts.
+    operators : sequence of Operator
+        Without memory.
+    taus : sequence of int
+        Local steps between two averages, each a divisor of the largest, which is the length of a trial.
+    moments : int
+        How often.
+    fresh : int
+        Batches of every worker that judge a trial.
+    key : Key
+        Of the operators' randomness.
+    group : ProcessGroup or None
+        Of the ranks, where there are several.
+    """
+    grouped = dist.is_available() and dist.is_initialized()
+    ranks, place = (dist.get_world_size(group), dist.get_rank(group)) if grouped else (1, 0)
+    workers = [Worker(_copied(training, stream), place * len(batches) + i) for i, stream in enumerate(batches)]
+    team, steps = Team(workers, ranks * len(batches), group), taus[-1]
+    load_all(workers, team.mean([worker.training.point() for worker in workers]))
+    for worker in workers:
+        worker.keep()
+    synchronous = Choice(None, 1)
+    others = [Choice(operator, tau) for operator in (None, *operators) for tau in taus]
+    choices = [*(choice for choice in others if choice != synchronous), synchronous]
+    falls: list[list[float]] = [[] for _ in choices]
+    owed: list[list[float]] = [[] for _ in choices]
+    for moment in range(moments):
+        for worker in workers:
+            worker.draw(steps, fresh)
+        states, before = training.randomness(), team.loss(workers[0].training.point())
+        for choice, gained, late in zip(choices, falls, owed, strict=True):
+            for worker in workers:
+                worker.put_back()
+            training.draw_again(states)
+            fall, debt = _fall(team, choice, steps, before, key.fold_in(moment))
+            gained.append(fall)
+            late += debt
+        for worker in workers:  # the synchronous ones were the last
+            worker.keep()
+    rows = (
+        RoundTrial(
+            "" if each.operator is None else specification(each.operator),
+            each.tau,
+            (tuple(gained),),
+            (tuple(late),) if late else (),
+        )
+        for each, gained, late in zip(choices, falls, owed, strict=True)
+    )
+    return RoundTrials(team.size, steps, tuple(rows))
+
+
+def _copied(training: Training, batches: Iterator[Any]) -> Training:
+    model, optimizer = copy.deepcopy((training.model, training.optimizer))
+    return Training(model, optimizer, training.loss, batches)
+
+
+def load_all(workers: Sequence[Worker], point: torch.Tensor) -> None:
+    """Give every worker the same parameters.
+
+    Parameters
+    ----------
+    workers : sequence of Worker
+        Of this process.
+    point : tensor
+        Shape (d,).
+    """
+    for worker in workers:
+        load(point, worker.training.parameters)
+
+
+def _fall(team: Team, choice: Choice, steps: int, before: float, key: Key) -> tuple[float, list[float]]:
+    """Return what one choice takes off the loss, and how much of that residuals owe, where there are any.
+
+    What is owed is counted in, for it arrives later.  A loss that is not finite counts as twice that of the start.
+    """
+    point = team.workers[0].training.point()
+    method = choice.method(point.numel())
+    states = [method.init(point.numel()) if isinstance(method, Feedback) else None for _ in team.workers]
+    for begun in range(0, steps, choice.tau):
+        changes = []
+        for i, worker in enumerate(team.workers):
+            for batch in worker.batches[begun : begun + choice.tau]:
+                worker.training.step(batch)
+            change = point - worker.training.point()
+            states[i], decoded = _sent(method, states[i], change, replace(key, step=begun, rank=worker.rank))
+            changes.append(decoded)
+        point = point - team.mean(changes)
+        load_all(team.workers, point)
+        _average_buffers(team)
+    after = _finite(team.loss(point), before)
+    residuals = [state["residual"] for state in states if state is not None]
+    if not residuals:
+        return before - after, []
+    paid = _finite(team.loss(point - team.mean(residuals)), before)
+    return before - paid, [after - paid]
+
+
+def _finite(loss: float, before: float) -> float:
+    return loss if math.isfinite(loss) else before + abs(before)
+
+
+def _sent(method: Operator | Feedback | None, state: Any, change: torch.Tensor, key: Key) -> tuple[Any, torch.Tensor]:
+    """Return the sender's memory, and what the others make of its message."""
+    if method is None or not bool(change.isfinite().all()):
+        return state, change
+    if isinstance(method, Feedback):
+        after, _ = method.encode(state, change, key=key)
+        return after, change + state["residual"].to(change) - after["residual"].to(change)
+    return state, method.decode(method.encode(change, key=key), d=change.numel(), key=key)
+
+
+def _average_buffers(team: Team) -> None:
+    if not team.workers[0].buffers:
+        return
+    mean = team.mean([flat(worker.buffers, torch.float32) for worker in team.workers])
+    for worker in team.workers:
+        load(mean, worker.buffers)

@@ -1,0 +1,3 @@
+"""What a pilot foretells against trainings."""
+
+from .study import PRESET as PRESET

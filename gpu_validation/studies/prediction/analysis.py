@@ -1,0 +1,278 @@
+"""What follows from the records of the ``prediction`` study: errors, coverage, regret."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bounds.estimate import Estimate
+from ratedist.model.pilot import Pilot
+
+from ...records.storage import Record
+from ...verdicts.intervals import Median, median_of
+from ...verdicts.time_to_target import arrival
+from ...verdicts.verdict import Comparison, Verdict
+from ..unit import of_kind
+from .problems import LONGER, NETWORKS, PROBLEMS, WINDOW, Choice, Design, Pilots, Seconds, Trainings
+from .real import predicted_seconds
+from .trainings import LAW, RingOf, target_of
+
+MEDIAN_GOAL, TAIL_GOAL = 0.15, 0.35
+REGRET_GOAL, REGRET_TAIL_GOAL = 1.15, 1.5
+SECONDS_GOAL = 0.05
+TAIL = 0.9
+NO_THEOREM = "no theorem covers it"
+TRIED, FORMULAS = "trial rounds", "formulas alone"
+MODELS: dict[str, Callable[[Pilot], Pilot]] = {
+    TRIED: lambda pilot: pilot,
+    FORMULAS: lambda pilot: replace(pilot, rounds=None),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One choice on one problem and network: times to the target over those of synchronous uncompressed training.
+
+    Parameters
+    ----------
+    problem : str
+        By name.
+    half : str
+        DESIGN or HELD_OUT.
+    ratio : float
+        D/Y of the uncompressed sum.
+    choice : Choice
+        What was trained.
+    predicted : Estimate or None
+        By the pilots; None where noise hides it.
+    measured : float
+        Infinite where the run was too short.
+    longest : float
+        What a run that was too short had at least.
+    """
+
+    problem: str
+    half: str
+    ratio: float
+    choice: Choice
+    predicted: Estimate | None
+    measured: float
+    longest: float
+
+    @property
+    def value(self) -> float:
+        """The predicted ratio; infinite without a prediction."""
+        return math.inf if self.predicted is None else self.predicted.value
+
+    @property
+    def synchronous(self) -> bool:
+        """Whether it is what all are compared with."""
+        return not self.choice.operator and self.choice.tau == 1
+
+    @property
+    def error(self) -> float:
+        """|predicted/measured - 1|; of a run that was too short, how far the prediction lies below what it had."""
+        if math.isfinite(self.measured):
+            return abs(self.value / self.measured - 1)
+        return max(1 - self.value / self.longest, 0.0)
+
+    @property
+    def covered(self) -> bool:
+        """Whether the interval holds what was measured."""
+        if self.predicted is None:
+            return True
+        low, high = float(self.predicted.interval.lo), float(self.predicted.interval.hi)
+        return high >= self.longest if math.isinf(self.measured) else low <= self.measured <= high
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The mean over the seeds of one choice's trainings.
+
+    Parameters
+    ----------
+    step : list of int
+        At which losses were taken.
+    losses : ndarray
+        Shape (n,).
+    seconds_per_step : ndarray
+        On every network.
+    """
+
+    step: list[int]
+    losses: np.ndarray
+    seconds_per_step: np.ndarray
+
+    def steps_to(self, target: float) -> float:
+        """Return local steps to a loss; infinite where it was not reached."""
+        return arrival(self.step, self.losses.tolist(), target, share=WINDOW)
+
+
+def cells(design: Design, records: Sequence[Record], model: str = TRIED) -> list[Cell]:
+    """Return all that the records allow: those of problems with pilots and trainings.
+
+    Parameters
+    ----------
+    design : Design
+        Of the study.
+    records : sequence of Record
+        Of its units.
+    model : str, optional
+        One of ``MODELS``.
+    """
+    pilots = {unit.problem: record for unit, record in of_kind(records, Pilots)}
+    trainings: dict[str, list[Record]] = {}
+    for unit, record in of_kind(records, Trainings):
+        trainings.setdefault(unit.problem, []).append(record)
+    return [
+        cell
+        for name, record in pilots.items()
+        if name in trainings
+        for cell in _cells_of(design, name, MODELS[model](_joined(record)), record["steps"], curves(trainings[name]))
+    ]
+
+
+def _joined(record: Record) -> Pilot:
+    start, later = (Pilot.from_dict(stated) for stated in record["pilots"])
+    return start.then(later)
+
+
+def curves(records: Sequence[Record]) -> dict[str, Curve]:
+    """Return the mean curve of every choice.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        One a seed.
+    """
+    by_choice: dict[str, list[Record]] = {}
+    for record in records:
+        for run in record["runs"]:
+            by_choice.setdefault(run["choice"], []).append(run)
+    return {
+        name: Curve(
+            runs[0]["step"],
+            np.mean([run["losses"] for run in runs], axis=0),
+            np.mean([run["seconds_per_step"] for run in runs], axis=0),
+        )
+        for name, runs in by_choice.items()
+    }
+
+
+def _cells_of(design: Design, name: str, pilot: Pilot, steps: float, trained: dict[str, Curve]) -> Iterable[Cell]:
+    problem = PROBLEMS[name]
+    synchronous, *_ = problem.choices()
+    base = trained[synchronous.name]
+    whole = [k for k in base.step if k <= problem.steps]
+    target = target_of(whole, base.losses.tolist()[: len(whole)])
+    taken = {choice: trained[choice.name].steps_to(target) for choice in problem.choices()}
+    for place, ratio in enumerate(design.ratios):
+        ring = RingOf.ratio(ratio, d=pilot.d, m=problem.m)
+        links = {"latency_s": ring.latency_s, "bandwidth_bit_per_s": ring.bit_per_s}
+        cluster = pilot.cluster(workers=problem.m, compute=LAW, **links)
+        predictor = pilot.predictor(cluster, design.level, round(steps))
+        base_s = taken[synchronous] * base.seconds_per_step[place]
+        for choice in problem.choices():
+            sent = pilot.sent(choice.operator, design.level) if choice.operator else None
+            foretold = predictor.foretell(sent, choice.exchange, choice.tau, False).time_ratio
+            per_step = trained[choice.name].seconds_per_step[place] / base_s
+            longest = LONGER * problem.steps * per_step
+            yield Cell(name, problem.half, ratio, choice, foretold, taken[choice] * per_step, float(longest))
+
+
+def regrets(found: Sequence[Cell]) -> list[float]:
+    """Return for every problem and network the measured time of the choice predicted best, over the best measured.
+
+    Parameters
+    ----------
+    found : sequence of Cell
+        Of one half.
+    """
+    by_place: dict[tuple[str, float], list[Cell]] = {}
+    for cell in found:
+        by_place.setdefault((cell.problem, cell.ratio), []).append(cell)
+    chosen = ((min(rows, key=lambda cell: cell.value), rows) for rows in by_place.values())
+    return [choice.measured / min(cell.measured for cell in rows) for choice, rows in chosen]
+
+
+# -- rows ----------------------------------------------------------------------------------------------------
+def rows(design: Design, records: Sequence[Record]) -> list[Comparison]:
+    """Return for each half and model: errors, coverage, regret; then errors by problem, and of seconds.
+
+    Parameters
+    ----------
+    design : Design
+        Of the study.
+    records : sequence of Record
+        Of its units.
+    """
+    table: list[Comparison] = []
+    by_model = {model: cells(design, records, model) for model in MODELS}
+    for half in dict.fromkeys(cell.half for cell in by_model[TRIED]):
+        for model, every in by_model.items():
+            table += _half_rows(design, model, half, [cell for cell in every if cell.half == half])
+    for name in dict.fromkeys(cell.problem for cell in by_model[TRIED]):
+        errors = [cell.error for cell in by_model[TRIED] if cell.problem == name and not cell.synchronous]
+        table.append(_row(TRIED, name, "|predicted/measured - 1| of the time to the target, median", median_of(errors)))
+    return [*table, *_second_rows(records)]
+
+
+def _half_rows(design: Design, model: str, half: str, every: Sequence[Cell]) -> Iterable[Comparison]:
+    goals = model == TRIED
+    others = [cell for cell in every if not cell.synchronous]
+    errors, where = [cell.error for cell in others], f"{half} half"
+    quantity = "|predicted/measured - 1| of the time to the target"
+    yield _row(model, where, f"{quantity}, median", median_of(errors), MEDIAN_GOAL if goals else None)
+    yield _row(model, where, f"{quantity}, 90th percentile", _tail(errors), TAIL_GOAL if goals else None)
+    share = float(np.mean([cell.covered for cell in others]))
+    covered = Median(share, (share, share), 0.0, len(others))
+    words = f"share of intervals at {design.level:.0%} that hold what was measured"
+    yield _row(model, where, words, covered, design.level if goals else None, at_least=True)
+    lost = regrets(every)
+    words = "time of the choice predicted best over the best measured"
+    yield _row(model, where, f"{words}, median", median_of(lost), REGRET_GOAL if goals else None)
+    yield _row(model, where, f"{words}, 90th percentile", _tail(lost), REGRET_TAIL_GOAL if goals else None)
+    late = float(sum(math.isinf(cell.measured) for cell in others)) / len(others)
+    words = f"share of choices that had not arrived after {LONGER:g} times the synchronous steps"
+    yield _row(model, where, words, Median(late, (late, late), 0.0, len(others)))
+
+
+def _tail(values: Sequence[float]) -> Median:
+    tail = float(np.quantile(values, TAIL, method="inverted_cdf"))
+    return Median(tail, (tail, max(values)), 0.0, len(values))
+
+
+def _second_rows(records: Sequence[Record]) -> Iterable[Comparison]:
+    for unit, record in of_kind(records, Seconds):
+        network = NETWORKS[unit.network]
+        predicted = predicted_seconds(Pilot.from_dict(record["pilot"]), network.m, list(network.choices))
+        for choice, value, seconds in zip(network.choices, predicted, record["seconds_per_step"], strict=True):
+            off = abs(value / seconds - 1)
+            quantity = "|predicted/measured - 1| of a step's seconds, real processes"
+            yield _row(choice.name, unit.network, quantity, Median(off, (off, off), 0.0, 1), SECONDS_GOAL)
+
+
+def _row(
+    model: str, where: str, quantity: str, value: Median, goal: float | None = None, *, at_least: bool = False
+) -> Comparison:
+    beside = ""
+    if goal is not None:
+        met = value.value >= goal if at_least else value.value <= goal
+        beside = f"goal: at {'least' if at_least else 'most'} {goal:g}, {'met' if met else 'missed'}; "
+    interval = f"; order statistics at level {value.level:.4g}" if value.level else ""
+    fields: dict[str, Any] = {"operator": model, "workload": where, "quantity": quantity}
+    return Comparison(
+        **fields,
+        measured=value.value,
+        interval=value.interval,
+        bound=None,
+        side="lower" if at_least else "upper",
+        verdict=Verdict.OUT_OF_SCOPE,
+        reason=f"{beside}{NO_THEOREM}{interval}",
+        n=value.n,
+        decides=False,
+    )

@@ -1,0 +1,221 @@
+"""The problems, networks and choices of the ``prediction`` study."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from operators import ErrorFeedback, Feedback, Operator, compressor
+from operators.exchange import Exchange
+
+from ...network import Shape
+from ...workloads import (
+    Characters,
+    Kink,
+    LeNet,
+    LogisticRegression,
+    MultiplicativeQuadratic,
+    Quadratic,
+    Ridge,
+    SmallNetwork,
+    Workload,
+)
+from ...workloads.data import Bundled, Dirichlet
+from ..unit import Unit
+
+DESIGN, HELD_OUT = "design", "held-out"
+SIGN, TOP = "scaled_sign", "topk:0.05"
+QSGD, TCDQ = "qsgd:16,bucket=512", "tcdq:omega=1"
+TAUS = (1, 4, 16)
+LONGER = 1.5  # times the synchronous run's steps: so long are the others
+SHARE = 0.9  # of the fall of the synchronous run is the target
+LEAST_IN_SHARDS = 1000  # parameters; of shorter shards the headers would count, which a pilot's messages do not have
+WINDOW = 1 / 8  # of the steps so far, over which losses are averaged
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Parameters
+    ----------
+    half : str
+        DESIGN or HELD_OUT.
+    workload : Workload
+        What is trained.
+    m : int
+        Workers.
+    steps : int, optional
+        Of the synchronous run, which has the target in it.
+    operators : tuple of str, optional
+        That compress; contractive ones with error feedback.
+    optimizer : str, optional
+        As of a training run.
+    taus : tuple of int, optional
+        Local steps between averages.
+    seeds : int, optional
+        How many trainings of each choice.
+    """
+
+    half: str
+    workload: Workload
+    m: int
+    steps: int = 256
+    operators: tuple[str, ...] = (QSGD, TCDQ, SIGN)
+    optimizer: str = "sgd"
+    taus: tuple[int, ...] = TAUS
+    seeds: int = 3
+
+    @property
+    def d(self) -> int:
+        """Trained parameters."""
+        return sum(p.numel() for p in self.workload.model().parameters())
+
+    def choices(self) -> list[Choice]:
+        """Return what is trained, synchronous uncompressed training first."""
+        names = ("", *self.operators)
+        choices = [Choice(name, "gather", tau) for name in names for tau in self.taus]
+        unbiased = [name for name in self.operators if isinstance(Choice(name, "gather", 1).method(), Operator)]
+        shot = unbiased[-1:] if self.d >= LEAST_IN_SHARDS else []
+        return choices + [Choice(name, "two_shot", tau) for name in shot for tau in self.taus[:2]]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Parameters
+    ----------
+    operator : str
+        Its specification; "" without compression.
+    exchange : Exchange
+        How messages travel.
+    tau : int
+        Local steps between two averages.
+    """
+
+    operator: str
+    exchange: Exchange
+    tau: int
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        words = [self.operator or "binary32", f"tau = {self.tau}"]
+        return ", ".join(words[:1] + [self.exchange.replace("_", " ")] * (self.exchange != "gather") + words[1:])
+
+    def method(self) -> Operator | Feedback | None:
+        """Return what compresses."""
+        if not self.operator:
+            return None
+        operator = compressor(self.operator)
+        assert isinstance(operator, Operator)  # none has a memory of its own
+        return ErrorFeedback(operator) if self.operator in (SIGN, TOP) else operator
+
+
+# Learning rates are those of the workloads or of the other studies; steps and seeds are what the time allows.
+PROBLEMS: dict[str, Problem] = {
+    "quadratic": Problem(DESIGN, Quadratic(copies=5, noise=0.02, eta=0.08), m=4),
+    "multiplicative": Problem(DESIGN, MultiplicativeQuadratic(copies=5, noise=0.01, noise_growth=1.0, eta=0.1), m=8),
+    "ridge": Problem(DESIGN, Ridge(batch=16, eta=0.02), m=2),
+    "logistic": Problem(DESIGN, LogisticRegression(), m=4),
+    "logistic, Dirichlet(.5)": Problem(DESIGN, LogisticRegression(split=Dirichlet(8, alpha=0.5)), m=8),
+    "mlp": Problem(DESIGN, SmallNetwork(), m=4),
+    "mlp, Dirichlet(.5)": Problem(DESIGN, SmallNetwork(split=Dirichlet(4, alpha=0.5)), m=4),
+    "mlp, momentum": Problem(DESIGN, SmallNetwork(eta=0.03), m=2, optimizer="momentum"),
+    "characters, 4": Problem(DESIGN, Characters(), m=4, seeds=1),
+    "quadratic, many": Problem(HELD_OUT, Quadratic(copies=20, noise=0.02, eta=0.1), m=2),
+    "kink": Problem(HELD_OUT, Kink.hard(tau=16, d=100, noise=2.0, eta=0.08), m=4, seeds=2),
+    "ridge, classes": Problem(HELD_OUT, Ridge(source=Bundled("breast_cancer"), batch=16, eta=0.01), m=8, seeds=2),
+    "logistic, classes": Problem(HELD_OUT, LogisticRegression(source=Bundled("breast_cancer"), batch=8), m=2),
+    "logistic, Dirichlet(.2)": Problem(HELD_OUT, LogisticRegression(split=Dirichlet(4, alpha=0.2)), m=4),
+    "mlp, wide": Problem(HELD_OUT, SmallNetwork(hidden=64, eta=0.1), m=8, seeds=1),
+    "mlp, Adam": Problem(HELD_OUT, SmallNetwork(eta=0.01), m=4, optimizer="adam"),
+    "lenet": Problem(HELD_OUT, LeNet(), m=4, seeds=1),
+    "characters": Problem(HELD_OUT, Characters(), m=2, seeds=2),
+}
+
+RATIOS = (0.5, 4.0, 20.0, 50.0)  # D/Y of the uncompressed sum
+LATENCY_SHARE = 0.2  # of D
+STEP_S = 10.0  # so long that the milliseconds of coding, which the simulated clock leaves out, do not matter
+JITTER = 0.1  # random part of a step
+
+
+@dataclass(frozen=True)
+class Pilots(Unit, kind="pilot"):
+    """The pilots of a problem: at its start, and halfway to the target of a training of their own."""
+
+    problem: str
+
+
+@dataclass(frozen=True)
+class Trainings(Unit, kind="training"):
+    """All choices of a problem, with one seed."""
+
+    problem: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Seconds(Unit, kind="seconds"):
+    """A pilot of real processes, and what their steps take then."""
+
+    network: str
+
+
+@dataclass(frozen=True)
+class RealNetwork:
+    """Parameters
+    ----------
+    m : int
+        Processes.
+    shape : Shape
+        Of the network.
+    choices : tuple of Choice
+        What is timed.
+    """
+
+    m: int
+    shape: Shape
+    choices: tuple[Choice, ...]
+
+
+TIMED = (
+    Choice("", "gather", 1),
+    Choice("", "gather", 8),
+    Choice(SIGN, "gather", 1),
+    Choice(QSGD, "gather", 4),
+    Choice(TCDQ, "two_shot", 1),
+)
+NETWORKS = {
+    "2 processes, 10 Mbit/s, 1 ms": RealNetwork(2, Shape(rate_bit_per_s=1e7, delay_s=1e-3), TIMED),
+    "4 processes, 50 Mbit/s, 2 ms": RealNetwork(4, Shape(rate_bit_per_s=5e7, delay_s=2e-3), TIMED),
+}
+
+KINDS: tuple[type[Pilots | Trainings | Seconds], ...] = (Pilots, Trainings, Seconds)
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is piloted and trained, and how well a prediction is to be.
+
+    Parameters
+    ----------
+    problems : tuple of str, optional
+        By name.
+    ratios : tuple of float, optional
+        D/Y of the uncompressed sum on each network.
+    networks : tuple of str, optional
+        Of real processes, by name.
+    moments : int, optional
+        Of a pilot.
+    rounds : int, optional
+        Trial rounds of a pilot.
+    level : float, optional
+        Confidence of a prediction's interval.
+    real_steps : int, optional
+        Of a training by real processes.
+    """
+
+    problems: tuple[str, ...] = tuple(PROBLEMS)
+    ratios: tuple[float, ...] = RATIOS
+    networks: tuple[str, ...] = tuple(NETWORKS)
+    moments: int = 8
+    rounds: int = 3
+    level: float = 0.9
+    real_steps: int = 96
