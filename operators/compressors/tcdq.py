@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -13,15 +13,17 @@ import torch
 from bounds.claims import Contractive, Unbiased
 
 from ..key import Key
-from ..message import CorruptMessage
+from ..message import CorruptMessage, Message
 from ..operator import DeviceOperator, Size, canonical
 from ..random import normal
 from ..rate import Rate
 from ..tcdq import dispatch as tcdq
 from ..tcdq import size
 from ..tcdq.dither import MOST, seeds
+from ..tcdq.pieces import decode as decode_in_pieces
+from ..tcdq.pieces import encode as encode_in_pieces
 from ..tcdq.plan import Plan, plan_of
-from ..tcdq.subset import sizes
+from ..tcdq.subset import gather_pieces, scatter_pieces, sizes
 from ..tcdq.trellis import CODES
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -44,7 +46,7 @@ class TCDQ(DeviceOperator):
     Parameters
     ----------
     x
-        Float tensor, shape (d,), d <= 2^31, on any device; from d = 2^17 on a GPU works on it in place.
+        Float tensor, shape (d,), d <= 2^32, on any device; from d = 2^17 on a GPU works on it in place.
     omega : float, optional
         2^-20 .. 2^20.  ``E|C(x) - x|^2 = omega |x|^2`` for every x.
     states : {1, 4, 8, 64}, optional
@@ -59,7 +61,7 @@ class TCDQ(DeviceOperator):
     Raises
     ------
     ValueError
-        For a parameter out of range, d > 2^31, or a result that could exceed binary32.
+        For a parameter out of range, d > 2^32, or a result that could exceed binary32.
 
     Notes
     -----
@@ -186,7 +188,7 @@ class TCDQ(DeviceOperator):
 
     def _plan(self, d: int) -> Plan:
         if d > MOST:
-            raise ValueError(f"d must satisfy d <= 2^31; got d = {d}: send the vector in pieces")
+            raise ValueError(f"d must satisfy d <= 2^32; got d = {d}: send it as several vectors")
         k, omega = sizes(d, self.omega, self.knee or KNEE[self.states])
         return plan_of(k, omega, self.states)
 
@@ -198,11 +200,74 @@ class TCDQ(DeviceOperator):
         d = x.numel()
         plan = self._plan(d)
         payload = tcdq.encode(x if plan.d == d else tcdq.gather(x, plan.d, key), plan, seeds(key))
+        return self._checked(payload, plan, d)
+
+    def _checked(self, payload: torch.Tensor, plan: Plan, d: int) -> tuple[torch.Tensor, int]:
         norm = float(payload[:4].cpu().numpy().view(">f4")[0])
         farthest = (1 + 2 * plan.ratio) * norm * self._factor(plan, d)  # no error exceeds two steps
         if farthest > LARGEST:
             raise ValueError(f"a coordinate could become {farthest:.3g}, beyond binary32: rescale x")
         return payload, 8 * payload.numel()
+
+    def encode_pieces(self, pieces: Callable[[], Iterable[torch.Tensor | np.ndarray]], *, d: int, key: Key) -> Message:
+        """Compress a vector that is read in pieces, on the CPU: the message of ``encode``, bit for bit.
+
+        Parameters
+        ----------
+        pieces : callable
+            Returns the pieces in order, d coordinates together, of any lengths; called three to five times, and must
+            give the same numbers.
+        d : int
+            Number of coordinates.
+        key : Key
+            Stream of random numbers.
+
+        Raises
+        ------
+        ValueError
+            As ``encode``, with the index within the piece; if there are not d coordinates.
+
+        Notes
+        -----
+        Memory is needed for the message, a piece and a few times 2^17 coordinates.  It takes about the time of two
+        calls of ``encode``.
+        """
+        plan = self._plan(d)
+
+        def arrays() -> Iterator[np.ndarray]:
+            given = (canonical(piece) for piece in pieces())
+            return given if plan.d == d else gather_pieces(given, d, plan.d, key)
+
+        payload, bits = self._checked(torch.from_numpy(encode_in_pieces(arrays, plan, seeds(key))), plan, d)
+        return Message(payload, bits)
+
+    def decode_pieces(self, message: Message, *, d: int, key: Key) -> Iterator[torch.Tensor]:
+        """Yield the vector that ``decode`` returns in pieces of 2^17 coordinates, the last of up to twice as many.
+
+        Parameters
+        ----------
+        message : Message
+            A message of ``encode`` or ``encode_pieces``.
+        d : int
+            Number of coordinates.
+        key : Key
+            The encoder's key.
+
+        Raises
+        ------
+        CorruptMessage
+            For a payload that no encoder can have produced, when what is wrong with it is reached.
+        """
+        plan = self._plan(d)
+        factor = self._factor(plan, d)
+        parts = decode_in_pieces(message.payload.cpu().numpy(), message.bits, plan, seeds(key))
+        if plan.d < d:
+            parts = scatter_pieces(parts, d, plan.d, key, factor)
+        for part in parts:
+            piece = torch.from_numpy(part)
+            if plan.d == d and factor != 1:
+                piece *= float(np.float32(factor))
+            yield _finite(piece, factor)
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         plan = self._plan(d)
@@ -213,9 +278,14 @@ class TCDQ(DeviceOperator):
             part = tcdq.scatter(part, d, key, factor)
         elif factor != 1:
             part *= float(np.float32(factor))
-        if factor > 1 and not bool(torch.isfinite(part).all()):
-            raise CorruptMessage("a decoded coordinate exceeds binary32")
-        return part
+        return _finite(part, factor)
+
+
+def _finite(part: torch.Tensor, factor: float) -> torch.Tensor:
+    """Return decoded coordinates, which a factor above 1 may have brought beyond binary32."""
+    if factor > 1 and not bool(torch.isfinite(part).all()):
+        raise CorruptMessage("a decoded coordinate exceeds binary32")
+    return part
 
 
 def _guess(rate: float) -> float:

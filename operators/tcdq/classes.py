@@ -41,7 +41,7 @@ def _sum(symbols, row, width, low):
 def classify(symbols, low, thresholds, width, classes):
     """Fill the class of every row from those before it; returns the sum of (2 j + 1)^2 over all magnitudes j.
 
-    It is below 2^62, since ``|x|/step`` is below 2^25 and sqrt(d) below 2^16.
+    It is below 2^63, since ``|x|/step`` is below 2^25.1, sqrt(d) at most 2^16 and no error above 2.
     """
     energy, squares, c = 0, 0, 0
     for row in range(classes.size):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import numpy as np
@@ -40,12 +40,31 @@ def quantised(x: np.ndarray, plan: Plan, seeds: tuple) -> tuple[float, np.ndarra
     if total < x.size * TINY**2 and largest(x) < TINY:  # the first is implied by the second, and known already
         return 0.0, np.empty(0, np.int32)
     norm = nearest(math.sqrt(total))
-    step, scale = plan.step(norm)
     packed = np.empty(plan.d, np.int32)
     for segment in plan.segments:
-        grid = Grid(np.float32(1 / scale), np.float32(1 / step), *seeds_from(segment.start, seeds))
-        packed[segment] = symbols(x[segment], grid, plan.code.before, plan.lanes)
+        packed[segment] = symbols_of(x[segment], segment.start, norm, plan, seeds)
     return norm, packed
+
+
+def symbols_of(x: np.ndarray, start: int, norm: float, plan: Plan, seeds: tuple) -> np.ndarray:
+    """Return the packed symbols of one segment.
+
+    Parameters
+    ----------
+    x : ndarray of float32
+        Its coordinates.
+    start : int
+        The first one's index.
+    norm : float
+        Of the whole vector.
+    plan : Plan
+        What both ends know.
+    seeds : pair of uint32
+        Seeds of the dither's stream.
+    """
+    step, scale = plan.step(norm)
+    grid = Grid(np.float32(1 / scale), np.float32(1 / step), *seeds_from(start, seeds))
+    return symbols(x, grid, plan.code.before, plan.lanes)
 
 
 def encode(x: np.ndarray, plan: Plan, seeds: tuple, *, mixtures: int = CLASSES) -> np.ndarray:
@@ -74,18 +93,53 @@ def within_limits(payload_of: Callable[[Choice], Payload], choice: Choice, plan:
 
 
 def _payload(head: bytes, packed: np.ndarray, plan: Plan, choice: Choice) -> np.ndarray:
-    if plan.fits:
-        head += choice.model.header()
-    tables = _encoder(build(choice.model, plan.form), choice.model.low)
-    parts = [np.frombuffer(head, np.uint8)]
+    write = Writer(choice.model, choice.bits, plan)
+    groups, width = np.asarray(choice.groups), plan.form.streams
+    parts = [np.frombuffer(head + write.header, np.uint8)]
     for segment in plan.segments:
-        groups = np.asarray(choice.groups)[segment.start // plan.form.streams :]
-        room = int(max(choice.bits / plan.d, 1 / 8) * (segment.stop - segment.start) * 1.02) // (8 * plan.form.word)
-        ends, body = _words(packed[segment], groups, tables, room + 16 * ROOM + 1024)
-        if segment.stop < plan.d:
-            parts.append(np.array([body.size // plan.form.word], ">u4").view(np.uint8))
-        parts += [ends, body]
+        parts += write.segment(packed[segment], groups[segment.start // width :], last=segment.stop == plan.d)
     return np.concatenate(parts)
+
+
+class Writer:
+    """What follows the norm, part by part.
+
+    Parameters
+    ----------
+    model : Model
+        What the coder assumes.
+    bits : float, bits
+        Estimate of the whole message.
+    plan : Plan
+        What both ends know.
+
+    Attributes
+    ----------
+    header : bytes
+        The model, if one is sent.
+    """
+
+    def __init__(self, model: Model, bits: float, plan: Plan) -> None:
+        self.header = model.header() if plan.fits else b""
+        self._tables = _encoder(build(model, plan.form), model.low)
+        self._each, self._word = max(bits / plan.d, 1 / 8), plan.form.word
+
+    def segment(self, packed: np.ndarray, groups: np.ndarray, *, last: bool) -> list[np.ndarray]:
+        """Return number of words (not of the last segment), states and words, as bytes.
+
+        Parameters
+        ----------
+        packed : ndarray of int32
+            Symbols of the segment.
+        groups : ndarray
+            Mixture of each of its rows.
+        last : bool
+            Whether no segment follows.
+        """
+        room = int(self._each * packed.size * 1.02) // (8 * self._word)
+        ends, body = _words(packed, groups, self._tables, room + 16 * ROOM + 1024)
+        count = [] if last else [np.array([body.size // self._word], ">u4").view(np.uint8)]
+        return [*count, ends, body]
 
 
 def _encoder(tables: Tables, low: int) -> ShortTables | LongTables:
@@ -137,20 +191,29 @@ def decode(payload: np.ndarray, bits: int, plan: Plan, seeds: tuple) -> np.ndarr
     CorruptMessage
         For a payload that no encoder can have produced.
     """
+    out = np.zeros(plan.d, np.float32)
+    for segment, fill in reader(payload, bits, plan, seeds):
+        fill(out[segment])
+    if not math.isfinite(largest(out)):
+        raise CorruptMessage("a decoded coordinate exceeds binary32")
+    return out
+
+
+def reader(
+    payload: np.ndarray, bits: int, plan: Plan, seeds: tuple
+) -> Iterator[tuple[slice, Callable[[np.ndarray], None]]]:
+    """Yield segments in order with what fills an array of zeros with each one's values; none if the norm is 0."""
     whole(bits)
-    data = payload.tobytes()
-    norm, out = read_norm(data, len(data)), np.zeros(plan.d, np.float32)
+    data = memoryview(np.ascontiguousarray(payload))
+    norm = read_norm(data, len(data))
     if norm == 0:
-        return out
+        return
     model, position = read_model(data, plan)
     tables = build(model, plan.form)
     for segment in plan.segments:
         states, words, position = _part(data, position, plan, last=segment.stop == plan.d)
-        lattice = _lattice(plan, norm, seeds_from(segment.start, seeds))
-        _read(states, words, _decoder(model, tables, plan, lattice), out[segment])
-    if not math.isfinite(largest(out)):
-        raise CorruptMessage("a decoded coordinate exceeds binary32")
-    return out
+        decoder = _decoder(model, tables, plan, _lattice(plan, norm, seeds_from(segment.start, seeds)))
+        yield segment, partial(_read, states, words, decoder)
 
 
 def whole(bits: int) -> None:
@@ -159,7 +222,7 @@ def whole(bits: int) -> None:
         raise CorruptMessage(f"a message is a whole number of bytes; got {bits} bits")
 
 
-def read_norm(data: bytes, size: int) -> float:
+def read_norm(data: bytes | memoryview, size: int) -> float:
     """Return the norm of a payload of ``size`` bytes that begins with ``data``."""
     (norm,) = struct.unpack(">f", _take(data, 0, NORM_BYTES))
     if not (math.isfinite(norm) and math.copysign(1, norm) > 0):
@@ -171,13 +234,13 @@ def read_norm(data: bytes, size: int) -> float:
     return norm
 
 
-def _take(data: bytes, position: int, n: int) -> bytes:
+def _take(data: bytes | memoryview, position: int, n: int) -> bytes | memoryview:
     if position + n > len(data):
         raise CorruptMessage(f"{n} bytes are announced at byte {position} but the message has {len(data)}")
     return data[position : position + n]
 
 
-def read_model(data: bytes, plan: Plan) -> tuple[Model, int]:
+def read_model(data: bytes | memoryview, plan: Plan) -> tuple[Model, int]:
     """Return (model, position after it)."""
     position = NORM_BYTES
     if not plan.fits:
@@ -202,7 +265,7 @@ def read_model(data: bytes, plan: Plan) -> tuple[Model, int]:
     return Model(plan.sigma, starts, tuple(mixtures), low), position
 
 
-def _part(data: bytes, position: int, plan: Plan, *, last: bool) -> tuple[np.ndarray, np.ndarray, int]:
+def _part(data: bytes | memoryview, position: int, plan: Plan, *, last: bool) -> tuple[np.ndarray, np.ndarray, int]:
     """Return (states, words, position after them) of one segment, in the machine's byte order."""
     form, size = plan.form, plan.form.word
     announced = None if last else int.from_bytes(_take(data, position, COUNT_BYTES), "big")

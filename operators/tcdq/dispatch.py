@@ -17,8 +17,10 @@ import torch
 
 from ..kernels import kernels_for
 from ..key import Key
-from . import codec, subset
+from . import codec, pieces, subset
 from .plan import Plan
+
+KEPT = 1 << 28  # symbols that the CPU keeps; of longer vectors they are computed twice, for the model and the message
 
 
 def _gpu(x: torch.Tensor) -> ModuleType | None:
@@ -45,6 +47,9 @@ def encode(x: torch.Tensor, plan: Plan, seeds: tuple) -> torch.Tensor:
     gpu = _gpu(x)
     if gpu is not None and plan.form.streams > 1:
         return gpu.encode(x, plan, seeds)
+    if plan.d > KEPT:
+        whole = x.cpu().numpy()
+        return torch.from_numpy(pieces.encode(lambda: (whole[s] for s in plan.segments), plan, seeds)).to(x.device)
     return torch.from_numpy(codec.encode(x.cpu().numpy(), plan, seeds)).to(x.device)
 
 

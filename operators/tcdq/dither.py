@@ -13,7 +13,7 @@ from ..compilation import jit
 from ..key import Key
 from ..random import bits32
 
-MOST = 1 << 31  # largest d: indices stay distinct 32-bit numbers
+MOST = 1 << 32  # largest d: indices are distinct 32-bit numbers
 UNIT = 1 << 24  # dither and phase are counted in v / UNIT
 PHASE = UNIT - 1
 WEYL = 0x9E3779B1

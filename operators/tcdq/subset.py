@@ -1,18 +1,20 @@
 """A random subset of k coordinates that both ends draw alike: those with the least hashes.
 
-The hash is a bijection of the index, so there are no ties, and each coordinate is in with probability k/d.  The
+The hash is a bijection of the index, so tfrom_here are no ties, and each coordinate is in with probability k/d.  The
 k-th least hash is found from two histograms of 16 bits, so that no hash has to be stored.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from ..compilation import jit
 from ..key import Key
 from .dither import mix, seeds
+from .segments import seeds_from, segments
 
 STREAM = 1  # the fold of the key that orders the coordinates; the key itself feeds the dither
 HALF = 1 << 16
@@ -50,6 +52,14 @@ def _gather(x, first, second, limit, out):
 
 
 @jit
+def _inside(first, second, limit, d):
+    count = 0
+    for i in range(d):
+        count += int(mix(i, first, second) <= limit)
+    return count
+
+
+@jit
 def _scatter(part, first, second, limit, factor, out):
     position = 0
     for i in range(out.size):
@@ -70,6 +80,58 @@ def scatter(part: np.ndarray, d: int, key: Key, factor: float) -> np.ndarray:
     words, out = seeds(key.fold_in(STREAM)), np.empty(d, part.dtype)
     _scatter(part, *words, _kth_least(*words, d, part.size), np.float32(factor), out)
     return out
+
+
+def gather_pieces(pieces: Iterator[np.ndarray], d: int, k: int, key: Key) -> Iterator[np.ndarray]:
+    """Yield what ``gather`` takes from each piece of a vector.
+
+    Parameters
+    ----------
+    pieces : iterator of ndarray
+        d coordinates together.
+    d : int
+        Length of the vector.
+    k : int
+        1 <= k <= d.
+    key : Key
+        Stream from which the subset is drawn.
+    """
+    words, start = seeds(key.fold_in(STREAM)), 0
+    last = _kth_least(*words, d, k)
+    for x in pieces:
+        from_here = seeds_from(start, words)
+        out = np.empty(_inside(*from_here, last, x.size) + 1, x.dtype)
+        _gather(x, *from_here, last, out)
+        yield out[:-1]
+        start += x.size
+
+
+def scatter_pieces(parts: Iterator[np.ndarray], d: int, k: int, key: Key, factor: float) -> Iterator[np.ndarray]:
+    """Yield the segments of what ``scatter`` returns.
+
+    Parameters
+    ----------
+    parts : iterator of ndarray
+        Values at the drawn coordinates.
+    d : int
+        Length of the vector.
+    k : int
+        How many are drawn.
+    key : Key
+        Stream from which the subset is drawn.
+    factor : float
+        Multiplies the values.
+    """
+    words, rest = seeds(key.fold_in(STREAM)), np.empty(0, np.float32)
+    last = _kth_least(*words, d, k)
+    for segment in segments(d):
+        from_here, out = seeds_from(segment.start, words), np.empty(segment.stop - segment.start, np.float32)
+        inside = _inside(*from_here, last, out.size)
+        while rest.size < inside:
+            rest = np.append(rest, next(parts))
+        _scatter(rest if rest.size else np.zeros(1, np.float32), *from_here, last, np.float32(factor), out)
+        rest = rest[inside:]
+        yield out
 
 
 def sizes(d: int, omega: float, knee: float) -> tuple[int, float]:

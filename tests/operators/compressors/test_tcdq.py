@@ -204,8 +204,8 @@ def test_meaningless_parameters_are_refused(arguments):
 
 
 def test_too_many_coordinates_are_refused():
-    with pytest.raises(ValueError, match="2\\^31"):
-        TCDQ().claim(1) and TCDQ().bits((1 << 31) + 1)
+    with pytest.raises(ValueError, match="2\\^32"):
+        TCDQ().claim(1) and TCDQ().bits((1 << 32) + 1)
 
 
 @pytest.mark.parametrize("bits", [0, 11, math.nan])
