@@ -204,7 +204,7 @@ def reader(
 ) -> Iterator[tuple[slice, Callable[[np.ndarray], None]]]:
     """Yield segments in order with what fills an array of zeros with each one's values; none if the norm is 0."""
     whole(bits)
-    data = memoryview(np.ascontiguousarray(payload))
+    data = np.ascontiguousarray(payload).data
     norm = read_norm(data, len(data))
     if norm == 0:
         return
