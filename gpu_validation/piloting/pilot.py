@@ -157,7 +157,7 @@ def pilot(
         taus=tuple(taus),
         survival=tuple(survival),
         secants=tuple(secants),
-        operators=trials.done(device.type),
+        operators=trials.done(device.type, process_group),
         links=links,
         memory_bytes=_memory_bytes(device),
         falls=tuple(falls),

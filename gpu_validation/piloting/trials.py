@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+import torch.distributed as dist
 
 from bounds.claims import Contractive, Unbiased
 from operators import ErrorFeedback, Feedback, Key, Operator, compressor, specification
-from ratedist.model.codec import measure_codec
 from ratedist.model.pilot import OperatorTrial
+
+from .coding import codec_of_ranks
 
 CARRIED, SINGLE = 0, 1  # folds of the key
 
@@ -36,6 +38,7 @@ class Trials:
         self._methods = [ErrorFeedback(each) if _may_be_fed_back(each, d) else None for each in self.operators]
         self._states = [None if method is None else method.init(d) for method in self._methods]
         self._calls = 0
+        self._last = torch.zeros(d)
 
     def send(self, gradient: torch.Tensor) -> None:
         """Compress one gradient by every operator.
@@ -46,6 +49,7 @@ class Trials:
             float32, shape (d,), not all zero.
         """
         key = self._next_key(SINGLE)
+        self._last = gradient
         energy = float(gradient.double().square().sum())
         for operator, bits, nmse in zip(self.operators, self.bits, self.nmse, strict=True):
             message = operator.encode(gradient, key=key)
@@ -70,13 +74,15 @@ class Trials:
                 assert left is not None
                 self.residuals[i].append(float(left["residual"].double().norm()) / norm)
 
-    def done(self, device: str) -> tuple[OperatorTrial, ...]:
-        """Return what was seen, with seconds of coding, measured now.
+    def done(self, device: str, group: dist.ProcessGroup | None = None) -> tuple[OperatorTrial, ...]:
+        """Return what was seen, with seconds of coding, measured now, on all ranks at once.
 
         Parameters
         ----------
         device : str
             "cpu" or "cuda", where they code.
+        group : ProcessGroup or None, optional
+            Of the ranks; by default all, if there is a group.
         """
         return tuple(
             OperatorTrial(
@@ -84,7 +90,7 @@ class Trials:
                 tuple(self.bits[i]),
                 tuple(self.nmse[i]),
                 tuple(self.residuals[i]),
-                measure_codec(operator, d=self.d, device=device),
+                codec_of_ranks(operator, self._last, device=device, group=group),
             )
             for i, operator in enumerate(self.operators)
         )

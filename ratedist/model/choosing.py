@@ -211,12 +211,14 @@ def averaging(way: Travel, codec: Codec | None, back: Codec | None, d: int, clus
     cluster : Cluster
         Workers and links.
     """
-    encode, decode = (codec.encode_s_per_coordinate, codec.decode_s_per_coordinate) if codec else (0.0, 0.0)
+    length = d / way.pieces
+    encode, decode = codec.of_messages(length) if codec else (0.0, 0.0)
     encode_s, decode_s = way.encoded * d * encode, way.decoded * d * decode
     if way.second is not None and codec is not None and back is not None:  # a worker's own, then the owners' codec
         owners = way.encoded - way.first_encoded, way.decoded - way.last_decoded
-        encode_s = d * (way.first_encoded * encode + owners[0] * back.encode_s_per_coordinate)
-        decode_s = d * (owners[1] * decode + way.last_decoded * back.decode_s_per_coordinate)
+        encode_back, decode_back = back.of_messages(length)
+        encode_s = d * (way.first_encoded * encode + owners[0] * encode_back)
+        decode_s = d * (owners[1] * decode + way.last_decoded * decode_back)
     return {"encode_s": encode_s, "communicate_s": way.communicate_s(cluster), "decode_s": decode_s}
 
 

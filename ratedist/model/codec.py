@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..numbers import Number, real
+from ..numbers import Number, real, whole
 from ..records import plain
 from .compressors import compressor_of
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from operators.summed import Summed
 
 MOST_COORDINATES, FIRST_COORDINATES = 1 << 20, 1 << 15
+SHORTEST, STEP = 256, 4  # the shorter messages that are timed too, and by what they grow
 RUNS = 3
 ENOUGH_S = 0.1  # of encoding and decoding once; a slower codec is measured on FIRST_COORDINATES
 DIGITS = 2  # a throughput on a shared machine is not known better
@@ -39,11 +42,14 @@ class Codec:
         Seconds of decoding a coordinate of one message, >= 0.
     source : str, optional
         Where the two come from, in words.
+    of_lengths : tuple of (int, float, float), optional
+        Coordinates of a message and seconds to encode and to decode it, by rising length: what a short message costs,
+        such as a shard of two shots.  Empty: any message costs in proportion.
 
     Raises
     ------
     ValueError
-        For negative or infinite seconds.
+        For negative or infinite seconds, and lengths that do not rise.
 
     Examples
     --------
@@ -55,10 +61,41 @@ class Codec:
     encode_s_per_coordinate: float
     decode_s_per_coordinate: float
     source: str = "given"
+    of_lengths: tuple[tuple[int, float, float], ...] = ()
 
     def __post_init__(self) -> None:
         for name in NUMBERS:
             object.__setattr__(self, name, real(name, getattr(self, name)))
+        rows = tuple((whole("d", d), *map(real, NUMBERS, seconds)) for d, *seconds in self.of_lengths)
+        if any(len(row) != 3 for row in rows) or any(before[0] >= after[0] for before, after in pairwise(rows)):
+            raise ValueError(f"of_lengths must be rising (coordinates, seconds, seconds); got {self.of_lengths!r}")
+        object.__setattr__(self, "of_lengths", rows)
+
+    def of_messages(self, length: float) -> tuple[float, float]:
+        """Return seconds of encoding and of decoding a coordinate in messages of a length.
+
+        Parameters
+        ----------
+        length : float
+            Coordinates of one message, > 0.
+
+        Notes
+        -----
+        Between measured lengths a message's seconds are interpolated, a shorter one costs what the shortest does, a
+        longer one in proportion to the longest.
+        """
+        rows = self.of_lengths
+        place = bisect_left(rows, length, key=lambda row: row[0])
+        if place == len(rows):
+            return self.encode_s_per_coordinate, self.decode_s_per_coordinate
+        d, encode_s, decode_s = rows[place]
+        if place:
+            shorter, *before_s = rows[place - 1]
+            share = (length - shorter) / (d - shorter)
+            encode_s, decode_s = (
+                before + share * (after - before) for before, after in zip(before_s, (encode_s, decode_s), strict=True)
+            )
+        return encode_s / length, decode_s / length
 
     def in_words(self) -> str:
         """Return one line for the reasons of a plan."""
@@ -144,7 +181,8 @@ def measure_codec(operator: str | Operator | Summed, *, d: Number = MOST_COORDIN
     Notes
     -----
     The least of three runs after one that warms up, to two digits: processor time of the calling thread, so that other
-    processes count little; on "cuda" wall-clock time.  Longer vectors are charged in proportion.  Of what is summed on
+    processes count little; on "cuda" wall-clock time.  Longer vectors are charged in proportion; a fourth, a sixteenth
+    and so on of the vector is timed too, down to 256 coordinates, for shards are short where workers are many.  Of what is summed on
     the way a rank of two is timed: to encode is all until its last terms are packed, to decode is to add up the terms
     of its shard and to read the sums.
     """
@@ -159,6 +197,8 @@ def measure_codec(operator: str | Operator | Summed, *, d: Number = MOST_COORDIN
 
 @lru_cache(maxsize=512)
 def _measured(name: str, operator: Operator | Summed, n: int, device: str, threads: int) -> Codec:
+    from operators import Operator
+
     size = min(n, FIRST_COORDINATES)
     try:
         seconds = _timed(operator, size, device)
@@ -167,10 +207,41 @@ def _measured(name: str, operator: Operator | Summed, n: int, device: str, threa
             seconds = _timed(operator, size, device)
     except (ValueError, RuntimeError) as failure:
         raise ValueError(f"{name} could not be timed ({failure}): give codec") from None
-    encode, decode = (float(f"{each / size:.{DIGITS}g}") for each in seconds)
+    short = lengths_of(size)[:-1] if isinstance(operator, Operator) else ()
+    rows = [(each, *_timed(operator, each, device)) for each in short]
     plural = "" if threads == 1 else "s"
     where = f"measured on this machine ({device}, {threads} thread{plural}, {size} coordinates)"
-    return Codec(encode, decode, where)
+    return codec_of_lengths([*rows, (size, *seconds)], where)
+
+
+def lengths_of(d: int) -> tuple[int, ...]:
+    """Return the lengths of the messages that are timed, rising to d.
+
+    Parameters
+    ----------
+    d : int
+        Coordinates of the longest.
+    """
+    lengths = [d]
+    while lengths[-1] >= STEP * SHORTEST:
+        lengths.append(lengths[-1] // STEP)
+    return tuple(reversed(lengths))
+
+
+def codec_of_lengths(rows: Sequence[tuple[int, float, float]], source: str) -> Codec:
+    """Return the codec of timed messages, to two digits.
+
+    Parameters
+    ----------
+    rows : sequence of (int, float, float)
+        Coordinates, seconds to encode and to decode, by rising length.
+    source : str
+        Where they come from, in words.
+    """
+    digits = [(d, *(float(f"{each:.{DIGITS}g}") for each in seconds)) for d, *seconds in rows]
+    longest, *seconds = rows[-1]
+    encode, decode = (float(f"{each / longest:.{DIGITS}g}") for each in seconds)
+    return Codec(encode, decode, source, tuple(digits) if len(rows) > 1 else ())  # type: ignore[arg-type]
 
 
 def _timed(operator: Operator | Summed, size: int, device: str) -> tuple[float, float]:

@@ -51,6 +51,7 @@ def gathered_by_nodes(operator: Operator, d: int, cluster: Cluster) -> Travel:
         n / p,
         words,
         dense_bits=DENSE_BITS * d,
+        pieces=p,
     )
 
 
@@ -91,6 +92,7 @@ def in_two_shots_of_nodes(first: Operator, second: Operator, d: int, cluster: Cl
         dense_bits=DENSE_BITS * d,
         first_encoded=1 / p,
         last_decoded=1 / p,
+        pieces=m,
     )
 
 

@@ -48,6 +48,8 @@ class Travel:
         Of ``encoded``, what the workers' operator encodes; the owners' encodes the rest.
     last_decoded : float, optional
         Of ``decoded``, what is decoded of the owners' messages.
+    pieces : float, optional
+        Messages into which a vector is cut, each encoded and decoded alone.
     """
 
     exchange: Exchange
@@ -63,6 +65,7 @@ class Travel:
     dense_bits: float = 0.0
     first_encoded: float = 1.0
     last_decoded: float = 1.0
+    pieces: float = 1.0
 
     def communicate_s(self, cluster: Cluster) -> float:
         """Return seconds of the links in one averaging."""
@@ -148,7 +151,8 @@ def in_two_shots(first: Operator, second: Operator, d: int, cluster: Cluster) ->
     up, back = (owners * stated_bits(operator, shard) for operator in (first, second))
     words = f"in two shots: {'the server' if owners == 1 else 'owners'} return{'s' * (owners == 1)} {back / d:.4g} bits"
     encoded, decoded = 1 + 1 / owners, 1 + m / owners
-    return Travel("two_shot", claims[0], up + back / m, up, back, encoded, decoded, f"{words} a coordinate", claims[1])
+    words = f"{words} a coordinate"
+    return Travel("two_shot", claims[0], up + back / m, up, back, encoded, decoded, words, claims[1], pieces=owners)
 
 
 def stated_bits(operator: Operator, d: int) -> float:

@@ -16,6 +16,7 @@ def test_a_codec_is_two_numbers_with_a_source():
         "encode_s_per_coordinate": 8.5e-9,
         "decode_s_per_coordinate": 4.3e-9,
         "source": "given",
+        "of_lengths": [],
     }
     assert given.in_words() == "codec given: 8.5 ns a coordinate to encode, 4.3 ns to decode"
 
@@ -58,6 +59,37 @@ def test_seconds_are_those_of_encode_and_of_decode_a_coordinate(monkeypatch):
     )
 
 
+ROWS = ((100, 1e-3, 2e-3), (1000, 4e-3, 3e-3))
+
+
+@pytest.mark.parametrize(
+    ("length", "encode_s", "decode_s"),
+    [(50, 1e-3, 2e-3), (100, 1e-3, 2e-3), (400, 2e-3, 2e-3 + 1e-3 / 3), (1000, 4e-3, 3e-3), (5000, 20e-3, 15e-3)],
+)
+def test_a_message_between_measured_lengths_costs_what_lies_between(length, encode_s, decode_s):
+    codec = rd.Codec(4e-6, 3e-6, "measured", ROWS)
+    assert codec.of_messages(length) == (pytest.approx(encode_s / length), pytest.approx(decode_s / length))
+    assert rd.Codec(4e-6, 3e-6).of_messages(length) == (4e-6, 3e-6)
+
+
+@pytest.mark.parametrize("rows", [ROWS[::-1], (ROWS[0], ROWS[0]), ((100, 1e-3),), ((100, -1.0, 0.0),), ((0, 1.0, 1.0),)])
+def test_lengths_that_do_not_rise_and_seconds_below_0_are_refused(rows):
+    with pytest.raises(ValueError, match=r"of_lengths must be rising|must satisfy"):
+        rd.Codec(1e-9, 1e-9, "given", rows)
+
+
+def test_short_messages_are_measured_too(monkeypatch):
+    """3 s a message and a second for each of 1000 coordinates to encode, 5 s to decode."""
+    monkeypatch.setattr(module, "_timed", lambda operator, size, device: (3 + size / 1000, 5.0))
+    d = 16384
+    found = module._measured("costly messages", Identity(), d, "cpu", 1)
+    assert [row[0] for row in found.of_lengths] == [256, 1024, 4096, 16384]
+    for length in (256, 700, 4096, 10_000, d):
+        encode_s, decode_s = (length * each for each in found.of_messages(length))
+        assert encode_s == pytest.approx(3 + length / 1000, rel=0.02)  # two digits
+        assert decode_s == pytest.approx(5, rel=0.02)
+
+
 def test_of_a_sum_the_last_reading_is_decoding_and_all_before_it_encoding(monkeypatch):
     """A clock that only the packing of terms moves, 3 s, and the reading of sums, 5 s, in each of two rounds."""
     now = [0.0]
@@ -98,7 +130,7 @@ def test_a_fast_codec_is_measured_on_a_long_vector(monkeypatch):
 
     monkeypatch.setattr(module, "_timed", timed)
     found = module._measured("fast", Identity(), 10**6, "cpu", 1)
-    assert sizes == [module.FIRST_COORDINATES, 10**6]
+    assert sizes == [module.FIRST_COORDINATES, 10**6, *module.lengths_of(10**6)[:-1]]
     assert (found.encode_s_per_coordinate, found.decode_s_per_coordinate) == (1e-9, 2e-9)
 
 

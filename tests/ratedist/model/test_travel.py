@@ -6,6 +6,8 @@ import pytest
 import ratedist as rd
 from bounds.claims import Unbiased
 from operators import FloatCast, Key, Mean, ScaledSign, parse
+from ratedist.model.choosing import averaging
+from ratedist.model.node_travel import gathered_by_nodes, in_two_shots_of_nodes
 from ratedist.model.travel import in_two_shots, travel
 
 
@@ -107,3 +109,31 @@ def test_two_shots_send_what_does_not_grow_with_the_workers(topology, seconds, e
 def test_two_shots_need_workers_and_a_coordinate_for_each(workers, d):
     with pytest.raises(ValueError, match="two shots need 2 workers"):
         in_two_shots(parse("randomk:0.25"), parse("randomk:0.25"), d, rd.Cluster(workers=workers))
+
+
+@pytest.mark.parametrize(
+    ("way", "nodes"), [("gather", None), ("two_shot", None), ("gather", 2), ("node_gather", 2), ("node_two_shot", 2)]
+)
+def test_coding_costs_what_its_messages_cost_one_by_one(way, nodes):
+    """A codec of a second a message to encode and .1 s to decode, whatever its length, against a count of messages."""
+    d, m = 8000, 8
+    fixed = tuple((length, 1.0, 0.1) for length in (10, d))
+    codec = rd.Codec(1.0 / d, 0.1 / d, "given", fixed)
+    more = {} if nodes is None else {"nodes": nodes, "inside": rd.Link(1e12, 1e-6)}
+    cluster = rd.Cluster(workers=m, compute="constant", **more)
+    operator, n = parse("qsgd:16"), nodes or 1
+    each = {
+        "gather": lambda: travel(operator, operator.claim(d), 3.0 * d, d, cluster),
+        "two_shot": lambda: in_two_shots(operator, operator, d, cluster),
+        "node_gather": lambda: gathered_by_nodes(operator, d, cluster),
+        "node_two_shot": lambda: in_two_shots_of_nodes(operator, operator, d, cluster),
+    }[way]()
+    spent = averaging(each, codec, codec, d, cluster)
+    encoded, decoded = {  # messages of the busiest rank: its own shards, and its share of the means
+        "gather": (1, m),
+        "two_shot": (m + 1, 2 * m),
+        "node_gather": (1, n),
+        "node_two_shot": (n + 1, 2 * n),
+    }[way]
+    assert spent["encode_s"] == pytest.approx(encoded * 1.0)
+    assert spent["decode_s"] == pytest.approx(decoded * 0.1)

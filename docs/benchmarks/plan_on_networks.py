@@ -1,0 +1,202 @@
+"""Seconds of an averaging as a pilot foretells them against seconds of real ranks on shaped networks, as JSON lines.
+
+Run ``python docs/benchmarks/plan_on_networks.py [--processes 4] [--hidden 384] [--mbit 10 200 2000] [--repeats 30]`` on
+a quiet machine (root, or user namespaces, for the networks; some four minutes).
+
+On every network the ranks first make a pilot of the training that they then run, with the operators that are compared:
+steps, links and codecs come from it and from nothing else.  Then they train: a local step and an averaging, by every
+operator and exchange in turns, each behind a barrier, so that noise hits all alike.
+
+way : what was foretold ("predicted_s", "coding_s" and "links_s" of it) and measured (the slowest rank's seconds, the
+median "measured_s" and all "seconds"), for an operator and an exchange.
+"""
+
+# ruff: noqa: E402  threads and the search path must be set before the imports
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+# A neighbour of this file has the name of a package: its folder must not be searched.
+sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirname(os.path.abspath(__file__))]
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch.nn.functional import cross_entropy
+
+from gpu_validation.distributed.launch import RankContext, run_ranks
+from gpu_validation.distributed.scheduling import Scheduling
+from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
+from gpu_validation.network import Network
+from gpu_validation.piloting.pilot import pilot
+from operators import ErrorFeedback, Key, Operator, compressor, specification
+from ratedist.model.pilot import Pilot
+
+MTU = 9000  # a processor cannot move 2 Gbit/s both ways in frames of 1500 bytes, one by one
+WARM_UP = 3
+INPUTS, OUTPUTS, BATCH = 64, 10, 16
+MOST_BYTES, MOST_S = 1 << 24, 1.0  # of the longest vector that times a link: what it carries in a second
+OPERATORS = ("qsgd:16,bucket=512", "tcdq:omega=1", "scaled_sign", "topk:0.01")
+WAYS = (
+    ("", "sum"),
+    *((operator, "gather") for operator in OPERATORS),
+    *((operator, "two_shot") for operator in OPERATORS[:2]),
+)
+
+
+def network_of(hidden: int) -> torch.nn.Module:
+    """Three layers; some hidden^2 parameters."""
+    torch.manual_seed(0)
+    sizes = (INPUTS, hidden, hidden, OUTPUTS)
+    layers: list[torch.nn.Module] = []
+    for before, after in itertools.pairwise(sizes):
+        layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers[:-1])
+
+
+def loss(model: torch.nn.Module, batch: Any) -> torch.Tensor:
+    return cross_entropy(model(batch[0]), batch[1])
+
+
+def batches(rank: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Random classes around random means."""
+    means = torch.randn(OUTPUTS, INPUTS, generator=torch.Generator().manual_seed(0))
+    draw = torch.Generator().manual_seed(1 + rank)
+    while True:
+        classes = torch.randint(OUTPUTS, (BATCH,), generator=draw)
+        yield means[classes] + torch.randn(BATCH, INPUTS, generator=draw), classes
+
+
+def of_pilot(rank: int, hidden: int, mbit: float) -> Pilot:
+    """Measure the training and the network."""
+    most_bytes = min(MOST_BYTES, int(MOST_S * 1e6 * mbit / 8))
+    model = network_of(hidden)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    given = {"moments": 8, "taus": (1, 2), "operators": OPERATORS, "most_bytes": most_bytes}
+    return pilot(model, optimizer, loss, batches(rank), **given)  # type: ignore[arg-type]
+
+
+def trained(operator: str, exchange: str, rank: int, hidden: int) -> Callable[[], object]:
+    """Return one local step with its averaging."""
+    model, chosen = network_of(hidden), compressor(operator) if operator else None
+    fed = ErrorFeedback(chosen) if isinstance(chosen, Operator) and operator in OPERATORS[2:] else chosen
+    more = {} if exchange == "sum" else {"exchange": exchange}
+    averaging = PeriodicAveraging(model, operator=fed, errors=False, **more)  # type: ignore[arg-type]
+    optimizer, data = torch.optim.SGD(model.parameters(), lr=0.01), batches(rank)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss(model, next(data)).backward()
+        optimizer.step()
+        averaging.average()
+
+    return step
+
+
+def in_turns(steps: list[Callable[[], object]], repeats: int) -> np.ndarray:
+    """Slowest rank's seconds of every step, shape (steps, repeats), in turns behind barriers; the order alternates."""
+    seconds = torch.zeros(len(steps), repeats, dtype=torch.float64)
+    for repeat in range(-WARM_UP, repeats):
+        order = range(len(steps)) if repeat % 2 else reversed(range(len(steps)))
+        for i in order:
+            dist.barrier()
+            began = time.perf_counter()
+            steps[i]()
+            if repeat >= 0:
+                seconds[i, repeat] = time.perf_counter() - began
+    dist.all_reduce(seconds, dist.ReduceOp.MAX)
+    return seconds.numpy()
+
+
+def foretold(measured: Pilot, operator: str, exchange: str, processes: int) -> dict[str, float]:
+    """Return seconds of a step and an averaging, and what of them codes and what travels."""
+    predictor = measured.predictor(measured.cluster(workers=processes))
+    sent = measured.sent(operator) if operator else None
+    run = predictor.foretell(sent, "gather" if exchange == "sum" else exchange, 1, False).run  # type: ignore[arg-type]
+    links_s = run.way.communicate_s(run.cluster)
+    return {"predicted_s": run.seconds, "coding_s": run.coding_s, "links_s": links_s, "compute_s": run.compute_s}
+
+
+def records_of(measured: Pilot, seconds: np.ndarray, processes: int) -> Iterator[dict[str, Any]]:
+    """Return the pilot's numbers, and then a record a way."""
+    link = measured.link()
+    yield {
+        "record": "pilot",
+        "d": measured.d,
+        "step_s": measured.step().value,
+        "link": {"bandwidth_bit_per_s": link.bandwidth_bit_per_s, "latency_s": link.latency_s},
+        "bits": {trial.operator: sum(trial.bits) / len(trial.bits) for trial in measured.operators},
+        "codecs": {name: codec.to_dict() for name, codec in measured.codecs().items()},
+    }
+    for (operator, exchange), row in zip(WAYS, seconds, strict=True):
+        told = foretold(measured, operator, exchange, processes)
+        row_s = [round(float(second), 6) for second in row]
+        yield {
+            "record": "way",
+            "operator": operator or "binary32",
+            "specification": specification(compressor(operator)) if operator else "",
+            "exchange": exchange,
+            "measured_s": float(np.median(row)),
+            **told,
+            "seconds": row_s,
+        }
+
+
+def environment() -> dict[str, Any]:
+    """What the numbers depend on."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return {
+        "record": "environment",
+        "command": "python " + " ".join(["docs/benchmarks/plan_on_networks.py", *sys.argv[1:]]),
+        "commit": commit.stdout.strip() or None,
+        "torch": torch.__version__,
+        "cpus": os.cpu_count(),
+        "load": [round(load, 2) for load in os.getloadavg()],
+        "threads": 1,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--processes", type=int, default=4)
+    parser.add_argument("--hidden", type=int, default=384)
+    parser.add_argument("--mbit", type=float, nargs="+", default=[10, 200, 2000])
+    parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument("--realtime", action="store_true", help="keep other programs out (root; a busy machine)")
+    options = parser.parse_args()
+    warnings.filterwarnings("ignore", "When period is 1")  # it is what one averaging takes, not how to train
+    for name in OPERATORS:  # compile once, before the fork
+        chosen = compressor(name)
+        chosen(torch.randn(4096), key=Key(0))  # type: ignore[operator]
+    print(json.dumps(environment()), flush=True)
+
+    def work(place: RankContext, emit: Callable[[Any], None], mbit: float) -> None:
+        measured = of_pilot(place.rank, options.hidden, mbit)
+        steps = [trained(operator, exchange, place.rank, options.hidden) for operator, exchange in WAYS]
+        seconds = in_turns(steps, options.repeats)
+        if place.rank == 0:
+            for record in records_of(measured, seconds, place.size):
+                emit(record)
+
+    scheduling: Scheduling = "realtime" if options.realtime else "normal"
+    for mbit in options.mbit:
+        with Network(options.processes, rate_bit_per_s=1e6 * mbit, mtu=MTU) as shaped:
+            where = {"processes": options.processes, "mbit_per_s": mbit}
+            ranks = {"processes": options.processes, "hang_timeout_s": 600, "network": shaped}
+            for record in run_ranks(partial(work, mbit=mbit), **ranks, scheduling=scheduling):  # type: ignore[arg-type]
+                print(json.dumps({"record": record.pop("record"), **where, **record}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Seconds of coding as the ranks of a run will spend them: all at once, by the clock on the wall."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from operators import Key, Operator
+from ratedist.model.codec import MOST_COORDINATES, Codec, codec_of_lengths, lengths_of, measure_codec
+
+WINDOW_S = 0.02
+WINDOWS = 5
+LEAST_S = 1e-9
+
+
+
+def codec_of_ranks(
+    operator: Operator, gradient: torch.Tensor, *, device: str, group: dist.ProcessGroup | None
+) -> Codec:
+    """Return seconds of encoding and decoding a gradient; every rank must call it.
+
+    Parameters
+    ----------
+    operator : Operator
+        Without memory.
+    gradient : tensor
+        float32, shape (d,), of which 2^20 coordinates are used.
+    device : str
+        "cpu" or "cuda", where it is coded.
+    group : ProcessGroup or None
+        Of the ranks; by default all, if there is a group.
+
+    Notes
+    -----
+    Alone as ``measure_codec``, in processor time.  Ranks that share a machine wait for one another's processors, which
+    no processor time shows: here all code at once, and the slowest rank counts, as it does in an averaging.
+    """
+    if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size(group) == 1:
+        return measure_codec(operator, d=gradient.numel(), device=device)
+    key, rows = Key(0), []
+    for length in lengths_of(min(gradient.numel(), MOST_COORDINATES)):
+        x = gradient[:length].clone()
+        message = operator.encode(x, key=key)
+        encode_s = _slowest_s(lambda x=x: operator.encode(x, key=key), gradient.device, group)
+        decode_s = _slowest_s(
+            lambda message=message, d=length: operator.decode(message, d=d, key=key), gradient.device, group
+        )
+        rows.append((length, encode_s, decode_s))
+    ranks, threads = dist.get_world_size(group), torch.get_num_threads()
+    where = f"measured on {ranks} ranks at once ({device}, {threads} thread{'s' * (threads > 1)} each"
+    return codec_of_lengths(rows, f"{where}, {rows[-1][0]} coordinates)")
+
+
+def _slowest_s(call: Callable[[], Any], device: torch.device, group: dist.ProcessGroup | None) -> float:
+    """Return seconds of a call that all ranks make, until the last of them is done; the median of some windows."""
+    call()
+    once_s = _until_all_s(call, 1, device, group)
+    runs = max(1, math.ceil(WINDOW_S / once_s))
+    windows_s = torch.tensor([_until_all_s(call, runs, device, group) for _ in range(WINDOWS)])
+    return float(windows_s.median()) / runs
+
+
+def _until_all_s(call: Callable[[], Any], runs: int, device: torch.device, group: dist.ProcessGroup | None) -> float:
+    """Return the slowest rank's seconds from the moment on at which all begin."""
+    _wait(device)
+    dist.barrier(group)
+    begun = time.perf_counter()
+    for _ in range(runs):
+        call()
+    _wait(device)
+    dist.barrier(group)  # ranks that take turns on a processor: the last one ends when all of their work is done
+    elapsed_s = torch.tensor([time.perf_counter() - begun], device=device, dtype=torch.float64)
+    dist.all_reduce(elapsed_s, dist.ReduceOp.MAX, group)
+    return max(float(elapsed_s), LEAST_S)
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

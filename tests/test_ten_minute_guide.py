@@ -1,0 +1,75 @@
+"""The guide plan_in_ten_minutes.md, followed as it is printed: the script under torchrun, then every command."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ratedist as rd
+
+GUIDE = (Path(__file__).parent.parent / "docs/guides/plan_in_ten_minutes.md").read_text()
+(SCRIPT,) = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+TRAIN, *ASKED = (shlex.split(line) for line in re.findall(r"```bash\n(.*?)\n```", GUIDE, re.DOTALL))
+PROGRAMS = {"torchrun": ["torch.distributed.run"], "ratedist": ["ratedist"]}
+
+pytestmark = [pytest.mark.timeout(280)]
+
+
+def run(folder, command):
+    """A line of the guide, by this interpreter whatever the path holds."""
+    program, *arguments = command
+    line = [sys.executable, "-m", *PROGRAMS[program], *arguments]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "300"}
+    return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, timeout=250, check=False)
+
+
+@pytest.mark.thorough
+def test_the_guide_leads_from_a_script_to_a_plan(tmp_path):
+    pytest.importorskip("sklearn")
+    (tmp_path / "train.py").write_text(SCRIPT)
+
+    trained = run(tmp_path, TRAIN)
+    answers = [run(tmp_path, command) for command in ASKED]
+
+    assert trained.returncode == 0, trained.stderr
+    assert float(re.search(r"loss ([\d.]+)", trained.stdout)[1]) < 2
+    assert [answer.returncode for answer in answers] == [0] * 4, [answer.stderr for answer in answers]
+    shown, flat, nodes, prediction = (answer.stdout for answer in answers)
+    pilot = rd.Pilot.read(tmp_path / "pilot.json")
+    assert (pilot.ranks, len(pilot.survival)) == (2, 32)
+    assert all(trial.codec.source.startswith("measured on 2 ranks at once") for trial in pilot.operators)
+    assert "all ranks" in shown
+    for text, words in ((flat, "64 equal workers"), (nodes, "8 nodes of 8 equal workers")):
+        assert re.search(r"Use .* time to a loss", text)
+        assert "imited by" in text
+        assert "twice as good" in text
+        assert words in text
+    assert "two_shot" in prediction
+    plan = rd.plan(
+        pilot=pilot, cluster=pilot.cluster(workers=64, bandwidth_bit_per_s=1e9, latency_s=1e-4)
+    )
+    assert plan.explain().split(":")[0] in " ".join(flat.split())
+
+
+def test_the_script_is_a_script_without_the_new_lines_too():
+    """What the guide adds is four lines between its two comments, the only ones that name a pilot."""
+    before, new = SCRIPT.split("# new:")
+    added, after = new.split("# end of what is new\n")
+    lines = [line for line in added.splitlines()[1:] if line]
+    assert len(lines) <= 4
+    assert "pilot" not in before + after
+    compile(before + after, "train.py", "exec")
+
+
+def test_every_command_of_the_guide_is_one_of_the_command_line():
+    from ratedist.cli.parser import build
+
+    assert TRAIN[0] == "torchrun"
+    for program, *arguments in ASKED:
+        assert program == "ratedist"
+        assert json.dumps(vars(build(arguments[0]).parse_args(arguments)), default=str)
