@@ -50,9 +50,7 @@ def test_the_guide_leads_from_a_script_to_a_plan(tmp_path):
         assert "twice as good" in text
         assert words in text
     assert "two_shot" in prediction
-    plan = rd.plan(
-        pilot=pilot, cluster=pilot.cluster(workers=64, bandwidth_bit_per_s=1e9, latency_s=1e-4)
-    )
+    plan = rd.plan(pilot=pilot, cluster=pilot.cluster(workers=64, bandwidth_bit_per_s=1e9, latency_s=1e-4))
     assert plan.explain().split(":")[0] in " ".join(flat.split())
 
 

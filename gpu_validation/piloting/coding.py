@@ -18,7 +18,6 @@ WINDOWS = 5
 LEAST_S = 1e-9
 
 
-
 def codec_of_ranks(
     operator: Operator, gradient: torch.Tensor, *, device: str, group: dist.ProcessGroup | None
 ) -> Codec:

@@ -1,7 +1,7 @@
 """Two public calculators of DiLoCo: their numbers where their assumptions hold, and where these mislead.
 
-The one at arthurdouillard.com/diloco states bandwidths per utilisation; the one at mino98.github.io/diloco-calculator adds
-up seconds of computing, of rings inside sites and of one flat ring over all chips between them.
+The one at arthurdouillard.com/diloco states bandwidths per utilisation; the one at mino98.github.io/diloco-calculator
+adds up seconds of computing, of rings inside sites and of one flat ring over all chips between them.
 """
 
 import math

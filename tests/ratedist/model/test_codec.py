@@ -72,7 +72,9 @@ def test_a_message_between_measured_lengths_costs_what_lies_between(length, enco
     assert rd.Codec(4e-6, 3e-6).of_messages(length) == (4e-6, 3e-6)
 
 
-@pytest.mark.parametrize("rows", [ROWS[::-1], (ROWS[0], ROWS[0]), ((100, 1e-3),), ((100, -1.0, 0.0),), ((0, 1.0, 1.0),)])
+@pytest.mark.parametrize(
+    "rows", [ROWS[::-1], (ROWS[0], ROWS[0]), ((100, 1e-3),), ((100, -1.0, 0.0),), ((0, 1.0, 1.0),)]
+)
 def test_lengths_that_do_not_rise_and_seconds_below_0_are_refused(rows):
     with pytest.raises(ValueError, match=r"of_lengths must be rising|must satisfy"):
         rd.Codec(1e-9, 1e-9, "given", rows)

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import ratedist as rd
-from ratedist.model.prediction import Predictor
 
 ROOT = Path(__file__).parents[3]
 RECORDS = [json.loads(line) for line in (ROOT / "docs/data/plan_on_networks.jsonl").read_text().splitlines()]
@@ -49,9 +48,9 @@ def test_the_plan_ranks_five_operators_as_real_ranks_do(mbit):
 
 
 @pytest.mark.parametrize("mbit", NETWORKS)
-def test_of_the_ways_of_an_operator_the_plan_takes_the_faster_one(mbit):
-    for operator in OPERATORS:
-        assert told_wrongly([row for row in ways(mbit) if row["operator"] == operator]) == []
+def test_all_ways_of_all_operators_are_in_their_measured_order(mbit):
+    assert len(ways(mbit)) == 7
+    assert told_wrongly(ways(mbit)) == []
 
 
 def test_the_order_is_no_matter_of_course():
@@ -87,38 +86,29 @@ def test_the_foretold_seconds_are_those_of_the_model_for_the_recorded_pilot(mbit
         if row["exchange"] == "two_shot":
             encode, decode = rd.Codec(**codec).of_messages(d / m)
             coding_s = d * ((1 + 1 / m) * encode + 2 * decode)
-        assert row["links_s"] == pytest.approx(links_s, rel=1e-6)
+        assert row["links_s"] == pytest.approx(links_s, rel=1e-4)  # messages have whole bytes
         assert row["coding_s"] == pytest.approx(coding_s, rel=0.02)  # two digits
         assert row["predicted_s"] == pytest.approx(row["compute_s"] + links_s + coding_s, rel=0.02)
 
 
 @pytest.mark.parametrize("operator", sorted(OPERATORS))
-def test_half_the_seconds_of_one_operator_would_be_noticed(operator):
-    """On some network the order of the record fails when one operator is foretold to take half or double the time."""
-    noticed = []
-    for factor, mbit in itertools.product((0.5, 2.0), NETWORKS):
-        rows = [
-            row | {"predicted_s": row["predicted_s"] * (factor if row["operator"] == operator else 1)}
-            for row in ways(mbit)
-        ]
-        noticed.append(bool(told_wrongly(chosen(rows))))
-    assert any(noticed[:3]), "half the seconds"
+def test_half_the_seconds_of_an_operator_would_be_noticed(operator):
+    """On some network the order fails when one operator is foretold to take half the time."""
+
+    def halved(row):
+        return row | {"predicted_s": row["predicted_s"] * (0.5 if row["operator"] == operator else 1)}
+
+    assert any(told_wrongly([halved(row) for row in ways(mbit)]) for mbit in NETWORKS)
 
 
 def test_without_what_coding_costs_the_order_would_be_wrong():
-    """What the codecs' seconds are for: links alone put TCDQ before operators that are measured to be faster."""
-    wrong = [
-        told_wrongly(chosen([row | {"predicted_s": row["links_s"] + row["compute_s"]} for row in ways(mbit)]))
-        for mbit in NETWORKS
-    ]
-    assert wrong[-1]
+    """Links alone put few bits first, whatever they take to encode."""
+    uncoded = [row | {"predicted_s": row["links_s"] + row["compute_s"]} for row in ways(NETWORKS[-1])]
+    assert told_wrongly(chosen(uncoded))
 
 
 def test_the_page_states_the_record():
     page = (ROOT / "docs/concepts/seconds_of_an_exchange.md").read_text()
-    for row in (row for mbit in NETWORKS for row in chosen(ways(mbit))):
-        assert f"{1e3 * row['measured_s']:.3g}" in page
-
-
-def test_predictor_is_what_the_record_was_made_with():
-    assert Predictor.foretell is not None
+    for mbit in NETWORKS:
+        for row in ways(mbit):
+            assert f"{1e3 * row['measured_s']:.3g} ({1e3 * row['predicted_s']:.3g})" in page
