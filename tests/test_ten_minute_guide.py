@@ -24,7 +24,7 @@ def run(folder, command):
     """A line of the guide, by this interpreter whatever the path holds."""
     program, *arguments = command
     line = [sys.executable, "-m", *PROGRAMS[program], *arguments]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "300"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, timeout=250, check=False)
 
 
@@ -39,10 +39,10 @@ def test_the_guide_leads_from_a_script_to_a_plan(tmp_path):
     assert trained.returncode == 0, trained.stderr
     assert float(re.search(r"loss ([\d.]+)", trained.stdout)[1]) < 2
     assert [answer.returncode for answer in answers] == [0] * 4, [answer.stderr for answer in answers]
-    shown, flat, nodes, prediction = (answer.stdout for answer in answers)
+    shown, flat, nodes, prediction = (" ".join(answer.stdout.split()) for answer in answers)
     pilot = rd.Pilot.read(tmp_path / "pilot.json")
     assert (pilot.ranks, len(pilot.survival)) == (2, 32)
-    assert all(trial.codec.source.startswith("measured on 2 ranks at once") for trial in pilot.operators)
+    assert all(trial.codec.source.endswith("2 ranks at once") for trial in pilot.operators)
     assert "all ranks" in shown
     for text, words in ((flat, "64 equal workers"), (nodes, "8 nodes of 8 equal workers")):
         assert re.search(r"Use .* time to a loss", text)
@@ -51,7 +51,7 @@ def test_the_guide_leads_from_a_script_to_a_plan(tmp_path):
         assert words in text
     assert "two_shot" in prediction
     plan = rd.plan(pilot=pilot, cluster=pilot.cluster(workers=64, bandwidth_bit_per_s=1e9, latency_s=1e-4))
-    assert plan.explain().split(":")[0] in " ".join(flat.split())
+    assert plan.explain().split(":")[0] in flat
 
 
 def test_the_script_is_a_script_without_the_new_lines_too():

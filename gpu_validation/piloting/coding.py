@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from operators import Key, Operator
-from ratedist.model.codec import MOST_COORDINATES, Codec, codec_of_lengths, lengths_of, measure_codec
+from operators import Operator
+from ratedist.model.codec import measure_codec
+from ratedist.model.pilot import Codec
 
 WINDOW_S = 0.02
 WINDOWS = 5
@@ -41,18 +44,9 @@ def codec_of_ranks(
     """
     if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size(group) == 1:
         return measure_codec(operator, d=gradient.numel(), device=device)
-    key, rows = Key(0), []
-    for length in lengths_of(min(gradient.numel(), MOST_COORDINATES)):
-        x = gradient[:length].clone()
-        message = operator.encode(x, key=key)
-        encode_s = _slowest_s(lambda x=x: operator.encode(x, key=key), gradient.device, group)
-        decode_s = _slowest_s(
-            lambda message=message, d=length: operator.decode(message, d=d, key=key), gradient.device, group
-        )
-        rows.append((length, encode_s, decode_s))
-    ranks, threads = dist.get_world_size(group), torch.get_num_threads()
-    where = f"measured on {ranks} ranks at once ({device}, {threads} thread{'s' * (threads > 1)} each"
-    return codec_of_lengths(rows, f"{where}, {rows[-1][0]} coordinates)")
+    seconds_of = partial(_slowest_s, device=gradient.device, group=group)
+    codec = measure_codec(operator, device=device, x=gradient, seconds_of=seconds_of)
+    return replace(codec, source=f"{codec.source}, {dist.get_world_size(group)} ranks at once")
 
 
 def _slowest_s(call: Callable[[], Any], device: torch.device, group: dist.ProcessGroup | None) -> float:

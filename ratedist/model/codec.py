@@ -7,7 +7,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -161,7 +161,14 @@ def _from_mapping(given: Mapping[str, Any]) -> Codec:
     return Codec(**given)
 
 
-def measure_codec(operator: str | Operator | Summed, *, d: Number = MOST_COORDINATES, device: str = "cpu") -> Codec:
+def measure_codec(
+    operator: str | Operator | Summed,
+    *,
+    d: Number = MOST_COORDINATES,
+    device: str = "cpu",
+    x: torch.Tensor | None = None,
+    seconds_of: Callable[[Callable[[], Any]], float] | None = None,
+) -> Codec:
     """Time an operator on a Gaussian vector, once a process for each operator.
 
     Parameters
@@ -172,6 +179,10 @@ def measure_codec(operator: str | Operator | Summed, *, d: Number = MOST_COORDIN
         Coordinates, of which at most 2^20 are used (fewer where the codec is slow).
     device : str, optional
         "cpu" or "cuda".
+    x : tensor or None, optional
+        float32, shape (d,), on the device: what is coded instead, anew at every call of this.
+    seconds_of : callable or None, optional
+        With x: from a call of the codec to its seconds, such as those of ranks that make it at once.
 
     Raises
     ------
@@ -189,29 +200,46 @@ def measure_codec(operator: str | Operator | Summed, *, d: Number = MOST_COORDIN
     import torch
 
     from operators import specification
+    from operators.summed import Summed
 
-    chosen = compressor_of(operator)
-    n = min(int(real("d", d)), MOST_COORDINATES)
-    return _measured(specification(chosen), chosen, n, device, torch.get_num_threads())
+    chosen, threads = compressor_of(operator), torch.get_num_threads()
+    n = min(int(real("d", d)) if x is None else x.numel(), MOST_COORDINATES)
+    if x is None:
+        return _measured(specification(chosen), chosen, n, device, threads)
+    if isinstance(chosen, Summed):
+        raise ValueError(f"{chosen.name} is timed on a vector of its own; got x: leave it out")
+    return _codec(specification(chosen), chosen, n, device, threads, partial(_coded, chosen, x, seconds_of))
 
 
 @lru_cache(maxsize=512)
 def _measured(name: str, operator: Operator | Summed, n: int, device: str, threads: int) -> Codec:
+    return _codec(name, operator, n, device, threads, lambda size: _timed(operator, size, device))
+
+
+def _codec(
+    name: str,
+    operator: Operator | Summed,
+    n: int,
+    device: str,
+    threads: int,
+    timed: Callable[[int], tuple[float, float]],
+) -> Codec:
+    """Return the codec of timed messages: long ones, unless they would take long, and shorter ones."""
     from operators import Operator
 
     size = min(n, FIRST_COORDINATES)
     try:
-        seconds = _timed(operator, size, device)
+        seconds = timed(size)
         if size < n and sum(seconds) * n < ENOUGH_S * size:
             size = n
-            seconds = _timed(operator, size, device)
+            seconds = timed(size)
     except (ValueError, RuntimeError) as failure:
         raise ValueError(f"{name} could not be timed ({failure}): give codec") from None
     short = lengths_of(size)[:-1] if isinstance(operator, Operator) else ()
-    rows = [(each, *_timed(operator, each, device)) for each in short]
+    rows = [(each, *timed(each)) for each in short]
     plural = "" if threads == 1 else "s"
     where = f"measured on this machine ({device}, {threads} thread{plural}, {size} coordinates)"
-    return codec_of_lengths([*rows, (size, *seconds)], where)
+    return _of_lengths([*rows, (size, *seconds)], where)
 
 
 def lengths_of(d: int) -> tuple[int, ...]:
@@ -228,16 +256,8 @@ def lengths_of(d: int) -> tuple[int, ...]:
     return tuple(reversed(lengths))
 
 
-def codec_of_lengths(rows: Sequence[tuple[int, float, float]], source: str) -> Codec:
-    """Return the codec of timed messages, to two digits.
-
-    Parameters
-    ----------
-    rows : sequence of (int, float, float)
-        Coordinates, seconds to encode and to decode, by rising length.
-    source : str
-        Where they come from, in words.
-    """
+def _of_lengths(rows: Sequence[tuple[int, float, float]], source: str) -> Codec:
+    """Return the codec of rows of coordinates, seconds to encode and seconds to decode, to two digits."""
     digits = [(d, *(float(f"{each:.{DIGITS}g}") for each in seconds)) for d, *seconds in rows]
     longest, *seconds = rows[-1]
     encode, decode = (float(f"{each / longest:.{DIGITS}g}") for each in seconds)
@@ -247,15 +267,26 @@ def codec_of_lengths(rows: Sequence[tuple[int, float, float]], source: str) -> C
 def _timed(operator: Operator | Summed, size: int, device: str) -> tuple[float, float]:
     import torch
 
-    from operators import Key, Operator
+    from operators import Operator
 
     if not isinstance(operator, Operator):
         return _sum_timed(operator, size, device)
-    x, key = torch.randn(size, generator=torch.Generator().manual_seed(0)).to(device), Key(0)
-    message = operator.encode(x, key=key)
+    x = torch.randn(size, generator=torch.Generator().manual_seed(0)).to(device)
+    return _coded(operator, x, partial(_least_s, device=device), size)
+
+
+def _coded(
+    operator: Operator, x: torch.Tensor, seconds_of: Callable[[Callable[[], Any]], float] | None, size: int
+) -> tuple[float, float]:
+    """Return seconds of encoding and of decoding the first coordinates of a vector."""
+    from operators import Key
+
+    part, key = x[:size].clone(), Key(0)
+    message = operator.encode(part, key=key)
+    seconds_of = seconds_of or partial(_least_s, device=x.device.type)
     return (
-        _least_s(lambda: operator.encode(x, key=key), device),
-        _least_s(lambda: operator.decode(message, d=size, key=key), device),
+        seconds_of(lambda: operator.encode(part, key=key)),
+        seconds_of(lambda: operator.decode(message, d=size, key=key)),
     )
 
 

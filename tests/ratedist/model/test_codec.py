@@ -92,6 +92,25 @@ def test_short_messages_are_measured_too(monkeypatch):
         assert decode_s == pytest.approx(5, rel=0.02)
 
 
+def test_what_is_timed_may_be_a_vector_of_ones_own_and_by_a_clock_of_ones_own():
+    """The clock counts the coordinates that it is asked about: what it says of them is what the codec has."""
+    import torch
+
+    x, seen = torch.arange(1.0, 1025), []
+
+    class Looking(Identity):
+        def encode(self, x, *, key):
+            seen.append(x.clone())
+            return super().encode(x, key=key)
+
+    found = rd.measure_codec(Looking(), x=x, seconds_of=lambda call: (call(), 2.0)[1])
+    assert found.of_lengths == ((256, 2.0, 2.0), (1024, 2.0, 2.0))
+    assert {len(each) for each in seen} == {256, 1024}
+    assert all(torch.equal(each, x[: len(each)]) for each in seen)
+    with pytest.raises(ValueError, match="is timed on a vector of its own; got x"):
+        rd.measure_codec("sign_vote", x=x)
+
+
 def test_of_a_sum_the_last_reading_is_decoding_and_all_before_it_encoding(monkeypatch):
     """A clock that only the packing of terms moves, 3 s, and the reading of sums, 5 s, in each of two rounds."""
     now = [0.0]
