@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -49,7 +48,7 @@ def codec_of_ranks(
     return replace(codec, source=f"{codec.source}, {dist.get_world_size(group)} ranks at once")
 
 
-def _slowest_s(call: Callable[[], Any], device: torch.device, group: dist.ProcessGroup | None) -> float:
+def _slowest_s(call: Callable[[], object], device: torch.device, group: dist.ProcessGroup | None) -> float:
     """Return seconds of a call that all ranks make, until the last of them is done; the median of some windows."""
     call()
     once_s = _until_all_s(call, 1, device, group)
@@ -58,7 +57,7 @@ def _slowest_s(call: Callable[[], Any], device: torch.device, group: dist.Proces
     return float(windows_s.median()) / runs
 
 
-def _until_all_s(call: Callable[[], Any], runs: int, device: torch.device, group: dist.ProcessGroup | None) -> float:
+def _until_all_s(call: Callable[[], object], runs: int, device: torch.device, group: dist.ProcessGroup | None) -> float:
     """Return the slowest rank's seconds from the moment on at which all begin."""
     _wait(device)
     dist.barrier(group)

@@ -167,7 +167,7 @@ def measure_codec(
     d: Number = MOST_COORDINATES,
     device: str = "cpu",
     x: torch.Tensor | None = None,
-    seconds_of: Callable[[Callable[[], Any]], float] | None = None,
+    seconds_of: Callable[[Callable[[], object]], float] | None = None,
 ) -> Codec:
     """Time an operator on a Gaussian vector, once a process for each operator.
 
@@ -276,7 +276,7 @@ def _timed(operator: Operator | Summed, size: int, device: str) -> tuple[float, 
 
 
 def _coded(
-    operator: Operator, x: torch.Tensor, seconds_of: Callable[[Callable[[], Any]], float] | None, size: int
+    operator: Operator, x: torch.Tensor, seconds_of: Callable[[Callable[[], object]], float] | None, size: int
 ) -> tuple[float, float]:
     """Return seconds of encoding and of decoding the first coordinates of a vector."""
     from operators import Key
@@ -290,7 +290,7 @@ def _coded(
     )
 
 
-def _least_s(call: Callable[[], Any], device: str) -> float:
+def _least_s(call: Callable[[], object], device: str) -> float:
     import torch
 
     wait, clock = (lambda: None, time.thread_time) if device == "cpu" else (torch.cuda.synchronize, time.perf_counter)
