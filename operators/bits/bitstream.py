@@ -232,8 +232,7 @@ def padded(payload: np.ndarray) -> np.ndarray:
     return out
 
 
-@jit
-def words(payload):
+def words(payload: np.ndarray) -> np.ndarray:
     """Return the payload as native uint32 words, first bits highest, followed by at least 3 words of zeros.
 
     With i = position >> 5, ``((words[i] << 32) | words[i + 1])`` << (position & 31) shows at least 33 bits at the top
@@ -244,13 +243,39 @@ def words(payload):
     payload : ndarray
         The bytes of a message.
     """
-    out, whole = np.zeros((payload.size + 3) // 4 + 3, np.uint32), payload.size >> 2
+    out = room_for_words(payload)
+    set_words(payload, out)
+    return out
+
+
+def room_for_words(payload: np.ndarray) -> np.ndarray:
+    """Return the zeros that ``set_words`` writes into.
+
+    Parameters
+    ----------
+    payload : ndarray
+        The bytes of a message.
+    """
+    return np.zeros((payload.size + 3) // 4 + 3, np.uint32)
+
+
+@jit
+def set_words(payload, out):
+    """Write the payload as ``words``, for loops that call nothing before.
+
+    Parameters
+    ----------
+    payload
+        The bytes of a message.
+    out
+        What ``room_for_words`` gave.
+    """
+    whole = payload.size >> 2
     for i in range(whole):
         high = (np.uint32(payload[4 * i]) << np.uint32(24)) | (np.uint32(payload[4 * i + 1]) << np.uint32(16))
         out[i] = high | (np.uint32(payload[4 * i + 2]) << np.uint32(8)) | np.uint32(payload[4 * i + 3])
     for i in range(4 * whole, payload.size):
         out[whole] |= np.uint32(payload[i]) << np.uint32(24 - 8 * (i & 3))
-    return out
 
 
 def pack(values: np.ndarray, widths: np.ndarray) -> tuple[np.ndarray, int]:
@@ -289,7 +314,7 @@ def pack32(values: np.ndarray, widths: np.ndarray, n: int) -> tuple[np.ndarray, 
 
 @jit
 def _pack32(values, widths, n, out):
-    flush(out, write_fields(out, (np.uint64(0), 0, 0), values, widths, n))
+    flush(out, write_fields(out, (np.uint64(0), np.int64(0), np.int64(0)), values, widths, n))
 
 
 class BitReader:

@@ -30,6 +30,23 @@ def build(n):
     return code, length
 
 
+def build_each(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the codes (uint64) and their lengths (int64) of many numbers, as ``build`` does one by one.
+
+    Parameters
+    ----------
+    numbers : ndarray, shape (n,)
+        int64, each at least 1.
+    """
+    rest, codes, lengths = numbers.copy(), np.zeros(numbers.size, np.uint64), np.ones(numbers.size, np.int64)
+    while (longer := rest > 1).any():
+        widths = np.where(longer, np.frexp(rest.astype(np.float64))[1], 0)
+        codes |= np.where(longer, rest, 0).astype(np.uint64) << lengths.astype(np.uint64)
+        lengths += widths
+        rest = np.where(longer, widths - 1, 1)
+    return codes, lengths
+
+
 @jit
 def length(n):
     """Return bits of the code of n >= 1."""

@@ -20,28 +20,19 @@ DENSE, SPARSE, FLAG = 0, 1, 2  # also the bits before a level
 NUMBERS = {"dense": DENSE, "sparse": SPARSE, "flag": FLAG}
 
 
-@jit
-def _level_codes(most, code, codes, widths):
-    """Bits of level n with its sign and flag at index n + most."""
-    for n in range(-most, most + 1):
-        size, negative = abs(n), np.uint64(n < 0)
-        if code == FLAG and n == 0:
-            codes[most], widths[most] = np.uint64(0), 1
-            continue
-        value, width = elias.build(size + 1 if code == DENSE else max(size, 1))
-        if code == DENSE:
-            codes[n + most] = (value << np.uint64(n != 0)) | negative
-            widths[n + most] = width + (n != 0)
-        else:
-            flag = np.uint64(2 if code == FLAG else 0)
-            codes[n + most] = ((flag | negative) << np.uint64(width)) | value
-            widths[n + most] = width + (2 if code == FLAG else 1)
-
-
 @lru_cache(maxsize=32)
 def _encoder(most: int, code: int) -> tuple[np.ndarray, np.ndarray]:
-    codes, widths = np.zeros(2 * most + 1, np.uint64), np.zeros(2 * most + 1, np.int64)
-    _level_codes(most, code, codes, widths)
+    """Return bits of level n with its sign and flag at index n + most, and how many they are."""
+    levels = np.arange(-most, most + 1)
+    values, widths = elias.build_each(abs(levels) + 1 if code == DENSE else np.maximum(abs(levels), 1))
+    negative, present = (levels < 0).astype(np.uint64), levels != 0
+    if code == DENSE:
+        return (values << present.astype(np.uint64)) | negative, widths + present
+    flag = np.uint64(2 if code == FLAG else 0)
+    codes = ((flag | negative) << widths.astype(np.uint64)) | values
+    widths = widths + (2 if code == FLAG else 1)
+    if code == FLAG:
+        codes[most], widths[most] = 0, 1
     return codes, widths
 
 
@@ -63,12 +54,11 @@ def _joined(levels, most, codes, widths, parts, values, lengths):
 
 
 @jit
-def _write(levels, patterns, step, most, codes, widths, parts, out):
+def _write(levels, patterns, step, most, codes, widths, parts, values, lengths, out):
     """Return dense and flag form; returns the bits."""
-    state = (np.uint64(0), 0, 0)
-    values, lengths = np.zeros(FIELDS + AT_ONCE, np.uint64), np.zeros(FIELDS + AT_ONCE, np.int64)
+    state = (np.uint64(0), np.int64(0), np.int64(0))  # literals would be compiled apart
     for b in range(patterns.size):
-        state = write_bits(out, state, patterns[b], NORM_BITS)
+        state = write_bits(out, state, patterns[b], np.int64(NORM_BITS))
         if patterns[b] == 0:
             continue
         stop = min((b + 1) * step, levels.size)
@@ -96,17 +86,16 @@ def _gap(gap, values, lengths, m):
 
 
 @jit
-def _write_sparse(levels, patterns, step, most, codes, widths, out):
+def _write_sparse(levels, patterns, step, most, codes, widths, values, lengths, out):
     """Return sparse form; returns the bits."""
-    state = (np.uint64(0), 0, 0)
-    values, lengths = np.zeros(3 * FIELDS, np.uint64), np.zeros(3 * FIELDS, np.int64)
+    state = (np.uint64(0), np.int64(0), np.int64(0))
     for b in range(patterns.size):
-        state = write_bits(out, state, patterns[b], NORM_BITS)
+        state = write_bits(out, state, patterns[b], np.int64(NORM_BITS))
         if patterns[b] == 0:
             continue
         begin, stop, last = b * step, min((b + 1) * step, levels.size), b * step - 1
         for start in range(begin, stop, FIELDS):
-            m = 0
+            m = np.int64(0)
             for i in range(start, min(start + FIELDS, stop)):
                 n = levels[i]
                 if n != 0:
@@ -114,7 +103,7 @@ def _write_sparse(levels, patterns, step, most, codes, widths, out):
                     values[m], lengths[m] = codes[n + most], widths[n + most]
                     m, last = m + 1, i
             state = write_fields(out, state, values, lengths, m)
-        state = write_fields(out, state, values, lengths, _gap(stop - last, values, lengths, 0))
+        state = write_fields(out, state, values, lengths, _gap(stop - last, values, lengths, np.int64(0)))
     bits = 8 * state[2] + state[1]
     flush(out, state)
     return bits
@@ -124,13 +113,14 @@ def encode(levels: torch.Tensor, norms: torch.Tensor, step: int, code: str, most
     """Write code by code into a buffer that holds the longest ones."""
     array, patterns = levels.numpy(), norms.numpy().view(np.uint32)
     codes, widths = _encoder(most, NUMBERS[code])
+    values, lengths = np.empty(3 * FIELDS, np.uint64), np.empty(3 * FIELDS, np.int64)  # of one piece
     widest, head = int(widths.max()), NORM_BITS * patterns.size
     if code == "sparse":  # a gap's code has at most 64 bits
         room = head + 64 * patterns.size + (64 + widest) * int(np.count_nonzero(array))
         out = np.empty(room // 8 + 8, np.uint8)
-        bits = int(_write_sparse(array, patterns, step, most, codes, widths, out))
+        bits = int(_write_sparse(array, patterns, step, most, codes, widths, values, lengths, out))
     else:
         parts = next(p for p in (4, 2, 1) if p * widest <= 32)
         out = np.empty((head + widest * array.size) // 8 + 8, np.uint8)  # only written pages are ever there
-        bits = int(_write(array, patterns, step, most, codes, widths, parts, out))
+        bits = int(_write(array, patterns, step, most, codes, widths, parts, values, lengths, out))
     return torch.from_numpy(out[: (bits + 7) // 8].copy()), bits

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from ...bits import elias
-from ...bits.bitstream import words as as_words
+from ...bits.bitstream import room_for_words, set_words
 from ...compilation import jit
 from ...message import CorruptMessage
 from . import Code
@@ -66,9 +66,9 @@ def _decoder(code: int, most: int) -> tuple[int, np.ndarray, np.ndarray, np.ndar
 
 
 @jit
-def _read(payload, bits, code, step, most, full, width, counts, used, tops, symbols, out):
+def _read(payload, words, bits, code, step, most, full, width, counts, used, tops, symbols, out):
     """Return dense and flag form; returns 0, or the first coordinate of a corrupt bucket plus 1."""
-    words = as_words(payload)
+    set_words(payload, words)
     position, shift = np.int64(0), np.uint64(64 - width)
     for start in range(0, out.size, step):
         if position + NORM_BITS > bits:
@@ -81,7 +81,8 @@ def _read(payload, bits, code, step, most, full, width, counts, used, tops, symb
             return start + 1
         stop = min(start + step, out.size)
         if pattern == 0:
-            out[start:stop] = 0
+            for j in range(start, stop):
+                out[j] = np.float32(0)
             continue
         scale, top, i = np.float64(pattern.view(np.float32)) / most, np.int64(0), np.int64(start)
         while i < stop:
@@ -109,9 +110,10 @@ def _read(payload, bits, code, step, most, full, width, counts, used, tops, symb
 
 
 @jit
-def _read_sparse(payload, bits, step, most, full, out):
+def _read_sparse(payload, words, bits, step, most, full, out):
     """Return sparse form into ``out`` (zeroed); returns as ``_read``."""
-    words, position = as_words(payload), np.int64(0)
+    set_words(payload, words)
+    position = np.int64(0)
     for start in range(0, out.size, step):
         if position + NORM_BITS > bits:
             return start + 1
@@ -137,7 +139,7 @@ def _read_sparse(payload, bits, step, most, full, out):
                 break
             first = position >> 5
             w = ((np.uint64(words[first]) << np.uint64(32)) | np.uint64(words[first + 1])) << np.uint64(position & 31)
-            n, length = _symbol(w, SPARSE)
+            n, length = _symbol(w, np.int64(SPARSE))
             position += length
             if length == 0 or position > bits or abs(n) > most:
                 return start + 1
@@ -174,12 +176,13 @@ def decode(payload: torch.Tensor, bits: int, d: int, step: int, code: Code, most
         For anything that ``encode`` does not write.
     """
     array = payload.cpu().numpy()
+    words = room_for_words(array)
     if code == "sparse":
         out = np.zeros(d, np.float32)
-        bad = _read_sparse(array, bits, step, most, full, out)
+        bad = _read_sparse(array, words, bits, step, most, full, out)
     else:
         out = np.empty(d, np.float32)
-        bad = _read(array, bits, NUMBERS[code], step, most, full, *_decoder(NUMBERS[code], most), out)
+        bad = _read(array, words, bits, NUMBERS[code], step, most, full, *_decoder(NUMBERS[code], most), out)
     if bad > d:
         raise CorruptMessage("bits are left over after the last coordinate")
     if bad:

@@ -33,18 +33,15 @@ def round_tile(x, tile, n, step, rates, words, offset, out, to):
 
 
 @jit
-def _rates(scales, most):
-    """Return most / scale rounded up; 0 for scale 0."""
-    rates = np.zeros(scales.size)
+def _set_rates(scales, most, rates):
+    """Most / scale rounded up; 0 for scale 0."""
     for run in range(scales.size):
-        if scales[run] > 0:
-            rates[run] = np.nextafter(np.float64(most) / scales[run], np.inf)
-    return rates
+        rates[run] = np.nextafter(np.float64(most) / scales[run], np.inf) if scales[run] > 0 else 0.0
 
 
 @jit
-def _signed(x, step, scales, most, k0, k1, supplied, out):
-    words, rates = np.empty(TILE, np.uint32), _rates(scales, most)
+def _signed(x, step, scales, most, k0, k1, supplied, rates, words, out):
+    _set_rates(scales, most, rates)
     for tile in range(0, x.size, TILE):
         n = min(TILE, x.size - tile)
         fill_tile(words, tile, n, k0, k1, supplied)
@@ -52,8 +49,8 @@ def _signed(x, step, scales, most, k0, k1, supplied, out):
 
 
 @jit
-def _encode(x, step, scales, most, width, k0, k1, supplied, out):
-    words, levels, rates = np.empty(TILE, np.uint32), np.empty(TILE, np.int32), _rates(scales, most)
+def _encode(x, step, scales, most, width, k0, k1, supplied, rates, words, levels, out):
+    _set_rates(scales, most, rates)
     for tile in range(0, x.size, TILE):
         n = min(TILE, x.size - tile)
         fill_tile(words, tile, n, k0, k1, supplied)
@@ -79,8 +76,8 @@ def _scale_tile(levels, most, tile, n, step, spacings, reached, out):
 
 
 @jit
-def _decode(payload, step, spacings, most, width, reached, out):
-    levels, valid = np.empty(TILE, np.int32), True
+def _decode(payload, step, spacings, most, width, reached, levels, out):
+    valid = True
     for tile in range(0, out.size, TILE):
         n = min(TILE, out.size - tile)
         unpack_fields(payload[(tile * width) >> 3 : ((tile + n) * width + 7) >> 3], width, levels[:n])
@@ -97,7 +94,8 @@ def signed(x: torch.Tensor, step: int, scales: torch.Tensor, most: int, stream: 
     """Round tile by tile."""
     out = np.empty(x.numel(), np.int32)
     k0, k1 = np.uint64(stream.k0), np.uint64(stream.k1)
-    _signed(x.numpy(), step, scales.numpy(), most, k0, k1, supplied_words(stream), out)
+    rates, words = np.empty(scales.numel()), np.empty(2 * TILE, np.uint32)
+    _signed(x.numpy(), step, scales.numpy(), most, k0, k1, supplied_words(stream), rates, words, out)
     return torch.from_numpy(out)
 
 
@@ -106,7 +104,9 @@ def encode(x: torch.Tensor, step: int, scales: torch.Tensor, most: int, stream: 
     width = (2 * most).bit_length()
     out = np.empty(room + (x.numel() * width + 7) // 8, np.uint8)
     k0, k1 = np.uint64(stream.k0), np.uint64(stream.k1)
-    _encode(x.numpy(), step, scales.numpy(), most, width, k0, k1, supplied_words(stream), out[room:])
+    rates, words, levels = np.empty(scales.numel()), np.empty(2 * TILE, np.uint32), np.empty(TILE, np.int32)
+    supplied = supplied_words(stream)
+    _encode(x.numpy(), step, scales.numpy(), most, width, k0, k1, supplied, rates, words, levels, out[room:])
     return torch.from_numpy(out)
 
 
@@ -115,5 +115,6 @@ def decode(
 ) -> tuple[torch.Tensor, torch.Tensor, bool]:
     """Unpack and scale tile by tile."""
     out, reached = np.empty(d, np.float32), np.zeros(spacings.numel(), np.bool_)
-    valid = _decode(payload.numpy(), step, spacings.numpy(), most, (2 * most).bit_length(), reached, out)
+    width, levels = (2 * most).bit_length(), np.empty(TILE, np.int32)
+    valid = _decode(payload.numpy(), step, spacings.numpy(), most, width, reached, levels, out)
     return torch.from_numpy(out), torch.from_numpy(reached), bool(valid)

@@ -40,7 +40,8 @@ def piece_sum(x, start, stop, squares, lanes):
 
     Unsigned indices cannot wrap around, so that the inner loops are vector loops.
     """
-    lanes[:] = 0.0
+    for i in range(LANES):  # to assign a slice takes a second more to compile
+        lanes[i] = 0.0
     row, last, width = np.uint64(start), np.uint64(stop), np.uint64(LANES)
     while row + width <= last:
         if squares:
@@ -68,21 +69,15 @@ def sum_of_pieces(sums, lanes):
 
 
 @jit
-def _run_sum(x, start, stop, squares, lanes):
-    """Return the sum of one run: of its pieces, of their sums, and so on."""
-    if stop - start <= PIECE:
-        return piece_sum(x, start, stop, squares, lanes)
-    sums = np.empty((stop - start + PIECE - 1) // PIECE)
-    for p in range(sums.size):
-        first = start + p * PIECE
-        sums[p] = piece_sum(x, first, min(first + PIECE, stop), squares, lanes)
-    return sum_of_pieces(sums, lanes)
-
-
-@jit
 def ordered_sum(x, squares):
     """Sum of the magnitudes, or of the squares, of a float32 array; 0 for an empty one."""
-    return _run_sum(x, 0, x.size, squares, np.empty(LANES))
+    lanes = np.empty(LANES)
+    if x.size <= PIECE:
+        return piece_sum(x, 0, x.size, squares, lanes)
+    sums = np.empty((x.size + PIECE - 1) // PIECE)
+    for p in range(sums.size):
+        sums[p] = piece_sum(x, p * PIECE, min((p + 1) * PIECE, x.size), squares, lanes)
+    return sum_of_pieces(sums, lanes)
 
 
 @jit
@@ -96,10 +91,26 @@ def _largest(patterns, step, out):
 
 
 @jit
-def _sums(x, step, squares, out):
-    lanes = np.empty(LANES)
-    for b in range(out.size):
-        out[b] = _run_sum(x, b * step, min((b + 1) * step, x.size), squares, lanes)
+def _sums_of_pieces(x, step, pieces, squares, lanes, out):
+    """The sum of piece p of run b at b * pieces + p of ``out`` (zeroed); the last run may have fewer pieces."""
+    for b in range(out.size // pieces):
+        stop = min((b + 1) * step, x.size)
+        for p in range(pieces):
+            start = b * step + p * PIECE
+            if start < stop:
+                out[b * pieces + p] = piece_sum(x, start, min(start + PIECE, stop), squares, lanes)
+
+
+def _sums(x: np.ndarray, step: int, squares: bool) -> np.ndarray:
+    """The sums of the pieces of every run, the sums of these likewise, and so on until a run has one left."""
+    lanes, runs = np.empty(LANES), -(-x.size // step)
+    while True:
+        pieces = -(-step // PIECE)
+        out = np.zeros(runs * pieces)
+        _sums_of_pieces(x, step, pieces, squares, lanes, out)
+        if pieces == 1:
+            return out
+        x, step, squares = out, pieces, False  # zeros behind the last run's sums change no sum
 
 
 def largest(x: torch.Tensor, step: int) -> torch.Tensor:
@@ -111,16 +122,12 @@ def largest(x: torch.Tensor, step: int) -> torch.Tensor:
 
 def absolute_sum(x: torch.Tensor, step: int) -> torch.Tensor:
     """Sum run by run."""
-    out = np.empty(-(-x.numel() // step))
-    _sums(x.numpy(), step, False, out)
-    return torch.from_numpy(out)
+    return torch.from_numpy(_sums(x.numpy(), step, False))
 
 
 def energy(x: torch.Tensor, step: int) -> torch.Tensor:
     """Sum run by run."""
-    out = np.empty(-(-x.numel() // step))
-    _sums(x.numpy(), step, True, out)
-    return torch.from_numpy(out)
+    return torch.from_numpy(_sums(x.numpy(), step, True))
 
 
 def euclidean(x: torch.Tensor, step: int) -> torch.Tensor:

@@ -66,10 +66,12 @@ def fill_stream(out, start, k0, k1):
 
 @jit
 def fill_tile(words, at, n, k0, k1, supplied):
-    """The words of coordinates at .. at + n - 1, n <= 4096 and ``at`` a multiple of 4096, into ``words``.
+    """The words of coordinates at .. at + n - 1, n <= 4096 and ``at`` a multiple of 4096, into the first of ``words``.
 
     Parameters
     ----------
+    words
+        uint32, shape (8192,): the second half is overwritten.
     supplied
         Empty, or words to be used instead: one for all coordinates, or one for each in their order.
     """
@@ -77,9 +79,11 @@ def fill_tile(words, at, n, k0, k1, supplied):
         for i in range(n):
             words[i] = supplied[0 if supplied.size == 1 else at + i]
     elif n == TILE:
-        fill_planes(words, at >> 2, PLANE, k0, k1)
+        fill_planes(words, at >> 2, np.int64(PLANE), k0, k1)  # a literal would be compiled apart
     else:
-        fill_stream(words[:n], at, k0, k1)
+        fill_planes(words[TILE:], at >> 2, (n + 3) >> 2, k0, k1)
+        for i in range(n):
+            words[i] = words[TILE + ((i & 3) << 10) + (i >> 2)]
 
 
 def fill(n: int, start: int, k0: int, k1: int, like: torch.Tensor) -> torch.Tensor:

@@ -30,8 +30,7 @@ def _pack(digits, out):
 
 
 @jit
-def _encode(x, rates, k0, k1, supplied, out):
-    words, digits = np.empty(TILE, np.uint32), np.empty(5 * TILE, np.int32)
+def _encode(x, rates, k0, k1, supplied, words, digits, out):
     for start in range(0, x.size, 5 * TILE):
         stop = min(start + 5 * TILE, x.size)
         for tile in range(start, stop, TILE):
@@ -77,7 +76,8 @@ def encode(x: torch.Tensor, rate: float, stream: Stream, room: int = 0) -> torch
     n = x.numel()
     out = np.empty(room + n // 5 + (n % 5 > 0), np.uint8)
     k0, k1 = np.uint64(stream.k0), np.uint64(stream.k1)
-    _encode(x.numpy(), np.array([rate]), k0, k1, supplied_words(stream), out[room:])
+    words, digits = np.empty(2 * TILE, np.uint32), np.empty(5 * TILE, np.int32)
+    _encode(x.numpy(), np.array([rate]), k0, k1, supplied_words(stream), words, digits, out[room:])
     return torch.from_numpy(out)
 
 
