@@ -21,9 +21,10 @@ import torch
 import torch.distributed as dist
 
 from operators import Key, Operator
-from ratedist.model.pilot import LinkTimings, Pilot
+from ratedist.model.pilot import ExchangeTimings, LinkTimings, Pilot
 
 from ..records.storage import write_atomically
+from .exchanges import timed_exchanges
 from .links import timed_links
 from .own_training import Loss, Training
 from .rounds import tried_rounds
@@ -33,7 +34,7 @@ OPERATORS = ("cast:bf16,rounding=stochastic", "qsgd:16,bucket=512", "tcdq:omega=
 TAUS = (1, 2, 4, 8, 16)
 ROUND_TAUS = (1, 4, 16)
 FRESH = 16  # batches of every worker that judge a trial
-TRIED = 2  # fold of the key
+TRIED, TIMED = 2, 3  # folds of the key
 WARM_UP = 3
 KIB = 1024
 
@@ -141,8 +142,13 @@ def pilot(
     seconds, noises = _from_all(look.step_s, process_group), _from_all(look.norms2, process_group)
     device = training.device
     links: tuple[LinkTimings, ...] = ()
+    exchanges: tuple[ExchangeTimings, ...] = ()
     if grouped and dist.get_world_size(process_group) > 1:
         links = timed_links(process_group, device, ranks_per_node=ranks_per_node, most_bytes=most_bytes)
+        pause_s = sum(map(sum, seconds)) / sum(map(len, seconds))
+        exchanges = timed_exchanges(
+            trials.operators, look.gradient, process_group, pause_s=pause_s, key=Key(seed).fold_in(TIMED)
+        )
     pairs = list(chain.from_iterable(noises))
     survival, secants, falls, bends = _from_all([look.survival, look.secants, look.falls, look.bends], process_group)[0]
     measured = Pilot(
@@ -163,6 +169,7 @@ def pilot(
         falls=tuple(falls),
         bends=tuple(bends),
         rounds=tried,
+        exchanges=tuple(_from_all(list(exchanges), process_group)[0]),
     )
     if path is not None and place == 0:
         write_atomically(Path(path), json.dumps(measured.to_dict(), allow_nan=False, indent=1) + "\n")
@@ -181,6 +188,7 @@ class _Look:
         self.secants: list[tuple[float, ...]] = []
         self.falls: list[tuple[float, ...]] = []
         self.bends: list[tuple[float, ...]] = []
+        self.gradient = torch.zeros(0)
 
     def at_a_moment(self, steps: int, *, feed: bool) -> None:
         """Look at gradients here, then go on for some steps and look at the first one again on the way.
@@ -198,6 +206,7 @@ class _Look:
         energy = float(first.double().square().sum())
         if not energy:
             raise ValueError("a gradient of the pilot is zero: nothing is left to train, or no parameter is reached")
+        self.gradient = first
         second = training.gradient(training.batch())
         mean = (first + second) / 2
         self.norms2.append((_norm2(first), _norm2(mean)))

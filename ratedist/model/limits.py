@@ -94,6 +94,8 @@ class PlannedRun:
         Whether messages travel while the next round is computed; coding takes the worker's time all the same.
     step_scale : float, optional
         By what all steps are longer than the cluster's law says.
+    link_scale : float, optional
+        By what the links take longer than their formula says.
     """
 
     way: Travel
@@ -104,6 +106,12 @@ class PlannedRun:
     start_bits: float | None = None
     overlap: bool = False
     step_scale: float = 1.0
+    link_scale: float = 1.0
+
+    @property
+    def communicate_s(self) -> float:
+        """What the links take in one round."""
+        return self.link_scale * self.way.communicate_s(self.cluster)
 
     @property
     def compute_s(self) -> float:
@@ -117,12 +125,12 @@ class PlannedRun:
             return self.rounds * (self._flight_s() + self.coding_s)
         rounds = self.rounds - (self.start_bits is not None)
         start_s = 0.0 if self.start_bits is None else self.cluster.averaging_s(self.start_bits).midpoint
-        round_s = self.coding_s + self.way.communicate_s(self.cluster)
+        round_s = self.coding_s + self.communicate_s
         return self.rounds * self.compute_s + rounds * round_s + start_s
 
     def _flight_s(self) -> float:
         """Return the mean of the longer of computing and the links, in one round."""
-        law, floor_s = self.cluster.step(), self.way.communicate_s(self.cluster) / self.step_scale
+        law, floor_s = self.cluster.step(), self.communicate_s / self.step_scale
         return self.step_scale * law.expected_max_above(floor_s, m=self.cluster.workers, tau=self.tau)
 
     def limits(self) -> Limits:
@@ -137,8 +145,8 @@ class PlannedRun:
 
     def shares(self) -> dict[str, float]:
         """Return what a round's seconds consist of, each over all of them."""
-        compute_s, communicate_s = self.compute_s, self.way.communicate_s(self.cluster)
-        bandwidth_s = self.way.communicate_s(without_latency(self.cluster))
+        compute_s, communicate_s = self.compute_s, self.communicate_s
+        bandwidth_s = self.link_scale * self.way.communicate_s(without_latency(self.cluster))
         mean_s = min(compute_s, self.step_scale * self.tau * self.cluster.step().mean_s)
         parts = {
             "compute": mean_s,

@@ -88,6 +88,25 @@ class LinkTimings:
 
 
 @dataclass(frozen=True)
+class ExchangeTimings:
+    """Timed averagings over all ranks, with coding.
+
+    Parameters
+    ----------
+    operator : str
+        Its specification; "" without compression.
+    exchange : str
+        "sum", "gather" or "two_shot".
+    seconds : tuple of float, seconds
+        Of one averaging each, by rank 0, shape (n,).
+    """
+
+    operator: str
+    exchange: str
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class OperatorTrial:
     """What one operator did to real gradients.
 
@@ -155,6 +174,8 @@ class Pilot:
         ``<g - g', x - x'>`` over the same steps, g and g' of one batch, shape (q, p).
     rounds : RoundTrials or None, optional
         What rounds of every choice have gained; None where none were tried.
+    exchanges : tuple of ExchangeTimings, optional
+        Whole averagings by the ranks; empty for a single process.
     """
 
     d: int
@@ -175,6 +196,7 @@ class Pilot:
     falls: tuple[tuple[float, ...], ...] = ()
     bends: tuple[tuple[float, ...], ...] = ()
     rounds: RoundTrials | None = None
+    exchanges: tuple[ExchangeTimings, ...] = ()
 
     # -- estimates ---------------------------------------------------------------------------------------
     def step(self, level: float = LEVEL) -> Estimate:
@@ -323,7 +345,20 @@ class Pilot:
         drops = energies * (1 - np.array(self.survival))
         gradient2 = gradient2_of(self.small_norms2, self.large_norms2, moments)
         path = LocalPath(self.taus, np.array(self.falls), np.array(self.bends), drops, gradient2, level)
-        return Predictor(path, self.step(part_of(level)), checked_cluster(cluster), self.d, self.rounds, steps)
+        return Predictor(
+            path, self.step(part_of(level)), checked_cluster(cluster), self.d, self.rounds, steps, self._timed(cluster)
+        )
+
+    def _timed(self, cluster: Cluster) -> dict[tuple[str, str], Estimate]:
+        """Return seconds of whole averagings where the cluster is the pilot's own group."""
+        if not self.exchanges or cluster.workers != self.ranks or cluster.nodes is not None:
+            return {}
+        link = self.link()
+        if (cluster.bandwidth_bit_per_s, cluster.latency_s) != (link.bandwidth_bit_per_s, link.latency_s):
+            return {}
+        return {
+            (each.operator, each.exchange): mean_estimate(each.seconds, LEVEL, lower=0.0) for each in self.exchanges
+        }
 
     def then(self, later: Pilot) -> Pilot:
         """Return this pilot with the trial rounds of a later one beside its own, each for an equal part of a training.
@@ -432,7 +467,11 @@ class Pilot:
             links = tuple(LinkTimings(**{n: _tuple(v) for n, v in each.items()}) for each in stated["links"])
             tried = stated.get("rounds")
             rounds = None if tried is None else RoundTrials.from_dict(tried)
-            return cls(**stated | rows | flat | {"operators": trials, "links": links, "rounds": rounds})
+            timed = tuple(
+                ExchangeTimings(**{n: _tuple(v) for n, v in each.items()}) for each in stated.get("exchanges", ())
+            )
+            parts = {"operators": trials, "links": links, "rounds": rounds, "exchanges": timed}
+            return cls(**stated | rows | flat | parts)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{where} is no pilot ({type(error).__name__}: {error}): make a new one") from None
 

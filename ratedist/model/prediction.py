@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -205,6 +205,8 @@ class Predictor:
         What rounds have gained that were tried; they go before the formulas.
     steps : int or None, optional
         Synchronous steps of the training, for what arrives late once.
+    exchanges : mapping of (str, str) to Estimate, optional
+        Seconds of whole averagings by operator and exchange, where they were timed on this cluster.
     """
 
     path: LocalPath
@@ -213,6 +215,7 @@ class Predictor:
     d: int
     trials: RoundTrials | None = None
     steps: int | None = None
+    exchanges: Mapping[tuple[str, str], Estimate] = field(default_factory=dict)
 
     def predict(self, sent: Sent | None, exchange: Any, tau: Any, overlap: bool) -> Prediction:
         """Return what is foretold of one choice, with the worst case beside it.
@@ -399,14 +402,19 @@ class Predictor:
         codec = None if sent is None else sent.codec
         spent = averaging(way, codec, codec, self.d, self.cluster)
         coding_s = spent["encode_s"] + spent["decode_s"]
-        return PlannedRun(way, self.cluster, rounds=1, tau=tau, coding_s=coding_s, overlap=overlap)
+        run = PlannedRun(way, self.cluster, rounds=1, tau=tau, coding_s=coding_s, overlap=overlap)
+        timed = self.exchanges.get(("" if sent is None else sent.operator, way.exchange))
+        if timed is None or run.communicate_s <= 0:
+            return run
+        coding_s = min(coding_s, timed.value)
+        return replace(run, coding_s=coding_s, link_scale=(timed.value - coding_s) / run.communicate_s)
 
     def _seconds(self, run: PlannedRun) -> tuple[Estimate, Estimate]:
         """Return seconds of a step, and their ratio to those of synchronous training."""
         scales, _ = self._scales
         looked_at = [1.0, *(max(scale, LEAST_SCALE) for scale in scales)]
         if run.overlap and run.compute_s:  # where both take equally long the ratio may have its end
-            even = run.way.communicate_s(self.cluster) / run.compute_s
+            even = run.communicate_s / run.compute_s
             looked_at += [even] if looked_at[1] < even < looked_at[2] else []
         seconds = [replace(run, step_scale=scale).seconds / run.tau for scale in looked_at]
         synchronous = [replace(self._synchronous, step_scale=scale).seconds for scale in looked_at]

@@ -1,0 +1,116 @@
+"""Seconds of whole averagings by the ranks of a group: encoded, sent by the transport of PeriodicAveraging, decoded.
+
+Averagings follow one another, with a pause as long as a step between them.  What a round adds to its steps is then seen
+as in a run, where ranks leave an averaging at different times and so come to the next one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+import torch.distributed as dist
+
+from bounds.claims import Unbiased
+from operators import Key, Operator, specification
+from operators.exchange import TwoShot
+from operators.exchange.shards import lengths
+from ratedist.model.pilot import ExchangeTimings
+
+from ..distributed.collectives import ProcessTransport
+
+ROUNDS = 12
+WARM_UP = 2
+LONGEST_PAUSE_S = 0.1
+
+
+def timed_exchanges(
+    operators: Sequence[Operator], vector: torch.Tensor, group: dist.ProcessGroup | None, *, pause_s: float, key: Key
+) -> tuple[ExchangeTimings, ...]:
+    """Return timings of uncompressed means, and of every operator's gathered and, if unbiased, in two shots.
+
+    Parameters
+    ----------
+    operators : sequence of Operator
+        Without memory.
+    vector : tensor
+        What is averaged, float32, shape (d,).
+    group : ProcessGroup or None
+        Of the ranks; every one must call it.
+    pause_s : float, seconds
+        Between two averagings, the same on all ranks.
+    key : Key
+        Of the operators' randomness.
+    """
+    transport, d = ProcessTransport(group=group), vector.numel()
+    members = range(transport.size)
+    pause_s = min(pause_s, LONGEST_PAUSE_S)
+
+    def dense(step: int) -> None:
+        transport.means([vector.clone()], members)
+
+    timings = [ExchangeTimings("", "sum", _cycles(dense, pause_s, group))]
+    for operator in operators:
+        name = specification(operator)
+        timings.append(
+            ExchangeTimings(name, "gather", _cycles(_gathered(operator, vector, transport, key), pause_s, group))
+        )
+        if isinstance(operator.claim(d), Unbiased) and d >= transport.size:
+            shots = _in_two_shots(operator, vector, transport, key)
+            timings.append(ExchangeTimings(name, "two_shot", _cycles(shots, pause_s, group)))
+    return tuple(timings)
+
+
+def _gathered(operator: Operator, vector: torch.Tensor, transport: ProcessTransport, key: Key) -> Callable[[int], None]:
+    d = vector.numel()
+    exact = _declared(operator, [d] * transport.size)
+
+    def averaged(step: int) -> None:
+        keys = key.of_ranks(range(transport.size), step=step)
+        message = operator.encode(vector, key=keys[transport.rank])
+        messages = transport.gather([message], position=step, exact=exact)
+        total = torch.zeros(d, dtype=torch.float64, device=vector.device)
+        for rank, each in messages.items():
+            total += operator.decode(each, d=d, key=keys[rank])
+
+    return averaged
+
+
+def _in_two_shots(
+    operator: Operator, vector: torch.Tensor, transport: ProcessTransport, key: Key
+) -> Callable[[int], None]:
+    rank, m, d = transport.rank, transport.size, vector.numel()
+    ends = TwoShot(operator, operator, key.shared(), rank=rank, m=m, d=d, reads_own=True)
+    exact = _declared(operator, lengths(d, m))
+
+    def averaged(step: int) -> None:
+        sent = ends.encode(vector, step)
+        (arrived,), _ = transport.scatter([sent], position=step, exact=exact)
+        owned = ends.merge(arrived, range(m), step)
+        owners = transport.gather([owned], position=step, exact=exact)
+        ends.mean([owners[owner] for owner in range(m)], step)
+        ends.own(sent, step)
+
+    return averaged
+
+
+def _declared(operator: Operator, sizes: Sequence[int]) -> list[int] | None:
+    """Return the lengths of messages where all are declared exactly: one collective then moves them."""
+    declared = [operator.bits(d).exact if d else 0 for d in sizes]
+    exact = [bits for bits in declared if bits is not None]
+    return exact if len(exact) == len(declared) else None
+
+
+def _cycles(averaged: Callable[[int], None], pause_s: float, group: dist.ProcessGroup | None) -> tuple[float, ...]:
+    """Return what each averaging takes from one pause to the next, by this rank's clock."""
+    seconds = []
+    dist.barrier(group)
+    begun = time.perf_counter()
+    for step in range(WARM_UP + ROUNDS):
+        time.sleep(max(0.0, begun + pause_s - time.perf_counter()))
+        averaged(step)
+        ended = time.perf_counter()
+        seconds.append(ended - begun - pause_s)
+        begun = ended
+    return tuple(seconds[WARM_UP:])
