@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,27 @@ import torch
 from ..distributed.tensors import flat
 
 Loss = Callable[[torch.nn.Module, Any], torch.Tensor]
+
+
+def again_and_again(batches: Iterable[Any]) -> Iterator[Any]:
+    """Return batches, anew from the first where they end and can be had again, as a DataLoader's can.
+
+    Parameters
+    ----------
+    batches : iterable
+        An iterator ends once and for all; so does what holds no batch.
+    """
+    iterator = iter(batches)
+    return iterator if iterator is batches else _anew(batches)
+
+
+def _anew(batches: Iterable[Any]) -> Iterator[Any]:
+    is_empty = False
+    while not is_empty:
+        is_empty = True
+        for batch in batches:
+            is_empty = False
+            yield batch
 
 
 @dataclass

@@ -26,7 +26,7 @@ from ratedist.model.pilot import ExchangeTimings, LinkTimings, Pilot
 from ..records.storage import write_atomically
 from .exchanges import timed_exchanges
 from .links import timed_links
-from .own_training import Loss, Training
+from .own_training import Loss, Training, again_and_again
 from .rounds import tried_rounds
 from .trials import Trials
 
@@ -115,7 +115,7 @@ def pilot(
     """
     steps = _checked(moments, taus)
     _check_rounds(rounds, round_taus, worker_batches)
-    training = Training(model, optimizer, loss, iter(batches))
+    training = Training(model, optimizer, loss, again_and_again(batches))
     grouped = dist.is_available() and dist.is_initialized()
     place = dist.get_rank(process_group) if grouped else 0
     trials = Trials(operators, training.d, Key(seed, rank=place))

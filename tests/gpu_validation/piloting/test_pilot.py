@@ -11,6 +11,7 @@ import torch
 
 import ratedist as rd
 from gpu_validation import pilot, run_ranks
+from gpu_validation.piloting.own_training import again_and_again
 from operators import ErrorFeedback, Key, ScaledSign
 from ratedist.cli import main
 from ratedist.model.pilot import ALL, BETWEEN, INSIDE, LinkTimings
@@ -80,6 +81,30 @@ def test_dropout_drops_the_same_when_a_gradient_is_taken_again():
     assert found.curvature() == 0
 
 
+class Loader:
+    """Three batches, as often as one asks for them."""
+
+    def __init__(self):
+        self.begun = 0
+
+    def __iter__(self):
+        self.begun += 1
+        return iter([torch.full((D,), float(i)) for i in range(3)])
+
+
+def test_a_loader_that_ends_is_begun_anew_and_an_iterator_is_not():
+    loader = Loader()
+    assert [float(x[0]) for x in itertools.islice(again_and_again(loader), 7)] == [0, 1, 2, 0, 1, 2, 0]
+    assert [float(x[0]) for x in again_and_again(iter(loader))] == [0, 1, 2]
+    assert list(again_and_again([])) == []
+    endless = itertools.count()
+    assert again_and_again(endless) is endless, "what the training loop goes on with"
+    begun = loader.begun
+    model, optimizer = trained()
+    pilot(model, optimizer, quadratic, loader, **QUICK)
+    assert loader.begun > begun + 1
+
+
 def test_the_run_is_as_it_was_bit_for_bit_also_after_an_error():
     model, _ = trained()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
@@ -89,7 +114,7 @@ def test_the_run_is_as_it_was_bit_for_bit_also_after_an_error():
     pilot(model, optimizer, quadratic, noise(1.0), **QUICK)
     assert json.dumps(_state(model, optimizer)) == before
     with pytest.raises(ValueError, match="the batches have ended before the pilot: give more of them"):
-        pilot(model, optimizer, quadratic, [torch.ones(D)] * 6, **QUICK)
+        pilot(model, optimizer, quadratic, iter([torch.ones(D)] * 6), **QUICK)
     assert json.dumps(_state(model, optimizer)) == before
 
 
