@@ -37,7 +37,7 @@ from .schedule import Observation, Schedule, State
 LARGEST = 512  # local steps of a round
 OVERHEAD = 9  # c: beyond tau = c n at most 1/c of the time can be gained
 FIRST = (4, 8)  # local steps of the rounds before n is known; the first shows how long a step takes, and a decline
-START = 2  # the first tau after that is START n at most
+START = 2  # the first tau after that is START n
 MEMORY = 0.8  # weight of what was known in the means of the probe
 STRAGGLER_MEMORY = 0.9
 NOTICED = 1e-6  # n + s beyond which t/(t + n + s sqrt(t)) rises by more than roundings from every t <= 512 to the next
@@ -128,14 +128,13 @@ class GradientRetention(Schedule):
     """tau = min(t*, cap, 2 tau, 512), at least tau/2, from measured n = D/Y, decline a and straggler coefficient s.
 
     t* maximises P(t)/(t + n + s sqrt(t)), P(t) = sum of max(0, 1 - a (k - 1)) over k <= t.  cap is the least t at which
-    (n + s sqrt(t))/t <= 1/9.  Until n has been measured the first round has 4 steps and a probe, the second 8; then tau
-    is at most ceil(2 n), or twice what it was.  A round of one step shows no decline: where tau would be 1 and a probe
+    (n + s sqrt(t))/t <= 1/9.  Until n has been measured the first round has 4 steps and a probe, the second 8, the
+    third ceil(2 n).  A round of one step shows no decline: where tau would be 1 and a probe
     is due, the round has two steps, unless more than one can gain a ninth at most.
     Needs ``Observation.measured``; whoever measures makes a probe where the state says ``probe``.  The learning rate
     needs no exponent: when it decays less is lost, and tau rises.
     With averages in flight t* maximises P(t)/max(t + s sqrt(t), n), and cap is ceil(n), or the least t at which
-    s/sqrt(t) <= 1/9 where that is longer; after the first two rounds tau is at most ceil(n), or
-    twice what it was.
+    s/sqrt(t) <= 1/9 where that is longer; the third round has ceil(n).
     Limits: a proxy on noisy gradients; blind to kinks, to bias of third order and to multiplicative noise (end with
     tau = 1 or a decayed rate for the last digits); slow where a target takes fewer than 5 D/Y steps.
 
@@ -253,14 +252,16 @@ def _mixed(memory: float, known: float, new: float) -> float:
 
 def _next_period(state: GradientRetentionState, n: float, overlapped: bool) -> int:
     """Return tau of the coming round."""
+    if not state.started:  # a decline of the first steps says little about later ones
+        return min(LARGEST, max(1, math.ceil(n if overlapped else START * n)))
     s = state.straggler or 0.0
     best = best_integer(delay_ratio=n, decline=state.decline, straggler=s, overlapped=overlapped)
     cap = max(math.ceil(n), overhead_cap(0.0, straggler=s)) if overlapped else overhead_cap(n, straggler=s)
-    return toward(state, min(best, cap), first=math.ceil(n if overlapped else START * n))
+    return toward(state, min(best, cap))
 
 
-def toward(state: GradientRetentionState, tau: int, *, first: int) -> int:
-    """Return the period on the way to tau: by a factor of two at most; to no more than ``first`` from the opening.
+def toward(state: GradientRetentionState, tau: int) -> int:
+    """Return the period on the way to tau, by a factor of two at most.
 
     Parameters
     ----------
@@ -268,13 +269,8 @@ def toward(state: GradientRetentionState, tau: int, *, first: int) -> int:
         Until now.
     tau : int
         What would be best.
-    first : int
-        Most steps, or twice as many as there were, of the first round after n is known.
     """
-    most = max(2, 2 * state.tau)
-    if not state.started:
-        return max(1, min(tau, max(first, most), LARGEST))
-    return max(1, -(-state.tau // 2), min(tau, most, LARGEST))
+    return max(1, -(-state.tau // 2), min(tau, max(2, 2 * state.tau), LARGEST))
 
 
 def overhead_cap(delay_ratio: float, *, straggler: float = 0.0, over: int = OVERHEAD) -> int:

@@ -173,7 +173,8 @@ class RateAndRetention(Schedule):
         seconds = delays_s[best]
         assert seconds is not None  # else it has no plan
         n, (tau, _) = seconds / step_s, plans[best]
-        tau = toward(state, tau, first=math.ceil(START * n))
+        third = max(1, min(tau, max(math.ceil(START * n), 2 * state.tau)))
+        tau = toward(state, tau) if state.started else third
         window = state.windows_s[best] or (seconds,)
         state = replace(state, choice=best, delays_s=window)
         return begun(state, step, tau, delay_ratio=n, ended=ended)

@@ -8,9 +8,10 @@ steps a movement, as on a model whose step takes as long as 10 to 20 passes over
 of synchronous uncompressed SGD after so many steps; a time to it is read between averagings, linear in log loss.
 
 One line a problem, m and D/Y: seconds in local steps to the target, infinite (null) where it was not reached, of every
-fixed pair of operator and tau, of AdaComm from tau_0 = 16 with every operator, of auto for tau with every operator, of
-auto for both, and of the rule for tau as it was before its opening was shortened.  A fixed pair is simulated once, and
-timed on all networks: its losses do not depend on the clock.
+fixed pair of operator and tau, of AdaComm from tau_0 = 16 with every operator, of "auto" for both, and of "auto" for
+tau alone on whole models, as it is and with its opening of before: rounds of one step until n is known, then of 2 n.  A
+fixed pair is simulated once, and timed on all networks: its losses do not depend on the clock.  A last line has the
+quotients of all cells: medians, 90th percentiles, largest.
 """
 
 # ruff: noqa: E402  the search path must be set before the imports
@@ -21,18 +22,19 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from statistics import fmean
-from typing import Any
+from statistics import fmean, median
+from typing import Any, ClassVar
 
 # A neighbour of this file has the name of a package: its folder must not be searched.
 sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirname(os.path.abspath(__file__))]
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from bounds.runtime import Coding, Links, RuntimeModel, ShiftedExponential
-from bounds.schedules import AdaComm
+from bounds.schedules import AdaComm, GradientRetention, GradientRetentionState, Observation, Schedule
+from bounds.schedules.gradient_retention import LARGEST, begun, taken_in
 from gpu_validation.local_sgd.ladder import LADDER, Ladder
 from gpu_validation.measurement.batched_simulation import simulate_together
 from gpu_validation.measurement.simulation import simulate
@@ -47,7 +49,7 @@ RATIOS = (0.5, 4.0, 20.0, 50.0)
 BUDGETS = {0.5: 700, 4.0: 1600, 20.0: 4000, 50.0: 8000}  # in local steps
 LATENCY = 0.1  # of D
 CODINGS = (Coding(0.0, 0.0), Coding(0.03, 0.015), Coding(0.1, 0.05), Coding(0.1, 0.05), Coding(0.1, 0.05))
-TAUS = (1, 4, 16, 64)
+TAUS = (4, 16, 64)  # whole models also 1
 TARGET, LONGEST = 200, 600  # steps of the synchronous run, and of any
 TAU_0, INTERVAL = 16, 1 / 16
 NAMES = ["whole" if operator is None else specification(operator) for operator in LADDER]
@@ -56,6 +58,8 @@ NAMES = ["whole" if operator is None else specification(operator) for operator i
 def problems(half: str, m: int) -> dict[str, tuple[Workload, str, tuple[tuple[int, float], ...]]]:
     """Workload, optimizer and decay by name."""
     network = SmallNetwork()
+    if half == "design" and m == 8:
+        return {"mlp": (network, "sgd", ())}
     if half == "design":
         return {
             "quadratic": (Quadratic(copies=200, noise=0.08, eta=0.08), "sgd", ()),
@@ -63,12 +67,38 @@ def problems(half: str, m: int) -> dict[str, tuple[Workload, str, tuple[tuple[in
             "mlp": (network, "sgd", ()),
             "mlp, Dirichlet(.5)": (replace(network, split=Dirichlet(m, alpha=0.5)), "sgd", ()),
         } | ({"mlp, momentum": (replace(network, eta=0.03), "momentum", ())} if m == 4 else {})
+    if m == 8:
+        return {"mlp, hidden 64": (SmallNetwork(hidden=64, eta=0.1), "sgd", ())}
     return {
         "kink": (Kink.hard(tau=16, d=1000, noise=2.0, eta=0.08), "sgd", ()),
         "logistic, Dirichlet(.2)": (LogisticRegression(split=Dirichlet(m, alpha=0.2)), "sgd", ()),
         "mlp, hidden 64": (SmallNetwork(hidden=64, eta=0.1), "sgd", ()),
         "mlp, decay": (network, "sgd", ((120, 0.1),)),
     } | ({"mlp, Adam": (replace(network, eta=0.01), "adam", ())} if m == 4 else {})
+
+
+@dataclass(frozen=True)
+class OneStepOpening(Schedule):
+    """``GradientRetention`` as it began before."""
+
+    measures: ClassVar[bool] = True
+
+    def init(self) -> GradientRetentionState:
+        return GradientRetentionState()
+
+    def __call__(self, state: GradientRetentionState, observation: Observation) -> tuple[GradientRetentionState, int]:
+        if state.started:
+            return GradientRetention()(state, observation)
+        state, ended = taken_in(state, observation), observation.step - state.step
+        n = state.delay_ratio
+        if n is None:
+            return replace(state, step=observation.step, ended=ended), 1
+        tau = min(LARGEST, max(1, math.ceil(2 * n)))
+        state = begun(state, observation.step, tau, delay_ratio=n, ended=ended)
+        return state, state.within(observation)
+
+    def restore(self, data: Mapping[str, Any]) -> GradientRetentionState:
+        return GradientRetention().restore(data)
 
 
 def links(ratio: float, m: int, d: int) -> Links:
@@ -114,7 +144,7 @@ def measured(name: str, half: str, m: int, seed: int) -> Iterator[dict[str, Any]
     still = RuntimeModel(STEP, m=m)
     (first,) = raced([replace(base, steps=TARGET + 10)], still, 0.0, points=TARGET + 10)
     level = fmean(loss for k, loss in zip(first["step"], first["losses"], strict=True) if abs(k - TARGET) <= 10)
-    pairs = [(i, tau) for i in range(len(LADDER)) for tau in TAUS]
+    pairs = [(0, 1), *((i, tau) for i in range(len(LADDER)) for tau in TAUS)]
     fixed = raced([replace(base, operator=LADDER[i], schedule=tau) for i, tau in pairs], still, level)
     ladder = Ladder(codings=CODINGS)
     for ratio in RATIOS:
@@ -130,8 +160,9 @@ def measured(name: str, half: str, m: int, seed: int) -> Iterator[dict[str, Any]
         rule = AdaComm(TAU_0, INTERVAL * budget_s, gamma=0.5, eta_exponent=0.5, cap=512)
         for i in range(len(LADDER)):
             coded = replace(runtime, coding=None if LADDER[i] is None else CODINGS[i])
-            runs = [replace(timed, operator=LADDER[i], schedule=schedule) for schedule in (rule, "auto")]
-            for method, record in zip(("AdaComm", "auto tau"), raced(runs, coded, level), strict=True):
+            methods = {"AdaComm": rule} if i else {"AdaComm": rule, "auto": "auto", "auto before": OneStepOpening()}
+            runs = [replace(timed, operator=LADDER[i], schedule=schedule) for schedule in methods.values()]
+            for method, record in zip(methods, raced(runs, coded, level), strict=True):
                 times[f"{NAMES[i]}, {method}"] = time_to(record["seconds"], record["losses"], level)
         (both,) = raced([replace(timed, operator=ladder, schedule="auto", exchange="gather")], runtime, level)
         times["auto"] = time_to(both["seconds"], both["losses"], level)
@@ -142,6 +173,32 @@ def measured(name: str, half: str, m: int, seed: int) -> Iterator[dict[str, Any]
         }  # fmt: skip
 
 
+def quotients(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Times over others', each a median, 90th percentile and largest over cells."""
+    found: dict[str, list[float]] = {}
+    for line in lines:
+        times = {name: math.inf if t is None else t for name, t in line["times"].items()}
+        fixed = {name: t for name, t in times.items() if "tau = " in name}
+        adacomm = {name: t for name, t in times.items() if name.endswith("AdaComm")}
+        whole = min(t for name, t in fixed.items() if name.startswith("whole"))
+        for name, quotient in {
+            "auto over the best of the grid": times["auto"] / min(fixed.values()),
+            "auto over AdaComm with the best operator of the cell": times["auto"] / min(adacomm.values()),
+            **{f"auto over AdaComm with {NAMES[i]}": times["auto"] / times[f"{NAMES[i]}, AdaComm"] for i in range(5)},
+            "tau alone over the best fixed tau": times["whole, auto"] / whole,
+            "tau alone over the best fixed tau, before": times["whole, auto before"] / whole,
+            "tau alone over before": times["whole, auto"] / times["whole, auto before"],
+        }.items():
+            found.setdefault(name, []).append(quotient)
+    return {name: spread([v for v in values if not math.isnan(v)]) for name, values in found.items()}
+
+
+def spread(values: Sequence[float]) -> list[float | None]:
+    ordered = sorted(values)
+    chosen = (median(ordered), ordered[math.ceil(0.9 * len(ordered)) - 1], ordered[-1])
+    return [None if math.isinf(value) else round(value, 3) for value in chosen]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("half", choices=("design", "held-out"))
@@ -149,11 +206,14 @@ def main() -> None:
     parser.add_argument("--problems", nargs="+")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
+    lines = []
     for m in given.workers:
         for name in given.problems or problems(given.half, m):
             for line in measured(name, given.half, m, given.seed):
+                lines.append(line)
                 sys.stdout.write(json.dumps(line) + "\n")
                 sys.stdout.flush()
+    sys.stdout.write(json.dumps({"quotients": quotients(lines), "cells": len(lines)}) + "\n")
 
 
 if __name__ == "__main__":

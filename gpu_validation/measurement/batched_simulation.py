@@ -21,6 +21,7 @@ from typing import Any, cast
 import torch
 
 from bounds.runtime import RuntimeModel
+from bounds.schedules import Schedule
 from operators import Key
 
 from ..distributed.reduction import fold
@@ -242,7 +243,8 @@ class _EngineLane(_Lane):
 def _lane(race: TrainingRun, *details: Any) -> _Lane:
     """Return the quick lane where it will do."""
     whole = race.operator is None and race.outer is None
-    plain = whole and race.overlap == "none" and race.schedule != "auto"
+    measures = race.schedule == "auto" or (isinstance(race.schedule, Schedule) and race.schedule.measures)
+    plain = whole and race.overlap == "none" and not measures
     if not plain and MOMENTUM[race.optimizer]:
         raise ValueError(
             f"only SGD is simulated together with an outer step, operators, averages in flight or auto; got {race!r}"

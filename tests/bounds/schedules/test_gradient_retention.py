@@ -157,11 +157,10 @@ def plain_rule(measured):
             rates = [plain_rate(t, n, a, straggler) for t in range(1, 513)]
             best = 1 + rates.index(max(rates))
             cap = min((t for t in range(1, 513) if 9 * (n + straggler * math.sqrt(t)) <= t), default=512)
-            most = max(2, 2 * tau)
             if started:
-                tau = max(1, math.ceil(tau / 2), min(best, cap, most, 512))
+                tau = max(1, math.ceil(tau / 2), min(best, cap, max(2, 2 * tau), 512))
             else:
-                tau, started = max(1, min(best, cap, max(most, math.ceil(2 * n)), 512)), True
+                tau, started = min(512, max(1, math.ceil(2 * n))), True
             if age is not None:
                 age += lengths[-1] + n
             if probing:
@@ -241,7 +240,7 @@ def steady(n, a, *, rounds=60, s=0.0, y=0.01):
 def test_without_decline_tau_goes_to_the_overhead_cap(n, cap):
     _, opening, start, *_, last = steady(n, 0.0)  # the first one is chosen when a first round has ended
     assert opening == 8
-    assert start == min(cap, max(math.ceil(2 * n), 16))
+    assert start == max(math.ceil(2 * n), 1)
     assert last == cap
 
 
@@ -249,11 +248,6 @@ def test_the_first_rounds_measure_before_anything_is_known():
     states, taus = trace(RULE, [Measured(0.04, 0.0)] * 3)
     assert taus == [4, 8, 8, 8]
     assert [state.probe for state in states] == [True, False, False, False]
-
-
-def test_a_decline_seen_in_the_first_round_bounds_the_third():
-    seen = [Measured(0.04, 0.0), Measured(0.08, 0.0, 0.2, lost=0.75, fresh=1.0)]  # n = 20, a = 1/4 after four steps
-    assert trace(RULE, seen)[1] == [4, 8, best_integer(delay_ratio=20.0, decline=0.25)]
 
 
 @pytest.mark.parametrize(("n", "a"), [(4.0, 0.05), (20.0, 0.05), (20.0, 0.5), (0.5, 0.01)])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bounds.runtime import Constant, Exponential, RuntimeModel, ShiftedExponential
-from bounds.schedules import AdaComm
+from bounds.schedules import AdaComm, GradientRetention
 from gpu_validation import SGD, Nesterov
 from gpu_validation.measurement.batched_simulation import simulate_together
 from gpu_validation.measurement.simulation import simulate
@@ -88,6 +88,8 @@ IN_FLIGHT = [
     TrainingRun(NETWORK, 4, Constant(1.0), 2, budget_s=60.0, overlap="delayed", outer=Nesterov(0.5, 0.3)),
     TrainingRun(NETWORK, 4, Constant(1.0), 2, budget_s=50.0, overlap="eager", outer=SGD(0.8, 0.2)),
     TrainingRun(NETWORK, "auto", Constant(1.0), 2, budget_s=90.0),
+    TrainingRun(NETWORK, GradientRetention(), Constant(1.0), 3, budget_s=80.0),
+    TrainingRun(NETWORK, 3, Constant(1.0), 3, budget_s=70.0, operator=QSGD(levels=4)),
 ]
 
 
