@@ -11,14 +11,17 @@ import torch
 
 from bounds.claims import Unbiased
 
-from ..kernels import hadamard, kernels_for
+from ..coding.fixed_width import pieces
+from ..compilation import jit
+from ..kernels import kernels_for
+from ..kernels.hadamard.cpu import transform
 from ..key import Key
 from ..operator import Operator, Size
 from ..quantisers.rotation import prescale, unscale
 from ..quantisers.scale import largest, nearest, negligible
 from ..random import bits32
-from .k_level import KLevel, quantise
-from .random_k import random_support
+from .k_level import KLevel
+from .random_k import random_mask
 
 SIGNS, ROWS, ROUNDING = 0, 1, 2  # folds of the key
 SHRINK = 0.75
@@ -99,12 +102,8 @@ class Kashin(Operator):
             return KLevel(self.k).pack(0.0, 0.0, np.zeros(n, np.uint32))
         y, factor = prescale(x)
         a = self.represent(y, Frame(x.size, n, key))
-        low, high, levels = quantise(a, self.k, bits32(key.fold_in(ROUNDING), n))
-        nearest(math.sqrt(n) * max(high, -low) / factor)  # so that every decoded entry fits binary32
-        ends = np.array([low / factor, high / factor]).astype(np.float32)
-        if ends[0] == ends[1]:
-            levels[:] = 0  # ends that differ before they are scaled back need not do so among subnormal numbers
-        return KLevel(self.k).pack(float(ends[0]), float(ends[1]), levels)
+        nearest(math.sqrt(n) * float(largest(a)) / factor)  # so that every decoded entry fits binary32
+        return KLevel(self.k).round_stochastically(a, factor, key.fold_in(ROUNDING))
 
     def represent(self, x: np.ndarray, frame: Frame) -> np.ndarray:
         """Return coefficients a, float32, shape (N,), with U a = x up to rounding.
@@ -116,14 +115,21 @@ class Kashin(Operator):
         frame : Frame
             U, whose rows are orthonormal.
         """
-        a = frame.transposed(x)
-        best, top = a, float(largest(a))
-        for _ in range(self.iterations):
-            clipped = np.clip(a, np.float32(-SHRINK * top), np.float32(SHRINK * top))
-            a = clipped + frame.transposed(x - frame.times(clipped))
-            if largest(a) < top:
-                best, top = a, float(largest(a))
-        return best
+        signed = frame.with_signs(x.copy())
+        a, best = self._iterate(signed, frame, self.iterations)
+        return a if best == self.iterations else self._iterate(signed, frame, best)[0]
+
+    def _iterate(self, signed: np.ndarray, frame: Frame, iterations: int) -> tuple[np.ndarray, int]:
+        """Return (the last iterate, number of the best): to come to the best again is cheaper than to keep each."""
+        a = frame.spread(signed, np.empty(frame.n, np.float32))
+        top, best, work = float(largest(a)), 0, np.empty(frame.n, np.float32)
+        for number in range(1, iterations + 1):
+            np.clip(a, np.float32(-SHRINK * top), np.float32(SHRINK * top), out=a)
+            _residual(frame.mask, signed, transform(a, work))
+            np.add(a, transform(work, work), out=a)
+            if float(largest(a)) < top:
+                top, best = float(largest(a)), number
+        return a, best
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         assert key is not None
@@ -132,7 +138,7 @@ class Kashin(Operator):
         if not a.any():
             return np.zeros(d, np.float32)
         y, factor = prescale(a)
-        return unscale(Frame(d, n, key).times(y), 1 / factor)
+        return unscale(Frame(d, n, key).times(y, y), 1 / factor)
 
 
 class Frame:
@@ -150,18 +156,39 @@ class Frame:
 
     def __init__(self, d: int, n: int, key: Key) -> None:
         self.d, self.n = d, n
-        self.rows = random_support(key.fold_in(ROWS), d, n)
-        words = torch.from_numpy(bits32(key.fold_in(SIGNS), (d + 31) // 32).astype("<u4").view(np.uint8))
-        self.signs = kernels_for(words).signs.unpack(words, d).numpy()
+        self.mask = random_mask(key.fold_in(ROWS), d, n)
+        self.words = bits32(key.fold_in(SIGNS), (d + 31) // 32).astype("<u4", copy=False).view(np.uint8)
 
-    def times(self, a: np.ndarray) -> np.ndarray:
+    def with_signs(self, x: np.ndarray) -> np.ndarray:
+        """Return the vector times the signs, in place.
+
+        Parameters
+        ----------
+        x : float32, shape (d,)
+        """
+        for numbers, filled in pieces(self.d, 1):
+            words = torch.from_numpy(self.words[filled])
+            x[numbers] *= kernels_for(words).signs.unpack(words, numbers.stop - numbers.start).numpy()
+        return x
+
+    def times(self, a: np.ndarray, work: np.ndarray | None = None) -> np.ndarray:
         """Return U a, shape (d,).
 
         Parameters
         ----------
         a : float32, shape (N,)
+        work : float32, shape (N,), optional
+            Overwritten; may be a.
         """
-        return _hadamard(a)[self.rows] * self.signs
+        out = np.empty(self.d, np.float32)
+        _gather(self.mask, transform(a, np.empty_like(a) if work is None else work), out)
+        return self.with_signs(out)
+
+    def spread(self, signed: np.ndarray, work: np.ndarray) -> np.ndarray:
+        """Return U^T x, shape (N,), from the vector times the signs, in a given array."""
+        work[:] = 0
+        _residual(self.mask, signed, work)
+        return transform(work, work)
 
     def transposed(self, x: np.ndarray) -> np.ndarray:
         """Return U^T x, shape (N,).
@@ -170,12 +197,23 @@ class Frame:
         ----------
         x : float32, shape (d,)
         """
-        wide = np.zeros(self.n, np.float32)
-        wide[self.rows] = x * self.signs
-        return _hadamard(wide)
+        return self.spread(self.with_signs(x.copy()), np.empty(self.n, np.float32))
 
 
-def _hadamard(a: np.ndarray) -> np.ndarray:
-    """Return the orthonormal Hadamard transform of 2^n coordinates: a rotation without signs."""
-    no_signs = torch.zeros(hadamard.word_count(a.size, 1), dtype=torch.int32)
-    return kernels_for(no_signs).hadamard.rotate(torch.from_numpy(a), no_signs, 1).numpy()
+@jit
+def _gather(mask, wide, out):
+    """Fill ``out`` with the masked coefficients; every one is written and the next overwrites it, without a branch."""
+    i, j = np.uint64(0), np.uint64(0)
+    while j < np.uint64(out.size):
+        out[j] = wide[i]
+        j += np.uint64(mask[i])
+        i += np.uint64(1)
+
+
+@jit
+def _residual(mask, signed, wide):
+    """Replace the masked coefficients by what lacks to the signed vector, all others by zero, without a branch."""
+    j, last = np.uint64(0), np.uint64(signed.size - 1)
+    for i in range(np.uint64(wide.size)):
+        wide[i] = (signed[min(j, last)] - wide[i]) * np.float32(mask[i])
+        j += np.uint64(mask[i])

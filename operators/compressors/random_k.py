@@ -10,6 +10,7 @@ import numpy as np
 
 from bounds.claims import Unbiased
 
+from ..coding.fixed_width import PIECE
 from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
@@ -22,24 +23,29 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 @jit
-def _floyd(words, d, mask):
-    """Mark k = words.size / 2 distinct positions: for j = d-k .. d-1 a uniform t <= j, or j if t is taken."""
+def _floyd(words, first, mask):
+    """Mark a position for each pair of words: for j = first, first + 1, .. a uniform t <= j, or j if t is taken."""
     half = np.uint64(32)
-    k = words.size // 2
-    for i in range(k):
-        m = np.uint64(d - k + i + 1)
+    for i in range(words.size // 2):
+        m = np.uint64(first + i + 1)
         low = (np.uint64(words[2 * i]) * m) >> half
         t = np.int64((np.uint64(words[2 * i + 1]) * m + low) >> half)
         if mask[t]:
-            t = d - k + i
+            t = first + i
         mask[t] = 1
 
 
-def random_support(key: Key, k: int, d: int) -> np.ndarray:
-    """Return k distinct increasing positions below d < 2^32, every subset equally likely to 2^-32 relative (Floyd)."""
+def random_mask(key: Key, k: int, d: int) -> np.ndarray:
+    """Return uint8 of shape (d,), d < 2^32, with k ones, every subset equally likely to 2^-32 relative (Floyd)."""
     mask = np.zeros(d, np.uint8)
-    _floyd(bits32(key, 2 * k), d, mask)
-    return np.flatnonzero(mask)
+    for start in range(0, k, PIECE):
+        _floyd(bits32(key, 2 * min(PIECE, k - start), start=2 * start), d - k + start, mask)
+    return mask
+
+
+def random_support(key: Key, k: int, d: int) -> np.ndarray:
+    """Return the k increasing positions of the ones of ``random_mask``."""
+    return np.flatnonzero(random_mask(key, k, d))
 
 
 def pack_values(values: np.ndarray) -> tuple[np.ndarray, int]:

@@ -175,6 +175,18 @@ def _transform(x: np.ndarray, out: np.ndarray, words: np.ndarray, s: np.float32,
         _far_stages(out, h, rows, np.empty(rows * WIDTH, np.float32), after if last else none, s)
 
 
+def transform(v: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Write H v/sqrt(p) to ``out``, which may be v, and return it: a round without signs of p = 2^n coordinates.
+
+    Parameters
+    ----------
+    v, out : ndarray
+        float32, shape (p,), contiguous.
+    """
+    _transform(v, out, np.zeros(words_per_part(v.size), np.uint32), np.float32(factor(v.size)), True)
+    return out
+
+
 def rotate(x: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
     """Transform part by part, stage by stage within the cache."""
     return _run(x, words, rounds, True)
