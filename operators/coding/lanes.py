@@ -134,3 +134,14 @@ def where_above(typing: Any, a: Any, b: Any, yes: Any, no: Any) -> tuple[Any, Co
         return builder.select(builder.fcmp_ordered(">", a, b), yes, no)
 
     return lanes(lanes, lanes, lanes, lanes), code
+
+
+@intrinsic
+def any_reaches(typing: Any, a: Any, b: Any) -> tuple[Any, Coder]:
+    """Return whether a >= b in any lane."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        reached = builder.bitcast(builder.fcmp_ordered(">=", *arguments), ir.IntType(LANES))
+        return builder.icmp_unsigned("!=", reached, ir.Constant(ir.IntType(LANES), 0))
+
+    return types.boolean(lanes, lanes), code

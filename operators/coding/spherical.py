@@ -11,16 +11,20 @@ import numpy as np
 from bounds.special.cap_probability import cap_lead_and_excess
 
 from ..bits.bitstream import BitReader, pack32, words
+from ..bits.concatenate import concatenate
 from ..bits.golomb import Golomb
 from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
 from ..random import bits32
+from .lanes import LANES, any_reaches, load, plus, repeated, store, times
 
 NORM_BITS = 31  # binary32 without its sign
 SLOWEST_BITS = 16.0  # an encoder draws 2^16 directions a block on average, at most
 HOPELESS = 4096  # a search this many times longer than its mean has probability e^-4096
+PIECE = 1 << 13  # blocks that are worked on together, in the cache
 _INFINITY = 0x7F800000  # binary32 pattern
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @lru_cache(maxsize=256)
@@ -88,37 +92,56 @@ def directions(key: Key, n: int, start: int, count: int) -> np.ndarray:
 
 
 @jit
-def _search(rows, norms, book, offset, cosine, found, along):
-    """Find for every row not yet found its first direction of the book within reach; returns how many are left."""
-    left = 0
+def _search(rows, limits, book, offset, found, along):
+    """Find for every row not yet found its first direction of the book within reach; returns how many are left.
+
+    The book holds first coordinates of all its directions, then second ones: eight products are summed at once.
+    """
+    left, count = 0, book.size // rows.shape[1]
+    products, row = np.empty(LANES), np.empty(rows.shape[1])
     for r in range(rows.shape[0]):
         if found[r] != 0:
             continue
-        for j in range(book.shape[0]):
-            dot = 0.0
-            for i in range(rows.shape[1]):
-                dot += rows[r, i] * book[j, i]
-            if dot >= cosine * norms[r]:
-                found[r], along[r] = offset + j + 1, dot
+        limit = repeated(limits[r])
+        for i in range(row.size):
+            row[i] = rows[r, i]
+        for j in range(0, count, LANES):
+            dot = repeated(0.0)
+            for i in range(row.size):
+                dot = plus(dot, times(repeated(row[i]), load(book, i * count + j)))
+            if any_reaches(dot, limit):
+                store(products, 0, dot)
+                k = 0
+                while products[k] < limits[r]:
+                    k += 1
+                found[r], along[r] = offset + j + k + 1, products[k]
                 break
         left += found[r] == 0
     return left
 
 
-def search(rows: np.ndarray, alpha: float, key: Key) -> tuple[np.ndarray, np.ndarray]:
-    """Return (N, <x, v_N>) for rows x, shape (blocks, n), n >= 2; N = 0 for a zero row."""
-    norms = np.sqrt((rows * rows).sum(axis=1))
-    chosen, along = np.where(norms > 0, 0, -1), np.zeros(norms.size)
-    cosine, offset, count = math.sqrt(1 - alpha), 0, 256
+def lengths_of(rows: np.ndarray) -> np.ndarray:
+    """Return the norms of float32 rows, float64, in pieces that stay in the cache."""
+    norms = np.empty(len(rows))
+    for start in range(0, len(rows), PIECE):
+        wide = rows[start : start + PIECE].astype(np.float64)
+        norms[start : start + PIECE] = np.sqrt((wide * wide).sum(axis=1))
+    return norms
+
+
+def search(rows: np.ndarray, norms: np.ndarray, alpha: float, key: Key) -> tuple[np.ndarray, np.ndarray]:
+    """Return (N, <x, v_N>) for float32 rows x of known norms, shape (blocks, n), n >= 2; N = 0 for a zero row."""
+    chosen, along, limits = np.where(norms > 0, 0, -1), np.zeros(norms.size), math.sqrt(1 - alpha) * norms
+    offset, count = 0, 256
     enough = HOPELESS / cap(alpha, rows.shape[1])[0]
     while True:
-        book = directions(key, rows.shape[1], offset, count)
-        if _search(rows, norms, book, offset, cosine, chosen, along) == 0:
+        book = np.ascontiguousarray(directions(key, rows.shape[1], offset, count).T).reshape(-1)
+        if _search(rows, limits, book, offset, chosen, along) == 0:
             break
         offset, count = offset + count, min(2 * count, 1 << 16)
         if offset > enough:
             raise RuntimeError(f"no direction among {offset} is close enough: the random stream is broken")
-    return np.maximum(chosen, 0), along
+    return np.maximum(chosen, 0, out=chosen), along
 
 
 @jit
@@ -141,18 +164,25 @@ def _fields(patterns, quotients, rests, rest_widths, values, widths):
 
 def encode(x: np.ndarray, numbers: np.ndarray, scales: np.ndarray, alpha: float, block: int) -> tuple[np.ndarray, int]:
     """Return (payload, bits): per block the scale, then N in Golomb code, or the sign of a block of one coordinate."""
-    patterns = scales.astype(np.float32).view(np.uint32)
-    quotients, rests, rest_widths = (np.zeros(patterns.size, np.int64) for _ in range(3))
-    first = 0
+    runs, first = [], 0
     for n, count in lengths(x.size, block).items():
-        part, first = slice(first, first + count), first + count
-        if n == 1:
-            quotients[part], rests[part], rest_widths[part] = -1, x[-1] < 0, 1
-            continue
-        code = Golomb.optimal(cap(alpha, n)[0])
-        quotients[part], rest = np.divmod(np.maximum(numbers[part], 1) - 1, code.M)
-        rests[part] = np.where(rest < code.t, rest, rest + code.t)
-        rest_widths[part] = np.where(rest < code.t, code.k, code.k + 1)
+        code = Golomb.optimal(cap(alpha, n)[0]) if n > 1 else None
+        for start in range(first, first + count, PIECE):
+            part = slice(start, min(start + PIECE, first + count))
+            runs.append(_pack_run(numbers[part], scales[part], code, x[-1] < 0))
+        first += count
+    return concatenate(runs)
+
+
+def _pack_run(numbers: np.ndarray, scales: np.ndarray, code: Golomb | None, negative: bool) -> tuple[np.ndarray, int]:
+    """Return (payload, bits) of blocks of one length; without a code, of a block of one coordinate with its sign."""
+    patterns = scales.astype(np.float32).view(np.uint32)
+    if code is None:
+        quotients, rests, rest_widths = (np.full(patterns.size, value) for value in (-1, int(negative), 1))
+    else:
+        quotients, rest = np.divmod(np.maximum(numbers, 1) - 1, code.M)
+        rests = np.where(rest < code.t, rest, rest + code.t)
+        rest_widths = np.where(rest < code.t, code.k, code.k + 1)
     values = np.zeros(3 * patterns.size + int(np.maximum(quotients, 0).sum()) // 31, np.uint64)
     widths = np.zeros(values.size, np.int64)
     return pack32(values, widths, _fields(patterns, quotients, rests, rest_widths, values, widths))
@@ -223,26 +253,54 @@ def decode(payload: np.ndarray, bits: int, d: int, alpha: float, block: int) -> 
 
 
 def rebuild(numbers: np.ndarray, scales: np.ndarray, d: int, block: int, key: Key) -> np.ndarray:
-    """Scale times direction, block by block: float64, shape (d,)."""
-    out = np.zeros(d)
-    whole = d - d % block
+    """Scale times direction, block by block: float32, shape (d,).
+
+    Raises
+    ------
+    CorruptMessage
+        If an entry exceeds binary32.
+    """
+    out, whole, top = np.zeros(d, np.float32), d - d % block, 0.0
     full, last = numbers[: whole // block], numbers[whole // block :]
-    if full.size:
+    highest = int(full.max(initial=0))
+    if 0 < highest <= _dense(full.size):
+        top = _fill(directions(key, block, 0, highest), full - 1, scales, out)
+    elif highest:
         distinct, where = np.unique(full, return_inverse=True)
-        book = _rows(key, block, distinct)
-        out[:whole] = (book[where] * scales[: full.size, None]).reshape(-1)
-    if last.size and d - whole > 1:
-        out[whole:] = _rows(key, d - whole, last)[0] * scales[-1]
-    elif last.size:
-        out[whole:] = scales[-1] * (1 if last[0] == 1 else -1)
+        top = _fill(_rows(key, block, distinct), where, scales, out)
+    if last.size:
+        sign = np.array([[1.0 if last[0] == 1 else -1.0]])
+        direction = _rows(key, d - whole, last) if d - whole > 1 else sign
+        top = max(top, _fill(direction, np.zeros(1, np.int64), scales[-1:], out[whole:]))
+    if top > _LARGEST:
+        raise CorruptMessage("a decoded value exceeds binary32")
     return out
+
+
+@jit
+def _fill(book, places, scales, out):
+    """Write scale times row, block by block, zeros for place -1; returns the largest magnitude, in float64."""
+    n, top = book.shape[1], 0.0
+    for b in range(places.size):
+        if places[b] < 0:
+            continue
+        for i in range(n):
+            value = book[places[b], i] * scales[b]
+            top = max(top, abs(value))
+            out[b * n + i] = np.float32(value)
+    return top
+
+
+def _dense(count: int) -> int:
+    """Return up to which number all directions are drawn for so many: faster than one by one."""
+    return 16 * count + 1024
 
 
 def _rows(key: Key, n: int, numbers: np.ndarray) -> np.ndarray:
     """Return the directions of increasing numbers, zeros for number 0; at once if they are dense in the sequence."""
     if numbers[-1] == 0:
         return np.zeros((numbers.size, n))
-    if numbers[-1] <= 16 * numbers.size + 1024:
+    if numbers[-1] <= _dense(numbers.size):
         book = directions(key, n, 0, int(numbers[-1]))
         return np.where(numbers[:, None] > 0, book[np.maximum(numbers, 1) - 1], 0.0)
     return np.stack([directions(key, n, int(i) - 1, 1)[0] if i else np.zeros(n) for i in numbers])

@@ -12,11 +12,8 @@ from bounds.claims import StrictlyContractive
 from ..bits.golomb import Golomb
 from ..coding import spherical
 from ..key import Key
-from ..message import CorruptMessage
 from ..operator import Operator, Size
 from ..quantisers.scale import nearest, negligible
-
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 def mean_bits(alpha: float, block: int, d: int) -> float:
@@ -31,14 +28,14 @@ def mean_bits(alpha: float, block: int, d: int) -> float:
 
 def full_and_last(x: np.ndarray, alpha: float, block: int, key: Key) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (N, <x, v_N>, ``|x|``) of every block; a block of one coordinate has its magnitude for the last two."""
-    wide, whole = x.astype(np.float64), x.size - x.size % block
+    whole = x.size - x.size % block
     numbers, along, norms = [], [], []
-    for part, n in ((wide[:whole], block), (wide[whole:], x.size - whole)):
+    for part, n in ((x[:whole], block), (x[whole:], x.size - whole)):
         if not part.size:
             continue
         rows = part.reshape(-1, n)
-        norms.append(np.sqrt((rows * rows).sum(axis=1)))
-        nearest = spherical.search(rows, alpha, key) if n > 1 else (np.ones(1, np.int64), norms[-1])
+        norms.append(spherical.lengths_of(rows))
+        nearest = spherical.search(rows, norms[-1], alpha, key) if n > 1 else (np.ones(1, np.int64), norms[-1])
         numbers.append(nearest[0])
         along.append(nearest[1])
     return np.concatenate(numbers), np.concatenate(along), np.concatenate(norms)
@@ -104,11 +101,4 @@ class SphericalCompression(Operator):
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         assert key is not None
         numbers, scales = spherical.decode(payload, bits, d, self.alpha, self.block)
-        return to_float32(spherical.rebuild(numbers, scales, d, self.block, key))
-
-
-def to_float32(x: np.ndarray) -> np.ndarray:
-    """Raise CorruptMessage if an entry exceeds binary32."""
-    if np.abs(x).max() > _LARGEST:
-        raise CorruptMessage("a decoded value exceeds binary32")
-    return x.astype(np.float32)
+        return spherical.rebuild(numbers, scales, d, self.block, key)

@@ -14,7 +14,7 @@ from ..key import Key
 from ..operator import Operator, Size
 from ..quantisers.scale import nearest, negligible
 from ..random import bits32
-from .spherical_compression import full_and_last, mean_bits, to_float32
+from .spherical_compression import full_and_last, mean_bits
 
 
 @dataclass(frozen=True)
@@ -77,17 +77,23 @@ class UnbiasedSphericalCompression(Operator):
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         assert key is not None
         numbers, scales = spherical.decode(payload, bits, d, self.alpha, self.block)
-        sizes = np.minimum(self.block, d - self.block * np.arange(scales.size))
-        cosines = {n: spherical.cap(self.alpha, int(n))[1] if n > 1 else 1.0 for n in set(sizes.tolist())}
-        return to_float32(spherical.rebuild(numbers, scales / [cosines[n] for n in sizes.tolist()], d, self.block, key))
+        first = 0
+        for n, count in spherical.lengths(d, self.block).items():
+            scales[first : first + count] /= spherical.cap(self.alpha, n)[1] if n > 1 else 1.0
+            first += count
+        return spherical.rebuild(numbers, scales, d, self.block, key)
 
 
 def _stochastic(norms: np.ndarray, key: Key) -> np.ndarray:
     """Return each norm rounded to one of its two binary32 neighbours with mean the norm; words of a stream
     of its own.
     """
-    low = norms.astype(np.float32)
-    low = np.where(low > norms, np.nextafter(low, np.float32(0)), low)
-    gap = np.nextafter(low, np.float32(np.inf)).astype(np.float64) - low
-    up = bits32(key.fold_in(0), norms.size) * 2.0**-32 < (norms - low) / gap
-    return low + up * gap
+    rounded = np.empty_like(norms)
+    for start in range(0, norms.size, spherical.PIECE):
+        piece = norms[start : start + spherical.PIECE]
+        low = piece.astype(np.float32)
+        low = np.where(low > piece, np.nextafter(low, np.float32(0)), low)
+        gap = np.nextafter(low, np.float32(np.inf)).astype(np.float64) - low
+        up = bits32(key.fold_in(0), piece.size, start=start) * 2.0**-32 < (piece - low) / gap
+        rounded[start : start + piece.size] = low + up * gap
+    return rounded

@@ -51,6 +51,11 @@ def whole(a, out):
     lanes.store_integers(out, 3, lanes.floor(lanes.load(a, 2)))
 
 
+@jit
+def reaches(a, b):
+    return lanes.any_reaches(lanes.load(a, 0), lanes.load(b, 0))
+
+
 @pytest.mark.parametrize(
     ("compiled", "expected"),
     [
@@ -74,3 +79,12 @@ def test_whole_numbers_are_stored_where_they_are_asked_for_and_nowhere_else():
     numbers, out = np.arange(-4.0, 6.0) * 1e6, np.full(12, 9)
     whole(numbers, out)
     assert out.tolist() == [9, 9, 9, *numbers[2:].astype(int).tolist(), 9]
+
+
+@pytest.mark.parametrize("i", range(8))
+def test_any_lane_that_reaches_counts_and_equality_reaches(i):
+    bound = np.full(8, 1.5)
+    bound[i] = A[i]
+    assert reaches(np.where(np.arange(8) == i, A, -9.0), bound)
+    bound[i] = np.nextafter(A[i], np.inf)
+    assert not reaches(np.where(np.arange(8) == i, A, -9.0), bound)

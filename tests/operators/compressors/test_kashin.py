@@ -59,6 +59,19 @@ def test_coefficients_equal_the_oracle_and_represent_the_vector(d, key):
     assert np.abs(found).max() <= math.sqrt(d / n) * np.linalg.norm(x) * (1 + 1e-6)
 
 
+def test_the_best_iterate_is_returned_also_where_a_later_one_is_worse(key):
+    bests = set()
+    for d in range(1, 40):
+        operator, x = Kashin(), np.random.default_rng(d).standard_normal(d).astype(np.float32)
+        frame = Frame(d, operator.coefficients(d), key)
+        tops = [float(np.abs(Kashin(iterations=t).represent(x, frame)).max()) for t in range(11)]
+        last = operator._iterate(frame.with_signs(x.copy()), frame, 10)
+        bests.add(last[1])
+        assert tops == sorted(tops, reverse=True)
+        assert tops[last[1]] == tops[10] < tops[max(0, last[1] - 1)] or last[1] == 0
+    assert len(bests) > 1
+
+
 @pytest.mark.parametrize("k", [2, 16])
 def test_message_is_the_k_level_message_of_the_coefficients(k, vectors, d, key):
     operator = Kashin(k)

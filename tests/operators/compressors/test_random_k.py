@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from operators import CorruptMessage, Key, RandomK
+from operators.compressors import random_k
 from operators.compressors.random_k import random_support
 from operators.random import words_from
 
@@ -66,3 +67,8 @@ def test_more_than_all_and_wrong_lengths_are_refused(key, message_of):
     for text in ("", "0" * 31, "0" * 33, "01111111110000000000000000000000", "01111111011111111111111111111111"):
         with pytest.raises(CorruptMessage):
             RandomK(k=1).decode(message_of(text), d=9, key=key)
+
+
+def test_a_support_drawn_in_pieces_is_floyd_s(key, monkeypatch):
+    monkeypatch.setattr(random_k, "PIECE", 7)
+    assert random_support(key, 40, 100).tolist() == floyd(bits32_numpy(key, 80), 40, 100)

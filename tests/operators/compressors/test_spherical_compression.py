@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from operators import CorruptMessage, Key, SphericalCompression
+from operators import CorruptMessage, Key, SphericalCompression, UnbiasedSphericalCompression
 from operators.bits.golomb import Golomb
+from operators.coding import spherical
 from operators.coding.spherical import cap
 
 from ..oracles import refuses_payloads
@@ -122,3 +123,22 @@ def test_a_far_direction_is_reached_without_making_the_ones_before(message_of, k
     text = "0111111100000000000000000000000" + "1" * 10**5 + "0" + "0" * Golomb.optimal(cap(0.5, 8)[0]).k
     y = SphericalCompression(0.5, 8).decode(message_of(text), d=8, key=key).numpy()
     assert np.linalg.norm(y) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("operator", [SphericalCompression(), UnbiasedSphericalCompression()], ids=repr)
+def test_a_message_made_in_pieces_is_that_made_at_once(operator, key, monkeypatch):
+    x = np.random.default_rng(0).standard_normal(8 * 100 + 3).astype(np.float32)
+    x[80:88] = 0
+    message = operator.encode(x, key=key)
+    monkeypatch.setattr(spherical, "PIECE", 7)
+    in_pieces = operator.encode(x, key=key)
+    assert (in_pieces.bits, in_pieces.payload.tolist()) == (message.bits, message.payload.tolist())
+
+
+def test_directions_drawn_one_by_one_are_those_drawn_at_once(key, monkeypatch):
+    """A message with few blocks and a large number takes the first way, many blocks the second."""
+    d = 8 * 100 + 3
+    message = SphericalCompression().encode(np.random.default_rng(0).standard_normal(d).astype(np.float32), key=key)
+    expected = SphericalCompression().decode(message, d=d, key=key)
+    monkeypatch.setattr(spherical, "_dense", lambda count: 0)
+    assert SphericalCompression().decode(message, d=d, key=key).tolist() == expected.tolist()
