@@ -1,57 +1,60 @@
-"""Eight numbers in a register against numpy, entry by entry."""
+"""Eight numbers in a register against numpy, entry by entry.
 
+Loops are compiled anew: code that is kept of a loop outside the package would not follow the package's changes.
+"""
+
+import numba
 import numpy as np
 import pytest
 
 from operators.coding import lanes
-from operators.compilation import jit
 
 A = np.array([0.0, -0.0, 1.5, -1.5, 2.0**53, -7.25, 0.1, 3.0])
 B = np.array([0.0, 1.0, 1.5, 2.5, -1.0, -7.5, 0.3, 1e300])
 
 
-@jit
+@numba.njit
 def plus(a, b, out):
     lanes.store(out, 0, lanes.plus(lanes.load(a, 0), lanes.load(b, 0)))
 
 
-@jit
+@numba.njit
 def minus(a, b, out):
     lanes.store(out, 0, lanes.minus(lanes.load(a, 0), lanes.load(b, 0)))
 
 
-@jit
+@numba.njit
 def times(a, b, out):
     lanes.store(out, 0, lanes.times(lanes.load(a, 0), lanes.load(b, 0)))
 
 
-@jit
+@numba.njit
 def floor(a, b, out):
     lanes.store(out, 0, lanes.floor(lanes.load(a, 0)))
 
 
-@jit
+@numba.njit
 def size(a, b, out):
     lanes.store(out, 0, lanes.size(lanes.load(a, 0)))
 
 
-@jit
+@numba.njit
 def larger(a, b, out):
     first, second = lanes.load(a, 0), lanes.load(b, 0)
     lanes.store(out, 0, lanes.where_above(first, second, first, second))
 
 
-@jit
+@numba.njit
 def third(a, b, out):
     lanes.store(out, 0, lanes.repeated(a[2]))
 
 
-@jit
+@numba.njit
 def whole(a, out):
     lanes.store_integers(out, 3, lanes.floor(lanes.load(a, 2)))
 
 
-@jit
+@numba.njit
 def reaches(a, b):
     return lanes.any_reaches(lanes.load(a, 0), lanes.load(b, 0))
 
