@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from ..operator import DeviceOperator, Size
 from ..rate import Rate
 
 
+@lru_cache(maxsize=1024)  # fractions are slow, and every message asks
 def kept(fraction: float | None, k: int | None, d: int) -> int:
     """Return how many of d coordinates a sparsifier keeps: k, or max(1, ceil(fraction d)) with the decimal's value.
 

@@ -84,12 +84,19 @@ def _write(head, head_bits, gaps, r, patterns, out):
     flush(out, state)
 
 
+def gaps_of(index: np.ndarray) -> np.ndarray:
+    """Return how many coordinates are left out before each one of the support, int64."""
+    gaps = index.copy()
+    gaps[1:] -= index[:-1] + 1
+    return gaps
+
+
 def pack(
     index: torch.Tensor, values: torch.Tensor, d: int, head: int = 0, head_bits: int = 0
 ) -> tuple[torch.Tensor, int]:
     """Write gap by gap."""
     k = index.numel()
-    gaps = np.diff(index.numpy(), prepend=-1) - 1 if k < d else np.empty(0, np.int64)
+    gaps = gaps_of(index.numpy()) if k < d else np.empty(0, np.int64)
     r, support_bits = best_parameter(gaps, d) if gaps.size else (0, 0)
     bits = head_bits + (PARAMETER_BITS if gaps.size else 0) + int(support_bits) + VALUE_BITS * k
     out = np.zeros((bits + 7) // 8, np.uint8)

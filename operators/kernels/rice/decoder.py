@@ -9,7 +9,7 @@ from ...bits.bitstream import padded, peek, read_field
 from ...compilation import jit
 from ...message import CorruptMessage
 from . import PARAMETER_BITS, VALUE_BITS
-from .cpu import best_parameter
+from .cpu import best_parameter, gaps_of
 
 
 @jit
@@ -76,7 +76,7 @@ def unpack(payload: torch.Tensor, bits: int, k: int, d: int, position: int = 0) 
         position = int(_read(buffer, support_at, bits, r, d, index))
         if position < 0:
             raise CorruptMessage(f"the support is not {k} increasing positions below {d}")
-        if best_parameter(np.diff(index, prepend=-1) - 1, d)[0] != r:
+        if best_parameter(gaps_of(index), d)[0] != r:
             raise CorruptMessage(f"Rice parameter {r} is not the one an encoder chooses for this support")
     if bits != position + VALUE_BITS * k:
         raise CorruptMessage(f"{k} values need {VALUE_BITS * k} bits; {bits - position} remain")
