@@ -113,7 +113,7 @@ def test_the_opening_sends_the_two_shortest_messages():
 
 def test_what_is_measured_is_errors_and_the_spread_of_movements():
     for twice in (False, True):
-        rule = RateAndRetention((WHOLE, replace(LONG, twice=twice), SHORT), senders=4)
+        rule = RateAndRetention((WHOLE, replace(LONG, twice=twice), replace(SHORT, twice=twice)), senders=4)
         states, _ = told(rule, latency=1.0, per_byte=0.06, spread=2.5, errors=[0.0, 0.03, 0.9])
         assert states[-1].spread == pytest.approx(2.5)
         assert [e for e, tried in zip(states[-1].errors, states[-1].tried, strict=True) if tried][-1] in (0.03, 0.9)
