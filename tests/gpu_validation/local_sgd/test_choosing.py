@@ -46,7 +46,7 @@ class Virtual:
         self.engine = SimulatedWorkers(
             self.models, self.optimizers, schedule="auto", operator=ladder, clock=clock, key=Key(1), **settings
         )
-        self.rounds, self.choices = [], []
+        self.rounds, self.choices, self.ends = [], [], []
 
     def closure(self, rank, k):
         def again():
@@ -68,6 +68,7 @@ class Virtual:
             if accounts:
                 self.rounds.append(accounts[0])
                 self.choices.append(before)
+                self.ends.append(self.models_as_one()[0])
         return self
 
     def models_as_one(self):
@@ -99,6 +100,7 @@ def test_what_travels_along_is_what_the_averaging_did():
     sent = np.array([row[-3:] for row in run.engine.inputs.rows(run.engine.clock)])
     assert (sent[0, 0], sent[0, 1]) == (last.error2, last.norm2)
     assert len(set(sent[:, 2])) == 1  # all have the same mean
+    assert sent[0, 2] == pytest.approx(float((run.ends[-1] - run.ends[-2]).square().sum()))
     assert state.tried == (False, True, True)
     assert 0 < state.errors[1] < state.errors[2]
     assert 1 <= state.spread <= M
@@ -219,6 +221,24 @@ def test_another_model_is_tried_and_chosen_for_anew():
         model.more.grad = torch.zeros(10, dtype=torch.float64)
     run.go_on(80)
     assert len(run.engine.periods.rule.windows_s[2]) > 0
+
+
+def test_the_rule_is_told_what_passes_a_link_and_what_coding_takes():
+    whole, byte, coarse = Virtual().engine.periods.rule.candidates
+    assert whole.link_bytes == pytest.approx(2 * (M - 1) / M * 8 * D)  # float64, summed
+    for candidate, operator in ((byte, BYTE), (coarse, COARSE)):
+        assert candidate.twice
+        assert candidate.link_bytes == pytest.approx(2 * (M - 1) / M * operator.bits(D).exact / 8)
+        assert candidate.coding_s == pytest.approx(0.02 * (1 + 1 / M) + 2 * 0.01)
+    pair = SimulatedWorkers(
+        [WORKLOAD.model(), WORKLOAD.model()],
+        [torch.optim.SGD(WORKLOAD.model().parameters(), lr=0.1)] * 2,
+        schedule="auto",
+        operator=LADDER,
+    )
+    gathered = pair.periods.rule.candidates[1]
+    assert not gathered.twice
+    assert gathered.link_bytes == pytest.approx(BYTE.bits(D).exact / 8)
 
 
 # -- what is known before the first step ---------------------------------------------------------------------
