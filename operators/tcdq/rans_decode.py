@@ -196,7 +196,7 @@ def decode_long(words, states, decoder, out):
     low, widest, table, contexts, lattice, a, b = decoder
     starts, thresholds = contexts
     trellis = np.zeros(LANES, np.uint32)
-    position, energy, c, d = 0, 0, 0, out.size
+    position, energy, c, d = np.int64(0), np.int64(0), 0, out.size  # literal zeros would compile rows twice
     many, last = widest.size > 1, words.size - LANES * ROOM
     x, s = load(states, 0), load(trellis, 0)
     for row in range(0, d, LANES):
