@@ -215,13 +215,13 @@ def decode_long(words, states, decoder, out):
             x = (entry >> np.uint32(20)) * (x >> np.uint32(LONG_P)) + ((entry >> np.uint32(8)) & np.uint32(4095))
             short = x < np.uint32(LONG_BASE)
             x = choose(short, (x << np.uint32(16)) | expand(words, position, short), x)
-            position += int(count(short))
+            position += np.int64(count(short))
             k = signed(index) + np.int32(1 - top)
             s = _following(s, unsigned(k + (shifted >> np.int32(24))) & np.uint32(1), a, b)
             store(out, row, (real(k) - real(w) * np.float32(2.0**-24)) * lattice.step * lattice.scale)
             if many:
                 spacings = (k << np.int32(6)) - (w >> np.int32(18))
-                energy = int(total(choose(k > np.int32(0), spacings - np.int32(1), np.int32(0) - spacings)))
+                energy = np.int64(total(choose(k > np.int32(0), spacings - np.int32(1), np.int32(0) - spacings)))
         else:
             store(states, 0, x)
             store(trellis, 0, s)
