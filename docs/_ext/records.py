@@ -177,6 +177,7 @@ def loop_table() -> str:
     rows = [
         [str(row["processes"]), str(row["d"]), _network(row), LOOPS[row["benchmark"]], _milliseconds(row), _ratio(row)]
         for row in rows_of("averaging_benchmark.jsonl", "median_s_per_step")
+        if row["benchmark"] in LOOPS
     ]
     header = ["processes", "d", "network", "loop", "a step, ms", "time over the other's"]
     return with_provenance("averaging_benchmark.jsonl", table(header, rows))

@@ -11,6 +11,7 @@ import implementations
 import races_in_flight
 import records
 import speed_ups
+import speeds
 from jinja2 import Environment, StrictUndefined
 from sphinx.application import Sphinx
 
@@ -48,6 +49,7 @@ FUNCTIONS = {
         ),
         choices: ("compressor_choice",),
         speed_ups: ("speed_up_table",),
+        speeds: ("first_message_table", "bookkeeping_table", "hook_table", "runs_table"),
         races_in_flight: ("flight_table", "flight_agreement", "headline_table", "tau_table"),
         implementations: ("published_table", "published_summary"),
         api: ("module_section",),

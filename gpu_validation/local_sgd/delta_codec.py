@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from operators import Feedback, Key, Message, Operator
 from operators.ddp.bucket import first_not_finite
 from operators.ddp.frames import Undeclared
 from operators.ddp.gather import Refusal
+from operators.exchange.ordered_mean import ordered_mean
 from operators.summed import Summed
 
 from ..distributed.transport import Transport
@@ -91,14 +92,16 @@ class Receiver:
         keep : sequence of int
             Whether the ranks' own decoded vectors are kept too.
         """
-        device = messages[members[0]].payload.device
-        total, kept = torch.zeros(self.d, dtype=torch.float64, device=device), {}
-        for rank in members:
-            decoded = self._decode(rank, messages[rank], keys[rank])
-            total += decoded
-            if rank in keep:
-                kept[rank] = decoded
-        return total / len(members), kept
+        kept: dict[int, torch.Tensor] = {}
+
+        def decoded() -> Iterator[torch.Tensor]:
+            for rank in members:
+                vector = self._decode(rank, messages[rank], keys[rank])
+                if rank in keep:
+                    kept[rank] = vector
+                yield vector
+
+        return ordered_mean(decoded()), kept
 
     def _decode(self, rank: int, message: Message, key: Key) -> torch.Tensor:
         if isinstance(self.operator, Feedback):

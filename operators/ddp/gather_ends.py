@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ..exchange.channel import GATHERED
+from ..exchange.ordered_mean import ordered_mean
 from ..message import Message
 from .layout import Layout, joined
 from .parameter_end import ParameterEnd
@@ -83,10 +84,9 @@ class GatherEnds:
         """
         if not names:
             return []
-        total = torch.zeros(self._sender.of(names).d, dtype=torch.float64, device=messages[0].payload.device)
-        for receiver, message in zip(self._receivers, messages, strict=True):
-            total += receiver.of(names).decode(message, step)
-        return list((total / len(messages)).split([self._sender.sizes.get(name, 0) for name in names]))
+        arrived = zip(self._receivers, messages, strict=True)
+        mean = ordered_mean(receiver.of(names).decode(message, step) for receiver, message in arrived)
+        return list(mean.split([self._sender.sizes.get(name, 0) for name in names]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is remembered: tensors only."""

@@ -10,7 +10,7 @@ What is decoded, summed and encoded stays on the device on which the messages li
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +21,7 @@ from ..key import Key
 from ..message import CorruptMessage, Message
 from ..operator import Operator
 from .channel import FROM_OWNER, TO_OWNER, Channel
+from .ordered_mean import ordered_mean
 from .shards import lengths
 
 
@@ -75,14 +76,15 @@ def merge(ends: Sequence[End], out: End, messages: Mapping[int, Message], member
     CorruptMessage
         That names the rank, for a damaged message.
     """
-    ranks = list(members)
-    total = torch.zeros(out.d, dtype=torch.float64, device=messages[ranks[0]].payload.device)
-    for rank in ranks:
-        try:
-            total += ends[rank].decode(messages[rank], step)
-        except CorruptMessage as error:
-            raise CorruptMessage(f"the shard that rank {rank} sent is damaged: {error}") from error
-    return out.encode((total / len(ranks)).float(), step)
+
+    def decoded() -> Iterator[torch.Tensor]:
+        for rank in members:
+            try:
+                yield ends[rank].decode(messages[rank], step)
+            except CorruptMessage as error:
+                raise CorruptMessage(f"the shard that rank {rank} sent is damaged: {error}") from error
+
+    return out.encode(ordered_mean(decoded(), torch.float32), step)
 
 
 def from_owners(ends: Sequence[End], messages: Sequence[Message], step: Any) -> torch.Tensor:

@@ -1,0 +1,144 @@
+"""Run every benchmark of speed, one after the other, into docs/data: one command, which goes on where it was stopped.
+
+    python docs/benchmarks/all.py            # what has not been run at this commit
+    python docs/benchmarks/all.py --list     # the commands, how long each takes, and which are done
+    python docs/benchmarks/all.py --only averaging hook --anew
+
+Each benchmark measures in turns with its peers and gives ratios with intervals, or processor seconds of one thread
+where nothing is to be compared; its own first lines say what.  A record takes the place of the one before when its
+command has ended well, and a line is added to ``benchmark_runs.jsonl``: command, commit, load and seconds.  What that
+file has of this commit, or of its descendants that have changed nothing but docs/data, is not run again.  Take a quiet
+machine; nothing here runs beside another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "docs" / "data"
+RUNS = "benchmark_runs.jsonl"
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A command whose output is a record.
+
+    Parameters
+    ----------
+    name : str
+        What ``--only`` calls it.
+    record : str
+        File in docs/data.
+    command : str
+        Script in docs, and its options.
+    minutes : float, minutes
+        On two quiet cores, roughly.
+    """
+
+    name: str
+    record: str
+    command: str
+    minutes: float
+
+
+BENCHMARKS = (
+    Benchmark("first-message", "first_message.jsonl", "benchmarks/first_message.py", 12),
+    Benchmark("operators", "operators_benchmark.jsonl", "benchmarks/operators.py", 15),
+    Benchmark("peers", "operators_goals.jsonl", "benchmarks/operators.py --peers", 5),
+    Benchmark("tcdq", "tcdq_speed.jsonl", "benchmarks/rate_distortion.py --speed", 5),
+    Benchmark("averaging", "averaging_benchmark.jsonl", "benchmarks/averaging.py --scheduling realtime", 7),
+    Benchmark("hook", "hook_benchmark.jsonl", "benchmarks/hook.py --scheduling realtime", 7),
+    Benchmark("two-shots", "two_shots_benchmark.jsonl", "benchmarks/two_shots.py", 2),
+    Benchmark("conformance", "conformance_seconds.jsonl", "studies/conformance_seconds.py", 10),
+    Benchmark("http", "http_benchmark.jsonl", "benchmarks/http.py", 4),
+    Benchmark("theory", "theory_benchmark.jsonl", "benchmarks/theory.py", 2),
+    Benchmark("limits", "limits_benchmark.jsonl", "benchmarks/limits.py", 1),
+)
+
+
+def git(*arguments: str) -> str:
+    """What git says of this tree; nothing outside a repository."""
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def runs() -> list[dict[str, Any]]:
+    """The runs so far, oldest first."""
+    log = DATA / RUNS
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def is_current(run: dict[str, Any]) -> bool:
+    """Whether nothing but records has changed since a run."""
+    changed = subprocess.run(
+        ["git", "diff", "--quiet", str(run["commit"]), "--", ".", ":(exclude)docs/data"], cwd=ROOT, check=False
+    )
+    return changed.returncode == 0
+
+
+def done(benchmark: Benchmark) -> bool:
+    """Whether the record is of this commit, by this command."""
+    same = [run for run in runs() if (run["benchmark"], run["command"]) == (benchmark.name, benchmark.command)]
+    return bool(same) and (DATA / benchmark.record).exists() and is_current(same[-1])
+
+
+def run(benchmark: Benchmark) -> float:
+    """Run one, let its record take the place of the one before, and return its seconds."""
+    script, *options = shlex.split(benchmark.command)
+    partial, load, began = DATA / f"{benchmark.record}.part", os.getloadavg(), time.monotonic()
+    with partial.open("w") as output:
+        command = [sys.executable, str(ROOT / "docs" / script), *options]
+        subprocess.run(command, cwd=ROOT, stdout=output, check=True)
+    partial.replace(DATA / benchmark.record)
+    seconds = time.monotonic() - began
+    line = {
+        "benchmark": benchmark.name,
+        "command": benchmark.command,
+        "record": benchmark.record,
+        "commit": git("rev-parse", "--short", "HEAD") or None,
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+        "load": [round(average, 2) for average in load],
+        "seconds": round(seconds, 1),
+    }
+    with (DATA / RUNS).open("a") as log:
+        log.write(json.dumps(line) + "\n")
+    return seconds
+
+
+def chosen(only: list[str]) -> list[Benchmark]:
+    """The benchmarks of these names, all without any."""
+    return [benchmark for benchmark in BENCHMARKS if not only or benchmark.name in only]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", default=[], choices=[benchmark.name for benchmark in BENCHMARKS])
+    parser.add_argument("--anew", action="store_true", help="also what has been run at this commit")
+    parser.add_argument("--list", action="store_true", help="show the commands and run nothing")
+    options = parser.parse_args()
+    wanted = chosen(options.only)
+    waiting = [benchmark for benchmark in wanted if options.anew or not done(benchmark)]
+    if options.list:
+        for benchmark in wanted:
+            state = "to run" if benchmark in waiting else "done"
+            print(f"{state:7}{benchmark.minutes:4g} min  {benchmark.record:28} python docs/{benchmark.command}")
+    print(f"{len(waiting)} of {len(wanted)} to run, about {sum(b.minutes for b in waiting):g} minutes", flush=True)
+    for benchmark in () if options.list else waiting:
+        print(f"{benchmark.name}: python docs/{benchmark.command}, about {benchmark.minutes:g} minutes", flush=True)
+        print(f"{benchmark.name}: {run(benchmark):.0f} s, docs/data/{benchmark.record}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
