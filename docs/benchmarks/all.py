@@ -97,10 +97,13 @@ def run(benchmark: Benchmark) -> float:
     """Run one, let its record take the place of the one before, and return its seconds."""
     script, *options = shlex.split(benchmark.command)
     partial, load, began = DATA / f"{benchmark.record}.part", os.getloadavg(), time.monotonic()
-    with partial.open("w") as output:
-        command = [sys.executable, str(ROOT / "docs" / script), *options]
-        subprocess.run(command, cwd=ROOT, stdout=output, check=True)
-    partial.replace(DATA / benchmark.record)
+    try:
+        with partial.open("w") as output:
+            command = [sys.executable, str(ROOT / "docs" / script), *options]
+            subprocess.run(command, cwd=ROOT, stdout=output, check=True)
+        partial.replace(DATA / benchmark.record)
+    finally:
+        partial.unlink(missing_ok=True)
     seconds = time.monotonic() - began
     line = {
         "benchmark": benchmark.name,
