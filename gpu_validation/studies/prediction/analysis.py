@@ -236,6 +236,15 @@ def _half_rows(design: Design, model: str, half: str, every: Sequence[Cell]) -> 
     words = "time of the choice predicted best over the best measured"
     yield _row(model, where, f"{words}, median", median_of(lost), REGRET_GOAL if goals else None)
     yield _row(model, where, f"{words}, 90th percentile", _tail(lost), REGRET_TAIL_GOAL if goals else None)
+    finite = [cell for cell in others if math.isfinite(cell.value)]
+    hidden = 1 - len(finite) / len(others)
+    words = "share of choices for which the pilot's noise leaves no finite prediction"
+    yield _row(model, where, words, Median(hidden, (hidden, hidden), 0.0, len(others)))
+    if finite:
+        yield _row(model, where, f"{quantity}, 90th percentile of finite ones", _tail([cell.error for cell in finite]))
+        share = float(np.mean([cell.covered for cell in finite]))
+        words = "share of intervals that hold what was measured, of finite predictions"
+        yield _row(model, where, words, Median(share, (share, share), 0.0, len(finite)))
     late = float(sum(math.isinf(cell.measured) for cell in others)) / len(others)
     words = f"share of choices that had not arrived after {LONGER:g} times the synchronous steps"
     yield _row(model, where, words, Median(late, (late, late), 0.0, len(others)))
