@@ -51,7 +51,7 @@ def test_messages_and_vectors_in_pieces_equal_whole_ones(plan, omega):
 
 
 def test_sampled_histograms_see_the_same_rows(monkeypatch):
-    monkeypatch.setattr("operators.tcdq.fit.SAMPLE", 16)
+    monkeypatch.setattr("operators.tcdq.fit.SAMPLE", 32)  # every seventh row: row 112 begins a segment
     plan = Plan(3237, 0.01, 8, 256)
     for _, x in vectors(plan.d):
         x = x.astype(np.float32)
