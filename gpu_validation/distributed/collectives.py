@@ -253,8 +253,8 @@ class ProcessTransport:
         """
         (vector,) = owns
         sent = vector.to(self.device)
-        widens = self.size == 2 and sent.dtype != precision(sent.dtype)  # shards would take more bytes
-        if len(members) == self.size and (widens or self.size * sent.nbytes <= WHOLE_BYTES):
+        whole = self.size == 2 or self.size * sent.nbytes <= WHOLE_BYTES  # of two ranks, as few bytes as shards
+        if len(members) == self.size and whole:
             return [self._mean_of_whole(sent).to(vector.device)]
         return [self._mean_of_shards(sent, members).to(vector.device)]
 

@@ -1,8 +1,8 @@
 """Bytes that an averaging hands over and takes in, foretold from lengths alone and apart from the code that moves them.
 
 Between all pairs of m ranks: a message of b bits goes with a header of 8 bytes to m - 1 others.  A vector of n numbers
-goes whole to the others where all fit in a MiB, or m = 2 and the mean is wider; else every rank gets one shard of each
-member's vector and sends its shard of the mean to all, which for m = 2 and a mean as wide are as many bytes.
+goes whole to the others where m = 2 or all fit in a MiB; else every rank gets one shard of each member's vector and
+sends its shard of the mean to all.
 """
 
 from __future__ import annotations
