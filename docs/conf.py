@@ -64,8 +64,8 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "operators.laws.kit.subject.Coder",
         "operators.laws.betting.power.Power",
         "pandas.DataFrame",
-        "ratedist.model.pilot.LinkTimings",
-        "ratedist.model.pilot.OperatorTrial",
+        "ratedist.model.pilot_timings.LinkTimings",
+        "ratedist.model.pilot_timings.OperatorTrial",
         "ratedist.model.pilot_rounds.RoundTrials",
         "ratedist.records.stated.Stated",
         "rich.table.Table",
@@ -73,7 +73,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "transformers.trainer_callback.TrainerCallback",
         "ratedist.model.limits.Limits",
         "ratedist.model.prediction.Predictor",
-        "ratedist.model.prediction.Sent",
+        "ratedist.model.prediction_records.Sent",
         "ratedist.model.ranked.Ranked",
     )
 ]

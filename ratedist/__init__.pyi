@@ -36,12 +36,12 @@ from .model.overlap import step_in_flight_s as step_in_flight_s
 from .model.overlap import step_overlapped_s as step_overlapped_s
 from .model.own import Own as Own
 from .model.own import own as own
-from .model.pilot import LinkTimings as LinkTimings
-from .model.pilot import OperatorTrial as OperatorTrial
 from .model.pilot import Pilot as Pilot
 from .model.pilot_plan import PilotChoice as PilotChoice
 from .model.pilot_plan import PilotPlan as PilotPlan
-from .model.prediction import Prediction as Prediction
+from .model.pilot_timings import LinkTimings as LinkTimings
+from .model.pilot_timings import OperatorTrial as OperatorTrial
+from .model.prediction_records import Prediction as Prediction
 from .model.ranking import Choice as Choice
 from .model.ranking import Ranking as Ranking
 from .model.tau_result import TauResult as TauResult

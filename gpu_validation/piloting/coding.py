@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 from operators import Operator
 from ratedist.model.codec import measure_codec
-from ratedist.model.pilot import Codec
+from ratedist.model.pilot_timings import Codec
 
 WINDOW_S = 0.02
 WINDOWS = 5

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from .. import numbers
 from ..model.cluster import Cluster, checked_cluster
 from ..model.pilot import Pilot
-from ..model.prediction import Prediction
+from ..model.prediction_records import Prediction
 from .call import REQUIRED, Argument, Call, Command, Flag, Measured, Number, Route, Text, Workers
 from .call import Specification as One
 from .pilot_example import PILOT_EXAMPLE

@@ -15,7 +15,8 @@ from .choosing import Way, ways_of
 from .cluster import Cluster
 from .limits import FASTER, Change, Limits
 from .pilot import Pilot
-from .prediction import HIDDEN, Foretold, Prediction, Predictor, Sent, oldest_gradient
+from .prediction import HIDDEN, Predictor, oldest_gradient
+from .prediction_records import Foretold, Prediction, Sent
 from .ranked import Ranked, way_text
 
 if TYPE_CHECKING:

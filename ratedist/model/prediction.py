@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any, cast
 from bounds import Interval
 from bounds.claims import Contractive, Unbiased
 from bounds.estimate import Estimate
-from bounds.frame import frame
 from bounds.runtime import Empirical
 
 from ..numbers import whole
-from ..records import plain
 from .choosing import WAYS, Way, averaging
 from .cluster import Cluster
-from .codec import Codec
 from .compressors import operator_of
 from .limits import PlannedRun
 from .node_travel import gathered_by_nodes, in_two_shots_of_nodes
 from .pilot_rounds import SYNCHRONOUS, RoundTrials, with_unseen
+from .prediction_records import Foretold, Prediction, Sent
 from .progress import (
     Averaging,
     LocalPath,
@@ -35,9 +33,8 @@ from .travel import DENSE_BITS, Travel, in_two_shots, travel
 from .worst_case import worst_case
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    pass
 
-QUANTITIES = ("seconds_per_step", "progress_per_step", "time_ratio")
 LEAST_SCALE = 1e-9
 OPTIMIZER = (
     "momentum, adaptive rates, and learning rates that change are not in the model, which is that of plain steps on "
@@ -68,123 +65,6 @@ BETWEEN = "progress of a number of local steps that was not tried: taken between
 CONVEX = (
     "progress where the loss curves downwards along the path, as here: errors of messages are taken to cost nothing"
 )
-
-
-@dataclass(frozen=True)
-class Sent:
-    """One operator, as a pilot has measured it.
-
-    Parameters
-    ----------
-    operator : str
-        Its specification.
-    omega : Estimate
-        Relative squared error of a message.
-    bits : float, bits
-        A coordinate.
-    residual : float or None
-        Largest norm of error feedback's residual over that of a gradient; None where it was not tried.
-    codec : Codec
-        Seconds a coordinate.
-    """
-
-    operator: str
-    omega: Estimate
-    bits: float
-    residual: float | None
-    codec: Codec
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """Seconds and progress of a step, and the time to a loss over that of synchronous uncompressed training.
-
-    Parameters
-    ----------
-    seconds_per_step : Estimate
-        Of one local step with its share of an averaging, seconds.
-    progress_per_step : Estimate or None
-        Expected fall of the loss over that of a synchronous uncompressed step; None where noise hides it.
-    time_ratio : Estimate or None
-        Seconds to the same fall of the loss over those of synchronous uncompressed training; below 1 is faster.
-    limits : {"compute", "stragglers", "coding", "latency", "bandwidth", "noise"}
-        What takes most of a step; "noise" where most of what a gradient would gain is lost to noise and errors.
-    unknown : tuple of str
-        What the pilot does not tell, in sentences; an interval holds what is in none of them.
-    operator : str
-        Its specification; "" without compression.
-    exchange : str
-        How messages travel.
-    tau : int
-        Local steps between two averages.
-    overlap : bool
-        Whether averages travel while the next round is computed.
-    certified_time_ratio : float or None
-        The worst case beside the prediction: the same ratio as a theorem guarantees it for strongly convex problems of
-        condition number 100; None where there is none.
-    certified : str
-        The theorem and its setting in a sentence, or why there is none.
-    """
-
-    seconds_per_step: Estimate
-    progress_per_step: Estimate | None
-    time_ratio: Estimate | None
-    limits: str
-    unknown: tuple[str, ...]
-    operator: str
-    exchange: str
-    tau: int
-    overlap: bool
-    certified_time_ratio: float | None
-    certified: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain values."""
-        return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
-
-    def to_frame(self) -> DataFrame:
-        """Return one row a quantity: value, ends of its interval, level."""
-        return frame(
-            [
-                {
-                    "quantity": name,
-                    "value": None if estimate is None else estimate.value,
-                    "low": None if estimate is None else float(estimate.interval.lo),
-                    "high": None if estimate is None else float(estimate.interval.hi),
-                    "level": None if estimate is None else estimate.level,
-                }
-                for name in QUANTITIES
-                for estimate in (getattr(self, name),)
-            ]
-        )
-
-
-@dataclass(frozen=True)
-class Foretold:
-    """What is foretold of one choice; the theorems' worst case is not looked at.
-
-    Parameters
-    ----------
-    seconds : Estimate
-        Of one local step with its share of an averaging, seconds.
-    progress : Estimate or None
-        Over that of a synchronous uncompressed step; None where noise hides it.
-    time_ratio : Estimate or None
-        Over synchronous uncompressed training.
-    limits : str
-        What takes most of a step.
-    unknown : tuple of str
-        What the pilot does not tell.
-    run : PlannedRun
-        Seconds of one round, as a function of the cluster.
-    """
-
-    seconds: Estimate
-    progress: Estimate | None
-    time_ratio: Estimate | None
-    limits: str
-    unknown: tuple[str, ...]
-    run: PlannedRun
 
 
 @dataclass(frozen=True, eq=False)

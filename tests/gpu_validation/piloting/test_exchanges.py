@@ -8,7 +8,8 @@ import torch
 
 import ratedist as rd
 from gpu_validation import pilot, run_ranks
-from ratedist.model.pilot import ALL, ExchangeTimings, LinkTimings, Pilot
+from ratedist.model.pilot import Pilot
+from ratedist.model.pilot_timings import ALL, ExchangeTimings, LinkTimings
 
 D = 300
 GIVEN = {"moments": 2, "taus": (1, 2), "operators": ["qsgd:4", "scaled_sign"], "most_bytes": 1 << 12}
