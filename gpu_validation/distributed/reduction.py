@@ -11,6 +11,7 @@ import torch
 from operators.compilation import jit
 
 PIECE = 1 << 13  # entries whose float64 sum stays in a core's first cache
+SCRATCH = 1 << 16  # entries that the second cache holds
 ENDS = 2, 4  # vectors that one pass sums and divides
 
 
@@ -31,6 +32,16 @@ def mean_of_arrays(parts: Sequence[np.ndarray], out: np.ndarray) -> None:
         while 1 + len(rest) not in ENDS:
             _add(sums, rest.pop(0), sums)
         _close_pieces((sums, *rest), out[piece], len(parts))
+
+
+def _mean_by_pieces(parts: Sequence[np.ndarray], out: np.ndarray) -> None:
+    """The same, by way of a scratch: loops that may write to what they read are not made into vector instructions."""
+    scratch = np.empty(min(SCRATCH, out.size), out.dtype)
+    for start in range(0, out.size, SCRATCH):
+        piece = slice(start, min(start + SCRATCH, out.size))
+        mean = scratch[: piece.stop - start]
+        mean_of_arrays([part[piece] for part in parts], mean)
+        out[piece] = mean
 
 
 def _close_pieces(parts: Sequence[np.ndarray], out: np.ndarray, count: int | None = None) -> None:
@@ -85,7 +96,7 @@ def fold(parts: Sequence[torch.Tensor], out: torch.Tensor | None = None) -> torc
     if out is None:
         out = first.new_empty(first.numel(), dtype=precision(first.dtype))
     if rest and first.device.type == "cpu" and first.dtype == out.dtype:
-        mean_of_arrays([part.numpy() for part in parts], out.numpy())
+        _mean_by_pieces([part.numpy() for part in parts], out.numpy())
     else:
         _fold_plainly(parts, out)
     return out

@@ -197,7 +197,8 @@ class Synchronisations(CommonStart):
             first, mean = self.workers[0], blended[0][:d]
             self.telemetry.meet(mean)
             moves = self.settings.moves_outside
-            self._note_movements([(0.0, norm2, 0.0) for norm2 in moved2], mean - first.start)
+            if moved2:
+                self._note_movements([(0.0, norm2, 0.0) for norm2 in moved2], mean - first.start)
             begin(self.workers, self.outer.step(first.anchor, mean - first.start) if moves else first.unrounded(mean))
         else:
             for worker, arrived in zip(self.workers, blended, strict=True):
