@@ -82,7 +82,7 @@ class Dirichlet(Split):
     Raises
     ------
     ValueError
-        For alpha <= 0, and for targets that are not labels.
+        For alpha <= 0, and for targets that are not labels, one a sample.
 
     Notes
     -----
@@ -99,6 +99,10 @@ class Dirichlet(Split):
     def _parts(self, targets: np.ndarray) -> list[np.ndarray]:
         if not np.issubdtype(targets.dtype, np.integer):
             raise ValueError(f"a Dirichlet split needs labels; got targets of type {targets.dtype}: use an Iid split")
+        if targets.ndim != 1:
+            raise ValueError(
+                f"a Dirichlet split needs one label a sample; got targets of shape {targets.shape}: use an Iid split"
+            )
         parts: list[list[np.ndarray]] = [[] for _ in range(self.workers)]
         for label in np.unique(targets):
             indices = np.flatnonzero(targets == label)

@@ -64,6 +64,8 @@ def test_labels_are_needed_for_label_skew():
     with pytest.raises(ValueError, match="needs labels; got targets of type float64"):
         Dirichlet(2).parts(np.zeros(5))
     assert len(Iid(2).parts(np.zeros(5))) == 2
+    with pytest.raises(ValueError, match=r"one label a sample; got targets of shape \(6, 2\): use an Iid split"):
+        Dirichlet(2).parts(np.zeros((6, 2), np.int64))
 
 
 @pytest.mark.parametrize(
