@@ -185,7 +185,15 @@ class Frame:
         return self.with_signs(out)
 
     def spread(self, signed: np.ndarray, work: np.ndarray) -> np.ndarray:
-        """Return U^T x, shape (N,), from the vector times the signs, in a given array."""
+        """Return U^T x, shape (N,), from the vector times the signs.
+
+        Parameters
+        ----------
+        signed : float32, shape (d,)
+            x times the signs.
+        work : float32, shape (N,)
+            Written to, and returned.
+        """
         work[:] = 0
         _residual(self.mask, signed, work)
         return transform(work, work)

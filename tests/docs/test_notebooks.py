@@ -21,8 +21,8 @@ def code(notebook):
 
 
 def texts(cell):
-    """What a cell prints, then what its last line is; figures and pages left out."""
-    printed = "".join(output.text for output in cell.outputs if output.output_type == "stream")
+    """What a cell prints, then what its last line is; figures, pages and logs left out."""
+    printed = "".join(output.text for output in cell.outputs if output.get("name") == "stdout")
     values = [o.data[TEXT] for o in cell.outputs if o.output_type == "execute_result" and SVG not in o.data]
     return [printed, *values]
 

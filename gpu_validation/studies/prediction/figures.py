@@ -30,12 +30,14 @@ def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
     by_model = {model: cells(design, records, model) for model in (TRIED, FORMULAS)}
     if not by_model[TRIED]:
         return []
+    hidden = sum(math.isinf(cell.value) for cell in by_model[TRIED])
     ratios = ", ".join(f"{ratio:g}" for ratio in design.ratios)
     caption = (
         "Predicted by pilots (vertical) against measured in simulated trainings (horizontal): time to the target over "
         f"that of synchronous uncompressed training; one mark a problem, choice and network (D/Y = {ratios}), bars: "
         f"intervals at {design.level:.0%} of every fifth. Dashed: equal; dotted: {TAIL_GOAL:.0%} off. Choices that had "
-        f"not arrived after {LONGER:g} times the steps of the synchronous run are left out."
+        f"not arrived after {LONGER:g} times the steps of the synchronous run are left out, and {hidden} whose "
+        "progress the pilots' noise hides."
     )
     words = (
         "Measured: time of the choice that was predicted best over that of the best of all choices, one mark a problem "
@@ -48,15 +50,15 @@ def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
 
 
 def _draw_times(every: Sequence[Cell]) -> Any:
-    halves, problems = list(dict.fromkeys(cell.half for cell in every)), list(dict.fromkeys(c.problem for c in every))
+    halves, taus = list(dict.fromkeys(cell.half for cell in every)), sorted({cell.choice.tau for cell in every})
     figure, axes = canvas(1, len(halves), height=4.2)
     for ax, half in zip(axes[0], halves, strict=True):
         shown = [c for c in every if c.half == half and math.isfinite(c.measured + c.value) and not c.synchronous]
-        for i, name in enumerate(problems):
-            dots = [cell for cell in shown if cell.problem == name]
+        for i, tau in enumerate(taus):
+            dots = [cell for cell in shown if cell.choice.tau == tau]
             style = {"color": PALETTE[i % len(PALETTE)], "markersize": 3}
             measured, value = [c.measured for c in dots], [c.value for c in dots]
-            ax.plot(measured, value, MARKS[i % len(MARKS)], label=name if dots else None, **style)
+            ax.plot(measured, value, MARKS[i % len(MARKS)], label=f"{tau} local steps" if dots else None, **style)
             for cell in dots[::5]:
                 assert cell.predicted is not None  # its value is finite
                 ends = [float(cell.predicted.interval.lo), min(float(cell.predicted.interval.hi), 10 * cell.value)]
@@ -69,7 +71,7 @@ def _draw_times(every: Sequence[Cell]) -> Any:
         plain_ticks(ax.xaxis)
         plain_ticks(ax.yaxis)
         ax.grid(alpha=0.3)
-        ax.legend(fontsize=5)
+        ax.legend(fontsize=7)
     axes[0][0].set(ylabel="predicted")
     return figure
 
