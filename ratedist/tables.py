@@ -244,7 +244,40 @@ def pretraining(result: Any) -> Any:
         "enough where latency or stragglers alone take more)",
         "leaves out": result.about,
     }
-    return Group(table, "", _facts(facts))
+    return Group(table, "", _diloco(result), "", _recalled(result), "", _facts(facts))
+
+
+def _diloco(result: Any) -> Any:
+    if not result.diloco:
+        return "DiLoCo: no exchange to hide"
+    merges = tuple(result.diloco[0]["lr_below"])
+    table = _table(
+        "DiLoCo: fragments", "H", "in flight", "Gbit/s", *merges, right=("H", "in flight", "Gbit/s", *merges)
+    )
+    for row in result.diloco:
+        limits = ("any" if isinf(lr) else f"{lr:.3g}" for lr in row["lr_below"].values())
+        mark = " (suggested)" if row["suggested"] else ""
+        table.add_row(
+            f"{row['parts']}{mark}", str(row["tau"]), str(row["in_flight"]), f"{row['bit_per_s'] / 1e9:.3g}", *limits
+        )
+    outer = result.outer
+    notes = {
+        "H, in flight": "least local steps, and steps while a fragment travels, at which the exchange adds at most 1 % "
+        "to a step; Gbit/s: of a link that is enough for that",
+        "outer step": f"{outer['status'].upper()}, not checked here: Nesterov, rate {outer['lr']:g}, momentum "
+        f"{outer['momentum']:g} ({outer['source']})",
+        "by merge rule": f"outer rates below which quadratics with curvatures up to 1/eta are stable at momentum "
+        f"{outer['momentum']:g}; ratedist outer says more",
+    }
+    return Group(table, _facts(notes))
+
+
+def _recalled(result: Any) -> Any:
+    table = _table("RECALLED", "tokens for this model", "loss after the tokens asked", right=("tokens for this model",))
+    for row in result.recalled:
+        loss = "" if row["loss"] is None else f"{row['loss']:.3f} nats"
+        table.add_row(f"{row['source']}: {row['where']}", f"{row['tokens']:.3g}", loss)
+    return Group(table, "fits to other people's runs and data, recalled and not checked here; nothing above uses them")
 
 
 def allreduce(result: Any) -> Any:

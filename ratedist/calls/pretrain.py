@@ -13,9 +13,12 @@ from bounds.symbols import Domain
 
 from .. import numbers
 from ..model.cluster import Cluster, checked_cluster
+from ..model.diloco import PUBLISHED, Messages, hidden_settings
 from ..model.nodes import Exchange
 from ..model.pretraining import FLOP_PER_PARAMETER_AND_TOKEN, Round, rounds
+from ..model.scaling_laws import recalled
 from ..numbers import number, read, refusal
+from ..records import plain
 from .call import REQUIRED, Argument, Call, Command, Number, Numbers, Route, Text
 from .shared import CLUSTER, CLUSTER_EXAMPLE
 
@@ -53,6 +56,13 @@ class Pretraining:
         Shares of the time for which bandwidths are stated.
     cluster : Cluster
         With the computed ``step_s``.
+    diloco : tuple of dict
+        For each number of fragments ("parts") the least local steps "tau" and steps "in_flight" at which the cluster
+        hides the exchange, with the "bit_per_s" of a link that this needs, "lr_below" (by merge rule, the outer rate
+        below which quadratics are stable at the published momentum) and whether it is "suggested".
+    recalled : tuple of dict
+        What published scaling laws say, each with its "status" (always "recalled": other people's fits, unchecked),
+        "source" and "bibtex": "tokens" for a model of this size, and the "loss" after the tokens asked about.
     about : str
         What the model leaves out.
     """
@@ -63,7 +73,15 @@ class Pretraining:
     rows: tuple[dict[str, Any], ...]
     utilisations: tuple[float, ...]
     cluster: Cluster
+    diloco: tuple[dict[str, Any], ...]
+    recalled: tuple[dict[str, Any], ...]
     about: str = MODEL
+
+    @property
+    def outer(self) -> dict[str, Any]:
+        """The published outer step: "lr", "momentum", "nesterov", with "status" (recalled) and "source"."""
+        step = {"lr": PUBLISHED.lr, "momentum": PUBLISHED.momentum, "nesterov": True}
+        return step | {"status": PUBLISHED.status.value, "source": PUBLISHED.reference.key}
 
     def to_frame(self) -> DataFrame:
         """Return one row a way to average; a column "bit_per_s at x" for each x of ``utilisations``, in bit/s."""
@@ -83,7 +101,11 @@ class Pretraining:
             for row in self.rows
         ]
         fields = {name: getattr(self, name) for name in ("steps", "step_s", "flop", "about")}
-        return fields | {"utilisations": list(self.utilisations), "rows": rows, "cluster": self.cluster.in_words()}
+        settings = [
+            row | {"lr_below": {name: plain(lr) for name, lr in row["lr_below"].items()}} for row in self.diloco
+        ]
+        fields |= {"utilisations": list(self.utilisations), "rows": rows, "cluster": self.cluster.in_words()}
+        return fields | {"diloco": settings, "outer": self.outer, "recalled": list(self.recalled)}
 
 
 def pretrain(
@@ -138,7 +160,8 @@ def pretrain(
     Notes
     -----
     A step takes 6 N (batch_tokens/workers)/flop_per_s on average: two operations per parameter and token forward, four
-    backward; attention over long contexts adds to that.  No loss is predicted.
+    backward; attention over long contexts adds to that.  No loss is predicted: those of ``recalled`` are fits to other
+    people's runs, which nothing else here uses.
 
     Examples
     --------
@@ -149,6 +172,8 @@ def pretrain(
     >>> found = rd.pretrain(cluster, **asked, tau=37)
     >>> round(found.rows[-1]["bit_per_s"][-1] / 8e9, 2)  # GB/s at which averages in flight cost nothing
     1.73
+    >>> found.outer["lr"], found.outer["momentum"], found.outer["status"]
+    (0.7, 0.9, 'recalled')
     """
     cluster = checked_cluster(cluster)
     if not isinstance(cluster.compute, str):
@@ -166,9 +191,11 @@ def pretrain(
     shares = _shares(utilisations)
     cluster = replace(cluster, step_s=step_s)
     steps = math.ceil(all_tokens / batch)
+    bits = _positive("bits_per_value", bits_per_value) * size
+    dense_bits = _positive("gradient_bits_per_value", gradient_bits_per_value) * size
     ways = rounds(
-        bits=_positive("bits_per_value", bits_per_value) * size,
-        dense_bits=_positive("gradient_bits_per_value", gradient_bits_per_value) * size,
+        bits=bits,
+        dense_bits=dense_bits,
         exchange=exchange,
         tau=steps_of_round,
         in_flight=flight,
@@ -176,7 +203,16 @@ def pretrain(
     )
     flop = float(FLOP_PER_PARAMETER_AND_TOKEN) * size * all_tokens
     rows = tuple(_row(way, cluster, steps, shares) for way in ways)
-    return Pretraining(steps=steps, step_s=step_s, flop=flop, rows=rows, utilisations=shares, cluster=cluster)
+    return Pretraining(
+        steps=steps,
+        step_s=step_s,
+        flop=flop,
+        rows=rows,
+        utilisations=shares,
+        cluster=cluster,
+        diloco=hidden_settings(Messages(bits, dense_bits, exchange), cluster, steps_of_round),
+        recalled=recalled(size, all_tokens),
+    )
 
 
 def _row(way: Round, cluster: Cluster, steps: int, shares: tuple[float, ...]) -> dict[str, Any]:

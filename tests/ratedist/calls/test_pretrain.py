@@ -7,6 +7,7 @@ import pytest
 
 import ratedist as rd
 from ratedist.cli import main
+from ratedist.model.scaling_laws import LAWS
 from ratedist.records import to_json
 
 N, TOKENS = 8e9, 4096
@@ -117,3 +118,98 @@ def test_a_law_with_a_mean_of_its_own_is_refused():
 
     with pytest.raises(ValueError, match="pretrain computes the mean of a step"):
         rd.pretrain(rd.Cluster(workers=4, compute=Exponential(0.1)), **asked(4))
+
+
+# -- settings of DiLoCo ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("m", [2, 8, 64])
+@pytest.mark.parametrize(("bit_per_s", "latency_s"), [(1e10, 0.0), (1e10, 0.01), (1e12, 0.0)])
+def test_settings_of_diloco_are_the_first_at_which_a_fragment_has_arrived(m, bit_per_s, latency_s):
+    """Equal steps: a fragment has in_flight steps of half a second, and 1 % more, to travel once through the ring."""
+    found = rd.pretrain(cluster(m, latency_s=latency_s, bandwidth_bit_per_s=bit_per_s), **asked(m))
+    assert [setting["parts"] for setting in found.diloco] == [1, 2, 4, 8, 16]
+    for setting in found.diloco:
+        moved_bits, late_s = 2 * (m - 1) / m * 16 * N / setting["parts"], 2 * (m - 1) * latency_s
+        steps = math.ceil((moved_bits / bit_per_s + late_s) / (0.5 * 1.01))
+        assert (setting["in_flight"], setting["tau"]) == (steps, setting["parts"] * steps)
+        enough = moved_bits / (1.01 * steps * 0.5 - late_s)
+        assert setting["bit_per_s"] == pytest.approx(enough, rel=1e-6)
+        assert 0.5 <= setting["step_s"] <= 0.505 * (1 + 1e-9)
+
+
+def test_the_suggested_setting_has_fewest_steps_in_flight_within_tau_else_the_least_tau():
+    for tau in (1, 44, 46, 48, 500):
+        settings = rd.pretrain(cluster(8, bandwidth_bit_per_s=1e10), **asked(8), tau=tau).diloco
+        [suggested] = [setting for setting in settings if setting["suggested"]]
+        within = [setting for setting in settings if setting["tau"] <= tau]
+        if within:
+            assert suggested["in_flight"] == min(setting["in_flight"] for setting in within)
+            assert suggested["tau"] <= tau
+        else:
+            assert suggested["tau"] == min(setting["tau"] for setting in settings)
+
+
+def test_limits_of_late_outer_steps_are_those_of_the_call_for_them():
+    for setting in rd.pretrain(cluster(8), **asked(8)).diloco[1:]:
+        delay = {"tau": setting["tau"], "delay": setting["in_flight"], "workers": 8}
+        for merge, limit in setting["lr_below"].items():
+            advice = rd.outer(eta=1, L=1, mu=1e-3, merge=merge, outer="0.7:0.9", momenta=0.9, **delay)
+            [stated] = [row["lr"] for row in advice.limits if row["momentum"] == 0.9]
+            assert stated == pytest.approx(limit, rel=1e-9)
+            assert advice.diverges == (limit < 0.7)
+
+
+def test_nobody_to_exchange_with_and_links_that_never_hide_have_no_setting():
+    assert rd.pretrain(cluster(1), **asked(1)).diloco == ()
+    assert rd.pretrain(cluster(8, latency_s=1e4), **asked(8)).diloco == ()
+
+
+# -- what is only recalled -------------------------------------------------------------------------------------
+def test_published_laws_are_recalled_with_their_sources_and_the_model_of_their_authors():
+    """Chinchilla itself: 7e10 parameters after 1.4e12 tokens; 20 tokens a parameter."""
+    found = rd.pretrain(cluster(8), **asked(8, parameters=7e10, tokens=1.4e12))
+    assert [law["status"] for law in found.recalled] == ["recalled"] * 3
+    assert [law["source"] for law in found.recalled] == ["hoffmann2022", "hoffmann2022", "besiroglu2024"]
+    assert all(law["bibtex"].startswith(f"@article{{{law['source']},") for law in found.recalled)
+    rule, first, again = found.recalled
+    assert (rule["tokens"], rule["loss"]) == (1.4e12, None)
+    assert first["loss"] == pytest.approx(1.9366, abs=1e-4)
+    assert again["loss"] == pytest.approx(1.9739, abs=1e-4)
+    assert found.outer == {
+        "lr": 0.7, "momentum": 0.9, "nesterov": True, "status": "recalled", "source": "douillard2023",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("parameters", [1e8, 7e10, 1e13])
+def test_no_other_split_of_the_same_operations_has_a_lower_fitted_loss(law, parameters):
+    tokens = law.tokens_for(parameters)
+    least = law.loss(parameters, tokens)
+    assert all(law.loss(parameters * share, tokens / share) > least for share in (0.5, 0.99, 1.01, 2))
+
+
+def test_recalled_numbers_change_nothing_that_is_computed(monkeypatch):
+    before = rd.pretrain(cluster(8), **asked(8))
+    monkeypatch.setattr("ratedist.calls.pretrain.recalled", lambda parameters, tokens: ())
+    after = rd.pretrain(cluster(8), **asked(8))
+    assert (before.rows, before.diloco, before.flop) == (after.rows, after.diloco, after.flop)
+
+
+def test_the_command_says_what_is_recalled_and_json_has_no_infinite_rate(capsys):
+    line = (
+        "pretrain --workers 8 --compute constant --parameters 8B --tokens 1.6e11 --batch_tokens 4M --flop_per_s 3e15 "
+        "--bandwidth_bit_per_s 1e9"
+    )
+    assert main(line.split()) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for words in (
+        "(suggested)",
+        "RECALLED, not checked here: Nesterov, rate 0.7",
+        "besiroglu2024",
+        "hoffmann2022",
+        "any",
+    ):
+        assert words in text
+    assert main([*line.split(), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {law["status"] for law in found["recalled"]} == {found["outer"]["status"]} == {"recalled"}
+    assert [setting["tau"] for setting in found["diloco"]] == sorted(setting["tau"] for setting in found["diloco"])
