@@ -52,8 +52,20 @@ CLUSTER_PARTS = (
         control=Control("Step times", choices=STEP_TIMES),
     ),
     Argument("topology", Text(32), "ring", "ring (default), tree or parameter_server"),
-    Argument("nodes", Number(), None, "of equally many workers, which share the link of their node"),
-    Argument("inside", Text(64), None, "link of a worker inside its node: NAME,LATENCY_S or BIT_PER_S,LATENCY_S"),
+    Argument(
+        "nodes",
+        Number(),
+        None,
+        "of equally many workers, which share the link of their node",
+        control=Control("Nodes of equally many workers", unit="may be empty"),
+    ),
+    Argument(
+        "inside",
+        Text(64),
+        None,
+        "link of a worker inside its node: NAME,LATENCY_S or BIT_PER_S,LATENCY_S",
+        control=Control("Link inside a node", unit="name or bit/s, then s"),
+    ),
 )
 CLUSTER = Argument("cluster", Workers(CLUSTER_PARTS), REQUIRED)
 OF_THE_PILOT = ("step_s", "compute")  # parts of a cluster that a pilot has measured

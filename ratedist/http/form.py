@@ -12,6 +12,7 @@ from ..calls import all_calls
 from ..calls import call as kinds
 from ..calls.call import Argument
 from ..model.constants import ASSUMED
+from ..model.links import LINE_RATES
 
 PAGE = Path(__file__).parent.parent / "page"
 SLOT = re.compile(r"\{\{ (\w+) \}\}")
@@ -26,13 +27,22 @@ def page() -> str:
         If a slot names no field, or a field has no slot.
     """
     template = (PAGE / "index.html").read_text(encoding="utf-8")
-    inputs = fields()
+    inputs = fields() | {"link_names": _link_names()}
     if missing := set(SLOT.findall(template)) ^ set(inputs):
         raise ValueError(
             f"every slot of page/index.html needs a Control and every Control a slot; got only one of the two for "
             f"{', '.join(sorted(missing))}: add the other"
         )
     return SLOT.sub(lambda slot: inputs[slot[1]], template)
+
+
+def _link_names() -> str:
+    """Return the links that have a name, with what their specifications state."""
+    items = (
+        f"<li><code>{escape(name)}</code>: {rate.bit_per_s / 1e9:.4g} Gbit/s ({escape(rate.source)})</li>"
+        for name, rate in LINE_RATES.items()
+    )
+    return f'<ul class="hint" id="link-names">{"".join(items)}</ul>'
 
 
 def fields() -> dict[str, str]:

@@ -9,7 +9,7 @@ const TIME_POINTS = 15;
 const DENSE_BITS = 32;
 
 export function cluster(v) {
-  return Object.fromEntries(partsOf("cluster").map((name) => [name, v[name]]));
+  return Object.fromEntries(partsOf("cluster").filter((name) => v[name] !== "").map((name) => [name, v[name]]));
 }
 
 export async function showTau(v, signal) {

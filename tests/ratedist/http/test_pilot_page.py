@@ -9,6 +9,7 @@ import pytest
 
 import ratedist as rd
 from ratedist.calls.pilot_example import PILOT_EXAMPLE
+from ratedist.model.links import LINE_RATES
 
 from .test_answers import saved
 from .test_page import SIZES, opened, settled
@@ -81,6 +82,21 @@ def test_another_number_of_workers_is_planned_for_at_once(browser, server, file)
         page.fill("#workers", "64")
         settled(page)
         assert page.inner_text("#pilot-plan .value") == expected(file, 64).explain().split(".  ")[0] + "."
+
+
+def test_nodes_and_a_link_by_name_are_planned_for_as_in_python(browser, server, file):
+    with opened(browser, server, PLACE + "&nodes=2&inside=nvlink4%2C3e-6") as page:
+        give(page, file)
+        pilot = rd.Pilot.read(file)
+        links = {"inside": rd.Link.read("inside", "nvlink4,3e-6"), "between": rd.Link(1e9, 0.001)}
+        plan = rd.plan(pilot=pilot, cluster=pilot.cluster(workers=8, nodes=2, **links))
+        assert plan.explain() != expected(file, 8).explain()
+        assert page.inner_text("#pilot-plan .value") == plan.explain().split(".  ")[0] + "."
+        ratio = page.locator("#pilot-plan tbody tr").first.locator("td").nth(1).inner_text()
+        assert float(ratio.split(",")[0]) == pytest.approx(plan.best.ratio, rel=5e-3)
+        assert page.input_value("#inside") == "nvlink4,3e-6"
+        names = page.locator("#link-names code").all_text_contents()
+        assert names == list(LINE_RATES)
 
 
 def test_a_pilot_may_be_pasted_and_is_forgotten_and_never_in_the_address(browser, server, file):
