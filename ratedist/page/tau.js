@@ -3,13 +3,14 @@
 import { spread, text } from "./format.js";
 import { part, plot, say, sayAssumed } from "./panel.js";
 import { ask, checkDimension, unlessRefused } from "./server.js";
-import { ASSUMED, partsOf } from "./state.js";
+import { ASSUMED, DEFAULTS, partsOf } from "./state.js";
 
 const TIME_POINTS = 15;
 const DENSE_BITS = 32;
 
 export function cluster(v) {
-  return Object.fromEntries(partsOf("cluster").filter((name) => v[name] !== "").map((name) => [name, v[name]]));
+  const stated = partsOf("cluster").filter((name) => v[name] !== "" || DEFAULTS[name] !== ""); // some may be empty
+  return Object.fromEntries(stated.map((name) => [name, v[name]]));
 }
 
 export async function showTau(v, signal) {
