@@ -54,12 +54,14 @@ class Benchmark:
 
 BENCHMARKS = (
     Benchmark("first-message", "first_message.jsonl", "benchmarks/first_message.py", 12),
-    Benchmark("operators", "operators_benchmark.jsonl", "benchmarks/operators.py", 15),
+    Benchmark("operators", "operators_benchmark.jsonl", "benchmarks/operators.py", 6),
     Benchmark("peers", "operators_goals.jsonl", "benchmarks/operators.py --peers", 5),
-    Benchmark("tcdq", "tcdq_speed.jsonl", "benchmarks/rate_distortion.py --speed", 5),
+    Benchmark("tcdq", "tcdq_speed.jsonl", "benchmarks/rate_distortion.py --speed", 1),
+    Benchmark("gaps", "tcdq_gaps.jsonl", "benchmarks/rate_distortion.py --gaps", 1),
     Benchmark("averaging", "averaging_benchmark.jsonl", "benchmarks/averaging.py --scheduling realtime", 7),
     Benchmark("hook", "hook_benchmark.jsonl", "benchmarks/hook.py --scheduling realtime", 7),
     Benchmark("two-shots", "two_shots_benchmark.jsonl", "benchmarks/two_shots.py", 2),
+    Benchmark("large-vectors", "large_vectors.jsonl", "benchmarks/large_vectors.py --most_GiB 20", 30),
     Benchmark("conformance", "conformance_seconds.jsonl", "studies/conformance_seconds.py", 10),
     Benchmark("http", "http_benchmark.jsonl", "benchmarks/http.py", 4),
     Benchmark("theory", "theory_benchmark.jsonl", "benchmarks/theory.py", 2),
