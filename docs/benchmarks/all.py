@@ -53,7 +53,7 @@ class Benchmark:
 
 
 BENCHMARKS = (
-    Benchmark("first-message", "first_message.jsonl", "benchmarks/first_message.py", 12),
+    Benchmark("first-message", "first_message.jsonl", "benchmarks/first_message.py", 7),
     Benchmark("operators", "operators_benchmark.jsonl", "benchmarks/operators.py", 6),
     Benchmark("peers", "operators_goals.jsonl", "benchmarks/operators.py --peers", 5),
     Benchmark("tcdq", "tcdq_speed.jsonl", "benchmarks/rate_distortion.py --speed", 1),

@@ -1,7 +1,8 @@
 """Seconds until the first message of a fresh process has been encoded and decoded, for every operator, as JSON lines.
 
-    python docs/benchmarks/first_message.py [--only qsgd tcdq] > docs/data/first_message.jsonl
+    python docs/benchmarks/first_message.py [--only qsgd tcdq] [--every] > docs/data/first_message.jsonl
 
+Of an operator its first example is measured, or every one.
 Each record is of one process for each state of the folders with compiled code:
 
 empty : no code anywhere, so that every loop is compiled.
@@ -75,10 +76,10 @@ def message(text: str, state: str, cache: str, nowhere: str) -> dict[str, Any]:
     return record | {"goal_s": goal, "meets_goal": record["message_cpu_s"] <= goal}
 
 
-def records(only: list[str]) -> Iterator[dict[str, Any]]:
-    """All examples in all states, one process after the other."""
+def records(only: list[str], examples: int | None) -> Iterator[dict[str, Any]]:
+    """So many examples of every operator in all states, one process after the other."""
     for name, cls in all_operators().items():
-        for operator in cls.examples():
+        for operator in tuple(cls.examples())[:examples]:
             text = specification(operator)
             if only and name not in only:
                 continue
@@ -92,10 +93,11 @@ def records(only: list[str]) -> Iterator[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--every", action="store_true")
     arguments = parser.parse_args()
     cpu = {"processor": binding.get_host_cpu_name(), "load": [round(load, 2) for load in os.getloadavg()]}
     print(json.dumps(asdict(Environment.here("first_message", 1, "none")) | cpu | {"d": D}), flush=True)
-    for record in records(arguments.only):
+    for record in records(arguments.only, None if arguments.every else 1):
         print(json.dumps(record), flush=True)
 
 
