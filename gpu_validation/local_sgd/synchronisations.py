@@ -59,7 +59,8 @@ class Synchronisations(CommonStart):
         round_index, steps = self.periods.rounds, self.periods.local_steps
         members = self.mixing.members(round_index, self.transport.size)
         changed = not follow(self.workers)
-        self.telemetry.start_sync(round_index)
+        if self.telemetry.watches:
+            self.telemetry.start_sync(round_index)
         self._rows, self._arrived_rows = self.inputs.start_sync(self.clock), []
         with self._explaining():
             bits, errors, mean_bits = self._synchronise(round_index, members, changed)
@@ -74,7 +75,8 @@ class Synchronisations(CommonStart):
             Round(round_index, steps, bits, *error, mean_bits, carried_of)
             for error, carried_of in zip(errors, carried, strict=True)
         ]
-        self.telemetry.finish_round(accounts[0], self.periods.total_steps, self.periods.rule)
+        if self.telemetry.watches:
+            self.telemetry.finish_round(accounts[0], self.periods.total_steps, self.periods.rule)
         return accounts
 
     def _carried_bits(self, members: Sequence[int]) -> list[int]:
@@ -113,7 +115,8 @@ class Synchronisations(CommonStart):
         return choices.options[self.periods.rule.choice]
 
     def _begin_round(self) -> None:
-        self._take_choice()
+        if self.choices is not None:
+            self._take_choice()
         if self.overlapped is not None:
             self.overlapped.begin_round(self.periods.total_steps, self.periods.tau)
 

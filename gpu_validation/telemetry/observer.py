@@ -12,7 +12,7 @@ from ..records.round import Round
 class Observer:
     """Sees the rounds of a run and changes nothing.  This one looks away: what a run without telemetry has."""
 
-    watches = False  # whether movements are to be shown to it
+    watches = False  # whether rounds and movements are to be shown to it
 
     def record_loss(self, loss: torch.Tensor | float | None) -> None:
         """Note the loss of one local step, if the script gave one.

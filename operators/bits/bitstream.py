@@ -8,6 +8,7 @@ import torch
 from ..compilation import jit
 from ..message import CorruptMessage
 
+SPARE_WORDS = 3  # of zeros behind a payload's words, which a loop may look at
 FIELDS = 4096  # of a buffer that is filled and then appended by ``write_fields``
 
 
@@ -243,20 +244,9 @@ def words(payload: np.ndarray) -> np.ndarray:
     payload : ndarray
         The bytes of a message.
     """
-    out = room_for_words(payload)
+    out = np.zeros(-(-payload.size // 4) + SPARE_WORDS, np.uint32)
     set_words(payload, out)
     return out
-
-
-def room_for_words(payload: np.ndarray) -> np.ndarray:
-    """Return the zeros that ``set_words`` writes into.
-
-    Parameters
-    ----------
-    payload : ndarray
-        The bytes of a message.
-    """
-    return np.zeros((payload.size + 3) // 4 + 3, np.uint32)
 
 
 @jit
@@ -268,7 +258,7 @@ def set_words(payload, out):
     payload
         The bytes of a message.
     out
-        What ``room_for_words`` gave.
+        Zeros, a word for every four bytes or part of it, and ``SPARE_WORDS``.
     """
     whole = payload.size >> 2
     for i in range(whole):

@@ -1,4 +1,7 @@
-"""Settings of DiLoCo at which an exchange is hidden, and how large an outer rate late averages bear."""
+"""Settings of DiLoCo at which an exchange is hidden, and how large an outer rate late averages bear.
+
+The published outer step is that of Douillard et al. 2023.
+"""
 
 from __future__ import annotations
 

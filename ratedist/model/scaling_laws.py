@@ -1,4 +1,7 @@
-"""Scaling laws of language models' losses as they are published: recalled numbers of other people's runs."""
+"""Scaling laws of language models' losses as they are published: recalled numbers of other people's runs.
+
+Those of Hoffmann et al. 2022, and of Besiroglu et al. 2024, who fitted the same runs again.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from ...bits import elias
-from ...bits.bitstream import room_for_words, set_words
+from ...bits.bitstream import SPARE_WORDS, set_words
 from ...compilation import jit
 from ...message import CorruptMessage
 from . import Code
@@ -176,7 +176,7 @@ def decode(payload: torch.Tensor, bits: int, d: int, step: int, code: Code, most
         For anything that ``encode`` does not write.
     """
     array = payload.cpu().numpy()
-    words = room_for_words(array)
+    words = np.zeros(-(-array.size // 4) + SPARE_WORDS, np.uint32)
     if code == "sparse":
         out = np.zeros(d, np.float32)
         bad = _read_sparse(array, words, bits, step, most, full, out)

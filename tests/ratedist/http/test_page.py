@@ -211,12 +211,12 @@ def test_the_plan_says_which_constants_are_assumed(browser, server):
 def test_the_plan_is_told_what_coding_costs(browser, server):
     asked = "/#operators=identity,+tcdq:omega=0.1"
     with opened(browser, server, asked) as page:
-        page.click("form summary")
+        page.click("form details:has(#encode_s) > summary")
         assert page.is_visible("#encode_s")
         assert page.inner_text("#plan tbody tr td >> nth=0") == "identity"
         assert "codec given: 8.5 ns a coordinate to encode" in page.text_content("#plan tbody")
     with opened(browser, server, f"{asked}&codec=free") as page:
-        page.click("form summary")
+        page.click("form details:has(#encode_s) > summary")
         assert not page.is_visible("#encode_s")
         assert page.inner_text("#plan tbody tr td >> nth=0") == "tcdq:omega=0.1"
 

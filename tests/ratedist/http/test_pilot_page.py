@@ -117,7 +117,7 @@ def test_a_pilot_may_be_pasted_and_is_forgotten_and_never_in_the_address(browser
     [
         ("{", "This is no JSON", False),
         (" " * 1_000_001, "at most 1 000 000 characters", False),
-        ('{"version": 7}', "no pilot of version 1; got version 7", True),
+        ('{"version": 7}', "no pilot of version 1 or 2; got version 7", True),
         (json.dumps(PILOT_EXAMPLE | {"taus": [2, 1]}), "taus of a pilot must be up to 32 rising integers", True),
     ],
 )
