@@ -91,6 +91,7 @@ def main(total_epochs, save_every, batch_size, snapshot_path="snapshot.pt"):
     train_data = prepare_dataloader(dataset, batch_size)
     trainer = Trainer(model, train_data, optimizer, save_every, snapshot_path)
     trainer.train(total_epochs)
+    del trainer  # DDP that outlives its group may wait for a thread of gloo for ever (PyTorch 2.13)
     destroy_process_group()
 
 

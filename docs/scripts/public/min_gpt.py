@@ -191,6 +191,7 @@ def main():
     model, optimizer, train_set, test_set = get_train_objs(GPTConfig(), OptimizerConfig(), DataConfig())
     trainer = Trainer(TrainerConfig(), model, optimizer, train_set, test_set)
     trainer.train()
+    del trainer  # DDP that outlives its group may wait for a thread of gloo for ever (PyTorch 2.13)
     destroy_process_group()
 
 
