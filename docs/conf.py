@@ -64,6 +64,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "operators.laws.kit.subject.Coder",
         "operators.laws.betting.power.Power",
         "pandas.DataFrame",
+        "ratedist.model.pilot_timings.ExchangeTimings",
         "ratedist.model.pilot_timings.LinkTimings",
         "ratedist.model.pilot_timings.OperatorTrial",
         "ratedist.model.pilot_rounds.RoundTrials",

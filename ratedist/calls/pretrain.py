@@ -79,7 +79,7 @@ class Pretraining:
 
     @property
     def outer(self) -> dict[str, Any]:
-        """The published outer step: "lr", "momentum", "nesterov", with "status" (recalled) and "source"."""
+        """The published outer step with "lr", "momentum", "nesterov", its "status" (recalled) and "source"."""
         step = {"lr": PUBLISHED.lr, "momentum": PUBLISHED.momentum, "nesterov": True}
         return step | {"status": PUBLISHED.status.value, "source": PUBLISHED.reference.key}
 
