@@ -3,14 +3,12 @@
     python -P docs/benchmarks/file_changes.py [--list]
 
 A reader who follows a synchronisation from call to call opens a file at every such call.  Calls that the packages make
-within one file, and those of the standard library, numpy, torch and numba, are not counted; neither are returns, such
-as that to a generator which goes on.
+within one file, and those of the standard library, numpy, torch and numba, are not counted; neither are returns.
 """
 
 from __future__ import annotations
 
 import argparse
-import inspect
 import sys
 from collections import Counter
 from pathlib import Path
@@ -30,12 +28,9 @@ WORKERS, D = 2, 64
 def changes_of_file(workers: SimulatedWorkers) -> Counter[tuple[str, str]]:
     """Calls from one file of the packages into another during one synchronisation, by the two files."""
     found: Counter[tuple[str, str]] = Counter()
-    generators: set[FrameType] = set()  # that have begun; frames are kept, so that none takes another's place
 
     def look(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(PACKAGES) and frame not in generators:
-            if frame.f_code.co_flags & inspect.CO_GENERATOR:
-                generators.add(frame)
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGES):
             caller = frame.f_back
             while caller is not None and not caller.f_code.co_filename.startswith(PACKAGES):
                 caller = caller.f_back

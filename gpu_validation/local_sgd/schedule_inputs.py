@@ -20,6 +20,7 @@ Row = list[float]
 class NoInputs:
     """For a fixed period: nothing is recorded, nothing travels, nothing is decided."""
 
+    looks = False  # at synchronisations, for a schedule that decides by what it sees
     numbers = 0  # of a row that travels with every synchronisation
     times_synchronisations = False  # whether the first one that counts has to find memory and compiled code
 
@@ -82,6 +83,8 @@ class LossInputs(NoInputs):
         Whether they travel with the models, by the clock at the start of the synchronisation, and not in a collective
         of their own after it.
     """
+
+    looks = True
 
     def __init__(
         self, workers: Sequence[Worker], periods: PeriodController, transport: Transport, *, piggyback: bool

@@ -31,6 +31,7 @@ class MeasuredInputs(NoInputs):
     probe found that followed it.  So no collective is added; what an averaging and a probe tell is one round late.
     """
 
+    looks = True
     numbers = NUMBERS
     times_synchronisations = True
 

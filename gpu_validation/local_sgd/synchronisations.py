@@ -61,7 +61,7 @@ class Synchronisations(CommonStart):
         changed = not follow(self.workers)
         if self.telemetry.watches:
             self.telemetry.start_sync(round_index)
-        self._rows, self._arrived_rows = self.inputs.start_sync(self.clock), []
+        self._rows, self._arrived_rows = self.inputs.start_sync(self.clock) if self.inputs.looks else [], []
         with self._explaining():
             bits, errors, mean_bits = self._synchronise(round_index, members, changed)
             carried = self._carried_bits(members)
@@ -69,7 +69,8 @@ class Synchronisations(CommonStart):
             exchange = "sum" if self.whole else self.exchange
             self.clock.advance_round(steps, bits, members, mean_bits, self._flight(), coding_s, exchange)
             self.periods.end_round()
-            self.inputs.end_sync(self._arrived_rows, members, self.clock)
+            if self.inputs.looks:
+                self.inputs.end_sync(self._arrived_rows, members, self.clock)
             self._begin_round()
         accounts = [
             Round(round_index, steps, bits, *error, mean_bits, carried_of)
