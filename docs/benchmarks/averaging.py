@@ -18,7 +18,6 @@ probe : seconds a step of that training while gradients are probed as often as "
 training without measurements, tau being the same.  ratio - 1 is the overhead of choosing tau by measurements.
 """
 
-# ruff: noqa: E402  threads and the search path must be set before the imports
 from __future__ import annotations
 
 import argparse
@@ -26,30 +25,28 @@ import importlib
 import itertools
 import json
 import os
-import platform
-import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
-# A neighbour of this file has the name of a package: its folder must not be searched.
-sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirname(os.path.abspath(__file__))]
+# A neighbour of this file has the name of a package: its folder must be searched last.
+sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import torch
-import torch.distributed as dist
+from comparing import environment, quotient
+from ranks import Action, Sent, carry_out, in_turns, links, ring_bytes
 from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 
 from bounds.schedules import AdaComm, GradientRetention, GradientRetentionState, Observation, Schedule
-from gpu_validation.distributed.launch import RankContext, run_ranks
+from gpu_validation.distributed.launch import RankContext
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.sensing import MeasuredInputs
-from gpu_validation.network import Network
 from operators import Identity
 
 INPUTS, OUTPUTS, BATCH = 64, 10, 64
@@ -57,10 +54,6 @@ TAU, BLOCK = 8, 48  # steps between averagings, and in one timed block of the lo
 LONG_BLOCK = 400  # steps in which several probes are made
 FILLED_S = 1e-3  # of a step with bookkeeping
 WARM_UP = 5
-MTU = 9000  # a processor cannot move 1 Gbit/s both ways in frames of 1500 bytes, one by one
-RESAMPLES, LEVEL = 2000, 0.95
-
-Action = Callable[[], object]
 
 
 def network(hidden: int) -> torch.nn.Module:
@@ -86,9 +79,9 @@ def trained_step(model: torch.nn.Module) -> Action:
     return step
 
 
-def averagings(hidden: int) -> dict[str, tuple[Action, Callable[[], int]]]:
+def averagings(hidden: int) -> dict[str, tuple[Action, Sent]]:
     """Name -> (one averaging, bytes that this rank has handed over so far)."""
-    found: dict[str, tuple[Action, Callable[[], int]]] = {}
+    found: dict[str, tuple[Action, Sent]] = {}
     for name, operator in (("whole", None), ("identity", Identity())):
         averaging = PeriodicAveraging(network(hidden), operator=operator)
         found[name] = averaging.average, lambda own=averaging: own.transport.payload_bytes  # type: ignore[misc]
@@ -101,8 +94,7 @@ def averagings(hidden: int) -> dict[str, tuple[Action, Callable[[], int]]]:
         averager.average_parameters(model.parameters())
 
     d = sum(p.numel() for p in model.parameters())
-    size = dist.get_world_size()
-    found["torch"] = average, lambda: calls[0] * 2 * (size - 1) * 4 * d // size
+    found["torch"] = average, lambda: ring_bytes(d, calls[0])
     return found
 
 
@@ -201,39 +193,22 @@ def filled_step(hidden: int, **settings: Any) -> Action:
     return step
 
 
-def in_turns(actions: dict[str, Action], repeats: int) -> dict[str, list[float]]:
-    """Seconds of every action, repeated in turns behind barriers; the order alternates."""
-    seconds: dict[str, list[float]] = {name: [] for name in actions}
-    names = list(actions)
-    for round_index in range(-WARM_UP, repeats):
-        for name in names if round_index % 2 else reversed(names):
-            dist.barrier()
-            began = time.perf_counter()
-            actions[name]()
-            taken = time.perf_counter() - began
-            if round_index >= 0:
-                seconds[name].append(taken)
-    return seconds
+def turns_of(actions: dict[str, Action], repeats: int) -> dict[str, np.ndarray]:
+    """Name -> seconds of its repeats, which take turns."""
+    return dict(zip(actions, in_turns(list(actions.values()), repeats, WARM_UP), strict=True))
 
 
-def ratio(a: list[float], b: list[float]) -> dict[str, Any]:
-    """Ratio of the medians of paired samples, its bootstrap interval, and their number."""
-    pairs, rng = np.array([a, b]), np.random.default_rng(0)
-    drawn = pairs[:, rng.integers(len(a), size=(RESAMPLES, len(a)))]
-    ratios = np.median(drawn[0], axis=1) / np.median(drawn[1], axis=1)
-    ends = np.quantile(ratios, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return {
-        "ratio": round(float(np.median(a) / np.median(b)), 4),
-        "interval": [round(float(end), 4) for end in ends],
-        "repeats": len(a),
-    }
+def ratio(seconds: np.ndarray, plain: np.ndarray) -> dict[str, Any]:
+    """Ratio of the medians of paired samples, its interval, and their number."""
+    over, interval = quotient(seconds, plain)
+    return {"ratio": over, "interval": interval, "repeats": len(plain)}
 
 
 def measured_averagings(hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
     """Records of single averagings, on rank 0."""
     sides = averagings(hidden)
     before = {name: sent() for name, (_, sent) in sides.items()}
-    seconds = in_turns({name: act for name, (act, _) in sides.items()}, repeats)
+    seconds = turns_of({name: act for name, (act, _) in sides.items()}, repeats)
     for name, (_, sent) in sides.items():
         yield {
             "method": name,
@@ -245,13 +220,13 @@ def measured_averagings(hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
 
 def measured_loops(hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
     """The record of training loops, on rank 0."""
-    seconds = in_turns(blocks(loops(hidden), BLOCK), max(10, repeats // 4))
+    seconds = turns_of(blocks(loops(hidden), BLOCK), max(10, repeats // 4))
     yield {"method": "harness", **per_step(seconds["harness"], seconds["plain"], BLOCK)}
 
 
 def measured_bookkeeping(hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
     """Records of schedules that adapt, on rank 0."""
-    seconds = in_turns(blocks(adaptive(hidden), BLOCK), max(10, repeats // 4))
+    seconds = turns_of(blocks(adaptive(hidden), BLOCK), max(10, repeats // 4))
     for name in sorted(seconds.keys() - {"fixed"}):
         yield {"method": name, **per_step(seconds[name], seconds["fixed"], BLOCK)}
 
@@ -259,7 +234,7 @@ def measured_bookkeeping(hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
 def measured_probes(hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
     """The record of training with and without probes, on rank 0."""
     steps, measuring = probed(hidden)
-    seconds = in_turns(blocks(steps, LONG_BLOCK), max(10, repeats // 8))
+    seconds = turns_of(blocks(steps, LONG_BLOCK), max(10, repeats // 8))
     assert isinstance(measuring.inputs, MeasuredInputs)
     gradients = 1 + measuring.inputs.evaluations / measuring.total_steps
     yield {
@@ -282,7 +257,7 @@ def blocks(steps: dict[str, Action], length: int) -> dict[str, Action]:
     return {name: lambda step=step: [step() for _ in range(length)] for name, step in steps.items()}  # type: ignore[misc]
 
 
-def per_step(seconds: list[float], plain: list[float], length: int) -> dict[str, Any]:
+def per_step(seconds: np.ndarray, plain: np.ndarray, length: int) -> dict[str, Any]:
     """Medians of blocks of that length, a step, and their ratio."""
     medians = {"median_s_per_step": seconds, "plain_s_per_step": plain}
     return {
@@ -292,19 +267,13 @@ def per_step(seconds: list[float], plain: list[float], length: int) -> dict[str,
     }
 
 
-def environment(scheduling: str) -> dict[str, Any]:
-    """What the numbers depend on."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    return {
-        "commit": commit.stdout.strip() or None,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "machine": platform.machine(),
-        "cpus": os.cpu_count(),
-        "load": [round(load, 2) for load in os.getloadavg()],
-        "scheduling": scheduling,
-        "threads": 1,
-    }
+def measured(sizes: list[int], names: list[str], repeats: int, _: RankContext) -> Iterator[dict[str, Any]]:
+    """All records of one network."""
+    for hidden in sizes:
+        d = sum(p.numel() for p in network(hidden).parameters())
+        for name in names:
+            for record in BENCHMARKS[name](hidden, repeats):
+                yield {"benchmark": name, "d": d, **record}
 
 
 def main() -> None:
@@ -318,23 +287,13 @@ def main() -> None:
     options = parser.parse_args()
     warnings.filterwarnings("ignore", "When period is 1")  # it is what one averaging takes, not how to train
     importlib.import_module("torch._dynamo")  # which every optimizer imports when it first steps; before the fork
-    print(json.dumps(environment(options.scheduling)), flush=True)
+    print(json.dumps(environment() | {"scheduling": options.scheduling}), flush=True)
 
-    def work(place: RankContext, emit: Callable[[Any], None]) -> None:
-        for hidden in options.hidden:
-            d = sum(p.numel() for p in network(hidden).parameters())
-            for name in options.only:
-                for record in BENCHMARKS[name](hidden, options.repeats):
-                    if place.rank == 0:
-                        emit({"benchmark": name, "d": d, **record})
-
+    work = partial(measured, options.hidden, options.only, options.repeats)
     for processes, mbit in itertools.product(options.processes, options.mbit):
-        links = Network(processes, rate_bit_per_s=1e6 * mbit, mtu=MTU) if mbit else nullcontext()
-        with links as shaped:
-            common = {"processes": processes, "mbit_per_s": mbit or None}
-            for record in run_ranks(
-                work, processes=processes, hang_timeout_s=600, network=shaped, scheduling=options.scheduling
-            ):
+        common = {"processes": processes, "mbit_per_s": mbit or None}
+        with links(processes, mbit) as shaped:
+            for record in carry_out(work, processes, shaped, options.scheduling):
                 print(json.dumps({"benchmark": record.pop("benchmark"), **common, **record}), flush=True)
 
 

@@ -13,75 +13,38 @@ are operators that gather.  They take turns behind barriers.  ratio is the media
 interval.  encode_s and decode_s are processor seconds of one rank's thread: its message, and all m messages.
 """
 
-# ruff: noqa: E402  threads and the search path must be set before the imports
 from __future__ import annotations
 
 import argparse
 import itertools
 import json
 import os
-import platform
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
-# A neighbour of this file has the name of a package: its folder must not be searched.
-sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirname(os.path.abspath(__file__))]
+# A neighbour of this file has the name of a package: its folder must be searched last.
+sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+from comparing import environment, quotient
+from ranks import Action, backward_passes, carry_out, in_turns, links
 
-from gpu_validation.distributed.launch import RankContext, run_ranks
-from gpu_validation.network import Network
+from gpu_validation.distributed.launch import RankContext
 from operators import TCDQ, Key, KLevel, Operator, TernGrad
-from operators.ddp import register
 
-MTU = 9000  # a processor cannot move 1 Gbit/s both ways in frames of 1500 bytes, one by one
 LEAST, MOST = 5, 100  # passes of every method
-WARM_UP, RESAMPLES, LEVEL = 2, 2000, 0.95
+WARM_UP = 2
 BYTES_PER_ENTRY = 60  # of one rank: vector, gradient and bucket of every model, and a mean in float64
 OPERATORS: dict[str, Operator] = {"klevel": KLevel(k=16), "terngrad": TernGrad(), "tcdq": TCDQ(omega=0.1)}
 
-Action = Callable[[], object]
 
-
-class Vector(torch.nn.Module):
-    """A model of d parameters whose gradient is the input."""
-
-    def __init__(self, d: int) -> None:
-        super().__init__()
-        self.x = torch.nn.Parameter(torch.zeros(d))
-
-    def forward(self, gradient: torch.Tensor) -> torch.Tensor:
-        return self.x @ gradient
-
-
-def passes(d: int) -> dict[str, tuple[Action, Callable[[], int]]]:
-    """Name -> (one backward pass, bytes that this rank has handed over so far)."""
-    gradient, size = torch.randn(d), dist.get_world_size()
-    found: dict[str, tuple[Action, Callable[[], int]]] = {}
-    for name in ("torch", *OPERATORS):
-        model, calls = DistributedDataParallel(Vector(d), gradient_as_bucket_view=True), [0]
-        hook = None if name == "torch" else register(model, OPERATORS[name], exchange="gather")
-
-        def act(model: torch.nn.Module = model, calls: list[int] = calls) -> None:
-            calls[0] += 1
-            model(gradient).backward()
-
-        def sent(hook: Any = hook, calls: list[int] = calls) -> int:
-            return hook.payload_bytes if hook else calls[0] * 2 * (size - 1) * 4 * d // size
-
-        found[name] = act, sent
-    return found
-
-
-def repeats_of(actions: list[Action], seconds: float) -> int:
+def repeats_of(actions: Sequence[Action], seconds: float) -> int:
     """How often every action is to be done, the same on all ranks, after a first time that compiles."""
     for act in actions:
         act()
@@ -92,31 +55,6 @@ def repeats_of(actions: list[Action], seconds: float) -> int:
     number = torch.tensor([int(seconds * len(actions) / (time.perf_counter() - began))])
     dist.broadcast(number, 0)
     return min(MOST, max(LEAST, int(number)))
-
-
-def in_turns(actions: list[Action], repeats: int) -> np.ndarray:
-    """Seconds of every action, shape (actions, repeats), in turns behind barriers; the order alternates."""
-    seconds = np.zeros((len(actions), repeats))
-    for repeat in range(-WARM_UP, repeats):
-        order = range(len(actions)) if repeat % 2 else reversed(range(len(actions)))
-        for i in order:
-            dist.barrier()
-            began = time.perf_counter()
-            actions[i]()
-            if repeat >= 0:
-                seconds[i, repeat] = time.perf_counter() - began
-    return seconds
-
-
-def ratio(seconds: np.ndarray, plain: np.ndarray) -> dict[str, Any]:
-    """Ratio of the medians of paired samples, and its bootstrap interval."""
-    drawn = np.random.default_rng(0).integers(len(plain), size=(RESAMPLES, len(plain)))
-    ratios = np.median(seconds[drawn], axis=1) / np.median(plain[drawn], axis=1)
-    ends = np.quantile(ratios, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return {
-        "ratio": round(float(np.median(seconds) / np.median(plain)), 4),
-        "interval": [round(float(end), 4) for end in ends],
-    }
 
 
 def coding(operator: Operator, d: int, m: int) -> dict[str, float]:
@@ -132,21 +70,22 @@ def coding(operator: Operator, d: int, m: int) -> dict[str, float]:
     return {"encode_s": min(encode_s), "decode_s": m * min(decode_s)}
 
 
-def measured(d: int, seconds: float) -> Iterator[dict[str, Any]]:
-    """The records of one d, on rank 0."""
-    sides = passes(d)
-    actions = [act for act, _ in sides.values()]
+def measured(d: int, seconds: float, place: RankContext) -> Iterator[dict[str, Any]]:
+    """The records of one d."""
+    names, actions, counters = zip(*backward_passes(d, OPERATORS, "gather"), strict=True)
     repeats = repeats_of(actions, seconds)
-    before = {name: sent() for name, (_, sent) in sides.items()}
-    taken = dict(zip(sides, in_turns(actions, repeats), strict=True))
-    for name, (_, sent) in sides.items():
+    before = [sent() for sent in counters]
+    taken = in_turns(actions, repeats, WARM_UP)
+    for name, row, sent, was in zip(names, taken, counters, before, strict=True):
+        ratio, interval = quotient(row, taken[names.index("torch")])
         yield {
             "method": name,
-            "median_s": float(np.median(taken[name])),
-            **ratio(taken[name], taken["torch"]),
+            "median_s": float(np.median(row)),
+            "ratio": ratio,
+            "interval": interval,
             "repeats": repeats,
-            "payload_bytes_per_rank": (sent() - before[name]) // (repeats + WARM_UP),
-            **(coding(OPERATORS[name], d, dist.get_world_size()) if name in OPERATORS else {}),
+            "payload_bytes_per_rank": (sent() - was) // (repeats + WARM_UP),
+            **(coding(OPERATORS[name], d, place.size) if name in OPERATORS else {}),
         }
 
 
@@ -154,21 +93,6 @@ def fits(d: int, processes: int) -> bool:
     """Whether half of the free memory holds the vectors of all ranks."""
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return processes * d * BYTES_PER_ENTRY <= free / 2
-
-
-def environment() -> dict[str, Any]:
-    """What the numbers depend on."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    return {
-        "command": "python " + " ".join(["docs/benchmarks/hook.py", *sys.argv[1:]]),
-        "commit": commit.stdout.strip() or None,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "machine": platform.machine(),
-        "cpus": os.cpu_count(),
-        "load": [round(load, 2) for load in os.getloadavg()],
-        "threads": 1,
-    }
 
 
 def main() -> None:
@@ -187,15 +111,8 @@ def main() -> None:
             print(json.dumps({"left_out": "not enough free memory", **common}), flush=True)
             continue
 
-        def work(place: RankContext, emit: Callable[[Any], None], d: int = d) -> None:
-            for record in measured(d, options.seconds):
-                if place.rank == 0:
-                    emit(record)
-
-        links = Network(processes, rate_bit_per_s=1e6 * mbit, mtu=MTU) if mbit else nullcontext()
-        with links as shaped:
-            ranks = {"processes": processes, "hang_timeout_s": 600, "network": shaped}
-            for record in run_ranks(work, **ranks, scheduling=options.scheduling):
+        with links(processes, mbit) as network:
+            for record in carry_out(partial(measured, d, options.seconds), processes, network, options.scheduling):
                 print(json.dumps({**common, **record}), flush=True)
 
 

@@ -16,31 +16,30 @@ network's own switch compete for them, too: core_share is what all threads of a 
 processor seconds a second.
 """
 
-# ruff: noqa: E402  threads and the search path must be set before the imports
 from __future__ import annotations
 
 import argparse
 import json
 import os
-import platform
 import sys
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from statistics import median
 from typing import Any
 
-# A neighbour of this file has the name of a package: its folder must not be searched.
-sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirname(os.path.abspath(__file__))]
+# A neighbour of this file has the name of a package: its folder must be searched last.
+sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 import torch.distributed as dist
+from comparing import environment
+from ranks import Record, carry_out
 
 from gpu_validation import PeriodicAveraging
-from gpu_validation.distributed.launch import RankContext, run_ranks
+from gpu_validation.distributed.launch import RankContext
 from gpu_validation.network import Network, Shape
 from gpu_validation.network.port import Port
 
@@ -49,11 +48,8 @@ ALONE = 6  # averagings timed by themselves
 BLOCKS = 20  # of arithmetic with and without a message under way, each as long as an averaging
 SIDE = 160  # of the matrices of the arithmetic
 AWAKE_S = 5e-4  # of a step, so that its length does not depend on when a sleeper is woken
-HANG_S = 60.0
 STEPS_APART = 4  # between the messages of fragments
 PEAK_DELAY_S = 1e-3
-
-Emit = Callable[[dict[str, Any]], None]
 
 
 def padded_step(step_s: float) -> Callable[[], None]:
@@ -154,15 +150,14 @@ def peak(port: Port, d: int, fragments: int, rounds: int, step_s: float) -> dict
     }
 
 
-def measure_peaks(place: RankContext, emit: Emit, arguments: argparse.Namespace) -> None:
+def measure_peaks(arguments: argparse.Namespace, place: RankContext) -> Iterator[Record]:
     """One row for every number of fragments."""
     for fragments in (1, 2, 4):
         row = peak(place.port, arguments.d, fragments, arguments.rounds, arguments.step_ms * 1e-3)
-        if place.rank == 0:
-            emit({"kind": "peak", "d": arguments.d, "rounds": arguments.rounds, **row})
+        yield {"kind": "peak", "d": arguments.d, "rounds": arguments.rounds, **row}
 
 
-def measure(place: RankContext, emit: Emit, arguments: argparse.Namespace, ratio: int) -> None:
+def measure(arguments: argparse.Namespace, place: RankContext, ratio: int) -> Iterator[Record]:
     """All rows of one D/Y."""
     step_s, d = arguments.step_ms * 1e-3, arguments.d
     D = alone_s(d)
@@ -171,12 +166,9 @@ def measure(place: RankContext, emit: Emit, arguments: argparse.Namespace, ratio
             seconds = round_seconds(d, tau, arguments.rounds, step_s, overlap)
             expected = max(step_s, D / tau) if kind == "hidden" else step_s + D / tau
             row = {"kind": kind, "D/Y": ratio, "tau": tau, "D_s": D, "Y_s": step_s, "expected_s": expected}
-            if place.rank == 0:
-                measured = median(seconds) / tau
-                emit({**row, "measured_s": measured, "ratio": measured / expected, "rounds": len(seconds)})
-    cost = thread_cost(d, D)
-    if place.rank == 0:
-        emit({"kind": "thread", "D/Y": ratio, "D_s": D, "d": d, **cost})
+            measured = median(seconds) / tau
+            yield {**row, "measured_s": measured, "ratio": measured / expected, "rounds": len(seconds)}
+    yield {"kind": "thread", "D/Y": ratio, "D_s": D, "d": d, **thread_cost(d, D)}
 
 
 def main() -> None:
@@ -188,8 +180,8 @@ def main() -> None:
     parser.add_argument("--step_ms", type=float, default=10.0)
     parser.add_argument("--d", type=int, default=250_000)
     arguments = parser.parse_args()
-    header = {"processes": arguments.processes, "d": arguments.d, "cpus": os.cpu_count()}
-    print(json.dumps({**header, "torch": torch.__version__, "machine": platform.machine()}), flush=True)
+    header = {"processes": arguments.processes, "d": arguments.d}
+    print(json.dumps(header | environment()), flush=True)
     run_on(Shape(delay_s=PEAK_DELAY_S), measure_peaks, arguments)
     for ratio in arguments.ratios:
         m, length_s = arguments.processes, ratio * arguments.step_ms * 1e-3
@@ -199,18 +191,12 @@ def main() -> None:
         run_on(shape, partial(measure, ratio=ratio), arguments)
 
 
-def run_on(shape: Shape, work: Callable[..., None], arguments: argparse.Namespace) -> None:
-    """Print what rank 0 emits between processes on a network of this shape."""
-
-    def carry_out(place: RankContext, emit: Any) -> None:
-        work(place, emit, arguments=arguments)
-
+def run_on(shape: Shape, work: Callable[..., Iterator[Record]], arguments: argparse.Namespace) -> None:
+    """Print what is measured between processes on a network of this shape."""
     m = arguments.processes
     with Network.of(shape, m) as network:
-        ranks = run_ranks(carry_out, processes=m, hang_timeout_s=HANG_S, network=network, scheduling="normal")
-        with closing(ranks) as rows:
-            for row in rows:
-                print(json.dumps({**row, "network": network.description}), flush=True)
+        for row in carry_out(partial(work, arguments), m, network):
+            print(json.dumps({**row, "network": network.description}), flush=True)
 
 
 if __name__ == "__main__":

@@ -11,39 +11,35 @@ way : what was foretold ("predicted_s", "coding_s" and "links_s" of it) and meas
 median "measured_s" and all "seconds"), for an operator and an exchange.
 """
 
-# ruff: noqa: E402  threads and the search path must be set before the imports
 from __future__ import annotations
 
 import argparse
 import itertools
 import json
 import os
-import subprocess
 import sys
-import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-# A neighbour of this file has the name of a package: its folder must not be searched.
-sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirname(os.path.abspath(__file__))]
+# A neighbour of this file has the name of a package: its folder must be searched last.
+sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import torch
 import torch.distributed as dist
+from comparing import environment
+from ranks import Action, carry_out, in_turns, links
 from torch.nn.functional import cross_entropy
 
-from gpu_validation.distributed.launch import RankContext, run_ranks
-from gpu_validation.distributed.scheduling import Scheduling
+from gpu_validation.distributed.launch import RankContext
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
-from gpu_validation.network import Network
 from gpu_validation.piloting.pilot import pilot
 from operators import ErrorFeedback, Key, Operator, compressor, specification
 from ratedist.model.pilot import Pilot
 
-MTU = 9000  # a processor cannot move 2 Gbit/s both ways in frames of 1500 bytes, one by one
 WARM_UP = 3
 INPUTS, OUTPUTS, BATCH = 64, 10, 16
 MOST_BYTES, MOST_S = 1 << 24, 1.0  # of the longest vector that times a link: what it carries in a second
@@ -87,7 +83,7 @@ def of_pilot(rank: int, hidden: int, mbit: float) -> Pilot:
     return pilot(model, optimizer, loss, batches(rank), **given)  # type: ignore[arg-type]
 
 
-def trained(operator: str, exchange: str, rank: int, hidden: int) -> Callable[[], object]:
+def trained(operator: str, exchange: str, rank: int, hidden: int) -> Action:
     """Return one local step with its averaging."""
     model, chosen = network_of(hidden), compressor(operator) if operator else None
     fed = ErrorFeedback(chosen) if isinstance(chosen, Operator) and operator in OPERATORS[2:] else chosen
@@ -104,17 +100,9 @@ def trained(operator: str, exchange: str, rank: int, hidden: int) -> Callable[[]
     return step
 
 
-def in_turns(steps: list[Callable[[], object]], repeats: int) -> np.ndarray:
-    """Slowest rank's seconds of every step, shape (steps, repeats), in turns behind barriers; the order alternates."""
-    seconds = torch.zeros(len(steps), repeats, dtype=torch.float64)
-    for repeat in range(-WARM_UP, repeats):
-        order = range(len(steps)) if repeat % 2 else reversed(range(len(steps)))
-        for i in order:
-            dist.barrier()
-            began = time.perf_counter()
-            steps[i]()
-            if repeat >= 0:
-                seconds[i, repeat] = time.perf_counter() - began
+def slowest(steps: list[Action], repeats: int) -> np.ndarray:
+    """Slowest rank's seconds of every step, shape (steps, repeats)."""
+    seconds = torch.from_numpy(in_turns(steps, repeats, WARM_UP))
     dist.all_reduce(seconds, dist.ReduceOp.MAX)
     return seconds.numpy()
 
@@ -153,18 +141,11 @@ def records_of(measured: Pilot, seconds: np.ndarray, processes: int) -> Iterator
         }
 
 
-def environment() -> dict[str, Any]:
-    """What the numbers depend on."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    return {
-        "record": "environment",
-        "command": "python " + " ".join(["docs/benchmarks/plan_on_networks.py", *sys.argv[1:]]),
-        "commit": commit.stdout.strip() or None,
-        "torch": torch.__version__,
-        "cpus": os.cpu_count(),
-        "load": [round(load, 2) for load in os.getloadavg()],
-        "threads": 1,
-    }
+def compared(hidden: int, mbit: float, repeats: int, place: RankContext) -> Iterator[dict[str, Any]]:
+    """Make a pilot on this network, and train in all ways."""
+    measured = of_pilot(place.rank, hidden, mbit)
+    steps = [trained(operator, exchange, place.rank, hidden) for operator, exchange in WAYS]
+    yield from records_of(measured, slowest(steps, repeats), place.size)
 
 
 def main() -> None:
@@ -179,22 +160,13 @@ def main() -> None:
     for name in OPERATORS:  # compile once, before the fork
         chosen = compressor(name)
         chosen(torch.randn(4096), key=Key(0))  # type: ignore[operator]
-    print(json.dumps(environment()), flush=True)
+    print(json.dumps({"record": "environment", **environment()}), flush=True)
 
-    def work(place: RankContext, emit: Callable[[Any], None], mbit: float) -> None:
-        measured = of_pilot(place.rank, options.hidden, mbit)
-        steps = [trained(operator, exchange, place.rank, options.hidden) for operator, exchange in WAYS]
-        seconds = in_turns(steps, options.repeats)
-        if place.rank == 0:
-            for record in records_of(measured, seconds, place.size):
-                emit(record)
-
-    scheduling: Scheduling = "realtime" if options.realtime else "normal"
     for mbit in options.mbit:
-        with Network(options.processes, rate_bit_per_s=1e6 * mbit, mtu=MTU) as shaped:
-            where = {"processes": options.processes, "mbit_per_s": mbit}
-            ranks = {"processes": options.processes, "hang_timeout_s": 600, "network": shaped}
-            for record in run_ranks(partial(work, mbit=mbit), **ranks, scheduling=scheduling):  # type: ignore[arg-type]
+        where = {"processes": options.processes, "mbit_per_s": mbit}
+        work = partial(compared, options.hidden, mbit, options.repeats)
+        with links(options.processes, mbit) as network:
+            for record in carry_out(work, options.processes, network, "realtime" if options.realtime else "normal"):
                 print(json.dumps({"record": record.pop("record"), **where, **record}), flush=True)
 
 

@@ -13,38 +13,34 @@ mean, m means.
 speed_up is the median of torch's seconds over the median, with its 95 % bootstrap interval; saved_s the difference.
 """
 
-# ruff: noqa: E402  threads and the search path must be set before the imports
 from __future__ import annotations
 
 import argparse
 import json
 import os
-import subprocess
 import sys
-import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-# A neighbour of this file has the name of a package: its folder must not be searched.
-sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirname(os.path.abspath(__file__))]
+# A neighbour of this file has the name of a package: its folder must be searched last.
+sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import torch
 import torch.distributed as dist
+from comparing import environment, quotient
+from ranks import Action, Sent, Vector, backward_passes, carry_out, in_turns, links, ring_bytes
 from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
-from torch.nn.parallel import DistributedDataParallel
 
-from gpu_validation.distributed.launch import RankContext, run_ranks
+from gpu_validation.distributed.launch import RankContext
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
-from gpu_validation.network import Network
 from operators import TCDQ, ErrorFeedback, Feedback, Key, KLevel, Operator, ScaledSign, TernGrad
-from operators.ddp import register
 from operators.exchange import TwoShot
 
-MTU = 9000  # a processor cannot move 1 Gbit/s both ways in frames of 1500 bytes, one by one
-WARM_UP, RESAMPLES, LEVEL = 5, 2000, 0.95
+WARM_UP = 5
 OPERATORS: dict[str, Operator | Feedback] = {
     "scaled sign, feedback": ErrorFeedback(ScaledSign()),
     "16 levels": KLevel(k=16),
@@ -52,21 +48,8 @@ OPERATORS: dict[str, Operator | Feedback] = {
     "TCDQ, omega .1": TCDQ(omega=0.1),
 }
 
-Action = Callable[[], object]
 
-
-class Vector(torch.nn.Module):
-    """A model of d parameters whose gradient is the input."""
-
-    def __init__(self, d: int) -> None:
-        super().__init__()
-        self.x = torch.nn.Parameter(torch.zeros(d))
-
-    def forward(self, gradient: torch.Tensor) -> torch.Tensor:
-        return self.x @ gradient
-
-
-def averagings(d: int) -> Iterator[tuple[dict[str, Any], Action, Callable[[], int]]]:
+def averagings(d: int) -> Iterator[tuple[dict[str, Any], Action, Sent]]:
     """What it is, one averaging, and the bytes that this rank has handed over."""
     update = torch.randn(d)
 
@@ -77,7 +60,7 @@ def averagings(d: int) -> Iterator[tuple[dict[str, Any], Action, Callable[[], in
 
         return act
 
-    model, size = Vector(d), dist.get_world_size()
+    model = Vector(d)
     model.x.grad = update
     averager, calls = PeriodicModelAverager(period=1), [0]
 
@@ -86,7 +69,7 @@ def averagings(d: int) -> Iterator[tuple[dict[str, Any], Action, Callable[[], in
         model.x.data.add_(update)
         averager.average_parameters(model.parameters())
 
-    yield {"method": "torch"}, torch_average, lambda: calls[0] * 2 * (size - 1) * 4 * d // size
+    yield {"method": "torch"}, torch_average, lambda: ring_bytes(d, calls[0])
     whole = PeriodicAveraging(Vector(d))
     yield {"method": "whole"}, of(whole), lambda: whole.transport.payload_bytes
     for name, operator in OPERATORS.items():
@@ -96,24 +79,13 @@ def averagings(d: int) -> Iterator[tuple[dict[str, Any], Action, Callable[[], in
             yield {"method": name, "errors": errors}, of(averaging), sent  # type: ignore[misc]
 
 
-def hooks(d: int) -> Iterator[tuple[dict[str, Any], Action, Callable[[], int]]]:
+def hooks(d: int) -> Iterator[tuple[dict[str, Any], Action, Sent]]:
     """The same for one backward pass."""
-    gradient, size = torch.randn(d), dist.get_world_size()
-    for name in ("torch", *OPERATORS):
-        model, calls = DistributedDataParallel(Vector(d), gradient_as_bucket_view=True), [0]
-        hook = None if name == "torch" else register(model, OPERATORS[name], exchange="two_shot")
-
-        def act(model: torch.nn.Module = model, calls: list[int] = calls) -> None:
-            calls[0] += 1
-            model(gradient).backward()
-
-        def sent(hook: Any = hook, calls: list[int] = calls) -> int:
-            return hook.payload_bytes if hook else calls[0] * 2 * (size - 1) * 4 * d // size
-
+    for name, act, sent in backward_passes(d, OPERATORS, "two_shot"):
         yield {"method": name}, act, sent
 
 
-def codecs(d: int) -> Iterator[tuple[dict[str, Any], Action, Callable[[], int]]]:
+def codecs(d: int) -> Iterator[tuple[dict[str, Any], Action, Sent]]:
     """The same for encoding and decoding without a network."""
     x, m = torch.randn(d), dist.get_world_size()
     for name, operator in OPERATORS.items():
@@ -131,59 +103,22 @@ def codecs(d: int) -> Iterator[tuple[dict[str, Any], Action, Callable[[], int]]]
         yield {"method": name}, act, lambda: 0
 
 
-def in_turns(actions: list[Action], repeats: int) -> np.ndarray:
-    """Seconds of every action, shape (actions, repeats), in turns behind barriers; the order alternates."""
-    seconds = np.zeros((len(actions), repeats))
-    for repeat in range(-WARM_UP, repeats):
-        order = range(len(actions)) if repeat % 2 else reversed(range(len(actions)))
-        for i in order:
-            dist.barrier()
-            began = time.perf_counter()
-            actions[i]()
-            if repeat >= 0:
-                seconds[i, repeat] = time.perf_counter() - began
-    return seconds
-
-
-def speed_up(plain: np.ndarray, seconds: np.ndarray) -> dict[str, Any]:
-    """Quotient of the medians of paired samples, and its bootstrap interval."""
-    rows = np.random.default_rng(0).integers(len(plain), size=(RESAMPLES, len(plain)))
-    ratios = np.median(plain[rows], axis=1) / np.median(seconds[rows], axis=1)
-    ends = np.quantile(ratios, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return {
-        "speed_up": round(float(np.median(plain) / np.median(seconds)), 3),
-        "interval": [round(float(end), 3) for end in ends],
-        "saved_s": float(np.median(plain) - np.median(seconds)),
-    }
-
-
-def measured(d: int, repeats: int) -> Iterator[dict[str, Any]]:
+def measured(d: int, repeats: int, _: RankContext) -> Iterator[dict[str, Any]]:
     """All records, of this rank."""
     kinds = {"averaging": averagings, "hook": hooks, "codec": codecs}
     rows = [(kind, *row) for kind, make in kinds.items() for row in make(d)]
     before = [sent() for *_, sent in rows]
-    seconds = in_turns([act for _, _, act, _ in rows], repeats)
+    seconds = in_turns([act for _, _, act, _ in rows], repeats, WARM_UP)
     plain = {kind: seconds[i] for i, (kind, what, *_) in enumerate(rows) if what["method"] == "torch"}
-    for (kind, what, _, sent), was, own in zip(rows, before, seconds, strict=True):
-        record = {"benchmark": kind, **what, "median_s": float(np.median(own)), "repeats": repeats}
+    for (kind, what, _, sent), was, row in zip(rows, before, seconds, strict=True):
+        record = {"benchmark": kind, **what, "median_s": float(np.median(row)), "repeats": repeats}
         if kind != "codec":
             sent_bytes = (sent() - was) // (repeats + WARM_UP)
-            record |= speed_up(plain[kind], own)
+            speed_up, interval = quotient(plain[kind], row)
+            saved_s = float(np.median(plain[kind]) - np.median(row))
+            record |= {"speed_up": speed_up, "interval": interval, "saved_s": saved_s}
             record |= {"payload_bytes_per_rank": sent_bytes, "bits_per_coordinate": round(8 * sent_bytes / d, 3)}
         yield record
-
-
-def environment() -> dict[str, Any]:
-    """What the numbers depend on."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    return {
-        "command": "python " + " ".join(["docs/benchmarks/two_shots.py", *sys.argv[1:]]),
-        "commit": commit.stdout.strip() or None,
-        "torch": torch.__version__,
-        "cpus": os.cpu_count(),
-        "load": [round(load, 2) for load in os.getloadavg()],
-        "threads": 1,
-    }
 
 
 def main() -> None:
@@ -198,14 +133,9 @@ def main() -> None:
         TwoShot(operator, operator, Key(0), rank=0, m=1, d=8).encode(torch.randn(8), 0)
     print(json.dumps(environment()), flush=True)
 
-    def work(place: RankContext, emit: Callable[[Any], None]) -> None:
-        for record in measured(options.d, options.repeats):
-            if place.rank == 0:
-                emit(record)
-
-    with Network(options.processes, rate_bit_per_s=1e6 * options.mbit, mtu=MTU) as shaped:
-        where = {"processes": options.processes, "mbit_per_s": options.mbit, "d": options.d}
-        for record in run_ranks(work, processes=options.processes, hang_timeout_s=600, network=shaped):
+    where = {"processes": options.processes, "mbit_per_s": options.mbit, "d": options.d}
+    with links(options.processes, options.mbit) as network:
+        for record in carry_out(partial(measured, options.d, options.repeats), options.processes, network):
             print(json.dumps({"benchmark": record.pop("benchmark"), **where, **record}), flush=True)
 
 

@@ -1,0 +1,100 @@
+"""What the benchmarks of real ranks share: processes on a network of their own, and actions that take turns in them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from gpu_validation.distributed.launch import RankContext, run_ranks
+from gpu_validation.distributed.scheduling import Scheduling
+from gpu_validation.network import Network
+from operators import Feedback, Operator
+from operators.ddp import register
+from operators.exchange.choice import Exchange
+
+MTU = 9000  # a processor cannot move 1 Gbit/s both ways in frames of 1500 bytes, one by one
+HANG_S = 600.0
+
+Action = Callable[[], object]
+Sent = Callable[[], int]  # bytes that this rank has handed over so far
+Record = dict[str, Any]
+
+
+class Vector(torch.nn.Module):
+    """A model of d parameters whose gradient is the input."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.x = torch.nn.Parameter(torch.zeros(d))
+
+    def forward(self, gradient: torch.Tensor) -> torch.Tensor:
+        return self.x @ gradient
+
+
+def links(processes: int, mbit: float) -> AbstractContextManager[Network | None]:
+    """Make a network of this rate between the ranks; with 0 they use the loopback interface."""
+    return Network(processes, rate_bit_per_s=1e6 * mbit, mtu=MTU) if mbit else nullcontext()
+
+
+def carry_out(
+    records: Callable[[RankContext], Iterator[Record]],
+    processes: int,
+    network: Network | None,
+    scheduling: Scheduling = "normal",
+) -> Iterator[Record]:
+    """Go through the same measurements in all ranks, and give the records of rank 0 as they come."""
+
+    def work(place: RankContext, emit: Callable[[Any], None]) -> None:
+        for record in records(place):
+            if place.rank == 0:
+                emit(record)
+
+    ranks = run_ranks(work, processes=processes, hang_timeout_s=HANG_S, network=network, scheduling=scheduling)
+    with closing(ranks) as rows:
+        yield from rows
+
+
+def in_turns(actions: Sequence[Action], repeats: int, warm_up: int) -> np.ndarray:
+    """Seconds of every action, shape (actions, repeats), in turns behind barriers; the order alternates."""
+    seconds = np.zeros((len(actions), repeats))
+    for repeat in range(-warm_up, repeats):
+        order = range(len(actions)) if repeat % 2 else reversed(range(len(actions)))
+        for i in order:
+            dist.barrier()
+            began = time.perf_counter()
+            actions[i]()
+            if repeat >= 0:
+                seconds[i, repeat] = time.perf_counter() - began
+    return seconds
+
+
+def ring_bytes(d: int, calls: int) -> int:
+    """Bytes that a rank hands over in so many ring all-reduces of float32."""
+    size = dist.get_world_size()
+    return calls * 2 * (size - 1) * 4 * d // size
+
+
+def backward_passes(
+    d: int, operators: Mapping[str, Operator | Feedback], exchange: Exchange
+) -> Iterator[tuple[str, Action, Sent]]:
+    """Name, one backward pass with its exchange, and what it hands over; "torch" is DDP without a hook."""
+    gradient = torch.randn(d)
+    for name in ("torch", *operators):
+        model, calls = DistributedDataParallel(Vector(d), gradient_as_bucket_view=True), [0]
+        hook = None if name == "torch" else register(model, operators[name], exchange=exchange)
+
+        def act(model: torch.nn.Module = model, calls: list[int] = calls) -> None:
+            calls[0] += 1
+            model(gradient).backward()
+
+        def sent(hook: Any = hook, calls: list[int] = calls) -> int:
+            return hook.payload_bytes if hook else ring_bytes(d, calls[0])
+
+        yield name, act, sent

@@ -1,0 +1,33 @@
+"""Ratios of the benchmarks: of medians, with an interval that keeps what was measured in the same turn together."""
+
+import numpy as np
+import pytest
+
+from .. import scripts
+
+quotient = scripts.load("benchmarks", "comparing").quotient
+
+
+def test_what_takes_twice_as_long_in_every_turn_is_twice_as_slow_without_doubt():
+    seconds = np.random.default_rng(1).exponential(size=40)
+
+    assert quotient(2 * seconds, seconds) == (2.0, [2.0, 2.0])
+    assert quotient(list(seconds), list(2 * seconds)) == (0.5, [0.5, 0.5])
+
+
+def test_the_ratio_is_that_of_the_medians_and_inside_its_interval():
+    above, below = [1.0, 9.0, 2.0, 3.0, 100.0], [2.0, 1.0, 4.0, 2.0, 2.0]
+
+    ratio, (low, high) = quotient(above, below)
+
+    assert ratio == 1.5
+    assert low < ratio < high
+
+
+def test_the_interval_holds_the_true_ratio_as_often_as_it_says():
+    draw, truth, held = np.random.default_rng(2), 1.25, 0
+    for _ in range(200):
+        low, high = quotient(truth * np.exp(0.3 * draw.normal(size=60)), np.exp(0.3 * draw.normal(size=60)))[1]
+        held += low <= truth <= high
+
+    assert held == pytest.approx(190, abs=12)  # four standard deviations of 95 % in 200
