@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from itertools import pairwise
 from typing import TypeVar
 
 import torch
@@ -19,19 +18,16 @@ from operators.ddp.nodes import Nodes, timeout_of
 from operators.ddp.scatter import Scatter, predicted_scatter_bytes
 
 from .in_flight import InThread
-from .reduction import fold, precision
 from .step_check import UnevenSteps
 from .transport import NodeLinks
+from .vectors import Vectors
 
 PLACE_BITS = 32  # of a message: how many local steps its sender has made
-WHOLE_BYTES = 1 << 20  # up to here a mean takes whole vectors: one exchange in place of two
 
 T = TypeVar("T")
 
-_all_gather_flat = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)  # renamed in torch 2.13
 
-
-class ProcessTransport:
+class ProcessTransport(Vectors):
     """Joins the ranks of a process group; this process is one of them.
 
     Parameters
@@ -46,25 +42,15 @@ class ProcessTransport:
     ``payload_bytes`` counts what this rank has handed to the transport, once for each receiver;
     ``received_bytes`` what the others have handed over for it;
     ``predicted_bytes`` is what all ranks together should have handed over, from the lengths alone.  The set-up
-    (``all_gather_int`` and ``broadcast``) is not counted.
+    (``all_gather_int``, ``broadcast``, and how the ranks compare ``ways``) is not counted.
     """
 
     def __init__(self, device: torch.device | str | None = None, group: dist.ProcessGroup | None = None) -> None:
+        super().__init__(group, torch.device(device) if device is not None else _device_of(group))
         # let go of them before the interpreter ends: threads of a back end that still run then may abort the process
-        self._groups: dict[float | None, dist.ProcessGroup | None] = {None: group}  # others by their time-out
         weakref.finalize(self, self._groups.clear)
-        self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
-        self.ranks: Sequence[int] = (self.rank,)
-        self.device = torch.device(device) if device is not None else _device_of(group)
-        self.payload_bytes = self.received_bytes = self.predicted_bytes = 0
-        self._rooms: dict[tuple[torch.dtype, torch.device], torch.Tensor] = {}
         self._latest: InThread | None = None
         self._links: dict[int, list[ProcessTransport]] = {}
-
-    @property
-    def group(self) -> dist.ProcessGroup | None:
-        """The process group of the averagings; None for the one of all ranks."""
-        return self._groups.get(None)
 
     @classmethod
     def apart(cls, group: dist.ProcessGroup | None = None) -> ProcessTransport:
@@ -86,8 +72,7 @@ class ProcessTransport:
         """Take the default process group as it is now for another one that has been destroyed; counts go on."""
         self._groups.clear()
         self._groups[None] = None
-        self.rank, self.size = dist.get_rank(), dist.get_world_size()
-        self.ranks = (self.rank,)
+        self._take_places()
         self._links.clear()
 
     def start(self, work: Callable[[], T]) -> InThread[T]:
@@ -229,114 +214,6 @@ class ProcessTransport:
         self.predicted_bytes += self.size * (self.size - 1) * 8 * len(row)
         return self._gather_row(row, dtype)
 
-    def _gather_row(self, row: Sequence[float], dtype: torch.dtype) -> list[list]:
-        local_row = torch.tensor(list(row), dtype=dtype, device=self.device)
-        everyone = local_row.repeat(self.size, 1)
-        if self.device.type == "cpu":  # directly: of four ranks in half the time of gloo's all_gather
-            others = [r for r in range(self.size) if r != self.rank]
-            self._move(dict.fromkeys(others, local_row), {r: everyone[r] for r in others})
-        else:
-            _all_gather_flat(everyone.view(-1), local_row, group=self.group)
-        return everyone.tolist()
-
-    # -- whole models ------------------------------------------------------------------------------------
-    def means(self, owns: Sequence[torch.Tensor], members: Sequence[int]) -> list[torch.Tensor]:
-        """Return the mean of the members' vectors, folded in rank order in float64: the same bits on every rank.
-
-        Parameters
-        ----------
-        owns : sequence of tensor
-            This rank's vector alone, shape (n,); of equal length and dtype on all ranks.  It is sent in its own dtype,
-            and its memory may be used for the mean, which comes back in float32 (float64 for float64) on its device.
-        members : sequence of int
-            The ranks whose models count.
-        """
-        (vector,) = owns
-        sent = vector.to(self.device)
-        whole = self.size == 2 or self.size * sent.nbytes <= WHOLE_BYTES  # of two ranks, as few bytes as shards
-        if len(members) == self.size and whole:
-            return [self._mean_of_whole(sent).to(vector.device)]
-        return [self._mean_of_shards(sent, members).to(vector.device)]
-
-    def _mean_of_whole(self, own: torch.Tensor) -> torch.Tensor:
-        others = [r for r in range(self.size) if r != self.rank]
-        parts = self._room({r: own.numel() for r in others}, own)
-        self._swap(dict.fromkeys(others, own), parts)
-        self.predicted_bytes += self.size * (self.size - 1) * own.nbytes
-        vectors = [own if r == self.rank else parts[r] for r in range(self.size)]
-        return fold(vectors, out=own if own.dtype == precision(own.dtype) else None)
-
-    def _mean_of_shards(self, own: torch.Tensor, members: Sequence[int]) -> torch.Tensor:
-        """Return every rank folds one shard of all members' vectors, then all swap the shards of the mean."""
-        n = own.numel()
-        longest = -(-n // self.size)
-        ends = [min(n, r * longest) for r in range(self.size + 1)]
-        shards = [slice(*pair) for pair in pairwise(ends)]
-        others = [r for r in range(self.size) if r != self.rank]
-        shard = shards[self.rank]
-        parts = self._room({r: shard.stop - shard.start for r in members if r != self.rank}, own)
-        self._swap({r: own[shards[r]] for r in others} if self.rank in members else {}, parts)
-
-        mean = own if own.dtype == precision(own.dtype) else own.new_empty(n, dtype=torch.float32)
-        fold([own[shard] if r == self.rank else parts[r] for r in members], out=mean[shard])
-        self._swap(dict.fromkeys(others, mean[shard]), {r: mean[shards[r]] for r in others})
-        to_fold = sum(n - (shards[r].stop - shards[r].start) for r in members) * own.element_size()
-        self.predicted_bytes += to_fold + (self.size - 1) * mean.nbytes
-        return mean
-
-    def receive(
-        self, owns: Sequence[torch.Tensor], sources: Callable[[int], Sequence[int]]
-    ) -> list[dict[int, torch.Tensor]]:
-        """Return the vectors of this rank's sources by rank; ``sources`` is the same function on all ranks.
-
-        Parameters
-        ----------
-        owns : sequence of tensor
-            The vectors of the ranks hosted here.
-        sources : callable
-            The ranks that a rank listens to.
-        """
-        (vector,) = owns
-        sent = vector.to(self.device)
-        parts = {r: torch.empty_like(sent) for r in sources(self.rank)}
-        self._swap({r: sent for r in range(self.size) if self.rank in sources(r)}, parts)
-        self.predicted_bytes += sum(len(sources(r)) for r in range(self.size)) * sent.nbytes
-        return [{r: part.to(vector.device) for r, part in parts.items()}]
-
-    def _room(self, lengths: Mapping[int, int], like: torch.Tensor) -> dict[int, torch.Tensor]:
-        """Return vectors to receive into, in memory that is used again: fresh memory costs more than filling it."""
-        kind, total = (like.dtype, like.device), sum(lengths.values())
-        if kind not in self._rooms or self._rooms[kind].numel() < total:
-            self._rooms[kind] = like.new_empty(total)
-        parts = self._rooms[kind][:total].split(list(lengths.values()))
-        return dict(zip(lengths, parts, strict=True))
-
-    def _swap(self, sends: Mapping[int, torch.Tensor], receives: Mapping[int, torch.Tensor]) -> None:
-        """Send to some ranks, fill the vectors that come from others, and count the bytes."""
-        self._move(sends, receives)
-        self.payload_bytes += sum(vector.nbytes for vector in sends.values())
-        self.received_bytes += sum(vector.nbytes for vector in receives.values())
-
-    def _move(self, sends: Mapping[int, torch.Tensor], receives: Mapping[int, torch.Tensor]) -> None:
-        """Send to some ranks and fill the vectors that come from others, all at once; empty ones are left out.
-
-        Under gloo ten times faster than its all_gather of 10^7 numbers, and without a copy.
-        """
-        sources = sorted(receives, key=lambda rank: (self.rank - rank) % self.size)
-        receivers = sorted(sends, key=lambda rank: (rank - self.rank) % self.size)  # else all send to rank 0 first
-        calls: list[tuple[Callable[..., dist.Work | None], torch.Tensor, int]] = [
-            *((dist.irecv, receives[rank], self._global(rank)) for rank in sources if receives[rank].numel()),
-            *((dist.isend, sends[rank], self._global(rank)) for rank in receivers if sends[rank].numel()),
-        ]
-        requests: Sequence[dist.Work | None] = ()
-        if self.device.type == "cpu":  # directly, for a batch takes as long again as a short message
-            requests = [call(vector, rank, group=self.group) for call, vector, rank in calls]
-        elif calls:
-            requests = dist.batch_isend_irecv([dist.P2POp(*operation, group=self.group) for operation in calls])
-        for request in requests:
-            if request is not None:
-                request.wait()
-
     # -- set-up ------------------------------------------------------------------------------------------
     def all_gather_int(self, numbers: Sequence[int]) -> list[int]:
         """Return one integer of every rank, in rank order.
@@ -413,9 +290,6 @@ class ProcessTransport:
         finally:
             for link, before in zip(links, counts, strict=True):
                 link.payload_bytes, link.received_bytes, link.predicted_bytes = before
-
-    def _global(self, rank: int) -> int:
-        return rank if self.group is None else dist.get_global_rank(self.group, rank)
 
 
 def _device_of(group: dist.ProcessGroup | None) -> torch.device:

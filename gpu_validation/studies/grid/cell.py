@@ -145,7 +145,7 @@ def _counted(
     for run in runs:
         run.rounds = [replace(r, bits=tuple(bits - carried_bits for bits in r.bits)) for r in run.rounds]
     rounds = [r for run in runs for r in run.rounds]
-    barriers = 2 * len(runs)
+    barriers, longest = 2 * len(runs), max(max(r.bits) for r in rounds)
     return runs, Traffic(
         codec_bits=sum(sum(r.bits) for r in rounds),
         payload_bytes=payload,
@@ -153,7 +153,8 @@ def _counted(
         interface_bytes=interface_bytes(place, before, after),
         interface_method=place.port.method,
         stream_bytes=_everyone([run.stream_bytes for run in runs]),
-        messages=len(rounds) * averaging_messages(place.size) + barriers * barrier_messages(place.size),
+        messages=len(rounds) * averaging_messages(place.size, -(-longest // 8))
+        + barriers * barrier_messages(place.size),
     )
 
 
