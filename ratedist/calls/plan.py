@@ -333,7 +333,7 @@ CALL = Call(
             "--d 1e6 --workers 4 --operators identity tcdq:omega=1 --target 0.1 --L 1 --sigma2 1 --gap 1 --json",
             "--d 1e8 --workers 8 --operators identity tcdq:omega=1 --target 0.1 --codec tcdq:omega=1=9e-11,5e-11",
             "--d 7e9 --workers 64 --nodes 8 --inside nvlink4,3e-6 --bandwidth_bit_per_s 1e11 --target 0.1 --codec free",
-            "--pilot pilot.json --workers 64 --nodes 8 --inside nvlink4,3e-6 --bandwidth_bit_per_s 1e11",
+            "--pilot pilot.json --workers 64 --nodes 8 --inside nvlink4,3e-6 --between infiniband_ndr,5e-6",
         ),
         run=_run,
         show=_show,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from .. import numbers
 from ..model.cluster import Cluster, checked_cluster
 from ..model.pilot import Pilot
+from ..model.pilot_timings import LEVEL
 from ..model.prediction_records import Prediction
 from .call import REQUIRED, Argument, Call, Command, Flag, Measured, Number, Route, Text, Workers
 from .call import Specification as One
@@ -25,6 +26,8 @@ def predict(
     exchange: Literal["gather", "two_shot", "node_gather", "node_two_shot"] = "gather",
     tau: numbers.Number = 1,
     overlap: bool = False,
+    level: numbers.Number = LEVEL,
+    steps: numbers.Number | None = None,
 ) -> Prediction:
     """Predict seconds and progress of a step from a pilot, against synchronous uncompressed training.
 
@@ -42,6 +45,10 @@ def predict(
         Local steps between two averages, at most as many as the pilot has looked at.
     overlap : bool, optional
         Whether averages travel while the next round is computed.
+    level : array_like, optional
+        Confidence of the intervals, 0 < level < 1.
+    steps : int or None, optional
+        Synchronous steps to the loss, by which what arrives late once is shared out; None leaves it out.
 
     Raises
     ------
@@ -53,7 +60,15 @@ def predict(
     ``Pilot.predict`` says what it is; what the pilot does not tell stands in ``unknown``.
     """
     measured = pilot if isinstance(pilot, Pilot) else Pilot.read(pilot)
-    return measured.predict(checked_cluster(cluster), operator=operator, exchange=exchange, tau=tau, overlap=overlap)
+    return measured.predict(
+        checked_cluster(cluster),
+        operator=operator,
+        exchange=exchange,
+        tau=tau,
+        overlap=overlap,
+        level=numbers.real("level", level),
+        steps=None if steps is None else numbers.whole("steps", steps),
+    )
 
 
 def _run(path: str, cluster: Cluster, **asked: Any) -> Prediction:
@@ -78,6 +93,8 @@ ASKED = (
     Argument("exchange", Text(), "gather", "gather (default), two_shot, node_gather or node_two_shot"),
     Argument("tau", Number(), 1, "local steps between two averages (default: 1)"),
     Argument("overlap", Flag(), False, "averages travel while the next round is computed"),
+    Argument("level", Number(), LEVEL, f"(default: {LEVEL})"),
+    Argument("steps", Number(), None, "what error feedback owes arrives late, once; left out of the progress without"),
 )
 CALL = Call(
     name="predict",
@@ -91,7 +108,7 @@ CALL = Call(
         ),
         examples=(
             "pilot.json --workers 64 --operator qsgd:4",
-            "pilot.json --workers 64 --nodes 8 --inside nvlink4,3e-6 --bandwidth_bit_per_s 1e11 --tau 2 --overlap",
+            "pilot.json --workers 64 --nodes 8 --inside nvlink4,3e-6 --between infiniband_ndr,5e-6 --tau 2 --overlap --level .9",
         ),
         run=_run,
         show=_show,
@@ -102,7 +119,7 @@ CALL = Call(
         about="What a pilot has measured, a cluster, and one choice of operator, exchange and local steps.",
         model="Predict",
         title="What a pilot foretells of one choice on a cluster",
-        example={"pilot": PILOT_EXAMPLE, "cluster": {"workers": 64}, "operator": "qsgd:16", "tau": 2},
+        example={"pilot": PILOT_EXAMPLE, "cluster": {"workers": 64}, "operator": "qsgd:16", "tau": 2, "level": 0.9},
         stated=False,
         most_bytes=MOST_PILOT_BYTES,
     ),

@@ -66,6 +66,13 @@ CLUSTER_PARTS = (
         "link of a worker inside its node: NAME,LATENCY_S or BIT_PER_S,LATENCY_S",
         control=Control("Link inside a node", unit="name or bit/s, then s"),
     ),
+    Argument(
+        "between",
+        Text(64),
+        None,
+        "link of a node instead of bandwidth and latency: NAME,LATENCY_S or BIT_PER_S,LATENCY_S",
+        control=Control("Link between nodes", unit="name or bit/s, then s"),
+    ),
 )
 CLUSTER = Argument("cluster", Workers(CLUSTER_PARTS), REQUIRED)
 OF_THE_PILOT = ("step_s", "compute")  # parts of a cluster that a pilot has measured

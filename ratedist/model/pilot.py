@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +22,7 @@ from .cluster import Cluster, checked_cluster
 from .codec import Codec
 from .compressors import operator_of
 from .links import Link
+from .pilot_reading import VERSION, made_of, stated_in
 from .pilot_rounds import RoundTrials
 from .pilot_timings import ALL, BETWEEN, INSIDE, LEVEL, ExchangeTimings, LinkTimings, OperatorTrial
 from .prediction import Predictor
@@ -34,11 +33,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from operators import Operator
-
-VERSION = 2
-READ = (1, 2)  # the first had no trial rounds
-LARGEST_FILE = 10**8
-ROWS = ("step_s", "survival", "secants", "falls", "bends")
 
 
 @dataclass(frozen=True)
@@ -362,27 +356,7 @@ class Pilot:
         ValueError
             For another version, and what is no pilot.
         """
-        version = stated.get("version") if isinstance(stated, dict) else None
-        if version not in READ:
-            versions = " or ".join(map(str, READ))
-            raise ValueError(f"{where} is no pilot of version {versions}; got version {version}: make a new one")
-        try:
-            rows = {name: tuple(map(tuple, stated[name])) for name in ROWS if name in stated}
-            flat = {name: tuple(stated[name]) for name in ("losses", "small_norms2", "large_norms2", "taus")}
-            trials = tuple(
-                OperatorTrial(**{n: _tuple(v) for n, v in each.items()} | {"codec": Codec(**each["codec"])})
-                for each in stated["operators"]
-            )
-            links = tuple(LinkTimings(**{n: _tuple(v) for n, v in each.items()}) for each in stated["links"])
-            tried = stated.get("rounds")
-            rounds = None if tried is None else RoundTrials.from_dict(tried)
-            timed = tuple(
-                ExchangeTimings(**{n: _tuple(v) for n, v in each.items()}) for each in stated.get("exchanges", ())
-            )
-            parts = {"operators": trials, "links": links, "rounds": rounds, "exchanges": timed}
-            return cls(**stated | rows | flat | parts)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{where} is no pilot ({type(error).__name__}: {error}): make a new one") from None
+        return made_of(stated, where, cls)
 
     @classmethod
     def read(cls, path: str | Path) -> Pilot:
@@ -398,17 +372,4 @@ class Pilot:
         ValueError
             For a file that is missing, too large, no JSON, or no pilot.
         """
-        file = Path(path)
-        if not file.is_file():
-            raise ValueError(f"{path} is no file: give the path that gpu_validation.pilot(path=) has written")
-        if file.stat().st_size > LARGEST_FILE:
-            raise ValueError(f"a pilot must be a file below {LARGEST_FILE} bytes; {path} has {file.stat().st_size}")
-        try:
-            stated = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{path} is no JSON ({error}): make a new pilot") from None
-        return cls.from_dict(stated, where=str(path))
-
-
-def _tuple(stated: Any) -> Any:
-    return tuple(stated) if isinstance(stated, Sequence) and not isinstance(stated, str) else stated
+        return cls.from_dict(stated_in(path), where=str(path))

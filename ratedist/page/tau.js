@@ -8,8 +8,11 @@ import { ASSUMED, DEFAULTS, partsOf } from "./state.js";
 const TIME_POINTS = 15;
 const DENSE_BITS = 32;
 
+const OF_A_NODE = ["bandwidth_bit_per_s", "latency_s"]; // what the link between nodes stands for
+
 export function cluster(v) {
-  const stated = partsOf("cluster").filter((name) => v[name] !== "" || DEFAULTS[name] !== ""); // some may be empty
+  const kept = partsOf("cluster").filter((name) => v.between === "" || !OF_A_NODE.includes(name));
+  const stated = kept.filter((name) => v[name] !== "" || DEFAULTS[name] !== ""); // some may be empty
   return Object.fromEntries(stated.map((name) => [name, v[name]]));
 }
 

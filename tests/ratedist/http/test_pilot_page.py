@@ -99,6 +99,16 @@ def test_nodes_and_a_link_by_name_are_planned_for_as_in_python(browser, server, 
         assert names == list(LINE_RATES)
 
 
+def test_a_link_between_nodes_by_name_stands_for_bandwidth_and_latency(browser, server, file):
+    with opened(browser, server, PLACE + "&nodes=2&inside=nvlink4%2C3e-6&between=infiniband_ndr%2C5e-6") as page:
+        give(page, file)
+        pilot = rd.Pilot.read(file)
+        links = {"inside": "nvlink4,3e-6", "between": "infiniband_ndr,5e-6"}
+        plan = rd.plan(pilot=pilot, cluster=pilot.cluster(workers=8, nodes=2, **links))
+        assert page.inner_text("#pilot-plan .value") == plan.explain().split(".  ")[0] + "."
+        assert page.input_value("#between") == "infiniband_ndr,5e-6"
+
+
 def test_a_pilot_may_be_pasted_and_is_forgotten_and_never_in_the_address(browser, server, file):
     with opened(browser, server, PLACE) as page:
         page.click("#pilot-plan summary >> nth=0")

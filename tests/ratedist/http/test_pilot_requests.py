@@ -30,6 +30,38 @@ def test_the_plan_is_that_of_python():
     assert on_nodes["ranking"] == to_json(rd.plan(pilot=PILOT, cluster=cluster, **some))["ranking"]
 
 
+def test_links_by_name_are_those_of_python():
+    links = {"inside": "nvlink4,3e-6", "between": "infiniband_ndr,5e-6"}
+    by_name = {name: rd.Link.read(name, text) for name, text in links.items()}
+    cluster = PILOT.cluster(nodes=2, gpus_per_node=4, **by_name)
+    assert cluster.bandwidth_bit_per_s == 4e11
+    nodes = {"workers": 8, "nodes": 2, **links}
+    assert answer("plan", {"pilot": PILOT_EXAMPLE, "cluster": nodes}) == to_json(rd.plan(pilot=PILOT, cluster=cluster))
+    foretold = answer("predict", {"pilot": PILOT_EXAMPLE, "cluster": nodes, "tau": 2})
+    assert foretold == to_json(rd.predict(PILOT, cluster, tau=2))
+    with pytest.raises(ValueError, match="between stands for bandwidth_bit_per_s; got both"):
+        answer("plan", {"pilot": PILOT_EXAMPLE, "cluster": nodes | {"bandwidth_bit_per_s": 1e9}})
+    with pytest.raises(ValueError, match=r"bandwidth_bit_per_s must satisfy .*got bandwidth_bit_per_s = .string"):
+        answer("plan", {"pilot": PILOT_EXAMPLE, "cluster": nodes | {"between": "string,1e-6"}})
+    with pytest.raises(ValueError, match="between goes with nodes"):
+        answer("plan", {"pilot": PILOT_EXAMPLE, "cluster": {"workers": 8, "between": "infiniband_ndr,5e-6"}})
+
+
+def test_a_prediction_has_the_level_and_the_steps_that_are_asked_for():
+    asked = {"operator": "scaled_sign", "tau": 1}
+    trial = {"operator": "scaled_sign", "residuals": [0.5, 0.7]}
+    pilot = PILOT_EXAMPLE | {"operators": [PILOT_EXAMPLE["operators"][0] | trial]}
+    usual, narrow = (answer("predict", {"pilot": pilot, "cluster": LINK, **asked, "level": p}) for p in (0.95, "0.5"))
+    assert narrow["time_ratio"]["level"] == 0.5
+    assert narrow == to_json(rd.predict(rd.Pilot.from_dict(pilot), PILOT.cluster(**LINK), **asked, level=0.5))
+    assert usual == answer("predict", {"pilot": pilot, "cluster": LINK, **asked})
+    ends = [float(each["progress_per_step"]["interval"]["lo"]) for each in (usual, narrow)]
+    assert ends[0] <= ends[1]
+    for wrong in ({"level": 1}, {"level": 0}, {"steps": 0}, {"steps": 1.5}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            answer("predict", {"pilot": pilot, "cluster": LINK, **asked, **wrong})
+
+
 def test_a_prediction_is_that_of_python():
     asked = {"operator": "qsgd:16", "exchange": "two_shot", "tau": 2, "overlap": True}
     by_record = answer("predict", {"pilot": PILOT_EXAMPLE, "cluster": LINK, **asked})

@@ -142,6 +142,8 @@ def test_what_residuals_owe_counts_once():
     assert long.progress_per_step.value == pytest.approx(1)
     assert any("arrives 2 steps late, once" in sentence for sentence in long.unknown)
     short = pilot.predict(cluster(), operator=SIGN, steps=20)
+    assert rd.predict(pilot, cluster(), operator=SIGN, steps="20") == short
+    assert rd.predict(pilot, cluster(), operator=SIGN) == long
     assert short.progress_per_step.value == pytest.approx(1 / (1 + 2 / 20))
     assert not any("late, once" in sentence for sentence in short.unknown)
 
