@@ -107,8 +107,8 @@ CALL = Call(
             *ASKED,
         ),
         examples=(
-            "pilot.json --workers 64 --operator qsgd:4",
-            "pilot.json --workers 64 --nodes 8 --inside nvlink4,3e-6 --between infiniband_ndr,5e-6 --tau 2 --overlap --level .9",
+            "pilot.json --workers 64 --operator qsgd:4 --level .9",
+            "pilot.json --workers 64 --nodes 8 --inside nvlink4,3e-6 --between infiniband_ndr,5e-6 --tau 2 --overlap",
         ),
         run=_run,
         show=_show,
