@@ -17,13 +17,14 @@ vgg16          CIFAR's form, 14.7 million parameters          estimated at the s
 resnet50       CIFAR's form, 23.5 million parameters          estimated at the start
 ============== ============================================== ==========================================
 
-Problems on data take a ``source`` (``Bundled``, ``Libsvm``, ``Cifar``, ``SyntheticImages``, ``MarkovText``) and a
-``split`` over workers (``Iid``, ``Dirichlet``; None lets every worker draw from the whole set).
+Problems on data take a ``source`` (``Bundled``, ``DigitImages``, ``Libsvm``, ``Cifar``, ``SyntheticImages``,
+``MarkovText``) and a ``split`` over workers (``Iid``, ``Dirichlet``; None lets every worker draw from the whole set).
 """
 
 from .characters import Characters as Characters
 from .data import Bundled as Bundled
 from .data import Cifar as Cifar
+from .data import DigitImages as DigitImages
 from .data import Dirichlet as Dirichlet
 from .data import Iid as Iid
 from .data import Libsvm as Libsvm

@@ -16,6 +16,8 @@ import numpy as np
 from bounds import Interval
 from bounds.estimate import Estimate, student_quantile
 
+from .hidden_progress import SHARES, hides, mean_quantiles, quantiles_of, times_of
+
 SYNCHRONOUS = ("", 1)
 UNSEEN = 0.05  # relative deviation of trainings from trials, beyond the moments': the design half of study `prediction`
 
@@ -61,6 +63,11 @@ class RoundTrials:
     steps: int
     rows: tuple[RoundTrial, ...]
 
+    @property
+    def stretches(self) -> int:
+        """Of training, from each of which there are moments."""
+        return len(self.rows[0].falls)
+
     def taus(self, operator: str) -> list[int]:
         """Return the local steps that were tried with an operator, rising.
 
@@ -72,8 +79,7 @@ class RoundTrials:
         return sorted(row.tau for row in self.rows if row.operator == operator)
 
     def kept(self, operator: str, tau: int, level: float) -> Estimate | None:
-        """Return progress of a step over that of a synchronous one; None outside of the numbers that were tried, and
-        where noise hides the synchronous fall.
+        """Return progress of a step over that of a synchronous one; None outside of the numbers that were tried.
 
         Parameters
         ----------
@@ -85,8 +91,7 @@ class RoundTrials:
             Confidence of the interval.
         """
         tried = self.taus(operator)
-        hidden = any(sum(stretch) <= 0 for stretch in self._falls(*SYNCHRONOUS))
-        if hidden or not tried or not tried[0] <= tau <= tried[-1]:
+        if not tried or not tried[0] <= tau <= tried[-1]:
             return None
         after = next(each for each in tried if each >= tau)
         right = self._tried(operator, after, level)
@@ -108,22 +113,36 @@ class RoundTrials:
         """Return the harmonic mean over the stretches: each counts by the time that it takes."""
         if (operator, tau) == SYNCHRONOUS:
             return Estimate(1.0, Interval(1.0, 1.0), level)
-        falls, synchronous = self._falls(operator, tau), self._falls(*SYNCHRONOUS)
-        times, variance, freedom = 0.0, 0.0, 0
-        for each, others in zip(np.array(falls), np.array(synchronous), strict=True):
-            if each.mean() <= 0:
-                return Estimate(0.0, Interval(0.0, math.inf), level)
-            slower = others.mean() / each.mean() / len(falls)
-            freedom += each.size - 1
-            times += slower
-            off = others / each.mean() / len(falls) - slower * each / each.mean()
-            variance += float(off @ off) / (each.size * (each.size - 1))
-        spread = student_quantile(level, freedom) * math.sqrt(variance)
+        pairs = self._pairs(operator, tau)
+        if any(sum(falls) <= 0 and not hides(falls, synchronous) for falls, synchronous in pairs):
+            return Estimate(0.0, Interval(0.0, math.inf), level)
+        if self.hidden(operator, tau):
+            quantiles = mean_quantiles([quantiles_of(*pair) for pair in pairs])
+            low, times, high = np.interp(((1 - level) / 2, 0.5, (1 + level) / 2), SHARES, quantiles).tolist()
+            return Estimate(1 / times, Interval(1 / high, 1 / low), level)
+        slower, errors = np.transpose([times_of(*pair) for pair in pairs])
+        times, freedom = float(slower.mean()), sum(len(falls) - 1 for falls, _ in pairs)
+        spread = student_quantile(level, freedom) * float(np.linalg.norm(errors)) / len(pairs)
         low = 1 / (times + spread)
         return Estimate(1 / times, Interval(low, 1 / (times - spread) if spread < times else math.inf), level)
 
+    def hidden(self, operator: str, tau: int) -> int:
+        """Return in how many stretches noise hides progress, so that most of it is a prior's.
+
+        Parameters
+        ----------
+        operator : str
+            Its specification; "" without compression.
+        tau : int
+            Local steps, a number that was tried.
+        """
+        return 0 if (operator, tau) == SYNCHRONOUS else sum(hides(*pair) for pair in self._pairs(operator, tau))
+
+    def _pairs(self, operator: str, tau: int) -> list[tuple[tuple[float, ...], tuple[float, ...]]]:
+        return list(zip(self._falls(operator, tau), self._falls(*SYNCHRONOUS), strict=True))
+
     def lag(self, operator: str) -> float:
-        """Return after how many rounds what a residual owes arrives, in the mean over the stretches; 0 without one.
+        """Return after how many rounds what a residual owes arrives, over all stretches together; 0 without one.
 
         Parameters
         ----------
@@ -132,9 +151,8 @@ class RoundTrials:
         """
         tau = self.taus(operator)[0]
         owed = next(row.owed for row in self.rows if (row.operator, row.tau) == (operator, tau))
-        gains = [sum(stretch) / self.steps * tau for stretch in self._falls(*SYNCHRONOUS)]
-        lags = [sum(each) / gain for each, gain in zip(owed, gains, strict=True)]
-        return max(sum(lags) / len(lags), 0.0) if lags else 0.0
+        gained = sum(map(sum, self._falls(*SYNCHRONOUS))) / self.steps * tau
+        return max(sum(map(sum, owed)) / gained, 0.0) if gained > 0 else 0.0
 
     def _falls(self, operator: str, tau: int) -> tuple[tuple[float, ...], ...]:
         return next(row.falls for row in self.rows if (row.operator, row.tau) == (operator, tau))

@@ -17,6 +17,7 @@ from ..numbers import whole
 from .choosing import WAYS, Way, averaging
 from .cluster import Cluster
 from .compressors import operator_of
+from .hidden_progress import PRIOR
 from .limits import PlannedRun
 from .node_travel import gathered_by_nodes, in_two_shots_of_nodes
 from .pilot_rounds import SYNCHRONOUS, RoundTrials, with_unseen
@@ -60,6 +61,11 @@ LATE = "error feedback: what its residuals owe arrives {lag:.3g} steps late, onc
 CHANGED = (
     "progress of an exchange, or a number of workers, that was not tried: that of rounds of {workers} workers who "
     "gather, with the cost of messages times what the formulas say the change makes"
+)
+SHRUNK = (
+    "progress in {hidden} of {stretches} stretches of training: noise of the trial rounds hides it, and it is taken to "
+    "be a synchronous step's within {prior:.0%}, as far as the rounds do not say otherwise: take more rounds, or "
+    "larger batches"
 )
 BETWEEN = "progress of a number of local steps that was not tried: taken between those beside it that were"
 CONVEX = (
@@ -189,6 +195,7 @@ class Predictor:
             if trials is None or kept is None:
                 return None
             unknown: tuple[str, ...] = () if tau in trials.taus(name) else (BETWEEN,)
+            unknown += self._shrunk(name, tau)
             averaging, gathered = self._averaging(way), Averaging(trials.workers, trials.workers)
             if averaging != gathered:
                 unknown = (CHANGED.format(workers=trials.workers), *unknown)
@@ -200,6 +207,14 @@ class Predictor:
             return (kept if (name, tau) == SYNCHRONOUS else with_unseen(kept)), unknown
 
         return cache(tried)
+
+    def _shrunk(self, name: str, tau: int) -> tuple[str, ...]:
+        """Return what is not known of progress that noise hides."""
+        trials = cast(RoundTrials, self.trials)
+        tried = trials.taus(name)
+        beside = {max(each for each in tried if each <= tau), min(each for each in tried if each >= tau)}
+        hidden = max(trials.hidden(name, each) for each in beside)
+        return (SHRUNK.format(hidden=hidden, stretches=trials.stretches, prior=PRIOR),) if hidden else ()
 
     def _errors(self, sent: Sent | None, tau: int, averaging: Averaging, gathered: Averaging) -> float:
         """Return what messages cost in one averaging over what they cost in another, by the formulas."""

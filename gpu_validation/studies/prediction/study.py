@@ -18,7 +18,7 @@ from ...verdicts.verdict import Comparison
 from ..study import Figure, Study
 from ..unit import read_unit
 from . import analysis, figures
-from .problems import DESIGN, HELD_OUT, KINDS, LONGER, NETWORKS, PROBLEMS, Design, Pilots, Seconds, Trainings
+from .problems import ANEW, DESIGN, HELD_OUT, KINDS, LONGER, NETWORKS, PROBLEMS, Design, Pilots, Seconds, Trainings
 from .real import measured_seconds
 from .trainings import RingOf, carried_out, piloted
 
@@ -37,13 +37,13 @@ class PredictionStudy(Design, Study):
 
     def units(self) -> Sequence[str]:
         """Return pilot:PROBLEM and training:PROBLEM:SEED, the design half first, and seconds:NETWORK."""
-        halves = [[name for name in self.problems if PROBLEMS[name].half == half] for half in (DESIGN, HELD_OUT)]
+        halves = [[name for name in self.problems if PROBLEMS[name].half == half] for half in (DESIGN, HELD_OUT, ANEW)]
         return [
             *(
                 unit
                 for names in halves
                 for name in names
-                for unit in (str(Pilots(name)), *(str(Trainings(name, seed)) for seed in range(PROBLEMS[name].seeds)))
+                for unit in (str(Pilots(name)), *(str(Trainings(name, seed)) for seed in _seeds(name)))
             ),
             *(str(Seconds(name)) for name in self.networks),
         ]
@@ -52,7 +52,8 @@ class PredictionStudy(Design, Study):
         """Return pilots, or what all choices have come to, or seconds of real processes."""
         match read_unit(unit, KINDS):
             case Pilots(name):
-                return piloted(PROBLEMS[name], seed=PILOT_SEED, moments=self.moments, rounds=self.rounds)
+                seed = PILOT_SEED + PROBLEMS[name].first_seed
+                return piloted(PROBLEMS[name], seed=seed, moments=self.moments, rounds=self.rounds)
             case Trainings(name, seed):
                 problem = PROBLEMS[name]
                 rings = [RingOf.ratio(ratio, d=problem.d, m=problem.m) for ratio in self.ratios]
@@ -70,6 +71,11 @@ class PredictionStudy(Design, Study):
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return predicted against measured times, and regrets."""
         return figures.figures(self, records)
+
+
+def _seeds(name: str) -> range:
+    problem = PROBLEMS[name]
+    return range(problem.first_seed, problem.first_seed + problem.seeds)
 
 
 PRESET = PredictionStudy()

@@ -5,6 +5,7 @@ from .cifar import Cifar as Cifar
 from .dataset import Dataset as Dataset
 from .dataset import Source as Source
 from .dataset import load as load
+from .digit_images import DigitImages as DigitImages
 from .libsvm import Libsvm as Libsvm
 from .markov_text import MarkovText as MarkovText
 from .split import Dirichlet as Dirichlet

@@ -9,6 +9,7 @@ import pytest
 import ratedist as rd
 from bounds import Interval
 from bounds.estimate import Estimate
+from ratedist.model.hidden_progress import SHARES, mean_quantiles, quantiles_of
 from ratedist.model.pilot_rounds import UNSEEN, RoundTrial, RoundTrials, with_unseen
 
 from .quadratic_pilot import EVERY, SPECTRA, exact_share, path, pilot_of, problem
@@ -117,10 +118,9 @@ def test_every_stretch_counts_by_the_time_it_takes():
     assert start.then(later).kept("", 4, 0.9).value == pytest.approx(1 / 3)  # 2 and 4 times as long: 3 on average
 
 
-def test_a_stretch_without_progress_is_no_progress_and_a_hidden_one_is_unknown():
+def test_a_stretch_that_clearly_loses_is_no_progress():
     start = trials(((1.0, 1.0),), ((1.0, 1.0),))
-    assert start.then(trials(((-1.0, 0.5),), ((1.0, 1.0),))).kept("", 4, 0.9).value == 0
-    assert start.then(trials(((1.0, 1.0),), ((-1.0, 0.5),))).kept("", 4, 0.9) is None
+    assert start.then(trials(((-1.0, -0.98),), ((1.0, 1.0),))).kept("", 4, 0.9).value == 0
 
 
 def test_a_later_pilot_must_be_alike():
@@ -130,6 +130,77 @@ def test_a_later_pilot_must_be_alike():
         pilot.then(piloted("even", 8))
     with pytest.raises(ValueError, match="a later pilot adds its trial rounds; got a pilot without"):
         pilot.then(replace(pilot, rounds=None))
+
+
+# -- hidden by noise -----------------------------------------------------------------------------------------
+def posterior(falls, synchronous, ends=(-8.0, 4.0), count=4001):
+    """Time of a stretch by a sum over log(progress), in plain Python: mean of its logarithm, and share above 1."""
+    n, weights, logs = len(falls), [], [ends[0] + (ends[1] - ends[0]) * i / (count - 1) for i in range(count)]
+    for log in logs:
+        off = [fall - math.exp(log) * other for fall, other in zip(falls, synchronous, strict=True)]
+        mean = sum(off) / n
+        error2 = sum((each - mean) ** 2 for each in off) / (n - 1) / n
+        student = (1 + mean**2 / error2 / (n - 1)) ** (-n / 2)
+        weights.append(student * (1 + (log / 0.2) ** 2 / 3) ** -2)
+    total = sum(weights)
+    return (
+        -sum(log * weight for log, weight in zip(logs, weights, strict=True)) / total,
+        sum(weight for log, weight in zip(logs, weights, strict=True) if log < 0) / total,
+    )
+
+
+HIDDEN = {
+    "nothing fell": ((-1.0, 0.5, 0.4), (-0.9, 0.6, 0.2)),
+    "slower": ((0.5, 0.1, 0.7), (1.0, 0.8, 1.2)),
+    "quicker": ((1.6, 1.4, 0.9), (1.0, 0.7, 0.8)),
+}
+
+
+@pytest.mark.parametrize(("falls", "synchronous"), HIDDEN.values(), ids=HIDDEN)
+def test_a_hidden_stretch_is_the_posterior_of_the_stated_prior(falls, synchronous):
+    quantiles = quantiles_of(falls, synchronous)
+    log, above = posterior(falls, synchronous)
+    assert np.log(quantiles).mean() == pytest.approx(log, abs=0.02)
+    assert (quantiles > 1).mean() == pytest.approx(above, abs=0.02)
+
+
+def test_noise_leaves_a_finite_prediction_and_is_named():
+    hidden = trials(((1.0, 1.0),), ((1.0, 1.0),)).then(trials(((-1.0, 0.5),), ((-0.9, 0.6),)))
+    kept = hidden.kept("", 4, 0.9)
+    assert 0 < kept.interval.lo < 0.9 < 1.1 < kept.interval.hi < math.inf
+    assert (hidden.hidden("", 4), hidden.stretches) == (1, 2)
+    pilot = replace(pilot_of(path(problem("even")), MESSAGES), rounds=hidden)
+    foretold = pilot.predict(cluster(), tau=4)
+    assert math.isfinite(foretold.time_ratio.interval.hi)
+    assert any("progress in 1 of 2 stretches of training" in each for each in foretold.unknown)
+    assert not any("stretches of training" in each for each in pilot.predict(cluster(), tau=1).unknown)
+
+
+def test_clear_trials_are_not_drawn_to_the_prior():
+    clear = trials(((0.2, 0.21, 0.2),), ((1.0, 1.01, 1.0),))
+    assert clear.hidden("", 4) == 0
+    assert clear.kept("", 4, 0.9).value == pytest.approx(0.61 / 3.01)
+
+
+def test_intervals_hold_their_level_where_noise_hides_progress():
+    """Progress drawn from the prior, a synchronous fall as large as its noise."""
+    rng, covered, runs = np.random.default_rng(2), 0, 400
+    for _ in range(runs):
+        parts, times = [], []
+        for _ in range(2):
+            share = math.exp(0.2 * rng.standard_t(3))
+            synchronous = 1 + rng.standard_normal(3)
+            falls = share * synchronous + 0.4 * rng.standard_normal(3)
+            parts.append(trials((tuple(falls),), (tuple(synchronous),)))
+            times.append(1 / share)
+        covered += 1 / np.mean(times) in parts[0].then(parts[1]).kept("", 4, 0.9).interval
+    assert covered / runs == pytest.approx(0.9, abs=0.04)
+
+
+def test_the_mean_of_stretches_has_the_quantiles_of_sums():
+    """Of two uniform numbers between 0 and 1: the mean is below 1/4 in an eighth of the cases."""
+    even = mean_quantiles([SHARES, SHARES])
+    assert (even < 0.25).mean() == pytest.approx(1 / 8, abs=0.01)
 
 
 # -- what arrives late ---------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from gpu_validation.reporting.plotting import figure_html
 from gpu_validation.studies.prediction import analysis
 from gpu_validation.studies.prediction.analysis import FORMULAS, TRIED, Cell, cells, regrets
 from gpu_validation.studies.prediction.problems import (
+    ANEW,
     DESIGN,
     HELD_OUT,
     NETWORKS,
@@ -21,9 +22,11 @@ from gpu_validation.studies.prediction.problems import (
     TCDQ,
     Choice,
     Problem,
+    Trainings,
 )
 from gpu_validation.studies.prediction.study import PRESET
 from gpu_validation.studies.prediction.trainings import LAW, RingOf, target_of
+from gpu_validation.studies.prediction_anew import PRESET as AGAIN
 from gpu_validation.verdicts.verdict import Verdict
 from gpu_validation.workloads import Quadratic
 
@@ -156,6 +159,17 @@ def test_units_cover_everything_once_design_first():
     assert len(units) == sum(1 + PROBLEMS[name].seeds for name in PRESET.problems) + len(NETWORKS)
     halves = [PROBLEMS[unit.split(":")[1]].half for unit in units if not unit.startswith("seconds")]
     assert halves == sorted(halves)
+
+
+def test_what_was_held_out_anew_is_a_study_of_its_own():
+    anew = [name for name, problem in PROBLEMS.items() if problem.half == ANEW]
+    assert list(AGAIN.problems) == anew
+    assert not set(anew) & set(PRESET.problems)
+    assert {"resnet20", "resnet20, Dirichlet(.5)", "characters, 8", "kink, slight"} <= set(anew)
+    assert not AGAIN.networks
+    used = {PROBLEMS[name].workload for name in PRESET.problems}
+    assert all(PROBLEMS[name].workload not in used for name in anew)
+    assert all(Trainings.read(unit).seed >= 100 for unit in AGAIN.units() if unit.startswith("training"))
 
 
 def test_rows_decide_nothing_and_figures_are_drawn(records):

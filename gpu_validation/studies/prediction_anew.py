@@ -1,0 +1,26 @@
+"""The same on problems that no prediction had been compared with when the model was last changed: run once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .prediction.problems import ANEW, PROBLEMS
+from .prediction.problems import KINDS as KINDS
+from .prediction.study import PredictionStudy
+
+
+@dataclass(frozen=True)
+class PredictionAnew(PredictionStudy):
+    """Pilots, then the trainings of every choice."""
+
+    name = "prediction-anew"
+    description = "the same on problems that were held out when predictions became finite"
+    minutes = 15
+    processes = 1
+    measures_seconds = False
+
+    problems: tuple[str, ...] = tuple(name for name, problem in PROBLEMS.items() if problem.half == ANEW)
+    networks: tuple[str, ...] = ()
+
+
+PRESET = PredictionAnew()
