@@ -83,7 +83,7 @@ FLOORS = {  # passes and words that an operator needs at least: encode, decode
 }
 GOAL_GB_PER_S, GOAL_MEMORY, GOAL_D = 0.3, 2.5, 10**7
 REASONS = {  # what keeps an operator from the goals
-    "kashin": "mathematics: 21 Hadamard transforms of 1.7 times as many coefficients, 42 passes over them, and 31 between",
+    "kashin": "mathematics: 21 Hadamard transforms of 1.7 times as many coefficients: 42 passes, and 31 between",
     "spherical_compression": "mathematics: the encoder tries 1/P random directions a block, P the share of its cap",
     "unbiased_spherical_compression": "mathematics: the encoder tries 1/P random directions a block",
     "e8": "an adaptive range coder: each of 9 symbols a block of 8 waits for the one before",

@@ -197,7 +197,7 @@ class Frame:
 
 @jit
 def _signed_rows(bits, signs, rows):
-    """Fill ``rows`` with the sign of the coordinate, +1 or -1, at each bit that is set; signs are read highest first."""
+    """Fill ``rows`` with the sign of the coordinate, +1 or -1, at each set bit; signs are read highest first."""
     j, last = np.uint64(0), np.uint64(signs.size - 1)
     for i in range(np.uint64(rows.size)):
         row = np.int32((bits[i >> np.uint64(3)] >> np.uint8(i & np.uint64(7))) & np.uint8(1))
