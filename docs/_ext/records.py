@@ -115,21 +115,33 @@ def peers_table() -> str:
     rows = [
         [
             code(row["operator"]),
+            str(row["d"]),
             number(row["bits_per_coordinate"]),
             number(row["encode_GB_per_s"]),
-            _times(row["encode_over_peer"]),
+            _times(row, "encode_over_peer"),
             number(row["decode_GB_per_s"]),
-            _times(row["decode_over_peer"]),
+            _times(row, "decode_over_peer"),
             f"{number(row['encode_over_floor'], 3)} / {number(row['decode_over_floor'], 3)}",
         ]
         for row in rows_of(GOALS, "operator")
     ]
-    header = ["operator", "bits", "encode, GB/s", "over peer", "decode, GB/s", "over peer", "time over memory floor"]
+    header = [
+        "operator",
+        "d",
+        "bits",
+        "encode, GB/s",
+        "over peer",
+        "decode, GB/s",
+        "over peer",
+        "time over memory floor",
+    ]
     return with_provenance(GOALS, table(header, rows))
 
 
-def _times(ratio: float | None) -> str:
-    return "" if ratio is None else f"{number(ratio, 3)} times"
+def _times(row: Record, key: str) -> str:
+    """A ratio, with its interval where there is one."""
+    ends = [number(end, 3) for end in row.get(f"{key}_interval", ())]
+    return f"{number(row[key], 3)} times" + (f" ({ends[0]} to {ends[1]})" if ends else "")
 
 
 def codec_table() -> str:

@@ -7,13 +7,14 @@
 Each benchmark measures in turns with its peers and gives ratios with intervals, or processor seconds of one thread
 where nothing is to be compared; its own first lines say what.  A record takes the place of the one before when its
 command has ended well, and a line is added to ``benchmark_runs.jsonl``: command, commit, load and seconds.  What that
-file has of this commit, or of its descendants that have changed nothing but docs/data, is not run again.  Take a quiet
-machine; nothing here runs beside another.
+file has of a commit since which neither the packages nor the script, with what it imports of its folder, have changed
+is not run again.  Take a quiet machine; nothing here runs beside another.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import platform
@@ -28,6 +29,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "docs" / "data"
 RUNS = "benchmark_runs.jsonl"
+PACKAGES = ("bounds", "operators", "ratedist", "gpu_validation")
 
 
 @dataclass(frozen=True)
@@ -53,19 +55,19 @@ class Benchmark:
 
 
 BENCHMARKS = (
-    Benchmark("first-message", "first_message.jsonl", "benchmarks/first_message.py", 7),
+    Benchmark("first-message", "first_message.jsonl", "benchmarks/first_message.py", 6),
     Benchmark("operators", "operators_benchmark.jsonl", "benchmarks/operators.py", 6),
-    Benchmark("peers", "operators_goals.jsonl", "benchmarks/operators.py --peers", 5),
+    Benchmark("peers", "operators_goals.jsonl", "benchmarks/operators.py --peers --d 10000000", 3),
     Benchmark("tcdq", "tcdq_speed.jsonl", "benchmarks/rate_distortion.py --speed", 1),
     Benchmark("gaps", "tcdq_gaps.jsonl", "benchmarks/rate_distortion.py --gaps", 1),
     Benchmark("averaging", "averaging_benchmark.jsonl", "benchmarks/averaging.py --scheduling realtime", 7),
     Benchmark("hook", "hook_benchmark.jsonl", "benchmarks/hook.py --scheduling realtime", 7),
     Benchmark("two-shots", "two_shots_benchmark.jsonl", "benchmarks/two_shots.py", 2),
     Benchmark("large-vectors", "large_vectors.jsonl", "benchmarks/large_vectors.py --most_GiB 20", 30),
-    Benchmark("conformance", "conformance_seconds.jsonl", "studies/conformance_seconds.py", 10),
-    Benchmark("http", "http_benchmark.jsonl", "benchmarks/http.py", 4),
-    Benchmark("theory", "theory_benchmark.jsonl", "benchmarks/theory.py", 2),
-    Benchmark("limits", "limits_benchmark.jsonl", "benchmarks/limits.py", 1),
+    Benchmark("conformance", "conformance_seconds.jsonl", "studies/conformance_seconds.py", 2.5),
+    Benchmark("http", "http_benchmark.jsonl", "benchmarks/http.py", 2),
+    Benchmark("theory", "theory_benchmark.jsonl", "benchmarks/theory.py", 0.5),
+    Benchmark("limits", "limits_benchmark.jsonl", "benchmarks/limits.py", 0.3),
 )
 
 
@@ -81,11 +83,24 @@ def runs() -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
+def scripts(path: Path) -> set[Path]:
+    """A script and what it imports of its own folder, directly or not."""
+    waiting, read = {path}, set()
+    while waiting:
+        script = waiting.pop()
+        read.add(script)
+        for node in ast.walk(ast.parse(script.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+            neighbours = {script.with_name(f"{name}.py") for name in names if name not in PACKAGES}
+            waiting |= {neighbour for neighbour in neighbours if neighbour.exists()} - read
+    return read
+
+
 def is_current(run: dict[str, Any]) -> bool:
-    """Whether nothing but records has changed since a run."""
-    changed = subprocess.run(
-        ["git", "diff", "--quiet", str(run["commit"]), "--", ".", ":(exclude)docs/data"], cwd=ROOT, check=False
-    )
+    """Whether neither the packages nor the script have changed since a run."""
+    paths = [*PACKAGES, *map(str, scripts(ROOT / "docs" / shlex.split(run["command"])[0]))]
+    changed = subprocess.run(["git", "diff", "--quiet", str(run["commit"]), "--", *paths], cwd=ROOT, check=False)
     return changed.returncode == 0
 
 

@@ -6,7 +6,8 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,25 @@ import numpy as np
 import torch
 
 RESAMPLES, LEVEL = 2000, 0.95
+TURNS, MOST_TURNS = 7, 100
+
+
+def in_turns(calls: Sequence[Callable[[], object]], seconds: float) -> np.ndarray:
+    """Processor seconds of this thread, shape (calls, turns): all calls one after the other in every turn.
+
+    The order alternates; there are TURNS at least, and as many as take so many seconds a call; one turn warms up.
+    """
+    for call in calls:
+        call()
+    turns: list[list[float]] = []
+    while len(turns) < TURNS or (np.sum(turns) < seconds * len(calls) and len(turns) < MOST_TURNS):
+        taken = [0.0] * len(calls)
+        for i in range(len(calls)) if len(turns) % 2 else reversed(range(len(calls))):
+            start = time.thread_time()
+            calls[i]()
+            taken[i] = time.thread_time() - start
+        turns.append(taken)
+    return np.transpose(turns)
 
 
 def quotient(above: Sequence[float], below: Sequence[float]) -> tuple[float, list[float]]:

@@ -1,11 +1,12 @@
 """Rate, latency and memory of the closed-form calls over HTTP against an empty FastAPI endpoint, as JSON lines.
 
-    python docs/benchmarks/http.py            # 10^5 requests for the memory, about three minutes
+    python docs/benchmarks/http.py            # 10^5 requests for the memory, about two minutes
     python docs/benchmarks/http.py --quick    # a look
 
 Both servers run in this run, each one uvicorn worker on the loopback address, and are loaded in turn by the same
 client: CONNECTIONS keep-alive connections, each with one request under way.  Every request has other numbers, so that
 nothing is answered from a cache.  The client shares the machine with the servers; on two cores it takes one.
+share_of_empty is the ratio of the median rates of the rounds, with its 95 % bootstrap interval.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# A neighbour of this file has the name of a package it measures: this folder must not be searched.
-sys.path[:] = [
-    folder for folder in sys.path if os.path.abspath(folder or ".") != os.path.dirname(os.path.abspath(__file__))
-]
+# A neighbour of this file has the name of a package it measures: this folder must be searched last.
+sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
+
+from comparing import environment, quotient
 
 CONNECTIONS = 8
-ROUNDS = 3
-REQUESTS = 4000  # of each kind in each round
+ROUNDS = 16
+REQUESTS = 800  # of each kind in each round
 MANY = 100_000
 START_S = 120.0
 EMPTY = """
@@ -94,9 +95,8 @@ async def connection(port: int, kind: Request, requests: int, seed: int, seconds
     for _ in range(requests):
         path, body = kind(rng)
         data = json.dumps(body).encode()
-        head = (
-            f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n"
-        )
+        head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+        head += f"content-length: {len(data)}\r\n\r\n"
         start = time.perf_counter()
         writer.write(head.encode() + data)
         answer = await reader.readuntil(b"\r\n\r\n")
@@ -147,43 +147,52 @@ def summary(rates: list[float], seconds: list[float]) -> dict[str, float]:
     }
 
 
+def measured(requests: int, plain: tuple[int, int], ours: tuple[int, int]) -> Iterator[dict[str, Any]]:
+    """Rates and latencies of every kind of request, which take turns in rounds; the order alternates."""
+    kinds: dict[str, Request] = {"empty": empty, "bits": bits, "solve": solve, "refused": refused}
+    rates: dict[str, list[float]] = {name: [] for name in kinds}
+    used_s: dict[str, list[float]] = {name: [] for name in kinds}
+    latencies: dict[str, list[float]] = {name: [] for name in kinds}
+    for turn in range(-1, ROUNDS):  # the first warms up
+        for name, kind in kinds.items() if turn % 2 else reversed(kinds.items()):
+            port, pid = plain if kind is empty else ours
+            used = processor_s(pid)
+            rate, seconds = load(port, kind, requests, 1000 * (turn + 1))
+            if turn >= 0:
+                rates[name].append(rate)
+                used_s[name].append((processor_s(pid) - used) / len(seconds))
+                latencies[name].extend(seconds)
+    for name in kinds:
+        share, interval = quotient(rates[name], rates["empty"])
+        yield {
+            "what": name,
+            **summary(rates[name], latencies[name]),
+            "share_of_empty": share,
+            "interval": interval,
+            "processor_us": round(1e6 * statistics.median(used_s[name])),
+            "share_of_empty_by_processor": quotient(used_s["empty"], used_s[name])[0],
+        }
+
+
+def grown(many: int, port: int, pid: int) -> dict[str, Any]:
+    """Resident memory of the calculator before so many requests, and what they add."""
+    before = resident_bytes(pid)
+    for part, kind in enumerate((bits, solve)):
+        load(port, kind, many // 2, 10**6 + part)
+    added = resident_bytes(pid) - before
+    resident = {"resident_MB": round(before / 1e6, 1), "grown_MB": round(added / 1e6, 2)}
+    return {"what": "memory", "requests": many, **resident}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few requests")
-    quick = parser.parse_args().quick
-    requests, many = (REQUESTS // 10, MANY // 100) if quick else (REQUESTS, MANY)
-    kinds: dict[str, Request] = {"empty": empty, "bits": bits, "solve": solve, "refused": refused}
-    with server("-c", EMPTY) as (plain, plain_pid), server("-m", "ratedist", "serve", "--port") as (ours, pid):
-        found: dict[str, tuple[list[float], list[float], list[float]]] = {name: ([], [], []) for name in kinds}
-        for round_index in range(ROUNDS + 1):
-            for name, kind in kinds.items():
-                target, process = (plain, plain_pid) if kind is empty else (ours, pid)
-                used = processor_s(process)
-                rate, seconds = load(target, kind, requests, 1000 * round_index)
-                if round_index:  # the first round warms up
-                    found[name][2].append((processor_s(process) - used) / len(seconds))
-                    found[name][0].append(rate)
-                    found[name][1].extend(seconds)
-        base = statistics.median(found["empty"][0])
-        least = statistics.median(found["empty"][2])
-        for name, (rates, seconds, used_s) in found.items():
-            shares = {
-                "share_of_empty": round(statistics.median(rates) / base, 3),
-                "processor_us": round(1e6 * statistics.median(used_s)),
-                "share_of_empty_by_processor": round(least / statistics.median(used_s), 3),
-            }
-            print(json.dumps({"what": name, **summary(rates, seconds), **shares}), flush=True)
-        before = resident_bytes(pid)
-        for part, kind in enumerate((bits, solve)):
-            load(ours, kind, many // 2, 10**6 + part)
-        grown = resident_bytes(pid) - before
-        row = {
-            "what": "memory",
-            "requests": many,
-            "resident_MB": round(before / 1e6, 1),
-            "grown_MB": round(grown / 1e6, 2),
-        }
-        print(json.dumps(row))
+    requests, many = (REQUESTS // 10, MANY // 100) if parser.parse_args().quick else (REQUESTS, MANY)
+    print(json.dumps(environment()), flush=True)
+    with server("-c", EMPTY) as plain, server("-m", "ratedist", "serve", "--port") as ours:
+        for row in measured(requests, plain, ours):
+            print(json.dumps(row), flush=True)
+        print(json.dumps(grown(many, *ours)))
 
 
 if __name__ == "__main__":

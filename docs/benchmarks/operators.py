@@ -4,7 +4,8 @@
     python docs/benchmarks/operators.py --peers [--d 10000000]
 
 Times are CPU time of the one thread, so that another process on the core does not count.  MB/s counts the
-binary32 input.  The ratio compares with copying the same vector in the same run (read and
+binary32 input.  With --peers every operator and its peer take turns, and the ratio of the medians has its 95 %
+bootstrap interval; without, the ratio compares with copying the same vector in the same run (read and
 written bytes of the copy count once, like those of the operator).  The gap is the difference, in bits a
 coordinate, between the real message and the limit of the operator's class at the measured distortion.
 Extra memory is the peak of the process during a call beyond its start, message or result included, over the input
@@ -18,24 +19,23 @@ import argparse
 import json
 import os
 import platform
-import runpy
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-# This file has the name of the package it measures: its own folder must not be searched.
-sys.path[:] = [
-    folder for folder in sys.path if os.path.abspath(folder or ".") != os.path.dirname(os.path.abspath(__file__))
-]
+# This file has the name of the package it measures: its own folder must be searched last.
+sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
 for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
 import numba
 import numpy as np
 import torch
+from comparing import in_turns, quotient
+from peers import GOALS, Peer
 
 from bounds.claims import Contractive, Unbiased
 from operators import Key, Operator, all_operators, parse
@@ -83,10 +83,10 @@ FLOORS = {  # passes and words that an operator needs at least: encode, decode
 }
 GOAL_GB_PER_S, GOAL_MEMORY, GOAL_D = 0.3, 2.5, 10**7
 REASONS = {  # what keeps an operator from the goals
-    "kashin": "mathematics: 21 Hadamard transforms of 1.7 times as many coefficients: 42 passes, and 31 between",
+    "kashin": "mathematics: 21 Hadamard transforms of 1.7 to 3.4 times as many coefficients, two of which are kept",
     "spherical_compression": "mathematics: the encoder tries 1/P random directions a block, P the share of its cap",
     "unbiased_spherical_compression": "mathematics: the encoder tries 1/P random directions a block",
-    "e8": "an adaptive range coder: each of 9 symbols a block of 8 waits for the one before",
+    "e8": "an adaptive range coder: each of 9 symbols a block of 8 waits for a division by the one before",
     "eden": "four Hadamard rotations of two parts each; every part is read and written twice",
     "drive": "the rotation, as for eden",
     "turboquant": "two independent rotations, three of them to encode several bits",
@@ -211,35 +211,39 @@ def floors(x: torch.Tensor) -> dict[str, float]:
 
 def compare(d: int, only: list[str]) -> Iterator[dict[str, Any]]:
     """The goals: every operator beside its peer and its floor."""
-    peers = runpy.run_path(os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers.py"))
     x = torch.randn(d, generator=torch.Generator().manual_seed(0))
     least = floors(x)
     yield {"floors_ns_per_coordinate": {name: round(1e9 * s / d, 3) for name, s in least.items()}, "d": d}
-    for text, peer, *goals in peers["GOALS"]:
+    for text, peer, *goals in GOALS:
         if not only or text.partition(":")[0] in only:
             yield beside(text, peer, goals, x, least)
 
 
-def beside(text: str, peer: Any, goals: list[float | None], x: torch.Tensor, least: dict[str, float]) -> dict[str, Any]:
+def beside(
+    text: str, peer: Peer, goals: Sequence[float | None], x: torch.Tensor, least: dict[str, float]
+) -> dict[str, Any]:
     """One operator beside its peer; goals : ratios of encode and decode, then GB/s of both."""
     name, operator, d, key = text.partition(":")[0], parse(text), x.numel(), Key(0)
     message, (encode, decode) = operator.encode(x, key=key), peer
     theirs = encode(x)
-    ours_s = (
-        best_seconds(lambda: operator.encode(x, key=key)),
-        best_seconds(lambda: operator.decode(message, d=d, key=key)),
+    turns = (
+        in_turns((lambda: operator.encode(x, key=key), lambda: encode(x)), SECONDS),
+        in_turns((lambda: operator.decode(message, d=d, key=key), lambda: decode(theirs)), SECONDS),
     )
-    theirs_s = best_seconds(lambda: encode(x)), best_seconds(lambda: decode(theirs))
     record: dict[str, Any] = {"operator": text, "d": d, "bits_per_coordinate": round(message.bits / d, 5)}
     if name == "topk":
         record["bits_per_kept_value"] = round(message.bits / len(theirs[0]), 2)
     for i, side in enumerate(("encode", "decode")):
+        ours_s, theirs_s = turns[i]
+        ratio, interval = quotient(theirs_s, ours_s)
         record |= {
-            f"{side}_GB_per_s": round(4e-9 * d / ours_s[i], 2),
+            f"{side}_GB_per_s": round(4e-9 * d / ours_s.min(), 2),
             f"{side}_goal_GB_per_s": goals[2 + i],
-            f"{side}_over_peer": round(theirs_s[i] / ours_s[i], 1),
+            f"{side}_over_peer": ratio,
+            f"{side}_over_peer_interval": interval,
+            f"{side}_turns": len(ours_s),
             f"{side}_goal_over_peer": goals[i],
-            f"{side}_over_floor": round(ours_s[i] / sum(least[part] for part in FLOORS[name][i]), 2),
+            f"{side}_over_floor": round(float(ours_s.min()) / sum(least[part] for part in FLOORS[name][i]), 2),
         }
     return record
 

@@ -1,10 +1,12 @@
-"""One command for all benchmarks: what has ended well is not run again until something but a record changes."""
+"""One command for all benchmarks: what has ended well is not run again until the code that it measures changes."""
 
 import json
 import subprocess
 from pathlib import Path
 
 import pytest
+import records
+import speeds
 
 from .. import scripts
 
@@ -18,7 +20,12 @@ def tree(tmp_path, monkeypatch):
     """A repository with one benchmark that works and one that stops half way."""
     docs = tmp_path / "docs"
     (docs / "data").mkdir(parents=True)
-    (docs / "good.py").write_text("import sys\nprint(len(sys.argv))\n")
+    (docs / "good.py").write_text("import sys\nimport json, helps\nprint(len(sys.argv))\n")
+    (docs / "helps.py").write_text("from operators import Key\n")
+    (tmp_path / "operators").mkdir()
+    (tmp_path / "operators" / "__init__.py").write_text("Key = 0\n")
+    for other in ("operators", "alone"):  # a script with the name of a package, and one that nothing imports
+        (docs / f"{other}.py").write_text("Key = 1\n")
     (docs / "bad.py").write_text("print(1, flush=True)\nraise SystemExit(1)\n")
     author = ["-c", "user.name=a", "-c", "user.email=a@b"]
     for command in (["init", "-q"], ["add", "-A"], [*author, "commit", "-qm", "begin"]):
@@ -39,7 +46,24 @@ def test_a_record_is_taken_once_and_again_when_something_else_has_changed(tree):
     assert line["seconds"] == pytest.approx(seconds, abs=0.1)
     assert benchmarks.done(GOOD)
     assert not benchmarks.done(benchmarks.Benchmark("good", "good.jsonl", "good.py", 1))
-    (tree / "good.py").write_text("print(3)\n")
+
+
+@pytest.mark.parametrize("changed", ["docs/alone.py", "docs/operators.py", "docs/page.md", "tests/test_a.py"])
+def test_a_text_a_test_or_another_script_leaves_a_record_as_it_is(tree, changed):
+    benchmarks.run(GOOD)
+
+    (tree.parent / changed).parent.mkdir(exist_ok=True)
+    (tree.parent / changed).write_text("'changed'\n")
+
+    assert benchmarks.done(GOOD)
+
+
+@pytest.mark.parametrize("changed", ["docs/good.py", "docs/helps.py", "operators/__init__.py"])
+def test_the_script_what_it_imports_and_the_packages_do_not(tree, changed):
+    benchmarks.run(GOOD)
+
+    (tree.parent / changed).write_text((tree.parent / changed).read_text() + "'changed'\n")
+
     assert not benchmarks.done(GOOD)
 
 
@@ -53,7 +77,36 @@ def test_one_that_fails_leaves_the_record_before_it(tree):
     assert not benchmarks.done(BAD)
 
 
+@pytest.mark.parametrize("benchmark", benchmarks.BENCHMARKS, ids=lambda benchmark: benchmark.name)
+def test_what_a_script_imports_of_its_folder_is_there(benchmark):
+    script = Path(scripts.DOCS, benchmark.command.split()[0])
+
+    read = {path.stem for path in benchmarks.scripts(script)}
+
+    shared = {"hook": {"comparing", "ranks"}, "operators": {"comparing", "peers"}}
+    assert read >= {script.stem} | shared.get(script.stem, set())
+    assert script.stem == "operators" or "operators" not in read
+
+
 def test_every_command_is_a_script_with_a_record_of_its_own():
     root = Path(scripts.DOCS)
     assert all((root / benchmark.command.split()[0]).exists() for benchmark in benchmarks.BENCHMARKS)
     assert len({benchmark.record for benchmark in benchmarks.BENCHMARKS}) == len(benchmarks.BENCHMARKS)
+
+
+def test_the_page_shows_the_last_run_of_every_benchmark_and_its_commit(tmp_path, monkeypatch):
+    lines = [("hook", "aaa", 3.0), ("limits", "aaa", 5.5), ("hook", "bbb", 4.25)]
+    keys = ("benchmark", "commit", "seconds")
+    rows = [dict(zip(keys, line, strict=True)) | {"command": f"{line[0]}.py", "record": "r"} for line in lines]
+    (tmp_path / benchmarks.RUNS).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    monkeypatch.setattr(records, "DATA", tmp_path)
+    monkeypatch.setattr(speeds, "DATA", tmp_path)
+    records.lines_of.cache_clear()
+
+    shown = speeds.runs_table().splitlines()[2:]
+    records.lines_of.cache_clear()
+
+    assert shown == [
+        "| hook | `python docs/hook.py` | `r` | bbb | 4.25 |",
+        "| limits | `python docs/limits.py` | `r` | aaa | 5.5 |",
+    ]

@@ -5,7 +5,8 @@ import pytest
 
 from .. import scripts
 
-quotient = scripts.load("benchmarks", "comparing").quotient
+comparing = scripts.load("benchmarks", "comparing")
+quotient = comparing.quotient
 
 
 def test_what_takes_twice_as_long_in_every_turn_is_twice_as_slow_without_doubt():
@@ -31,3 +32,19 @@ def test_the_interval_holds_the_true_ratio_as_often_as_it_says():
         held += low <= truth <= high
 
     assert held == pytest.approx(190, abs=12)  # four standard deviations of 95 % in 200
+
+
+def test_calls_take_turns_in_an_order_that_alternates_and_every_turn_is_told(monkeypatch):
+    clock, calls = [0.0], []
+    monkeypatch.setattr(comparing.time, "thread_time", lambda: clock[0])
+
+    def call(name, seconds):
+        calls.append(name)
+        clock[0] += seconds
+
+    seconds = comparing.in_turns((lambda: call("a", 1.0), lambda: call("b", 3.0)), 18.0)
+
+    assert "".join(calls) == "ab" + "ba" + "abba" * 4  # a turn that warms up, and nine
+    assert seconds.tolist() == [[1.0] * 9, [3.0] * 9]
+    assert comparing.in_turns((lambda: None,), 1.0).shape == (1, comparing.MOST_TURNS)
+    assert comparing.in_turns((lambda: call("a", 9.0),), 1.0).shape == (1, comparing.TURNS)
