@@ -13,6 +13,7 @@ from ..compilation import jit
 from . import range_coder
 from .e8_model import ESCAPE_BITS, LIMIT, SINGLE, SYMBOLS, TOTAL
 from .e8_points import BLOCKS, STARTS, SUMS, candidates, dithers, errors, single, symbols
+from .high_product import quotient, reciprocal
 
 DECISIONS = np.int64(9)  # of a block; with a type, unlike a literal, so that loops over it are compiled once
 COSET, ALONE = np.int64(0), np.int64(1)  # the first decision, and one of anything; likewise
@@ -59,7 +60,7 @@ def _put_bits(out, state, value, width):
 
 
 @jit(error_model="numpy")
-def _put(rows, aways, decisions, blocks, low_bits, counts, gain, seen, out, state):
+def _put(rows, aways, decisions, blocks, low_bits, counts, inverses, gain, seen, out, state):
     """Code the decisions block by block; returns the coder's state.
 
     The loop repeats ``range_coder.encode`` in place; a call would count references at every symbol.  What comes before
@@ -86,7 +87,7 @@ def _put(rows, aways, decisions, blocks, low_bits, counts, gain, seen, out, stat
                 before += counts[np.uint64(row + s)]
                 s += 1
             size = counts[np.uint64(row + symbol)]
-            share = width // np.uint64(total)
+            share = quotient(width, np.uint64(total), inverses[np.uint64(row)])
             skipped = share * np.uint64(before)
             low += skipped
             if low < skipped:
@@ -101,6 +102,7 @@ def _put(rows, aways, decisions, blocks, low_bits, counts, gain, seen, out, stat
             counts[np.uint64(row + TOTAL)] = total + gain
             if total + gain > LIMIT:
                 _halve(counts, row)
+            inverses[np.uint64(row)] = reciprocal(counts[np.uint64(row + TOTAL)])
             seen[np.uint64(row + symbol)] += 1
             if symbol == SYMBOLS - 1:
                 code, bits = elias.build(escape)
@@ -123,8 +125,8 @@ def _raw_bits(raw):
 
 
 @jit
-def encode(x, per_step, dither, counts, gain, raw, seen, out):
-    """Quantise x per_step + u and code the points; returns the length in bits.
+def encode(x, per_step, dither, counts, inverses, gain, raw, seen, out, state, last):
+    """Quantise x per_step + u and code the points: whole blocks, or the end of a vector.
 
     Parameters
     ----------
@@ -132,17 +134,24 @@ def encode(x, per_step, dither, counts, gain, raw, seen, out):
         uint32, shape (d,).
     counts
         Of a model, its rows one after the other, changed.
+    inverses
+        ``reciprocals`` of the counts, changed.
     gain
         GAIN, or 0 for counts that stand still.
     seen
         Zeros of the same shape; what was sent, with the bits without counts in the place of the sums.
     out
         Zeroed, ``room`` bytes.
+    state
+        uint64, shape (3,): where the coder stands, ``range_coder.START`` at first; after the end of the vector its
+        first number is the length in bits.
+    last
+        Whether the vector ends here.
     """
     u, y = np.zeros(64), np.zeros(64)
     bases, offs, points, flips = np.empty(128), np.empty(128), np.empty(128), np.empty(128)
     rows, aways = np.empty(8 * DECISIONS, np.int64), np.empty(8 * DECISIONS, np.int64)
-    state, low_bits = range_coder.START, _raw_bits(raw)
+    coder, low_bits = (state[0], state[1], np.int64(state[2])), _raw_bits(raw)
     whole = x.size >> 3
     for first in range(0, whole, BLOCKS):
         count = min(BLOCKS, whole - first)
@@ -151,44 +160,52 @@ def encode(x, per_step, dither, counts, gain, raw, seen, out):
             for i in range(8):
                 y[8 * i + b] = u[8 * i + b] + np.float64(x[8 * (first + b) + i]) * per_step
         symbols(u, y, bases, offs, points, flips, rows, aways)
-        state = _put(rows, aways, DECISIONS, count, low_bits, counts, gain, seen, out, state)
+        coder = _put(rows, aways, DECISIONS, count, low_bits, counts, inverses, gain, seen, out, coder)
     for i in range(8 * whole, x.size):
         z, candidate, direction, rows[0] = single(dither[i])
         point = np.int64(np.floor(np.float64(x[i]) * per_step / SINGLE + z + 0.5))
         aways[0] = (point - candidate) * direction
         low_bits[0] = raw
-        state = _put(rows, aways, ALONE, ALONE, low_bits, counts, gain, seen, out, state)
-    return range_coder.close(out, state)
+        coder = _put(rows, aways, ALONE, ALONE, low_bits, counts, inverses, gain, seen, out, coder)
+    state[0], state[1], state[2] = coder[0], coder[1], np.uint64(coder[2])
+    if last:
+        state[0] = np.uint64(range_coder.close(out, coder))
 
 
 @jit(error_model="numpy")
-def _get(words, end, plan, blocks, first, low_bits, counts, gain, aways, state):
+def _get(words, end, plan, blocks, first, low_bits, counts, inverses, gain, aways, state):
     """Fill lanes with the decisions of up to eight blocks; returns (state, whether all are there).
 
     The decisions of a block begin with number ``first``: 0, or that of the last coordinate alone.  The loop repeats
     ``range_coder.consume`` in place, for the reason given in ``_put``, and leaves out ``low``, which the stream knows.
+    Symbols 0, 1, 2 are told apart by arithmetic, and both rows of a decision are there before the parity is.
     """
     code, width, _, position = state
     for b in range(blocks):
         place, odd = np.int64(b), np.int64(0)
         for j in range(first, DECISIONS):
-            row = plan[np.uint64(place + 64 * odd)]
+            row, other = plan[np.uint64(place)], plan[np.uint64(place + 64)]
+            row += (other - row) & odd
             below_1, total = counts[np.uint64(row)], counts[np.uint64(row + TOTAL)]
             below_2 = below_1 + counts[np.uint64(row + 1)]
-            share = width // np.uint64(total)
-            end_1, end_2 = share * np.uint64(below_1), share * np.uint64(below_2)
-            if code < end_1:
-                symbol, skipped, upper = np.int64(0), np.uint64(0), end_1
-            elif code < end_2 or below_2 == total:
-                symbol, skipped, upper = np.int64(1), end_1, end_2 if below_2 < total else width
-            else:
-                symbol, before, upper = np.int64(2), below_2, share * np.uint64(below_2 + counts[np.uint64(row + 2)])
+            below_3 = below_2 + counts[np.uint64(row + 2)]
+            share = quotient(width, np.uint64(total), inverses[np.uint64(row)])
+            end_1, end_2, end_3 = share * np.uint64(below_1), share * np.uint64(below_2), share * np.uint64(below_3)
+            if code >= end_3 and below_3 < total:
+                symbol, before, upper = np.int64(2), below_2, end_3
                 while symbol < SYMBOLS - 1 and code >= upper:
                     before += counts[np.uint64(row + symbol)]
                     symbol += 1
                     upper = share * np.uint64(before + counts[np.uint64(row + symbol)])
                 skipped = share * np.uint64(before)
                 upper = upper if symbol < SYMBOLS - 1 else width
+            else:
+                end_2 = end_2 if below_2 < total else width
+                beyond_1, beyond_2 = -np.int64(code >= end_1), -np.int64(code >= end_2)
+                symbol = -(beyond_1 + beyond_2)
+                above_1, above_2 = np.uint64(beyond_1), np.uint64(beyond_2)
+                skipped = (end_1 & above_1) + ((end_2 - end_1) & above_2)
+                upper = end_1 + ((end_2 - end_1) & above_1) + ((end_3 - end_2) & above_2)
             code -= skipped
             width = upper - skipped
             while width < range_coder.NARROW:
@@ -199,6 +216,7 @@ def _get(words, end, plan, blocks, first, low_bits, counts, gain, aways, state):
             counts[np.uint64(row + TOTAL)] = total + gain
             if total + gain > LIMIT:
                 _halve(counts, row)
+            inverses[np.uint64(row)] = reciprocal(counts[np.uint64(row + TOTAL)])
             if symbol == SYMBOLS - 1:
                 (code, width, _, position), symbol = _get_escape(words, end, (code, width, _, position))
                 if symbol == 0:
@@ -209,25 +227,35 @@ def _get(words, end, plan, blocks, first, low_bits, counts, gain, aways, state):
                 (code, width, _, position), low = _get_bits(words, end, (code, width, _, position), low_bits[j])
                 away = (away << low_bits[j]) | low
             aways[np.uint64(8 * j + b)] = away
-            odd ^= away & 1
+            odd ^= -(away & 1)
             place += 8
             if j == 0:
-                place, odd = STARTS + 128 * symbol + b, plan[np.uint64(SUMS + 8 * symbol + b)]
+                place, odd = STARTS + 128 * symbol + b, -plan[np.uint64(SUMS + 8 * symbol + b)]
     return (code, width, _, position), True
 
 
 @jit
-def decode(words, position, end, step, dither, counts, gain, raw, out):
-    """Fill ``out`` with step (q - u); whether the stream holds exactly that many points."""
+def decode(words, end, step, dither, counts, inverses, gain, raw, out, state, last):
+    """Fill ``out`` with step (q - u): whole blocks, or the end of a vector; whether the stream holds these points.
+
+    Parameters
+    ----------
+    inverses
+        ``reciprocals`` of the counts, changed.
+    state
+        uint64, shape (3,): where the coder stands, ``opened`` at first.
+    last
+        Whether the vector ends here; the stream must end too, then.
+    """
     u, aways, bases, offs = np.zeros(64), np.zeros(8 * DECISIONS), np.empty(128), np.empty(128)
-    plan = np.zeros(SUMS + 16, np.int64)
-    state, low_bits = range_coder.open_stream(words, position, end), _raw_bits(raw)
+    plan, low_bits = np.zeros(SUMS + 16, np.int64), _raw_bits(raw)
+    coder = (state[0], state[1], np.uint64(0), np.int64(state[2]))
     whole = out.size >> 3
     for first in range(0, whole, BLOCKS):
         blocks = min(BLOCKS, whole - first)
         dithers(dither, 8 * first, blocks, u)
         candidates(u, bases, offs, plan)
-        state, good = _get(words, end, plan, blocks, COSET, low_bits, counts, gain, aways, state)
+        coder, good = _get(words, end, plan, blocks, COSET, low_bits, counts, inverses, gain, aways, coder)
         if not good:
             return False
         errors(u, bases, aways)
@@ -237,9 +265,30 @@ def decode(words, position, end, step, dither, counts, gain, raw, out):
     low_bits[DECISIONS - 1] = raw
     for i in range(8 * whole, out.size):
         z, candidate, direction, plan[0] = single(dither[i])
-        state, good = _get(words, end, plan, ALONE, DECISIONS - 1, low_bits, counts, gain, aways, state)
+        coder, good = _get(words, end, plan, ALONE, DECISIONS - 1, low_bits, counts, inverses, gain, aways, coder)
         if not good:
             return False
         out[i] = np.float32(step * SINGLE * (candidate + aways[8 * DECISIONS - 8] * direction - z))
-    code, width, _, position = state
+    code, width, _, position = coder
+    state[0], state[1], state[2] = code, width, np.uint64(position)
+    if not last:
+        return True
     return range_coder.finished((code, width, range_coder.window(words, position - 64, end) - code, position), end)
+
+
+@jit
+def opened(words, position, end):
+    """Return where the coder stands before the first block: uint64, shape (3,)."""
+    code, width, _, after = range_coder.open_stream(words, position, end)
+    state = np.empty(3, np.uint64)
+    state[0], state[1], state[2] = code, width, np.uint64(after)
+    return state
+
+
+@jit
+def reciprocals(counts):
+    """Return the reciprocal of each context's sum at the start of its row: uint64, shape of the counts."""
+    inverses = np.zeros(counts.size, np.uint64)
+    for row in range(0, counts.size, SYMBOLS + 1):
+        inverses[row] = reciprocal(counts[row + TOTAL])
+    return inverses

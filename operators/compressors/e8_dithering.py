@@ -11,7 +11,8 @@ import numpy as np
 from bounds.claims import Unbiased
 
 from ..bits.bitstream import words
-from ..coding import e8, e8_model
+from ..coding import e8, e8_model, range_coder
+from ..coding.fixed_width import pieces
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
@@ -89,18 +90,26 @@ class E8Dithering(Operator):
         step = self._step(norm, x.size)
         if norm + step > LARGEST:  # no error exceeds the covering radius, 1
             raise ValueError(f"a coordinate could become {norm + step:.3g}, beyond binary32: rescale x")
-        dither = bits32(key, x.size)
-        learns, (stream, bits, still) = True, self._stream(x, 1 / step, dither, e8_model.GAIN)
+        learns, (stream, bits, still) = True, self._stream(x, 1 / step, key, e8_model.GAIN)
         if bits > still + ENDING:
-            learns, (stream, bits, _) = False, self._stream(x, 1 / step, dither, 0)
+            learns, (stream, bits, _) = False, self._stream(x, 1 / step, key, 0)
         head = np.array([norm if learns else -norm], ">f4").view(np.uint8)
         return np.concatenate([head, stream]), NORM_BITS + bits
 
-    def _stream(self, x: np.ndarray, per_step: float, dither: np.ndarray, gain: int) -> tuple[np.ndarray, int, float]:
+    def _stream(self, x: np.ndarray, per_step: float, key: Key, gain: int) -> tuple[np.ndarray, int, float]:
         """Return (payload, bits, bits with counts that stand still but for the ending)."""
         counts, raw = e8_model.model(self.omega)
-        counted, out = np.zeros_like(counts), np.zeros(e8_model.room(x.size, self.omega), np.uint8)
-        bits = int(e8.encode(x, per_step, dither, counts.flatten(), gain, raw, counted.reshape(-1), out))
+        changed, counted = counts.flatten(), np.zeros_like(counts)
+        inverses, state = e8.reciprocals(changed), np.array(range_coder.START, np.uint64)
+        out = np.zeros(0, np.uint8)
+        for part, _ in pieces(x.size, 1):
+            n = part.stop - part.start
+            room = int(state[2]) + e8_model.room(n, self.omega)
+            if room > out.size:  # that of the whole vector would be twice its size
+                out.resize(room + out.size // 2, refcheck=False)
+            dither, seen = bits32(key, n, start=part.start), counted.reshape(-1)
+            e8.encode(x[part], per_step, dither, changed, inverses, gain, raw, seen, out, state, part.stop == x.size)
+        bits = int(state[0])
         still = float(
             (counted[:, : e8_model.SYMBOLS] * e8_model.costs(self.omega)).sum() + counted[:, e8_model.TOTAL].sum()
         )
@@ -120,8 +129,13 @@ class E8Dithering(Operator):
             return out
         assert key is not None  # Operator.decode demands it for shared randomness
         counts, raw = e8_model.model(self.omega)
-        step = self._step(norm, d)
-        whole = e8.decode(words(payload), NORM_BITS, bits, step, bits32(key, d), counts.flatten(), gain, raw, out)
-        if not whole or not math.isfinite(largest(out)):
-            raise CorruptMessage(f"the stream does not hold {d} coordinates of points within binary32")
+        changed, step, stream = counts.flatten(), self._step(norm, d), words(payload)
+        state, inverses = e8.opened(stream, NORM_BITS, bits), e8.reciprocals(changed)
+        for part, _ in pieces(d, 1):
+            dither = bits32(key, part.stop - part.start, start=part.start)
+            if not (
+                e8.decode(stream, bits, step, dither, changed, inverses, gain, raw, out[part], state, part.stop == d)
+                and math.isfinite(largest(out[part]))
+            ):
+                raise CorruptMessage(f"the stream does not hold {d} coordinates of points within binary32")
         return out

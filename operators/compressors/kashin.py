@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import torch
 
 from bounds.claims import Unbiased
 
-from ..coding.fixed_width import pieces
 from ..compilation import jit
-from ..kernels import kernels_for
 from ..kernels.hadamard.cpu import transform
 from ..key import Key
 from ..operator import Operator, Size
@@ -21,7 +18,7 @@ from ..quantisers.rotation import prescale, unscale
 from ..quantisers.scale import largest, nearest, negligible
 from ..random import bits32
 from .k_level import KLevel
-from .random_k import random_mask
+from .random_k import random_bits
 
 SIGNS, ROWS, ROUNDING = 0, 1, 2  # folds of the key
 SHRINK = 0.75
@@ -115,18 +112,21 @@ class Kashin(Operator):
         frame : Frame
             U, whose rows are orthonormal.
         """
-        signed = frame.with_signs(x.copy())
-        a, best = self._iterate(signed, frame, self.iterations)
-        return a if best == self.iterations else self._iterate(signed, frame, best)[0]
+        a, best = self._iterate(x, frame, self.iterations)
+        return a if best == self.iterations else self._iterate(x, frame, best)[0]
 
-    def _iterate(self, signed: np.ndarray, frame: Frame, iterations: int) -> tuple[np.ndarray, int]:
-        """Return (the last iterate, number of the best): to come to the best again is cheaper than to keep each."""
-        a = frame.spread(signed, np.empty(frame.n, np.float32))
-        top, best, work = float(largest(a)), 0, np.empty(frame.n, np.float32)
+    def _iterate(self, x: np.ndarray, frame: Frame, iterations: int) -> tuple[np.ndarray, int]:
+        """Return (the last iterate, number of the best): to come to the best again is cheaper than to keep each.
+
+        What lacks to x after clipping is spread by U^T.  H is its own inverse, so that H a with x in the places of the
+        chosen rows, times H, is the same in one array.
+        """
+        a = frame.transposed(x)
+        top, best = float(largest(a)), 0
         for number in range(1, iterations + 1):
             np.clip(a, np.float32(-SHRINK * top), np.float32(SHRINK * top), out=a)
-            _residual(frame.mask, signed, transform(a, work))
-            np.add(a, transform(work, work), out=a)
+            frame.put(x, transform(a, a))
+            transform(a, a)
             if float(largest(a)) < top:
                 top, best = float(largest(a)), number
         return a, best
@@ -138,7 +138,7 @@ class Kashin(Operator):
         if not a.any():
             return np.zeros(d, np.float32)
         y, factor = prescale(a)
-        return unscale(Frame(d, n, key).times(y, y), 1 / factor)
+        return unscale(Frame(d, n, key).times(y), 1 / factor)
 
 
 class Frame:
@@ -156,47 +156,32 @@ class Frame:
 
     def __init__(self, d: int, n: int, key: Key) -> None:
         self.d, self.n = d, n
-        self.mask = random_mask(key.fold_in(ROWS), d, n)
-        self.words = bits32(key.fold_in(SIGNS), (d + 31) // 32).astype("<u4", copy=False).view(np.uint8)
+        self.rows = np.empty(n, np.int8)  # the sign of the coordinate of a chosen row, 0 for the others
+        signs = bits32(key.fold_in(SIGNS), (d + 31) // 32).astype("<u4", copy=False).view(np.uint8)
+        _signed_rows(random_bits(key.fold_in(ROWS), d, n), signs, self.rows)
 
-    def with_signs(self, x: np.ndarray) -> np.ndarray:
-        """Return the vector times the signs, in place.
-
-        Parameters
-        ----------
-        x : float32, shape (d,)
-        """
-        for numbers, filled in pieces(self.d, 1):
-            words = torch.from_numpy(self.words[filled])
-            x[numbers] *= kernels_for(words).signs.unpack(words, numbers.stop - numbers.start).numpy()
-        return x
-
-    def times(self, a: np.ndarray, work: np.ndarray | None = None) -> np.ndarray:
-        """Return U a, shape (d,).
+    def times(self, a: np.ndarray) -> np.ndarray:
+        """Return U a, shape (d,), in the memory of a.
 
         Parameters
         ----------
         a : float32, shape (N,)
-        work : float32, shape (N,), optional
-            Overwritten; may be a.
+            Overwritten, and cut to d entries.
         """
-        out = np.empty(self.d, np.float32)
-        _gather(self.mask, transform(a, np.empty_like(a) if work is None else work), out)
-        return self.with_signs(out)
+        _gather(self.rows, self.d, transform(a, a))
+        a.resize(self.d, refcheck=False)
+        return a
 
-    def spread(self, signed: np.ndarray, work: np.ndarray) -> np.ndarray:
-        """Return U^T x, shape (N,), from the vector times the signs.
+    def put(self, x: np.ndarray, wide: np.ndarray) -> None:
+        """Write x, with its signs, to the places of the chosen rows.
 
         Parameters
         ----------
-        signed : float32, shape (d,)
-            x times the signs.
-        work : float32, shape (N,)
-            Written to, and returned.
+        x : float32, shape (d,)
+        wide : float32, shape (N,)
+            Changed there.
         """
-        work[:] = 0
-        _residual(self.mask, signed, work)
-        return transform(work, work)
+        _put(self.rows, x, wide)
 
     def transposed(self, x: np.ndarray) -> np.ndarray:
         """Return U^T x, shape (N,).
@@ -205,23 +190,37 @@ class Frame:
         ----------
         x : float32, shape (d,)
         """
-        return self.spread(self.with_signs(x.copy()), np.empty(self.n, np.float32))
+        wide = np.zeros(self.n, np.float32)
+        self.put(x, wide)
+        return transform(wide, wide)
 
 
 @jit
-def _gather(mask, wide, out):
-    """Fill ``out`` with the masked coefficients; every one is written and the next overwrites it, without a branch."""
+def _signed_rows(bits, signs, rows):
+    """Fill ``rows`` with the sign of the coordinate, +1 or -1, at each set bit; signs are read highest first."""
+    j, last = np.uint64(0), np.uint64(signs.size - 1)
+    for i in range(np.uint64(rows.size)):
+        row = np.int32((bits[i >> np.uint64(3)] >> np.uint8(i & np.uint64(7))) & np.uint8(1))
+        minus = np.int32(signs[min(j >> np.uint64(3), last)] >> np.uint8(~j & np.uint64(7))) & row
+        rows[i] = np.int8(row - 2 * minus)
+        j += np.uint64(row)
+
+
+@jit
+def _gather(rows, d, wide):
+    """Move the chosen coefficients to the front, with their signs; every one is written and the next overwrites it."""
     i, j = np.uint64(0), np.uint64(0)
-    while j < np.uint64(out.size):
-        out[j] = wide[i]
-        j += np.uint64(mask[i])
+    while j < np.uint64(d):
+        wide[j] = wide[i] * np.float32(rows[i])
+        j += np.uint64(rows[i] & np.int8(1))
         i += np.uint64(1)
 
 
 @jit
-def _residual(mask, signed, wide):
-    """Replace the masked coefficients by what lacks to the signed vector, all others by zero, without a branch."""
-    j, last = np.uint64(0), np.uint64(signed.size - 1)
+def _put(rows, x, wide):
+    """Write the entries of x, with their signs, to the chosen places; factors of 0 and 1, for a branch is slow."""
+    j, last = np.uint64(0), np.uint64(x.size - 1)
     for i in range(np.uint64(wide.size)):
-        wide[i] = (signed[min(j, last)] - wide[i]) * np.float32(mask[i])
-        j += np.uint64(mask[i])
+        row = np.float32(rows[i])
+        wide[i] = wide[i] * (np.float32(1) - row * row) + x[min(j, last)] * row
+        j += np.uint64(rows[i]) & np.uint64(1)

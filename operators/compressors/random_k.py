@@ -23,29 +23,36 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 @jit
-def _floyd(words, first, mask):
-    """Mark a position for each pair of words: for j = first, first + 1, .. a uniform t <= j, or j if t is taken."""
-    half = np.uint64(32)
+def _floyd(words, first, bits):
+    """Set a bit for each pair of words: for j = first, first + 1, .. a uniform t <= j, or j if t is taken."""
+    half, one = np.uint64(32), np.uint8(1)
     for i in range(words.size // 2):
         m = np.uint64(first + i + 1)
         low = (np.uint64(words[2 * i]) * m) >> half
-        t = np.int64((np.uint64(words[2 * i + 1]) * m + low) >> half)
-        if mask[t]:
-            t = first + i
-        mask[t] = 1
+        t = (np.uint64(words[2 * i + 1]) * m + low) >> half
+        taken = np.uint64((bits[t >> np.uint64(3)] >> np.uint8(t & np.uint64(7))) & one)
+        t ^= (t ^ (m - np.uint64(1))) & (np.uint64(0) - taken)  # a branch would be guessed wrong
+        bits[t >> np.uint64(3)] |= one << np.uint8(t & np.uint64(7))
 
 
-def random_mask(key: Key, k: int, d: int) -> np.ndarray:
-    """Return uint8 of shape (d,), d < 2^32, with k ones, every subset equally likely to 2^-32 relative (Floyd)."""
-    mask = np.zeros(d, np.uint8)
+def random_bits(key: Key, k: int, d: int) -> np.ndarray:
+    """Return d < 2^32 bits, uint8 of shape (ceil(d/8),), lowest first, k of them set, every subset equally likely to
+    2^-32 relative (Floyd).
+    """
+    bits = np.zeros(-(-d // 8), np.uint8)
     for start in range(0, k, PIECE):
-        _floyd(bits32(key, 2 * min(PIECE, k - start), start=2 * start), d - k + start, mask)
-    return mask
+        _floyd(bits32(key, 2 * min(PIECE, k - start), start=2 * start), d - k + start, bits)
+    return bits
 
 
 def random_support(key: Key, k: int, d: int) -> np.ndarray:
-    """Return the k increasing positions of the ones of ``random_mask``."""
-    return np.flatnonzero(random_mask(key, k, d))
+    """Return the k increasing positions of the set ones of ``random_bits``."""
+    bits, support, filled = random_bits(key, k, d), np.empty(k, np.int64), 0
+    for start in range(0, bits.size, PIECE):
+        places = np.flatnonzero(np.unpackbits(bits[start : start + PIECE], bitorder="little"))
+        support[filled : filled + places.size] = places + 8 * start
+        filled += places.size
+    return support
 
 
 def pack_values(values: np.ndarray) -> tuple[np.ndarray, int]:

@@ -10,6 +10,7 @@ import numpy as np
 from bounds.claims import Unbiased
 
 from ..coding import spherical
+from ..compilation import jit
 from ..key import Key
 from ..operator import Operator, Size
 from ..quantisers.scale import nearest, negligible
@@ -90,10 +91,17 @@ def _stochastic(norms: np.ndarray, key: Key) -> np.ndarray:
     """
     rounded = np.empty_like(norms)
     for start in range(0, norms.size, spherical.PIECE):
-        piece = norms[start : start + spherical.PIECE]
-        low = piece.astype(np.float32)
-        low = np.where(low > piece, np.nextafter(low, np.float32(0)), low)
-        gap = np.nextafter(low, np.float32(np.inf)).astype(np.float64) - low
-        up = bits32(key.fold_in(0), piece.size, start=start) * 2.0**-32 < (piece - low) / gap
-        rounded[start : start + piece.size] = low + up * gap
+        part = slice(start, min(start + spherical.PIECE, norms.size))
+        _round(norms[part], bits32(key.fold_in(0), part.stop - start, start=start), rounded[part])
     return rounded
+
+
+@jit
+def _round(norms, words, rounded):
+    """Round each norm >= 0 down, or up where its word is below 2^32 times its share of the gap."""
+    for i in range(norms.size):
+        pattern = np.int32(np.float32(norms[i]).view(np.int32))
+        below = np.int32(pattern - np.int32(np.float64(pattern.view(np.float32)) > norms[i]))
+        low = np.float64(below.view(np.float32))
+        gap = np.float64(np.int32(below + 1).view(np.float32)) - low
+        rounded[i] = low + gap if np.float64(words[i]) * 2.0**-32 < (norms[i] - low) / gap else low

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from operators import CorruptMessage, Key, RandomK
+from operators.coding.fixed_width import PIECE
 from operators.compressors import random_k
 from operators.compressors.random_k import random_support
 from operators.random import words_from
@@ -72,3 +73,9 @@ def test_more_than_all_and_wrong_lengths_are_refused(key, message_of):
 def test_a_support_drawn_in_pieces_is_floyd_s(key, monkeypatch):
     monkeypatch.setattr(random_k, "PIECE", 7)
     assert random_support(key, 40, 100).tolist() == floyd(bits32_numpy(key, 80), 40, 100)
+
+
+def test_support_of_many_coordinates_is_the_oracles(key):
+    """Beyond the bits that are looked through at once."""
+    d, k = 8 * PIECE * 2 + 5, 300
+    assert random_support(key, k, d).tolist() == floyd(bits32_numpy(key, 2 * k), k, d)
