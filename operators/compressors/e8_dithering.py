@@ -107,8 +107,8 @@ class E8Dithering(Operator):
             room = int(state[2]) + e8_model.room(n, self.omega)
             if room > out.size:  # that of the whole vector would be twice its size
                 out.resize(room + out.size // 2, refcheck=False)
-            dither, seen = bits32(key, n, start=part.start), counted.reshape(-1)
-            e8.encode(x[part], per_step, dither, changed, inverses, gain, raw, seen, out, state, part.stop == x.size)
+            dither, sent = bits32(key, n, start=part.start), counted.reshape(-1)
+            e8.encode(x[part], per_step, dither, changed, inverses, gain, raw, sent, out, state, part.stop == x.size)
         bits = int(state[0])
         still = float(
             (counted[:, : e8_model.SYMBOLS] * e8_model.costs(self.omega)).sum() + counted[:, e8_model.TOTAL].sum()

@@ -25,14 +25,14 @@ _LARGEST = float(np.finfo(np.float32).max)
 @jit
 def _floyd(words, first, bits):
     """Set a bit for each pair of words: for j = first, first + 1, .. a uniform t <= j, or j if t is taken."""
-    half, one = np.uint64(32), np.uint8(1)
+    half, bit = np.uint64(32), np.uint8(1)
     for i in range(words.size // 2):
         m = np.uint64(first + i + 1)
         low = (np.uint64(words[2 * i]) * m) >> half
         t = (np.uint64(words[2 * i + 1]) * m + low) >> half
-        taken = np.uint64((bits[t >> np.uint64(3)] >> np.uint8(t & np.uint64(7))) & one)
+        taken = np.uint64((bits[t >> np.uint64(3)] >> np.uint8(t & np.uint64(7))) & bit)
         t ^= (t ^ (m - np.uint64(1))) & (np.uint64(0) - taken)  # a branch would be guessed wrong
-        bits[t >> np.uint64(3)] |= one << np.uint8(t & np.uint64(7))
+        bits[t >> np.uint64(3)] |= bit << np.uint8(t & np.uint64(7))
 
 
 def random_bits(key: Key, k: int, d: int) -> np.ndarray:
