@@ -9,7 +9,7 @@ RUNS   := $(VENV)/.installed-for-runs
 TIMED    := adacomm speed-up tau-star joint straggler wire all-reduce overlap
 UNTIMED  := compressors error-feedback byzantine layerwise gtopk
 
-.PHONY: setup validate studies lint test test-all test-slow docs docs-test clean
+.PHONY: setup validate wheel studies lint test test-all test-slow docs docs-test clean
 .DEFAULT_GOAL := test
 
 # Compiled once, not in each of the some hundred processes that the tests start.
@@ -32,6 +32,12 @@ setup: $(STAMP)
 
 validate: $(RUNS)
 	$(BIN)/gpu-validation run quick --out results
+
+# For those who install: on x86-64 with the loops' code, for every processor of its levels 3 and 4.
+wheel: $(RUNS)
+	rm -f operators/compilation/code/*.x86-64-v*.bin
+	if test "$$(uname -m)" = x86_64; then $(BIN)/python -m operators.precompile --portable; fi
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
 studies: setup
 	for name in $(TIMED); do $(BIN)/gpu-validation run $$name --seed 0 || exit $$?; done

@@ -214,6 +214,7 @@ WITHOUT_A_QUICK_CHECK = {
     "ratedist/http/test_page.py",
     "ratedist/http/test_pilot_page.py",
     "ratedist/http/test_schemathesis.py",
+    "test_installed_wheel.py",
     "test_judge_guide.py",
     "test_training_guides.py",
 }

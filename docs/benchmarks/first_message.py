@@ -2,12 +2,14 @@
 
     python docs/benchmarks/first_message.py [--only qsgd tcdq] [--every] > docs/data/first_message.jsonl
 
-Of an operator its first example is measured, or every one.
+Of an operator its first example is measured, or every one; with ``--installed PYTHON`` in an installation, too.
 Each record is of one process for each state of the folders with compiled code:
 
 empty : no code anywhere, so that every loop is compiled.
 warm : what "empty" has kept, in the folder of NUMBA_CACHE_DIR.
 shipped : that folder is empty, but the code of ``python -m operators.precompile`` lies beside the package.
+installed : by PYTHON, of an environment with the wheel of ``make wheel``, as a user without a name or a home who may
+    write nowhere; only root can become that user.
 
 ``import_s`` is what precedes the message, torch included.  CPU seconds are of the whole process, with one thread.
 """
@@ -38,6 +40,7 @@ from operators.catalogue import specification
 
 D = 100_000
 GOAL_EMPTY_S, GOAL_WARM_S = 2.0, 0.3
+NOBODY = 65534
 MESSAGE = f"""
 import json, sys, time
 from pathlib import Path
@@ -46,7 +49,7 @@ import torch
 from operators import Key, parse
 from operators.compilation import folders
 torch.set_num_threads(1)
-if sys.argv[2] != "shipped":
+if sys.argv[2] in ("empty", "warm"):
     folders.PACKAGE = Path(sys.argv[3])
 operator, x = parse(sys.argv[1]), torch.randn({D}, generator=torch.Generator().manual_seed(0))
 ready_s, ready_cpu_s = time.perf_counter(), time.process_time()
@@ -69,14 +72,29 @@ def message(text: str, state: str, cache: str, nowhere: str) -> dict[str, Any]:
     """One fresh process."""
     settings = {"NUMBA_CACHE_DIR": cache, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", MESSAGE, text, state, nowhere]
-    result = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, check=True)
+    return _record(text, state, subprocess.run(command, env=os.environ | settings, capture_output=True, text=True))
+
+
+def message_of_nobody(text: str, python: str) -> dict[str, Any]:
+    """One fresh process of an installation, by a user who may write nowhere."""
+    state, settings = "installed", {"HOME": "/nonexistent", "PATH": os.defpath, "OMP_NUM_THREADS": "1"}
+    command = [python, "-c", MESSAGE, text, state]
+    user: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    run = subprocess.run(command, env=settings, cwd="/", capture_output=True, text=True, **user)
+    return _record(text, state, run)
+
+
+def _record(text: str, state: str, result: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """What a process has measured of itself."""
+    if result.returncode:
+        raise RuntimeError(f"the first message of {text!r} failed: {result.stderr}")
     record: dict[str, Any] = {"operator": text, "state": state, **json.loads(result.stdout)}
     record["told"] = "compiling loops" in result.stderr
     goal = GOAL_EMPTY_S if state == "empty" else GOAL_WARM_S
     return record | {"goal_s": goal, "meets_goal": record["message_cpu_s"] <= goal}
 
 
-def records(only: list[str], examples: int | None) -> Iterator[dict[str, Any]]:
+def records(only: list[str], examples: int | None, python: str | None) -> Iterator[dict[str, Any]]:
     """So many examples of every operator in all states, one process after the other."""
     for name, cls in all_operators().items():
         for operator in tuple(cls.examples())[:examples]:
@@ -88,16 +106,19 @@ def records(only: list[str], examples: int | None) -> Iterator[dict[str, Any]]:
                 yield message(text, "empty", cache, nowhere)
                 yield message(text, "warm", cache, nowhere)
                 yield message(text, "shipped", other, nowhere)
+            if python is not None:
+                yield message_of_nobody(text, python)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--every", action="store_true")
+    parser.add_argument("--installed", metavar="PYTHON")
     arguments = parser.parse_args()
     cpu = {"processor": binding.get_host_cpu_name(), "load": [round(load, 2) for load in os.getloadavg()]}
     print(json.dumps(asdict(Environment.here("first_message", 1, "none")) | cpu | {"d": D}), flush=True)
-    for record in records(arguments.only, None if arguments.every else 1):
+    for record in records(arguments.only, None if arguments.every else 1, arguments.installed):
         print(json.dumps(record), flush=True)
 
 

@@ -52,7 +52,10 @@ def sentence() -> str:
     """Return what the user is told: where the code will be, or why there is no such place."""
     folder = writable_folder()
     if folder is not None:
-        return f"compiling loops for this processor, once: the code is kept in {folder}"
+        return (
+            f"compiling loops for this processor, once: the code is kept in {folder}; "
+            "python -m operators.precompile compiles those of all operators beforehand"
+        )
     places = " nor ".join(str(folder) for folder in folders())
     return (
         f"compiling loops for this processor, in every process anew: neither {places} can be written; "

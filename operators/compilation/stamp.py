@@ -1,4 +1,4 @@
-"""What machine code depends on: the loop itself, all that it calls in its package, and the constants of them."""
+"""What machine code depends on: the loop itself, what it calls in its package and in this one, and their constants."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from numba.core import config
 from numba.core.dispatcher import Dispatcher
 
 _NUMBERS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
+_PACKAGE = __name__.partition(".")[0]
 
 
 def stamp(function: Callable[..., Any], options: dict[str, Any]) -> bytes:
-    """Return 32 bytes that change with everything in the package that the code of a loop is made from.
+    """Return 32 bytes that change with everything in the loop's package, and in this one, that its code is made from.
 
-    numba's own caches ask for the loop's file only, and keep what its callees in other files were.
+    A loop of another package, or of a test, is followed into the loops that it calls here.  numba's own caches ask for
+    the loop's file only, and keep what its callees in other files were.
 
     Parameters
     ----------
@@ -50,7 +52,7 @@ def _parts(value: Any, module: str, seen: set[int]) -> Iterator[str]:
     elif isinstance(value, tuple | list):
         for item in value:
             yield from _parts(item, module, seen)
-    elif isinstance(value, FunctionType | type) and value.__module__.partition(".")[0] == top:
+    elif isinstance(value, FunctionType | type) and value.__module__.partition(".")[0] in (top, _PACKAGE):
         yield f"{value.__module__}.{value.__qualname__}"
         if id(value) not in seen:
             seen.add(id(value))
@@ -81,7 +83,7 @@ def _of_function(value: FunctionType, seen: set[int]) -> Iterator[str]:
 def _of_global(name: str, value: Any, names: list[str], module: str, seen: set[int]) -> Iterator[str]:
     """A name of the module; of a module that it imports, what the function names."""
     yield name
-    if isinstance(value, ModuleType) and value.__name__.partition(".")[0] == module.partition(".")[0]:
+    if isinstance(value, ModuleType) and value.__name__.partition(".")[0] in (module.partition(".")[0], _PACKAGE):
         for attribute in names:
             if attribute in vars(value):
                 yield attribute

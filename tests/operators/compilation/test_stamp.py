@@ -3,6 +3,7 @@
 import importlib
 import sys
 import textwrap
+import types
 
 import pytest
 
@@ -87,6 +88,24 @@ def test_a_stamp_changes_with_what_the_code_is_made_from(tmp_path, changed):
 )
 def test_a_stamp_stays_when_something_else_changes(tmp_path, changed):
     assert stamped(tmp_path) == stamped(tmp_path, **changed)
+
+
+@pytest.mark.parametrize("imported", ["from operators.elsewhere import helper", "from operators import elsewhere"])
+def test_a_loop_of_another_package_changes_with_the_loops_that_it_calls(tmp_path, monkeypatch, imported):
+    import operators
+
+    loop = LOOP.replace("from .callee import helper", imported)
+    loop = loop.replace("helper(x[i])", "elsewhere.helper(x[i])") if imported.endswith("elsewhere") else loop
+
+    def with_callee(text):
+        module = types.ModuleType("operators.elsewhere")
+        exec(textwrap.dedent(text), vars(module))
+        monkeypatch.setitem(sys.modules, "operators.elsewhere", module)
+        monkeypatch.setattr(operators, "elsewhere", module, raising=False)
+        return stamped(tmp_path, loop=loop)
+
+    assert with_callee(CALLEE) == with_callee(CALLEE + "\n    def unused():\n        return 3\n")
+    assert with_callee(CALLEE) != with_callee(CALLEE.replace("v * 2", "v * 3"))
 
 
 def test_a_loop_that_calls_itself_has_a_stamp(tmp_path):
