@@ -26,7 +26,7 @@ from .compilation.processors import LEVELS, features_of, processors
 from .key import Key
 from .operator import Operator
 
-LENGTHS = 1, 1000, 10_000  # below and above the loops' tiles
+LENGTHS = 1, 1000, 10_000, 300_000  # below and above the tiles, samples, caches and segments of the loops
 WORKERS = 3  # of an aggregation that takes any number
 
 

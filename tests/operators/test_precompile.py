@@ -1,5 +1,6 @@
 """After ``python -m operators.precompile`` a fresh process compiles nothing."""
 
+import json
 import os
 import subprocess
 import sys
@@ -45,12 +46,41 @@ def test_what_was_compiled_for_the_examples_is_not_compiled_again(tmp_path):
     assert compiled(tmp_path, "signsgd") == []
 
 
-@pytest.mark.thorough
-def test_nothing_of_the_whole_catalogue_is_compiled_again(tmp_path):
-    names = [*all_operators(), *all_aggregates()]
+ASKED = """
+import json, sys
+from operators import precompile
+from operators.catalogue import all_aggregates, all_operators
+from operators.compilation.code_cache import CodeCache
 
-    assert len(compiled(tmp_path, *names)) > 100
-    assert compiled(tmp_path, *names) == []
+def load_overload(self, signature, context, load=CodeCache.load_overload):
+    code = load(self, signature, context)
+    asked.append((self._function.__qualname__, code is not None))
+    return code
+
+asked, CodeCache.load_overload = [], load_overload
+for name in (*all_operators(), *all_aggregates()):
+    precompile.send_examples(name)
+beforehand = list(asked)
+asked.clear()
+for cls in all_operators().values():
+    precompile.LENGTHS = 2, 300, 5000, 70_000, 1_500_000
+    precompile.send(next(iter(cls.examples())))
+json.dump([beforehand, asked], sys.stdout)
+"""
+
+
+@pytest.mark.thorough
+def test_what_the_command_compiles_is_kept_and_is_all_that_messages_of_other_lengths_ask_for():
+    def asked():
+        command = [sys.executable, "-c", ASKED]
+        return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=280, check=True).stdout)
+
+    asked()  # compiles what this tree's folder lacks
+    beforehand, more = asked()
+
+    assert len(beforehand) > 100
+    assert [name for name, was_kept in beforehand if not was_kept] == []
+    assert more == []
 
 
 @pytest.mark.thorough
