@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from operators import precompile
-from operators.catalogue import all_aggregates, all_operators
+from operators.catalogue import all_aggregates
 
 COMPILE = """
 import sys
