@@ -118,9 +118,9 @@ def peers_table() -> str:
             str(row["d"]),
             number(row["bits_per_coordinate"]),
             number(row["encode_GB_per_s"]),
-            _times(row, "encode_over_peer"),
+            _over(row, "encode_over_peer", "encode_over_peer_interval", " times"),
             number(row["decode_GB_per_s"]),
-            _times(row, "decode_over_peer"),
+            _over(row, "decode_over_peer", "decode_over_peer_interval", " times"),
             f"{number(row['encode_over_floor'], 3)} / {number(row['decode_over_floor'], 3)}",
         ]
         for row in rows_of(GOALS, "operator")
@@ -138,10 +138,10 @@ def peers_table() -> str:
     return with_provenance(GOALS, table(header, rows))
 
 
-def _times(row: Record, key: str) -> str:
-    """A ratio, with its interval where there is one."""
-    ends = [number(end, 3) for end in row.get(f"{key}_interval", ())]
-    return f"{number(row[key], 3)} times" + (f" ({ends[0]} to {ends[1]})" if ends else "")
+def _over(row: Record, key: str, interval: str, unit: str = "") -> str:
+    """A ratio, with its interval where one was recorded."""
+    ends = [number(end, 3) for end in row.get(interval, ())]
+    return number(row[key], 3) + unit + (f" ({ends[0]} to {ends[1]})" if ends else "")
 
 
 def codec_table() -> str:
@@ -215,7 +215,7 @@ def http_table() -> str:
             str(row["requests_per_s"]),
             number(row["median_ms"]),
             number(row["p99_ms"]),
-            number(row["share_of_empty"]),
+            _over(row, "share_of_empty", "interval"),
         ]
         for row in rows_of("http_benchmark.jsonl", "requests_per_s")
     ]

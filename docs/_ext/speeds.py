@@ -1,13 +1,29 @@
-"""Recorded speeds as tables: the first message, bookkeeping of schedules, the hook, and the runs of the benchmarks."""
+"""Recorded speeds as tables: first messages, schedules, exchanges, checks, long vectors, and the runs themselves."""
 
 from __future__ import annotations
 
 from markdown_text import code, number, table
-from records import DATA, Record, rows_of, with_provenance
+from records import DATA, Record, normalised, provenance, rows_of, with_provenance
 
-FIRST, AVERAGING, HOOK, RUNS = (
-    f"{name}.jsonl" for name in ("first_message", "averaging_benchmark", "hook_benchmark", "benchmark_runs")
+FIRST, AVERAGING, HOOK, SHOTS, GAPS, CHECKS, LARGE, THEORY, LIMITS, RUNS = (
+    f"{name}.jsonl"
+    for name in (
+        "first_message",
+        "averaging_benchmark",
+        "hook_benchmark",
+        "two_shots_benchmark",
+        "tcdq_gaps",
+        "conformance_seconds",
+        "large_vectors",
+        "theory_benchmark",
+        "limits_benchmark",
+        "benchmark_runs",
+    )
 )
+THEIRS = {
+    "import": ("`import bounds`", "`import sympy`"),
+    "neg_log2_cap against betainc": ("`neg_log2_cap`", "`scipy.special.betainc`"),
+}
 NOTHING = "Not recorded yet."
 
 
@@ -53,6 +69,69 @@ def hook_table() -> str:
     return _shown(HOOK, header, lines)
 
 
+def two_shots_table() -> str:
+    """An averaging and a backward pass in two shots beside plain all-reduce."""
+    lines = [
+        [
+            row["benchmark"] + (", errors told" if row.get("errors") else ""),
+            "plain all-reduce" if row["method"] == "torch" else row["method"],
+            number(1e3 * row["median_s"], 3),
+            number(row["bits_per_coordinate"], 3),
+            _ratio(row, "speed_up", 3),
+        ]
+        for row in _recorded(SHOTS, "speed_up")
+        if row["method"] != "whole"
+    ]
+    return _shown(SHOTS, ["what", "method", "median, ms", "bits a coordinate", "times sooner"], lines)
+
+
+def gaps_table() -> str:
+    """Bits that TCDQ sends above the limit, long and short vectors, and its speed, by the states of its trellis."""
+    lines = [
+        [
+            str(row["states"]),
+            number(row["omega"]),
+            *(f"{row[key]:.4f}" for key in ("gap", "gap_at_10000")),
+            *(number(row[f"{end}_MB_per_s"] / 1e3, 3) for end in ("encode", "decode")),
+        ]
+        for row in _recorded(GAPS, "gap")
+    ]
+    header = ["states", "omega", "gap, bits", "gap at d = 10^4", "encode, GB/s", "decode, GB/s"]
+    return _shown(GAPS, header, lines)
+
+
+def checks_table() -> str:
+    """Seconds of the standard check: the median and the slowest operators."""
+    rows = sorted(_recorded(CHECKS, "seconds"), key=lambda row: -row["seconds"])
+    if not rows:
+        return NOTHING
+    held = sum(row["ok"] for row in rows)
+    lines = [[f"median of {len(rows)}, {held} of which hold", number(rows[len(rows) // 2]["seconds"], 3)]]
+    lines += [[code(row["operator"]), number(row["seconds"], 3)] for row in rows[:3]]
+    return _shown(CHECKS, ["operator", "seconds of a check"], lines)
+
+
+def large_table() -> str:
+    """A vector of more than 2^31 coordinates, or why it was not sent."""
+    lines = [
+        [
+            code(normalised(row["operator"])[1]),
+            *(number(row[key], 3) if key in row else "" for key in ("encode_cpu_s", "decode_cpu_s", "peak_GiB")),
+            row.get("not_run", ""),
+        ]
+        for row in _recorded(LARGE, "operator")
+    ]
+    return _shown(LARGE, ["operator", "encode, s", "decode, s", "memory, GiB", "not run"], lines)
+
+
+def theory_table() -> str:
+    """What of the theory has a peer: its import, and the probability of a cap."""
+    rows = [*_recorded(THEORY, "ratio"), *_recorded(LIMITS, "ratio")]
+    lines = [[*THEIRS[row["what"]], _ratio(row, digits=3)] for row in rows]
+    shown = _shown(THEORY, ["this", "beside", "time over the other's"], lines)
+    return f"{shown}\n{provenance(LIMITS)}\n" if lines else shown
+
+
 def runs_table() -> str:
     """The last run of every benchmark."""
     last = {row["benchmark"]: row for row in _recorded(RUNS, "benchmark")}
@@ -71,5 +150,6 @@ def _shown(name: str, header: list[str], lines: list[list[str]]) -> str:
     return with_provenance(name, table(header, lines)) if lines else NOTHING
 
 
-def _ratio(row: Record) -> str:
-    return f"{number(row['ratio'], 4)} ({number(row['interval'][0], 4)} to {number(row['interval'][1], 4)})"
+def _ratio(row: Record, key: str = "ratio", digits: int = 4) -> str:
+    ends = [number(end, digits) for end in row.get("interval", ())]
+    return number(row[key], digits) + (f" ({ends[0]} to {ends[1]})" if ends else "")
