@@ -37,7 +37,7 @@ from .model.overlap import step_overlapped_s as step_overlapped_s
 from .model.own import Own as Own
 from .model.own import own as own
 from .model.pilot import Pilot as Pilot
-from .model.pilot_plan import PilotChoice as PilotChoice
+from .model.pilot_choice import PilotChoice as PilotChoice
 from .model.pilot_plan import PilotPlan as PilotPlan
 from .model.pilot_timings import LinkTimings as LinkTimings
 from .model.pilot_timings import OperatorTrial as OperatorTrial

@@ -101,18 +101,19 @@ def ranking(plan: Any) -> Any:
 def pilot_plan(plan: Any) -> Any:
     """Return every operator's best choice by a pilot, and what to run in sentences."""
     right = ("time", "from", "to", "tau", "s a step", "progress")
-    table = _table("operator", *right, "limited by", right=right)
+    columns = ("operator", *right[:4], "messages", *right[4:], "limited by")
+    table = _table(*columns, right=right)
     for choice in plan.shown:
         if not choice.feasible:
-            table.add_row(escape(choice.name), "unknown", *[""] * 6)
+            table.add_row(escape(choice.name), "unknown", *[""] * (len(columns) - 2))
             continue
         numbers = (choice.ratio, *choice.ratio_ends)
         step = (choice.seconds_per_step.value, choice.progress_per_step.value)
-        flight = f"{choice.tau}, in flight" if choice.overlap else str(choice.tau)
         table.add_row(
             escape(choice.way),
             *(f"{each:.4g}" for each in numbers),
-            flight,
+            str(choice.tau),
+            _travelling(choice),
             *(f"{each:.4g}" for each in step),
             choice.limits,
         )
@@ -123,6 +124,16 @@ def pilot_plan(plan: Any) -> Any:
     facts |= {f"not known, {place}": sentence for place, sentence in enumerate(plan.prediction.unknown, 1)}
     facts |= {choice.name: choice.reason for choice in plan.shown if not choice.feasible}
     return Group(table, "", _facts(facts))
+
+
+def _travelling(choice: Any) -> str:
+    """Return how many messages a model makes, and what is computed while they travel."""
+    if choice.buckets > 1:
+        return f"{choice.buckets} buckets, during the backward pass"
+    if not choice.in_flight:
+        return "1, waited for"
+    steps = "a step" if choice.in_flight == 1 else f"{choice.in_flight} steps"
+    return f"{choice.parts}, each in flight for {steps}" if choice.parts > 1 else f"1, in flight for {steps}"
 
 
 def certified_tau(result: Any) -> Any:
@@ -199,10 +210,10 @@ def prediction(result: Any) -> Any:
         estimate = getattr(result, name)
         numbers = ("unknown",) if estimate is None else (estimate.value, *map(float, _ends(estimate)))
         table.add_row(words, *(each if isinstance(each, str) else f"{each:.4g}" for each in numbers))
-    way = f"{result.operator or 'binary32'}, {result.exchange}, tau = {result.tau}"
+    way = f"{result.operator or 'binary32'}, {result.exchange}, tau = {result.tau}, messages: {_travelling(result)}"
     worst = "" if result.certified_time_ratio is None else f"time x {result.certified_time_ratio:.4g}, "
     facts = {
-        "training": way + (", averages in flight" if result.overlap else ""),
+        "training": way,
         "progress, time": "over those of synchronous uncompressed training on the same cluster, to the same fall of "
         "the loss; time below 1 is faster",
         "limited by": result.limits,

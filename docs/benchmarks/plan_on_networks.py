@@ -39,6 +39,7 @@ from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.piloting.pilot import pilot
 from operators import ErrorFeedback, Key, Operator, compressor, specification
 from ratedist.model.pilot import Pilot
+from ratedist.model.rhythm import Rhythm
 
 WARM_UP = 3
 INPUTS, OUTPUTS, BATCH = 64, 10, 16
@@ -111,7 +112,7 @@ def foretold(measured: Pilot, operator: str, exchange: str, processes: int) -> d
     """Return seconds of a step and an averaging, and what of them codes and what travels."""
     predictor = measured.predictor(measured.cluster(workers=processes))
     sent = measured.sent(operator) if operator else None
-    run = predictor.foretell(sent, "gather" if exchange == "sum" else exchange, 1, False).run  # type: ignore[arg-type]
+    run = predictor.foretell(sent, "gather" if exchange == "sum" else exchange, Rhythm()).run  # type: ignore[arg-type]
     links_s = run.way.communicate_s(run.cluster)
     return {"predicted_s": run.seconds, "coding_s": run.coding_s, "links_s": links_s, "compute_s": run.compute_s}
 

@@ -19,7 +19,8 @@ from ..model.compressors import compressor_of
 from ..model.constants import Uncertain, read_constants
 from ..model.estimated_plan import of_estimates
 from ..model.pilot import Pilot
-from ..model.pilot_plan import PilotPlan, plan_of_pilot
+from ..model.pilot_plan import PilotPlan
+from ..model.pilot_search import plan_of_pilot
 from ..model.planned_problem import CONDITION, problem_of
 from ..model.ranking import Choice, Ranking
 from ..model.travel import DENSE_BITS
@@ -149,9 +150,9 @@ def plan(
     last, with the reason.
 
     With a pilot: every operator that it has tried and binary32, on every way, averaged every 1, 2, 4, ... steps and as
-    many as the pilot has looked at, waiting or in flight, by the least predicted time to a loss
-    (``docs/concepts/prediction.md``).  It is no guarantee; the worst case of a theorem, where there is one, stands
-    beside it.
+    many as the pilot has looked at, waiting, during the backward pass, or in flight whole or in fragments, by the least
+    predicted time to a loss (``docs/concepts/prediction.md``).  It is no guarantee; the worst case of a theorem, where
+    there is one, stands beside it.
 
     Examples
     --------

@@ -26,6 +26,9 @@ def predict(
     exchange: Literal["gather", "two_shot", "node_gather", "node_two_shot"] = "gather",
     tau: numbers.Number = 1,
     overlap: bool = False,
+    parts: numbers.Number = 1,
+    in_flight: numbers.Number | None = None,
+    buckets: numbers.Number = 1,
     level: numbers.Number = LEVEL,
     steps: numbers.Number | None = None,
 ) -> Prediction:
@@ -44,7 +47,13 @@ def predict(
     tau : int, optional
         Local steps between two averages, at most as many as the pilot has looked at.
     overlap : bool, optional
-        Whether averages travel while the next round is computed.
+        Whether averages travel while the workers go on.
+    parts : int, optional
+        Fragments of the model, sent one after the other, every tau/parts steps; with overlap.
+    in_flight : int or None, optional
+        Steps made while a message travels; None: all tau/parts between two messages.  With overlap.
+    buckets : int, optional
+        Messages of a gradient, all but the last sent during the backward pass; at tau = 1, without overlap.
     level : array_like, optional
         Confidence of the intervals, 0 < level < 1.
     steps : int or None, optional
@@ -66,6 +75,9 @@ def predict(
         exchange=exchange,
         tau=tau,
         overlap=overlap,
+        parts=parts,
+        in_flight=in_flight,
+        buckets=buckets,
         level=numbers.real("level", level),
         steps=None if steps is None else numbers.whole("steps", steps),
     )
@@ -92,7 +104,10 @@ ASKED = (
     Argument("operator", One(), None, "one that the pilot has tried; else binary32, summed on its way"),
     Argument("exchange", Text(), "gather", "gather (default), two_shot, node_gather or node_two_shot"),
     Argument("tau", Number(), 1, "local steps between two averages (default: 1)"),
-    Argument("overlap", Flag(), False, "averages travel while the next round is computed"),
+    Argument("overlap", Flag(), False, "averages travel while the workers go on"),
+    Argument("parts", Number(), 1, "sent one after the other, with overlap (default: 1)"),
+    Argument("in_flight", Number(), None, "with overlap (default: all between two messages)"),
+    Argument("buckets", Number(), 1, "all but the last sent during the backward pass, at tau = 1 (default: 1)"),
     Argument("level", Number(), LEVEL, f"(default: {LEVEL})"),
     Argument("steps", Number(), None, "what error feedback owes arrives late, once; left out of the progress without"),
 )
@@ -108,7 +123,7 @@ CALL = Call(
         ),
         examples=(
             "pilot.json --workers 64 --operator qsgd:4 --level .9",
-            "pilot.json --workers 64 --nodes 8 --inside nvlink4,3e-6 --between infiniband_ndr,5e-6 --tau 2 --overlap",
+            "pilot.json --workers 64 --nodes 8 --inside nvlink4,3e-6 --between 4e11,5e-6 --tau 4 --overlap --parts 2",
         ),
         run=_run,
         show=_show,
@@ -119,7 +134,13 @@ CALL = Call(
         about="What a pilot has measured, a cluster, and one choice of operator, exchange and local steps.",
         model="Predict",
         title="What a pilot foretells of one choice on a cluster",
-        example={"pilot": PILOT_EXAMPLE, "cluster": {"workers": 64}, "operator": "qsgd:16", "tau": 2, "level": 0.9},
+        example={
+            "pilot": PILOT_EXAMPLE,
+            "cluster": {"workers": 64},
+            "operator": "qsgd:16",
+            "buckets": 4,
+            "level": 0.9,
+        },
         stated=False,
         most_bytes=MOST_PILOT_BYTES,
     ),

@@ -15,9 +15,10 @@ from ..records import number_text
 from .cluster import Cluster
 from .codec import Codec, codec_of
 from .compressors import claim_text
-from .limits import PlannedRun
 from .node_travel import gathered_by_nodes, in_two_shots_of_nodes
+from .planned_run import PlannedRun
 from .ranking import Choice
+from .rhythm import Rhythm
 from .summing import summed_travel
 from .travel import DENSE_BITS, Travel, in_two_shots, stated_bits, travel
 
@@ -233,7 +234,7 @@ def _chosen(option: planner.Option, way: Travel, codec: Codec | None, asked: Ask
         way,
         cluster,
         rounds=option.rounds,
-        tau=option.tau,
+        rhythm=Rhythm(option.tau),
         coding_s=seconds["encode_s"] + seconds["decode_s"],
         start_bits=None if start_s is None else DENSE_BITS * d,
     )

@@ -28,6 +28,8 @@ from .pilot_timings import ALL, BETWEEN, INSIDE, LEVEL, ExchangeTimings, LinkTim
 from .prediction import Predictor
 from .prediction_records import Prediction, Sent
 from .progress import LocalPath, gradient2_of, part_of
+from .rhythm import Rhythm, rhythm_of
+from .step_seconds import StepSeconds
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -186,6 +188,9 @@ class Pilot:
         exchange: str = "gather",
         tau: Number = 1,
         overlap: bool = False,
+        parts: Number = 1,
+        in_flight: Number | None = None,
+        buckets: Number = 1,
         level: float = LEVEL,
         steps: int | None = None,
     ) -> Prediction:
@@ -202,7 +207,13 @@ class Pilot:
         tau : int, optional
             Local steps between two averages, at most as many as the pilot has looked at.
         overlap : bool, optional
-            Whether averages travel while the next round is computed.
+            Whether averages travel while the workers go on.
+        parts : int, optional
+            Fragments of the model, sent one after the other, every tau/parts steps; with overlap.
+        in_flight : int or None, optional
+            Steps made while a message travels; None: all tau/parts between two messages.  With overlap.
+        buckets : int, optional
+            Messages of a gradient, all but the last sent during the backward pass; at tau = 1, without overlap.
         level : float, optional
             Confidence of the intervals, 0 < level < 1.
         steps : int or None, optional
@@ -215,14 +226,18 @@ class Pilot:
 
         Notes
         -----
-        The same learning rate on both sides.  ``docs/concepts/prediction.md`` derives the model; what it leaves out is
-        said in ``unknown``, and no interval covers it.
+        The same learning rate on both sides; synchronous training sends its gradient during the backward pass where
+        that is sooner.  ``docs/concepts/prediction.md`` derives the model; what it leaves out is said in ``unknown``,
+        and no interval covers it.
         """
+        rhythm = rhythm_of(tau=tau, overlap=overlap, parts=parts, in_flight=in_flight, buckets=buckets)
         predictor = self.predictor(cluster, level, steps)
         sent = None if operator is None else self.sent(operator, level)
-        return predictor.predict(sent, exchange, tau, overlap)
+        return predictor.predict(sent, exchange, rhythm)
 
-    def predictor(self, cluster: Cluster, level: float = LEVEL, steps: int | None = None) -> Predictor:
+    def predictor(
+        self, cluster: Cluster, level: float = LEVEL, steps: int | None = None, *, baseline: Rhythm | None = None
+    ) -> Predictor:
         """Return what predicts any choice on a cluster.
 
         Parameters
@@ -233,6 +248,9 @@ class Pilot:
             Confidence of the intervals, 0 < level < 1.
         steps : int or None, optional
             Synchronous steps to the loss.
+        baseline : Rhythm or None, optional
+            When synchronous training averages; None: waiting, or in DistributedDataParallel's buckets during the
+            backward pass where that is sooner.
 
         Raises
         ------
@@ -248,9 +266,9 @@ class Pilot:
         drops = energies * (1 - np.array(self.survival))
         gradient2 = gradient2_of(self.small_norms2, self.large_norms2, moments)
         path = LocalPath(self.taus, np.array(self.falls), np.array(self.bends), drops, gradient2, level)
-        return Predictor(
-            path, self.step(part_of(level)), checked_cluster(cluster), self.d, self.rounds, steps, self._timed(cluster)
-        )
+        timed = self._timed(checked_cluster(cluster))
+        clock = StepSeconds(self.step(part_of(level)), cluster, self.d, level, timed, baseline)
+        return Predictor(path, clock, self.rounds, steps)
 
     def _timed(self, cluster: Cluster) -> dict[tuple[str, str], Estimate]:
         """Return seconds of whole averagings where the cluster is the pilot's own group."""

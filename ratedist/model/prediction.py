@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from bounds import Interval
 from bounds.claims import Contractive, Unbiased
 from bounds.estimate import Estimate
-from bounds.runtime import Empirical
 
-from ..numbers import whole
-from .choosing import WAYS, Way, averaging
-from .cluster import Cluster
+from .choosing import WAYS, Way
 from .compressors import operator_of
 from .hidden_progress import PRIOR
-from .limits import PlannedRun
-from .node_travel import gathered_by_nodes, in_two_shots_of_nodes
 from .pilot_rounds import SYNCHRONOUS, RoundTrials, with_unseen
-from .prediction_records import Foretold, Prediction, Sent
+from .prediction_records import Foretold, Prediction, Sent, rhythm_fields
 from .progress import (
     Averaging,
     LocalPath,
@@ -30,13 +25,11 @@ from .progress import (
     kept_with_errors,
     kept_with_feedback,
 )
-from .travel import DENSE_BITS, Travel, in_two_shots, travel
+from .rhythm import Rhythm
+from .step_seconds import StepSeconds
+from .travel import Travel
 from .worst_case import worst_case
 
-if TYPE_CHECKING:
-    pass
-
-LEAST_SCALE = 1e-9
 OPTIMIZER = (
     "momentum, adaptive rates, and learning rates that change are not in the model, which is that of plain steps on "
     "workers with the same data"
@@ -53,9 +46,6 @@ BIASED = (
     "curved as a step is"
 )
 CURVED = "how errors of messages lie to the curvature: taken to be curved as the messages are"
-FIXED = "seconds of links and of coding are taken as given, without an interval"
-STEPS = "how the cluster's law of a step was found: its seconds have no interval"
-TAILS = "steps slower than the slowest of the {samples} in the pilot, of which {workers} workers would see some"
 BEYOND = "what is left of a gradient beyond {last} steps, which was not looked at: taken as falling on as before"
 LATE = "error feedback: what its residuals owe arrives {lag:.3g} steps late, once; give steps, and it is counted"
 CHANGED = (
@@ -68,6 +58,7 @@ SHRUNK = (
     "larger batches"
 )
 BETWEEN = "progress of a number of local steps that was not tried: taken between those beside it that were"
+CUT = "errors of messages of a part of the model: taken to be those of messages of the whole"
 CONVEX = (
     "progress where the loss curves downwards along the path, as here: errors of messages are taken to cost nothing"
 )
@@ -81,29 +72,20 @@ class Predictor:
     ----------
     path : LocalPath
         What a worker has measured.
-    step : Estimate
-        Mean seconds of its steps.
-    cluster : Cluster
-        Workers and links.
-    d : int
-        Trained parameters.
+    clock : StepSeconds
+        Seconds on the cluster.
     trials : RoundTrials or None, optional
         What rounds have gained that were tried; they go before the formulas.
     steps : int or None, optional
         Synchronous steps of the training, for what arrives late once.
-    exchanges : mapping of (str, str) to Estimate, optional
-        Seconds of whole averagings by operator and exchange, where they were timed on this cluster.
     """
 
     path: LocalPath
-    step: Estimate
-    cluster: Cluster
-    d: int
+    clock: StepSeconds
     trials: RoundTrials | None = None
     steps: int | None = None
-    exchanges: Mapping[tuple[str, str], Estimate] = field(default_factory=dict)
 
-    def predict(self, sent: Sent | None, exchange: Any, tau: Any, overlap: bool) -> Prediction:
+    def predict(self, sent: Sent | None, exchange: Any, rhythm: Rhythm) -> Prediction:
         """Return what is foretold of one choice, with the worst case beside it.
 
         Parameters
@@ -112,23 +94,21 @@ class Predictor:
             The operator; None without compression.
         exchange : {"gather", "two_shot", "node_gather", "node_two_shot"}
             How compressed messages travel.
-        tau : int
-            Local steps between two averages.
-        overlap : bool
-            Whether averages travel while the next round is computed.
+        rhythm : Rhythm
+            When the workers average.
 
         Raises
         ------
         ValueError
             For bad arguments, more local steps than were looked at, and operators without a model.
         """
-        steps = whole("tau", tau)
         if exchange not in WAYS[1:]:
             raise ValueError(f"exchange must be one of {', '.join(WAYS[1:])}; got {exchange!r}: choose one of them")
-        way = cast(Way, exchange)
-        foretold = self.foretell(sent, way, steps, overlap)
+        way, clock = cast(Way, exchange), self.clock
+        foretold = self.foretell(sent, way, rhythm)
         operator, codec = (None, None) if sent is None else (operator_of(sent.operator), sent.codec)
-        certified = worst_case(operator, codec, self.d, self.cluster, way, at_every_step=steps == 1 and not overlap)
+        every = rhythm.oldest == 1
+        certified = worst_case(operator, codec, clock.d, clock.cluster, way, at_every_step=every)
         return Prediction(
             foretold.seconds,
             foretold.progress,
@@ -137,12 +117,12 @@ class Predictor:
             foretold.unknown,
             "" if sent is None else sent.operator,
             foretold.run.way.exchange,
-            steps,
-            overlap,
-            *certified,
+            **rhythm_fields(rhythm),
+            certified_time_ratio=certified[0],
+            certified=certified[1],
         )
 
-    def foretell(self, sent: Sent | None, exchange: Way, tau: int, overlap: bool) -> Foretold:
+    def foretell(self, sent: Sent | None, exchange: Way, rhythm: Rhythm) -> Foretold:
         """Return the same without the worst case, which takes longer than all the rest.
 
         Parameters
@@ -151,38 +131,43 @@ class Predictor:
             The operator; None without compression.
         exchange : {"gather", "two_shot", "node_gather", "node_two_shot"}
             How compressed messages travel.
-        tau : int
-            Local steps between two averages, at most the most that were looked at.
-        overlap : bool
-            Whether averages travel while the next round is computed.
+        rhythm : Rhythm
+            When the workers average, after at most as many local steps as were looked at.
 
         Raises
         ------
         ValueError
-            For more local steps, and operators without a model.
+            For more local steps, operators without a model, and parts without a coordinate for every worker.
         """
-        way = self._travel(sent, exchange)
-        progress, unknown = self._progress(sent, way, tau, overlap)
-        run = self._run(sent, way, tau, overlap)
-        seconds, ratio = self._seconds(run)
+        clock, messages = self.clock, rhythm.messages
+        if messages > 1 and messages > clock.d // clock.cluster.workers:
+            raise ValueError(
+                f"fragments and buckets need a coordinate for every worker; got {messages} of d = {clock.d} for "
+                f"{clock.cluster.workers} workers: take fewer"
+            )
+        way = clock.travel(sent, exchange)
+        progress, unknown = self._progress(sent, way, rhythm)
+        if sent is not None and messages > 1:
+            unknown = (*unknown, CUT)
+        run = clock.run(sent, way, rhythm)
+        seconds, ratio = clock.of(run)
         shares = run.shares()
-        limit = "noise" if self._noisy(sent, way, tau) else max(shares, key=shares.__getitem__)
+        limit = "noise" if self._noisy(sent, way, rhythm.tau) else max(shares, key=shares.__getitem__)
         time_ratio = None if progress is None else _over(ratio, progress)
-        return Foretold(seconds, progress, time_ratio, limit, (*unknown, *self._scales[1], FIXED), run)
+        return Foretold(seconds, progress, time_ratio, limit, (*unknown, *clock.unknown(run)), run)
 
     # -- progress ----------------------------------------------------------------------------------------
-    def _progress(
-        self, sent: Sent | None, way: Travel, tau: int, overlap: bool
-    ) -> tuple[Estimate | None, tuple[str, ...]]:
+    def _progress(self, sent: Sent | None, way: Travel, rhythm: Rhythm) -> tuple[Estimate | None, tuple[str, ...]]:
         """Return progress of a step over a synchronous one's, by trial rounds where there are any, and what is not
         known of it.
         """
+        tau = rhythm.tau
         tried = self._tried(sent, way, tau)
         kept, hidden = self._kept(sent, way, tau) if tried is None else tried
         by_formula = (OPTIMIZER, HORIZON) if tried is None else (HORIZON,)
-        if tried is not None and not overlap:
+        if tried is not None and not rhythm.in_flight:
             return kept, (*by_formula, *hidden)
-        progress, stale = self._stale(kept, tau, overlap, self._averaging(way))
+        progress, stale = self._stale(kept, rhythm, self._averaging(way))
         return progress, (*by_formula, *hidden, *stale)
 
     @cached_property
@@ -252,14 +237,13 @@ class Predictor:
         return cache(kept)
 
     def _stale(
-        self, kept: Estimate | None, tau: int, overlap: bool, whose: Averaging
+        self, kept: Estimate | None, rhythm: Rhythm, whose: Averaging
     ) -> tuple[Estimate | None, tuple[str, ...]]:
         """Return the same with a lower end for old gradients, and what is not known of that."""
-        last = self.path.taus[-1]
-        beyond = (BEYOND.format(last=last),) if 2 * tau - 1 > last else ()
-        if kept is None or (tau == 1 and not overlap):
+        last, oldest = self.path.taus[-1], rhythm.oldest
+        beyond = (BEYOND.format(last=last),) if 2 * rhythm.tau - 1 > last else ()
+        if kept is None or oldest == 1:
             return kept, beyond
-        oldest = oldest_gradient(tau, overlap)
         old = () if oldest <= last else (STALE.format(old=oldest),)
         least = 0.0 if old else float(self._aged(oldest, whose).interval.lo)
         return Estimate(kept.value, Interval(float(kept.interval.lo) * least, kept.interval.hi), kept.level), (
@@ -283,84 +267,10 @@ class Predictor:
 
     def _averaging(self, way: Travel) -> Averaging:
         """Return whose messages are averaged, and how often."""
-        workers, nodes = self.cluster.workers, self.cluster.nodes or 1
+        workers, nodes = self.clock.cluster.workers, self.clock.cluster.nodes or 1
         senders = nodes if way.exchange in ("node_gather", "node_two_shot") else workers
         cast_again = way.exchange == "sum" and isinstance(way.claim, Unbiased) and way.claim.omega > 0
         return Averaging(workers, senders, way.second is not None or cast_again)
-
-    # -- seconds -----------------------------------------------------------------------------------------
-    @cached_property
-    def _travel(self) -> Callable[[Sent | None, Way], Travel]:
-        return cache(lambda sent, exchange: _travel_of(sent, exchange, self.d, self.cluster))
-
-    def _run(self, sent: Sent | None, way: Travel, tau: int, overlap: bool) -> PlannedRun:
-        codec = None if sent is None else sent.codec
-        spent = averaging(way, codec, codec, self.d, self.cluster)
-        coding_s = spent["encode_s"] + spent["decode_s"]
-        run = PlannedRun(way, self.cluster, rounds=1, tau=tau, coding_s=coding_s, overlap=overlap)
-        timed = self.exchanges.get(("" if sent is None else sent.operator, way.exchange))
-        if timed is None or run.communicate_s <= 0:
-            return run
-        coding_s = min(coding_s, timed.value)
-        return replace(run, coding_s=coding_s, link_scale=(timed.value - coding_s) / run.communicate_s)
-
-    def _seconds(self, run: PlannedRun) -> tuple[Estimate, Estimate]:
-        """Return seconds of a step, and their ratio to those of synchronous training."""
-        scales, _ = self._scales
-        looked_at = [1.0, *(max(scale, LEAST_SCALE) for scale in scales)]
-        if run.overlap and run.compute_s:  # where both take equally long the ratio may have its end
-            even = run.communicate_s / run.compute_s
-            looked_at += [even] if looked_at[1] < even < looked_at[2] else []
-        seconds = [replace(run, step_scale=scale).seconds / run.tau for scale in looked_at]
-        synchronous = [replace(self._synchronous, step_scale=scale).seconds for scale in looked_at]
-        ratios = [each / other if other else 1.0 for each, other in zip(seconds, synchronous, strict=True)]
-        level = self.path.level
-        ends = (math.inf if math.isinf(scales[1]) else max(each) for each in (seconds, ratios))
-        return (
-            Estimate(seconds[0], Interval(min(seconds), next(ends)), level),
-            Estimate(ratios[0], Interval(min(ratios), next(ends)), level),
-        )
-
-    @cached_property
-    def _synchronous(self) -> PlannedRun:
-        return self._run(None, self._travel(None, "gather"), 1, False)
-
-    @cached_property
-    def _scales(self) -> tuple[tuple[float, float], tuple[str, ...]]:
-        """Return by what the cluster's step could be shorter or longer than its law says, and what is not known."""
-        law, step = self.cluster.compute, self.step
-        if not (isinstance(law, Empirical) and step.value > 0 and math.isclose(law.mean_s, step.value, rel_tol=1e-6)):
-            return (1.0, 1.0), (STEPS,)
-        samples, workers = len(law.samples), self.cluster.workers
-        tails = (TAILS.format(samples=samples, workers=workers),) if workers > samples else ()
-        return (max(float(step.interval.lo), 0.0) / step.value, float(step.interval.hi) / step.value), tails
-
-
-def oldest_gradient(tau: int, overlap: bool) -> int:
-    """Return how many steps old the oldest gradient is that a round adds up.
-
-    Parameters
-    ----------
-    tau : int
-        Local steps between two averages.
-    overlap : bool
-        Whether averages travel while the next round is computed.
-    """
-    return 2 * tau if overlap else tau
-
-
-def _travel_of(sent: Sent | None, exchange: Way, d: int, cluster: Cluster) -> Travel:
-    """Return how messages of the measured length travel."""
-    dense = DENSE_BITS * d
-    if sent is None:
-        return Travel("sum", Unbiased(0.0), dense, dense, None, 0, 0, "summed on its way")
-    operator, bits = operator_of(sent.operator), sent.bits * d
-    if exchange == "gather":
-        return travel(operator, operator.claim(d), bits, d, cluster)
-    if exchange == "node_gather":
-        return replace(gathered_by_nodes(operator, d, cluster), bits=bits, link_bits=bits)
-    shots = in_two_shots if exchange == "two_shot" else in_two_shots_of_nodes
-    return replace(shots(operator, operator, d, cluster), bits=bits, link_bits=bits, result_bits=bits)
 
 
 def _with_errors_of(kept: Estimate, plain: Estimate | None, factor: float) -> Estimate:

@@ -10,12 +10,24 @@ from bounds.frame import frame
 
 from ..records import plain
 from .codec import Codec
-from .limits import PlannedRun
+from .planned_run import PlannedRun
+from .rhythm import Rhythm
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 QUANTITIES = ("seconds_per_step", "progress_per_step", "time_ratio")
+
+
+def rhythm_fields(rhythm: Rhythm) -> dict[str, Any]:
+    """Return what records of a choice say of when it averages.
+
+    Parameters
+    ----------
+    rhythm : Rhythm
+        Of the choice.
+    """
+    return vars(rhythm) | {"overlap": rhythm.in_flight > 0}
 
 
 @dataclass(frozen=True)
@@ -66,7 +78,13 @@ class Prediction:
     tau : int
         Local steps between two averages.
     overlap : bool
-        Whether averages travel while the next round is computed.
+        Whether averages travel while the workers go on.
+    parts : int
+        Fragments of the model, sent one after the other.
+    in_flight : int
+        Steps made while a message travels.
+    buckets : int
+        Messages of a gradient, all but the last sent during the backward pass.
     certified_time_ratio : float or None
         The worst case beside the prediction: the same ratio as a theorem guarantees it for strongly convex problems of
         condition number 100; None where there is none.
@@ -83,6 +101,9 @@ class Prediction:
     exchange: str
     tau: int
     overlap: bool
+    parts: int
+    in_flight: int
+    buckets: int
     certified_time_ratio: float | None
     certified: str
 

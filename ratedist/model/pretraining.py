@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from .cluster import Cluster
 from .nodes import Exchange
 from .overlap import step_in_flight_s, step_overlapped_s
+from .rhythm import BACKWARD_SHARE
 
 FLOP_PER_PARAMETER_AND_TOKEN = 6  # 2 forward, 4 backward
-BACKWARD_SHARE = 2 / 3  # of a step
 LEAST_BIT_PER_S, MOST_BIT_PER_S = 1.0, 1e18
 HALVINGS = 60
 HIDDEN = 1 - 1e-9  # of the most that any bandwidth gives, where averages can be hidden

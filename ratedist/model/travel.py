@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -70,6 +70,24 @@ class Travel:
     def communicate_s(self, cluster: Cluster) -> float:
         """Return seconds of the links in one averaging."""
         return _communicate_s(self, cluster)
+
+    def cut(self, messages: int) -> Travel:
+        """Return how one of so many equal messages of the same vector travels; coding is that of all of them.
+
+        Parameters
+        ----------
+        messages : int
+            How many.
+        """
+        return replace(
+            self,
+            bits=self.bits / messages,
+            link_bits=self.link_bits / messages,
+            result_bits=None if self.result_bits is None else self.result_bits / messages,
+            round_bits=tuple(bits / messages for bits in self.round_bits),
+            dense_bits=self.dense_bits / messages,
+            pieces=self.pieces * messages,
+        )
 
 
 @lru_cache(maxsize=1024)

@@ -11,7 +11,7 @@ const PANEL = "pilot-plan";
 const MOST_BYTES = 1e6;
 const MOST_ROWS = 12;
 const MEASURED = ["step_s", "compute"]; // of the cluster, by the pilot
-const COLUMNS = ["operator", "exchange", "tau", "overlap", "ratio", "low", "high", "seconds_per_step", "progress", "limits", "relative_cost"];
+const COLUMNS = ["operator", "exchange", "tau", "overlap", "parts", "in_flight", "buckets", "ratio", "low", "high", "seconds_per_step", "progress", "limits", "relative_cost"];
 const WAYS = { sum: "summed", gather: "gathered", two_shot: "in two shots", node_gather: "gathered of nodes", node_two_shot: "in two shots of nodes" };
 
 const pilot = { record: null, fault: "" };
@@ -93,9 +93,12 @@ function showIntervals(choices, answer) {
   }, drawIntervals);
 }
 
-function named({ operator, exchange, tau, overlap }) {
+function named({ operator, exchange, tau, parts, in_flight: flight, buckets }) {
   const way = exchange === "sum" || !exchange ? "" : `, ${WAYS[exchange]}`;
-  return `${operator}${way}, ${tau === 1 ? "every step" : `every ${tau} steps`}${overlap ? ", in flight" : ""}`;
+  const cut = parts > 1 ? ` in ${parts} fragments` : "";
+  const during = buckets > 1 ? `, in ${buckets} buckets during the backward pass` : "";
+  const flying = flight ? `, in flight for ${flight === 1 ? "a step" : `${flight} steps`}` : "";
+  return `${operator}${way}, ${tau === 1 ? "every step" : `every ${tau} steps`}${cut}${flying}${during}`;
 }
 
 function ratio({ time_ratio: { value, interval, level } }) {

@@ -11,6 +11,7 @@ import numpy as np
 
 from bounds.estimate import Estimate
 from ratedist.model.pilot import Pilot
+from ratedist.model.rhythm import Rhythm
 
 from ...records.storage import Record
 from ...verdicts.intervals import Median, median_of
@@ -25,6 +26,7 @@ MEDIAN_GOAL, TAIL_GOAL = 0.15, 0.35
 REGRET_GOAL, REGRET_TAIL_GOAL = 1.15, 1.5
 SECONDS_GOAL = 0.05
 TAIL = 0.9
+WAITING = Rhythm()  # the trainings that are compared send nothing meanwhile
 NO_THEOREM = "no theorem covers it"
 TRIED, FORMULAS = "trial rounds", "formulas alone"
 MODELS: dict[str, Callable[[Pilot], Pilot]] = {
@@ -174,11 +176,11 @@ def _cells_of(design: Design, name: str, pilot: Pilot, steps: float, trained: di
         ring = RingOf.ratio(ratio, d=pilot.d, m=problem.m)
         links = {"latency_s": ring.latency_s, "bandwidth_bit_per_s": ring.bit_per_s}
         cluster = pilot.cluster(workers=problem.m, compute=LAW, **links)
-        predictor = pilot.predictor(cluster, design.level, round(steps))
+        predictor = pilot.predictor(cluster, design.level, round(steps), baseline=WAITING)
         base_s = taken[synchronous] * base.seconds_per_step[place]
         for choice in problem.choices():
             sent = pilot.sent(choice.operator, design.level) if choice.operator else None
-            foretold = predictor.foretell(sent, choice.exchange, choice.tau, False).time_ratio
+            foretold = predictor.foretell(sent, choice.exchange, Rhythm(choice.tau)).time_ratio
             per_step = trained[choice.name].seconds_per_step[place] / base_s
             longest = LONGER * problem.steps * per_step
             yield Cell(name, problem.half, ratio, choice, foretold, taken[choice] * per_step, float(longest))

@@ -12,7 +12,9 @@ import pytest
 import ratedist as rd
 from bounds.dynamics import Quadratic
 from ratedist.cli import main
-from ratedist.model.pilot_plan import moments_needed
+from ratedist.model.planned_run import PlannedRun
+from ratedist.model.rhythm import Rhythm
+from ratedist.model.too_short import moments_needed
 from ratedist.records import to_json
 
 from .quadratic_pilot import SPECTRA, exact_share, measured, path, pilot_of, problem
@@ -50,30 +52,74 @@ def exchange_s(cluster, exchange, bits):
     m, hop_s, bit_per_s = cluster.workers, cluster.latency_s, cluster.bandwidth_bit_per_s
     encode, decode = CODEC.encode_s_per_coordinate, CODEC.decode_s_per_coordinate
     if exchange == "sum":
-        return 2 * (m - 1) * (hop_s + 32 * D / m / bit_per_s), 0.0
+        return 2 * (m - 1) * (hop_s + bits * D / m / bit_per_s), 0.0
     if exchange == "gather":
         return (m - 1) * (hop_s + bits * D / bit_per_s), D * (encode + m * decode)
     return 2 * (m - 1) * (hop_s + bits * D / m / bit_per_s), D * (encode * (1 + 1 / m) + 2 * decode)
 
 
+def in_buckets_s(message_s, buckets):
+    """Seconds of a step whose gradient leaves in equal buckets, one after the other, as the backward pass goes on."""
+    free_s = 0.0
+    for k in range(1, buckets + 1):
+        ready_s = STEP_S / 3 + 2 / 3 * STEP_S * k / buckets
+        free_s = max(free_s, ready_s) + message_s
+    return free_s
+
+
+def in_fragments_s(message_s, tau, parts, in_flight):
+    """Seconds of a round in which every fragment leaves so many steps before it is merged, and who is early waits."""
+    now_s = 0.0
+    for _ in range(parts):
+        sent_s = now_s + (tau // parts - in_flight) * STEP_S
+        now_s = max(sent_s + in_flight * STEP_S, sent_s + message_s)
+    return now_s
+
+
+def rhythms():
+    """(tau, in_flight, parts, buckets) of everything that is looked at, with gradients of at most eight steps' age."""
+    yield 1, 0, 1, 2
+    for tau in (1, 2, 4, 8):
+        yield tau, 0, 1, 1
+        for parts, in_flight in itertools.product((1, 2, 4, 8), repeat=2):
+            if parts * in_flight <= tau and tau + in_flight <= 8:
+                yield tau, in_flight, parts, 1
+
+
+def round_s(cluster, exchange, bits, rhythm):
+    tau, in_flight, parts, buckets = rhythm
+    message_s, coding_s = (
+        exchange_s(cluster, exchange, bits / parts / buckets)[0],
+        exchange_s(cluster, exchange, bits)[1],
+    )
+    if buckets > 1:
+        return in_buckets_s(message_s, buckets) + coding_s
+    return in_fragments_s(message_s, tau, parts, in_flight) + coding_s
+
+
 def enumerated(quadratic, cluster, messages=MESSAGES):
-    """Exact time to a loss of every choice, over synchronous training's."""
-    synchronous_s = STEP_S + sum(exchange_s(cluster, "sum", 32))
+    """Exact time to a loss of every choice, over synchronous training's, which may use the backward pass too."""
+    synchronous_s = min(round_s(cluster, "sum", 32, rhythm) for rhythm in ((1, 0, 1, 1), (1, 0, 1, 2)))
     ways = [("binary32", "sum"), *itertools.product(messages, ("gather", "two_shot"))]
-    times = {}
-    for (name, exchange), tau, overlap in itertools.product(ways, (1, 2, 4, 8), (False, True)):
+    times, shares = {}, {}
+    for (name, exchange), rhythm in itertools.product(ways, rhythms()):
         bits, omega = messages.get(name, (32, 0.0))
-        links_s, coding_s = exchange_s(cluster, exchange, bits)
-        round_s = (max(tau * STEP_S, links_s) if overlap else tau * STEP_S + links_s) + coding_s
-        back = omega if exchange == "two_shot" else 0.0
-        share = exact_share(quadratic, tau=tau, m=cluster.workers, omega=omega, omega2=back)
-        if not overlap or tau <= 4:
-            times[name, exchange, tau, overlap] = round_s / tau / synchronous_s / share if share > 0 else math.inf
+        tau, back = rhythm[0], omega if exchange == "two_shot" else 0.0
+        if (omega, back, tau) not in shares:
+            shares[omega, back, tau] = exact_share(quadratic, tau=tau, m=cluster.workers, omega=omega, omega2=back)
+        share, taken_s = shares[omega, back, tau], round_s(cluster, exchange, bits, rhythm) / tau
+        times[name, exchange, *rhythm] = taken_s / synchronous_s / share if share > 0 else math.inf
     return times
 
 
+def asked_of(choice):
+    """What ``Pilot.predict`` is asked for the same rhythm."""
+    flight = {"overlap": True, "parts": choice.parts, "in_flight": choice.in_flight} if choice.overlap else {}
+    return {"tau": choice.tau, "buckets": choice.buckets, **flight}
+
+
 def key(choice):
-    return choice.operator, choice.exchange, choice.tau, choice.overlap
+    return choice.operator, choice.exchange, choice.tau, choice.in_flight, choice.parts, choice.buckets
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda cluster: cluster.in_words()[-40:])
@@ -94,8 +140,52 @@ def test_the_choice_is_the_best_of_the_exact_enumeration(name, cluster):
 def test_no_choice_is_best_everywhere():
     best = {key(rd.plan(pilot=pilot_on(problem("even")), cluster=cluster).best) for cluster in CLUSTERS}
     assert len({operator for operator, *_ in best}) >= 2
-    assert len({overlap for *_, overlap in best}) == 2
-    assert len({tau for _, _, tau, _ in best}) >= 2
+    assert len({tau for _, _, tau, *_ in best}) >= 2
+    assert {in_flight > 0 for *_, in_flight, _, _ in best} == {False, True}
+
+
+def test_during_the_backward_pass_where_nothing_older_was_looked_at():
+    pilot = pilot_on(problem("even"), taus=(1,))
+    best = {key(rd.plan(pilot=pilot, cluster=cluster).best) for cluster in CLUSTERS}
+    assert {tau for _, _, tau, *_ in best} == {1}
+    assert {buckets for *_, buckets in best} == {1, 2}
+
+
+def half_the_saving(monkeypatch):
+    """Half of what the backward pass, or steps in flight, hide is paid for all the same."""
+    seconds = PlannedRun.seconds.fget
+
+    def paid(run):
+        waiting = replace(run, rhythm=Rhythm(run.tau, 0, run.rhythm.parts, 1), link_scale=run.rhythm.buckets)
+        return (
+            (seconds(run) + seconds(waiting)) / 2 if run.rhythm.messages > 1 or run.rhythm.in_flight else seconds(run)
+        )
+
+    monkeypatch.setattr(PlannedRun, "seconds", property(paid))
+
+
+def no_latency_of_fragments(monkeypatch):
+    """A message of a part takes its share of what one of the whole takes."""
+    of_whole = property(
+        lambda run: run.way.cut(1 / run.rhythm.messages).communicate_s(run.cluster) / run.rhythm.messages
+    )
+    monkeypatch.setattr(PlannedRun, "message_s", of_whole)
+
+
+def no_last_bucket(monkeypatch):
+    monkeypatch.setattr(PlannedRun, "_after_s", lambda run: 0.0 if run.rhythm.buckets > 1 else run.message_s)
+
+
+@pytest.mark.parametrize("wrong", [half_the_saving, no_latency_of_fragments, no_last_bucket])
+def test_wrong_seconds_of_overlap_would_be_seen(wrong, monkeypatch):
+    quadratic = problem("even")
+    wrong(monkeypatch)
+    misses = []
+    for cluster in CLUSTERS:
+        exact = enumerated(quadratic, cluster)
+        plan = rd.plan(pilot=pilot_on(quadratic), cluster=cluster)
+        misses += [abs(c.ratio / exact[key(c)] - 1) for c in plan.ranking if c.tau <= 4 and c.ratio < math.inf]
+    assert max(misses) > 0.02
 
 
 @pytest.mark.parametrize("wrong", ["half the error", "no latency"])
@@ -120,7 +210,7 @@ def test_rows_are_the_predictions():
     for choice in plan.ranking[::5]:
         way = "gather" if choice.exchange == "sum" else choice.exchange
         operator = None if choice.operator == "binary32" else choice.operator
-        each = pilot.predict(CLUSTERS[2], operator=operator, exchange=way, tau=choice.tau, overlap=choice.overlap)
+        each = pilot.predict(CLUSTERS[2], operator=operator, exchange=way, **asked_of(choice))
         assert (choice.time_ratio, choice.progress_per_step) == (each.time_ratio, each.progress_per_step)
         assert (choice.seconds_per_step, choice.limits) == (each.seconds_per_step, each.limits)
 
@@ -139,7 +229,7 @@ def test_on_nodes_all_ways_are_searched():
 # -- edges ---------------------------------------------------------------------------------------------------
 def test_one_worker_has_nothing_to_send():
     plan = rd.plan(pilot=pilot_on(problem("even")), cluster=flat(1e8, workers=1))
-    assert key(plan.best) == ("binary32", "sum", 1, False)
+    assert key(plan.best) == ("binary32", "sum", 1, 0, 1, 1)
     assert plan.best.ratio == 1
     assert plan.surest == plan.best
     assert {choice.exchange for choice in plan.ranking} == {"sum", "gather"}
@@ -218,7 +308,7 @@ def test_a_pilot_that_is_too_short_says_how_many_moments_are_missing():
     assert f"at least about {needed - 4} more like these would bring its lower end to half" in plan.too_short[0]
     assert plan.too_short[0].lower() in plan.explain().lower()
     operator = None if plan.best.operator == "binary32" else plan.best.operator
-    asked = {"operator": operator, "exchange": way, "tau": plan.best.tau, "overlap": plan.best.overlap}
+    asked = {"operator": operator, "exchange": way, **asked_of(plan.best)}
     many, enough, too_few = (
         float(pilot.repeated(times).predict(cluster, **asked).progress_per_step.interval.lo)
         for times in (1024, needed // 4, needed // 4 - 1)
@@ -257,11 +347,10 @@ def test_the_gain_stands_beside_the_certified_worst_case():
     plan = rd.plan(pilot=pilot_on(problem("even"), messages, taus=(1,)), cluster=flat(1e7))
     asked = {"operator": "tcdq:omega=0.1", "exchange": plan.best.exchange}
     assert plan.best.tau == 1
-    assert (
-        plan.prediction
-        == plan.at_every_step
-        == pilot_on(problem("even"), messages, taus=(1,)).predict(flat(1e7), **asked)
-    )
+    pilot = pilot_on(problem("even"), messages, taus=(1,))
+    assert plan.at_every_step == pilot.predict(flat(1e7), **asked)
+    assert plan.prediction == pilot.predict(flat(1e7), **asked, **asked_of(plan.best))
+    assert plan.prediction.certified_time_ratio == plan.at_every_step.certified_time_ratio
     text = plan.explain()
     assert f": {plan.prediction.certified_time_ratio:.3g} times the seconds guaranteed without compression" in text
     assert "Beside it, and no bound of it, certified worst case, by two_shot_diana_distance" in text
@@ -279,7 +368,7 @@ def test_what_a_better_part_saves_is_what_the_same_choice_takes_less(cluster, op
     best = plan.best
     way = "gather" if best.exchange == "sum" else best.exchange
     operator = None if best.operator == "binary32" else best.operator
-    asked = {"operator": operator, "exchange": way, "tau": best.tau, "overlap": best.overlap}
+    asked = {"operator": operator, "exchange": way, **asked_of(best)}
     codec = rd.Codec(CODEC.encode_s_per_coordinate / 2, CODEC.decode_s_per_coordinate / 2)
     faster = replace(pilot, operators=tuple(replace(each, codec=codec) for each in pilot.operators))
     exact = replace(

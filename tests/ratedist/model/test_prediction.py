@@ -17,6 +17,7 @@ from ratedist.model.progress import (
     kept_with_errors,
     kept_with_feedback,
 )
+from ratedist.model.rhythm import Rhythm
 from ratedist.records import to_json
 
 from .quadratic_pilot import ETA, EVERY, SPECTRA, exact_share, loss, measured, path, pilot_of, problem
@@ -145,13 +146,21 @@ def pilot():
 
 CLUSTER = rd.Cluster(workers=4, compute="constant", step_s=0.5, bandwidth_bit_per_s=1e8, latency_s=1e-3)
 DENSE_S = 6 * 1e-3 + 2 * 3 / 4 * 32 * D / 1e8
+SYNCHRONOUS_S = 1 / 3 + 2 * (
+    6 * 1e-3 + 3 / 4 * 32 * D / 1e8
+)  # in two buckets, the first of them ready after a third of a second
 
 
 def test_without_compression_a_step_is_compared_with_itself(pilot):
-    plain = pilot.predict(CLUSTER)
-    assert plain.seconds_per_step.value == pytest.approx(0.5 + DENSE_S)
+    plain = pilot.predict(CLUSTER, buckets=2)
+    assert plain.seconds_per_step.value == pytest.approx(SYNCHRONOUS_S)
     assert plain.progress_per_step.interval == plain.time_ratio.interval == Interval(1.0, 1.0)
-    assert (plain.certified_time_ratio, plain.limits) == (1.0, "compute")
+    waiting = pilot.predict(CLUSTER)
+    assert waiting.seconds_per_step.value == pytest.approx(0.5 + DENSE_S)
+    assert waiting.time_ratio.value == pytest.approx((0.5 + DENSE_S) / SYNCHRONOUS_S)
+    alone = pilot.predictor(CLUSTER, baseline=Rhythm()).predict(None, "gather", Rhythm())
+    assert alone.time_ratio.interval == Interval(1.0, 1.0)
+    assert (plain.certified_time_ratio, plain.limits, waiting.limits) == (1.0, "bandwidth", "compute")
 
 
 def test_the_call_takes_a_pilot_or_its_file(pilot, tmp_path):
@@ -173,7 +182,7 @@ def test_seconds_over_progress(pilot, tau):
     assert prediction.seconds_per_step.value == pytest.approx(0.5 + averaging_s / tau)
     progress = exact_share(problem("even"), tau=tau, m=4, omega=0.5)
     assert prediction.progress_per_step.value == pytest.approx(progress, rel=1e-9 if tau == 1 else 1e-2)
-    ratio = (0.5 + averaging_s / tau) / (0.5 + DENSE_S) / prediction.progress_per_step.value
+    ratio = (0.5 + averaging_s / tau) / SYNCHRONOUS_S / prediction.progress_per_step.value
     assert prediction.time_ratio.value == pytest.approx(ratio)
     assert (prediction.certified_time_ratio is None) == (tau > 1)
     assert "certified worst case, by" in prediction.certified or tau > 1

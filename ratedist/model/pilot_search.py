@@ -1,0 +1,159 @@
+"""The search of a plan from a pilot: every operator that it has tried, on every way, in every rhythm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bounds.claims import Unbiased
+
+from .choosing import Way, ways_of
+from .cluster import Cluster
+from .limits import FASTER, Change, Limits
+from .pilot import Pilot
+from .pilot_choice import PilotChoice
+from .pilot_plan import PilotPlan
+from .prediction import HIDDEN, Predictor
+from .prediction_records import Foretold, Sent, rhythm_fields
+from .rhythm import Rhythm, rhythms
+from .too_short import too_short
+
+if TYPE_CHECKING:
+    from operators import Operator
+
+DENSE = "binary32"
+DIGITS = 9  # equal seconds may differ by rounding beyond
+
+
+def plan_of_pilot(
+    pilot: Pilot, cluster: Cluster, operators: Sequence[str | Operator] | None, exchange: Way
+) -> PilotPlan:
+    """Return the plan with the least predicted time to a loss.
+
+    Parameters
+    ----------
+    pilot : Pilot
+        What was measured.
+    cluster : Cluster
+        Workers and links.
+    operators : sequence of str or Operator or None
+        Some that the pilot has tried; None: all of them.
+    exchange : {"auto", "gather", "two_shot", "node_gather", "node_two_shot"}
+        How compressed messages may travel.
+
+    Raises
+    ------
+    ValueError
+        For a pilot without falls and bends, and an operator that was not tried.
+    """
+    predictor = pilot.predictor(cluster)
+    names = [trial.operator for trial in pilot.operators] if operators is None else list(operators)
+    tried = {sent.operator: sent for sent in map(pilot.sent, names) if sent.operator != "identity"}
+    looked, ways = list(rhythms(longest=pilot.taus[-1], d=pilot.d, workers=cluster.workers)), ways_of(exchange, cluster)
+    looked_at = list(_choices(predictor, None, ("gather",), looked))
+    for messages in tried.values():
+        looked_at += _choices(predictor, messages, ways, looked)
+    ranking = _ranked(looked_at)
+    best = ranking[0]
+    sent = tried.get(best.operator)
+    way: Way = "gather" if best.exchange == "sum" else best.exchange  # type: ignore[assignment]
+    foretold = predictor.foretell(sent, way, best.rhythm)
+    searched = (
+        f"searched: {len(looked_at)} choices of binary32 and {len(tried)} operators of the pilot, {', '.join(ways)}, "
+        f"{_rhythms_in_words(looked)}"
+    )
+    compared = (
+        "times are to the same fall of the loss, over those of synchronous uncompressed training on the same cluster "
+        f"with the same learning rate{predictor.clock.synchronous.rhythm.in_words()}"
+    )
+    apart = "all intervals are of one pilot: choices whose intervals overlap are not told apart, though some could be"
+    return PilotPlan(
+        ranking,
+        (compared, cluster.in_words(), searched, apart, f"d = {pilot.d}"),
+        prediction=predictor.predict(sent, way, best.rhythm),
+        at_every_step=predictor.predict(sent, way, Rhythm()),
+        limits=_limits(predictor, sent, way, best, foretold),
+        surest=min(ranking, key=lambda choice: (choice.ratio_ends[1], choice.ratio)),
+        too_short=tuple(too_short(pilot, cluster, best, way, ranking)),
+    )
+
+
+def _rhythms_in_words(looked: Sequence[Rhythm]) -> str:
+    taus = sorted({rhythm.tau for rhythm in looked})
+    parts, buckets = (max(getattr(rhythm, name) for rhythm in looked) for name in ("parts", "buckets"))
+    during = f", gradients in {buckets} buckets during the backward pass" if buckets > 1 else ""
+    fragments = f"whole or in up to {parts} fragments" if parts > 1 else "whole"
+    return (
+        f"tau = {', '.join(map(str, taus))}{during}; in flight {fragments}, for as long as the pilot has looked at "
+        "gradients so old"
+    )
+
+
+def _choices(
+    predictor: Predictor, sent: Sent | None, ways: Sequence[Way], looked: Sequence[Rhythm]
+) -> Iterator[PilotChoice]:
+    """Yield what is foretold of one operator on each way that it has, or why there is nothing."""
+    name = DENSE if sent is None else sent.operator
+    refusals: list[str] = []
+    travelled: set[str] = set()
+    for way in ways:
+        try:
+            exchange = predictor.foretell(sent, way, Rhythm()).run.way.exchange
+        except ValueError as failure:
+            refusals.append(str(failure))
+            continue
+        if exchange in travelled:
+            continue
+        travelled.add(exchange)
+        for rhythm in looked:
+            yield _choice(name, exchange, rhythm, predictor.foretell(sent, way, rhythm))
+    if not travelled:
+        yield PilotChoice(name, "", 1, False, False, refusals[0])
+
+
+def _choice(name: str, exchange: str, rhythm: Rhythm, foretold: Foretold) -> PilotChoice:
+    when = rhythm_fields(rhythm)
+    if foretold.time_ratio is None:
+        return PilotChoice(name, exchange, feasible=False, reason=HIDDEN, **when)
+    return PilotChoice(
+        name,
+        exchange,
+        feasible=True,
+        reason=f"limited by {foretold.limits}",
+        seconds_per_step=foretold.seconds,
+        progress_per_step=foretold.progress,
+        time_ratio=foretold.time_ratio,
+        limits=foretold.limits,
+        **when,
+    )
+
+
+def _ranked(choices: Sequence[PilotChoice]) -> tuple[PilotChoice, ...]:
+    """Return them by their times; of equal ones first the surer, then the simpler."""
+
+    def order(choice: PilotChoice) -> tuple[bool, float, float, int, int, int, int]:
+        ratio, top = (float(f"{each:.{DIGITS}g}") for each in (choice.ratio, choice.ratio_ends[1]))
+        return not choice.feasible, ratio, top, choice.tau, choice.in_flight, choice.parts, choice.buckets
+
+    best, *others = sorted(choices, key=order)
+    least, most = best.ratio, best.ratio_ends[1]
+    first = replace(best, relative_cost=1.0)
+    return first, *(
+        replace(each, relative_cost=each.ratio / least, distinct=each.ratio_ends[0] > most) if each.feasible else each
+        for each in others
+    )
+
+
+def _limits(predictor: Predictor, sent: Sent | None, way: Way, best: PilotChoice, foretold: Foretold) -> Limits:
+    """Return what limits a round, with what messages twice as accurate would save beside faster parts."""
+    limits, progress = foretold.run.limits(), foretold.progress
+    if sent is None or progress is None or not isinstance(foretold.run.way.claim, Unbiased):
+        return limits
+    halved = replace(sent, omega=sent.omega.scaled(1 / FASTER))
+    better = predictor.foretell(halved, way, best.rhythm).progress
+    share = 0.0 if better is None or better.value <= 0 else 1 - progress.value / better.value
+    if share <= 0:
+        return limits
+    change = Change("accuracy of the messages", share * foretold.run.seconds, share)
+    return replace(limits, changes=tuple(sorted((*limits.changes, change), key=lambda each: -each.saved_s)))
