@@ -10,6 +10,7 @@ import ratedist as rd
 from gpu_validation import pilot, run_ranks
 from ratedist.model.pilot import Pilot
 from ratedist.model.pilot_timings import ALL, ExchangeTimings, LinkTimings
+from ratedist.model.rhythm import Rhythm
 
 D = 300
 GIVEN = {"moments": 2, "taus": (1, 2), "operators": ["qsgd:4", "scaled_sign"], "most_bytes": 1 << 12}
@@ -69,7 +70,7 @@ def test_elsewhere_seconds_are_those_of_the_links(found, other):
 def test_a_part_twice_as_good_saves_its_share_of_what_was_timed(found):
     changed, cluster = timed(found)
     plan = rd.plan(pilot=changed, cluster=cluster)
-    run = changed.predictor(cluster).foretell(None, "gather", 1, False).run
+    run = changed.predictor(cluster).foretell(None, "gather", Rhythm()).run
     assert run.communicate_s + run.coding_s == pytest.approx(1.0)
     assert sum(run.shares().values()) == pytest.approx(1)
     assert plan.best.seconds_per_step is not None
