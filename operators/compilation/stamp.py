@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numba.core import config
 from numba.core.dispatcher import Dispatcher
+from numba.core.types import Type
 
 _NUMBERS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 _PACKAGE = __name__.partition(".")[0]
@@ -20,7 +21,8 @@ def stamp(function: Callable[..., Any], options: dict[str, Any]) -> bytes:
     """Return 32 bytes that change with everything in the loop's package, and in this one, that its code is made from.
 
     A loop of another package, or of a test, is followed into the loops that it calls here.  numba's own caches ask for
-    the loop's file only, and keep what its callees in other files were.
+    the loop's file only, and keep what its callees in other files were.  What numba is taught of a type (its model, its
+    operators) counts if the type's class names it, in a tuple.
 
     Parameters
     ----------
@@ -57,6 +59,9 @@ def _parts(value: Any, module: str, seen: set[int]) -> Iterator[str]:
         if id(value) not in seen:
             seen.add(id(value))
             yield from _of_class(value, seen) if isinstance(value, type) else _of_function(value, seen)
+    elif isinstance(value, Type) and type(value).__module__.partition(".")[0] in (top, _PACKAGE):
+        yield repr(value)
+        yield from _parts(type(value), module, seen)
     else:
         yield getattr(value, "__qualname__", type(value).__qualname__)
 

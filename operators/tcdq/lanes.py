@@ -29,7 +29,14 @@ class Lanes(types.Type):
     ----------
     dtype
         Numba's type of each.
+
+    Attributes
+    ----------
+    rules : tuple
+        What numba is taught of it, for the stamps of kept code.
     """
+
+    rules: tuple[Any, ...] = ()
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype
@@ -56,6 +63,9 @@ def vector(dtype: Any) -> ir.VectorType:
 class _Model(models.PrimitiveModel):
     def __init__(self, dmm: Any, fe_type: Any) -> None:
         super().__init__(dmm, fe_type, vector(fe_type.dtype))
+
+
+Lanes.rules += (_Model,)
 
 
 def repeat(builder: Any, scalar: Any) -> Any:
@@ -103,6 +113,7 @@ def _define(symbol: Any, emit: Callable[[Any, Lanes, Any, Any], Any], *, compare
     infer_global(symbol)(Template)
     for pair in ((Lanes, Lanes), (Lanes, types.Number), (types.Number, Lanes)):
         lower_builtin(symbol, *pair)(lower)
+    Lanes.rules += (symbol.__name__, Template, lower)
 
 
 def _arithmetic(name: str, real: str | None = None) -> Callable[[Any, Lanes, Any, Any], Any]:

@@ -93,17 +93,7 @@ def _sample(packed: Iterator[tuple[slice, np.ndarray]], plan: Plan) -> np.ndarra
 
 
 def encode(pieces: Pieces, plan: Plan, seeds: tuple) -> np.ndarray:
-    """Return the payload of ``codec.encode``: uint8.
-
-    Parameters
-    ----------
-    pieces : callable
-        Returns an iterator over float32 arrays, plan.d finite coordinates together, the same at every call.
-    plan : Plan
-        What both ends know.
-    seeds : pair of uint32
-        Seeds of the dither's stream.
-    """
+    """Return the payload, as ``dispatch.encode`` does, of a vector whose pieces a function returns: uint8."""
     if plan.form.streams == 1:
         return codec.encode(np.concatenate(list(pieces())), plan, seeds)
     norm = norm_of(pieces, plan)
@@ -142,18 +132,7 @@ def _written(
 
 
 def decode(payload: np.ndarray, bits: int, plan: Plan, seeds: tuple) -> Iterator[np.ndarray]:
-    """Yield the segments of what ``codec.decode`` returns: float32 arrays.
-
-    Parameters
-    ----------
-    payload : ndarray of uint8
-        What ``encode`` returned.
-    bits : int
-        Length of the message.
-    plan : Plan
-        What both ends know.
-    seeds : pair of uint32
-        Seeds of the dither's stream.
+    """Yield the segments of what ``dispatch.decode`` returns: float32 arrays.
 
     Raises
     ------

@@ -112,3 +112,49 @@ def test_a_loop_that_calls_itself_has_a_stamp(tmp_path):
     again = CALLEE.replace("return v * 2", "return v * 2 if v < 9 else inner(v / 2)")
 
     assert stamped(tmp_path, callee=again) != stamped(tmp_path)
+
+
+RULES = """
+    import operator
+    from numba.core import types
+    from numba.core.datamodel import models
+    from numba.extending import intrinsic, lower_builtin, register_model
+
+    class Pair(types.Type):
+        rules = ()
+
+    pair = Pair("pair")
+
+    @register_model(Pair)
+    class Model(models.PrimitiveModel):
+        WIDTH = 2
+
+    def define(symbol, emit):
+        def lower(context, builder, sig, args):
+            return emit(builder, *args)
+
+        lower_builtin(symbol, Pair, Pair)(lower)
+        Pair.rules += (symbol.__name__, lower)
+
+    Pair.rules += (Model,)
+    define(operator.add, lambda builder, a, b: builder.add(a, b))
+
+    @intrinsic
+    def helper(typingctx, value):
+        return pair(value), lambda context, builder, sig, args: args[0]
+"""
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        RULES.replace("builder.add(a", "builder.sub(a"),
+        RULES.replace("emit(builder, *args)", "emit(builder, args[1], args[0])"),
+        RULES.replace("operator.add", "operator.mul"),
+        RULES.replace("WIDTH = 2", "WIDTH = 4"),
+    ],
+)
+def test_a_stamp_changes_with_what_the_compiler_is_taught_of_a_type(tmp_path, changed):
+    """The operator is written into the loop as such: nothing in it names the rule."""
+    assert stamped(tmp_path, callee=RULES) == stamped(tmp_path, callee=RULES)
+    assert stamped(tmp_path, callee=RULES) != stamped(tmp_path, callee=changed)

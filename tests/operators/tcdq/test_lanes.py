@@ -5,7 +5,11 @@ import numpy as np
 import pytest
 
 from operators.compilation import jit
+from operators.compilation.stamp import stamp
 from operators.tcdq import lanes, lanes_memory
+from operators.tcdq.rans import encode_long
+from operators.tcdq.rans_decode import decode_long
+from operators.tcdq.viterbi_simd import back_rows, forward_rows
 from operators.tcdq.lanes_memory import compress, expand, gather, load, store
 from operators.tcdq.trellis import LANES
 
@@ -91,3 +95,15 @@ def test_words_go_to_the_lanes_of_the_mask_and_back_in_order(flags, instruction,
     assert not spread[flags == 0].any()
     assert packed[2:].tolist() == [*(table[places][flags == 1] & 0xFFFF), *[9] * (LANES + 2 - n)]
     assert packed[0] == 9
+
+
+@pytest.mark.parametrize("loop", [forward_rows, back_rows, encode_long, decode_long], ids=lambda loop: loop.__name__)
+def test_kept_code_is_stale_once_a_rule_changes(monkeypatch, loop):
+    taught = [rule for rule in lanes.Lanes.rules if isinstance(rule, str)]
+    assert taught == ["add", "sub", "mul", "and_", "or_", "xor", "lshift", "rshift", "lt", "ge", "gt", "eq"]
+    before = stamp(loop.py_func, {})
+    assert stamp(loop.py_func, {}) == before
+
+    monkeypatch.setattr(lanes.Lanes, "rules", lanes.Lanes.rules[:-1])
+
+    assert stamp(loop.py_func, {}) != before
