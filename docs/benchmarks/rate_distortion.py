@@ -262,36 +262,56 @@ def best_ns(call: Callable[[], Any], d: int, repeats: int = 7) -> float:
     return 1e9 * min(times) / d
 
 
-def gap(operator: TCDQ, x: np.ndarray) -> float:
-    """Bits a coordinate above the limit at the measured error, in the mean of as many draws as have 300 000."""
-    points = []
-    for draw in range(max(1, 300_000 // x.size)):
-        key = Key(7, step=draw)
+def gap(operator: TCDQ, d: int, together: int = 4_000_000) -> tuple[float, float]:
+    """Bits a coordinate above the limit at the measured error, and its standard error, from Gaussian vectors.
+
+    Vectors and keys are none that the codes were chosen with.
+    """
+    gaps = []
+    for draw in range(max(4, together // d)):
+        x, key = np.random.default_rng([2026, draw]).standard_normal(d).astype(np.float32), Key(7, step=draw)
         message = operator.encode(x, key=key)
-        error = operator.decode(message, d=x.size, key=key).numpy().astype(np.float64) - x
-        points.append((message.bits / x.size, float(error @ error) / float(x.astype(np.float64) @ x)))
-    bits, nmse = np.mean(points, axis=0)
-    return round(float(bits - math.log2(1 + 1 / nmse) / 2), 4)
+        error = operator.decode(message, d=d, key=key).numpy().astype(np.float64) - x
+        nmse = float(error @ error) / float(x.astype(np.float64) @ x)
+        gaps.append(message.bits / d - math.log2(1 + 1 / nmse) / 2)
+    return round(float(np.mean(gaps)), 4), round(float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps)), 5)
 
 
-def gaps(d: int = 4_000_000) -> Iterator[dict[str, Any]]:
-    """Gap and speed of TCDQ with 8 and 64 states, long and short vectors."""
+def gaps(d: int = 1_000_000) -> Iterator[dict[str, Any]]:
+    """Gap of TCDQ on long and short vectors, and speed beside that of 8 states, each repetition after the other."""
     x = np.random.default_rng(0).standard_normal(d).astype(np.float32)
-    for states in (8, 64):
-        for omega in (1.0, 1 / 3, 1 / 15, 1 / 255):
-            operator, key = TCDQ(omega=omega, states=states), Key(1)
-            message = operator.encode(x, key=key)
-            encode = best_ns(lambda o=operator, k=key: o.encode(x, key=k), d)
-            decode = best_ns(lambda o=operator, m=message, k=key: o.decode(m, d=d, key=k), d)
+    for omega in (1.0, 1 / 3, 1 / 15, 1 / 255):
+        operators = {states: TCDQ(omega=omega, states=states) for states in (8, 64, 128, 256)}
+        times = in_turns(operators, x)
+        for states, operator in operators.items():
+            encode, decode = np.median(times[states], axis=0)
+            (long, error), (short, error_of_short) = gap(operator, d), gap(operator, 10_000, 1_000_000)
             yield {
                 "states": states,
                 "omega": round(omega, 5),
                 "d": d,
-                "gap": gap(operator, x),
-                "gap_at_10000": gap(operator, x[:10_000]),
-                "encode_MB_per_s": round(4e3 / encode),
-                "decode_MB_per_s": round(4e3 / decode),
+                "gap": long,
+                "standard_error": error,
+                "gap_at_10000": short,
+                "standard_error_at_10000": error_of_short,
+                "encode_MB_per_s": round(4e-6 * d / encode),
+                "decode_MB_per_s": round(4e-6 * d / decode),
+                "encode_over_8_states": round(encode / np.median(times[8], axis=0)[0], 3),
             }
+
+
+def in_turns(operators: dict[int, TCDQ], x: np.ndarray, repeats: int = 15) -> dict[int, list[tuple[float, float]]]:
+    """Seconds of processor time to encode and to decode, after one round that warms up."""
+    times: dict[int, list[tuple[float, float]]] = {states: [] for states in operators}
+    for turn in range(repeats + 1):
+        for states, operator in operators.items():
+            key, start = Key(1, step=turn), time.thread_time()
+            message = operator.encode(x, key=key)
+            encoded = time.thread_time()
+            operator.decode(message, d=x.size, key=key)
+            if turn:
+                times[states].append((encoded - start, time.thread_time() - encoded))
+    return times
 
 
 def speed(d: int = 4_000_000) -> Iterator[dict[str, Any]]:
@@ -373,7 +393,7 @@ def draw(path: str) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--speed", action="store_true", help="measure speed instead of distortion")
-    parser.add_argument("--gaps", action="store_true", help="measure gap and speed of TCDQ with 8 and 64 states")
+    parser.add_argument("--gaps", action="store_true", help="measure gap and speed of TCDQ with 8 to 256 states")
     parser.add_argument("--figure", metavar="PATH", help="draw the records on standard input")
     arguments = parser.parse_args()
     torch.set_num_threads(1)

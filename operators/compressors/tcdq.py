@@ -28,7 +28,8 @@ from ..tcdq.trellis import CODES
 
 LARGEST = float(np.finfo(np.float32).max)
 FINEST, COARSEST = 2.0**-20, 2.0**20
-KNEE = {1: 1.0, 4: 1.5, 8: 1.5, 64: 1.5}  # distortion of least (1 + omega) bits for a Gaussian, by number of states
+KNEE = 1.5  # distortion of least (1 + omega) bits for a Gaussian
+KNEE_OF_INTEGERS = 1.0  # the same with one state
 PEAKY_KNEE = 0.7  # the same for the gradients of two networks with 4 and 8 states
 SAMPLE = 1 << 17  # coordinates of the Gaussian vector to which a bit budget refers
 CLOSE = 0.002  # relative distance from the budget at which the search ends
@@ -49,9 +50,8 @@ class TCDQ(DeviceOperator):
         Float tensor, shape (d,), d <= 2^32, on any device; from d = 2^17 on a GPU works on it in place.
     omega : float, optional
         2^-20 .. 2^20.  ``E|C(x) - x|^2 = omega |x|^2`` for every x.
-    states : {1, 4, 8, 64}, optional
-        Of the trellis, 1 (plain integers), 4, 8 or 64; more are nearer to the limit and slower.  Below 64 coordinates
-        it is 1.
+    states : {1, 4, 8, 64, 128, 256}, optional
+        Of the trellis, 1 for plain integers; more are nearer to the limit and slower.  Below 64 coordinates it is 1.
     form : {"unbiased", "contractive"}, optional
         "unbiased", or "contractive": the same divided by 1 + omega.
     knee : float or None, optional
@@ -75,15 +75,16 @@ class TCDQ(DeviceOperator):
     2. *Unbiased.*  The labels n mod 4 = 2 z1 + z0 of admitted sequences form a linear code over F_2.  Adding a codeword
        a acts on each coordinate as an isometry of the line: n -> n, 1 - n, n + 2, 3 - n for labels 0, 1, 2, 3.  It maps
        admitted sequences to admitted ones, so Q commutes with it up to ties, and it leaves the uniform law of y in
-       place.  So the law of e is invariant under e_i -> (-1)^(a_0i) e_i.  If some codeword has z0 = 1 at i, then E e_i
-       = 0.  If none has, all labels at i are even and n_i -> -n_i alone maps admitted sequences to admitted ones: again
-       E e_i = 0.
+       place; so it does with the bits of the key that decide between equal paths from 128 states on, where lengths
+       are rounded.  So the law of e is invariant under e_i -> (-1)^(a_0i) e_i.  If some codeword has z0 = 1 at i, then
+       E e_i = 0.  If none has, all labels at i are even and n_i -> -n_i alone maps admitted sequences to admitted
+       ones: again E e_i = 0.
 
     3. *Rate.*  By 1 and 2, sum E(n - u)^2 = d c (1 + 1/omega) whatever x is, and the code length under a Gaussian of
        that variance is quadratic in n - u but for its normalisation at a given u.  So the Gaussian model spends log2(2
        pi e G)/2 bits a coordinate above log2(1 + 1/omega)/2 on every x, G = c/v^2 the normalised second moment (.074
-       bit at 8 states, .046 at 64, .255 at 1), and somewhat more above omega = 1/2.  The encoder sends a mixture by
-       context instead wherever that is shorter.
+       bit at 8 states, .046 at 64, .037 at 128, .032 at 256, .255 at 1), and somewhat more above omega = 1/2.  The
+       encoder sends a mixture by context instead wherever that is shorter.
 
     Above the knee, 1.5 (1 with one state), a random k of the d coordinates, drawn alike at both ends, is sent with
     omega' = (1 + omega) k/d - 1 and multiplied by d/k; equality is kept.  The dither is a multiple of 2^-24 of its
@@ -94,7 +95,7 @@ class TCDQ(DeviceOperator):
     """
 
     omega: float = 1.0
-    states: Literal[1, 4, 8, 64] = 8
+    states: Literal[1, 4, 8, 64, 128, 256] = 8
     form: Literal["unbiased", "contractive"] = "unbiased"
     knee: float | None = None
 
@@ -118,7 +119,7 @@ class TCDQ(DeviceOperator):
         cls,
         bits: float,
         *,
-        states: Literal[1, 4, 8, 64] = 8,
+        states: Literal[1, 4, 8, 64, 128, 256] = 8,
         form: Literal["unbiased", "contractive"] = "unbiased",
         like: torch.Tensor | np.ndarray | None = None,
     ) -> Self:
@@ -128,7 +129,7 @@ class TCDQ(DeviceOperator):
         ----------
         bits : float, bits
             A coordinate, .01 .. 10.
-        states : {1, 4, 8, 64}, optional
+        states : {1, 4, 8, 64, 128, 256}, optional
             States of the trellis.
         form : {"unbiased", "contractive"}, optional
             "unbiased" or "contractive".
@@ -189,7 +190,7 @@ class TCDQ(DeviceOperator):
     def _plan(self, d: int) -> Plan:
         if d > MOST:
             raise ValueError(f"d must satisfy d <= 2^32; got d = {d}: send it as several vectors")
-        k, omega = sizes(d, self.omega, self.knee or KNEE[self.states])
+        k, omega = sizes(d, self.omega, self.knee or (KNEE if self.states > 1 else KNEE_OF_INTEGERS))
         return plan_of(k, omega, self.states)
 
     def _factor(self, plan: Plan, d: int) -> float:

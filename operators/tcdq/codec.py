@@ -40,10 +40,15 @@ def quantised(x: np.ndarray, plan: Plan, seeds: tuple) -> tuple[float, np.ndarra
     if total < x.size * TINY**2 and largest(x) < TINY:  # the first is implied by the second, and known already
         return 0.0, np.empty(0, np.int32)
     norm = nearest(math.sqrt(total))
+    return norm, all_symbols(x, norm, plan, seeds)
+
+
+def all_symbols(x: np.ndarray, norm: float, plan: Plan, seeds: tuple) -> np.ndarray:
+    """Return the packed symbols of a vector of this norm."""
     packed = np.empty(plan.d, np.int32)
     for segment in plan.segments:
         packed[segment] = symbols_of(x[segment], segment.start, norm, plan, seeds)
-    return norm, packed
+    return packed
 
 
 def symbols_of(x: np.ndarray, start: int, norm: float, plan: Plan, seeds: tuple) -> np.ndarray:
@@ -64,7 +69,7 @@ def symbols_of(x: np.ndarray, start: int, norm: float, plan: Plan, seeds: tuple)
     """
     step, scale = plan.step(norm)
     grid = Grid(np.float32(1 / scale), np.float32(1 / step), *seeds_from(start, seeds))
-    return symbols(x, grid, plan.code.before, plan.lanes)
+    return symbols(x, grid, plan.code, plan.lanes)
 
 
 def encode(x: np.ndarray, plan: Plan, seeds: tuple, *, mixtures: int = CLASSES) -> np.ndarray:

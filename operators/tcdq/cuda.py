@@ -12,7 +12,7 @@ from ..kernels.norms import cuda as norms
 from ..key import Key
 from ..message import CorruptMessage
 from ..quantisers.scale import TINY, nearest
-from .codec import read_model, read_norm, whole, within_limits
+from .codec import all_symbols, read_model, read_norm, whole, within_limits
 from .cuda_rans import classify, read, space, write
 from .cuda_trellis import hashes, symbols
 from .dither import seeds as seeds_of
@@ -30,7 +30,10 @@ def encode(x: torch.Tensor, plan: Plan, seeds: tuple) -> torch.Tensor:
     if norms.largest(x, plan.d).item() < TINY:
         return torch.zeros(NORM_BYTES, dtype=torch.uint8, device=x.device)
     norm = nearest(math.sqrt(norms.energy(x, plan.d).item()))
-    packed = symbols(x, plan, norm, seeds)
+    if plan.code.coarse:
+        packed = torch.from_numpy(all_symbols(x.cpu().numpy(), norm, plan, seeds)).to(x.device)
+    else:
+        packed = symbols(x, plan, norm, seeds)
     return within_limits(lambda choice: _payload(norm, packed, plan, choice), _choose(packed, plan), plan)
 
 

@@ -1,7 +1,8 @@
 """Encode and decode where a vector lies (see ``compressors/tcdq.py``), and draw what low rates send.
 
 On a GPU the long format is worked on where it lies: one program for each segment, its 16 lanes side by side.  The
-choice of a model is the CPU's, from a sample of at most 2^18 symbols that is copied there, and so are the tables.
+choice of a model is the CPU's, from a sample of at most 2^18 symbols that is copied there, and so are the tables.  With
+more than 64 states the search is the CPU's too: the vector is copied there, and its symbols back.
 The short format, below 2^17 coordinates, is one chain of coder states: such vectors are copied to the CPU, and so is
 every vector on a device without Triton.
 

@@ -55,7 +55,7 @@ def _settle(metric, lanes):
 
 
 @jit(inline="always")
-def _costs(fraction, quarter, cost, lanes):
+def costs(fraction, quarter, cost, lanes):
     """Squared distances to the residues 0 .. 3, from y modulo 4."""
     two = np.float32(2)
     for lane in range(lanes):
@@ -76,6 +76,18 @@ def dithered(x, i, grid):
     return _floor(x, grid.scale, grid.inverse, np.float32(u) * np.float32(2.0**-23))
 
 
+@jit(inline="always")
+def packed(floor, label, i, grid):
+    """Return the symbol of coordinate i: of the integer with residue ``label`` among four around its point."""
+    u = np.int32(2 * np.int32(mix(i, grid.first, grid.second) >> np.uint32(8)) + 1 - UNIT)
+    low = np.int32(floor - 1)
+    n = np.int32(low + ((label - low) & 3))
+    parity = np.int32(label & 1)
+    a = np.int32(u - np.int32(parity << HALF_BITS))
+    k = np.int32(np.int32((n - parity) >> 1) - np.int32(a >> 24))
+    return np.int32(np.int32(k << 6) | np.int32((a & PHASE) >> _PHASE_SHIFT))
+
+
 @jit
 def forward(x, grid, before, metric, floors, survivors):
     """Any number of states and lanes: ``metric`` (states, lanes) is brought to the end."""
@@ -87,7 +99,7 @@ def forward(x, grid, before, metric, floors, survivors):
         present = min(lanes, x.size - row)
         for lane in range(present):
             floors[row + lane], fractions[lane] = dithered(x[row + lane], row + lane, grid)
-        _costs(fractions, floors[row:], cost, present)
+        costs(fractions, floors[row:], cost, present)
         _select(metric, update, cost, before, bits, present)
         for lane in range(present):
             survivors[t, lane] = bits[lane]
@@ -123,14 +135,7 @@ def back(floors, survivors, state, before, grid):
                 state[i] = branch >> np.uint8(2)
         for step in range(stop - top * lanes):
             j = base + np.uint64(step)
-            u = np.int32(2 * np.int32(mix(np.uint32(j), grid.first, grid.second) >> np.uint32(8)) + 1 - UNIT)
-            label = np.int32(branches[step])
-            low = np.int32(floors[j] - 1)
-            n = np.int32(low + ((label - low) & 3))
-            parity = np.int32(label & 1)
-            a = np.int32(u - np.int32(parity << HALF_BITS))
-            k = np.int32(np.int32((n - parity) >> 1) - np.int32(a >> 24))
-            floors[j] = np.int32(np.int32(k << 6) | np.int32((a & PHASE) >> _PHASE_SHIFT))
+            floors[j] = packed(floors[j], np.int32(branches[step]), np.uint32(j), grid)
 
 
 @jit

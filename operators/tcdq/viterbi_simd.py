@@ -106,6 +106,23 @@ def _settle(metric, new, states):
         store(metric, place, load(metric, place) - least)
 
 
+@jit(inline="always")
+def distances(x, t, start, grid, floors):
+    """Return a row's hashes and the distances of its points from residues 0 and 1; ``floors`` is filled."""
+    r = load(x, t * LANES) * grid.scale * grid.inverse
+    base = floor(r)
+    h = mix_lanes(numbers(np.uint32((start + t) * LANES)), grid.first, grid.second)
+    u = signed(h >> np.uint32(8)) * np.int32(2) + np.int32(1 - UNIT)
+    y = (r - base) + real(u) * np.float32(2.0**-23)
+    down = floor(y)
+    bottom = whole(base) + whole(down)
+    store(floors, t * LANES, bottom)
+    g = real(bottom & np.int32(3)) + (y - down)
+    even = choose(g < F4 - g, g, F4 - g)
+    odd = choose(g < F1, F1 - g, g - F1)
+    return h, even, choose(odd < F4 - odd, odd, F4 - odd)
+
+
 @jit
 def forward_rows(x, start, grid, states, metric, floors, survivors):
     """Bring ``metric`` (twice states rows of 16, flat) over all rows; returns where the last one's metrics begin.
@@ -115,21 +132,10 @@ def forward_rows(x, start, grid, states, metric, floors, survivors):
     start : int
         First row's number, x being a multiple of 16 long.
     """
-    shift, step = np.uint32(8), np.int32(1 - UNIT)
     old, new, width = 0, states * LANES, survivors.shape[1]
     flat = survivors.reshape(-1)
     for t in range(x.size // LANES):
-        r = load(x, t * LANES) * grid.scale * grid.inverse
-        base = floor(r)
-        u = signed(mix_lanes(numbers(np.uint32((start + t) * LANES)), grid.first, grid.second) >> shift)
-        y = (r - base) + real(u * np.int32(2) + step) * np.float32(2.0**-23)
-        down = floor(y)
-        bottom = whole(base) + whole(down)
-        store(floors, t * LANES, bottom)
-        g = real(bottom & np.int32(3)) + (y - down)
-        even = choose(g < F4 - g, g, F4 - g)
-        odd = choose(g < F1, F1 - g, g - F1)
-        odd = choose(odd < F4 - odd, odd, F4 - odd)
+        _, even, odd = distances(x, t, start, grid, floors)
         costs = even * even, odd * odd, (F2 - even) * (F2 - even), (F2 - odd) * (F2 - odd)
         if states == 8:
             _select_8(metric, old, new, costs, flat, t * width)
@@ -143,6 +149,46 @@ def forward_rows(x, start, grid, states, metric, floors, survivors):
     return old
 
 
+@jit(inline="always")
+def back_row(s, survived, t, floors, code, start, grid):
+    """Return the states before the states s of a row, whose floors become symbols.
+
+    Parameters
+    ----------
+    survived : lanes of uint32
+        The last bit of each says which branch into s survived.
+
+    Notes
+    -----
+    B has no bit in the last place of a state and A has, so that this bit is the parity of the state before.  The two
+    states before differ by B in what is left of them: the upper one has B's last bit, and z1 says whether B was added.
+    """
+    top, shift, a_word, b_word = code
+    odd = s >> top  # the parity of the state before, then what is left of it but for B
+    half = s ^ (odd * a_word)
+    free = ((half >> shift) ^ survived) & np.uint32(1)
+    parity = signed(odd)
+    low = load(floors, t * LANES) - np.int32(1)
+    n = low + ((signed(free) * np.int32(2) + parity - low) & np.int32(3))
+    u = signed(mix_lanes(numbers(np.uint32((start + t) * LANES)), grid.first, grid.second) >> np.uint32(8))
+    a = u * np.int32(2) + np.int32(1 - UNIT) - (parity << np.int32(HALF_BITS))
+    k = ((n - parity) >> np.int32(1)) - (a >> np.int32(24))
+    store(floors, t * LANES, (k << np.int32(6)) | ((a & np.int32(PHASE)) >> np.int32(18)))
+    return ((half ^ (free * b_word)) << np.uint32(1)) | odd
+
+
+def code_of(trellis: Trellis) -> tuple[np.uint32, ...]:
+    """Return place of the last bit of a state, place of B's last bit, A, B.
+
+    Parameters
+    ----------
+    trellis : Trellis
+        With more than one state.
+    """
+    places = trellis.states.bit_length() - 2, trellis.b.bit_length() - 1
+    return tuple(np.uint32(v) for v in (*places, trellis.a, trellis.b))
+
+
 @jit
 def back_rows(floors, survivors, state, code, start, grid):
     """Replace ``floors`` by packed symbols, last row first; ``state`` (uint32, 16) is brought to the first.
@@ -150,31 +196,15 @@ def back_rows(floors, survivors, state, code, start, grid):
     Parameters
     ----------
     code : tuple of uint32
-        Place of the last bit of a state, place of B's last bit, A, B.
-
-    Notes
-    -----
-    B has no bit in the last place of a state and A has, so that this bit is the parity of the state before.  The two
-    states before differ by B in what is left of them: the upper one has B's last bit, and z1 says whether B was added.
+        See ``code_of``.
     """
     flat, width = survivors.reshape(-1), survivors.shape[1]
-    top, shift, a_word, b_word = code
     s = load(state, 0)
     for t in range(floors.size // LANES - 1, -1, -1):
         taken = load(flat, t * width)
         if width > LANES:
             taken = choose(s < np.uint32(PLANE), taken, load(flat, t * width + LANES))
-        odd = s >> top  # the parity of the state before, then what is left of it but for B
-        half = s ^ (odd * a_word)
-        free = ((half >> shift) ^ (taken >> (s & np.uint32(PLANE - 1)))) & np.uint32(1)
-        s = ((half ^ (free * b_word)) << np.uint32(1)) | odd
-        parity = signed(odd)
-        low = load(floors, t * LANES) - np.int32(1)
-        n = low + ((signed(free) * np.int32(2) + parity - low) & np.int32(3))
-        u = signed(mix_lanes(numbers(np.uint32((start + t) * LANES)), grid.first, grid.second) >> np.uint32(8))
-        a = u * np.int32(2) + np.int32(1 - UNIT) - (parity << np.int32(HALF_BITS))
-        k = ((n - parity) >> np.int32(1)) - (a >> np.int32(24))
-        store(floors, t * LANES, (k << np.int32(6)) | ((a & np.int32(PHASE)) >> np.int32(18)))
+        s = back_row(s, taken >> (s & np.uint32(PLANE - 1)), t, floors, code, start, grid)
     store(state, 0, s)
 
 
@@ -191,8 +221,7 @@ def symbols_in_lanes(x: np.ndarray, grid: Any, before: np.ndarray, out: np.ndarr
         The trellis; see ``Trellis.before``.
     """
     states, rows = before.size // 2, x.size // LANES
-    kind, trellis = np.uint8 if states <= 8 else np.uint32, CODES[states]
-    code = tuple(np.uint32(v) for v in (states.bit_length() - 2, trellis.b.bit_length() - 1, trellis.a, trellis.b))
+    kind, code = np.uint8 if states <= 8 else np.uint32, code_of(CODES[states])
     metric = np.full((2 * states, LANES), np.float32(np.inf), np.float32)
     metric[0] = 0
     survivors = np.empty((rows, planes(states) * LANES), kind)

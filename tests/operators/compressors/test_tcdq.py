@@ -34,7 +34,15 @@ def errors(operator, x, draws):
 
 @pytest.mark.every(4)
 @pytest.mark.parametrize(
-    "operator", [TCDQ(omega=0.2), TCDQ(omega=6.0), TCDQ(omega=6.0, knee=0.7), TCDQ(omega=0.01, states=64)], ids=repr
+    "operator",
+    [
+        TCDQ(omega=0.2),
+        TCDQ(omega=6.0),
+        TCDQ(omega=6.0, knee=0.7),
+        TCDQ(omega=0.01, states=64),
+        TCDQ(omega=0.1, states=256),
+    ],
+    ids=repr,
 )
 @pytest.mark.parametrize("name", [name for name, _ in adversarial(4)])
 def test_mean_squared_error_is_omega_for_every_vector(operator, name):
@@ -46,7 +54,7 @@ def test_mean_squared_error_is_omega_for_every_vector(operator, name):
         assert 0.99 < squares.mean() < 1.01
 
 
-@pytest.mark.parametrize("operator", TCDQ.examples()[:4], ids=repr)
+@pytest.mark.parametrize("operator", [*TCDQ.examples()[:4], TCDQ(omega=0.1, states=256)], ids=repr)
 def test_decoded_mean_equals_input(operator):
     """n = 1500: |mean error|^2 n / omega has mean 1; a bias of a fifth of the error would double it."""
     for _, x in adversarial(200):
@@ -57,7 +65,17 @@ def test_decoded_mean_equals_input(operator):
 
 @pytest.mark.parametrize(
     ("states", "omega", "most"),
-    [(1, 1.0, 0.262), (4, 1.0, 0.107), (8, 1.0, 0.092), (8, 0.0667, 0.092), (8, 0.0039, 0.092), (64, 0.3333, 0.063)],
+    [
+        (1, 1.0, 0.262),
+        (4, 1.0, 0.107),
+        (8, 1.0, 0.092),
+        (8, 0.0667, 0.092),
+        (8, 0.0039, 0.092),
+        (64, 0.3333, 0.063),
+        (128, 0.0667, 0.048),
+        (256, 1.0, 0.055),
+        (256, 0.0039, 0.043),
+    ],
 )
 def test_gap_to_the_limit_with_real_bytes(states, omega, most):
     x = np.random.default_rng(1).standard_normal(200_000).astype(np.float32)
@@ -127,7 +145,7 @@ def test_slowly_varying_scales_are_learnt_from_decoded_values():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("operator", TCDQ.examples(), ids=repr)
+@pytest.mark.parametrize("operator", [*TCDQ.examples(), TCDQ(omega=0.1, states=256)], ids=repr)
 def test_laws_hold(operator):
     budget = Budget(bias=0.25, draws=60, evaluations=64, sizes=(1, 65), drawn_sizes=(65,), drawn=1, search=2).untimed()
     report = check(operator, budget=budget, seed=8)

@@ -8,6 +8,7 @@ import struct
 import numpy as np
 
 from operators.message import CorruptMessage
+from operators.tcdq.coarse import EARLY, FIRST_COST, FULL, GRAIN, LEAST
 from operators.tcdq.codec import read_model
 from operators.tcdq.dither import HALF_BITS, PHASE, UNIT, WEYL, shape
 from operators.tcdq.fit import choose
@@ -66,6 +67,35 @@ def labels(cost: np.ndarray, trellis: Trellis) -> np.ndarray:
     return out
 
 
+def labels_coarse(cost: np.ndarray, trellis: Trellis, hashes: list[int]) -> np.ndarray:
+    """The same with whole metrics.
+
+    Parameters
+    ----------
+    hashes : list of int
+        Of the coordinates: the last bit of each says which of two equal branches wins, the last bits of the first one
+        which of several equal ends.
+    """
+    metric = [LEAST] + [FULL] * (trellis.states - 1)
+    came = []
+    branches = trellis.before.reshape(-1, 2).tolist()
+    for t, h in enumerate(hashes):
+        most = FIRST_COST if t < EARLY else FULL
+        whole = [min(int(c * GRAIN), most) for c in cost[t]]
+        sums = [[min(metric[b >> 2] + whole[b & 3], FULL) for b in pair] for pair in branches]
+        second = [b <= a if h & 1 else b < a for a, b in sums]
+        came.append([pair[taken] for pair, taken in zip(branches, second, strict=True)])
+        metric = [min(pair) for pair in sums]
+        if t % SETTLE == SETTLE - 1:
+            metric = [m - min(metric) + LEAST for m in metric]
+    last = hashes[0] % trellis.states
+    state, out = min(range(trellis.states), key=lambda s: (metric[s], s ^ last)), np.empty(len(cost), np.int64)
+    for t in range(len(cost) - 1, -1, -1):
+        branch = came[t][state]
+        out[t], state = branch & 3, branch >> 2
+    return out
+
+
 def parities(n: np.ndarray, trellis: Trellis) -> np.ndarray:
     """Return the parities that the state forces along an admitted sequence;
 
@@ -83,7 +113,7 @@ def parities(n: np.ndarray, trellis: Trellis) -> np.ndarray:
     return out
 
 
-def nearest(y: tuple[np.ndarray, np.ndarray], trellis: Trellis) -> np.ndarray:
+def nearest(y: tuple[np.ndarray, np.ndarray], trellis: Trellis, hashes: list[int]) -> np.ndarray:
     """Return the admitted integers nearest to one lane's points, given as (floor, fraction)."""
     floor, fraction = y
     if trellis.states == 1:
@@ -94,7 +124,8 @@ def nearest(y: tuple[np.ndarray, np.ndarray], trellis: Trellis) -> np.ndarray:
         away = np.abs(point - np.float32(j))
         away = np.minimum(away, np.float32(4) - away)
         cost[:, j], cost[:, j + 2] = away * away, (np.float32(2) - away) ** 2
-    return floor - 1 + (labels(cost, trellis) - floor + 1) % 4
+    residues = labels_coarse(cost, trellis, hashes) if trellis.coarse else labels(cost, trellis)
+    return floor - 1 + (residues - floor + 1) % 4
 
 
 def trellises(plan: Plan) -> list[slice]:
@@ -102,15 +133,17 @@ def trellises(plan: Plan) -> list[slice]:
     return [slice(s.start + i, s.stop, plan.lanes) for s in plan.segments for i in range(plan.lanes)]
 
 
-def quantise(x: np.ndarray, norm: float, plan: Plan, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def quantise(x: np.ndarray, norm: float, plan: Plan, seeds: tuple) -> tuple[np.ndarray, np.ndarray]:
     """Return (k, w): n - u = v (k - w 2^-24), both int64, shape (d,)."""
     step, scale = plan.step(norm)
+    u, words = dither(plan, seeds), [int(s) for s in seeds]
     r = x * np.float32(1 / scale) * np.float32(1 / step)
     g = (r - np.floor(r)) + u.astype(np.float32) * np.float32(plan.code.spacing / UNIT)
     floor = np.floor(r).astype(np.int64) + np.floor(g).astype(np.int64)
     parity, n = np.empty_like(floor), np.empty_like(floor)
     for own in trellises(plan):
-        n[own] = nearest((floor[own], (g - np.floor(g))[own]), plan.code)
+        hashes = [hashed(i, *words) for i in range(plan.d)[own]]
+        n[own] = nearest((floor[own], (g - np.floor(g))[own]), plan.code, hashes)
         parity[own] = parities(n[own], plan.code)
     a = u - (parity << HALF_BITS)
     return (n - parity) // plan.code.spacing - (a >> 24), a & PHASE
@@ -152,7 +185,7 @@ def encode(x: np.ndarray, plan: Plan, seeds: tuple) -> bytes:
     if np.abs(x).max() < 2.0**-126:
         return bytes(NORM_BYTES)
     norm = float(np.float32(math.sqrt(math.fsum(float(v) ** 2 for v in x))))
-    k, w = quantise(x, norm, plan, dither(plan, seeds))
+    k, w = quantise(x, norm, plan, seeds)
     phase = w >> 18
     choice = choose((k << 6 | phase).astype(np.int32), plan)
     model, tables, streams = choice.model, build(choice.model, plan.form), plan.form.streams

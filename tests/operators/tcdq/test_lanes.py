@@ -7,11 +7,11 @@ import pytest
 from operators.compilation import jit
 from operators.compilation.stamp import stamp
 from operators.tcdq import lanes, lanes_memory
+from operators.tcdq.lanes_memory import compress, expand, gather, load, store
 from operators.tcdq.rans import encode_long
 from operators.tcdq.rans_decode import decode_long
-from operators.tcdq.viterbi_simd import back_rows, forward_rows
-from operators.tcdq.lanes_memory import compress, expand, gather, load, store
 from operators.tcdq.trellis import LANES
+from operators.tcdq.viterbi_simd import back_rows, forward_rows
 
 RNG = np.random.default_rng(3)
 A, B = (RNG.integers(0, 1 << 32, LANES, dtype=np.uint32) for _ in range(2))

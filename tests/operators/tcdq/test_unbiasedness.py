@@ -15,7 +15,7 @@ D = 6
 def quantiser(y, trellis):
     """Nearest admitted sequence; y : float64, exact in binary32."""
     floor = np.floor(y)
-    return oracle.nearest((floor.astype(np.int64), (y - floor).astype(np.float32)), trellis)
+    return oracle.nearest((floor.astype(np.int64), (y - floor).astype(np.float32)), trellis, [0] * len(y))
 
 
 def codewords(trellis, d):
