@@ -159,6 +159,24 @@ def codec_table() -> str:
     return with_provenance("tcdq_speed.jsonl", table(["rate asked", "bits", *ends], rows))
 
 
+def trellis_table() -> str:
+    """Gap and speed of TCDQ by number of states."""
+    rows = [
+        [
+            f"1/{1 / row['omega']:.0f}" if row["omega"] < 1 else "1",
+            str(row["states"]),
+            f"{row['gap']:.4f} ± {row['standard_error']:.4f}",
+            f"{row['gap_at_10000']:.4f} ± {row['standard_error_at_10000']:.4f}",
+            number(row["encode_MB_per_s"] / 1000),
+            number(row["encode_over_8_states"]),
+            number(row["decode_MB_per_s"] / 1000),
+        ]
+        for row in rows_of("tcdq_gaps.jsonl", "states")
+    ]
+    header = ["omega", "states", "gap, bits", "at d = 10^4", "encode, GB/s", "time over 8 states", "decode, GB/s"]
+    return with_provenance("tcdq_gaps.jsonl", table(header, rows))
+
+
 AVERAGING = {"whole": "PeriodicAveraging", "identity": "with operator=Identity()", "torch": "torch's averager"}
 LOOPS = {
     "loop": "PeriodicAveraging, over a plain loop with torch's averager",

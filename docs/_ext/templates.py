@@ -38,6 +38,7 @@ FUNCTIONS = {
         records: (
             "peers_table",
             "codec_table",
+            "trellis_table",
             "averaging_table",
             "loop_table",
             "http_table",

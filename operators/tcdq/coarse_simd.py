@@ -110,11 +110,17 @@ def _settle(typingctx: Any, metric: Any, start: Any, count: Any) -> Any:
         both = call(builder, f"llvm.umin.v{2 * LANES}i8", BOTH, both, other)
         spare = builder.sub(both, BOTH([LEAST] * 2 * LANES))
         with cgutils.for_range(builder, args[2]) as loop:
-            at = pointer(loop.index)
-            builder.store(builder.sub(builder.load(at, align=LANES), spare), at, align=LANES)
+            place = pointer(loop.index)
+            builder.store(builder.sub(builder.load(place, align=LANES), spare), place, align=LANES)
         return context.get_dummy_value()
 
     return signature(types.void, metric, types.int64, types.int64), emit
+
+
+@jit(inline="always")
+def _cost(away, most):
+    cost = whole(away * away * GRAIN)
+    return choose(cost < most, cost, most)
 
 
 @jit
@@ -133,13 +139,11 @@ def forward_rows(x, start, grid, metric, floors, survivors):
     for t in range(x.size // LANES):
         h, even, odd = distances(x, t, start, grid, floors)
         most = np.int32(FIRST_COST if start + t < EARLY else FULL)
-        zero, one = whole(even * even * GRAIN), whole(odd * odd * GRAIN)
-        two, three = whole((F2 - even) * (F2 - even) * GRAIN), whole((F2 - odd) * (F2 - odd) * GRAIN)
         costs = (
-            choose(zero < most, zero, most),
-            choose(one < most, one, most),
-            choose(two < most, two, most),
-            choose(three < most, three, most),
+            _cost(even, most),
+            _cost(odd, most),
+            _cost(F2 - even, most),
+            _cost(F2 - odd, most),
         )
         if pairs == 64:
             _select_128(metric, old, new, costs, h & np.uint32(1), flat, t * pairs)

@@ -90,6 +90,7 @@ def test_tables_name_commit_and_machine_of_their_record():
         records.operators_table(10**6),
         records.peers_table(),
         records.codec_table(),
+        records.trellis_table(),
         records.rate_table("gauss"),
     ):
         assert "commit" in text.splitlines()[-1]
