@@ -178,6 +178,7 @@ def trellis_table() -> str:
 
 
 AVERAGING = {"whole": "PeriodicAveraging", "identity": "with operator=Identity()", "torch": "torch's averager"}
+STEPS, PROBES = "loops_benchmark.jsonl", "probes_benchmark.jsonl"
 LOOPS = {
     "loop": "PeriodicAveraging, over a plain loop with torch's averager",
     "probe": 'measurements and probes as of schedule="auto", over a fixed tau',
@@ -190,7 +191,7 @@ def averaging_table() -> str:
         [
             str(row["processes"]),
             str(row["d"]),
-            _network(row),
+            network(row),
             AVERAGING.get(row["method"], code(row["method"])),
             number(1e3 * row["median_s"], 3),
             _ratio(row),
@@ -204,16 +205,18 @@ def averaging_table() -> str:
 
 def loop_table() -> str:
     """A local step with its share of the averagings, beside a plainer loop."""
+    probes = rows_of(PROBES, "median_s_per_step") if (DATA / PROBES).exists() else []
     rows = [
-        [str(row["processes"]), str(row["d"]), _network(row), LOOPS[row["benchmark"]], _milliseconds(row), _ratio(row)]
-        for row in rows_of("averaging_benchmark.jsonl", "median_s_per_step")
+        [str(row["processes"]), str(row["d"]), network(row), LOOPS[row["benchmark"]], _milliseconds(row), _ratio(row)]
+        for row in [*rows_of(STEPS, "median_s_per_step"), *probes]
         if row["benchmark"] in LOOPS
     ]
     header = ["processes", "d", "network", "loop", "a step, ms", "time over the other's"]
-    return with_provenance("averaging_benchmark.jsonl", table(header, rows))
+    return with_provenance(STEPS, table(header, rows)) + (f"\n{provenance(PROBES)}\n" if probes else "")
 
 
-def _network(row: Record) -> str:
+def network(row: Record) -> str:
+    """Return the rate of the links between processes."""
     return "no limit" if row["mbit_per_s"] is None else f"{row['mbit_per_s']:g} Mbit/s"
 
 

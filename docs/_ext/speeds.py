@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from markdown_text import code, number, table
-from records import DATA, Record, normalised, provenance, rows_of, with_provenance
+from records import DATA, STEPS, Record, network, normalised, provenance, rows_of, with_provenance
 
-FIRST, AVERAGING, HOOK, SHOTS, GAPS, CHECKS, LARGE, THEORY, LIMITS, RUNS = (
+FIRST, HOOK, SHOTS, GAPS, CHECKS, LARGE, THEORY, LIMITS, RUNS = (
     f"{name}.jsonl"
     for name in (
         "first_message",
-        "averaging_benchmark",
         "hook_benchmark",
         "two_shots_benchmark",
         "tcdq_gaps",
@@ -43,12 +42,19 @@ def first_message_table() -> str:
 
 def bookkeeping_table() -> str:
     """Steps of 1 ms with a schedule that adapts, over the same with tau = 8 fixed."""
-    rows = [row for row in _recorded(AVERAGING, "benchmark") if row["benchmark"] == "bookkeeping"]
+    rows = [row for row in _recorded(STEPS, "benchmark") if row["benchmark"] == "bookkeeping"]
     lines = [
-        [str(row["processes"]), str(row["d"]), row["method"], number(1e3 * row["median_s_per_step"], 4), _ratio(row)]
+        [
+            str(row["processes"]),
+            str(row["d"]),
+            network(row),
+            row["method"],
+            number(1e3 * row["median_s_per_step"], 4),
+            _ratio(row),
+        ]
         for row in rows
     ]
-    return _shown(AVERAGING, ["processes", "d", "schedule", "a step, ms", "time over a fixed tau's"], lines)
+    return _shown(STEPS, ["processes", "d", "network", "schedule", "a step, ms", "time over a fixed tau's"], lines)
 
 
 def hook_table() -> str:
@@ -57,7 +63,7 @@ def hook_table() -> str:
         [
             str(row["processes"]),
             str(row["d"]),
-            "no limit" if row["mbit_per_s"] is None else f"{row['mbit_per_s']:g} Mbit/s",
+            network(row),
             code(row["method"]),
             number(1e3 * row["median_s"], 3),
             *(number(1e3 * row[end], 3) if end in row else "" for end in ("encode_s", "decode_s")),

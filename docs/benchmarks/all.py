@@ -56,12 +56,29 @@ class Benchmark:
 
 BENCHMARKS = (
     Benchmark("first-message", "first_message.jsonl", "benchmarks/first_message.py", 6),
-    Benchmark("operators", "operators_benchmark.jsonl", "benchmarks/operators.py", 6),
+    Benchmark("operators", "operators_benchmark.jsonl", "benchmarks/operators.py", 4),
     Benchmark("peers", "operators_goals.jsonl", "benchmarks/operators.py --peers --d 10000000", 3),
     Benchmark("tcdq", "tcdq_speed.jsonl", "benchmarks/rate_distortion.py --speed", 1),
     Benchmark("gaps", "tcdq_gaps.jsonl", "benchmarks/rate_distortion.py --gaps", 1),
-    Benchmark("averaging", "averaging_benchmark.jsonl", "benchmarks/averaging.py --scheduling realtime", 7),
-    Benchmark("hook", "hook_benchmark.jsonl", "benchmarks/hook.py --scheduling realtime", 7),
+    Benchmark(
+        "averaging",
+        "averaging_benchmark.jsonl",
+        "benchmarks/averaging.py --only averaging --hidden 64 256 700 2170 --repeats 100 --scheduling realtime",
+        4,
+    ),
+    Benchmark(
+        "loops",
+        "loops_benchmark.jsonl",
+        "benchmarks/averaging.py --only loop bookkeeping --repeats 100 --scheduling realtime",
+        6,
+    ),
+    Benchmark(
+        "probes",
+        "probes_benchmark.jsonl",
+        "benchmarks/averaging.py --only probe --hidden 64 256 --repeats 100 --scheduling realtime",
+        2,
+    ),
+    Benchmark("hook", "hook_benchmark.jsonl", "benchmarks/hook.py --seconds 1 --scheduling realtime", 5),
     Benchmark("two-shots", "two_shots_benchmark.jsonl", "benchmarks/two_shots.py", 2),
     Benchmark("large-vectors", "large_vectors.jsonl", "benchmarks/large_vectors.py --most_GiB 20", 30),
     Benchmark("conformance", "conformance_seconds.jsonl", "studies/conformance_seconds.py", 2.5),

@@ -96,7 +96,7 @@ REASONS = {  # what keeps an operator from the goals
     "arithmetic_sparse_dithering": "a range coder, a division a coordinate, one after the other",
     "randomised_sparse_dithering": "positions: a range coder, a division a coordinate, one after the other",
 }
-SECONDS = 1.0  # spent at least on each measurement, and at least 3 repetitions
+SECONDS = 0.5  # spent at least on each measurement, and at least 3 repetitions
 
 
 def specifications() -> list[str]:
