@@ -33,6 +33,7 @@ from ..runtime.checks import nonnegative, positive
 from ..tau.derivation import Derivation, unique_minimiser
 from .measured import Measured
 from .schedule import Observation, Schedule, State
+from .steady import BENT, steady_period
 
 LARGEST = 512  # local steps of a round
 OVERHEAD = 9  # c: beyond tau = c n at most 1/c of the time can be gained
@@ -40,6 +41,7 @@ FIRST = (4, 8)  # local steps of the rounds before n is known; the first shows h
 START = 2  # the first tau after that is START n
 MEMORY = 0.8  # weight of what was known in the means of the probe
 STRAGGLER_MEMORY = 0.9
+TURN_MEMORY = 0.5  # of bend, curve and turn
 NOTICED = 1e-6  # n + s beyond which t/(t + n + s sqrt(t)) rises by more than roundings from every t <= 512 to the next
 PROBE_SHARE = 0.02  # of the gradients computed, at most
 WINDOW = 9  # rounds whose median time counts: a checkpoint or an evaluation in one of them does no harm
@@ -81,6 +83,16 @@ class GradientRetentionState(State):
     loss_jump : float or None, optional
         The loss at the averaged model minus the workers' own on the same batch, in the last probe; above 0 the workers
         had moved towards different models, as they do on different data.
+    bend2 : float, optional
+        The running mean of the squared bend of the loss (``steady``).
+    curve : float, optional
+        The running mean of what the bend of a convex loss is at most.
+    turn : float or None, optional
+        The running mean of the cosine between successive mean movements.
+    turning : float, optional
+        The running mean of the steps of their rounds.
+    workers : int, optional
+        That measure.
     """
 
     tau: int = 1
@@ -96,6 +108,23 @@ class GradientRetentionState(State):
     probe: bool = False
     age: float | None = None
     loss_jump: float | None = None
+    bend2: float = 0.0
+    curve: float = 0.0
+    turn: float | None = None
+    turning: float = 0.0
+    workers: int = 1
+
+    @property
+    def bent(self) -> bool:
+        """Whether the loss is seen to be no quadratic between the workers; not where its bend is no convex one's."""
+        return self.curve > 0 and (BENT * self.curve) ** 2 < self.bend2 <= self.curve**2
+
+    @property
+    def steady(self) -> int:
+        """The largest tau: 512, and less where the loss is bent and the mean makes no progress."""
+        if not self.bent or self.turn is None:
+            return LARGEST
+        return max(1, int(min(LARGEST, steady_period(turn=self.turn, tau=self.turning, workers=self.workers))))
 
     @property
     def delay_ratio(self) -> float | None:
@@ -135,8 +164,10 @@ class GradientRetention(Schedule):
     needs no exponent: when it decays less is lost, and tau rises.
     With averages in flight t* maximises P(t)/max(t + s sqrt(t), n), and cap is ceil(n), or the least t at which
     s/sqrt(t) <= 1/9 where that is longer; the third round has ceil(n).
-    Limits: a proxy on noisy gradients; blind to kinks, to bias of third order and to multiplicative noise (end with
-    tau = 1 or a decayed rate for the last digits); slow where a target takes fewer than 5 D/Y steps.
+    Where the loss is bent and the mean makes no progress, tau is what ``steady`` says.
+    Limits: a proxy on noisy gradients; late at kinks, all but blind to bias of third order in many directions, and to
+    multiplicative noise (end with tau = 1 or a decayed rate for the last digits); slow where a target takes
+    fewer than 5 D/Y steps.
 
     Parameters
     ----------
@@ -180,7 +211,10 @@ def taken_in(state: Known, observation: Observation) -> Known:
         At its end.
     """
     measured = observation.measured
-    return state if measured is None else _probed(_timed(state, measured, observation.step - state.step), measured)
+    if measured is None:
+        return state
+    timed = _timed(_turned(state, measured), measured, observation.step - state.step)
+    return _probed(timed, measured)
 
 
 def opened(state: Known, step: int) -> Known:
@@ -243,7 +277,21 @@ def _probed(state: Known, seen: Measured) -> Known:
         return state
     lost = _mixed(MEMORY, state.lost, seen.lost)
     fresh = _mixed(MEMORY, state.fresh, (state.ended - 1) * seen.fresh)
-    return replace(state, lost=lost, fresh=fresh, loss_jump=seen.loss_jump)
+    state = replace(state, lost=lost, fresh=fresh, loss_jump=seen.loss_jump)
+    if seen.bend2 is None or seen.curve is None:
+        return state
+    bend2, curve = _mixed(TURN_MEMORY, state.bend2, seen.bend2), _mixed(TURN_MEMORY, state.curve, seen.curve)
+    return replace(state, bend2=bend2, curve=curve)
+
+
+def _turned(state: Known, seen: Measured) -> Known:
+    """Take in how the mean turned after the round of ``state.ended`` steps."""
+    if seen.turn is None:
+        return state
+    turn, steps = seen.turn, float(state.ended)
+    if state.turn is not None and state.bent:
+        turn, steps = _mixed(TURN_MEMORY, state.turn, turn), _mixed(TURN_MEMORY, state.turning, steps)
+    return replace(state, turn=turn, turning=steps, workers=seen.workers)
 
 
 def _mixed(memory: float, known: float, new: float) -> float:
@@ -257,7 +305,8 @@ def _next_period(state: GradientRetentionState, n: float, overlapped: bool) -> i
     s = state.straggler or 0.0
     best = best_integer(delay_ratio=n, decline=state.decline, straggler=s, overlapped=overlapped)
     cap = max(math.ceil(n), overhead_cap(0.0, straggler=s)) if overlapped else overhead_cap(n, straggler=s)
-    return toward(state, min(best, cap))
+    tau = toward(state, min(best, cap))
+    return tau if overlapped else min(tau, state.steady)
 
 
 def toward(state: GradientRetentionState, tau: int) -> int:

@@ -33,6 +33,14 @@ class Measured:
         Of the same: the mean over workers of the squared norm of their movements.
     mean2 : float or None, optional
         Of the same: the squared norm of the decoded mean movement.
+    bend2 : float or None, optional
+        Of the probe: the mean over workers of the squared bend of their losses (``steady``).
+    curve : float or None, optional
+        Of the same: the mean over workers of <h - u, y - x>/2, y being where h was and x the mean model.
+    turn : float or None, optional
+        Cosine of the angle between the mean movements of the two averagings before this one.
+    workers : int, optional
+        That have measured.
 
     Raises
     ------
@@ -49,21 +57,25 @@ class Measured:
     error2: float | None = None
     norm2: float | None = None
     mean2: float | None = None
+    bend2: float | None = None
+    curve: float | None = None
+    turn: float | None = None
+    workers: int = 1
 
     def __post_init__(self) -> None:
         for name, value in tuple(self.__dict__.items()):
-            if value is None:
+            if value is None or name == "workers":
                 continue
             object.__setattr__(self, name, float(value))
             if not math.isfinite(value):
                 raise ValueError(f"{name} must be finite; got {name} = {value}")
-            if value < 0 and name not in ("lost", "loss_jump"):
+            if value < 0 and name not in ("lost", "loss_jump", "curve", "turn"):
                 raise ValueError(f"{name} must be >= 0; got {name} = {value}")
 
     @classmethod
     def shared(cls, rows: Iterable[Sequence[float]]) -> Self:
-        """From the rows of all ranks: (compute_s, averaging_s, lost, fresh, loss_jump), nan for what is not known; or
-        these and (error2, norm2, mean2).
+        """From the rows of all ranks: (compute_s, averaging_s, lost, fresh, loss_jump, bend, curve, turn), nan for what
+        is not known; or these and (error2, norm2, mean2).
 
         Parameters
         ----------
@@ -78,7 +90,8 @@ class Measured:
         """
         table = [tuple(row) for row in rows]
         computed, averaged, jumps = _column(table, 0), _column(table, 1), _column(table, 4)
-        sent = [row[5:] for row in table if len(row) > 5 and all(map(math.isfinite, row[5:]))]
+        sent = [row[8:] for row in table if len(row) > 8 and all(map(math.isfinite, row[8:]))]
+        bent = [row for row in table if math.isfinite(row[5]) and math.isfinite(row[6])]
         probed = [row for row in table if math.isfinite(row[2]) and math.isfinite(row[3])]
         mean = _applied(_mean, computed)
         return cls(
@@ -91,6 +104,10 @@ class Measured:
             error2=_applied(_mean, _column(sent, 0)),
             norm2=_applied(_mean, _column(sent, 1)),
             mean2=_applied(_mean, _column(sent, 2)),
+            bend2=_applied(_mean, [row[5] ** 2 for row in bent]),
+            curve=_applied(_mean, _column(bent, 6)),
+            turn=_applied(_mean, _column(table, 7)),
+            workers=max(1, len(table)),
         )
 
 

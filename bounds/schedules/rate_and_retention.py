@@ -27,6 +27,7 @@ import numpy as np
 
 from .candidate import Candidate, predicted_delays
 from .gradient_retention import (
+    LARGEST,
     MEMORY,
     START,
     WINDOW,
@@ -42,6 +43,7 @@ from .measured import Measured
 from .schedule import Observation, Schedule
 
 BALANCE = 0.2  # beta; 1 at the learning rate that is best for the moment
+STEADY_NOISE = 1 / 16  # phi at most, where progress has ended on a bent loss: errors add phi to the floor
 LEAST_DECLINE = 1 / 256  # a that is believed at least
 OVERHEAD = 16  # c: beyond tau = c n at most 1/c of the time can be gained
 SWITCH = 1.02  # by what another candidate must be better
@@ -101,7 +103,11 @@ class RateAndRetentionState(GradientRetentionState):
         """
         spread = float(senders) if self.spread is None else self.spread
         pairs = zip(self.candidates, self.errors, strict=True)
-        return [1 / (1 + BALANCE * c.noise(error, spread=spread, senders=senders)) for c, error in pairs]
+        noises = [c.noise(error, spread=spread, senders=senders) for c, error in pairs]
+        if self.steady < LARGEST:
+            most = max(STEADY_NOISE, min(noises))
+            return [1 / (1 + noise) if noise <= most else 0.0 for noise in noises]
+        return [1 / (1 + BALANCE * noise) for noise in noises]
 
 
 @final
@@ -161,7 +167,7 @@ class RateAndRetention(Schedule):
     ) -> RateAndRetentionState:
         step_s, straggler = float(np.median(state.steps_s)), state.straggler or 0.0
         plans = {
-            i: _plan(seconds / step_s, max(state.decline, LEAST_DECLINE), straggler)
+            i: _plan(seconds / step_s, max(state.decline, LEAST_DECLINE), straggler, state.steady)
             for i, seconds in enumerate(delays_s)
             if seconds is not None
         }
@@ -174,7 +180,7 @@ class RateAndRetention(Schedule):
         assert seconds is not None  # else it has no plan
         n, (tau, _) = seconds / step_s, plans[best]
         third = max(1, min(tau, max(math.ceil(START * n), 2 * state.tau)))
-        tau = toward(state, tau) if state.started else third
+        tau = min(toward(state, tau) if state.started else third, state.steady)
         window = state.windows_s[best] or (seconds,)
         state = replace(state, choice=best, delays_s=window)
         return begun(state, step, tau, delay_ratio=n, ended=ended)
@@ -213,10 +219,10 @@ def _second(candidates: Sequence[Candidate]) -> int:
     return next((i for i in order if candidates[i].link_bytes >= APART * shortest), order[-1])
 
 
-def _plan(n: float, decline: float, straggler: float) -> tuple[int, float]:
+def _plan(n: float, decline: float, straggler: float, steady: int) -> tuple[int, float]:
     """Return (tau, its progress per Y) of a candidate without errors."""
     cap = overhead_cap(n, straggler=straggler, over=OVERHEAD)
-    tau = min(best_integer(delay_ratio=n, decline=decline, straggler=straggler), cap)
+    tau = min(best_integer(delay_ratio=n, decline=decline, straggler=straggler), cap, steady)
     progress = sum(max(1 - decline * k, 0.0) for k in range(tau))
     return tau, progress / (tau + n + straggler * math.sqrt(tau))
 

@@ -21,6 +21,8 @@ from typing import Any
 
 import torch
 
+from .bend import bend
+
 Closure = Callable[[], Any]
 Weights = list[torch.Tensor | float]
 CPU_BLOCK = 1 << 16
@@ -37,6 +39,11 @@ class Probe:
         Called by the closure; where it is not (a functional form), randomness is not repeated.
     optimizer : Optimizer
         Whose learning rates and second moments weigh the coordinates.
+
+    Attributes
+    ----------
+    place
+        The parameters before the last step of the round, once that is awaited; else none.
     """
 
     def __init__(
@@ -44,12 +51,19 @@ class Probe:
     ) -> None:
         self.model, self.parameters, self.optimizer = model, parameters, optimizer
         self._before: list[torch.Tensor] | None = None
+        self.place: list[torch.Tensor] = []
         self._hook: Any = None
 
     def await_last_step(self) -> None:
-        """The coming local step ends the round: keep the generators' state at its first call of the model."""
-        self._before = None
+        """The coming local step ends the round: keep the parameters, and the generators' state at its first call of the
+        model.
+        """
+        self._before, self.place = None, [p.detach().clone() for p in self.parameters]
         self._on_next_call(lambda: setattr(self, "_before", self._generators()))
+
+    def forget_place(self) -> None:
+        """Another step than the awaited one has ended the round: its gradient is of other parameters."""
+        self.place = []
 
     def weights(self) -> Weights:
         """Return the diagonal of P, up to a factor, as the optimizer has it now."""
@@ -60,9 +74,18 @@ class Probe:
         }
         return [by_parameter.get(p, 0.0) for p in self.parameters]
 
-    def measure(self, closure: Closure, weights: Weights) -> tuple[float, float, float]:
-        """Return (<u - h, P u>, <u, P u>, loss at the model as it is now), nan for a loss that the closure does not
-        return.
+    def measure(self, closure: Closure, weights: Weights, loss: float = math.nan) -> tuple[float, ...]:
+        """Return (<u - h, P u>, <u, P u>, jump of the loss, its bend, its curve), nan for what needs a loss that is not
+        returned, or the parameters before the last step where they were not kept.
+
+        Parameters
+        ----------
+        closure : callable
+            The user's.
+        weights : list of tensor or float
+            The diagonal of P.
+        loss : float, optional
+            Of the last local step.
 
         Raises
         ------
@@ -76,12 +99,14 @@ class Probe:
                 "after optimizer.step and before zero_grad"
             )
         with self._undisturbed(last):
-            loss = closure()
+            now = scalar(closure())
             again = [p.grad for p in self.parameters]
         if all(u is None for u in again):
             raise ValueError("the closure has left no gradient in p.grad: let it call backward and return the loss")
         lost, fresh = retention(last, again, weights)
-        return lost, fresh, scalar(loss)
+        place, self.place = self.place, []
+        bent = bend(loss - now, last, again, place, self.parameters) if place else (math.nan, math.nan)
+        return lost, fresh, now - loss, *bent
 
     @contextmanager
     def _undisturbed(self, last: list[torch.Tensor | None]) -> Iterator[None]:

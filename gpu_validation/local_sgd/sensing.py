@@ -14,10 +14,11 @@ from .clock import Clock
 from .gradient_probe import Closure, Probe, Weights, scalar
 from .period import PeriodController
 from .schedule_inputs import NoInputs, Row
+from .turning import Turning
 from .worker import Worker
 
-NUMBERS = 7  # of a row: clock, learning rate, then those of Measured.shared
-UNKNOWN = [math.nan] * 5
+NUMBERS = 10  # of a row: clock, learning rate, then those of Measured.shared
+UNKNOWN = [math.nan] * 8
 NEEDED = (
     'schedule="auto" measures how much of a gradient survives: call averaging.step(loss, closure), where closure() '
     "computes the gradient of the last step again (zero_grad, loss, backward) and returns the loss"
@@ -41,6 +42,8 @@ class MeasuredInputs(NoInputs):
         self._found = [list(UNKNOWN) for _ in workers]
         self._last: list[tuple[Any, Closure | None]] = [(None, None)] * len(workers)
         self._weights: list[Weights] | None = None
+        self._turning = Turning()
+        self._follows = not getattr(periods.schedule, "overlapped", False)  # a common model after every averaging
         self.evaluations = 0  # of the closures, on each worker
 
     @property
@@ -87,6 +90,9 @@ class MeasuredInputs(NoInputs):
         clock.start_sync(self.periods.local_steps)
         for measured, seconds in zip(self._found, clock.computed(self.ranks), strict=True):
             measured[0] = seconds
+        if self.periods.local_steps != self.periods.tau:
+            for probe in self.probes:
+                probe.forget_place()
         due = self.due and self.periods.local_steps > 1
         self._weights = [probe.weights() for probe in self.probes] if due else None
         return self.rows(clock)
@@ -112,18 +118,34 @@ class MeasuredInputs(NoInputs):
             for i, rank in enumerate(self.ranks):
                 loss, closure = self._last[i]
                 if rank in members and closure is not None:
-                    lost, fresh, now = self.probes[i].measure(closure, self._weights[i])
-                    self._found[i][2:] = [lost, fresh, now - scalar(loss)]
+                    self._found[i][2:7] = self.probes[i].measure(closure, self._weights[i], scalar(loss))
             self._weights = None
             self.evaluations += 1
             clock.pass_probe()
+        self._turn()
         clock.end_sync()
+
+    def _turn(self) -> None:
+        """Look which way the mean model has gone; it is the same for all workers."""
+        if not self._follows:
+            return
+        cosine = self._turning.cosine(self.workers[0].vector().float())
+        for measured in self._found:
+            measured[7] = cosine
 
     def state_dict(self) -> dict[str, Any]:
         """Return what is known but not sent yet."""
-        return {"found": [list(row) for row in self._found], "evaluations": self.evaluations}
+        return {
+            "found": [list(row) for row in self._found],
+            "evaluations": self.evaluations,
+            "path": self._turning.state(),
+            "places": [probe.place for probe in self.probes],
+        }
 
     def load_state_dict(self, state: Mapping[str, Any] | None) -> None:
         """Continue where ``state_dict`` was taken."""
         assert state is not None  # of a run that measures too
         self._found, self.evaluations = [list(row) for row in state["found"]], state["evaluations"]
+        self._turning.load(state["path"])
+        for probe, place in zip(self.probes, state["places"], strict=True):
+            probe.place = list(place)

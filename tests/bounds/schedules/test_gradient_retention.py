@@ -300,7 +300,11 @@ NAN = math.nan
 
 
 def test_ranks_share_means_the_slowest_wait_and_the_least_delay():
-    rows = [(1.0, 0.5, 0.2, 1.0, NAN), (3.0, 0.1, 0.4, 2.0, 0.3), (2.0, 0.3, NAN, 7.0, 0.1)]
+    rows = [
+        (1.0, 0.5, 0.2, 1.0, NAN, 3.0, 2.0, -0.5),
+        (3.0, 0.1, 0.4, 2.0, 0.3, -1.0, 4.0, -0.5),
+        (2.0, 0.3, NAN, 7.0, 0.1, 7.0, NAN, -0.5),
+    ]
 
     seen = Measured.shared(rows)
 
@@ -308,8 +312,9 @@ def test_ranks_share_means_the_slowest_wait_and_the_least_delay():
     assert seen.lost == pytest.approx(0.3)
     assert seen.fresh == 1.5  # a rank with half a probe has none
     assert seen.loss_jump == pytest.approx(0.2)
+    assert (seen.bend2, seen.curve, seen.turn, seen.workers) == (5.0, 3.0, -0.5, 3)
     assert Measured.shared(rows[::-1]) == seen
-    assert Measured.shared([(NAN,) * 5] * 2) == Measured()
+    assert Measured.shared([(NAN,) * 8] * 2) == Measured(workers=2)
 
 
 def test_impossible_measurements_are_refused():
