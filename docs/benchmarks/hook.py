@@ -3,9 +3,9 @@
     python docs/benchmarks/hook.py [--processes 2 4 8] [--d 100000 1000000 10000000 100000000] [--mbit 0 1000]
         [--seconds 2] > docs/data/hook_benchmark.jsonl
 
-On a quiet machine; some six minutes.  0 Mbit/s stands for the loopback interface, any other rate for a network of the
-benchmark's own (root, or user namespaces).  Where the vectors of all ranks would not fit into half of the free memory,
-that d is left out, and the record says so.
+On a quiet machine; some seven minutes with ``--seconds .5``.  0 Mbit/s stands for the loopback interface, any other
+rate for a network of its own (root, or user namespaces).  Where the vectors of all ranks, 40 bytes an entry, would
+not fit into the available memory, that d is left out, and the record says so.
 
 A backward pass is of a model of one vector that costs next to nothing, so that its seconds are those of encoding,
 exchanging and decoding.  "torch" is DistributedDataParallel without a hook, a ring all-reduce of float32; the others
@@ -23,6 +23,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 # A neighbour of this file has the name of a package: its folder must be searched last.
@@ -40,7 +41,8 @@ from operators import TCDQ, Key, KLevel, Operator, TernGrad
 
 LEAST, MOST = 5, 100  # passes of every method
 WARM_UP = 2
-BYTES_PER_ENTRY = 60  # of one rank: vector, gradient and bucket of every model, and a mean in float64
+BYTES_PER_ENTRY = 40  # of one rank, measured: the gradient, every model's bucket, a message and a mean in float64
+SPARED = 0.1  # of the memory that is available
 OPERATORS: dict[str, Operator] = {"klevel": KLevel(k=16), "terngrad": TernGrad(), "tcdq": TCDQ(omega=0.1)}
 
 
@@ -90,9 +92,10 @@ def measured(d: int, seconds: float, place: RankContext) -> Iterator[dict[str, A
 
 
 def fits(d: int, processes: int) -> bool:
-    """Whether half of the free memory holds the vectors of all ranks."""
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return processes * d * BYTES_PER_ENTRY <= free / 2
+    """Whether the available memory holds the vectors of all ranks."""
+    lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    available = 1024 * int(lines["MemAvailable"].split()[0])
+    return processes * d * BYTES_PER_ENTRY <= (1 - SPARED) * available
 
 
 def main() -> None:
@@ -108,7 +111,8 @@ def main() -> None:
     for processes, mbit, d in itertools.product(options.processes, options.mbit, options.d):
         common = {"processes": processes, "mbit_per_s": mbit or None, "d": d}
         if not fits(d, processes):
-            print(json.dumps({"left_out": "not enough free memory", **common}), flush=True)
+            left_out = {"left_out": "not enough free memory", "needed_bytes": processes * d * BYTES_PER_ENTRY}
+            print(json.dumps({**left_out, **common}), flush=True)
             continue
 
         with links(processes, mbit) as network:
