@@ -14,7 +14,7 @@ import torch.distributed as dist
 from operators import Message
 from operators.ddp.frames import Undeclared
 from operators.ddp.gather import Gather, predicted_payload_bytes
-from operators.ddp.nodes import Nodes, timeout_of
+from operators.ddp.nodes import Nodes, group_apart
 from operators.ddp.scatter import Scatter, predicted_scatter_bytes
 
 from .in_flight import InThread
@@ -61,12 +61,7 @@ class ProcessTransport(Vectors):
         group : ProcessGroup or None, optional
             A process group of torch.distributed, whose time-out it keeps; by default the one of all ranks.
         """
-        shared = cls(group=group)
-        parent = dist.distributed_c10d._get_default_group() if group is None else group
-        timeout = timeout_of(parent)
-        ranks = [shared._global(rank) for rank in range(shared.size)]
-        backend = dist.get_backend_config(group)
-        return cls(group=dist.new_group(ranks, timeout=timeout, backend=backend, use_local_synchronization=True))
+        return cls(group=group_apart(dist.distributed_c10d._get_default_group() if group is None else group))
 
     def rejoin(self) -> None:
         """Take the default process group as it is now for another one that has been destroyed; counts go on."""

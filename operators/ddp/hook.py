@@ -1,6 +1,7 @@
 """The hook of a model: it compresses, exchanges and decodes the gradients of every bucket.
 
-A bucket's messages are under way while the backward pass computes the next one, and are decoded in the background.
+On the CPU all of it is done in a thread of its own, by a process group of its own, while the backward pass goes on; on
+a GPU, whose work is queued, in the pass itself.  A bucket's messages are under way while the next bucket is encoded.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -19,13 +21,14 @@ from ..exchange.nodes import check_nodes
 from ..exchange.shards import lengths
 from ..feedback.feedback import Feedback
 from ..key import Key
+from .background import Background
 from .bucket import Bucket
 from .counters import Counters
 from .equal_settings import device_of, require_equal_settings
 from .gather_ends import GatherEnds
 from .layout import Layout
 from .lost_rank import explaining
-from .nodes import Nodes, in_nodes
+from .nodes import Nodes, group_apart, in_nodes
 from .parameter_states import fitted, is_coordinatewise
 from .phases import Link, Means, Phases, exchanged
 from .two_shot_ends import TwoShotEnds
@@ -113,6 +116,10 @@ class CompressedGradients(Counters):
         require_equal_settings((*settings, list(shapes.items())), group=group, device=device)
         self._nodes = None if ranks_per_node == 1 else Nodes.of(group, ranks_per_node)
         self._ends = self._made_ends(shapes)
+        on_cpu = not any(p.is_cuda for p in parameters.values())
+        self._background = Background() if on_cpu else None
+        if on_cpu and self._nodes is None:  # the pass itself may make collectives, in whatever order to the thread's
+            group = group_apart(group)
         self._link = Link(group if self._nodes is None else self._nodes.between, device, self)
         self._pending: list[_Pending] = []
         self._results: list[torch.futures.Future[torch.Tensor]] = []  # of the buckets of this pass
@@ -154,7 +161,8 @@ class CompressedGradients(Counters):
         """Return the future of a bucket's mean; called by the model for every bucket, in the same order on all ranks.
 
         The lengths of one bucket are waited for when the next one is ready, and the last bucket's at once: so
-        all ranks start their collectives in the same order, and all before the model starts its own.
+        all ranks start their collectives in the same order, and all before the model starts its own.  On the CPU the
+        last call waits for the thread, and raises what went wrong in it, for any bucket.
 
         Parameters
         ----------
@@ -168,21 +176,32 @@ class CompressedGradients(Counters):
         RuntimeError
             If a rank has gone.
         """
+        if gradients.index() == 0:
+            if self._background is not None:
+                self._background.begin()
+            self._pending, self._results = [], []  # left over from a pass that failed
         bucket = Bucket(gradients, self._names, self._numbers, self.steps)
         last = bool(gradients.is_last())
-        if gradients.index() == 0:
-            self._pending, self._results = [], []  # left over from a pass that failed
         result: Any = torch.futures.Future(devices=[bucket.buffer.device] if bucket.buffer.is_cuda else None)
         with explaining(f"the gradients of step {self.steps}"):
-            pending = _Pending(bucket, self._exchange(bucket), result)
-            next(pending.phases)
-            self._pending.append(pending)
-            self._results.append(result)
-            self._advance(self._pending if last else self._pending[:-1])
-            if last:
-                self._finish()
+            if self._background is None:
+                self._take(bucket, result, last)
+            else:
+                self._background.start(partial(self._take, bucket, result, last))
+                if last:
+                    self._background.finish()
         self.steps += last
         return result
+
+    def _take(self, bucket: Bucket, result: Any, last: bool) -> None:
+        """Begin the exchange of a bucket, and go on with those before it."""
+        pending = _Pending(bucket, self._exchange(bucket), result)
+        next(pending.phases)
+        self._pending.append(pending)
+        self._results.append(result)
+        self._advance(self._pending if last else self._pending[:-1])
+        if last:
+            self._finish()
 
     def _exchange(self, bucket: Bucket) -> Phases:
         """Return the phases of a bucket."""

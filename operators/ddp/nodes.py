@@ -70,6 +70,19 @@ class Nodes:
         return cls(inside, between, place, ranks_per_node)
 
 
+def group_apart(group: Any) -> Any:
+    """Return a new process group of the same ranks, for collectives beside those of the group; each must call it.
+
+    Parameters
+    ----------
+    group : ProcessGroup
+        Whose back end and time-out it keeps.
+    """
+    ranks = [dist.get_global_rank(group, r) for r in range(dist.get_world_size(group))]
+    settings: dict[str, Any] = {"timeout": timeout_of(group), "backend": dist.get_backend_config(group)}
+    return dist.new_group(ranks, use_local_synchronization=True, **settings)
+
+
 def timeout_of(group: Any) -> timedelta:
     """Return how long the collectives of a process group wait.
 
