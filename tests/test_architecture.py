@@ -252,6 +252,18 @@ def test_light_packages_import_light(package):
     assert result.returncode == 0, result.stderr
 
 
+def test_training_loads_no_theory():
+    """Every rank of a run pays for its imports: sympy, statistics and the tables of reports come when they are asked for."""
+    heavy = ("sympy", "scipy.stats", "scipy.optimize", "rich", "matplotlib", "sklearn", "bounds.theorems", "ratedist.calls")
+    code = (
+        "import sys; from gpu_validation import PeriodicAveraging, SimulatedWorkers, join_torchrun, run_ranks; "
+        f"sys.exit(', '.join(m for m in {heavy!r} if m in sys.modules) or 0)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+
+    assert result.returncode == 0, result.stderr
+
+
 def test_wheel_holds_exactly_the_four_packages(tmp_path):
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
     subprocess.run(command, check=True, capture_output=True, timeout=120)

@@ -18,7 +18,6 @@ from fractions import Fraction
 from typing import final
 
 from ..runtime.checks import nonnegative
-from ..tau.integer import tau_cap
 from .schedule import Observation, Schedule, State, ceil_up, check_tau
 
 LONGEST = 2**53  # local steps; no run is longer
@@ -159,6 +158,8 @@ class AdaComm(Schedule):
         if self.cap is not None:
             tau = min(tau, self.cap)
         if self.L is not None:
+            from ..tau.integer import tau_cap  # and sympy with it, which other rules do without
+
             tau = min(tau, tau_cap(eta_L=Fraction(eta) * Fraction(self.L)) or 1)
         return tau
 

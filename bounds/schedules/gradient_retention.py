@@ -3,7 +3,7 @@
 Model.  Let n = D/Y, and let e(k) be the progress of the k-th local step after an averaging over that of a step of the
 averaged model: 1 right after it.  A round of tau steps takes tau + n units of Y and makes P(tau) = e(1) + ... + e(tau)
 units of progress.  With e(k) = 1 - a (k - 1), as long as that is positive, P(tau) = tau - a tau (tau - 1)/2, and over
-real tau P/(tau + n) is largest at -n + sqrt(n^2 + n + 2 n/a), proved in ``derivation`` (the marginal-value theorem).
+real tau P/(tau + n) is largest at -n + sqrt(n^2 + n + 2 n/a), proved in ``retention_proof`` (marginal-value theorem).
 n >> 1/a: tau -> 1/a + 1/2, the steps after which nothing is left; n << 1/a: tau -> sqrt(2 n/a).  The rule takes the
 best whole tau of the sum itself: 2 is better than 1 as long as a < n/(1 + n).  A round costs 1 + n/tau for each local
 step, so that beyond tau = 9 n at most a ninth can be gained: the overhead cap.
@@ -22,15 +22,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from statistics import median
 from typing import Any, ClassVar, TypeVar, final
 
 import numpy as np
-import sympy as sp
 
 from ..runtime.checks import nonnegative, positive
-from ..tau.derivation import Derivation, unique_minimiser
 from .measured import Measured
 from .schedule import Observation, Schedule, State
 from .steady import BENT, steady_period
@@ -381,23 +378,3 @@ def best_period(*, delay_ratio: float, decline: float) -> float:
     n, a = positive("delay_ratio", delay_ratio), positive("decline", decline)
     b = 1 + a / 2
     return 2 * b / (a * (1 + math.sqrt(1 + 2 * b / n / a)))
-
-
-N, DECLINE, SPARE = sp.symbols("n a z", positive=True)
-
-
-@lru_cache(maxsize=1)
-def derivation() -> Derivation:
-    """Return the proof, by sympy, that (tau + n)/(b tau - a tau^2/2), b = 1 + a/2, has one minimum on 0 < tau < 2 b/a.
-
-    In z = 2 b/(a tau) - 1 > 0 it is a constant plus positive multiples of z and 1/z, which is convex; ``period`` leads
-    back.
-    """
-    tau = period(SPARE)
-    time_for_progress = sp.expand(sp.simplify((tau + N) / (tau * (1 + DECLINE / 2) - DECLINE * tau**2 / 2)))
-    return unique_minimiser(time_for_progress, SPARE)
-
-
-def period(spare: sp.Expr) -> sp.Expr:
-    """Return tau = 2 b/(a (1 + z)) in terms of z, b = 1 + a/2."""
-    return 2 * (1 + DECLINE / 2) / (DECLINE * (1 + spare))

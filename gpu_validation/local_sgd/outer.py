@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
-from bounds.dynamics.outer import OuterStep
+if TYPE_CHECKING:
+    from bounds.dynamics.outer import OuterStep
 
 OuterFactory = Callable[[list[torch.Tensor]], torch.optim.Optimizer]
 
@@ -43,6 +44,8 @@ class SGD:
     @property
     def theory(self) -> OuterStep:
         """The same step of the exact models in ``bounds.dynamics.outer``."""
+        from bounds.dynamics.outer import OuterStep  # and sympy with it, which training does without
+
         return OuterStep(self.lr, self.momentum, nesterov=False)
 
     def __call__(self, parameters: list[torch.Tensor]) -> torch.optim.Optimizer:
@@ -82,6 +85,8 @@ class Nesterov:
     @property
     def theory(self) -> OuterStep:
         """The same step of the exact models in ``bounds.dynamics.outer``."""
+        from bounds.dynamics.outer import OuterStep  # and sympy with it, which training does without
+
         return OuterStep(self.lr, self.momentum)
 
     def __call__(self, parameters: list[torch.Tensor]) -> torch.optim.Optimizer:

@@ -22,7 +22,7 @@ import weakref
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 import torch.distributed as dist
@@ -36,7 +36,7 @@ from ..distributed.collectives import PLACE_BITS, ProcessTransport
 from ..distributed.quorum import NEW, Quorum
 from ..distributed.transport import NodeLinks
 from ..records.round import Round as Round
-from ..telemetry import Journal, Known, Recorder, RunReport, report_of
+from ..telemetry import Journal, Recorder
 from .clock import Clock, WallClock
 from .config import OptimizerState, Settings
 from .gradient_probe import Closure
@@ -48,6 +48,9 @@ from .pause import DAY_S, paused
 from .run_header import header_of
 from .survival import SurvivingRounds
 from .worker import Worker
+
+if TYPE_CHECKING:
+    from ..telemetry import Known, RunReport
 
 
 class PeriodicAveraging(SurvivingRounds):
@@ -346,6 +349,8 @@ class PeriodicAveraging(SurvivingRounds):
         if not isinstance(self.telemetry, Recorder):
             raise ValueError("a report needs telemetry: give PeriodicAveraging(..., telemetry=True) or a folder")
         account = self.telemetry.account()
+        from ..telemetry import report_of  # bounds and the calculator, which training does without
+
         return report_of(self.telemetry.with_others(account), known=known)
 
     @property

@@ -13,16 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bounds.schedules import GradientRetention, Measured, Observation
-from bounds.schedules.gradient_retention import (
-    DECLINE,
-    SPARE,
-    N,
-    best_integer,
-    best_period,
-    derivation,
-    overhead_cap,
-    period,
-)
+from bounds.schedules.gradient_retention import best_integer, best_period, overhead_cap
+from bounds.schedules.retention_proof import DECLINE, SPARE, N, derivation, period
 
 RULE = GradientRetention()
 ratios = st.floats(0, 200) | st.sampled_from([0.0, 0.5, 1.0, 4.0, 20.0])
