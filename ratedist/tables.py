@@ -101,7 +101,7 @@ def ranking(plan: Any) -> Any:
 def pilot_plan(plan: Any) -> Any:
     """Return every operator's best choice by a pilot, and what to run in sentences."""
     right = ("time", "from", "to", "tau", "s a step", "progress")
-    columns = ("operator", *right[:4], "messages", *right[4:], "limited by")
+    columns = ("operator", *right[:4], "in flight", *right[4:], "limited by")
     table = _table(*columns, right=right)
     for choice in plan.shown:
         if not choice.feasible:
@@ -113,7 +113,7 @@ def pilot_plan(plan: Any) -> Any:
             escape(choice.way),
             *(f"{each:.4g}" for each in numbers),
             str(choice.tau),
-            _travelling(choice),
+            _in_flight(choice),
             *(f"{each:.4g}" for each in step),
             choice.limits,
         )
@@ -126,14 +126,14 @@ def pilot_plan(plan: Any) -> Any:
     return Group(table, "", _facts(facts))
 
 
-def _travelling(choice: Any) -> str:
-    """Return how many messages a model makes, and what is computed while they travel."""
+def _in_flight(choice: Any) -> str:
+    """Return what travels while the workers compute, and for how many steps."""
     if choice.buckets > 1:
-        return f"{choice.buckets} buckets, during the backward pass"
+        return f"{choice.buckets} buckets"
     if not choice.in_flight:
-        return "1, waited for"
-    steps = "a step" if choice.in_flight == 1 else f"{choice.in_flight} steps"
-    return f"{choice.parts}, each in flight for {steps}" if choice.parts > 1 else f"1, in flight for {steps}"
+        return "no"
+    steps = f"{choice.in_flight} step{'s' * (choice.in_flight > 1)}"
+    return f"{choice.parts} parts, {steps}" if choice.parts > 1 else steps
 
 
 def certified_tau(result: Any) -> Any:
@@ -210,7 +210,7 @@ def prediction(result: Any) -> Any:
         estimate = getattr(result, name)
         numbers = ("unknown",) if estimate is None else (estimate.value, *map(float, _ends(estimate)))
         table.add_row(words, *(each if isinstance(each, str) else f"{each:.4g}" for each in numbers))
-    way = f"{result.operator or 'binary32'}, {result.exchange}, tau = {result.tau}, messages: {_travelling(result)}"
+    way = f"{result.operator or 'binary32'}, {result.exchange}, tau = {result.tau}, in flight: {_in_flight(result)}"
     worst = "" if result.certified_time_ratio is None else f"time x {result.certified_time_ratio:.4g}, "
     facts = {
         "training": way,

@@ -1,7 +1,8 @@
 """Seconds of steps in every rhythm of a plan, as it foretells them and between real ranks, as JSON lines.
 
 Run ``python docs/benchmarks/rhythms.py [--processes 2] [--mbit 100 200 800] [--delay_ms 2] [--step_ms 100]
-[--repeats 8]`` (root, or user namespaces, for the networks); some three minutes.
+[--repeats 8] [--scheduling realtime]`` (root, or user namespaces, for the networks; realtime keeps other programs out);
+some three minutes.
 
 A model of eight equal layers, whose passes sleep, a third of a step forwards and two thirds backwards, so that other
 programs and the network's own switch change little.  On every network the ranks time sums of vectors, as a pilot does;
@@ -31,7 +32,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch
 import torch.distributed as dist
 from comparing import environment
-from ranks import Record, carry_out
+from ranks import MTU, Record, carry_out
 from torch.nn.parallel import DistributedDataParallel
 
 from bounds.claims import Unbiased
@@ -149,13 +150,15 @@ def main() -> None:
     parser.add_argument("--delay_ms", type=float, default=2.0)
     parser.add_argument("--step_ms", type=float, default=100.0)
     parser.add_argument("--repeats", type=int, default=8)
+    parser.add_argument("--scheduling", choices=("normal", "realtime"), default="normal")
     arguments = parser.parse_args()
     print(json.dumps({"record": "environment", **environment()}), flush=True)
     for mbit in arguments.mbit:
-        shape = Shape(rate_bit_per_s=1e6 * mbit, delay_s=1e-3 * arguments.delay_ms)
+        shape = Shape(rate_bit_per_s=1e6 * mbit, delay_s=1e-3 * arguments.delay_ms, mtu=MTU)
         where = {"processes": arguments.processes, "mbit_per_s": mbit, "delay_s": shape.delay_s}
         with Network.of(shape, arguments.processes) as network:
-            for record in carry_out(partial(records, arguments=arguments), arguments.processes, network):
+            work = partial(records, arguments=arguments)
+            for record in carry_out(work, arguments.processes, network, arguments.scheduling):
                 print(json.dumps({"record": record.pop("record"), **where, **record}), flush=True)
 
 

@@ -50,6 +50,8 @@ def test_the_plan_of_a_file_stands_in_words_numbers_and_intervals(browser, serve
         assert tuple(unknown) == plan.prediction.unknown
         first = page.locator("#pilot-plan tbody tr").first.locator("td").all_inner_texts()
         assert first[0].startswith(plan.best.operator)
+        shown = [words in first[0] for words in ("fragments", "in flight", "buckets")]
+        assert shown == [plan.best.parts > 1, plan.best.overlap, plan.best.buckets > 1]
         assert float(first[1].split(",")[0]) == pytest.approx(plan.best.ratio, rel=5e-3)
         assert page.locator("#pilot-plan .chart .interval").count() == len(plan.shown)
         assert page.locator("#pilot-plan .chart .rule").count() == 1

@@ -68,6 +68,23 @@ def test_a_prediction_is_that_of_python():
     assert by_record == to_json(rd.predict(PILOT, PILOT.cluster(**LINK), **asked))
 
 
+@pytest.mark.parametrize("asked", [{"tau": 2, "overlap": True, "parts": 2, "in_flight": 1}, {"tau": 1, "buckets": "4"}])
+def test_fragments_and_buckets_are_those_of_python(asked):
+    by_record = answer("predict", {"pilot": PILOT_EXAMPLE, "cluster": LINK, **asked})
+    assert by_record == to_json(rd.predict(PILOT, PILOT.cluster(**LINK), **asked))
+    for name, value in asked.items():
+        assert by_record[name] == (value if isinstance(value, bool) else int(value))
+    whole = {name: value for name, value in asked.items() if name in ("tau", "overlap")}
+    assert (
+        by_record["seconds_per_step"]
+        != answer("predict", {"pilot": PILOT_EXAMPLE, "cluster": LINK, **whole})["seconds_per_step"]
+    )
+    with pytest.raises(ValueError, match=r"of averages in flight|leave one of them out"):
+        answer(
+            "predict", {"pilot": PILOT_EXAMPLE, "cluster": LINK, **asked, "overlap": not asked.get("overlap", False)}
+        )
+
+
 def test_the_server_answers_and_limits_the_size_of_these_requests_alone(server):
     padded = {"pilot": PILOT_EXAMPLE | {"device": "x" * 100_000}, "cluster": LINK}
     status, body, _ = server.post("/v1/plan", padded)

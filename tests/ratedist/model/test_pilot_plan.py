@@ -446,6 +446,9 @@ def test_the_command_is_the_call(tmp_path, capsys):
     assert main(line) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert plan.best.name.split(",")[0] in shown
+    best = plan.best
+    assert best.in_flight == 4
+    assert f" {best.tau} 4 steps {best.seconds_per_step.value:.4g} " in shown
     assert main([*line, "--step_s", "2"]) == 2
     assert "step_s comes from the pilot; got step_s = 2.0 beside it: leave it out" in capsys.readouterr().err
     assert main([*line, "--codec", "free"]) == 2
