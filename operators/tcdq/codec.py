@@ -297,7 +297,8 @@ def _decoder(model: Model, tables: Tables, plan: Plan, lattice: Lattice) -> Shor
     contexts = Contexts(np.array(model.starts, np.int64), THRESHOLDS)
     if plan.form.streams > 1:
         return LongDecoder(model.low, tables.widest, table_of(tables), contexts, lattice, plan.code.a, plan.code.b)
-    entries = ShortTables(model.low, plan.form.shift, tables.widest, tables.offset, tables.frequency, tables.start)
+    start = np.concatenate([tables.start, np.zeros(LANES, np.uint32)])  # sixteen are looked at, be there fewer
+    entries = ShortTables(model.low, plan.form.shift, tables.widest, tables.offset, tables.frequency, start)
     return ShortDecoder(entries, contexts, lattice, plan.code.after, plan.lanes)
 
 

@@ -104,8 +104,7 @@ def fitted(symbols: np.ndarray, stride: int, plan: Plan, most: int = CLASSES) ->
             candidates.append((plain + BYTE + low * d, gaussian(plan)))
         together = (0,) * CLASSES
         for starts in {together, _grouping(counts.sum(axis=1)) if most > 1 else together}:
-            grouped = np.zeros((starts[-1] + 1, LEVELS))
-            np.add.at(grouped, list(starts), counts)
+            grouped = np.add.reduceat(counts, np.flatnonzero(np.diff(starts, prepend=-1)), axis=0).astype(np.float64)
             weights = _fit(grouped)
             mixtures = tuple(tuple(int(v) for v in np.trim_zeros(w, "b")) for w in weights)
             model = Model(sigma, starts, mixtures, low)

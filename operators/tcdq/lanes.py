@@ -185,12 +185,18 @@ def _bits(builder: Any, mask: Any) -> Any:
     return builder.zext(builder.bitcast(mask, ir.IntType(LANES)), ir.IntType(64))
 
 
+def _first(builder: Any, mask: Any) -> Any:
+    number = _bits(builder, mask)
+    return builder.cttz(builder.or_(number, number.type(1 << LANES)), ir.IntType(1)(0))
+
+
 floor = _unary(F32, lambda builder, a: call(builder, f"llvm.floor.v{LANES}f32", a.type, a))
 real = _unary(F32, lambda builder, a: builder.sitofp(a, vector(types.float32)))  # of int32
 whole = _unary(I32, lambda builder, a: builder.fptosi(a, vector(types.int32)))  # of float32
 signed = _unary(I32, lambda builder, a: a)  # the same bits
 unsigned = _unary(U32, lambda builder, a: a)
 bits = _unary(types.uint64, _bits)  # a mask as a number, lane i in bit i
+first = _unary(types.uint64, _first)  # number of the first lane in a mask, 16 if it is empty
 count = _unary(types.uint64, lambda builder, mask: builder.ctpop(_bits(builder, mask)))
 total = _unary(types.int32, lambda builder, a: call(builder, f"llvm.vector.reduce.add.v{LANES}i32", ir.IntType(32), a))
 

@@ -7,7 +7,7 @@ import numpy as np
 from ..compilation import jit
 from .classes import decay_energy, next_class
 from .dither import HALF_BITS, PHASE, mix
-from .lanes import bits, choose, count, numbers, real, signed, total, unsigned
+from .lanes import bits, choose, count, first, numbers, real, signed, total, unsigned
 from .lanes_memory import expand, gather, load, store
 from .rans import FIELD, LONG_BASE, LONG_P, MOST_LENGTH, PIECE, ROOM, SHORT_BASE, SHORT_P, magnitude
 from .trellis import LANES
@@ -82,16 +82,21 @@ def decode_short(words, state, decoder, out):
     ----------
     words
         uint32, followed by ROOM spare ones.
+
+    Notes
+    -----
+    Where a symbol's interval begins is compared for 16 of them at once: no branch depends on the symbol.
     """
     tables, contexts, lattice, after, lanes = decoder
     low, shift, widest, offset, frequency, start = tables
     starts, thresholds = contexts
     trellis = np.zeros(lanes, np.int64)
-    position, energy, c = 0, 0, 0
+    position, energy, c, many = 0, 0, 0, widest.size > 1
     mask = np.uint64((1 << SHORT_P) - 1)
     for i in range(out.size):
-        c = next_class(c, energy, thresholds)
-        g = starts[c]
+        if many:
+            c = next_class(c, energy, thresholds)
+        g = starts[c] if many else 0
         lane = i % lanes
         s = trellis[lane]
         q, w, fine = _phase(i, lattice, s & 1)
@@ -100,13 +105,11 @@ def decode_short(words, state, decoder, out):
         size = 2 * top + 1
         row = offset[g] + (phase >> shift) * size
         slot = state & mask
-        below, above = 0, size
-        while above - below > 1:
-            middle = (below + above) >> 1
-            if np.uint64(start[row + middle]) <= slot:
-                below = middle
-            else:
-                above = middle
+        below, ahead = 0, first(load(start, row) > np.uint32(slot))
+        while ahead == LANES and below + LANES < size:
+            below += LANES
+            ahead = first(load(start, row + below) > np.uint32(slot))
+        below = min(below + np.int64(ahead), size) - 1
         entry = row + below
         state = np.uint64(frequency[entry]) * (state >> np.uint64(SHORT_P)) + slot - np.uint64(start[entry])
         if state < SHORT_BASE:
@@ -124,7 +127,8 @@ def decode_short(words, state, decoder, out):
                 e = (e << width) | piece
                 left -= width
             k = 1 - top - e if field & 32 else top + e
-        energy = decay_energy(energy, magnitude(k, phase), 1)
+        if many:
+            energy = decay_energy(energy, magnitude(k, phase), 1)
         if low:
             rest, state, position = _take_short(state, words, position, low)
             k = (k << low) + rest - (1 << (low - 1))
