@@ -34,12 +34,13 @@ def _integers(a, b, shifts, out):
     store(out, 8 * LANES, lanes.choose(x < y, x, one))
     store(out, 9 * LANES, lanes.choose(lanes.signed(x) < lanes.signed(y), one, y))
     store(out, 10 * LANES, lanes.numbers(np.uint32(0xFFFFFFF8)))
-    return lanes.bits(x >= y), lanes.count(x == y), lanes.bits(x > y), lanes.total(lanes.signed(x))
+    places = lanes.first(x == y), lanes.first(y == x + one), lanes.first(x > y)
+    return lanes.bits(x >= y), lanes.count(x == y), lanes.bits(x > y), lanes.total(lanes.signed(x)), places
 
 
 def test_integers_wrap_shift_and_compare_as_numpy_s_do():
     out = np.empty(11 * LANES, np.uint32)
-    at_least, equal, above, total = _integers(A, B, SHIFTS, out)
+    at_least, equal, above, total, places = _integers(A, B, SHIFTS, out)
     signed_a, signed_b = A.view(np.int32), B.view(np.int32)
     expected = [
         A + B, A - B, A * B, (A & B) ^ (A | np.uint32(1)), A << SHIFTS, A >> SHIFTS,
@@ -53,6 +54,7 @@ def test_integers_wrap_shift_and_compare_as_numpy_s_do():
     assert at_least == sum(1 << i for i in range(LANES) if A[i] >= B[i])
     assert above == sum(1 << i for i in range(LANES) if A[i] > B[i])
     assert equal == 1
+    assert places == (0, LANES, int(np.argmax(A > B)))  # none is one less
     assert np.int32(total) == signed_a.sum(dtype=np.int32)
 
 
