@@ -78,7 +78,7 @@ BENCHMARKS = (
         "benchmarks/averaging.py --only probe --hidden 64 256 --repeats 100 --scheduling realtime",
         2,
     ),
-    Benchmark("hook", "hook_benchmark.jsonl", "benchmarks/hook.py --seconds 1 --scheduling realtime", 5),
+    Benchmark("hook", "hook_benchmark.jsonl", "benchmarks/hook.py --seconds .5 --scheduling realtime", 7),
     Benchmark("two-shots", "two_shots_benchmark.jsonl", "benchmarks/two_shots.py", 2),
     Benchmark("large-vectors", "large_vectors.jsonl", "benchmarks/large_vectors.py --most_GiB 20", 30),
     Benchmark("conformance", "conformance_seconds.jsonl", "studies/conformance_seconds.py", 2.5),

@@ -40,7 +40,7 @@ from gpu_validation.distributed.launch import RankContext
 from operators import TCDQ, Key, KLevel, Operator, TernGrad
 
 LEAST, MOST = 5, 100  # passes of every method
-WARM_UP = 2
+WARM_UP = 0  # every pass has been made twice before, to see how long it takes
 BYTES_PER_ENTRY = 40  # of one rank, measured: the gradient, every model's bucket, a message and a mean in float64
 SPARED = 0.1  # of the memory that is available
 OPERATORS: dict[str, Operator] = {"klevel": KLevel(k=16), "terngrad": TernGrad(), "tcdq": TCDQ(omega=0.1)}
