@@ -42,12 +42,26 @@ SHARED = {  # what is started once for tests of several files -> where they are
     "gpu-validation run smoke": ("tests/gpu_validation/test_cli.py", "tests/gpu_validation/studies/grid/test_study.py"),
 }
 
+LONGEST = (  # files whose tests start many processes, or wait: begun first, so that no worker is left with one alone
+    *("tests/test_framework_scripts.py", "tests/test_public_scripts.py", "tests/docs/test_notebooks.py"),
+    *("tests/test_ten_minute_guide.py", "tests/test_training_guides.py", "tests/test_readme.py"),
+    *("tests/test_auto_tau_guide.py", "tests/gpu_validation/adapters/test_flower.py"),
+    *("tests/gpu_validation/engines/test_dask.py", "tests/test_ctrl_c.py", "tests/test_installed_wheel.py"),
+)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """Half as many workers again as cores: a quarter of their time tests wait for processes, networks and time-outs."""
+    return max(1, 3 * (os.cpu_count() or 1) // 2)
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """With ``--dist loadfile`` keep together what shares something that is costly to start, not only a file."""
     if config.option.dist != "loadfile":
         return None
+    config.option.loadscopereorder = False  # which would begin with the files of most tests
     from xdist.scheduler import LoadFileScheduling
 
     class ByWhatTheyShare(LoadFileScheduling):
@@ -63,7 +77,10 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of a test marked ``every(n)`` its first case, the n-th after it and so on are quick, the others thorough."""
+    """Mark the cases of tests marked ``every(n)`` that are not quick, and begin with the longest files.
+
+    The first case, the n-th after it and so on are quick, the others thorough.
+    """
     cases = Counter()
     for item in items:
         mark = item.get_closest_marker("every")
@@ -73,6 +90,13 @@ def pytest_collection_modifyitems(items):
         if cases[test] % mark.args[0]:
             item.add_marker(pytest.mark.thorough)
         cases[test] += 1
+    tests = Counter(map(file_of, items))
+    items.sort(key=lambda item: (file_of(item) not in LONGEST, -tests[file_of(item)], file_of(item)))
+
+
+def file_of(item):
+    """The name of a test's file, as in ``LONGEST``."""
+    return item.nodeid.partition("::")[0]
 
 
 @pytest.fixture(autouse=True)

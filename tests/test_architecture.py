@@ -253,8 +253,17 @@ def test_light_packages_import_light(package):
 
 
 def test_training_loads_no_theory():
-    """Every rank of a run pays for its imports: sympy, statistics and the tables of reports come when they are asked for."""
-    heavy = ("sympy", "scipy.stats", "scipy.optimize", "rich", "matplotlib", "sklearn", "bounds.theorems", "ratedist.calls")
+    """Every rank pays for its imports: sympy, statistics and the tables of reports come when they are asked for."""
+    heavy = (
+        "sympy",
+        "scipy.stats",
+        "scipy.optimize",
+        "rich",
+        "matplotlib",
+        "sklearn",
+        "bounds.theorems",
+        "ratedist.calls",
+    )
     code = (
         "import sys; from gpu_validation import PeriodicAveraging, SimulatedWorkers, join_torchrun, run_ranks; "
         f"sys.exit(', '.join(m for m in {heavy!r} if m in sys.modules) or 0)"
