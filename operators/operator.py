@@ -209,12 +209,16 @@ class Operator(ABC):
             raise ValueError(f"d must satisfy d >= 1; got d = {d}")
         if self.randomness == "shared" and key is None:
             raise ValueError(f"{self.name} uses shared randomness: pass the encoder's key to decode")
+        self._check_padding(message)
         payload = message.payload
-        pad = 8 * payload.numel() - message.bits
-        if pad and int(payload[-1]) & ((1 << pad) - 1):
-            raise CorruptMessage(f"the {pad} padding bits after bit {message.bits} must be zero")
         with _device_of(payload):
             return self._decode_tensor(payload, message.bits, d, key if self.randomness == "shared" else None)
+
+    @staticmethod
+    def _check_padding(message: Message) -> None:
+        pad = 8 * message.payload.numel() - message.bits
+        if pad and int(message.payload[-1]) & ((1 << pad) - 1):
+            raise CorruptMessage(f"the {pad} padding bits after bit {message.bits} must be zero")
 
     def __call__(self, x: Any, *, key: Key) -> Any:
         """Return the round trip: same shape, dtype, device and library (numpy or torch) as the input."""

@@ -93,7 +93,7 @@ def bits32(key: Key, n: int, *, start: int = 0) -> np.ndarray:
     return out
 
 
-def stream(key: Key, n: int, device: torch.device | str = "cpu") -> Stream:
+def stream(key: Key, n: int, device: torch.device | str = "cpu", *, start: int = 0) -> Stream:
     """Return what a kernel draws n words from; supplied words (``words_from``) take its place.
 
     Parameters
@@ -104,11 +104,12 @@ def stream(key: Key, n: int, device: torch.device | str = "cpu") -> Stream:
         How many words.
     device : device or str, optional
         Where the result lies.
+    start : int, optional
+        Index of the first word, a multiple of 4096; words are supplied from any but the first.
     """
-    source = _source.get()
     words = None
-    if source is not None:
-        words = tiled(torch.from_numpy(source(key, n, 0).view(np.int32))).to(device)
+    if _source.get() is not None or start:
+        words = tiled(torch.from_numpy(bits32(key, n, start=start).view(np.int32))).to(device)
     return Stream(*philox_key(key), words)
 
 

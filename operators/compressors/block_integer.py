@@ -13,17 +13,18 @@ from bounds.claims import StrictlyContractive, Unbiased
 
 from ..bits.bitstream import float_bytes, read_floats
 from ..kernels import kernels_for
-from ..kernels.philox import to_nearest
+from ..kernels.philox import TILE, to_nearest
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Randomness, Size
 from ..random import stream
+from ..streamed import Streamed
 
 SCALE_BYTES = 4
 
 
 @dataclass(frozen=True)
-class BlockInteger(DeviceOperator):
+class BlockInteger(DeviceOperator, Streamed):
     """Send ``m = max|x|`` of each block and each L x_i / m as an integer from -L to L, L = 2^(width-1) - 1.
 
     Parameters
@@ -134,16 +135,49 @@ class BlockInteger(DeviceOperator):
         return payload, 8 * room + self.width * d
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
+        scales = self._read_scales(payload, bits, d)
+        return self._scaled(payload[SCALE_BYTES * scales.numel() :], d, scales)
+
+    def _read_scales(self, payload: torch.Tensor, bits: int, d: int) -> torch.Tensor:
         if bits != self.bits(d).exact:
             raise CorruptMessage(f"block_integer sends {self.bits(d).exact} bits at d = {d}; got {bits}")
-        room = SCALE_BYTES * self._blocks(d)
-        scales = read_floats(payload[:room])
+        scales = read_floats(payload[: SCALE_BYTES * self._blocks(d)])
         if bool((torch.signbit(scales) | ~torch.isfinite(scales)).any()):
             raise CorruptMessage("the scale of a block must be finite and not negative")
-        spacings, kernel = scales.double() / self.most, kernels_for(payload).levels
-        out, reached, valid = kernel.decode(payload[room:], d, self.block, spacings, self.most)
+        return scales
+
+    def _scaled(self, integers: torch.Tensor, n: int, scales: torch.Tensor) -> torch.Tensor:
+        """Return n coordinates from the scales of their blocks and the fields of their integers."""
+        spacings, kernel = scales.double() / self.most, kernels_for(integers).levels
+        out, reached, valid = kernel.decode(integers, n, self.block, spacings, self.most)
         if not valid:
             raise CorruptMessage(f"an integer is beyond {self.most}, or not 0 in a block of scale 0")
         if not torch.equal(reached, scales > 0):
             raise CorruptMessage(f"the largest integer of a block must be {self.most}")
         return out
+
+    def _unit(self, d: int) -> int:
+        return math.lcm(TILE, min(d, self.block))
+
+    def _of_run(self, scales: torch.Tensor, start: int, n: int) -> torch.Tensor:
+        return scales[start // self.block : -(-(start + n) // self.block)]
+
+    def _survey(self, x: np.ndarray) -> np.ndarray:
+        vector = torch.from_numpy(x)
+        return kernels_for(vector).norms.largest(vector, self.block).numpy()
+
+    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, torch.Tensor]:
+        return survey.astype(">f4").view(np.uint8), torch.from_numpy(survey)
+
+    def _fields(self, x: np.ndarray, start: int, head: torch.Tensor, key: Key) -> np.ndarray:
+        vector, scales = torch.from_numpy(x), self._of_run(head, start, x.size).double()
+        stochastic = self.rounding == "stochastic"
+        words = stream(key, x.size, start=start) if stochastic else to_nearest(vector.device)
+        return kernels_for(vector).levels.encode(vector, self.block, scales, self.most, words).numpy()
+
+    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, torch.Tensor]:
+        scales = self._read_scales(torch.from_numpy(payload), bits, d)
+        return SCALE_BYTES * scales.numel(), scales
+
+    def _values(self, fields: np.ndarray, start: int, head: torch.Tensor, out: np.ndarray) -> None:
+        out[:] = self._scaled(torch.from_numpy(fields), out.size, self._of_run(head, start, out.size)).numpy()

@@ -12,13 +12,13 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive, Unbiased
 
-from ..coding.fixed_width import pieces
 from ..coding.minifloat import NEAREST, cells, nearest_alpha, round_floats, scale_numbers, stochastic_omega, values
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Operator, Randomness, Size
+from ..operator import Randomness, Size
 from ..quantisers.scale import largest
 from ..random import bits32
+from ..streamed import Streamed
 
 HEAD_BYTES = 2
 ZERO_EXPONENT = 150  # the head is 0 for the zero vector, else 150 + exponent of the largest magnitude
@@ -43,7 +43,7 @@ FORMATS = {
 
 
 @dataclass(frozen=True)
-class FloatCast(Operator):
+class FloatCast(Streamed):
     """Multiply by a power of two, round to a short floating-point format, and multiply back.
 
     Parameters
@@ -85,6 +85,11 @@ class FloatCast(Operator):
     @property
     def _format(self) -> Format:
         return FORMATS[self.format]
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        """Bits of a number."""
+        return self._format.width
 
     @property
     def randomness(self) -> Randomness:  # type: ignore[override]
@@ -148,44 +153,52 @@ class FloatCast(Operator):
             cls("e5m2", "stochastic"),
         )
 
-    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        width, p, lowest, highest = self._format
-        top = float(largest(x))
+    def _survey(self, x: np.ndarray) -> np.ndarray:
+        return np.array([largest(x)], np.float64)
+
+    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, int | None]:
+        top = float(survey.max())
         if top > 2.0**HIGHEST:
             raise ValueError(f"max|x| must not exceed 2^{HIGHEST}; got {top:.4g}: rescale x")
-        exponent = math.frexp(top)[1] - 1
-        payload = np.zeros(HEAD_BYTES + width * x.size // 8, np.uint8)
-        if top > 0:
-            payload[:HEAD_BYTES] = np.array([exponent + ZERO_EXPONENT], ">u2").view(np.uint8)
-            for numbers, filled in pieces(x.size, width):
-                n = numbers.stop - numbers.start
-                random = bits32(key, n, start=numbers.start) if self.rounding == "stochastic" else NEAREST
-                codes = np.empty(n, np.uint8 if width == 8 else np.uint16)
-                pattern, sign = x[numbers].view(np.uint32), 1 << (width - 1)
-                round_floats(pattern, highest - exponent, p, lowest, sign, random, codes)
-                payload[HEAD_BYTES:][filled] = _big_endian(codes).view(np.uint8)
-        return payload, 8 * HEAD_BYTES + width * x.size
+        exponent = math.frexp(top)[1] - 1 if top > 0 else None
+        return np.array([0 if exponent is None else exponent + ZERO_EXPONENT], ">u2").view(np.uint8), exponent
 
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        width, _, _, highest = self._format
+    def _fields(self, x: np.ndarray, start: int, head: int | None, key: Key) -> np.ndarray:
+        width, p, lowest, highest = self._format
+        codes = np.zeros(x.size, np.uint8 if width == 8 else np.uint16)
+        if head is not None:
+            random = bits32(key, x.size, start=start) if self.rounding == "stochastic" else NEAREST
+            round_floats(x.view(np.uint32), highest - head, p, lowest, 1 << (width - 1), random, codes)
+        return _big_endian(codes).view(np.uint8)
+
+    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, int]:
         if bits != self.bits(d).exact:
             raise CorruptMessage(f"cast to {self.format} sends {self.bits(d).exact} bits at d = {d}; got {bits}")
-        head = int(payload[:HEAD_BYTES].view(">u2")[0])
-        codes = payload[HEAD_BYTES:].view(np.uint8 if width == 8 else ">u2").astype(np.uint16, copy=False)
+        return HEAD_BYTES, int(payload[:HEAD_BYTES].view(">u2")[0])
+
+    def _values(self, fields: np.ndarray, start: int, head: int, out: np.ndarray) -> tuple[float, bool]:
+        """Return the largest number, and whether a zero is negative."""
+        width, _, _, highest = self._format
+        codes = fields.view(np.uint8 if width == 8 else ">u2").astype(np.uint16, copy=False)
         if head == 0:
             if codes.any():
                 raise CorruptMessage("a zero vector has no other number")
-            return np.zeros(d, np.float32)
-        exponent = min(head - ZERO_EXPONENT, HIGHEST + 1)
-        numbers, out = _table(self.format), np.empty(d, np.float32)
-        factor = math.ldexp(1.0, exponent - highest)
-        most, minus_zero = scale_numbers(codes, numbers, factor, 1 << (width - 1), out)
-        top = float(numbers[most])
-        if exponent > HIGHEST or minus_zero or not 2.0**highest <= top <= 2.0 ** (highest + 1):  # also NaN
+            out[:] = 0
+            return 0.0, False
+        numbers, exponent = _table(self.format), min(head - ZERO_EXPONENT, HIGHEST + 1)
+        most, minus_zero = scale_numbers(codes, numbers, math.ldexp(1.0, exponent - highest), 1 << (width - 1), out)
+        return float(numbers[most]), bool(minus_zero)
+
+    def _check(self, answers: list[tuple[float, bool]], head: int) -> None:
+        if head == 0:
+            return
+        exponent, highest = min(head - ZERO_EXPONENT, HIGHEST + 1), self._format.highest
+        top = float(np.max([number for number, _ in answers]))  # NaN if one is
+        minus_zero = any(negative for _, negative in answers)
+        if exponent > HIGHEST or minus_zero or not 2.0**highest <= top <= 2.0 ** (highest + 1):
             raise CorruptMessage(f"the numbers do not belong to a largest magnitude of exponent {exponent}")
         if exponent == HIGHEST and top > 2.0**highest:
             raise CorruptMessage(f"a decoded number exceeds 2^{HIGHEST}")
-        return out
 
 
 def _big_endian(codes: np.ndarray) -> np.ndarray:

@@ -11,11 +11,12 @@ from bounds.claims import StrictlyContractive
 
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Operator, Size
+from ..operator import Size
+from ..streamed import Streamed
 
 
 @dataclass(frozen=True)
-class Identity(Operator):
+class Identity(Streamed):
     """Send every coordinate as binary32, big-endian.
 
     Parameters
@@ -25,6 +26,7 @@ class Identity(Operator):
     """
 
     name = "identity"
+    width = 32
     randomness = "none"
     equivariant = frozenset({"permutation", "scale", "sign"})
 
@@ -41,13 +43,21 @@ class Identity(Operator):
         """Return there is only one."""
         return (cls(),)
 
-    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        return x.astype(">f4").view(np.uint8), 32 * x.size
+    def _survey(self, x: np.ndarray) -> np.ndarray:
+        return np.empty(0)
 
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, None]:
+        return np.empty(0, np.uint8), None
+
+    def _fields(self, x: np.ndarray, start: int, head: None, key: Key) -> np.ndarray:
+        return x.astype(">f4").view(np.uint8)
+
+    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, None]:
         if bits != 32 * d:
             raise CorruptMessage(f"identity sends 32 d = {32 * d} bits; got {bits}")
-        x = payload.view(">f4").astype(np.float32)
-        if not np.isfinite(x).all():
+        return 0, None
+
+    def _values(self, fields: np.ndarray, start: int, head: None, out: np.ndarray) -> None:
+        out[:] = fields.view(">f4")
+        if not np.isfinite(out).all():
             raise CorruptMessage("identity never sends NaN or infinity")
-        return x

@@ -10,13 +10,14 @@ import numpy as np
 
 from bounds.claims import Unbiased
 
-from ..coding.fixed_width import pack_fixed, pieces, unpack_fixed
+from ..coding.fixed_width import pack_fixed, unpack_fixed
 from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Operator, Size
+from ..operator import Size
 from ..random import bits32
 from ..rate import Rate
+from ..streamed import Streamed
 
 ENDS_BYTES = 8
 UNIT = 2.0**-32  # a random word times UNIT is uniform on [0, 1)
@@ -46,7 +47,7 @@ def _values(levels, low, step, high, most, out):
 
 
 @dataclass(frozen=True)
-class KLevel(Operator):
+class KLevel(Streamed):
     """Send min x, max x and, per coordinate, a neighbour among k equally spaced levels from one to the other.
 
     Parameters
@@ -110,7 +111,7 @@ class KLevel(Operator):
         return Unbiased(float((rest * (1 - rest)).sum()) * step**2 / float(wide @ wide), tight=True)
 
     @property
-    def width(self) -> int:
+    def width(self) -> int:  # type: ignore[override]
         """Bits of a coordinate."""
         return (self.k - 1).bit_length()
 
@@ -123,8 +124,19 @@ class KLevel(Operator):
         """Return sixteen levels, two, and three."""
         return cls(), cls(k=2), cls(k=3)
 
-    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        return self.round_stochastically(x, 1.0, key)
+    def _survey(self, x: np.ndarray) -> np.ndarray:
+        return np.array([ends(x)])
+
+    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, tuple[float, float]]:
+        low, high = float(survey[:, 0].min()), float(survey[:, 1].max())
+        return np.array([low, high], ">f4").view(np.uint8), (low, high)
+
+    def _fields(self, x: np.ndarray, start: int, head: tuple[float, float], key: Key) -> np.ndarray:
+        low, high = head
+        levels = np.zeros(x.size, np.uint32)
+        if low < high:
+            _levels(x, np.float32(low), np.float32(high), self.k - 1, bits32(key, x.size, start=start), levels)
+        return pack_fixed(levels, self.width)
 
     def round_stochastically(self, x: np.ndarray, factor: float, key: Key) -> tuple[np.ndarray, int]:
         """Return (payload, bits) of x over a factor, rounded and packed in pieces that stay in the cache.
@@ -143,11 +155,8 @@ class KLevel(Operator):
         sent = np.array([low / factor, high / factor]).astype(np.float32)
         payload[:ENDS_BYTES] = sent.astype(">f4").view(np.uint8)
         if sent[0] < sent[1]:  # ends that differ before they are divided need not do so among subnormal numbers
-            for numbers, filled in pieces(x.size, self.width):
-                words = bits32(key, numbers.stop - numbers.start, start=numbers.start)
-                levels = np.empty(words.size, np.uint32)
-                _levels(x[numbers], np.float32(low), np.float32(high), self.k - 1, words, levels)
-                payload[ENDS_BYTES:][filled] = pack_fixed(levels, self.width)
+            for part in self._runs(x.size):
+                payload[self._filled(part, ENDS_BYTES)] = self._fields(x[part], part.start, (low, high), key)
         return payload, 8 * ENDS_BYTES + self.width * x.size
 
     def pack(self, low: float, high: float, levels: np.ndarray) -> tuple[np.ndarray, int]:
@@ -166,7 +175,7 @@ class KLevel(Operator):
         payload = np.concatenate([ends, pack_fixed(levels, self.width)])
         return payload, 8 * ENDS_BYTES + self.width * levels.size
 
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, tuple[float, float]]:
         if bits != self.bits(d).exact:
             raise CorruptMessage(
                 f"{self.name} with k = {self.k} sends {self.bits(d).exact} bits at d = {d}; got {bits}"
@@ -174,15 +183,18 @@ class KLevel(Operator):
         low, high = (float(end) for end in payload[:ENDS_BYTES].view(">f4"))
         if not (math.isfinite(low) and math.isfinite(high) and low <= high):
             raise CorruptMessage(f"the ends must be finite and in order; got {low} and {high}")
-        out, reached = np.empty(d, np.float32), []
-        for numbers, filled in pieces(d, self.width):
-            levels = unpack_fixed(payload[ENDS_BYTES:][filled], self.width, numbers.stop - numbers.start)
-            step = (high - low) / (self.k - 1)
-            reached.append(_values(levels, low, step, np.float32(high), np.uint32(self.k - 1), out[numbers]))
-        first, last = min(pair[0] for pair in reached), max(pair[1] for pair in reached)
-        if first != 0 or last != (self.k - 1 if high > low else 0):
+        return ENDS_BYTES, (low, high)
+
+    def _values(self, fields: np.ndarray, start: int, head: tuple[float, float], out: np.ndarray) -> tuple[int, int]:
+        """Return the least and the largest level."""
+        low, high = head
+        levels, step = unpack_fixed(fields, self.width, out.size), (high - low) / (self.k - 1)
+        return _values(levels, low, step, np.float32(high), np.uint32(self.k - 1), out)
+
+    def _check(self, answers: list[tuple[int, int]], head: tuple[float, float]) -> None:
+        first, last = min(pair[0] for pair in answers), max(pair[1] for pair in answers)
+        if first != 0 or last != (self.k - 1 if head[1] > head[0] else 0):
             raise CorruptMessage(f"levels run from {first} to {last}; both ends are always reached")
-        return out
 
 
 def quantise(x: np.ndarray, k: int, words: np.ndarray) -> tuple[float, float, np.ndarray]:

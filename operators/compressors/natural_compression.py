@@ -10,13 +10,14 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive, Unbiased
 
-from ..coding.fixed_width import pack_fixed, pieces, unpack_fixed
+from ..coding.fixed_width import pack_fixed, unpack_fixed
 from ..coding.minifloat import NEAREST, cells, round_floats, values
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Operator, Randomness, Size
+from ..operator import Randomness, Size
 from ..quantisers.scale import largest
 from ..random import bits32
+from ..streamed import Streamed
 
 WIDTH = 9
 NEGATIVE = 1 << 8
@@ -24,7 +25,7 @@ LOWEST, HIGHEST = -149, 105  # exponents of codes 1 and 255
 
 
 @dataclass(frozen=True)
-class NaturalCompression(Operator):
+class NaturalCompression(Streamed):
     """Round each magnitude to a neighbouring power of two; send its sign and exponent.
 
     Parameters
@@ -49,6 +50,7 @@ class NaturalCompression(Operator):
     rounding: Literal["stochastic", "nearest"] = "stochastic"
 
     name = "natural"
+    width = WIDTH
     equivariant = frozenset({"permutation", "scale", "sign"})
 
     def __post_init__(self) -> None:
@@ -98,29 +100,30 @@ class NaturalCompression(Operator):
         """Return both roundings."""
         return cls(), cls("nearest")
 
-    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        top = float(largest(x))
-        if top > 2.0**HIGHEST:
-            raise ValueError(f"max|x| must not exceed 2^{HIGHEST}; got {top:.4g}: rescale x")
-        payload = np.empty((WIDTH * x.size + 7) // 8, np.uint8)
-        for numbers, filled in pieces(x.size, WIDTH):
-            n = numbers.stop - numbers.start
-            random = bits32(key, n, start=numbers.start) if self.rounding == "stochastic" else NEAREST
-            codes = np.empty(n, np.uint32)
-            round_floats(x[numbers].view(np.uint32), 0, 1, LOWEST, NEGATIVE, random, codes)
-            payload[filled] = pack_fixed(codes, WIDTH)
-        return payload, WIDTH * x.size
+    def _survey(self, x: np.ndarray) -> np.ndarray:
+        return np.array([largest(x)], np.float64)
 
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, None]:
+        if survey.max() > 2.0**HIGHEST:
+            raise ValueError(f"max|x| must not exceed 2^{HIGHEST}; got {survey.max():.4g}: rescale x")
+        return np.empty(0, np.uint8), None
+
+    def _fields(self, x: np.ndarray, start: int, head: None, key: Key) -> np.ndarray:
+        random = bits32(key, x.size, start=start) if self.rounding == "stochastic" else NEAREST
+        codes = np.empty(x.size, np.uint32)
+        round_floats(x.view(np.uint32), 0, 1, LOWEST, NEGATIVE, random, codes)
+        return pack_fixed(codes, WIDTH)
+
+    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, None]:
         if bits != WIDTH * d:
             raise CorruptMessage(f"natural sends 9 d = {WIDTH * d} bits; got {bits}")
-        out = np.empty(d, np.float32)
-        for numbers, filled in pieces(d, WIDTH):
-            codes = unpack_fixed(payload[filled], WIDTH, numbers.stop - numbers.start)
-            if (codes == NEGATIVE).any():
-                raise CorruptMessage("a zero has no sign")
-            _table().take(codes, out=out[numbers], mode="clip")
-        return out
+        return 0, None
+
+    def _values(self, fields: np.ndarray, start: int, head: None, out: np.ndarray) -> None:
+        codes = unpack_fixed(fields, WIDTH, out.size)
+        if (codes == NEGATIVE).any():
+            raise CorruptMessage("a zero has no sign")
+        _table().take(codes, out=out, mode="clip")
 
 
 @lru_cache(maxsize=1)

@@ -15,11 +15,12 @@ from ..coding.fixed_width import pack_fixed
 from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Operator, Size
+from ..operator import Size
 from ..quantisers.lloyd_max import unpack_levels
-from ..quantisers.scale import energy, largest, negligible, round_up_to_float32
+from ..quantisers.scale import TINY, largest, round_up_to_float32, tops_and_sums, total
 from ..random import bits32
 from ..rate import Rate
+from ..streamed import Streamed
 
 SCALE_BYTES = 4
 UNIT = 2.0**-32  # a random word times UNIT is uniform on [0, 1)
@@ -44,7 +45,7 @@ def _indices(x, scale, levels, negative, words, out):
 
 
 @dataclass(frozen=True)
-class NaturalDithering(Operator):
+class NaturalDithering(Streamed):
     """Round ``|x_i| / N`` stochastically to a neighbour among 0, 2^(1-s), ..., 1/2, 1; send N, signs and indices.
 
     Parameters
@@ -116,7 +117,7 @@ class NaturalDithering(Operator):
         return Unbiased(max(0.0, float(variance.sum() / (t @ t))), tight=True)
 
     @property
-    def width(self) -> int:
+    def width(self) -> int:  # type: ignore[override]
         """Bits of a coordinate."""
         return 1 + self.levels.bit_length()
 
@@ -129,31 +130,42 @@ class NaturalDithering(Operator):
         """Return seven levels or three, the ternary case, both norms."""
         return cls(), cls(levels=3), cls(levels=1), cls(levels=7, norm="max")
 
-    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        scale = 0.0
-        if not negligible(x):
-            scale = round_up_to_float32(math.sqrt(energy(x))) if self.norm == "l2" else float(largest(x))
-        codes = np.zeros(x.size, np.uint32)
-        if scale > 0:
-            _indices(x, scale, self.levels, 1 << (self.width - 1), bits32(key, x.size), codes)
-        head = np.array([scale], ">f4").view(np.uint8)
-        return np.concatenate([head, pack_fixed(codes, self.width)]), 8 * SCALE_BYTES + self.width * x.size
+    def _survey(self, x: np.ndarray) -> np.ndarray:
+        return tops_and_sums(x, squares=True)
 
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, float]:
+        top, scale = float(survey[:, 0].max()), 0.0
+        if top >= TINY:
+            scale = round_up_to_float32(math.sqrt(total(survey[:, 1]))) if self.norm == "l2" else top
+        return np.array([scale], ">f4").view(np.uint8), scale
+
+    def _fields(self, x: np.ndarray, start: int, head: float, key: Key) -> np.ndarray:
+        codes = np.zeros(x.size, np.uint32)
+        if head > 0:
+            _indices(x, head, self.levels, 1 << (self.width - 1), bits32(key, x.size, start=start), codes)
+        return pack_fixed(codes, self.width)
+
+    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, float]:
         if bits != self.bits(d).exact:
             raise CorruptMessage(f"natural_dithering sends {self.bits(d).exact} bits at d = {d}; got {bits}")
         scale = float(payload[:SCALE_BYTES].view(">f4")[0])
         if not math.isfinite(scale) or np.signbit(scale):
             raise CorruptMessage(f"the norm must be finite and not negative; got {scale}")
-        values = np.empty(d, np.float32)
-        table = (scale * _table(self.levels, self.width)).astype(np.float32)
-        unpack_levels(payload[SCALE_BYTES:], self.width, table, values)
-        top = float(largest(values))
+        return SCALE_BYTES, scale
+
+    def _values(self, fields: np.ndarray, start: int, head: float, out: np.ndarray) -> float:
+        """Return the largest magnitude."""
+        unpack_levels(fields, self.width, (head * _table(self.levels, self.width)).astype(np.float32), out)
+        top = float(largest(out))
         if math.isnan(top):
             raise CorruptMessage(f"an index exceeds {self.levels}, or a zero has a sign")
-        if (scale == 0 and payload.any()) or (self.norm == "max" and top != scale):
-            raise CorruptMessage("the largest magnitude is always sent, and a zero vector has no other index")
-        return values
+        if head == 0 and fields.any():
+            raise CorruptMessage("a zero vector has no other index")
+        return top
+
+    def _check(self, answers: list[float], head: float) -> None:
+        if self.norm == "max" and max(answers) != head:
+            raise CorruptMessage("the largest magnitude is always sent")
 
 
 @lru_cache(maxsize=8)

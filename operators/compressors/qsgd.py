@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -17,20 +17,22 @@ from ..coding.qsgd_size import bucket_bits
 from ..kernels import Kernels, elias, kernels_for
 from ..kernels import levels as rounding
 from ..kernels.elias.decoder import decode
+from ..kernels.philox import TILE
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
 from ..quantisers.rounding_variance import extremal_vector, largest_variance
-from ..quantisers.scale import TINY
+from ..quantisers.scale import TINY, round_up_to_float32, tops_and_sums, total
 from ..random import stream
 from ..rate import Rate
+from ..streamed import Streamed
 
 CODES = (*elias.CODES, "fixed")
 _INFINITY = 0x7F800000  # binary32 pattern
 
 
 @dataclass(frozen=True)
-class QSGD(DeviceOperator):
+class QSGD(DeviceOperator, Streamed):
     """Round ``s |x_i| / N`` stochastically to an integer level and send N, signs and levels.
 
     Parameters
@@ -150,18 +152,19 @@ class QSGD(DeviceOperator):
         return ((start, min(start + step, d)) for start in range(0, d, step))
 
     def _norms(self, kernels: Kernels, x: torch.Tensor, step: int) -> torch.Tensor:
-        """Return the buckets' norms as sent, float32; all 0 for a negligible vector."""
-        if self.norm == "max":
-            scales = kernels.norms.largest(x, step)
-            negligible = bool(scales.max() < TINY)
-        else:
-            scales = kernels.norms.euclidean(x, step)
-            negligible = bool(scales.max() < TINY * math.sqrt(step)) and bool(x.abs().max() < TINY)
+        """Return the buckets' norms, float32."""
+        return kernels.norms.largest(x, step) if self.norm == "max" else kernels.norms.euclidean(x, step)
+
+    def _sent(self, scales: torch.Tensor, step: int, top: Callable[[], float]) -> torch.Tensor:
+        """Return the norms as sent: all 0 for a negligible vector."""
+        limit = TINY if self.norm == "max" else TINY * math.sqrt(step)
+        negligible = bool(scales.max() < limit) and top() < TINY
         return torch.zeros_like(scales) if negligible else scales
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
         d, step, kernels = x.numel(), self.bucket or x.numel(), kernels_for(x)
-        sent, words = self._norms(kernels, x, step), stream(key, d, x.device)
+        scales, words = self._norms(kernels, x, step), stream(key, d, x.device)
+        sent = self._sent(scales, step, lambda: float(kernels.norms.largest(x, d)))
         if self.code == "fixed":
             room = 4 * sent.numel()
             payload = kernels.levels.encode(x, step, sent.double(), self.levels, words, room)
@@ -176,18 +179,81 @@ class QSGD(DeviceOperator):
         return decode(payload, bits, d, self.bucket or d, self.code, self.levels, self.norm == "max")
 
     def _decode_fixed(self, payload: torch.Tensor, bits: int, d: int) -> torch.Tensor:
-        step = self.bucket or d
+        sent = self._read_norms(payload, bits, d)
+        out, reached = self._scaled(payload[4 * sent.numel() :], d, self.bucket or d, sent)
+        self._check([reached.cpu()], sent.cpu())
+        return out
+
+    def _read_norms(self, payload: torch.Tensor, bits: int, d: int) -> torch.Tensor:
         if bits != self.bits(d).exact:
             raise CorruptMessage(f"{self.code} code sends {self.bits(d).exact} bits at d = {d}; got {bits}")
-        room = 4 * -(-d // step)
-        sent = read_floats(payload[:room])
+        sent = read_floats(payload[: 4 * -(-d // (self.bucket or d))])
         patterns = sent.view(torch.int32)
         if bool(((patterns < 0) | (patterns >= _INFINITY)).any()):
             raise CorruptMessage("a norm must be finite and not negative")
-        spacings, levels = sent.double() / self.levels, kernels_for(payload).levels
-        out, reached, valid = levels.decode(payload[room:], d, step, spacings, self.levels)
+        return sent
+
+    def _scaled(self, fields: torch.Tensor, n: int, step: int, sent: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return (n coordinates, whether a bucket of theirs reaches its norm)."""
+        spacings = sent.double() / self.levels
+        out, reached, valid = kernels_for(fields).levels.decode(fields, n, step, spacings, self.levels)
         if not valid:
             raise CorruptMessage(f"a level is beyond {self.levels}, or not 0 in a bucket of norm 0")
-        if self.norm == "max" and not torch.equal(reached, sent > 0):
+        return out, reached
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        """Bits of a level in the code "fixed"."""
+        return rounding.width_of(self.levels)
+
+    @property
+    def whole_only(self) -> str:  # type: ignore[override]
+        """That Elias codes have no fields of one width."""
+        return "" if self.code == "fixed" else f'fields have one width with code = "fixed"; got code = {self.code!r}'
+
+    def _unit(self, d: int) -> int:
+        return math.lcm(TILE, min(d, self.bucket or 1))
+
+    def _of_run(self, norms: torch.Tensor, start: int, n: int) -> tuple[torch.Tensor, int]:
+        """Return (the norms of the buckets of a run, coordinates of one)."""
+        step = self.bucket
+        return (norms, n) if step is None else (norms[start // step : -(-(start + n) // step)], step)
+
+    def _survey(self, x: np.ndarray) -> np.ndarray:
+        """Return tiles' tops and sums if there is one bucket, else every bucket's largest magnitude and norm."""
+        if self.bucket is None:
+            return tops_and_sums(x, squares=True)
+        vector = torch.from_numpy(x)
+        kernels = kernels_for(vector)
+        tops, norms = kernels.norms.largest(vector, self.bucket), self._norms(kernels, vector, self.bucket)
+        return torch.stack([tops, norms], dim=1).double().numpy()
+
+    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, torch.Tensor]:
+        top = float(survey[:, 0].max())
+        if self.bucket is not None:
+            norms = survey[:, 1]
+        else:
+            norms = np.array([top if self.norm == "max" else round_up_to_float32(math.sqrt(total(survey[:, 1])))])
+        sent = self._sent(torch.from_numpy(norms.astype(np.float32)), self.bucket or d, lambda: top)
+        return sent.numpy().astype(">f4").view(np.uint8), sent
+
+    def _fields(self, x: np.ndarray, start: int, head: torch.Tensor, key: Key) -> np.ndarray:
+        vector, (norms, step) = torch.from_numpy(x), self._of_run(head, start, x.size)
+        words = stream(key, x.size, start=start)
+        return kernels_for(vector).levels.encode(vector, step, norms.double(), self.levels, words).numpy()
+
+    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, torch.Tensor]:
+        sent = self._read_norms(torch.from_numpy(payload), bits, d)
+        return 4 * sent.numel(), sent
+
+    def _values(self, fields: np.ndarray, start: int, head: torch.Tensor, out: np.ndarray) -> torch.Tensor:
+        """Return whether each bucket reaches its norm."""
+        norms, step = self._of_run(head, start, out.size)
+        values, reached = self._scaled(torch.from_numpy(fields), out.size, step, norms)
+        out[:] = values.numpy()
+        return reached
+
+    def _check(self, answers: list[torch.Tensor], head: torch.Tensor) -> None:
+        reached = torch.cat(answers)
+        if self.norm == "max" and not torch.equal(reached if self.bucket else reached.any(0, keepdim=True), head > 0):
             raise CorruptMessage("a bucket's largest coordinate is never sent below its norm")
-        return out

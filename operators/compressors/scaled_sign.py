@@ -15,13 +15,14 @@ from ..kernels import kernels_for
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
-from ..quantisers.scale import TINY, nearest
+from ..quantisers.scale import TINY, nearest, tops_and_sums, total
+from ..streamed import Streamed
 
 MEAN_BYTES = 4
 
 
 @dataclass(frozen=True)
-class ScaledSign(DeviceOperator):
+class ScaledSign(DeviceOperator, Streamed):
     """Send the sign of each coordinate and the mean magnitude ``m = |x|_1 / d``; decode m sign(x).
 
     Parameters
@@ -41,6 +42,7 @@ class ScaledSign(DeviceOperator):
     """
 
     name = "scaled_sign"
+    width = 1
     randomness = "none"
     projects = True
     equivariant = frozenset({"permutation", "scale", "sign"})
@@ -73,18 +75,48 @@ class ScaledSign(DeviceOperator):
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
         d = x.numel()
         kernels = kernels_for(x)
-        packed, total = kernels.signs.pack_with_sum(x)
-        negligible = total < TINY * d and kernels.norms.largest(x, d).item() < TINY
-        mean = 0.0 if negligible else nearest(total / d)
+        packed, magnitudes = kernels.signs.pack_with_sum(x)
+        mean = self._mean(magnitudes, 0.0 if magnitudes >= TINY * d else kernels.norms.largest(x, d).item(), d)
         head = torch.tensor([mean], dtype=torch.float32, device=x.device)
         return torch.cat([float_bytes(head), packed if mean > 0 else torch.zeros_like(packed)]), 8 * MEAN_BYTES + d
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
+        mean = self._read_mean(payload, bits, d)
+        return _signed(payload[MEAN_BYTES:], d, mean)
+
+    def _mean(self, magnitudes: float, top: float, d: int) -> float:
+        """Return the mean as sent, 0 for a negligible vector; ``top`` is looked at where the sum is small only."""
+        return 0.0 if magnitudes < TINY * d and top < TINY else nearest(magnitudes / d)
+
+    def _read_mean(self, payload: torch.Tensor, bits: int, d: int) -> float:
         if bits != 8 * MEAN_BYTES + d:
             raise CorruptMessage(f"scaled_sign sends d + 32 = {d + 32} bits; got {bits}")
         mean = float(read_floats(payload[:MEAN_BYTES]).item())
         if not np.isfinite(mean) or np.signbit(mean):
             raise CorruptMessage(f"the mean magnitude must be finite and not negative; got {mean}")
-        if mean == 0 and bool(payload[MEAN_BYTES:].any()):
-            raise CorruptMessage("a zero mean comes with no negative sign")
-        return kernels_for(payload).signs.unpack(payload[MEAN_BYTES:], d, mean, -mean)
+        return mean
+
+    def _survey(self, x: np.ndarray) -> np.ndarray:
+        return tops_and_sums(x, squares=False)
+
+    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, float]:
+        mean = self._mean(total(survey[:, 1]), float(survey[:, 0].max()), d)
+        return np.array([mean], ">f4").view(np.uint8), mean
+
+    def _fields(self, x: np.ndarray, start: int, head: float, key: Key) -> np.ndarray:
+        vector = torch.from_numpy(x)
+        packed = kernels_for(vector).signs.pack(vector)
+        return (packed if head > 0 else torch.zeros_like(packed)).numpy()
+
+    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, float]:
+        return MEAN_BYTES, self._read_mean(torch.from_numpy(payload), bits, d)
+
+    def _values(self, fields: np.ndarray, start: int, head: float, out: np.ndarray) -> None:
+        out[:] = _signed(torch.from_numpy(fields), out.size, head).numpy()
+
+
+def _signed(packed: torch.Tensor, n: int, mean: float) -> torch.Tensor:
+    """Return the mean with its signs."""
+    if mean == 0 and bool(packed.any()):
+        raise CorruptMessage("a zero mean comes with no negative sign")
+    return kernels_for(packed).signs.unpack(packed, n, mean, -mean)

@@ -14,10 +14,11 @@ from ..kernels import kernels_for
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
+from ..streamed import Streamed
 
 
 @dataclass(frozen=True)
-class SignSGD(DeviceOperator):
+class SignSGD(DeviceOperator, Streamed):
     """Send the sign of each coordinate; decode +1 or -1, sign(0) = sign(-0) = +1.
 
     Parameters
@@ -31,6 +32,7 @@ class SignSGD(DeviceOperator):
     """
 
     name = "signsgd"
+    width = 1
     randomness = "none"
     equivariant = frozenset({"permutation", "sign"})
 
@@ -64,3 +66,20 @@ class SignSGD(DeviceOperator):
         if bits != d:
             raise CorruptMessage(f"signsgd sends d = {d} bits; got {bits}")
         return kernels_for(payload).signs.unpack(payload, d)
+
+    def _survey(self, x: np.ndarray) -> np.ndarray:
+        return np.empty(0)
+
+    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, None]:
+        return np.empty(0, np.uint8), None
+
+    def _fields(self, x: np.ndarray, start: int, head: None, key: Key) -> np.ndarray:
+        return self._encode(x, key)[0]
+
+    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, None]:
+        if bits != d:
+            raise CorruptMessage(f"signsgd sends d = {d} bits; got {bits}")
+        return 0, None
+
+    def _values(self, fields: np.ndarray, start: int, head: None, out: np.ndarray) -> None:
+        out[:] = self._decode(fields, out.size, out.size, None)

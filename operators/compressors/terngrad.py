@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Self
 
 import numpy as np
@@ -12,19 +13,21 @@ import torch
 
 from bounds.claims import NoClaim, Unbiased
 
-from ..bits.bitstream import float_bytes, read_floats
+from ..bits.bitstream import float_bytes
 from ..kernels import kernels_for, trits
+from ..kernels.philox import TILE
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
-from ..quantisers.scale import TINY
+from ..quantisers.scale import TINY, tops_and_sums, total
 from ..random import stream
+from ..streamed import Streamed
 
 SCALE_BYTES = 4
 
 
 @dataclass(frozen=True)
-class TernGrad(DeviceOperator):
+class TernGrad(DeviceOperator, Streamed):
     """Send ``m = max|x|`` and, per coordinate, sign(x_i) with probability ``|x_i|/m``, else 0; decode m times that.
 
     Parameters
@@ -54,6 +57,7 @@ class TernGrad(DeviceOperator):
     scale: float | None = None
 
     name = "terngrad"
+    width = Fraction(8, 5)
     randomness = "private"
     equivariant = frozenset({"scale", "sign"})
 
@@ -136,29 +140,71 @@ class TernGrad(DeviceOperator):
         kernels = kernels_for(x)
         top = kernels.norms.largest(x, d).item()
         if self.clip is not None and top >= TINY:
-            limit = float(np.float32(self.clip * math.sqrt(kernels.norms.energy(x, d).item() / d)))
+            limit = self._limit(kernels.norms.energy(x, d).item(), d)
             x, top = x.clamp(-limit, limit), min(top, limit)
-        scale = (top if top >= TINY else 0.0) if self.scale is None else self.scale
-        if top > scale > 0:
-            raise ValueError(f"|x_i| must not exceed the shared scale {scale}; got {top}: agree on the maximum")
-        rate = 0.0 if top < TINY else math.nextafter(1 / scale, math.inf)  # so that top itself reaches 1
+        scale, rate = self._scale_and_rate(top)
         room = 0 if self.scale else SCALE_BYTES
         payload = kernels.trits.encode(x, rate, stream(key, d, x.device), room)
         if room:
             payload[:room] = float_bytes(torch.tensor([scale], dtype=torch.float32, device=x.device))
         return payload, 8 * room + trits.trit_bits(d)
 
+    def _limit(self, energy: float, d: int) -> float:
+        """Return the magnitude to which a vector of this energy is clipped."""
+        return math.inf if self.clip is None else float(np.float32(self.clip * math.sqrt(energy / d)))
+
+    def _scale_and_rate(self, top: float) -> tuple[float, float]:
+        """Return (the scale, its inverse, rounded up so that ``top`` itself reaches 1)."""
+        scale = (top if top >= TINY else 0.0) if self.scale is None else self.scale
+        if top > scale > 0:
+            raise ValueError(f"|x_i| must not exceed the shared scale {scale}; got {top}: agree on the maximum")
+        return scale, 0.0 if top < TINY else math.nextafter(1 / scale, math.inf)
+
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
-        if bits != self.bits(d).exact:
-            raise CorruptMessage(f"terngrad sends {self.bits(d).exact} bits at d = {d}; got {bits}")
-        scale, digits = self.scale, payload
-        if scale is None:
-            scale, digits = read_floats(payload[:SCALE_BYTES]).item(), payload[SCALE_BYTES:]
-            if not math.isfinite(scale) or np.signbit(scale):
-                raise CorruptMessage(f"the scale must be finite and not negative; got {scale}")
-        out, some, valid = kernels_for(payload).trits.decode(digits, d, scale)
+        room, scale = self._read_head(payload[:SCALE_BYTES].cpu().numpy(), bits, d)
+        out, some, valid = kernels_for(payload).trits.decode(payload[room:], d, scale)
         if not valid:
             raise CorruptMessage("a group of ternary digits is out of range")
-        if self.scale is None and some != (scale > 0):
-            raise CorruptMessage("the largest coordinate is never sent as zero, and a zero vector has no other digit")
+        self._check([some], scale)
         return out
+
+    def _unit(self, d: int) -> int:
+        return 5 * TILE  # five digits a byte
+
+    def _survey(self, x: np.ndarray) -> np.ndarray:
+        return tops_and_sums(x, squares=True)
+
+    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, tuple[float, float]]:
+        top = float(survey[:, 0].max())
+        limit = self._limit(total(survey[:, 1]), d) if top >= TINY else math.inf
+        scale, rate = self._scale_and_rate(min(top, limit))
+        return np.array([] if self.scale else [scale], ">f4").view(np.uint8), (rate, limit)
+
+    def _fields(self, x: np.ndarray, start: int, head: tuple[float, float], key: Key) -> np.ndarray:
+        rate, limit = head
+        vector = torch.from_numpy(x)
+        clipped = vector.clamp(-limit, limit) if limit < math.inf else vector
+        return kernels_for(vector).trits.encode(clipped, rate, stream(key, x.size, start=start)).numpy()
+
+    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, float]:
+        if bits != self.bits(d).exact:
+            raise CorruptMessage(f"terngrad sends {self.bits(d).exact} bits at d = {d}; got {bits}")
+        if self.scale is not None:
+            return 0, self.scale
+        scale = float(payload[:SCALE_BYTES].view(">f4")[0])
+        if not math.isfinite(scale) or np.signbit(scale):
+            raise CorruptMessage(f"the scale must be finite and not negative; got {scale}")
+        return SCALE_BYTES, scale
+
+    def _values(self, fields: np.ndarray, start: int, head: float, out: np.ndarray) -> bool:
+        """Return whether some digit is not 0."""
+        packed = torch.from_numpy(fields)
+        values, some, valid = kernels_for(packed).trits.decode(packed, out.size, head)
+        if not valid:
+            raise CorruptMessage("a group of ternary digits is out of range")
+        out[:] = values.numpy()
+        return some
+
+    def _check(self, answers: list[bool], head: float) -> None:
+        if self.scale is None and any(answers) != (head > 0):
+            raise CorruptMessage("the largest coordinate is never sent as zero, and a zero vector has no other digit")

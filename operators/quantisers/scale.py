@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 from ..compilation import jit
+from ..kernels.norms.cpu import LANES, ordered_sum, sum_of_pieces
+from ..kernels.norms.cpu import PIECE as TILE
+from ..kernels.norms.cpu import absolute_sum as absolute_sums
+from ..kernels.norms.cpu import energy as energies
+from ..kernels.norms.cpu import largest as tops
 from ..kernels.norms.cpu import largest_pattern as largest_pattern
-from ..kernels.norms.cpu import ordered_sum
 
 TINY = 2.0**-126  # below this largest magnitude a scaled operator sends zero
 _LARGEST = float(np.finfo(np.float32).max)
@@ -28,6 +33,32 @@ def energy(x):
 def absolute_sum(x):
     """Sum of magnitudes in float64, in the fixed order of ``kernels.norms``."""
     return ordered_sum(x, False)
+
+
+def tops_and_sums(x: np.ndarray, *, squares: bool) -> np.ndarray:
+    """Return of each tile of 4096 coordinates the largest magnitude and the sum: float64, shape (ceil(n/4096), 2).
+
+    Parameters
+    ----------
+    x : ndarray
+        Finite float32, shape (n,).
+    squares : bool
+        Whether squares are summed, not magnitudes.
+    """
+    tensor = torch.from_numpy(x)
+    sums = (energies if squares else absolute_sums)(tensor, TILE).numpy()
+    return np.stack([tops(tensor, TILE).numpy().astype(np.float64), sums], axis=1)
+
+
+def total(sums: np.ndarray) -> float:
+    """Return ``energy`` or ``absolute_sum`` of a vector from the sums of its tiles, bit for bit.
+
+    Parameters
+    ----------
+    sums : ndarray
+        float64, shape (ceil(d/4096),).
+    """
+    return float(sum_of_pieces(np.ascontiguousarray(sums), np.empty(LANES)))
 
 
 def negligible(x: np.ndarray) -> bool:
