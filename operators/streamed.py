@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ class Streamed(Operator):
         Why this instance cannot work in pieces; empty where it can.
     """
 
-    width: ClassVar[int | Fraction]
+    width: int | Fraction
     whole_only: str = ""
 
     def _unit(self, d: int) -> int:

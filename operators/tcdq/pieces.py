@@ -17,6 +17,7 @@ from ..kernels.norms.cpu import LANES, PIECE, sum_of_pieces
 from ..kernels.norms.cpu import energy as energies
 from ..message import CorruptMessage
 from ..quantisers.scale import TINY, largest, nearest
+from ..streamed import cut
 from . import codec
 from .classes import classify
 from .fit import fitted, gaussian, least_squares, stride
@@ -33,7 +34,7 @@ def in_segments(pieces: Iterator[np.ndarray], plan: Plan) -> Iterator[tuple[slic
     Parameters
     ----------
     pieces : iterator of ndarray
-        What to cut anew; one that is a segment is passed on as it is.
+        What to cut anew.
     plan : Plan
         Whose segments are meant.
 
@@ -42,22 +43,7 @@ def in_segments(pieces: Iterator[np.ndarray], plan: Plan) -> Iterator[tuple[slic
     ValueError
         If there are not d coordinates.
     """
-    kept: list[np.ndarray] = []
-    held = together = 0
-    segments = iter(plan.segments)
-    segment = next(segments)
-    for piece in pieces:
-        together += piece.size
-        while piece.size:
-            missing = segment.stop - segment.start - held
-            kept, held, piece = [*kept, piece[:missing]], held + min(missing, piece.size), piece[missing:]
-            if held == segment.stop - segment.start:
-                yield segment, kept[0] if len(kept) == 1 else np.concatenate(kept)
-                kept, held, segment = [], 0, next(segments, slice(plan.d, plan.d + 1))
-        if together > plan.d:
-            break
-    if together != plan.d:
-        raise ValueError(f"the pieces must have d = {plan.d} coordinates together; got {together} or more")
+    return cut(pieces, iter(plan.segments), plan.d)
 
 
 def norm_of(pieces: Pieces, plan: Plan) -> float:
