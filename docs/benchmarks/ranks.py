@@ -41,11 +41,11 @@ class Given(torch.autograd.Function):
 
 
 class Vector(torch.nn.Module):
-    """A model of d parameters whose gradient is the input; nobody looks at them, so that they never fill memory."""
+    """A model of d zeros whose gradient is the input; they have no memory until they are written to."""
 
     def __init__(self, d: int) -> None:
         super().__init__()
-        self.x = torch.nn.Parameter(torch.empty(d))
+        self.x = torch.nn.Parameter(torch.from_numpy(np.zeros(d, np.float32)))
 
     def forward(self, gradient: torch.Tensor) -> torch.Tensor:
         zero: torch.Tensor = Given.apply(self.x, gradient)

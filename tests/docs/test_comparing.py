@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from .. import scripts
 
@@ -48,3 +49,12 @@ def test_calls_take_turns_in_an_order_that_alternates_and_every_turn_is_told(mon
     assert seconds.tolist() == [[1.0] * 9, [3.0] * 9]
     assert comparing.in_turns((lambda: None,), 1.0).shape == (1, comparing.MOST_TURNS)
     assert comparing.in_turns((lambda: call("a", 9.0),), 1.0).shape == (1, comparing.TURNS)
+
+
+def test_the_model_of_one_vector_is_zero_and_has_the_gradient_that_it_is_given():
+    model, gradient = scripts.load("benchmarks", "ranks").Vector(100_003), torch.arange(100_003.0)
+
+    model(gradient).backward()
+
+    assert not model.x.any()
+    assert torch.equal(model.x.grad, gradient)
