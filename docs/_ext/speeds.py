@@ -118,16 +118,17 @@ def checks_table() -> str:
 
 
 def large_table() -> str:
-    """A vector of more than 2^31 coordinates, or why it was not sent."""
+    """A vector of very many coordinates, or why it was not sent."""
     lines = [
         [
             code(normalised(row["operator"])[1]),
+            str(row["d"]),
             *(number(row[key], 3) if key in row else "" for key in ("encode_cpu_s", "decode_cpu_s", "peak_GiB")),
             row.get("not_run", ""),
         ]
         for row in _recorded(LARGE, "operator")
     ]
-    return _shown(LARGE, ["operator", "encode, s", "decode, s", "memory, GiB", "not run"], lines)
+    return _shown(LARGE, ["operator", "d", "encode, s", "decode, s", "memory, GiB", "not run"], lines)
 
 
 def theory_table() -> str:
