@@ -15,7 +15,7 @@ import numpy as np
 
 from bounds.estimate import student_quantile
 
-PRIOR, FREEDOM = 0.2, 3  # scale and freedom of Student's law of log(progress): the design half of study `prediction`
+PRIOR, FREEDOM = 0.2, 3  # scale and freedom of Student's law of log(progress): both halves of study `prediction`
 CLEAR = 0.05  # standard error of progress, relative to it above 1, below which a quotient of means stands for itself
 LOGS = np.linspace(-3.5, 1.5, 1001)  # of progress: from 1/33 to 4.5
 LEAST = 1e-12  # of a variance, relative to the squared synchronous fall
