@@ -2,9 +2,8 @@
 
 Run ``python docs/benchmarks/choosing.py {design,seen,held-out} > docs/data/choosing_DESIGN.jsonl``.
 
-The held-out half is the second one, of which the record has 26 cells of 44 so far: the first, of three networks, a
-regression and a kink, was looked at when the rule learnt to see bends, and is the half "seen" now.  The new one has
-other kinks, rates, widths, splits and another seed.
+The held-out half is the second one: the first, of three networks, a regression and a kink, was looked at when the rule
+learnt to see bends, and is the half "seen" now.  The new one has other kinks, rates, widths, splits and another seed.
 
 Fixed beforehand, here: problems, halves, networks, coding seconds, targets and the grid.  m workers on equal links
 (``Links``); D/Y is that of an uncompressed sum, a tenth of it latency, the rest bandwidth.  Coding takes so many local
