@@ -46,6 +46,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "gpu_validation.distributed.transport.NodeLinks",
         "gpu_validation.distributed.transport.Transport",
         "gpu_validation.distributed.transport.VectorTransport",
+        "gpu_validation.distributed.vectors.Vectors",
         "gpu_validation.engines.engine.Engine",
         "gpu_validation.local_sgd.payload.Payload",
         "gpu_validation.records.exit_status.UsageError",
@@ -76,6 +77,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "ratedist.model.prediction.Predictor",
         "ratedist.model.prediction_records.Sent",
         "ratedist.model.ranked.Ranked",
+        "ratedist.model.rhythm.Rhythm",
     )
 ]
 nitpick_ignore += [("py:exc", name) for name in ("OutOfTime", "Undeclared", "UsageError")]

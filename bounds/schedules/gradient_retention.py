@@ -118,7 +118,7 @@ class GradientRetentionState(State):
 
     @property
     def steady(self) -> int:
-        """The largest tau: 512, and less where the loss is bent and the mean makes no progress."""
+        """The largest tau of a round, which is less than 512 where the loss is bent and the mean makes no progress."""
         if not self.bent or self.turn is None:
             return LARGEST
         return max(1, int(min(LARGEST, steady_period(turn=self.turn, tau=self.turning, workers=self.workers))))

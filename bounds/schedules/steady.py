@@ -2,13 +2,14 @@
 
 Workers at x + e_i around their mean x move it by the mean of g(x + e_i), g = f', not by g(x): by a bias
 b = mean g(x + e_i) - g(x), which is 0 on quadratics, g'' mean e_i^2/2 of third order, and half the jump of g' times
-mean |e_i| where x lies on a kink.  Progress ends where g(x) = -b, while on a quadratic no tau costs anything there.
+the mean distance where x lies on a kink.  Progress ends where g(x) = -b, while on a quadratic no tau costs anything
+there.
 
 Seen.  The bend f(y) - f(x) - <h + u, y - x>/2 is the trapezoid rule's error along e = y - x: -g'' e^3/12 for a cubic,
-|y| - |x| for f = |x| with x, y on both sides of 0, and 0 on quadratics.  A convex f lies above its tangents, so that
-its bend is at most the curve <h - u, y - x>/2.  The bend changes its sign with e, and with the side of a kink that x is
-on: it tells that the loss is no quadratic, not how large b is, and its square is averaged.  Where it is larger than the
-curve the loss is not convex, or the gradient is not its own (clipped, say): nothing is concluded.
+``|y| - |x|`` for ``f = |x|`` with x, y on both sides of 0, and 0 on quadratics.  A convex f lies above its tangents, so
+that its bend is at most the curve <h - u, y - x>/2.  The bend changes its sign with e, and with the side of a kink that
+x is on: it tells that the loss is no quadratic, not how large b is, and its square is averaged.  Where it is larger
+than the curve the loss is not convex, or the gradient is not its own (clipped, say): nothing is concluded.
 
 What follows.  As long as there is progress, nothing.  Where there is none, the mean movements of successive rounds turn
 back: with s = eta L tau the deviation from the minimiser is x' = exp(-s) x + noise, and the cosine of two movements

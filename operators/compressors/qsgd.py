@@ -164,7 +164,7 @@ class QSGD(DeviceOperator, Streamed):
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
         d, step, kernels = x.numel(), self.bucket or x.numel(), kernels_for(x)
         scales, words = self._norms(kernels, x, step), stream(key, d, x.device)
-        sent = self._sent(scales, step, lambda: float(kernels.norms.largest(x, d)))
+        sent = self._sent(scales, step, lambda: float(x.abs().max()))
         if self.code == "fixed":
             room = 4 * sent.numel()
             payload = kernels.levels.encode(x, step, sent.double(), self.levels, words, room)

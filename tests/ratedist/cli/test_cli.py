@@ -20,7 +20,7 @@ EXAMPLES[SERVE.name] = SERVE.command.examples
 LINES = [f"{name} {line}" for name, lines in EXAMPLES.items() for line in lines if name != "serve"]
 TRIAL = rd.OperatorTrial("qsgd:levels=4", (2.0, 3.0), (0.5, 0.25), (), rd.Codec(1e-9, 1e-9))
 PILOT = rd.Pilot(
-    d=10,
+    d=1000,
     ranks=1,
     device="cpu",
     threads=1,
@@ -28,14 +28,14 @@ PILOT = rd.Pilot(
     losses=(3.0, 2.0, 1.0),
     small_norms2=(2.0, 3.0),
     large_norms2=(1.0, 1.5),
-    taus=(1, 2),
-    survival=((0.9, 0.8), (0.8, 0.7)),
-    secants=((1.0, 1.0), (2.0, 1.0)),
+    taus=(1, 2, 8),
+    survival=((0.9, 0.8, 0.5), (0.8, 0.7, 0.4)),
+    secants=((1.0, 1.0, 1.0), (2.0, 1.0, 1.0)),
     operators=(TRIAL,),
     links=(),
     memory_bytes=2**20,
-    falls=((0.1, 0.18), (0.11, 0.2)),
-    bends=((0.01, 0.04), (0.012, 0.05)),
+    falls=((0.1, 0.18, 0.5), (0.11, 0.2, 0.55)),
+    bends=((0.01, 0.04, 0.5), (0.012, 0.05, 0.6)),
 )
 FAILS = {"check my_compressor:halve --omega 0.1 --budget quick --seed 1": 1}
 
