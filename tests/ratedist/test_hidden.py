@@ -63,6 +63,7 @@ def test_the_users_own_program_gets_an_exception(tmp_path):
 def test_a_compressor_in_a_file_that_a_package_hides_is_refused_with_the_reason(tmp_path, monkeypatch, capsys):
     (tmp_path / "operators.py").write_text("def f(x):\n    return x\n")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the command puts the folder there
     assert main(["check", "operators:f", "--budget", "quick"]) == 2
     (words,) = capsys.readouterr().err.splitlines()
     assert f"{tmp_path.resolve() / 'operators.py'} is hidden by a package of the same name" in words
