@@ -67,9 +67,11 @@ def _parts(value: Any, module: str, seen: set[int]) -> Iterator[str]:
 
 
 def _of_class(value: type, seen: set[int]) -> Iterator[str]:
+    """Methods, numbers and tuples; not what Python itself notes in a class, as it does when an instance is pickled."""
     for name, member in sorted(vars(value).items()):
-        yield name
-        if isinstance(member, (FunctionType, tuple, *_NUMBERS)):
+        noted = name.startswith("__") and name.endswith("__")
+        if isinstance(member, FunctionType) or (isinstance(member, (tuple, *_NUMBERS)) and not noted):
+            yield name
             yield from _parts(member, value.__module__, seen)
 
 

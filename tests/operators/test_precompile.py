@@ -41,9 +41,12 @@ def compiled(folder, *names):
     return result.stdout.split()
 
 
-def test_what_was_compiled_for_the_examples_is_not_compiled_again(tmp_path):
-    assert "pack_signs" in compiled(tmp_path, "signsgd")
-    assert compiled(tmp_path, "signsgd") == []
+@pytest.mark.parametrize(
+    ("name", "loop"), [("signsgd", "pack_signs"), pytest.param("drive", "_far_stages", marks=pytest.mark.thorough)]
+)
+def test_what_was_compiled_for_the_examples_is_not_compiled_again(tmp_path, name, loop):
+    assert loop in compiled(tmp_path, name)
+    assert compiled(tmp_path, name) == []
 
 
 ASKED = """
