@@ -210,8 +210,8 @@ def taken_in(state: Known, observation: Observation) -> Known:
     measured = observation.measured
     if measured is None:
         return state
-    timed = _timed(_turned(state, measured), measured, observation.step - state.step)
-    return _probed(timed, measured)
+    changes = _times(state, measured, observation.step - state.step) | _turn(state, measured)
+    return _probed(replace(state, **changes), measured)
 
 
 def opened(state: Known, step: int) -> Known:
@@ -256,8 +256,9 @@ def begun(state: Known, step: int, tau: int, *, delay_ratio: float, ended: int) 
     return replace(state, step=step, ended=ended, started=True, tau=tau, age=age, probe=tau > 1 and due)
 
 
-def _timed(state: Known, seen: Measured, ended: int) -> Known:
-    """Take in the times: local steps of the round of ``ended`` steps, and of the averaging before it."""
+def _times(state: Known, seen: Measured, ended: int) -> dict[str, Any]:
+    """Return the state's times with those of the local steps of the round of ``ended`` steps, and of the averaging
+    before it."""
     steps_s, s, delays_s = state.steps_s, state.straggler, state.delays_s
     if seen.compute_s and ended > 0:
         steps_s = (*steps_s, seen.compute_s / ended)[-WINDOW:]
@@ -265,7 +266,7 @@ def _timed(state: Known, seen: Measured, ended: int) -> Known:
         s = excess if s is None else _mixed(STRAGGLER_MEMORY, s, excess)
     if seen.delay_s is not None:
         delays_s = (*delays_s, seen.delay_s)[-WINDOW:]
-    return replace(state, steps_s=steps_s, straggler=s, delays_s=delays_s)
+    return {"steps_s": steps_s, "straggler": s, "delays_s": delays_s}
 
 
 def _probed(state: Known, seen: Measured) -> Known:
@@ -281,14 +282,14 @@ def _probed(state: Known, seen: Measured) -> Known:
     return replace(state, bend2=bend2, curve=curve)
 
 
-def _turned(state: Known, seen: Measured) -> Known:
-    """Take in how the mean turned after the round of ``state.ended`` steps."""
+def _turn(state: Known, seen: Measured) -> dict[str, Any]:
+    """Return what the state knows of the mean's turns with the one after the round of ``state.ended`` steps."""
     if seen.turn is None:
-        return state
+        return {}
     turn, steps = seen.turn, float(state.ended)
     if state.turn is not None and state.bent:
         turn, steps = _mixed(TURN_MEMORY, state.turn, turn), _mixed(TURN_MEMORY, state.turning, steps)
-    return replace(state, turn=turn, turning=steps, workers=seen.workers)
+    return {"turn": turn, "turning": steps, "workers": seen.workers}
 
 
 def _mixed(memory: float, known: float, new: float) -> float:

@@ -129,7 +129,7 @@ class MeasuredInputs(NoInputs):
         """Look which way the mean model has gone; it is the same for all workers."""
         if not self._follows:
             return
-        cosine = self._turning.cosine(self.workers[0].vector().float())
+        cosine = self._turning.cosine(self.workers[0].outgoing())
         for measured in self._found:
             measured[7] = cosine
 

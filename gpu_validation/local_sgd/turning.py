@@ -5,41 +5,39 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
+
+COORDINATES = 1 << 13  # that are followed: their angle is the whole model's to some 1/sqrt(COORDINATES)
 
 
 class Turning:
-    """Follows one model from averaging to averaging, while it is asked to."""
+    """Follows one model from averaging to averaging: all its entries, or evenly spaced ones where there are more."""
 
     def __init__(self) -> None:
-        self._point: torch.Tensor | None = None
-        self._movement: torch.Tensor | None = None
+        self._point: np.ndarray | None = None
+        self._movement: np.ndarray | None = None
 
-    def forget(self) -> None:
-        """Begin anew with the next model."""
-        self._point = self._movement = None
-
-    def cosine(self, point: torch.Tensor) -> float:
+    def cosine(self, model: torch.Tensor) -> float:
         """Return the cosine of the angle between the last two movements; nan before there are two.
 
         Parameters
         ----------
-        point : tensor
-            The averaged model, shape (d,), which is kept.
+        model : tensor
+            The averaged model, shape (d,); what is followed of it is copied, as float32.
         """
-        before, self._point = self._point, point
-        if before is None or before.shape != point.shape:
-            self._movement = None
-            return math.nan
-        last, self._movement = self._movement, point - before
-        if last is None:
+        followed = model.detach()[:: -(-model.numel() // COORDINATES)].float().cpu()
+        point, before, last = np.array(followed.numpy()), self._point, self._movement
+        self._point = point
+        self._movement = None if before is None or before.shape != point.shape else point - before
+        if last is None or self._movement is None:
             return math.nan
         product, new2, last2 = (float(a @ b) for a, b in ((last, self._movement), (self._movement,) * 2, (last,) * 2))
         return product / math.sqrt(new2 * last2) if new2 > 0 and last2 > 0 else math.nan
 
     def state(self) -> list[torch.Tensor]:
         """Return point and movement, as far as there are any."""
-        return [kept for kept in (self._point, self._movement) if kept is not None]
+        return [torch.from_numpy(kept) for kept in (self._point, self._movement) if kept is not None]
 
     def load(self, state: Sequence[torch.Tensor]) -> None:
         """Continue where ``state`` was taken.
@@ -49,4 +47,4 @@ class Turning:
         state : sequence of tensor
             What ``state`` gave.
         """
-        self._point, self._movement = (*state, None, None)[:2]
+        self._point, self._movement = (*(kept.numpy() for kept in state), None, None)[:2]

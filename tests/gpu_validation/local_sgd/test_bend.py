@@ -10,7 +10,7 @@ import torch
 from bounds.runtime import Constant, RuntimeModel
 from gpu_validation.local_sgd import gradient_probe
 from gpu_validation.local_sgd.bend import bend
-from gpu_validation.local_sgd.turning import Turning
+from gpu_validation.local_sgd.turning import COORDINATES, Turning
 from gpu_validation.measurement.simulation import simulate
 from gpu_validation.measurement.spec import TrainingRun
 from gpu_validation.workloads import Kink, LogisticRegression, Quadratic
@@ -81,6 +81,32 @@ def test_the_angle_between_two_movements():
     assert all(map(math.isnan, cosines[:2]))
     assert cosines[2:4] == pytest.approx([math.sqrt(0.5), -math.sqrt(0.5)])
     assert math.isnan(cosines[4])
+
+
+def test_of_a_large_model_evenly_spaced_entries_are_followed():
+    d, turning, whole = 5 * COORDINATES + 3, Turning(), torch.Generator().manual_seed(0)
+    first, second = torch.randn(2, d, generator=whole)
+    second += first / 2
+
+    cosines = [turning.cosine(point) for point in (torch.zeros(d), first, first + second)]
+
+    step = -(-d // COORDINATES)
+    some = torch.stack([first, second])[:, ::step]
+    assert some.shape[1] <= COORDINATES
+    assert cosines[2] == pytest.approx(float(torch.nn.functional.cosine_similarity(*some, dim=0)), rel=1e-5)
+    exact = float(torch.nn.functional.cosine_similarity(first, second, dim=0))
+    assert cosines[2] == pytest.approx(exact, abs=4 / math.sqrt(COORDINATES))
+    assert [len(kept) for kept in turning.state()] == [some.shape[1]] * 2
+
+
+def test_what_is_followed_does_not_change_with_the_model():
+    turning, model = Turning(), torch.zeros(2)
+
+    turning.cosine(model)
+    for step in ((1.0, 0.0), (0.0, 1.0)):
+        model += torch.tensor(step)
+        cosine = turning.cosine(model)
+    assert cosine == 0.0
 
 
 # -- runs ----------------------------------------------------------------------------------------------------
