@@ -152,10 +152,12 @@ def codec_table() -> str:
             number(row["bits"]),
             *(number(row[f"{end}_ns"]) for end in ("encode", "eden_encode", "library_encode")),
             *(number(row[f"{end}_ns"]) for end in ("decode", "eden_decode", "library_decode")),
+            *(_over(row, f"{end}_over_eden", f"{end}_over_eden_interval") for end in ("encode", "decode")),
         ]
         for row in rows_of("tcdq_speed.jsonl", "rate")
     ]
     ends = [f"{end}, {who}" for end in ("encode", "decode") for who in ("TCDQ", "EDEN", "library")]
+    ends += ["encode, TCDQ over EDEN", "decode, TCDQ over EDEN"]
     return with_provenance("tcdq_speed.jsonl", table(["rate asked", "bits", *ends], rows))
 
 
@@ -168,7 +170,7 @@ def trellis_table() -> str:
             f"{row['gap']:.4f} ± {row['standard_error']:.4f}",
             f"{row['gap_at_10000']:.4f} ± {row['standard_error_at_10000']:.4f}",
             number(row["encode_MB_per_s"] / 1000),
-            number(row["encode_over_8_states"]),
+            _over(row, "encode_over_8_states", "encode_over_8_states_interval"),
             number(row["decode_MB_per_s"] / 1000),
         ]
         for row in rows_of("tcdq_gaps.jsonl", "states")

@@ -1,8 +1,6 @@
-"""Distortion against real bits on synthetic and real vectors, the gap to the limit, and speed, as JSON lines.
+"""Distortion against real bits on synthetic and real vectors, and the gap to the limit, as JSON lines.
 
     python docs/benchmarks/rate_distortion.py > docs/data/rate_distortion.jsonl
-    python docs/benchmarks/rate_distortion.py --speed > docs/data/tcdq_speed.jsonl
-    python docs/benchmarks/rate_distortion.py --gaps > docs/data/tcdq_gaps.jsonl
     python docs/benchmarks/rate_distortion.py --figure rate_distortion.png < docs/data/rate_distortion.jsonl
 
 Bits are those of the message, everything counted, but for two rivals that are given the benefit of the doubt:
@@ -20,23 +18,18 @@ import argparse
 import json
 import math
 import os
-import platform
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# A neighbour of this file has the name of the package it measures: this folder must not be searched.
-sys.path[:] = [
-    folder for folder in sys.path if os.path.abspath(folder or ".") != os.path.dirname(os.path.abspath(__file__))
-]
+# A neighbour of this file has the name of the package it measures: this folder must be searched last.
+sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
 for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
-import numba
 import numpy as np
 import torch
+from comparing import environment
 
 from bounds.claims import Contractive
 from operators import EDEN, QSGD, TCDQ, Key, Operator, SparseDithering, TopK
@@ -237,137 +230,6 @@ def records() -> Iterator[dict[str, Any]]:
                 }
 
 
-def environment() -> dict[str, Any]:
-    """What the numbers depend on; seeds are in the code."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    return {
-        "commit": commit.stdout.strip() or None,
-        "machine": platform.machine(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "torch": torch.__version__,
-        "numba": numba.__version__,
-    }
-
-
-# -- speed -------------------------------------------------------------------------------------------------------
-def best_ns(call: Callable[[], Any], d: int, repeats: int = 7) -> float:
-    """Least processor time a coordinate, after one call that warms up."""
-    call()
-    times = []
-    for _ in range(repeats):
-        start = time.thread_time()
-        call()
-        times.append(time.thread_time() - start)
-    return 1e9 * min(times) / d
-
-
-def gap(operator: TCDQ, d: int, together: int = 4_000_000) -> tuple[float, float]:
-    """Bits a coordinate above the limit at the measured error, and its standard error, from Gaussian vectors.
-
-    Vectors and keys are none that the codes were chosen with.
-    """
-    gaps = []
-    for draw in range(max(4, together // d)):
-        x, key = np.random.default_rng([2026, draw]).standard_normal(d).astype(np.float32), Key(7, step=draw)
-        message = operator.encode(x, key=key)
-        error = operator.decode(message, d=d, key=key).numpy().astype(np.float64) - x
-        nmse = float(error @ error) / float(x.astype(np.float64) @ x)
-        gaps.append(message.bits / d - math.log2(1 + 1 / nmse) / 2)
-    return round(float(np.mean(gaps)), 4), round(float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps)), 5)
-
-
-def gaps(d: int = 1_000_000) -> Iterator[dict[str, Any]]:
-    """Gap of TCDQ on long and short vectors, and speed beside that of 8 states, each repetition after the other."""
-    x = np.random.default_rng(0).standard_normal(d).astype(np.float32)
-    for omega in (1.0, 1 / 3, 1 / 15, 1 / 255):
-        operators = {states: TCDQ(omega=omega, states=states) for states in (8, 64, 128, 256)}
-        times = in_turns(operators, x)
-        for states, operator in operators.items():
-            encode, decode = np.median(times[states], axis=0)
-            (long, error), (short, error_of_short) = gap(operator, d), gap(operator, 10_000, 1_000_000)
-            yield {
-                "states": states,
-                "omega": round(omega, 5),
-                "d": d,
-                "gap": long,
-                "standard_error": error,
-                "gap_at_10000": short,
-                "standard_error_at_10000": error_of_short,
-                "encode_MB_per_s": round(4e-6 * d / encode),
-                "decode_MB_per_s": round(4e-6 * d / decode),
-                "encode_over_8_states": round(encode / np.median(times[8], axis=0)[0], 3),
-            }
-
-
-def in_turns(operators: dict[int, TCDQ], x: np.ndarray, repeats: int = 15) -> dict[int, list[tuple[float, float]]]:
-    """Seconds of processor time to encode and to decode, after one round that warms up."""
-    times: dict[int, list[tuple[float, float]]] = {states: [] for states in operators}
-    for turn in range(repeats + 1):
-        for states, operator in operators.items():
-            key, start = Key(1, step=turn), time.thread_time()
-            message = operator.encode(x, key=key)
-            encoded = time.thread_time()
-            operator.decode(message, d=x.size, key=key)
-            if turn:
-                times[states].append((encoded - start, time.thread_time() - encoded))
-    return times
-
-
-def speed(d: int = 4_000_000) -> Iterator[dict[str, Any]]:
-    """TCDQ against a memory copy, EDEN, and a library's coder on the same symbols (of a part of them)."""
-    x = np.random.default_rng(0).standard_normal(d).astype(np.float32)
-    target = np.empty_like(x)
-    copy = best_ns(lambda: np.copyto(target, x), d)
-    for rate in (1.0, 2.0, 3.0, 4.0):
-        operator, key = TCDQ.for_bits(rate), Key(1)
-        message = operator.encode(x, key=key)
-        encode = best_ns(lambda o=operator, k=key: o.encode(x, key=k), d)
-        decode = best_ns(lambda o=operator, m=message, k=key: o.decode(m, d=d, key=k), d)
-        theirs = library(x[: d // 10], operator)
-        eden = EDEN(bits_per_coordinate=int(rate))
-        sent = eden.encode(x, key=key)
-        eden_encode = best_ns(lambda o=eden, k=key: o.encode(x, key=k), d)
-        eden_decode = best_ns(lambda o=eden, m=sent, k=key: o.decode(m, d=d, key=k), d)
-        yield {
-            "d": d,
-            "rate": rate,
-            "bits": round(message.bits / d, 4),
-            "encode_ns": round(encode, 2),
-            "decode_ns": round(decode, 2),
-            "copy_ns": round(copy, 2),
-            "encode_MB_per_s": round(4e3 / encode),
-            "decode_MB_per_s": round(4e3 / decode),
-            "eden_encode_ns": round(eden_encode, 2),
-            "eden_decode_ns": round(eden_decode, 2),
-            "library_encode_ns": round(theirs[0], 1),
-            "library_decode_ns": round(theirs[1], 1),
-        }
-
-
-def library(x: np.ndarray, operator: TCDQ) -> tuple[float, float]:
-    """ns a coordinate of constriction's coder, given the symbols, under one quantised Gaussian."""
-    import constriction
-
-    from operators.tcdq import codec
-    from operators.tcdq.dither import seeds
-    from operators.tcdq.plan import plan_of
-
-    plan = plan_of(x.size, operator.omega, 8)
-    k = (codec.quantised(x, plan, seeds(Key(1)))[1] >> 6).astype(np.int32)
-    edge = int(np.abs(k).max()) + 1
-    model = constriction.stream.model.QuantizedGaussian(-edge, edge, 0.5, plan.sigma)
-
-    def encode() -> Any:
-        coder = constriction.stream.stack.AnsCoder()
-        coder.encode_reverse(k, model)
-        return coder
-
-    words = encode().get_compressed()
-    decode = best_ns(lambda: constriction.stream.stack.AnsCoder(words).decode(model, k.size), k.size, 3)
-    return best_ns(encode, k.size, 3), decode
-
-
 def draw(path: str) -> None:
     """One panel a source: distortion against bits, with the limit."""
     import matplotlib
@@ -392,8 +254,6 @@ def draw(path: str) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--speed", action="store_true", help="measure speed instead of distortion")
-    parser.add_argument("--gaps", action="store_true", help="measure gap and speed of TCDQ with 8 to 256 states")
     parser.add_argument("--figure", metavar="PATH", help="draw the records on standard input")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -401,5 +261,5 @@ if __name__ == "__main__":
         draw(arguments.figure)
     else:
         print(json.dumps(environment()), flush=True)
-        for record in speed() if arguments.speed else gaps() if arguments.gaps else records():
+        for record in records():
             print(json.dumps(record), flush=True)

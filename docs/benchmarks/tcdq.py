@@ -1,0 +1,162 @@
+"""Speed of TCDQ beside EDEN and a library's coder, and its gap to the limit by the number of states, as JSON lines.
+
+    python docs/benchmarks/tcdq.py --speed > docs/data/tcdq_speed.jsonl
+    python docs/benchmarks/tcdq.py --gaps > docs/data/tcdq_gaps.jsonl
+
+Processor time of one thread; everything that is compared takes turns.  "over" is a ratio of medians, with its 95 %
+bootstrap interval over the turns.  ``gap`` is R - log2(1 + 1/NMSE)/2, R the bits of the message a coordinate.
+"""
+
+# ruff: noqa: E402  threads and the search path must be set before the imports
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+# A neighbour of this file has the name of the package it measures: this folder must be searched last.
+sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
+for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+
+import numpy as np
+import torch
+from comparing import environment, in_turns, quotient
+
+from operators import EDEN, TCDQ, Key, Operator
+
+SECONDS = 0.5  # of a call that is measured
+PART = 10  # the library, which is slower, codes one of so many coordinates
+
+
+def measured(calls: Mapping[str, Callable[[], object]]) -> dict[str, np.ndarray]:
+    """Name -> processor seconds of its turns."""
+    return dict(zip(calls, in_turns(list(calls.values()), SECONDS), strict=True))
+
+
+def both_ways(name: str, operator: Operator, x: np.ndarray) -> dict[str, Callable[[], object]]:
+    """Encoding and decoding a vector, by their names."""
+    message = operator.encode(x, key=Key(1))
+    return {
+        f"{name}encode": lambda: operator.encode(x, key=Key(1)),
+        f"{name}decode": lambda: operator.decode(message, d=x.size, key=Key(1)),
+    }
+
+
+def over(seconds: Mapping[str, np.ndarray], above: str, below: str, name: str) -> dict[str, Any]:
+    """The ratio of two medians and its interval."""
+    ratio, interval = quotient(seconds[above], seconds[below])
+    return {name: ratio, f"{name}_interval": interval}
+
+
+# -- speed -------------------------------------------------------------------------------------------------------
+def speed(d: int = 4_000_000) -> Iterator[dict[str, Any]]:
+    """TCDQ against a memory copy, EDEN, and a library's coder on the same symbols (of a part of them)."""
+    x = np.random.default_rng(0).standard_normal(d).astype(np.float32)
+    target = np.empty_like(x)
+    for rate in (1.0, 2.0, 3.0, 4.0):
+        operator = TCDQ.for_bits(rate)
+        seconds = measured(
+            both_ways("", operator, x)
+            | both_ways("eden_", EDEN(bits_per_coordinate=int(rate)), x)
+            | library(x[: d // PART], operator)
+            | {"copy": lambda: np.copyto(target, x)}
+        )
+        counts = {name: d // PART if name.startswith("library") else d for name in seconds}
+        ns = {name: 1e9 * float(np.median(own)) / counts[name] for name, own in seconds.items()}
+        yield {
+            "d": d,
+            "rate": rate,
+            "bits": round(operator.encode(x, key=Key(1)).bits / d, 4),
+            **{f"{name}_ns": round(own, 2) for name, own in ns.items()},
+            "encode_MB_per_s": round(4e3 / ns["encode"]),
+            "decode_MB_per_s": round(4e3 / ns["decode"]),
+            **over(seconds, "encode", "eden_encode", "encode_over_eden"),
+            **over(seconds, "decode", "eden_decode", "decode_over_eden"),
+        }
+
+
+def library(x: np.ndarray, operator: TCDQ) -> dict[str, Callable[[], object]]:
+    """Either way of constriction's coder, given the symbols, under one quantised Gaussian."""
+    import constriction
+
+    from operators.tcdq import codec
+    from operators.tcdq.dither import seeds
+    from operators.tcdq.plan import plan_of
+
+    plan = plan_of(x.size, operator.omega, 8)
+    k = (codec.quantised(x, plan, seeds(Key(1)))[1] >> 6).astype(np.int32)
+    edge = int(np.abs(k).max()) + 1
+    model = constriction.stream.model.QuantizedGaussian(-edge, edge, 0.5, plan.sigma)
+
+    def encode() -> Any:
+        coder = constriction.stream.stack.AnsCoder()
+        coder.encode_reverse(k, model)
+        return coder
+
+    words = encode().get_compressed()
+    return {
+        "library_encode": encode,
+        "library_decode": lambda: constriction.stream.stack.AnsCoder(words).decode(model, k.size),
+    }
+
+
+# -- gaps --------------------------------------------------------------------------------------------------------
+def gap(operator: TCDQ, d: int, together: int = 4_000_000) -> tuple[float, float]:
+    """Bits a coordinate above the limit at the measured error, and its standard error, from Gaussian vectors.
+
+    Vectors and keys are none that the codes were chosen with.
+    """
+    gaps = []
+    for draw in range(max(4, together // d)):
+        x, key = np.random.default_rng([2026, draw]).standard_normal(d).astype(np.float32), Key(7, step=draw)
+        message = operator.encode(x, key=key)
+        error = operator.decode(message, d=d, key=key).numpy().astype(np.float64) - x
+        nmse = float(error @ error) / float(x.astype(np.float64) @ x)
+        gaps.append(message.bits / d - math.log2(1 + 1 / nmse) / 2)
+    return round(float(np.mean(gaps)), 4), round(float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps)), 5)
+
+
+def gaps(d: int = 1_000_000) -> Iterator[dict[str, Any]]:
+    """Gap of TCDQ on long and short vectors, and speed beside that of 8 states."""
+    x = np.random.default_rng(0).standard_normal(d).astype(np.float32)
+    for omega in (1.0, 1 / 3, 1 / 15, 1 / 255):
+        operators = {states: TCDQ(omega=omega, states=states) for states in (8, 64, 128, 256)}
+        calls: dict[str, Callable[[], object]] = {}
+        for states, operator in operators.items():
+            calls |= both_ways(f"{states} ", operator, x)
+        seconds = measured(calls)
+        for states, operator in operators.items():
+            (long, error), (short, error_of_short) = gap(operator, d), gap(operator, 10_000, 1_000_000)
+            yield {
+                "states": states,
+                "omega": round(omega, 5),
+                "d": d,
+                "gap": long,
+                "standard_error": error,
+                "gap_at_10000": short,
+                "standard_error_at_10000": error_of_short,
+                "encode_MB_per_s": round(4e-6 * d / float(np.median(seconds[f"{states} encode"]))),
+                "decode_MB_per_s": round(4e-6 * d / float(np.median(seconds[f"{states} decode"]))),
+                **over(seconds, f"{states} encode", "8 encode", "encode_over_8_states"),
+            }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--speed", action="store_true", help="speed beside EDEN and a library's coder")
+    which.add_argument("--gaps", action="store_true", help="gap and speed with 8 to 256 states")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    print(json.dumps(environment()), flush=True)
+    for record in speed() if arguments.speed else gaps():
+        print(json.dumps(record), flush=True)
+
+
+if __name__ == "__main__":
+    main()
