@@ -176,6 +176,18 @@ def test_noise_leaves_a_finite_prediction_and_is_named():
     assert not any("stretches of training" in each for each in pilot.predict(cluster(), tau=1).unknown)
 
 
+def test_a_stretch_that_clearly_loses_is_no_progress_though_noise_hides_another():
+    hidden, loses = trials(((-1.0, 0.5),), ((-0.9, 0.6),)), trials(((-1.0, -0.98),), ((1.0, 1.0),))
+    kept = hidden.then(loses).kept("", 4, 0.9)
+    assert (kept.value, kept.interval.lo, kept.interval.hi) == (0.0, 0.0, math.inf)
+
+
+def test_where_synchronous_training_does_not_get_on_progress_is_hidden():
+    still = trials(((1.0, 1.0),), ((-1.0, -1.0),))
+    assert still.hidden("", 4) == 1
+    assert math.isfinite(still.kept("", 4, 0.9).value)
+
+
 def test_clear_trials_are_not_drawn_to_the_prior():
     clear = trials(((0.2, 0.21, 0.2),), ((1.0, 1.01, 1.0),))
     assert clear.hidden("", 4) == 0
