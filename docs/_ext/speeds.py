@@ -5,13 +5,12 @@ from __future__ import annotations
 from markdown_text import code, number, table
 from records import DATA, STEPS, Record, network, normalised, provenance, rows_of, with_provenance
 
-FIRST, HOOK, SHOTS, GAPS, CHECKS, LARGE, THEORY, LIMITS, RUNS = (
+FIRST, HOOK, SHOTS, CHECKS, LARGE, THEORY, LIMITS, RUNS = (
     f"{name}.jsonl"
     for name in (
         "first_message",
         "hook_benchmark",
         "two_shots_benchmark",
-        "tcdq_gaps",
         "conformance_seconds",
         "large_vectors",
         "theory_benchmark",
@@ -89,21 +88,6 @@ def two_shots_table() -> str:
         if row["method"] != "whole"
     ]
     return _shown(SHOTS, ["what", "method", "median, ms", "bits a coordinate", "times sooner"], lines)
-
-
-def gaps_table() -> str:
-    """Bits that TCDQ sends above the limit, long and short vectors, and its speed, by the states of its trellis."""
-    lines = [
-        [
-            str(row["states"]),
-            number(row["omega"]),
-            *(f"{row[key]:.4f}" for key in ("gap", "gap_at_10000")),
-            *(number(row[f"{end}_MB_per_s"] / 1e3, 3) for end in ("encode", "decode")),
-        ]
-        for row in _recorded(GAPS, "gap")
-    ]
-    header = ["states", "omega", "gap, bits", "gap at d = 10^4", "encode, GB/s", "decode, GB/s"]
-    return _shown(GAPS, header, lines)
 
 
 def checks_table() -> str:

@@ -55,7 +55,6 @@ FUNCTIONS = {
             "bookkeeping_table",
             "hook_table",
             "two_shots_table",
-            "gaps_table",
             "checks_table",
             "large_table",
             "theory_table",

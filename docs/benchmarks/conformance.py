@@ -4,7 +4,6 @@ Run ``python docs/benchmarks/conformance.py > docs/data/conformance_seconds.json
 of every operator, after a quick check that compiles its kernels.  Processor seconds of the process, with one thread.
 """
 
-
 from __future__ import annotations
 
 import json
