@@ -35,8 +35,7 @@ class FlatParameters:
         """
         memory = self._joined()
         if memory is None:
-            self._copy = flat([*self.parameters, *behind], out=self._copy)  # fresh memory costs more than the copy
-            return self._copy
+            return self._copied([*self.parameters, *behind])
         offset = self.d
         for values in behind:
             memory[offset : offset + values.numel()] = values
@@ -75,6 +74,13 @@ class FlatParameters:
         """Return whether a vector lies in memory that will be written to again."""
         kept = [m.data_ptr() for m in (self._memory, self._copy) if m is not None]
         return vector.data_ptr() in kept
+
+    def _copied(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+        size = sum(t.numel() for t in tensors)
+        if self._copy is None or size > len(self._copy):
+            self._copy = flat(tensors)
+            return self._copy
+        return flat(tensors, out=self._copy[:size])  # fresh memory costs more than the copy
 
     def _joined(self) -> torch.Tensor | None:
         if self._memory is None or not self._intact(self._memory):

@@ -91,6 +91,18 @@ def test_what_cannot_be_joined_is_copied_and_loaded_all_the_same(make):
     assert set(together(tensors).tolist()) == {2}
 
 
+@pytest.mark.parametrize("make", [tied, transposed, mixed, views])
+def test_a_copy_serves_vectors_with_and_without_values_behind_them(make):
+    tensors = make()
+    joined, values = FlatParameters(tensors, spare=2), together(tensors)
+    memory = joined.vector(torch.tensor([5.0, 6.0])).data_ptr()
+
+    for behind in ([], [1.0, 2.0], [3.0]):  # a warning is an error here: torch's, of an output of another size
+        vector = joined.vector(torch.tensor(behind))
+        assert torch.equal(vector, torch.cat([values, values.new_tensor(behind)]))
+        assert vector.data_ptr() == memory
+
+
 def test_memory_that_is_used_again_is_told_from_a_vector_that_may_be_kept():
     for tensors in (parameters((2,), (3,)), tied()):
         joined = FlatParameters(tensors, spare=0)
