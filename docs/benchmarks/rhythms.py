@@ -39,7 +39,7 @@ from bounds.claims import Unbiased
 from gpu_validation import PeriodicAveraging
 from gpu_validation.distributed.launch import RankContext
 from gpu_validation.network import Network, Shape
-from gpu_validation.piloting.links import timed_links
+from gpu_validation.piloting.links import sums_at_once, timed_links
 from ratedist.model.cluster import Cluster
 from ratedist.model.planned_run import PlannedRun
 from ratedist.model.rhythm import BACKWARD_SHARE, Rhythm
@@ -133,6 +133,7 @@ def records(place: RankContext, arguments: argparse.Namespace) -> Iterator[Recor
     link = timed_links(None, torch.device("cpu"), ranks_per_node=1, most_bytes=MOST_BYTES)[0].link()
     alone_s = median(seconds_of(stepping(Sleeper(step_s)), arguments.repeats))
     told: dict[str, Any] = {"bandwidth_bit_per_s": link.bandwidth_bit_per_s, "latency_s": link.latency_s}
+    told["sums_at_once"] = sums_at_once(None, torch.device("cpu"))
     yield {"record": "alone", "d": D, "step_s": alone_s, **told}
     cluster = Cluster(workers=place.size, compute="constant", step_s=alone_s, **told)
     for rhythm in RHYTHMS:

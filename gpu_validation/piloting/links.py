@@ -13,6 +13,7 @@ LEAST_BYTES = 1 << 12
 FACTOR = 4
 ROUNDS = 5
 FLOAT_BYTES = 4
+GLOO_THREADS = 2  # of a process group, unless its options say otherwise
 
 
 def timed_links(
@@ -56,6 +57,19 @@ def timed_links(
         if own_team is not None:
             dist.destroy_process_group(own_team[1])
     return tuple(timings)
+
+
+def sums_at_once(group: dist.ProcessGroup | None, device: torch.device) -> int:
+    """Return how many sums of a process group are under way at the same time; all others follow one another.
+
+    Parameters
+    ----------
+    group : ProcessGroup or None
+        Of the ranks; None: all.
+    device : device
+        Where the vectors are.
+    """
+    return GLOO_THREADS if f"{device.type}:gloo" in dist.get_backend_config(group) else 1
 
 
 def _timed(

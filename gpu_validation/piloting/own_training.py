@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,6 +63,8 @@ class Training:
         if not self.parameters:
             raise ValueError("a pilot needs a model with parameters that require a gradient; got none: unfreeze some")
 
+        self._marks: tuple[Any, Any] = (0.0, 0.0)
+
     @property
     def d(self) -> int:
         """Trained parameters."""
@@ -116,8 +119,23 @@ class Training:
     def _backward(self, batch: Any) -> float:
         self.optimizer.zero_grad(set_to_none=True)
         value = self.loss(self.model, batch)
+        begun = self._mark()
         value.backward()
+        self._marks = begun, self._mark()
         return float(value.detach())
+
+    def backward_s(self) -> float:
+        """Return seconds of the last backward pass, which has ended."""
+        begun, ended = self._marks
+        return 1e-3 * begun.elapsed_time(ended) if self.device.type == "cuda" else ended - begun
+
+    def _mark(self) -> Any:
+        """Return this moment; on a GPU that at which it has done what it was given, without waiting for it."""
+        if self.device.type != "cuda":
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
 
     # -- randomness ------------------------------------------------------------------------------------------
     def randomness(self) -> list[torch.Tensor]:

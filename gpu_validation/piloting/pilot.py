@@ -26,7 +26,7 @@ from ratedist.model.pilot_timings import ExchangeTimings, LinkTimings
 
 from ..records.storage import write_atomically
 from .exchanges import timed_exchanges
-from .links import timed_links
+from .links import sums_at_once, timed_links
 from .own_training import Loss, Training, again_and_again
 from .rounds import tried_rounds
 from .trials import Trials
@@ -141,11 +141,14 @@ def pilot(
                 group=process_group,
             )
     seconds, noises = _from_all(look.step_s, process_group), _from_all(look.norms2, process_group)
+    backward_s = _from_all(look.backward_s, process_group)
     device = training.device
     links: tuple[LinkTimings, ...] = ()
     exchanges: tuple[ExchangeTimings, ...] = ()
+    at_once = 1
     if grouped and dist.get_world_size(process_group) > 1:
         links = timed_links(process_group, device, ranks_per_node=ranks_per_node, most_bytes=most_bytes)
+        at_once = sums_at_once(process_group, device)
         pause_s = sum(map(sum, seconds)) / sum(map(len, seconds))
         exchanges = timed_exchanges(
             trials.operators, look.gradient, process_group, pause_s=pause_s, key=Key(seed).fold_in(TIMED)
@@ -171,6 +174,8 @@ def pilot(
         bends=tuple(bends),
         rounds=tried,
         exchanges=tuple(_from_all(list(exchanges), process_group)[0]),
+        backward_s=tuple(map(tuple, backward_s)),
+        sums_at_once=at_once,
     )
     if path is not None and place == 0:
         write_atomically(Path(path), json.dumps(measured.to_dict(), allow_nan=False, indent=1) + "\n")
@@ -183,6 +188,7 @@ class _Look:
     def __init__(self, training: Training, trials: Trials, taus: tuple[int, ...]) -> None:
         self.training, self.trials, self.taus = training, trials, taus
         self.step_s: list[float] = []
+        self.backward_s: list[float] = []
         self.losses: list[float] = []
         self.norms2: list[tuple[float, float]] = []
         self.survival: list[tuple[float, ...]] = []
@@ -238,6 +244,7 @@ class _Look:
         value = training.step(training.batch())
         self._wait()
         self.step_s.append(time.perf_counter() - begun)
+        self.backward_s.append(training.backward_s())
         self.losses.append(value)
         if feed:
             self.trials.feed(training.last_gradient())

@@ -69,6 +69,10 @@ class Cluster:
         The link of a worker inside its node; a text is read by ``Link.read``.
     between : Link or str or None, optional
         The link of a node, instead of bandwidth_bit_per_s and latency_s.
+    sums_at_once : int, optional
+        How many sums a process group makes at the same time: 1, as NCCL in its one stream; 2 are gloo's threads.
+    backward_share : float or None, optional
+        Of a step's seconds, those of the backward pass, 0 < backward_share <= 1; None: 2/3, which predictions say.
 
     Raises
     ------
@@ -95,6 +99,8 @@ class Cluster:
     gpus_per_node: int | None = None
     inside: Link | str | None = None
     between: Link | str | None = None
+    sums_at_once: int = 1
+    backward_share: float | None = None
 
     def __post_init__(self) -> None:
         for name, value in node_fields(vars(self), latency_s=DEFAULT_LATENCY_S, bit_per_s=DEFAULT_BIT_PER_S).items():
@@ -104,6 +110,9 @@ class Cluster:
             raise refusal("workers", f"workers <= {MOST_WORKERS}", self.workers)
         for name in ("bandwidth_bit_per_s", "latency_s", "step_s"):
             object.__setattr__(self, name, real(name, getattr(self, name)))
+        object.__setattr__(self, "sums_at_once", whole("sums_at_once", self.sums_at_once))
+        if self.backward_share is not None:
+            object.__setattr__(self, "backward_share", real("backward_share", self.backward_share))
         if isinstance(self.compute, str) and self.compute not in RANDOM_SHARE:
             raise _unknown("compute", self.compute, tuple(RANDOM_SHARE))
         if isinstance(self.compute, StepTime):

@@ -81,6 +81,10 @@ class Pilot:
         What rounds of every choice have gained; None where none were tried.
     exchanges : tuple of ExchangeTimings, optional
         Whole averagings by the ranks; empty for a single process.
+    backward_s : tuple of tuple of float, seconds, optional
+        Of the backward passes of the steps of ``step_s``, shape (ranks, n).
+    sums_at_once : int, optional
+        How many sums the ranks' group makes at the same time.
     """
 
     d: int
@@ -102,6 +106,8 @@ class Pilot:
     bends: tuple[tuple[float, ...], ...] = ()
     rounds: RoundTrials | None = None
     exchanges: tuple[ExchangeTimings, ...] = ()
+    backward_s: tuple[tuple[float, ...], ...] = ()
+    sums_at_once: int = 1
 
     # -- estimates ---------------------------------------------------------------------------------------
     def step(self, level: float = LEVEL) -> Estimate:
@@ -114,6 +120,11 @@ class Pilot:
         """
         means = [sum(each) / len(each) for each in self.step_s]
         return mean_estimate(means if len(means) > 1 else self.step_s[0], level, lower=0.0)
+
+    def backward_share(self) -> float | None:
+        """Return the backward passes' seconds over those of all steps, None where they were not timed."""
+        spent_s = sum(map(sum, self.backward_s))
+        return min(spent_s / sum(map(sum, self.step_s)), 1.0) if spent_s else None
 
     def noise(self) -> NoiseScale:
         """Return variance of a batch's gradient, squared norm of the mean gradient, and their ratio, in batches."""
@@ -162,8 +173,9 @@ class Pilot:
         Notes
         -----
         The law is that of the samples, all ranks together: its slowest of many more workers than samples is too fast.
+        Where the links are the measured ones, so are the sums that a group makes at once.
         """
-        given = {"compute": self.law()} | shape
+        given = {"compute": self.law(), "backward_share": self.backward_share()} | shape
         flat = shape.get("nodes") is None
         if flat and not {"bandwidth_bit_per_s", "latency_s"} & shape.keys():
             link = self.link()
@@ -174,6 +186,8 @@ class Pilot:
                 for name, level in (("inside", INSIDE), ("between", BETWEEN))
                 if name not in shape
             }
+        if not {"bandwidth_bit_per_s", "latency_s", "inside", "between"} & shape.keys():
+            given.setdefault("sums_at_once", self.sums_at_once)
         return Cluster(**given)
 
     def codecs(self) -> dict[str, Codec]:

@@ -43,6 +43,12 @@ def pilot_of_record(stated: Any) -> Pilot:
     for row in pilot.step_s:
         _check_numbers("step_s", row, least=0.0, count=len(pilot.step_s[0]))
         _require(sum(row) > 0, "step_s", "seconds above 0", list(row))
+    if pilot.backward_s:
+        _require(len(pilot.backward_s) == pilot.ranks, "backward_s", f"{pilot.ranks} rows", len(pilot.backward_s))
+    for row in pilot.backward_s:
+        _check_numbers("backward_s", row, least=0.0, count=len(pilot.step_s[0]))
+    once = pilot.sums_at_once
+    _require(_is_whole(once) and 1 <= once <= MOST_RANKS, "sums_at_once", f"an integer from 1 to {MOST_RANKS}", once)
     _check_path(pilot)
     _check_operators(pilot)
     for timings in pilot.links:

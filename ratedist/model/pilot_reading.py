@@ -15,7 +15,7 @@ VERSION = 2
 READ = (1, 2)  # the first had no trial rounds
 LARGEST_FILE = 10**8
 FLAT = ("losses", "small_norms2", "large_norms2", "taus")
-ROWS = ("step_s", "survival", "secants", "falls", "bends")
+ROWS = ("step_s", "survival", "secants", "falls", "bends", "backward_s")
 
 PilotT = TypeVar("PilotT")
 

@@ -6,11 +6,13 @@ of the model, a round takes, but for coding,
 
     waiting            E max_i S_i(tau) + D_1
     in flight          P (E max_i S_i(tau/P - delta) + E max(max_i S_i(delta), D_P))
-    in B buckets       E[(1 - phi) M + max(phi M + D_B, phi M/B + B D_B)],  M = max_i S_i(1)
+    in B buckets       E[(1 - phi) M + max(phi M + D_B, phi M/B + T_B)],  M = max_i S_i(1)
 
-where phi is the backward pass's share of a step: the k-th of B equal buckets is ready after k/B of it, buckets travel
-one after the other, and the last message ends where the slower of passes and links lets it.  This is the waiting one
-for B = 1, and E[(1 - phi) M + max(phi M, D)] for many buckets without latency.
+where phi is the backward pass's share of a step: the k-th of B equal buckets is ready after k/B of it, and the last
+message ends where the slower of passes and links lets it.  T_B are the seconds of B messages that queue: B D_B where a
+group sums one vector after the other; where it sums c at once these share the link and wait for a latency together, so
+that T_B = ceil(B/c) (D_B - W_B) + B W_B with W_B those of a message without latency.  This is the waiting one for
+B = 1, and E[(1 - phi) M + max(phi M, D)] for many buckets without latency.
 """
 
 from __future__ import annotations
@@ -95,7 +97,10 @@ class PlannedRun:
     @property
     def _share(self) -> float:
         """Of the steps that are computed while something travels, the part in which it does."""
-        return 1.0 if self.rhythm.in_flight else BACKWARD_SHARE * (1 - 1 / self.rhythm.buckets)
+        if self.rhythm.in_flight:
+            return 1.0
+        backward = BACKWARD_SHARE if self.cluster.backward_share is None else self.cluster.backward_share
+        return backward * (1 - 1 / self.rhythm.buckets)
 
     @property
     def _flight(self) -> int:
@@ -120,7 +125,13 @@ class PlannedRun:
         """Return seconds of the links while workers may compute."""
         if self.rhythm.in_flight:
             return self.communicate_s
-        return (self.rhythm.buckets - 1) * self.message_s
+        together = -(-self.rhythm.buckets // self.cluster.sums_at_once)  # messages that wait for one latency
+        latency_s = self.message_s - self._without_latency_s()
+        return (self.rhythm.buckets - 1) * self._without_latency_s() + (together - 1) * latency_s
+
+    def _without_latency_s(self) -> float:
+        """Return seconds of the links for one message whose latency has passed."""
+        return self.link_scale * self.way.communicate_s(without_latency(self.cluster))
 
     def _after_s(self) -> float:
         """Return seconds of the links for which everybody waits."""
@@ -153,8 +164,8 @@ class PlannedRun:
         links_s = self._after_s() + (0.0 if is_hidden else hidden_s)
         steps = self.tau if is_hidden else self.tau - self.rhythm.parts * self._share * self._flight
         mean_s = min(compute_s, self.step_scale * steps * self.cluster.step().mean_s)
-        without_s = self.link_scale * self.way.communicate_s(without_latency(self.cluster))
-        bandwidth_s = links_s * without_s / self.message_s if links_s else 0.0
+        waited_for = 0 if self.rhythm.in_flight and is_hidden else 1 if is_hidden else self.rhythm.messages
+        bandwidth_s = waited_for * self._without_latency_s()
         parts = {
             "compute": mean_s,
             "stragglers": compute_s - mean_s + self._longer_s() - (max(meanwhile_s, hidden_s) if self._flight else 0.0),

@@ -26,10 +26,8 @@ LEAST_SCALE = 1e-9
 FIXED = "seconds of links and of coding are taken as given, without an interval"
 STEPS = "how the cluster's law of a step was found: its seconds have no interval"
 TAILS = "steps slower than the slowest of the {samples} in the pilot, of which {workers} workers would see some"
-BACKWARD = (
-    f"how long the backward pass takes, taken to be {BACKWARD_SHARE:.2f} of a step, and when its buckets are ready: "
-    "equal ones, one after the other"
-)
+BACKWARD = f"how long the backward pass takes: taken to be {BACKWARD_SHARE:.2f} of a step"
+BUCKETS = "when the buckets of a gradient are ready: taken to be equal ones, one after the other"
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +117,8 @@ class StepSeconds:
             One round.
         """
         buckets = max(run.rhythm.buckets, self.synchronous.rhythm.buckets)
-        return (*((BACKWARD,) if buckets > 1 else ()), *self._scales[1], FIXED)
+        backward = (BUCKETS,) if self.cluster.backward_share is not None else (BACKWARD, BUCKETS)
+        return (*(backward if buckets > 1 else ()), *self._scales[1], FIXED)
 
     @cached_property
     def synchronous(self) -> PlannedRun:

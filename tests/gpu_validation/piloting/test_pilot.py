@@ -4,10 +4,13 @@ import itertools
 import json
 import math
 import os
+import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 
 import ratedist as rd
 from gpu_validation import pilot, run_ranks
@@ -191,6 +194,45 @@ def test_a_plan_takes_steps_codecs_and_links():
     assert {choice.operator for choice in ranking} == set(found.codecs())
 
 
+class Slow(torch.autograd.Function):
+    """The identity, whose passes take so long."""
+
+    @staticmethod
+    def forward(ctx, x, forward_s, backward_s):
+        ctx.backward_s = backward_s
+        time.sleep(forward_s)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        time.sleep(ctx.backward_s)
+        return gradient, None, None
+
+
+@pytest.mark.parametrize(("forward_s", "backward_s"), [(0.03, 0.01), (0.01, 0.03)])
+def test_the_backward_pass_is_timed_by_itself(forward_s, backward_s):
+    def loss(model, batch):
+        return Slow.apply(quadratic(model, batch), forward_s, backward_s)
+
+    timed = pilot(*trained(), loss, noise(0.1), **QUICK)
+    for step, backward in zip(timed.step_s[0], timed.backward_s[0], strict=True):
+        assert backward_s <= backward <= step - forward_s
+    share = sum(timed.backward_s[0]) / sum(timed.step_s[0])
+    link = {"workers": 4, "bandwidth_bit_per_s": 1e9, "latency_s": 1e-4}
+    assert timed.cluster(**link).backward_share == pytest.approx(share)
+    assert (share < 0.5) == (backward_s < forward_s)
+    before = replace(timed, backward_s=()).cluster(**link)
+    assert before.backward_share is None, "a pilot without it, which a prediction says"
+
+
+def test_sums_at_once_are_the_measured_groups_and_no_other_networks():
+    timings = LinkTimings(ALL, 2, (1 << 12, 1 << 16, 1 << 20), (1e-3, 2e-3, 1e-2))
+    measured = replace(pilot(*trained(), quadratic, nothing(), **QUICK), links=(timings,), sums_at_once=2)
+    assert measured.cluster(workers=8).sums_at_once == 2
+    assert measured.cluster(workers=8, bandwidth_bit_per_s=1e9, latency_s=1e-4).sums_at_once == 1
+    assert measured.cluster(workers=8, sums_at_once=3).sums_at_once == 3
+
+
 def test_a_prediction_holds_what_is_so_on_a_noisy_quadratic():
     """One curvature: an error of omega costs omega eta L (|g|^2 + V)/m of |g|^2 (2 - eta L) - eta L V/m."""
     eta, sd, m, d = 0.001, 0.5, 4, D
@@ -228,15 +270,19 @@ def test_ranks_measure_together(ranks, each, tmp_path):
 
     def work(place, emit):
         torch.set_num_threads(1)
+        emit(dist.group.WORLD._get_backend(torch.device("cpu")).options._threads)
         given = QUICK | {"ranks_per_node": each, "most_bytes": 1 << 18, "path": file}
         emit(pilot(*trained(), quadratic, noise(0.5, seed=place.rank), **given))
 
-    made = list(run_ranks(work, processes=ranks, hang_timeout_s=60))
+    emitted = list(run_ranks(work, processes=ranks, hang_timeout_s=60))
+    made = [each for each in emitted if isinstance(each, rd.Pilot)]
     assert len(made) == ranks
     found = rd.pilot(str(file))
     assert found in made
     assert all(other.step_s == found.step_s and other.links == found.links for other in made)
     assert all(other.survival == found.survival and other.bends == found.bends for other in made)
+    assert {each for each in emitted if isinstance(each, int)} == {found.sums_at_once}, "gloo's own number"
+    assert [len(row) for row in found.backward_s] == [len(row) for row in found.step_s]
     assert (found.ranks, len(found.small_norms2)) == (ranks, 3 * ranks)
     levels = {timings.level: timings.ranks for timings in found.links}
     assert levels == ({ALL: 2} if ranks == 2 else {ALL: 4, INSIDE: 2, BETWEEN: 2})

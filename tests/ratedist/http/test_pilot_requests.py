@@ -121,6 +121,8 @@ def test_what_the_pilot_has_measured_is_refused_beside_it(more):
         ({"secants": [[1e200, 1], [1, 1]]}, "1e-30 to 1e+30, or below 0 as far; got 1e+200"),
         ({"losses": [True]}, "losses of a pilot must be 0 or numbers"),
         ({"memory_bytes": -1}, "memory_bytes of a pilot must be bytes"),
+        ({"sums_at_once": 0}, "sums_at_once of a pilot must be an integer from 1"),
+        ({"backward_s": [[0.1], [0.1], [0.1]]}, "backward_s of a pilot must be"),
         ({"device": 3}, "device of a pilot must be a text"),
         ({"operators": PILOT_EXAMPLE["operators"] * (MOST_OPERATORS + 1)}, f"at most {MOST_OPERATORS} trials"),
         ({"links": [{"level": "all ranks", "ranks": 1, "payload_bytes": [], "seconds": []}]}, "two ranks or more"),

@@ -44,6 +44,29 @@ def test_buckets_are_the_mean_over_all_pairs_of_steps(links, buckets):
     assert run_of(cluster(*links), Rhythm(buckets=buckets)).seconds == pytest.approx(exact, rel=1e-12)
 
 
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+@pytest.mark.parametrize("buckets", [2, 3, 10])
+def test_messages_that_queue_wait_for_a_latency_together_and_one_that_does_not_for_its_own(at_once, buckets):
+    latency_s, bandwidth_s = 2 * 0.05, BITS / buckets / 1e8
+    queued = replace(cluster(1e8, 0.05, compute="constant"), step_s=1e-3, sums_at_once=at_once)
+    waiting, free_s = list(range(buckets)), 1e-3 * (1 / 3 + 2 / 3 / buckets)
+    while waiting:
+        free_s += latency_s + len(waiting[:at_once]) * bandwidth_s
+        del waiting[:at_once]
+    assert run_of(queued, Rhythm(buckets=buckets)).seconds == pytest.approx(free_s, rel=1e-12)
+    alone = replace(queued, step_s=100.0)
+    assert run_of(alone, Rhythm(buckets=buckets)).seconds == pytest.approx(100 + latency_s + bandwidth_s, rel=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.2, 1.0])
+def test_only_the_backward_pass_hides_buckets(share):
+    on = replace(cluster(1e8, 0.0, compute="constant"), step_s=100.0, backward_share=share)
+    sent_s = 2 * BITS / 2 / 1e8
+    hidden = replace(on, step_s=0.3)
+    assert run_of(on, Rhythm(buckets=10)).seconds == pytest.approx(100 + sent_s / 10)
+    assert run_of(hidden, Rhythm(buckets=10)).seconds == pytest.approx(0.3 * (1 - 0.9 * share) + sent_s)
+
+
 @pytest.mark.parametrize("links", LINKS)
 @pytest.mark.parametrize(("tau", "in_flight", "parts"), [(4, 4, 1), (4, 1, 1), (4, 1, 2), (8, 2, 4), (6, 2, 3)])
 def test_fragments_are_those_of_the_calculator_of_averages_in_flight(links, tau, in_flight, parts):
@@ -63,9 +86,10 @@ def test_many_buckets_without_latency_hide_all_that_fits():
 @pytest.mark.parametrize(
     "rhythm", [Rhythm(), Rhythm(buckets=4), Rhythm(4), Rhythm(4, 1), Rhythm(4, 4), Rhythm(8, 1, 4)]
 )
+@pytest.mark.parametrize("at_once", [1, 2])
 @pytest.mark.parametrize("links", LINKS)
-def test_shares_are_of_all_seconds_and_what_limits_is_what_helps(rhythm, links):
-    run = run_of(cluster(*links), rhythm, coding_s=0.01)
+def test_shares_are_of_all_seconds_and_what_limits_is_what_helps(rhythm, links, at_once):
+    run = run_of(replace(cluster(*links), sums_at_once=at_once), rhythm, coding_s=0.01)
     shares = run.shares()
     assert sum(shares.values()) == pytest.approx(1)
     assert min(shares.values()) >= -1e-12
