@@ -73,6 +73,7 @@ CLUSTER_PARTS = (
         "link of a node instead of bandwidth and latency: NAME,LATENCY_S or BIT_PER_S,LATENCY_S",
         control=Control("Link between nodes", unit="name or bit/s, then s"),
     ),
+    Argument("sums_at_once", Number(), 1, "(default: 1)"),
 )
 CLUSTER = Argument("cluster", Workers(CLUSTER_PARTS), REQUIRED)
 OF_THE_PILOT = ("step_s", "compute")  # parts of a cluster that a pilot has measured
@@ -95,7 +96,7 @@ SETTING = Argument("setting", Names(), help="what holds: refuse what needs more"
 
 
 def with_steps_of(pilot: Pilot, cluster: Cluster) -> Cluster:
-    """Return the cluster with the steps that a pilot has measured.
+    """Return the cluster with the steps and backward passes that a pilot has measured.
 
     Parameters
     ----------
@@ -115,4 +116,4 @@ def with_steps_of(pilot: Pilot, cluster: Cluster) -> Cluster:
                 f"{part.name} comes from the pilot; got {part.name} = {getattr(cluster, part.name)} beside it: "
                 "leave it out"
             )
-    return replace(cluster, compute=pilot.law())
+    return replace(cluster, compute=pilot.law(), backward_share=pilot.backward_share())

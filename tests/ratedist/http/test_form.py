@@ -44,9 +44,9 @@ class Fields(HTMLParser):
             self.area = None
 
 
-# of a cluster in parts the workers are always given, and with them gpus_per_node says nothing new; a codec that is
-# given has no table of lengths
-LEFT_OUT = {"gpus_per_node", "of_lengths"}
+# of a cluster in parts the workers are always given, and with them gpus_per_node says nothing new; only a pilot knows
+# the backward pass; a codec that is given has no table of lengths
+LEFT_OUT = {"gpus_per_node", "backward_share", "of_lengths"}
 
 
 @pytest.mark.parametrize(("parts", "record"), [(CLUSTER_PARTS, rd.Cluster), (CODEC_PARTS, rd.Codec)])

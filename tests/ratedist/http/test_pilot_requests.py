@@ -85,6 +85,17 @@ def test_fragments_and_buckets_are_those_of_python(asked):
         )
 
 
+def test_sums_at_once_and_the_timed_backward_pass_count_in_buckets():
+    timed = PILOT_EXAMPLE | {"backward_s": [[0.8 * second for second in row] for row in PILOT_EXAMPLE["step_s"]]}
+    asked = {"pilot": PILOT_EXAMPLE, "cluster": LINK | {"latency_s": 0.05}, "buckets": 8}
+    plain, faster, hidden = (
+        answer("predict", asked | other)["seconds_per_step"]["value"]
+        for other in ({}, {"cluster": asked["cluster"] | {"sums_at_once": 2}}, {"pilot": timed})
+    )
+    assert faster < plain
+    assert hidden < plain
+
+
 def test_the_server_answers_and_limits_the_size_of_these_requests_alone(server):
     padded = {"pilot": PILOT_EXAMPLE | {"device": "x" * 100_000}, "cluster": LINK}
     status, body, _ = server.post("/v1/plan", padded)
