@@ -207,12 +207,15 @@ class Operator(ABC):
         """
         if d < 1:
             raise ValueError(f"d must satisfy d >= 1; got d = {d}")
-        if self.randomness == "shared" and key is None:
-            raise ValueError(f"{self.name} uses shared randomness: pass the encoder's key to decode")
+        self._check_key(key)
         self._check_padding(message)
         payload = message.payload
         with _device_of(payload):
             return self._decode_tensor(payload, message.bits, d, key if self.randomness == "shared" else None)
+
+    def _check_key(self, key: Key | None) -> None:
+        if self.randomness == "shared" and key is None:
+            raise ValueError(f"{self.name} uses shared randomness: pass the encoder's key to decode")
 
     @staticmethod
     def _check_padding(message: Message) -> None:

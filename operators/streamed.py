@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import torch
 
-from .kernels.philox import TILE
 from .key import Key
-from .message import Message
-from .operator import Operator, canonical
-
-RUN = 1 << 16  # coordinates that are worked on together, in the cache
+from .pieces import InPieces, Runs
 
 
-class Streamed(Operator):
+class Streamed(InPieces):
     """An operator whose message is a head, known after a look at all coordinates, and then a field for each of them.
 
     Subclasses write the hooks below for the CPU; ``_encode`` and ``_decode`` follow.  What derives from
@@ -27,17 +22,10 @@ class Streamed(Operator):
     Attributes
     ----------
     width : int or Fraction
-        Bits of a field.
-    whole_only : str
-        Why this instance cannot work in pieces; empty where it can.
+        Bits of a field; those of a run fill whole bytes.
     """
 
     width: int | Fraction
-    whole_only: str = ""
-
-    def _unit(self, d: int) -> int:
-        """Return after how many coordinates a run may end: they fill whole bytes and use up whole tiles of words."""
-        return TILE
 
     @abstractmethod
     def _survey(self, x: np.ndarray) -> np.ndarray:
@@ -61,11 +49,6 @@ class Streamed(Operator):
 
     def _check(self, answers: list[Any], head: Any) -> None:
         """Raise CorruptMessage if the answers of all runs do not fit the head: any do."""
-
-    def _runs(self, d: int) -> Iterator[slice]:
-        unit = self._unit(d)
-        length = unit * max(1, RUN // unit)
-        return (slice(start, min(start + length, d)) for start in range(0, d, length))
 
     def _filled(self, part: slice, head: int) -> slice:
         """Return which bytes of the payload the fields of a run fill."""
@@ -93,102 +76,15 @@ class Streamed(Operator):
         self._check([self._values(payload[self._filled(p, size)], p.start, head, out[p]) for p in parts], head)
         return out
 
-    def encode_pieces(self, pieces: Callable[[], Iterable[torch.Tensor | np.ndarray]], *, d: int, key: Key) -> Message:
-        """Compress a vector that is read in pieces, on the CPU: the message of ``encode``, bit for bit.
+    def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
+        survey = np.concatenate([self._survey(x) for _, x in runs()])
+        return self._written(survey, runs(), d, key)
 
-        Parameters
-        ----------
-        pieces : callable
-            Returns the pieces in order, d coordinates together, of any lengths; called twice, and must give the same
-            numbers.
-        d : int
-            Number of coordinates.
-        key : Key
-            Stream of random numbers.
-
-        Raises
-        ------
-        ValueError
-            As ``encode``, with the index within the piece; if there are not d coordinates; or where the format has no
-            fields of one width.
-
-        Notes
-        -----
-        Memory is needed for the message, a piece and some 2^16 coordinates.
-        """
-        self._check_width()
-
-        def parts() -> Iterator[tuple[slice, np.ndarray]]:
-            return cut((canonical(piece) for piece in pieces()), self._runs(d), d)
-
-        survey = np.concatenate([self._survey(x) for _, x in parts()])
-        payload, bits = self._written(survey, parts(), d, key)
-        return Message(torch.from_numpy(payload), bits)
-
-    def decode_pieces(self, message: Message, *, d: int, key: Key | None = None) -> Iterator[torch.Tensor]:
-        """Yield the vector that ``decode`` returns in pieces of some 2^16 coordinates.
-
-        Parameters
-        ----------
-        message : Message
-            A message of ``encode`` or ``encode_pieces``.
-        d : int
-            Number of coordinates.
-        key : Key or None, optional
-            Of no use: none of these formats needs it.
-
-        Raises
-        ------
-        CorruptMessage
-            For a payload that no encoder can have produced, when what is wrong with it is reached; at the end for what
-            only the whole message shows.
-        ValueError
-            Where the format has no fields of one width.
-        """
-        self._check_width()
-        self._check_padding(message)
-        payload, answers = message.payload.cpu().numpy(), []
-        size, head = self._read_head(payload, message.bits, d)
+    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
+        size, head = self._read_head(payload, bits, d)
+        answers = []
         for part in self._runs(d):
             out = np.empty(part.stop - part.start, np.float32)
             answers.append(self._values(payload[self._filled(part, size)], part.start, head, out))
-            yield torch.from_numpy(out)
+            yield out
         self._check(answers, head)
-
-    def _check_width(self) -> None:
-        if self.whole_only:
-            raise ValueError(f"{self.name} cannot work in pieces: {self.whole_only}")
-
-
-def cut(pieces: Iterable[np.ndarray], parts: Iterator[slice], d: int) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield each part's place and its coordinates.
-
-    Parameters
-    ----------
-    pieces : iterable of ndarray
-        What to cut anew; one that is a part is passed on as it is.
-    parts : iterator of slice
-        The wanted ones, which follow each other from 0 to d.
-    d : int
-        Number of coordinates.
-
-    Raises
-    ------
-    ValueError
-        If there are not d coordinates.
-    """
-    kept: list[np.ndarray] = []
-    held = together = 0
-    part = next(parts)
-    for piece in pieces:
-        together += piece.size
-        while piece.size:
-            missing = part.stop - part.start - held
-            kept, held, piece = [*kept, piece[:missing]], held + min(missing, piece.size), piece[missing:]
-            if held == part.stop - part.start:
-                yield part, kept[0] if len(kept) == 1 else np.concatenate(kept)
-                kept, held, part = [], 0, next(parts, slice(d, d + 1))
-        if together > d:
-            break
-    if together != d:
-        raise ValueError(f"the pieces must have d = {d} coordinates together; got {together} or more")

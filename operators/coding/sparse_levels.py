@@ -19,7 +19,8 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 @jit
-def _count(levels):
+def count(levels):
+    """Return (how many levels are not 0, the sum of all magnitudes)."""
     k, total = 0, 0
     for n in levels:
         k += n != 0
@@ -85,9 +86,24 @@ def _write(pattern, count, count_bits, levels, tail, tail_bits, out):
     flush(out, state)
 
 
+@jit
+def _strings(levels, signs, unary):
+    """Write the signs and the unary codes of a run, each from the start of a string of its own."""
+    flush(signs, _write_signs(signs, (np.uint64(0), 0, 0), levels))
+    flush(unary, _write_unary(unary, (np.uint64(0), 0, 0), levels))
+
+
+def strings(levels: np.ndarray) -> tuple[tuple[np.ndarray, int], tuple[np.ndarray, int]]:
+    """Return (bytes, bits) of the signs, and of the unary codes, of a run of levels."""
+    k, total = count(levels)
+    signs, unary = np.zeros((k + 7) // 8, np.uint8), np.zeros((total + 7) // 8, np.uint8)
+    _strings(levels, signs, unary)
+    return (signs, k), (unary, total)
+
+
 def write(scale: float, levels: np.ndarray, base: int) -> tuple[np.ndarray, int]:
     """Return (payload, bits) of a positive binary32 scale and signed levels; the count field holds k - base."""
-    k, total = _count(levels)
+    k, total = count(levels)
     tail, tail_bits = encode_support(levels, k)
     count_bits = (levels.size - base).bit_length()
     bits = SCALE_BITS + count_bits + k + total + tail_bits
@@ -97,14 +113,12 @@ def write(scale: float, levels: np.ndarray, base: int) -> tuple[np.ndarray, int]
 
 
 @jit
-def _read_levels(words, position, end, most, leading_ones, levels):
-    """Return signs, then unary levels, of all non-zeros; returns the next position, or -1 if corrupt.
+def read_levels(sign_words, signs, words, position, end, most, leading_ones, levels):
+    """Read the unary levels from a position on, with signs from another; returns the next position, or -1 if corrupt.
 
     ``window`` holds ``ahead`` bits of the stream from the position on, at its top.
     """
     k = levels.size
-    signs = position
-    position += k
     window, ahead = np.uint64(0), np.int64(0)
     for j in range(k):
         n, ones = np.int64(1), np.int64(8)
@@ -121,13 +135,13 @@ def _read_levels(words, position, end, most, leading_ones, levels):
             n += ones
             if n > most or position > end:
                 return -1
-        sign = np.int64((words[(signs + j) >> 5] >> np.uint32(31 - ((signs + j) & 31))) & np.uint32(1))
+        sign = np.int64((sign_words[(signs + j) >> 5] >> np.uint32(31 - ((signs + j) & 31))) & np.uint32(1))
         levels[j] = (n ^ -sign) + sign
     return position
 
 
 @jit
-def _place(mask, levels, step, out):
+def place(mask, levels, step, out):
     """Fill ``out``; one level more than the mask has ones is looked at, so that no branch is guessed wrong."""
     j = np.int64(0)
     for i in range(mask.size):
@@ -144,28 +158,47 @@ def read(payload: np.ndarray, bits: int, d: int, base: int, spacing: float, most
     CorruptMessage
         For anything ``write`` cannot write.
     """
+    scale, k, position = read_head(payload, bits, d, base)
+    if scale == 0:
+        return np.zeros(d, np.float32)
+    levels, stream = np.zeros(k + 1, np.int32), words(payload)
+    position = read_levels(stream, position, stream, position + k, bits, most, LEADING_ONES, levels[:k])
+    if position < 0:
+        raise CorruptMessage(f"the message does not hold {k} signs and levels of 1 .. {most}")
+    mask = decode_support(payload, position, bits, d, k)
+    check_top(scale * spacing * max(float(levels.max()), -float(levels.min())))
+    out = np.empty(d, np.float32)
+    place(mask, levels, scale * spacing, out)
+    return out
+
+
+def read_head(payload: np.ndarray, bits: int, d: int, base: int) -> tuple[float, int, int]:
+    """Return (scale, k, position of the signs); k = 0 if the scale is 0.
+
+    Raises
+    ------
+    CorruptMessage
+        If they cannot be so.
+    """
     reader = BitReader(payload, bits)
     scale = float(np.uint32(reader.read(SCALE_BITS)).view(np.float32))
     if not math.isfinite(scale):
         raise CorruptMessage(f"the scale must be finite; got {scale}")
     if scale == 0:
         reader.finish()
-        return np.zeros(d, np.float32)
+        return 0.0, 0, reader.position
     k = reader.read((d - base).bit_length()) + base
     if k > d:
         raise CorruptMessage(f"{k} coordinates of {d} are said to be non-zero")
     if reader.remaining < 2 * k:
         raise CorruptMessage(f"{k} signs and levels take at least {2 * k} bits; {reader.remaining} remain")
-    levels = np.zeros(k + 1, np.int32)
-    position = _read_levels(words(payload), reader.position, bits, most, LEADING_ONES, levels[:k])
-    if position < 0:
-        raise CorruptMessage(f"the message does not hold {k} signs and levels of 1 .. {most}")
-    mask = decode_support(payload, position, bits, d, k)
-    if scale * spacing * max(float(levels.max()), -float(levels.min())) > _LARGEST:
+    return scale, k, reader.position
+
+
+def check_top(value: float) -> None:
+    """Raise CorruptMessage if the largest decoded magnitude is no binary32 number."""
+    if value > _LARGEST:
         raise CorruptMessage("a decoded value exceeds binary32")
-    out = np.empty(d, np.float32)
-    _place(mask, levels, scale * spacing, out)
-    return out
 
 
 def ends_bits(d: int, base: int) -> int:

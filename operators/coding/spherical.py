@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
 from bounds.special.cap_probability import cap_lead_and_excess
 
-from ..bits.bitstream import BitReader, pack32, words
+from ..bits.bitstream import pack32, read_field, words
 from ..bits.concatenate import concatenate
 from ..bits.golomb import Golomb
+from ..bits.writer import in_windows
 from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
@@ -227,29 +228,63 @@ def decode(payload: np.ndarray, bits: int, d: int, alpha: float, block: int) -> 
     CorruptMessage
         For anything ``encode`` cannot write.
     """
-    count = -(-d // block)
-    numbers, patterns, stream, position, first = (
-        np.zeros(count, np.int64),
-        np.zeros(count, np.uint32),
-        words(payload),
-        0,
-        0,
-    )
-    for n, same in lengths(d, block).items():
-        part, first = slice(first, first + same), first + same
-        if n == 1:
-            reader = BitReader(payload, bits, position)
-            patterns[-1] = reader.read(NORM_BITS)
-            numbers[-1] = 1 + reader.read(1) if patterns[-1] else 0
-            position = reader.position if patterns[-1] < _INFINITY else -1
-        else:
-            code = Golomb.optimal(cap(alpha, n)[0])
-            position = _read(stream, position, bits, code.M, code.k, code.t, numbers[part], patterns[part])
-        if position < 0:
-            raise CorruptMessage(f"the {same} blocks of {n} coordinates are cut off or have no finite scale")
+    numbers, patterns = np.zeros(-(-d // block), np.int64), np.zeros(-(-d // block), np.uint32)
+    finish(_read_blocks(payload, 0, bits, d, alpha, block, numbers, patterns), bits)
+    return numbers, patterns.view(np.float32).astype(np.float64)
+
+
+def finish(position: int, bits: int) -> None:
+    """Raise CorruptMessage unless the blocks end at bit ``bits``."""
+    if position < 0:
+        raise CorruptMessage("the blocks are cut off or have no finite scale")
     if position != bits:
         raise CorruptMessage(f"{bits - position} bits are left over after the last block")
-    return numbers, patterns.view(np.float32).astype(np.float64)
+
+
+def decode_runs(
+    payload: np.ndarray, bits: int, d: int, alpha: float, block: int, runs: Iterator[slice]
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield (coordinates, numbers, scales) of each run of whole blocks; raises as ``decode``, at the end at last."""
+    position = 0
+    for run in runs:
+        n = run.stop - run.start
+        numbers, patterns = np.zeros(-(-n // block), np.int64), np.zeros(-(-n // block), np.uint32)
+        read = partial(_read_blocks, d=n, alpha=alpha, block=block, numbers=numbers, patterns=patterns)
+        position = in_windows(payload, bits, position, n / d, read)
+        finish(min(position, 0), 0)
+        yield n, numbers, patterns.view(np.float32).astype(np.float64)
+    finish(position, bits)
+
+
+def _read_blocks(
+    payload: np.ndarray,
+    position: int,
+    bits: int,
+    d: int,
+    alpha: float,
+    block: int,
+    numbers: np.ndarray,
+    patterns: np.ndarray,
+) -> int:
+    """Fill numbers and scales of d coordinates; returns the bit position after them, -1 if the stream is corrupt."""
+    stream, first = words(payload), 0
+    for n, same in lengths(d, block).items():
+        part, first = slice(first, first + same), first + same
+        if position < 0:
+            return -1
+        if n > 1:
+            code = Golomb.optimal(cap(alpha, n)[0])
+            position = int(_read(stream, position, bits, code.M, code.k, code.t, numbers[part], patterns[part]))
+        elif position + NORM_BITS > bits:
+            return -1
+        else:
+            patterns[-1] = read_field(payload, position, NORM_BITS)
+            position += NORM_BITS
+            if patterns[-1] >= _INFINITY or (patterns[-1] and position >= bits):
+                return -1
+            numbers[-1] = 1 + int(read_field(payload, position, 1)) if patterns[-1] else 0
+            position += int(patterns[-1] > 0)
+    return position
 
 
 def rebuild(numbers: np.ndarray, scales: np.ndarray, d: int, block: int, key: Key) -> np.ndarray:

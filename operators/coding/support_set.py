@@ -55,13 +55,16 @@ def _unrank(rank, k, binomial, mask):
 
 
 @jit
-def _code(levels, k, out):
-    """Return the loop repeats ``range_coder.encode`` in place; a call would count references at every coordinate."""
-    low, width, next_byte = range_coder.START
-    left, d = k, levels.size
-    for i in range(d):
-        n = d - i
-        if left == 0 or left == n:
+def _code(levels, rest, state, out):
+    """Code a run, with ``rest`` coordinates of the vector from its start on; the length in bits after the last one.
+
+    ``state`` is (low, range, bytes written, how many are left).  The loop repeats ``range_coder.encode`` in place; a
+    call would count references at every coordinate.
+    """
+    low, width, next_byte, left = state[0], state[1], np.int64(state[2]), np.int64(state[3])
+    for i in range(levels.size):
+        n = rest - i
+        if left == 0 or left >= n:  # above n in a run after that in which only non-zeros were left
             break
         share = width // np.uint64(n)
         before = share * np.uint64(left)
@@ -78,18 +81,25 @@ def _code(levels, k, out):
             next_byte += 1
             low <<= np.uint64(8)
             width <<= np.uint64(8)
-    return range_coder.close(out, (low, width, next_byte))
+    state[0], state[1], state[2], state[3] = low, width, np.uint64(next_byte), np.uint64(left)
+    return range_coder.close(out, (low, width, next_byte)) if rest == levels.size else 0
 
 
 @jit
-def _decode(words, position, end, k, mask):
-    code, width, low, position = range_coder.open_stream(words, position, end)
-    left, d = k, mask.size
-    for i in range(d):
-        n = d - i
+def _decode(words, position, end, rest, state, mask):
+    """Fill the mask of a run; False unless the stream holds it, and ends with the last one.
+
+    ``state`` is (value - low, range, low, how many are left), with range 0 before the first run, and the position
+    afterwards.
+    """
+    code, width, low, left = state[0], state[1], state[2], np.int64(state[3])
+    if width == 0:
+        code, width, low, position = range_coder.open_stream(words, position, end)
+    for i in range(mask.size):
+        n = rest - i
         if left == 0:
             break
-        if left == n:
+        if left >= n:
             mask[i:] = 1
             break
         before = (width // np.uint64(n)) * np.uint64(left)
@@ -111,7 +121,82 @@ def _decode(words, position, end, k, mask):
             low <<= np.uint64(8)
             width <<= np.uint64(8)
             position += 8
-    return range_coder.finished((code, width, low, position), end)
+    state[0], state[1], state[2], state[3], state[4] = code, width, low, np.uint64(left), np.uint64(position)
+    return rest > mask.size or range_coder.finished((code, width, low, position), end)
+
+
+class SupportWriter:
+    """The range coder's string of a support of 0 < k < d, d > ``RANKED``, of levels that come run by run.
+
+    Parameters
+    ----------
+    d : int
+        Number of coordinates.
+    k : int
+        How many of them are not zero.
+    out : ndarray
+        uint8, with room for ``support_bits`` and 24 bytes more from ``start`` on.
+    start : int, optional
+        Byte at which the string begins.
+    """
+
+    def __init__(self, d: int, k: int, out: np.ndarray, start: int = 0) -> None:
+        self._rest, self._start, self._out = d, start, out
+        self._state = np.array([*range_coder.START[:2], start, k], np.uint64)
+
+    def append(self, levels: np.ndarray) -> int:
+        """Code a run; returns the bits of the whole string after the last one, a negative number before.
+
+        Parameters
+        ----------
+        levels : ndarray
+            int32, shape (n,).
+        """
+        bits = int(_code(levels, self._rest, self._state, self._out)) - 8 * self._start
+        self._rest -= levels.size
+        return bits
+
+
+class SupportReader:
+    """Reads what ``SupportWriter`` wrote, run by run.
+
+    Parameters
+    ----------
+    d : int
+        Number of coordinates.
+    k : int
+        How many of them are not zero.
+    """
+
+    def __init__(self, d: int, k: int) -> None:
+        self._rest, self._before = d, np.array([0, 0, 0, k, 0], np.uint64)
+        self._after = self._before
+
+    @property
+    def position(self) -> int:
+        """Bit position after a run, in the words that were read."""
+        return int(self._after[4])
+
+    def read(self, stream: np.ndarray, position: int, end: int, mask: np.ndarray) -> bool:
+        """Fill the mask of the next run; whether the stream holds it, and ends with the last one.
+
+        Parameters
+        ----------
+        stream : ndarray
+            ``words`` of a payload or of a window on it.
+        position : int
+            Where the string begins in them, or the coder stands.
+        end : int
+            Where they end.
+        mask : ndarray
+            uint8, zeros.
+        """
+        self._after = self._before.copy()
+        return bool(_decode(stream, position, end, self._rest, self._after, mask))
+
+    def go_on(self, n: int) -> None:
+        """Leave the run of n coordinates that was read."""
+        self._rest, self._before = self._rest - n, self._after
 
 
 def encode_support(levels: np.ndarray, k: int) -> tuple[np.ndarray, int]:
@@ -122,7 +207,7 @@ def encode_support(levels: np.ndarray, k: int) -> tuple[np.ndarray, int]:
     if d <= RANKED:
         return pack(np.array([_rank(levels, _BINOMIAL)], np.uint64), np.array([rank_bits(d, k)]))
     out = np.zeros(d // 8 + 32, np.uint8)
-    bits = int(_code(levels, k, out))
+    bits = SupportWriter(d, k, out).append(levels)
     return out[: (bits + 7) // 8], bits
 
 
@@ -148,6 +233,6 @@ def decode_support(payload: np.ndarray, position: int, end: int, d: int, k: int)
         if rank >= _BINOMIAL[d, k]:
             raise CorruptMessage(f"rank {rank} is not below C({d}, {k})")
         _unrank(np.uint64(rank), k, _BINOMIAL, mask)
-    elif position > end or not _decode(words(payload), position, end, k, mask):
+    elif position > end or not SupportReader(d, k).read(words(payload), position, end, mask):
         raise CorruptMessage(f"the last {end - position} bits are no support of {k} among {d}")
     return mask

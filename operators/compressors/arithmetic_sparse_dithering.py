@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import lru_cache
@@ -13,17 +14,21 @@ import numpy as np
 from bounds.claims import StrictlyContractive
 
 from ..bits import elias
-from ..bits.bitstream import BitReader, flush, words, write_bits, write_string
+from ..bits.bitstream import BitReader, words
+from ..bits.writer import grow, in_windows, shift_down
 from ..coding import range_coder
 from ..coding.size_bounds import SLACK, least
 from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Operator, Size
+from ..operator import Size
+from ..pieces import InPieces, Runs
 from ..rate import Rate
-from .sparse_dithering import COARSEST, highest, quantise, spacing
+from .sparse_dithering import COARSEST, Quantised, highest, quantise, spacing
 
 SCALE_BITS = 31  # binary32 without its sign
+SCALE_BYTES = 4
+WORST_BYTES, ENDING_BYTES = 9, 16  # of a level, 16 bits and an escape of up to 2^31, and of the end
 FINEST = 2.0**-10  # below it 65536 shares are too coarse for the many levels
 TOTAL = 1 << 16
 SHIFT = np.uint64(16)
@@ -86,9 +91,12 @@ def _escape(out, state, n, negative):
 
 
 @jit
-def _write(levels, ends, out):
-    """Return the loop repeats ``range_coder.encode`` in place; a call would count references at every coordinate."""
-    low, width, next_byte = range_coder.START
+def _write(levels, ends, out, state, last):
+    """Code a run of levels; the end of the last one replaces the first number of ``state`` by the length in bits.
+
+    The loop repeats ``range_coder.encode`` in place; a call would count references at every coordinate.
+    """
+    low, width, next_byte = state[0], state[1], np.int64(state[2])
     escape = ends.size - 2
     most = (escape - 1) // 2
     for level in levels:
@@ -107,7 +115,9 @@ def _write(levels, ends, out):
             width <<= np.uint64(8)
         if symbol == escape:
             low, width, next_byte = _escape(out, (low, width, next_byte), n - most, np.int64(level < 0))
-    return range_coder.close(out, (low, width, next_byte))
+    state[0], state[1], state[2] = low, width, np.uint64(next_byte)
+    if last:
+        state[0] = np.uint64(range_coder.close(out, (low, width, next_byte)))
 
 
 @jit
@@ -127,12 +137,16 @@ def _read_escape(words, end, state):
 
 
 @jit
-def _read(words, position, end, ends, symbols, highest_level, levels):
-    """Fill ``levels``; whether the stream holds them exactly.  ``range_coder.consume`` is repeated in place.
+def _read(words, position, end, ends, symbols, highest_level, levels, coder, begins, last):
+    """Fill ``levels``; whether the stream holds them, exactly after the last.  ``range_coder.consume`` is repeated.
 
-    A range that has become narrow takes a byte by arithmetic: a branch would be guessed wrong too often.
+    ``coder`` is where the coder stands, without the position, which comes apart: (code, width, low), and the position
+    afterwards.  A range that has become narrow takes a byte by arithmetic: a branch would be guessed wrong too often.
     """
-    code, width, low, position = range_coder.open_stream(words, position, end)
+    if begins:
+        code, width, low, position = range_coder.open_stream(words, position, end)
+    else:
+        code, width, low = coder[0], coder[1], coder[2]
     escape = ends.size - 2
     most = (escape - 1) // 2
     if code >= width:
@@ -168,11 +182,12 @@ def _read(words, position, end, ends, symbols, highest_level, levels):
         if n > highest_level:
             return False
         levels[j] = (n ^ -negative) + negative
-    return range_coder.finished((code, width, low, position), end)
+    coder[0], coder[1], coder[2], coder[3] = code, width, low, np.uint64(position)
+    return not last or range_coder.finished((code, width, low, position), end)
 
 
 @dataclass(frozen=True)
-class ArithmeticSparseDithering(Operator):
+class ArithmeticSparseDithering(InPieces):
     """SparseDithering with every level coded under the static law p(n) ~ ``exp(-lambda (|n| - 1/2)^2)``, p(0) ~ 1.
 
     Parameters
@@ -223,42 +238,75 @@ class ArithmeticSparseDithering(Operator):
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         g, levels = quantise(x, self.nu)
-        if g == 0:
-            return np.zeros(4, np.uint8), SCALE_BITS
-        code = np.zeros(int(self.bits(x.size).worst_case or 0) // 8 + 16, np.uint8)
-        bits = int(_write(levels, table(self.nu).astype(np.uint64), code))
-        pattern = int(np.float32(g).view(np.uint32))
-        return _after_scale(pattern, code, bits), SCALE_BITS + bits
+        return _written(g, (levels[part] for part in self._runs(x.size)), x.size, self.nu)
+
+    def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
+        quantised = Quantised(runs, self.nu, d)
+        return _written(quantised.g, quantised.levels(), d, self.nu)
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        return self._joined(payload, bits, d, key)
+
+    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
         reader = BitReader(payload, bits)
         g = float(np.uint32(reader.read(SCALE_BITS)).view(np.float32))
         if not math.isfinite(g):
             raise CorruptMessage(f"the scale must be finite; got {g}")
         if g == 0:
             reader.finish()
-            return np.zeros(d, np.float32)
-        levels = np.zeros(d, np.int32)
-        shares, symbols, most = table(self.nu).astype(np.uint64), lookup(self.nu), highest(self.nu, d)
-        if not _read(words(payload), reader.position, bits, shares, symbols, most, levels) or not levels.any():
-            raise CorruptMessage(f"the message does not hold {d} levels of 0 .. {most}")
-        step = g * spacing(self.nu, d)
-        if step * max(float(levels.max()), -float(levels.min())) > _LARGEST:
-            raise CorruptMessage("a decoded value exceeds binary32")
-        return np.multiply(levels, step, out=np.empty(d, np.float32), dtype=np.float64, casting="unsafe")
+            yield from (np.zeros(part.stop - part.start, np.float32) for part in self._runs(d))
+            return
+        most, step, coder, empty = highest(self.nu, d), g * spacing(self.nu, d), _Coder(payload, bits, self.nu), True
+        for part in self._runs(d):
+            levels = np.zeros(part.stop - part.start, np.int32)
+            if not coder.read(levels, levels.size / d, most, part.stop == d):
+                raise CorruptMessage(f"the message does not hold {d} levels of 0 .. {most}")
+            top = max(float(levels.max()), -float(levels.min()))
+            empty = empty and top == 0
+            if step * top > _LARGEST:
+                raise CorruptMessage("a decoded value exceeds binary32")
+            yield np.multiply(levels, step, out=np.empty(levels.size, np.float32), dtype=np.float64, casting="unsafe")
+        if empty:
+            raise CorruptMessage("the message holds no level but 0")
 
 
-@jit
-def _append(pattern, code, bits, out):
-    state = write_bits(out, (np.uint64(0), 0, 0), pattern, SCALE_BITS)
-    state = write_string(out, state, code, bits)
-    flush(out, state)
+def _written(g: float, levels: Iterable[np.ndarray], d: int, nu: float) -> tuple[np.ndarray, int]:
+    """Return (payload, bits): the scale and the code, written a bit too late and moved."""
+    out = np.array([np.float32(g).view(np.uint32) << np.uint32(1)], ">u4").view(np.uint8).copy()
+    if g == 0:
+        return out, SCALE_BITS
+    state, shares, left = np.array([*range_coder.START[:2], SCALE_BYTES], np.uint64), table(nu).astype(np.uint64), d
+    for run in levels:
+        left -= run.size
+        grow(out, int(state[2]) + WORST_BYTES * run.size + ENDING_BYTES)
+        _write(run, shares, out, state, left == 0)
+    bits = int(state[0])
+    shift_down(out, SCALE_BYTES, (bits + 7) // 8, 8 * SCALE_BYTES - SCALE_BITS)
+    bits -= 8 * SCALE_BYTES - SCALE_BITS
+    out.resize((bits + 7) // 8, refcheck=False)
+    return out, bits
 
 
-def _after_scale(pattern: int, code: np.ndarray, bits: int) -> np.ndarray:
-    out = np.zeros((SCALE_BITS + bits + 7) // 8, np.uint8)
-    _append(pattern, code, bits, out)
-    return out
+class _Coder:
+    """Where a decoder stands in a message."""
+
+    def __init__(self, payload: np.ndarray, bits: int, nu: float) -> None:
+        self.payload, self.bits, self.nu = payload, bits, nu
+        self.position, self.state = -1, np.zeros(4, np.uint64)
+
+    def read(self, levels: np.ndarray, share: float, most: int, last: bool) -> bool:
+        """Fill levels; whether the stream holds them."""
+        ends, symbols, before, good = table(self.nu).astype(np.uint64), lookup(self.nu), self.state, False
+
+        def run(window: np.ndarray, position: int, there: int) -> int:
+            nonlocal good
+            self.state = before.copy()
+            begins = self.position < 0
+            good = bool(_read(words(window), position, there, ends, symbols, most, levels, self.state, begins, last))
+            return int(self.state[3]) if good else -1
+
+        self.position = in_windows(self.payload, self.bits, max(self.position, SCALE_BITS), share, run)
+        return good
 
 
 @lru_cache(maxsize=64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -11,12 +12,13 @@ import numpy as np
 from bounds.claims import Unbiased
 
 from ..bits.bitstream import words
+from ..bits.writer import grow, in_windows
 from ..coding import e8, e8_model, range_coder
-from ..coding.fixed_width import pieces
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Operator, Size
-from ..quantisers.scale import energy, largest, nearest, negligible
+from ..operator import Size
+from ..pieces import InPieces, Runs
+from ..quantisers.scale import energy, largest, nearest, negligible, norm_of
 from ..random import bits32
 from ..rate import Rate
 
@@ -27,7 +29,7 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
-class E8Dithering(Operator):
+class E8Dithering(InPieces):
     """Quantise x/step + u to the nearest point q of E8, block by block of eight, and decode step (q - u).
 
     Parameters
@@ -85,57 +87,95 @@ class E8Dithering(Operator):
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         norm = 0.0 if negligible(x) else nearest(math.sqrt(energy(x)))
+        return self._written(norm, lambda: ((part, x[part]) for part in self._runs(x.size)), x.size, key)
+
+    def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
+        return self._written(norm_of(runs, nearest), runs, d, key)
+
+    def _written(self, norm: float, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
         if norm == 0:
             return np.zeros(NORM_BITS // 8, np.uint8), NORM_BITS
-        step = self._step(norm, x.size)
+        step = self._step(norm, d)
         if norm + step > LARGEST:  # no error exceeds the covering radius, 1
             raise ValueError(f"a coordinate could become {norm + step:.3g}, beyond binary32: rescale x")
-        learns, (stream, bits, still) = True, self._stream(x, 1 / step, key, e8_model.GAIN)
-        if bits > still + ENDING:
-            learns, (stream, bits, _) = False, self._stream(x, 1 / step, key, 0)
-        head = np.array([norm if learns else -norm], ">f4").view(np.uint8)
-        return np.concatenate([head, stream]), NORM_BITS + bits
+        payload, bits, still = self._stream(norm, runs, 1 / step, d, key, e8_model.GAIN)
+        if bits > NORM_BITS + still + ENDING:
+            del payload
+            payload, bits, _ = self._stream(-norm, runs, 1 / step, d, key, 0)
+        return payload, bits
 
-    def _stream(self, x: np.ndarray, per_step: float, key: Key, gain: int) -> tuple[np.ndarray, int, float]:
-        """Return (payload, bits, bits with counts that stand still but for the ending)."""
+    def _stream(
+        self, head: float, runs: Runs, per_step: float, d: int, key: Key, gain: int
+    ) -> tuple[np.ndarray, int, float]:
+        """Return (payload, bits, bits of the stream with counts that stand still but for the ending)."""
         counts, raw = e8_model.model(self.omega)
         changed, counted = counts.flatten(), np.zeros_like(counts)
-        inverses, state = e8.reciprocals(changed), np.array(range_coder.START, np.uint64)
+        inverses, state = e8.reciprocals(changed), np.array([*range_coder.START[:2], NORM_BITS // 8], np.uint64)
         out = np.zeros(0, np.uint8)
-        for part, _ in pieces(x.size, 1):
-            n = part.stop - part.start
-            room = int(state[2]) + e8_model.room(n, self.omega)
-            if room > out.size:  # that of the whole vector would be twice its size
-                out.resize(room + out.size // 2, refcheck=False)
-            dither, sent = bits32(key, n, start=part.start), counted.reshape(-1)
-            e8.encode(x[part], per_step, dither, changed, inverses, gain, raw, sent, out, state, part.stop == x.size)
+        for part, x in runs():
+            grow(out, int(state[2]) + e8_model.room(x.size, self.omega))  # that of all would be twice the vector's size
+            dither, sent = bits32(key, x.size, start=part.start), counted.reshape(-1)
+            e8.encode(x, per_step, dither, changed, inverses, gain, raw, sent, out, state, part.stop == d)
         bits = int(state[0])
         still = float(
             (counted[:, : e8_model.SYMBOLS] * e8_model.costs(self.omega)).sum() + counted[:, e8_model.TOTAL].sum()
         )
-        return out[: (bits + 7) // 8], bits, still
+        out.resize((bits + 7) // 8, refcheck=False)
+        out[: NORM_BITS // 8] = np.array([head], ">f4").view(np.uint8)
+        return out, bits, still
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        return self._joined(payload, bits, d, key)
+
+    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
         if bits < NORM_BITS:
             raise CorruptMessage(f"the norm takes {NORM_BITS} bits; got {bits}")
         head = payload[: NORM_BITS // 8].view(">f4")[0]
         norm, gain = abs(float(head)), 0 if np.signbit(head) else e8_model.GAIN
         if not math.isfinite(norm):
             raise CorruptMessage(f"the norm must be finite; got {norm}")
-        out = np.zeros(d, np.float32)
         if norm == 0:
             if bits > NORM_BITS or gain == 0:
                 raise CorruptMessage("bits are left over after a norm of 0, or it has a sign")
-            return out
+            yield from (np.zeros(part.stop - part.start, np.float32) for part in self._runs(d))
+            return
         assert key is not None  # Operator.decode demands it for shared randomness
         counts, raw = e8_model.model(self.omega)
-        changed, step, stream = counts.flatten(), self._step(norm, d), words(payload)
-        state, inverses = e8.opened(stream, NORM_BITS, bits), e8.reciprocals(changed)
-        for part, _ in pieces(d, 1):
-            dither = bits32(key, part.stop - part.start, start=part.start)
-            if not (
-                e8.decode(stream, bits, step, dither, changed, inverses, gain, raw, out[part], state, part.stop == d)
-                and math.isfinite(largest(out[part]))
-            ):
+        coder, step = _Coder(payload, bits, counts.flatten()), self._step(norm, d)
+        for part in self._runs(d):
+            out = np.empty(part.stop - part.start, np.float32)
+            dither = bits32(key, out.size, start=part.start)
+            good = coder.decode(out.size / d, step, dither, gain, raw, out, part.stop == d)
+            if not (good and math.isfinite(largest(out))):
                 raise CorruptMessage(f"the stream does not hold {d} coordinates of points within binary32")
-        return out
+            yield out
+
+
+class _Coder:
+    """Where a decoder stands in a message, and its counts."""
+
+    def __init__(self, payload: np.ndarray, bits: int, counts: np.ndarray) -> None:
+        self.payload, self.bits = payload, bits
+        self.state = e8.opened(words(payload[: NORM_BITS // 8 + 16]), NORM_BITS, min(bits, NORM_BITS + 128))
+        self.counts, self.inverses = counts, e8.reciprocals(counts)
+
+    def decode(
+        self, share: float, step: float, dither: np.ndarray, gain: int, raw: int, out: np.ndarray, last: bool
+    ) -> bool:
+        """Return what ``e8.decode`` of a run does, from a window on the message."""
+        before, good = (self.counts.copy(), self.inverses.copy(), self.state.copy()), False
+
+        def read(window: np.ndarray, position: int, there: int) -> int:
+            nonlocal good
+            self.counts, self.inverses, self.state = (array.copy() for array in before)
+            self.state[2] = position
+            good = bool(
+                e8.decode(
+                    words(window), there, step, dither, self.counts, self.inverses, gain, raw, out, self.state, last
+                )
+            )
+            return int(self.state[2]) if good else -1
+
+        position = in_windows(self.payload, self.bits, int(self.state[2]), share, read)
+        self.state[2] = max(position, 0)
+        return good

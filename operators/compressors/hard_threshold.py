@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -11,18 +12,20 @@ import torch
 from bounds.claims import NoClaim
 
 from ..bits.bitstream import BitReader, pack
+from ..coding import sparse_runs
 from ..kernels import kernels_for, rice
 from ..kernels.backend import zeros
 from ..kernels.rice.decoder import unpack
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
+from ..pieces import InPieces, Runs
 from ..quantisers.scale import TINY
 from .top_k import check_fraction, kept
 
 
 @dataclass(frozen=True)
-class HardThreshold(DeviceOperator):
+class HardThreshold(DeviceOperator, InPieces):
     """Keep the entries with ``|x_i|`` >= threshold, the largest ones if they are more than the message may hold.
 
     Parameters
@@ -88,15 +91,34 @@ class HardThreshold(DeviceOperator):
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         most = kept(self.most, None, d)
-        reader, out = BitReader(payload.cpu().numpy(), bits), zeros(d, payload.device)
+        k, out = self._read_count(payload.cpu().numpy(), bits, most), zeros(d, payload.device)
+        if k == 0:
+            return out
+        index, values = unpack(payload, bits, k, d, most.bit_length())
+        if bool(values.abs().min() < self._limit):
+            raise CorruptMessage(f"a value is below the threshold {self.threshold}")
+        out[index] = values
+        return out
+
+    def _read_count(self, payload: np.ndarray, bits: int, most: int) -> int:
+        reader = BitReader(payload, bits)
         k = reader.read(most.bit_length())
         if k > most:
             raise CorruptMessage(f"{k} entries are announced; at most {most} are sent")
         if k == 0:
             reader.finish()
-            return out
-        index, values = unpack(payload, bits, k, d, reader.position)
-        if bool(values.abs().min() < self._limit):
-            raise CorruptMessage(f"a value is below the threshold {self.threshold}")
-        out[index] = values
-        return out
+        return k
+
+    def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
+        most, pattern = kept(self.most, None, d), int(np.float32(self.threshold).view(np.uint32))
+        choice = sparse_runs.Kept(pattern, d)
+        if most < d and sum(index.size for index, _ in choice.of(runs())) > most:
+            choice = sparse_runs.largest(runs, most)
+        return sparse_runs.write(runs, choice, d, most.bit_length())
+
+    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
+        most = kept(self.most, None, d)
+        if k := self._read_count(payload, bits, most):
+            yield from sparse_runs.read(payload, bits, most.bit_length(), k, d, self._runs(d), self._limit)
+        else:
+            yield from (np.zeros(part.stop - part.start, np.float32) for part in self._runs(d))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -15,8 +16,9 @@ from ..compilation import jit
 from ..kernels import kernels_for
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Operator, Size
-from ..quantisers.scale import negligible
+from ..operator import Size
+from ..pieces import InPieces, Runs
+from ..quantisers.scale import TINY, largest
 
 COLUMN_BITS = 64
 
@@ -55,7 +57,7 @@ def _rebuild(signs, length, means, out):
 
 
 @dataclass(frozen=True)
-class OneBitSGD(Operator):
+class OneBitSGD(InPieces):
     """Send the sign of each entry and, per column, the mean of its non-negative and of its negative entries.
 
     Parameters
@@ -112,31 +114,57 @@ class OneBitSGD(Operator):
         """Return near-square columns."""
         return (cls(),)
 
+    @property
+    def whole_only(self) -> str:  # type: ignore[override]
+        """That the columns of a shape lie across the vector."""
+        if self.shape is None:
+            return ""
+        return f"columns must be runs of the vector (shape = None); got shape = {self.shape}"
+
+    def _unit(self, d: int) -> int:
+        """Return after how many coordinates a run may end: it has whole columns, and signs in whole bytes."""
+        return math.lcm(8, self.column(d))
+
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        length = self.column(x.size)
-        if negligible(x):
-            x = np.zeros_like(x)
-        if self.shape is not None:
+        if self.shape is not None and self.column(x.size):
             x = np.ascontiguousarray(x.reshape(self.shape).T).reshape(-1)
-        means = np.zeros((-(-x.size // length), 2), np.float32)
-        _means(x, length, means)
-        vector, head = torch.from_numpy(x), means.astype(">f4").reshape(-1).view(np.uint8)
-        return np.concatenate([head, kernels_for(vector).signs.pack(vector).numpy()]), self._length(x.size)
+        return self._encode_runs(lambda: ((part, x[part]) for part in self._runs(x.size)), x.size, key)
+
+    def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
+        length, bits, top = self.column(d), self._length(d), 0.0
+        means, payload = np.zeros((-(-d // length), 2), np.float32), np.zeros((bits + 7) // 8, np.uint8)
+        for part, x in runs():
+            _means(x, length, means[part.start // length : -(-part.stop // length)])
+            top = max(top, float(largest(x)))
+        if top < TINY:
+            return payload, bits
+        head = means.nbytes
+        payload[:head] = means.astype(">f4").reshape(-1).view(np.uint8)
+        for part, x in runs():
+            vector = torch.from_numpy(x)
+            payload[head + part.start // 8 : head + -(-part.stop // 8)] = kernels_for(vector).signs.pack(vector).numpy()
+        return payload, bits
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        out = self._joined(payload, bits, d, key)
+        return out if self.shape is None else np.ascontiguousarray(out.reshape(self.shape[::-1]).T).reshape(-1)
+
+    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
         if bits != self._length(d):
             raise CorruptMessage(f"one_bit_sgd sends {self._length(d)} bits at d = {d}; got {bits}")
         length = self.column(d)
         columns = -(-d // length)
-        means = payload[: 8 * columns].view(">f4").astype(np.float32).reshape(columns, 2)
+        head = COLUMN_BITS // 8 * columns
+        means = payload[:head].view(">f4").astype(np.float32).reshape(columns, 2)
         if not np.isfinite(means).all() or np.signbit(means).any():
             raise CorruptMessage("the means of a column must be finite and not negative")
-        out = np.empty(d, np.float32)
-        bits_of_signs = torch.from_numpy(payload[8 * columns :])
-        negative = kernels_for(bits_of_signs).signs.unpack(bits_of_signs, d).numpy()
-        if not _rebuild(negative, length, means, out):
-            raise CorruptMessage("a column's means do not fit its signs")
-        return out if self.shape is None else np.ascontiguousarray(out.reshape(self.shape[::-1]).T).reshape(-1)
+        for part in self._runs(d):
+            out = np.empty(part.stop - part.start, np.float32)
+            signs = torch.from_numpy(payload[head + part.start // 8 : head + -(-part.stop // 8)])
+            negative = kernels_for(signs).signs.unpack(signs, out.size).numpy()
+            if not _rebuild(negative, length, means[part.start // length : -(-part.stop // length)], out):
+                raise CorruptMessage("a column's means do not fit its signs")
+            yield out
 
     def _length(self, d: int) -> int:
         return d + COLUMN_BITS * -(-d // self.column(d))

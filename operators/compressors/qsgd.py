@@ -13,14 +13,17 @@ import torch
 from bounds.claims import Unbiased
 
 from ..bits.bitstream import float_bytes, read_floats
+from ..bits.writer import BitWriter
 from ..coding.qsgd_size import bucket_bits
 from ..kernels import Kernels, elias, kernels_for
 from ..kernels import levels as rounding
-from ..kernels.elias.decoder import decode
+from ..kernels.elias import decoder
+from ..kernels.elias.cpu import encode_run
 from ..kernels.philox import TILE
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
+from ..pieces import Runs
 from ..quantisers.rounding_variance import extremal_vector, largest_variance
 from ..quantisers.scale import TINY, round_up_to_float32, tops_and_sums, total
 from ..random import stream
@@ -176,7 +179,7 @@ class QSGD(DeviceOperator, Streamed):
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         if self.code == "fixed":
             return self._decode_fixed(payload, bits, d)
-        return decode(payload, bits, d, self.bucket or d, self.code, self.levels, self.norm == "max")
+        return decoder.decode(payload, bits, d, self.bucket or d, self.code, self.levels, self.norm == "max")
 
     def _decode_fixed(self, payload: torch.Tensor, bits: int, d: int) -> torch.Tensor:
         sent = self._read_norms(payload, bits, d)
@@ -205,11 +208,6 @@ class QSGD(DeviceOperator, Streamed):
     def width(self) -> int:  # type: ignore[override]
         """Bits of a level in the code "fixed"."""
         return rounding.width_of(self.levels)
-
-    @property
-    def whole_only(self) -> str:  # type: ignore[override]
-        """That Elias codes have no fields of one width."""
-        return "" if self.code == "fixed" else f'fields have one width with code = "fixed"; got code = {self.code!r}'
 
     def _unit(self, d: int) -> int:
         return math.lcm(TILE, min(d, self.bucket or 1))
@@ -257,3 +255,32 @@ class QSGD(DeviceOperator, Streamed):
         reached = torch.cat(answers)
         if self.norm == "max" and not torch.equal(reached if self.bucket else reached.any(0, keepdim=True), head > 0):
             raise CorruptMessage("a bucket's largest coordinate is never sent below its norm")
+
+    def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
+        if self.code == "fixed":
+            return super()._encode_runs(runs, d, key)
+        _, sent = self._head(np.concatenate([self._survey(x) for _, x in runs()]), d)
+        writer, since, begins = BitWriter(), 0, True
+        for part, x in runs():
+            vector, (norms, step) = torch.from_numpy(x), self._of_run(sent, part.start, x.size)
+            words = stream(key, x.size, start=part.start)
+            levels = kernels_for(vector).levels.signed(vector, step, norms.double(), self.levels, words).numpy()
+            ends = self.bucket is not None or part.stop == d
+            string = encode_run(
+                levels, norms.numpy(), step, self.code, self.levels, begins=begins, since=since, ends=ends
+            )
+            writer.append(*string)
+            if not ends:
+                places = np.flatnonzero(levels)
+                begins, since = False, int(x.size - 1 - places[-1]) if places.size else since + x.size
+        return writer.finish()
+
+    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
+        if self.code == "fixed":
+            yield from super()._decode_runs(payload, bits, d, key)
+            return
+        reader = decoder.Reader(payload, bits, self.code, self.levels, self.norm == "max")
+        for part in self._runs(d):
+            n = part.stop - part.start
+            yield reader.read(part, self.bucket or n, d, 0 if self.bucket else d - part.stop)
+        reader.finish()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
@@ -12,12 +13,13 @@ import torch
 
 from bounds.claims import Unbiased
 
-from ..coding import sparse_levels
+from ..coding import sparse_level_runs, sparse_levels
 from ..coding.size_bounds import SLACK, least
 from ..kernels import kernels_for
 from ..key import Key
-from ..operator import Operator, Size
-from ..quantisers.scale import energy, nearest, negligible, round_up_to_float32
+from ..operator import Size
+from ..pieces import InPieces, Runs
+from ..quantisers.scale import energy, nearest, negligible, norm_of, round_up_to_float32
 from ..random import stream
 from ..rate import Rate
 
@@ -26,7 +28,7 @@ COARSEST = 2.0**30
 
 
 @dataclass(frozen=True)
-class RandomisedSparseDithering(Operator):
+class RandomisedSparseDithering(InPieces):
     """Round ``x/|x|`` stochastically to multiples of h, where h sqrt(d) = 2 sqrt(omega), or 1 + omega if omega >= 1.
 
     Parameters
@@ -90,17 +92,40 @@ class RandomisedSparseDithering(Operator):
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         if negligible(x):
             return np.zeros(4, np.uint8), sparse_levels.SCALE_BITS
-        h, norm = self.spacing(x.size), round_up_to_float32(math.sqrt(energy(x)))
-        vector, scale = torch.from_numpy(x), torch.tensor([norm * h], dtype=torch.float64)
-        levels = kernels_for(vector).levels.signed(vector, x.size, scale, 1, stream(key, x.size)).numpy()
+        norm = self._checked(round_up_to_float32(math.sqrt(energy(x))), x.size)
+        return sparse_levels.write(norm, self._levels(x, 0, norm, x.size, key), 0)
+
+    def _checked(self, norm: float, d: int) -> float:
+        """Return a norm with which every decoded coordinate fits binary32."""
+        h = self.spacing(d)
+        nearest(norm * h * math.ceil(1 / h))
+        return norm
+
+    def _levels(self, x: np.ndarray, start: int, norm: float, d: int, key: Key) -> np.ndarray:
+        """Return the signed levels of the coordinates from ``start`` on."""
+        h, vector = self.spacing(d), torch.from_numpy(x)
+        scale, words = torch.tensor([norm * h], dtype=torch.float64), stream(key, x.size, start=start)
+        levels = kernels_for(vector).levels.signed(vector, x.size, scale, 1, words).numpy()
         most = math.ceil(1 / h)
-        np.clip(levels, -most, most, out=levels)
-        nearest(norm * h * most)
-        return sparse_levels.write(norm, levels, 0)
+        return np.clip(levels, -most, most, out=levels)
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         h = self.spacing(d)
         return sparse_levels.read(payload, bits, d, 0, h, math.ceil(1 / h))
+
+    def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
+        norm = self._checked(norm_of(runs, round_up_to_float32), d)
+        if norm == 0:
+            return np.zeros(4, np.uint8), sparse_levels.SCALE_BITS
+
+        def levels() -> Iterator[np.ndarray]:
+            return (self._levels(x, part.start, norm, d, key) for part, x in runs())
+
+        return sparse_level_runs.write(norm, levels, d, 0)
+
+    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
+        h = self.spacing(d)
+        return sparse_level_runs.read(payload, bits, d, 0, h, math.ceil(1 / h), list(self._runs(d)))
 
 
 @lru_cache(maxsize=256)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
@@ -11,12 +12,13 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive
 
-from ..coding import sparse_levels
+from ..coding import sparse_level_runs, sparse_levels
 from ..coding.support_set import RANKED, support_bits
 from ..compilation import jit
 from ..key import Key
-from ..operator import Operator, Size
-from ..quantisers.scale import energy, nearest, negligible
+from ..operator import Size
+from ..pieces import InPieces, Runs
+from ..quantisers.scale import energy, nearest, negligible, norm_of
 from ..rate import Rate
 
 FINEST = 2.0**-30  # keeps levels far below 2^31 at every d that fits memory
@@ -32,9 +34,9 @@ def _round(x, spacing, most, levels):
 
 
 @jit
-def _project(x, levels):
-    """Return (<x, n>, ``|n|^2``), summed in two halves of even and odd places."""
-    a, b, square = 0.0, 0.0, np.int64(0)
+def _project(x, levels, sums):
+    """Add <x, n> to two sums, of even and odd places, and return ``|n|^2``; only the last run may be odd."""
+    a, b, square = sums[0], sums[1], np.int64(0)
     for i in range(0, x.size - 1, 2):
         a += np.float64(x[i]) * np.float64(levels[i])
         b += np.float64(x[i + 1]) * np.float64(levels[i + 1])
@@ -42,7 +44,8 @@ def _project(x, levels):
     if x.size & 1:
         a += np.float64(x[-1]) * np.float64(levels[-1])
         square += np.int64(levels[-1]) * np.int64(levels[-1])
-    return a + b, np.float64(square)
+    sums[0], sums[1] = a, b
+    return square
 
 
 def quantise(x: np.ndarray, nu: float) -> tuple[float, np.ndarray]:
@@ -55,15 +58,51 @@ def quantise(x: np.ndarray, nu: float) -> tuple[float, np.ndarray]:
     ValueError
         If it exceeds binary32.
     """
-    levels = np.zeros(x.size, np.int32)
+    levels, sums = np.zeros(x.size, np.int32), np.zeros(2)
     if negligible(x):
         return 0.0, levels
     h = spacing(nu, x.size)
     _round(x, h * math.sqrt(energy(x)), float(highest(nu, x.size)), levels)
-    along, square = _project(x, levels)
-    g = nearest(along / square / h)
-    nearest(g * h * max(float(levels.max()), -float(levels.min())))
-    return g, levels
+    square = _project(x, levels, sums)
+    return _scale(sums, square, h, max(float(levels.max()), -float(levels.min()))), levels
+
+
+def _scale(sums: np.ndarray, square: int, h: float, top: float) -> float:
+    """Return g of the two sums, ``|n|^2``, h and the largest level."""
+    g = nearest(float(sums[0] + sums[1]) / float(square) / h)
+    nearest(g * h * top)
+    return g
+
+
+class Quantised:
+    """``quantise`` of a vector that is read run by run: twice for the scale, then as often as the levels are asked for.
+
+    Attributes
+    ----------
+    g : float
+        As ``quantise`` gives it.
+    """
+
+    def __init__(self, runs: Runs, nu: float, d: int) -> None:
+        self._runs, self._most, h = runs, float(highest(nu, d)), spacing(nu, d)
+        norm, self.g = norm_of(runs, float), 0.0
+        if not norm:
+            return
+        self._spacing, sums, square, top = h * norm, np.zeros(2), 0, 0.0
+        for x, levels in self._rounded():
+            square += int(_project(x, levels, sums))
+            top = max(top, float(levels.max()), -float(levels.min()))
+        self.g = _scale(sums, square, h, top)
+
+    def _rounded(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for _, x in self._runs():
+            levels = np.zeros(x.size, np.int32)
+            _round(x, self._spacing, self._most, levels)
+            yield x, levels
+
+    def levels(self) -> Iterator[np.ndarray]:
+        """Yield the levels of each run."""
+        return (levels for _, levels in self._rounded())
 
 
 def spacing(nu: float, d: int) -> float:
@@ -77,7 +116,7 @@ def highest(nu: float, d: int) -> int:
 
 
 @dataclass(frozen=True)
-class SparseDithering(Operator):
+class SparseDithering(InPieces):
     """Round ``x/|x|`` to multiples of h = 2 sqrt(nu/d), and send the projection of x on the result.
 
     Parameters
@@ -132,6 +171,17 @@ class SparseDithering(Operator):
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         return sparse_levels.read(payload, bits, d, 1, spacing(self.nu, d), highest(self.nu, d))
+
+    def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
+        quantised = Quantised(runs, self.nu, d)
+        if quantised.g == 0:
+            return np.zeros(4, np.uint8), sparse_levels.SCALE_BITS
+        return sparse_level_runs.write(quantised.g, quantised.levels, d, 1)
+
+    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
+        return sparse_level_runs.read(
+            payload, bits, d, 1, spacing(self.nu, d), highest(self.nu, d), list(self._runs(d))
+        )
 
 
 @lru_cache(maxsize=1024)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -10,10 +11,12 @@ import numpy as np
 from bounds.claims import StrictlyContractive
 
 from ..bits.golomb import Golomb
+from ..bits.writer import BitWriter
 from ..coding import spherical
 from ..key import Key
-from ..operator import Operator, Size
-from ..quantisers.scale import nearest, negligible
+from ..operator import Size
+from ..pieces import InPieces, Runs
+from ..quantisers.scale import TINY, largest, nearest, negligible
 
 
 def mean_bits(alpha: float, block: int, d: int) -> float:
@@ -42,7 +45,7 @@ def full_and_last(x: np.ndarray, alpha: float, block: int, key: Key) -> tuple[np
 
 
 @dataclass(frozen=True)
-class SphericalCompression(Operator):
+class SphericalCompression(InPieces):
     """Cut x into blocks; per block send N, the first direction with cosine >= sqrt(1 - alpha), and ``|x|`` cos.
 
     Parameters
@@ -102,3 +105,20 @@ class SphericalCompression(Operator):
         assert key is not None
         numbers, scales = spherical.decode(payload, bits, d, self.alpha, self.block)
         return spherical.rebuild(numbers, scales, d, self.block, key)
+
+    def _unit(self, d: int) -> int:
+        return self.block
+
+    def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
+        zero, writer = max(float(largest(x)) for _, x in runs()) < TINY, BitWriter()
+        for _, x in runs():
+            part = np.zeros_like(x) if zero else x
+            numbers, along, norms = full_and_last(part, self.alpha, self.block, key)
+            nearest(float(norms.max()))
+            writer.append(*spherical.encode(part, numbers, along, self.alpha, self.block))
+        return writer.finish()
+
+    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
+        assert key is not None
+        runs = spherical.decode_runs(payload, bits, d, self.alpha, self.block, self._runs(d))
+        return (spherical.rebuild(numbers, scales, n, self.block, key) for n, numbers, scales in runs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -9,17 +10,19 @@ import numpy as np
 
 from bounds.claims import Unbiased
 
+from ..bits.writer import BitWriter
 from ..coding import spherical
 from ..compilation import jit
 from ..key import Key
-from ..operator import Operator, Size
-from ..quantisers.scale import nearest, negligible
+from ..operator import Size
+from ..pieces import InPieces, Runs
+from ..quantisers.scale import TINY, largest, nearest, negligible
 from ..random import bits32
 from .spherical_compression import full_and_last, mean_bits
 
 
 @dataclass(frozen=True)
-class UnbiasedSphericalCompression(Operator):
+class UnbiasedSphericalCompression(InPieces):
     """SphericalCompression with decoded blocks ``|x| v_N / m``, m the mean cosine on the cap.
 
     Parameters
@@ -69,30 +72,48 @@ class UnbiasedSphericalCompression(Operator):
         return cls(alpha=0.5, block=8), cls(alpha=0.8, block=12)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        if negligible(x):
-            x = np.zeros_like(x)
+        return self._string(np.zeros_like(x) if negligible(x) else x, 0, key)
+
+    def _string(self, x: np.ndarray, start: int, key: Key) -> tuple[np.ndarray, int]:
+        """Return (bytes, bits) of the blocks from coordinate ``start`` on."""
         numbers, _, norms = full_and_last(x, self.alpha, self.block, key)
         nearest(float(norms.max()) / spherical.cap(self.alpha, self.block)[1])
-        return spherical.encode(x, numbers, _stochastic(norms, key), self.alpha, self.block)
+        scales = _stochastic(norms, key, start // self.block)
+        return spherical.encode(x, numbers, scales, self.alpha, self.block)
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        return self._rebuilt(d, *spherical.decode(payload, bits, d, self.alpha, self.block), key)
+
+    def _rebuilt(self, d: int, numbers: np.ndarray, scales: np.ndarray, key: Key | None) -> np.ndarray:
         assert key is not None
-        numbers, scales = spherical.decode(payload, bits, d, self.alpha, self.block)
         first = 0
         for n, count in spherical.lengths(d, self.block).items():
             scales[first : first + count] /= spherical.cap(self.alpha, n)[1] if n > 1 else 1.0
             first += count
         return spherical.rebuild(numbers, scales, d, self.block, key)
 
+    def _unit(self, d: int) -> int:
+        return self.block
 
-def _stochastic(norms: np.ndarray, key: Key) -> np.ndarray:
+    def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
+        zero, writer = max(float(largest(x)) for _, x in runs()) < TINY, BitWriter()
+        for part, x in runs():
+            writer.append(*self._string(np.zeros_like(x) if zero else x, part.start, key))
+        return writer.finish()
+
+    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
+        runs = spherical.decode_runs(payload, bits, d, self.alpha, self.block, self._runs(d))
+        return (self._rebuilt(n, numbers, scales, key) for n, numbers, scales in runs)
+
+
+def _stochastic(norms: np.ndarray, key: Key, first: int = 0) -> np.ndarray:
     """Return each norm rounded to one of its two binary32 neighbours with mean the norm; words of a stream
-    of its own.
+    of its own, from number ``first`` on.
     """
     rounded = np.empty_like(norms)
     for start in range(0, norms.size, spherical.PIECE):
         part = slice(start, min(start + spherical.PIECE, norms.size))
-        _round(norms[part], bits32(key.fold_in(0), part.stop - start, start=start), rounded[part])
+        _round(norms[part], bits32(key.fold_in(0), part.stop - start, start=first + start), rounded[part])
     return rounded
 
 

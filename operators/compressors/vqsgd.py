@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import numpy as np
 
 from bounds.claims import Unbiased
 
+from ..bits.writer import changed
 from ..coding.fixed_width import pack_fixed, unpack_fixed
 from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Operator, Size
-from ..quantisers.scale import energy, nearest, negligible, round_up_to_float32
+from ..operator import Size
+from ..pieces import InPieces, Runs
+from ..quantisers.scale import TINY, energy, nearest, negligible, round_up_to_float32, tops_and_sums, total
 from ..random import bits32
 
 NORM_BYTES = 4
@@ -25,19 +29,19 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @jit
 def _ends_of_runs(x, ends):
-    """Running sums of ``|x_i|`` in float64 after each ``RUN`` coordinates and after the last."""
-    total = 0.0
-    for run in range(ends.size):
+    """Running sums of ``|x_i|`` in float64, from ``ends[0]`` on, after each ``RUN`` coordinates and after the last."""
+    total = ends[0]
+    for run in range(ends.size - 1):
         for i in range(run * RUN, min((run + 1) * RUN, x.size)):
             total += np.float64(abs(x[i]))
-        ends[run] = total
+        ends[run + 1] = total
 
 
 @jit
 def _within_runs(x, ends, runs, targets, out):
     """How many running sums do not exceed a target, which is reached in a run."""
     for j in range(targets.size):
-        i, total = runs[j] * RUN, ends[runs[j] - 1] if runs[j] > 0 else 0.0
+        i, total = runs[j] * RUN, ends[runs[j]]
         while i < x.size:
             total += np.float64(abs(x[i]))
             if total > targets[j]:
@@ -46,15 +50,47 @@ def _within_runs(x, ends, runs, targets, out):
         out[j] = i
 
 
+def _ends(x: np.ndarray, before: float) -> np.ndarray:
+    """Return the sum before x and the running sums at the ends of its runs."""
+    ends = np.empty(-(-x.size // RUN) + 1)
+    ends[0] = before
+    _ends_of_runs(x, ends)
+    return ends
+
+
 def _coordinates(x: np.ndarray, ends: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Return how many of the running sums of ``|x_i|`` do not exceed each target: int64."""
     out = np.empty(targets.size, np.int64)
-    _within_runs(x, ends, np.searchsorted(ends, targets, side="right"), targets, out)
+    _within_runs(x, ends, np.searchsorted(ends[1:], targets, side="right"), targets, out)
     return out
 
 
+Answers = tuple[np.ndarray, np.ndarray, np.ndarray]  # coordinates, whether they are negative, whether the others are
+
+
+def _look_up(x: np.ndarray, ends: np.ndarray, targets: np.ndarray, others: np.ndarray) -> Answers:
+    """Return where the running sum first exceeds each target, the sign there, and the signs at other coordinates."""
+    coordinates = _coordinates(x, ends, targets)
+    return coordinates, x[np.minimum(coordinates, x.size - 1)] < 0, x[others] < 0
+
+
+def _look_up_in_runs(runs: Runs, d: int, targets: np.ndarray, others: np.ndarray) -> Answers:
+    """Return ``_look_up`` of a vector that is read run by run, once."""
+    coordinates, negative = np.full(targets.size, d), np.zeros(targets.size, np.bool_)
+    of_others, before = np.zeros(others.size, np.bool_), 0.0
+    for part, x in runs():
+        ends = _ends(x, before)
+        now = np.flatnonzero((coordinates == d) & (targets < ends[-1]))
+        coordinates[now], negative[now], _ = _look_up(x, ends, targets[now], others[:0])
+        coordinates[now] += part.start
+        inside = np.flatnonzero((others >= part.start) & (others < part.stop))
+        of_others[inside] = x[others[inside] - part.start] < 0
+        before = float(ends[-1])
+    return coordinates, negative, of_others
+
+
 @dataclass(frozen=True)
-class VQSGD(Operator):
+class VQSGD(InPieces):
     """Draw sign(x_i) e_i with probability ``|x_i|/(sqrt(d) |x|)``, else any of 2d evenly; decode ``sqrt(d) |x|`` times
     it.
 
@@ -100,33 +136,69 @@ class VQSGD(Operator):
         return cls(), cls(20)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        width, norm = index_width(x.size), 0.0 if negligible(x) else round_up_to_float32(math.sqrt(energy(x)))
-        nearest(math.sqrt(x.size) * norm)  # the decoded entry fits binary32
-        points = self._draw(x, norm, key) if norm > 0 else np.zeros(self.repeats, np.int64)
+        norm, ends = 0.0 if negligible(x) else round_up_to_float32(math.sqrt(energy(x))), np.zeros(1)
+        if norm > 0:
+            ends = _ends(x, 0.0)
+        return self._written(x.size, norm, float(ends[-1]), key, partial(_look_up, x, ends))
+
+    def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
+        survey, magnitudes = [], 0.0
+        for _, x in runs():
+            survey.append(tops_and_sums(x, squares=True))
+            magnitudes = float(_ends(x, magnitudes)[-1])
+        tiles = np.concatenate(survey)
+        norm = 0.0 if tiles[:, 0].max() < TINY else round_up_to_float32(math.sqrt(total(tiles[:, 1])))
+        return self._written(d, norm, magnitudes, key, partial(_look_up_in_runs, runs, d))
+
+    def _written(
+        self, d: int, norm: float, magnitudes: float, key: Key, look_up: Callable[[np.ndarray, np.ndarray], Answers]
+    ) -> tuple[np.ndarray, int]:
+        width = index_width(d)
+        nearest(math.sqrt(d) * norm)  # the decoded entry fits binary32
+        zeros = np.zeros(self.repeats, np.int64)
+        points = self._draw(d, norm, magnitudes, key, look_up) if norm > 0 else zeros
         head = np.array([norm], ">f4").view(np.uint8)
         return np.concatenate(
             [head, pack_fixed(points.astype(np.uint32), width)]
         ), 8 * NORM_BYTES + width * self.repeats
 
-    def _draw(self, x: np.ndarray, norm: float, key: Key) -> np.ndarray:
+    def _draw(
+        self, d: int, norm: float, magnitudes: float, key: Key, look_up: Callable[[np.ndarray, np.ndarray], Answers]
+    ) -> np.ndarray:
         """Return 2i for +e_i and 2i + 1 for -e_i, shape (r,)."""
         words = bits32(key, 2 * self.repeats).astype(np.float64).reshape(-1, 2)
         place = (words[:, 0] + (words[:, 1] // 2**12 + 0.5) * 2.0**-20) * 2.0**-32  # uniform to 2^-52
-        ends = np.empty(-(-x.size // RUN))
-        _ends_of_runs(x, ends)
-        total, whole = float(ends[-1]), math.sqrt(x.size) * norm
-        rest = max(0.0, whole - total)  # never negative but for rounding
-        target = place * max(whole, total) - rest
-        last = _coordinates(x, ends, np.array([math.nextafter(total, -math.inf)]))
-        coordinate = np.minimum(_coordinates(x, ends, target), last)
-        chosen = 2 * coordinate + (x[coordinate] < 0)
-        if rest == 0:
-            return chosen
-        even = np.minimum(((target + rest) / rest * 2 * x.size).astype(np.int64), 2 * x.size - 1)
+        whole = math.sqrt(d) * norm
+        rest = max(0.0, whole - magnitudes)  # never negative but for rounding
+        target = place * max(whole, magnitudes) - rest
+        share = (target + rest) / rest if rest else np.zeros(self.repeats)
+        even = np.minimum(share * 2 * d, 2 * d - 1).astype(np.int64)
         first = even // 2  # its sign is relative to x, so that -x gives the mirrored point
-        return np.where(target < 0, 2 * first + (even % 2 ^ (x[first] < 0)), chosen)
+        targets = np.append(target, math.nextafter(magnitudes, -math.inf))  # that of the last coordinate that is not 0
+        coordinates, negative, mirrored = look_up(targets, first)
+        if coordinates[-1] >= d:
+            raise changed()
+        beyond = coordinates > coordinates[-1]
+        coordinates[beyond], negative[beyond] = coordinates[-1], negative[-1]
+        return np.where(target < 0, 2 * first + (even % 2 ^ mirrored), (2 * coordinates + negative)[:-1])
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        out, (drawn, values) = np.zeros(d, np.float32), self._entries(payload, bits, d)
+        out[drawn] = values
+        return out
+
+    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
+        drawn, values = self._entries(payload, bits, d)
+        for part in self._runs(d):
+            out, inside = (
+                np.zeros(part.stop - part.start, np.float32),
+                slice(*np.searchsorted(drawn, part.indices(d)[:2])),
+            )
+            out[drawn[inside] - part.start] = values[inside]
+            yield out
+
+    def _entries(self, payload: np.ndarray, bits: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return (increasing coordinates, their values)."""
         if bits != self.bits(d).exact:
             raise CorruptMessage(f"vqsgd sends {self.bits(d).exact} bits at d = {d}; got {bits}")
         norm = float(payload[:NORM_BYTES].view(">f4")[0])
@@ -138,11 +210,8 @@ class VQSGD(Operator):
             raise CorruptMessage(f"there are 2d = {2 * d} points; got index {points.max()}")
         if norm == 0 and points.any():
             raise CorruptMessage("a zero vector comes with the first point only")
-        out = np.zeros(d, np.float32)
         drawn, place = np.unique(points // 2, return_inverse=True)
-        total = np.bincount(place, weights=1.0 - 2 * (points % 2))
-        out[drawn] = total * (length / self.repeats)
-        return out
+        return drawn, np.bincount(place, weights=1.0 - 2 * (points % 2)) * (length / self.repeats)
 
 
 def index_width(d: int) -> int:

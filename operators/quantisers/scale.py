@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator
+
 import numpy as np
 import torch
 
@@ -59,6 +62,20 @@ def total(sums: np.ndarray) -> float:
         float64, shape (ceil(d/4096),).
     """
     return float(sum_of_pieces(np.ascontiguousarray(sums), np.empty(LANES)))
+
+
+def norm_of(runs: Callable[[], Iterator[tuple[slice, np.ndarray]]], rounded: Callable[[float], float]) -> float:
+    """Return the Euclidean norm of a vector that is read run by run, as binary32; 0 for a negligible one.
+
+    Parameters
+    ----------
+    runs : callable
+        Reads the runs, all but the last of whole tiles of 4096 coordinates.
+    rounded : callable
+        ``nearest`` or ``round_up_to_float32``.
+    """
+    survey = np.concatenate([tops_and_sums(x, squares=True) for _, x in runs()])
+    return 0.0 if survey[:, 0].max() < TINY else rounded(math.sqrt(total(survey[:, 1])))
 
 
 def negligible(x: np.ndarray) -> bool:

@@ -16,8 +16,8 @@ import torch
 from ..kernels.norms.cpu import LANES, PIECE, sum_of_pieces
 from ..kernels.norms.cpu import energy as energies
 from ..message import CorruptMessage
+from ..pieces import cut
 from ..quantisers.scale import TINY, largest, nearest
-from ..streamed import cut
 from . import codec
 from .classes import classify
 from .fit import fitted, gaussian, least_squares, stride

@@ -54,11 +54,12 @@ def _joined(levels, most, codes, widths, parts, values, lengths):
 
 
 @jit
-def _write(levels, patterns, step, most, codes, widths, parts, values, lengths, out):
+def _write(levels, patterns, step, begins, most, codes, widths, parts, values, lengths, out):
     """Return dense and flag form; returns the bits."""
     state = (np.uint64(0), np.int64(0), np.int64(0))  # literals would be compiled apart
     for b in range(patterns.size):
-        state = write_bits(out, state, patterns[b], np.int64(NORM_BITS))
+        if begins:
+            state = write_bits(out, state, patterns[b], np.int64(NORM_BITS))
         if patterns[b] == 0:
             continue
         stop = min((b + 1) * step, levels.size)
@@ -86,14 +87,15 @@ def _gap(gap, values, lengths, m):
 
 
 @jit
-def _write_sparse(levels, patterns, step, most, codes, widths, values, lengths, out):
+def _write_sparse(levels, patterns, step, begins, since, ends, most, codes, widths, values, lengths, out):
     """Return sparse form; returns the bits."""
     state = (np.uint64(0), np.int64(0), np.int64(0))
     for b in range(patterns.size):
-        state = write_bits(out, state, patterns[b], np.int64(NORM_BITS))
+        if begins:
+            state = write_bits(out, state, patterns[b], np.int64(NORM_BITS))
         if patterns[b] == 0:
             continue
-        begin, stop, last = b * step, min((b + 1) * step, levels.size), b * step - 1
+        begin, stop, last = b * step, min((b + 1) * step, levels.size), b * step - 1 - since
         for start in range(begin, stop, FIELDS):
             m = np.int64(0)
             for i in range(start, min(start + FIELDS, stop)):
@@ -103,7 +105,8 @@ def _write_sparse(levels, patterns, step, most, codes, widths, values, lengths, 
                     values[m], lengths[m] = codes[n + most], widths[n + most]
                     m, last = m + 1, i
             state = write_fields(out, state, values, lengths, m)
-        state = write_fields(out, state, values, lengths, _gap(stop - last, values, lengths, np.int64(0)))
+        if ends:
+            state = write_fields(out, state, values, lengths, _gap(stop - last, values, lengths, np.int64(0)))
     bits = 8 * state[2] + state[1]
     flush(out, state)
     return bits
@@ -111,16 +114,52 @@ def _write_sparse(levels, patterns, step, most, codes, widths, values, lengths, 
 
 def encode(levels: torch.Tensor, norms: torch.Tensor, step: int, code: str, most: int) -> tuple[torch.Tensor, int]:
     """Write code by code into a buffer that holds the longest ones."""
-    array, patterns = levels.numpy(), norms.numpy().view(np.uint32)
+    out, bits = encode_run(levels.numpy(), norms.numpy(), step, code, most)
+    return torch.from_numpy(out.copy()), bits
+
+
+def encode_run(
+    levels: np.ndarray,
+    norms: np.ndarray,
+    step: int,
+    code: str,
+    most: int,
+    *,
+    begins: bool = True,
+    since: int = 0,
+    ends: bool = True,
+) -> tuple[np.ndarray, int]:
+    """Return ``encode`` of whole buckets, or of a run of one: a view of a longer buffer.
+
+    Parameters
+    ----------
+    levels : ndarray
+        As for ``encode``.
+    norms : ndarray
+        Likewise; that of the one bucket of a run.
+    step : int
+        Coordinates of a bucket, all of those of the run.
+    code : {"dense", "sparse", "flag"}
+        The form.
+    most : int
+        As for ``encode``.
+    begins : bool, optional
+        Whether a bucket begins with the run: its norm is sent.
+    since : int, optional
+        How many coordinates of the bucket before the run follow its latest level that is not 0.
+    ends : bool, optional
+        Whether a bucket ends with the run.
+    """
+    patterns = norms.view(np.uint32)
     codes, widths = _encoder(most, NUMBERS[code])
     values, lengths = np.empty(3 * FIELDS, np.uint64), np.empty(3 * FIELDS, np.int64)  # of one piece
     widest, head = int(widths.max()), NORM_BITS * patterns.size
     if code == "sparse":  # a gap's code has at most 64 bits
-        room = head + 64 * patterns.size + (64 + widest) * int(np.count_nonzero(array))
+        room = head + 64 * patterns.size + (64 + widest) * int(np.count_nonzero(levels))
         out = np.empty(room // 8 + 8, np.uint8)
-        bits = int(_write_sparse(array, patterns, step, most, codes, widths, values, lengths, out))
+        bits = _write_sparse(levels, patterns, step, begins, since, ends, most, codes, widths, values, lengths, out)
     else:
         parts = next(p for p in (4, 2, 1) if p * widest <= 32)
-        out = np.empty((head + widest * array.size) // 8 + 8, np.uint8)  # only written pages are ever there
-        bits = int(_write(array, patterns, step, most, codes, widths, parts, values, lengths, out))
-    return torch.from_numpy(out[: (bits + 7) // 8].copy()), bits
+        out = np.empty((head + widest * levels.size) // 8 + 8, np.uint8)  # only written pages are ever there
+        bits = _write(levels, patterns, step, begins, most, codes, widths, parts, values, lengths, out)
+    return out[: (int(bits) + 7) // 8], int(bits)

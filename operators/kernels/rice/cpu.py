@@ -57,11 +57,11 @@ def _gap_fields(gaps, start, r, values, widths):
 
 
 @jit
-def _write(head, head_bits, gaps, r, patterns, out):
+def _write(head, head_bits, parameter_bits, gaps, r, patterns, out):
     state = write_bits(out, (np.uint64(0), 0, 0), head, head_bits)
     values, widths = np.empty(FIELDS, np.uint64), np.empty(FIELDS, np.int64)
-    if gaps.size:
-        state = write_bits(out, state, r, PARAMETER_BITS)
+    if parameter_bits:
+        state = write_bits(out, state, r, parameter_bits)
     i = 0
     while i < gaps.size:
         ones = gaps[i] >> r
@@ -98,7 +98,24 @@ def pack(
     k = index.numel()
     gaps = gaps_of(index.numpy()) if k < d else np.empty(0, np.int64)
     r, support_bits = best_parameter(gaps, d) if gaps.size else (0, 0)
-    bits = head_bits + (PARAMETER_BITS if gaps.size else 0) + int(support_bits) + VALUE_BITS * k
+    parameter_bits = PARAMETER_BITS if gaps.size else 0
+    bits = head_bits + parameter_bits + int(support_bits) + VALUE_BITS * k
     out = np.zeros((bits + 7) // 8, np.uint8)
-    _write(head, head_bits, gaps, r, values.numpy().view(np.uint32), out)
+    _write(head, head_bits, parameter_bits, gaps, r, values.numpy().view(np.uint32), out)
     return torch.from_numpy(out), bits
+
+
+def gap_string(gaps: np.ndarray, r: int) -> tuple[np.ndarray, int]:
+    """Return (bytes, bits) of some gaps at a parameter, without the parameter.
+
+    Parameters
+    ----------
+    gaps : ndarray
+        int64, shape (n,).
+    r : int
+        The parameter.
+    """
+    bits = int(_cost(gaps, r))
+    out = np.zeros((bits + 7) // 8, np.uint8)
+    _write(0, 0, 0, gaps, r, np.empty(0, np.uint32), out)
+    return out, bits

@@ -13,10 +13,14 @@ from .cpu import best_parameter, gaps_of
 
 
 @jit
-def _read(padded, position, bits, r, d, index):
-    """Fill ``index`` with increasing positions below d; returns the next bit position, or -1 if corrupt."""
-    last = -1
-    for j in range(index.size):
+def _read(padded, bits, r, d, stop, state, index):
+    """Fill ``index`` with increasing positions below d up to the first that is not below ``stop``.
+
+    ``state`` is (bit position, latest coordinate), changed unless the stream is corrupt; returns how many positions, -1
+    then.
+    """
+    position, last, j = state[0], state[1], 0
+    while j < index.size and last < stop:
         quotient = 0
         while True:
             if position >= bits:
@@ -36,7 +40,9 @@ def _read(padded, position, bits, r, d, index):
         if last >= d:
             return -1
         index[j] = last
-    return position
+        j += 1
+    state[0], state[1] = position, last
+    return j
 
 
 @jit
@@ -73,16 +79,62 @@ def unpack(payload: torch.Tensor, bits: int, k: int, d: int, position: int = 0) 
     buffer, index = padded(payload.cpu().numpy()), np.arange(k)
     if k < d:
         r = int(read_field(buffer, position, PARAMETER_BITS))
-        position = int(_read(buffer, support_at, bits, r, d, index))
-        if position < 0:
+        state = np.array([support_at, -1])
+        if _read(buffer, bits, r, d, d, state, index) < 0:
             raise CorruptMessage(f"the support is not {k} increasing positions below {d}")
+        position = int(state[0])
         if best_parameter(gaps_of(index), d)[0] != r:
             raise CorruptMessage(f"Rice parameter {r} is not the one an encoder chooses for this support")
     if bits != position + VALUE_BITS * k:
         raise CorruptMessage(f"{k} values need {VALUE_BITS * k} bits; {bits - position} remain")
-    patterns = np.empty(k, np.uint32)
-    _read_values(buffer, position, patterns)
+    values = read_values(buffer, position, k)
+    return torch.from_numpy(index).to(payload.device), torch.from_numpy(values).to(payload.device)
+
+
+def read_run(window: np.ndarray, there: int, r: int, d: int, stop: int, state: np.ndarray, index: np.ndarray) -> int:
+    """Fill ``index`` from a window on the gaps up to the first position that is not below ``stop``; returns how many.
+
+    Parameters
+    ----------
+    window : ndarray
+        uint8.
+    there : int
+        How many of its bits may be read.
+    r : int
+        The parameter.
+    d : int
+        Number of coordinates.
+    stop : int
+        End of the run.
+    state : ndarray
+        int64: bit position in the window and latest coordinate, -1 at first; changed unless the result is -1, for a
+        stream that is corrupt or goes on behind the window.
+    index : ndarray
+        int64, room for as many positions as may come.
+    """
+    return int(_read(padded(window), there, r, d, stop, state, index))
+
+
+def read_values(window: np.ndarray, position: int, count: int) -> np.ndarray:
+    """Return values from a bit position on: float32, shape (count,).
+
+    Parameters
+    ----------
+    window : ndarray
+        uint8, a message or a part of it that holds them.
+    position : int
+        Bit position.
+    count : int
+        How many.
+
+    Raises
+    ------
+    CorruptMessage
+        If one is NaN or infinite.
+    """
+    patterns = np.empty(count, np.uint32)
+    _read_values(padded(window), position, patterns)
     values = patterns.view(np.float32)
     if not np.isfinite(values).all():
         raise CorruptMessage("a value is NaN or infinite")
-    return torch.from_numpy(index).to(payload.device), torch.from_numpy(values).to(payload.device)
+    return values

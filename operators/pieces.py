@@ -1,0 +1,156 @@
+"""Vectors that are longer than memory: encoded from pieces and decoded in pieces, bit for bit as a whole."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+import torch
+
+from .kernels.philox import TILE
+from .key import Key
+from .message import Message
+from .operator import Operator, canonical
+
+RUN = 1 << 16  # coordinates that are worked on together, in the cache
+
+Runs = Callable[[], Iterator[tuple[slice, np.ndarray]]]  # reads all coordinates anew: each run's place and numbers
+
+
+class InPieces(Operator):
+    """An operator whose message can be written, and read, run by run.
+
+    Subclasses write ``_encode_runs`` and ``_decode_runs`` for the CPU, which must equal ``_encode`` and ``_decode`` bit
+    for bit.
+
+    Attributes
+    ----------
+    whole_only : str
+        Why this instance cannot work in pieces; empty where it can.
+    """
+
+    whole_only: str = ""
+
+    def _unit(self, d: int) -> int:
+        """Return after how many coordinates a run may end: they use up whole tiles of random words."""
+        return TILE
+
+    def _runs(self, d: int) -> Iterator[slice]:
+        unit = self._unit(d)
+        length = unit * max(1, RUN // unit)
+        return (slice(start, min(start + length, d)) for start in range(0, d, length))
+
+    @abstractmethod
+    def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
+        """Return (payload, bits) of a vector of which ``runs()`` yields the parts ``_runs(d)``, as often as asked."""
+
+    @abstractmethod
+    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
+        """Yield the parts ``_runs(d)`` as float32 arrays; must raise CorruptMessage, at the end at the latest, unless
+        exactly ``bits`` bits are used.
+        """
+
+    def _joined(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        """Return ``_decode_runs`` as one vector."""
+        out = np.empty(d, np.float32)
+        for part, values in zip(self._runs(d), self._decode_runs(payload, bits, d, key), strict=True):
+            out[part] = values
+        return out
+
+    def encode_pieces(self, pieces: Callable[[], Iterable[torch.Tensor | np.ndarray]], *, d: int, key: Key) -> Message:
+        """Compress a vector that is read in pieces, on the CPU: the message of ``encode``, bit for bit.
+
+        Parameters
+        ----------
+        pieces : callable
+            Returns the pieces in order, d coordinates together, of any lengths; called two to five times, and must give
+            the same numbers.
+        d : int
+            Number of coordinates.
+        key : Key
+            Stream of random numbers.
+
+        Raises
+        ------
+        ValueError
+            As ``encode``, with the index within the piece; if there are not d coordinates; or where this instance
+            cannot work in pieces.
+
+        Notes
+        -----
+        Memory is needed for the message, a piece and some 2^16 coordinates.
+        """
+        self._check_pieces(d)
+
+        def runs() -> Iterator[tuple[slice, np.ndarray]]:
+            return cut((canonical(piece) for piece in pieces()), self._runs(d), d)
+
+        payload, bits = self._encode_runs(runs, d, key)
+        return Message(torch.from_numpy(payload), bits)
+
+    def decode_pieces(self, message: Message, *, d: int, key: Key | None = None) -> Iterator[torch.Tensor]:
+        """Yield the vector that ``decode`` returns in pieces of some 2^16 coordinates.
+
+        Parameters
+        ----------
+        message : Message
+            A message of ``encode`` or ``encode_pieces``.
+        d : int
+            Number of coordinates.
+        key : Key or None, optional
+            The encoder's key; needed only if ``randomness`` is "shared".
+
+        Raises
+        ------
+        CorruptMessage
+            For a payload that no encoder can have produced, when what is wrong with it is reached; at the end for what
+            only the whole message shows.
+        ValueError
+            For d < 1, a missing key, or where this instance cannot work in pieces.
+        """
+        self._check_pieces(d)
+        self._check_key(key)
+        self._check_padding(message)
+        for part in self._decode_runs(message.payload.cpu().numpy(), message.bits, d, key):
+            yield torch.from_numpy(part)
+
+    def _check_pieces(self, d: int) -> None:
+        if d < 1:
+            raise ValueError(f"d must satisfy d >= 1; got d = {d}")
+        if self.whole_only:
+            raise ValueError(f"{self.name} cannot work in pieces: {self.whole_only}")
+
+
+def cut(pieces: Iterable[np.ndarray], parts: Iterator[slice], d: int) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield each part's place and its coordinates.
+
+    Parameters
+    ----------
+    pieces : iterable of ndarray
+        What to cut anew; one that is a part is passed on as it is.
+    parts : iterator of slice
+        The wanted ones, which follow each other from 0 to d.
+    d : int
+        Number of coordinates.
+
+    Raises
+    ------
+    ValueError
+        If there are not d coordinates.
+    """
+    kept: list[np.ndarray] = []
+    held = together = 0
+    part = next(parts)
+    for piece in pieces:
+        together += piece.size
+        while piece.size:
+            missing = part.stop - part.start - held
+            kept, held, piece = [*kept, piece[:missing]], held + min(missing, piece.size), piece[missing:]
+            if held == part.stop - part.start:
+                yield part, kept[0] if len(kept) == 1 else np.concatenate(kept)
+                kept, held, part = [], 0, next(parts, slice(d, d + 1))
+        if together > d:
+            break
+    if together != d:
+        raise ValueError(f"the pieces must have d = {d} coordinates together; got {together} or more")
