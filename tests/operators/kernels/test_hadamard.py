@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from operators import Key
-from operators.kernels.hadamard import word_count
+from operators.kernels.hadamard import cpu, reference, word_count
 from operators.random import bits32
 
 from ..rotations import hadamard as oracle
@@ -17,9 +17,9 @@ from .equality import INTERPRETED, OTHERS, hadamard, run
 BACK_ENDS = ("cpu", *OTHERS)
 SMALL = (*range(1, 20), 31, 32, 33, 63, 64, 65, 100, 129, 300)
 # later passes of 0, 3, 6 and 9 stages, then two of them
-LARGE = (4096, 20_000, (1 << 16) + 3, (1 << 19) + 5, 1 << 22, (1 << 25) + 1)
+LARGE = (4096, 20_000, (1 << 16) + 3, (1 << 19) + 5, 1 << 22, pytest.param((1 << 25) + 1, marks=pytest.mark.slow))
 LARGE_HERE = LARGE[:2] if INTERPRETED else LARGE
-QUICK = 4096 if INTERPRETED else 1 << 20
+TWO_PASSES = (1 << 19) + 5
 
 
 def words(d, rounds, seed=0):
@@ -41,7 +41,7 @@ def test_both_directions_equal_the_oracle_bit_for_bit(back_end, rounds):
 
 
 @pytest.mark.parametrize("other", OTHERS)
-@pytest.mark.parametrize("d", [d if d <= QUICK else pytest.param(d, marks=pytest.mark.thorough) for d in LARGE_HERE])
+@pytest.mark.parametrize("d", LARGE_HERE)
 def test_back_ends_are_equal_bit_for_bit_at_large_d(d, other):
     x, w = gauss(d), words(d, 1)
     z, other_z = run("cpu", hadamard.rotate, x, w, 1), run(other, hadamard.rotate, x, w, 1)
@@ -50,6 +50,16 @@ def test_back_ends_are_equal_bit_for_bit_at_large_d(d, other):
     assert torch.equal(back, other_back)
     assert float(z.double().norm() / x.double().norm()) == pytest.approx(1, abs=2e-7 * math.log2(d))
     assert float((back - x).abs().max()) < 1e-7 * math.log2(d) * float(x.abs().max())
+
+
+def test_the_two_later_passes_of_2_to_the_25_equal_the_reference_with_blocks_64_times_as_short(monkeypatch):
+    far = [rows for _, rows in cpu._far_passes(1 << 25)]
+    monkeypatch.setattr(cpu, "BLOCK_LOG2", cpu.BLOCK_LOG2 - 6)
+    x, w = gauss(TWO_PASSES), words(TWO_PASSES, 1)
+
+    assert [rows for _, rows in cpu._far_passes(1 << 19)] == far == [64, 64]
+    for turn in ("rotate", "unrotate"):
+        assert torch.equal(getattr(cpu, turn)(x, w, 1), getattr(reference, turn)(x, w, 1)), turn
 
 
 def test_a_round_is_an_orthogonal_matrix_with_the_known_entries():
