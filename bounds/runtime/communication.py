@@ -54,11 +54,11 @@ class Communication(ABC):
             For m < 1, a negative length, or a sequence that has not m entries.
         """
         m = positive_integer("m", m)
-        lengths: list[float] = [bits] * m if np.ndim(bits) == 0 else list(bits)  # type: ignore[list-item, arg-type]
-        if len(lengths) != m:
+        lengths: list[float] = [bits] if np.ndim(bits) == 0 else list(bits)  # type: ignore[list-item, arg-type]
+        if np.ndim(bits) > 0 and len(lengths) != m:
             raise ValueError(f"bits must have one length for each of the m = {m} workers; got {len(lengths)}")
         payload_bytes = np.array([math.ceil(nonnegative("bits", b) / BITS_PER_BYTE) for b in lengths], float)
-        return 0.0 if m == 1 else self._seconds(payload_bytes)
+        return 0.0 if m == 1 else self._seconds(np.broadcast_to(payload_bytes, (m,)))
 
     @abstractmethod
     def _seconds(self, payload_bytes: np.ndarray) -> float:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -167,6 +168,7 @@ def _least(holds: Callable[[int], bool]) -> int | None:
     return high
 
 
+@lru_cache(maxsize=1024)
 def _limit(merge: str, tau: int, delay: int, workers: int) -> float:
     x = eigenvalues(1.0, FLATTEST)
     with np.errstate(divide="ignore"):  # where nothing moves, any rate is stable

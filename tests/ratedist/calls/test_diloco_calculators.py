@@ -59,7 +59,7 @@ def test_eight_billion_parameters_of_two_bytes_ask_for_one_and_three_quarter_gig
 @pytest.mark.parametrize("bit_per_s", [1e8, 1e9, 1.38e10, 1e11, 1e13])
 @pytest.mark.parametrize("latency_s", [0.0, 0.1, 5.0])
 def test_both_ways_to_average_have_the_second_calculators_utilisation(chips, bit_per_s, latency_s):
-    found = rd.pretrain(ring(chips, bit_per_s, latency_s), **asked(chips))
+    found = rd.pretrain(ring(chips, bit_per_s, latency_s), **asked(chips), utilisations=1)
     for words, streaming in (("waiting", False), ("in flight", True)):
         stated = stated_utilisation(chips, bit_per_s, latency_s, streaming=streaming)
         assert row(found, words)["utilisation"] == pytest.approx(stated, rel=1e-9)
