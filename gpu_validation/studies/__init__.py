@@ -1,17 +1,5 @@
-"""Experiments by name; a module with a PRESET in this folder is one."""
+"""Experiments, and what they are made of."""
 
-from __future__ import annotations
+from bounds.extras import attach_stub as _attach_stub
 
-from importlib import import_module
-from pkgutil import iter_modules
-
-from .grid.spec import Cells as Cells
-from .grid.study import Preset as Preset
-from .study import Study
-
-
-def all_presets() -> dict[str, Study]:
-    """Name -> preset, sorted by name."""
-    modules = (import_module(f"{__name__}.{info.name}") for info in iter_modules(__path__))
-    presets = [module.PRESET for module in modules if hasattr(module, "PRESET")]
-    return {preset.name: preset for preset in sorted(presets, key=lambda p: p.name)}
+__getattr__, __dir__, __all__ = _attach_stub(__name__, __file__)

@@ -7,7 +7,7 @@ from typing import Any
 from operators import outside
 
 from ..records.exit_status import UsageError
-from . import all_presets
+from .presets import all_presets
 from .study import Study
 
 

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binom
 
 from ..records.sample import Sample
 
@@ -236,6 +235,8 @@ def median_of(values: Sequence[float], *, level: float = LEVEL) -> Median:
         Independent draws of one law, which may be infinite.  The level of the k-th smallest and k-th largest of n is at
         least 1 - 2 P(Bin(n, 1/2) < k).
     """
+    from scipy.stats import binom
+
     x = np.sort(np.asarray(values, float))
     n = x.size
     if n == 0:
