@@ -1,6 +1,7 @@
 """The figures' records, read again and held against their bounds; every figure is shown on a page."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -13,6 +14,11 @@ from gpu_validation.verdicts.verdict import Verdict
 DOCS = Path(__file__).parents[2] / "docs"
 MOST_ENTRIES = 8  # lines, and marks of what was measured
 SCRIPTS = sorted(path.stem for path in (DOCS / "figures").glob("*.py") if path.stem != "common")
+
+
+@cache
+def figures_of(name):
+    return tuple(reproduced.script(name).figures())
 
 
 @pytest.mark.every(4)
@@ -28,7 +34,7 @@ def test_no_record_of_a_figure_violates_its_bounds(name):
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_every_caption_says_what_is_measured_and_what_is_theory(name):
-    for figure in reproduced.script(name).figures():
+    for figure in figures_of(name):
         assert re.search(r"[Mm]easured|Theory|theory", figure.caption)
         assert "docs/data/" in figure.source
         assert "docs/data/" not in figure.caption
@@ -38,7 +44,7 @@ def test_every_caption_says_what_is_measured_and_what_is_theory(name):
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_no_panel_has_more_than_six_kinds_of_lines(name):
     """Lines of one kind, such as those of several seeds, are told apart by nobody; legends are short too."""
-    for figure in reproduced.script(name).figures():
+    for figure in figures_of(name):
         drawn = figure.draw()
         for ax in drawn.axes:
             curves = [line for line in ax.lines if line.get_linestyle() != "None" and len(line.get_xdata()) > 2]

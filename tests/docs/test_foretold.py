@@ -2,6 +2,7 @@
 
 import math
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,10 +32,13 @@ COLUMNS = (
 )
 
 
+@cache
+def rows_of(script):
+    return tuple(reproduced.script(script).check())
+
+
 def measured(script, where, model):
-    return {
-        row.quantity: row for row in reproduced.script(script).check() if (row.operator, row.workload) == (model, where)
-    }
+    return {row.quantity: row for row in rows_of(script) if (row.operator, row.workload) == (model, where)}
 
 
 def spelled(line, value):
