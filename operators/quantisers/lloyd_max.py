@@ -10,6 +10,7 @@ import numpy as np
 from bounds.special.lloyd_max import lloyd_max_levels, lloyd_max_thresholds
 
 from ..compilation import jit
+from .added import added
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,7 @@ def pack_nearest(v, unit, bits, levels, start, per_unit, below, inside, out):
         word <<= np.uint64(bits * (8 - n))
         for k in range((n * bits + 7) >> 3):
             out[group * bits + k] = np.uint8(word >> np.uint64(8 * (bits - 1 - k)))
-    return inner.sum(), square.sum()
+    return added(inner), added(square)
 
 
 @jit
@@ -94,7 +95,7 @@ def pack_positive(v, out):
         total[i] += np.float64(abs(v[8 * whole + i]))
     if v.size & 7:
         out[whole] = byte
-    return total.sum()
+    return added(total)
 
 
 @jit

@@ -27,6 +27,7 @@ from bounds.special.sphere_quantiser import level_moments
 
 from ..compilation import jit
 from ..kernels.fields.cpu import pack_fields
+from .added import added
 
 MAX_BITS = 8
 STEPS = {2: 0.9957, 3: 0.5860, 4: 0.3352, 5: 0.1881, 6: 0.1041, 7: 0.0569, 8: 0.0308}  # of least error, Max (1960)
@@ -69,7 +70,7 @@ def _pack_signs(v, out):
         total[i] += np.float64(abs(v[8 * whole + i]))
     if v.size & 7:
         out[whole] = byte
-    return total.sum()
+    return added(total)
 
 
 @jit
@@ -80,7 +81,7 @@ def _moments(v, codes, middle):
         level = np.float64(codes[i]) - middle
         inner[i & 7] += np.float64(v[i]) * level
         square += level * level
-    return inner.sum(), square
+    return added(inner), square
 
 
 def _nearest_direction(v: np.ndarray, bits: int) -> np.ndarray:
