@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from functools import lru_cache
 from pathlib import Path
@@ -19,8 +20,14 @@ def folders() -> tuple[Path, ...]:
     Those outside the package have a folder for every place in which the package is installed.
     """
     place = hashlib.sha256(str(PACKAGE).encode()).hexdigest()[:12]
-    user = Path(AppDirs("ratedist", appauthor=False).user_cache_dir) / place
+    user = _users() / place
     return (Path(config.CACHE_DIR) / f"ratedist-{place}", PACKAGE, user) if config.CACHE_DIR else (PACKAGE, user)
+
+
+def _users() -> Path:
+    """Return the user's cache folder; XDG_CACHE_HOME counts only where it is absolute, as its specification says."""
+    folder = Path(AppDirs("ratedist", appauthor=False).user_cache_dir)
+    return folder if folder.is_absolute() else Path(os.path.expanduser("~/.cache/ratedist"))
 
 
 @lru_cache(maxsize=8)

@@ -110,6 +110,14 @@ def test_the_users_cache_folder_serves_a_package_that_cannot_be_written(monkeypa
     assert len(list(places.writable_folder().iterdir())) == 1
 
 
+@pytest.mark.parametrize("stated", ["", "cache"])
+def test_a_cache_home_that_is_no_absolute_path_counts_for_nothing(stated, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", stated)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    assert places.folders()[-1].parent == tmp_path / ".cache/ratedist"
+
+
 class Compiled:
     """An event of numba, of a loop of a module."""
 
