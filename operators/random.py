@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from .compilation import jit
-from .kernels.philox import Stream, tiled
+from .kernels.philox import TILE, Stream, tiled
 from .kernels.philox.cpu import fill_stream, rounds
 from .key import Key
 
@@ -93,7 +93,7 @@ def bits32(key: Key, n: int, *, start: int = 0) -> np.ndarray:
     return out
 
 
-def stream(key: Key, n: int, device: torch.device | str = "cpu", *, start: int = 0) -> Stream:
+def stream(key: Key, n: int, device: torch.device | str = "cpu", *, start: int = 0, d: int | None = None) -> Stream:
     """Return what a kernel draws n words from; supplied words (``words_from``) take its place.
 
     Parameters
@@ -105,11 +105,17 @@ def stream(key: Key, n: int, device: torch.device | str = "cpu", *, start: int =
     device : device or str, optional
         Where the result lies.
     start : int, optional
-        Index of the first word, a multiple of 4096; words are supplied from any but the first.
+        First coordinate that they serve, a multiple of 4096 unless d is given.
+    d : int or None, optional
+        Number of coordinates of the vector, if the last word need not end a tile; None if it does, or is that of the
+        last coordinate.  Words are supplied for all but a whole vector.
     """
-    words = None
-    if _source.get() is not None or start:
-        words = tiled(torch.from_numpy(bits32(key, n, start=start).view(np.int32))).to(device)
+    words, end = None, start + n
+    stop = end if d is None else min(-(-end // TILE) * TILE, d)
+    first = start - start % TILE
+    if _source.get() is not None or start or stop > end:
+        drawn = tiled(torch.from_numpy(bits32(key, stop - first, start=first).view(np.int32)))
+        words = drawn[start - first : end - first].to(device)
     return Stream(*philox_key(key), words)
 
 

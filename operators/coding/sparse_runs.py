@@ -115,7 +115,7 @@ class _Gaps:
         return int(self.costs.argmin())
 
 
-def write(runs: Runs, kept: Kept, d: int, count_bits: int) -> tuple[np.ndarray, int]:
+def write(runs: Runs, kept: Kept, d: int, count_bits: int = 0) -> tuple[np.ndarray, int]:
     """Return (payload, bits) of the kept entries, after their number in ``count_bits`` bits.
 
     Parameters
@@ -126,7 +126,7 @@ def write(runs: Runs, kept: Kept, d: int, count_bits: int) -> tuple[np.ndarray, 
         Which entries.
     d : int
         Number of coordinates.
-    count_bits : int
+    count_bits : int, optional
         Bits of the number; 0 if both ends know it.
     """
     survey, gaps = _Gaps(), _Gaps()
@@ -138,7 +138,8 @@ def write(runs: Runs, kept: Kept, d: int, count_bits: int) -> tuple[np.ndarray, 
     bits = middle + VALUE_BITS * k
     out = np.zeros((bits + 7) // 8, np.uint8)
     head = BitWriter(out, 0, begin)
-    head.append(*_field(k, count_bits))
+    if count_bits:
+        head.append(*_field(k, count_bits))
     if 0 < k < d:
         head.append(*_field(r, PARAMETER_BITS))
     places, numbers = BitWriter(out, begin, middle), BitWriter(out, middle, bits)
@@ -157,7 +158,7 @@ def _field(value: int, bits: int) -> tuple[np.ndarray, int]:
 
 
 def read(
-    payload: np.ndarray, bits: int, position: int, k: int, d: int, runs: Iterator[slice], least: float
+    payload: np.ndarray, bits: int, position: int, k: int, d: int, runs: Iterator[slice], least: float = 0.0
 ) -> Iterator[np.ndarray]:
     """Yield the runs of a message of k >= 1 entries, zeros elsewhere: float32 arrays.
 
@@ -175,7 +176,7 @@ def read(
         Number of coordinates.
     runs : iterator of slice
         Places of the runs.
-    least : float
+    least : float, optional
         No entry is smaller.
 
     Raises

@@ -23,7 +23,7 @@ from ..kernels.philox import TILE
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
-from ..pieces import Runs
+from ..pieces import RUN, Runs
 from ..quantisers.rounding_variance import extremal_vector, largest_variance
 from ..quantisers.scale import TINY, round_up_to_float32, tops_and_sums, total
 from ..random import stream
@@ -256,23 +256,53 @@ class QSGD(DeviceOperator, Streamed):
         if self.norm == "max" and not torch.equal(reached if self.bucket else reached.any(0, keepdim=True), head > 0):
             raise CorruptMessage("a bucket's largest coordinate is never sent below its norm")
 
+    def _runs(self, d: int) -> Iterator[slice]:
+        """Return whole buckets or parts of one; for fields of one width, whole tiles and whole bytes too."""
+        if self.code == "fixed":
+            yield from super()._runs(d)
+            return
+        step = min(self.bucket or d, d)
+        together = step * max(1, RUN // step)
+        for begin in range(0, d, together):
+            stop = min(begin + together, d)
+            yield from (slice(start, min(start + RUN, stop)) for start in range(begin, stop, RUN))
+
+    def _norms_of(self, runs: Runs, d: int) -> torch.Tensor:
+        """Return the buckets' norms as sent, with Elias codes: float32."""
+        step, norms, tiles, top = min(self.bucket or d, d), [], [], 0.0
+        for part, x in runs():
+            vector, rows = torch.from_numpy(x), tops_and_sums(x, squares=True)
+            top = max(top, float(rows[:, 0].max()))
+            if step <= RUN:
+                norms.append(self._norms(kernels_for(vector), vector, step))
+                continue
+            tiles.append(rows)
+            if part.stop % step == 0 or part.stop == d:
+                rows, tiles = np.concatenate(tiles), []
+                norm = rows[:, 0].max() if self.norm == "max" else round_up_to_float32(math.sqrt(total(rows[:, 1])))
+                norms.append(torch.tensor([norm], dtype=torch.float32))
+        return self._sent(torch.cat(norms), self.bucket or d, lambda: top)
+
     def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
         if self.code == "fixed":
             return super()._encode_runs(runs, d, key)
-        _, sent = self._head(np.concatenate([self._survey(x) for _, x in runs()]), d)
-        writer, since, begins = BitWriter(), 0, True
+        step, sent, writer, since = min(self.bucket or d, d), self._norms_of(runs, d), BitWriter(), 0
         for part, x in runs():
-            vector, (norms, step) = torch.from_numpy(x), self._of_run(sent, part.start, x.size)
-            words = stream(key, x.size, start=part.start)
-            levels = kernels_for(vector).levels.signed(vector, step, norms.double(), self.levels, words).numpy()
-            ends = self.bucket is not None or part.stop == d
+            vector, norms, width = (
+                torch.from_numpy(x),
+                sent[part.start // step : -(-part.stop // step)],
+                min(step, x.size),
+            )
+            words = stream(key, x.size, start=part.start, d=d)
+            levels = kernels_for(vector).levels.signed(vector, width, norms.double(), self.levels, words).numpy()
+            begins, ends = part.start % step == 0, part.stop % step == 0 or part.stop == d
+            since = 0 if begins else since
             string = encode_run(
-                levels, norms.numpy(), step, self.code, self.levels, begins=begins, since=since, ends=ends
+                levels, norms.numpy(), width, self.code, self.levels, begins=begins, since=since, ends=ends
             )
             writer.append(*string)
-            if not ends:
-                places = np.flatnonzero(levels)
-                begins, since = False, int(x.size - 1 - places[-1]) if places.size else since + x.size
+            places = np.flatnonzero(levels)
+            since = int(x.size - 1 - places[-1]) if places.size else since + x.size
         return writer.finish()
 
     def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
@@ -280,7 +310,8 @@ class QSGD(DeviceOperator, Streamed):
             yield from super()._decode_runs(payload, bits, d, key)
             return
         reader = decoder.Reader(payload, bits, self.code, self.levels, self.norm == "max")
+        step = min(self.bucket or d, d)
         for part in self._runs(d):
-            n = part.stop - part.start
-            yield reader.read(part, self.bucket or n, d, 0 if self.bucket else d - part.stop)
+            ends = min((part.start // step + 1) * step, d)
+            yield reader.read(part, min(step, part.stop - part.start), d, max(0, ends - part.stop))
         reader.finish()

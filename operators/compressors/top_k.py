@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -13,11 +14,13 @@ import torch
 
 from bounds.claims import StrictlyContractive
 
+from ..coding import sparse_runs
 from ..kernels import kernels_for, rice
 from ..kernels.backend import zeros
 from ..kernels.rice.decoder import unpack
 from ..key import Key
 from ..operator import DeviceOperator, Size
+from ..pieces import InPieces, Runs
 from ..rate import Rate
 
 
@@ -48,7 +51,7 @@ def check_fraction(fraction: float | None, k: int | None) -> None:
 
 
 @dataclass(frozen=True)
-class TopK(DeviceOperator):
+class TopK(DeviceOperator, InPieces):
     """Keep the k entries of largest magnitude, exactly.
 
     Parameters
@@ -118,3 +121,9 @@ class TopK(DeviceOperator):
         out = zeros(d, payload.device)
         out[index] = values
         return out
+
+    def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
+        return sparse_runs.write(runs, sparse_runs.largest(runs, kept(self.fraction, self.k, d)), d)
+
+    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
+        return sparse_runs.read(payload, bits, 0, kept(self.fraction, self.k, d), d, self._runs(d))

@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 
 from operators import CorruptMessage, Key, Message, OneBitSGD, all_operators, parse, specification
 from operators.bits import writer
+from operators.coding import sparse_runs
 from operators.pieces import RUN, InPieces
 
 MORE = (
     *("qsgd:7,code=fixed", "qsgd:7,norm=max,code=fixed", "qsgd:7,bucket=100,code=fixed", "terngrad:scale=16.0"),
     *("qsgd:4,code=dense", "qsgd:4,code=flag,norm=max", "qsgd:127,norm=max", "qsgd:1,bucket=5000"),
     *("hard_threshold:2.5", "hard_threshold:threshold=0.5,most=0.001", "vqsgd:1000"),
-    *("sparse_dithering:1e-06", "arithmetic_sparse_dithering:0.001"),
+    *("sparse_dithering:1e-06", "arithmetic_sparse_dithering:0.001", "qsgd:4,bucket=70001", "qsgd:4,bucket=65536"),
+    *("qsgd:4,norm=max,bucket=100000,code=dense",),
 )
 EXAMPLES = [
     specification(example)
@@ -63,7 +65,7 @@ def test_the_formats_that_permit_it_are_these():
     assert names == {
         *("block_integer", "cast", "identity", "klevel", "natural", "natural_dithering"),
         *("qsgd", "scaled_sign", "signsgd", "terngrad", "hard_threshold", "e8", "one_bit_sgd", "vqsgd"),
-        *("sparse_dithering", "randomised_sparse_dithering", "arithmetic_sparse_dithering"),
+        *("topk", "sparse_dithering", "randomised_sparse_dithering", "arithmetic_sparse_dithering"),
         *("spherical_compression", "unbiased_spherical_compression"),
     }
 
@@ -99,6 +101,14 @@ def test_every_run_has_words_and_scales_of_its_own(text):
     x[0], x[-1] = 1.0, -1.0
     message = operator.encode_pieces(lambda: x.split(RUN), d=d, key=Key(3))
     assert torch.equal(message.payload, operator.encode(x, key=Key(3)).payload)
+
+
+@pytest.mark.parametrize("text", OPERATORS)
+def test_runs_may_be_empty(text):
+    """One entry in the first run, two in the last but one: what comes between is counted over several runs."""
+    x = torch.zeros(5 * RUN + 11)
+    x[3], x[4 * RUN + 5], x[4 * RUN + 4099] = 1.0, -2.0, 2.0
+    agrees(text, x, (RUN, 3 * RUN))
 
 
 @pytest.mark.parametrize("text", OPERATORS)
@@ -146,8 +156,30 @@ def outcome(decoded):
         return "refused"
 
 
+@pytest.mark.parametrize("bucket", ["", ",bucket=100", ",bucket=70001"])
+@pytest.mark.parametrize("code", ["sparse", "dense", "flag", "fixed"])
+def test_a_largest_coordinate_below_its_norm_is_damage(code, bucket):
+    """The Euclidean norm in the place of the largest magnitude."""
+    d = 2 * RUN
+    message = parse(f"qsgd:4,code={code}{bucket}").encode(vector(d), key=Key(3))
+    with pytest.raises(CorruptMessage):
+        list(parse(f"qsgd:4,norm=max,code={code}{bucket}").decode_pieces(message, d=d))
+
+
+def test_a_rice_parameter_that_no_encoder_chooses_is_damage(monkeypatch):
+    operator, x = parse("hard_threshold:1.0"), vector(LONG)
+    whole = operator.encode(x, key=Key(3))
+    monkeypatch.setattr(sparse_runs._Gaps, "parameter", property(lambda gaps: int(gaps.costs.argmin()) + 1))
+    message = operator.encode_pieces(lambda: [x], d=LONG, key=Key(3))
+    monkeypatch.undo()
+    assert message.bits > whole.bits
+    with pytest.raises(CorruptMessage, match="Rice parameter"):
+        list(operator.decode_pieces(message, d=LONG))
+
+
 MEASURED = (
     *("klevel:k=16", "qsgd:7,code=fixed", "terngrad", "natural", "qsgd:16", "qsgd:4,code=dense", "qsgd:4,bucket=512"),
+    *("qsgd:4,bucket=200001", "topk:0.01", "topk:0.5"),
     *("hard_threshold:0.5", "hard_threshold:threshold=0.01,most=0.1", "e8", "one_bit_sgd", "vqsgd", "sparse_dithering"),
     *("randomised_sparse_dithering", "arithmetic_sparse_dithering", "spherical_compression"),
     "unbiased_spherical_compression",

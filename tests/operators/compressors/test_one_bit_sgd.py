@@ -34,6 +34,15 @@ def test_payload_and_values_equal_the_oracle(vectors, d, key, float_field):
     assert operator.bits(d).exact == d + 64 * math.ceil(d / n)
 
 
+def test_columns_of_a_long_vector_are_not_cut_where_its_runs_end(key, bitstring, float_field):
+    d = 3 * 65536 + 37
+    x = np.random.default_rng(0).standard_normal(d).astype(np.float32)
+    n = math.ceil(math.sqrt(d))
+    text, values = oracle([x[i : i + n] for i in range(0, d, n)], float_field)
+    assert bitstring(OneBitSGD().encode(x, key=key)) == text
+    assert OneBitSGD()(x, key=key).tolist() == [v for column in values for v in column]
+
+
 def test_shape_names_the_columns_of_a_matrix_in_c_order(key, bitstring, float_field):
     x = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
     operator = OneBitSGD(shape=(4, 3))
