@@ -15,6 +15,8 @@ from gpu_validation import Nesterov, PeriodicAveraging, run_ranks
 from gpu_validation.workloads.digits import digits
 from operators import QSGD, ErrorFeedback, Key, TopK
 
+from . import forked
+
 DOCS = Path(__file__).parent.parent / "docs"
 SCRIPTS = sorted((DOCS / "scripts").glob("train_with_*.py"))
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
@@ -38,6 +40,15 @@ def run(name, folder):
     result = subprocess.run(
         command, cwd=folder, env=variables, capture_output=True, text=True, timeout=200, check=False
     )
+    return saved_by(result, folder)
+
+
+def run_in_forks(name, folder, *importing):
+    """The same, by the launcher of torchrun in this process."""
+    return saved_by(forked.torchrun(DOCS / "scripts" / name, folder=folder, importing=importing), folder)
+
+
+def saved_by(result, folder):
     assert result.returncode == 0, result.stderr
     saved = [torch.load(folder / f"rank-{rank}.pt", weights_only=True) for rank in range(RANKS)]
     return [(list(state.values()), sent) for state, sent in saved]
@@ -98,14 +109,14 @@ def sgd(model):
 
 @pytest.mark.thorough
 def test_script_with_accelerate_gives_the_bits_of_the_plain_api(tmp_path):
-    saved = run("train_with_accelerate.py", tmp_path)
+    saved = run_in_forks("train_with_accelerate.py", tmp_path, "accelerate")
 
     assert_same(saved, by_hand(lambda rank: list(DataLoader(samples(), batch_size=32))[rank::RANKS], sgd))
 
 
 @pytest.mark.thorough
 def test_script_with_diloco_gives_the_bits_of_the_plain_api(tmp_path):
-    saved = run("train_with_diloco.py", tmp_path)
+    saved = run_in_forks("train_with_diloco.py", tmp_path)
 
     expected = by_hand(drawn, lambda model: torch.optim.AdamW(model.parameters(), lr=0.01), outer=Nesterov(0.7, 0.5))
     assert_same(saved, expected)
@@ -113,7 +124,7 @@ def test_script_with_diloco_gives_the_bits_of_the_plain_api(tmp_path):
 
 @pytest.mark.thorough
 def test_script_with_lightning_gives_the_bits_of_the_plain_api(tmp_path):
-    saved = run("train_with_lightning.py", tmp_path)
+    saved = run_in_forks("train_with_lightning.py", tmp_path, "lightning.pytorch")
 
     def batches(rank):
         sampler = DistributedSampler(samples(), RANKS, rank, shuffle=True)  # which Lightning puts in
@@ -126,7 +137,7 @@ def test_script_with_lightning_gives_the_bits_of_the_plain_api(tmp_path):
 
 @pytest.mark.thorough
 def test_script_with_transformers_gives_the_bits_of_the_plain_api(tmp_path):
-    saved = run("train_with_transformers.py", tmp_path)
+    saved = run_in_forks("train_with_transformers.py", tmp_path, "transformers.trainer")
     from accelerate.data_loader import SeedableRandomSampler
 
     steps = 2 * 20
@@ -152,7 +163,7 @@ def test_script_with_transformers_gives_the_bits_of_the_plain_api(tmp_path):
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["train_with_ddp.py", "train_with_comm_hook.py"])
 def test_scripts_with_ddp_give_the_bits_of_the_plain_api(name, tmp_path):
-    saved = run(name, tmp_path)
+    saved = (run if name == "train_with_ddp.py" else run_in_forks)(name, tmp_path)
 
     model, method = network(), ErrorFeedback(TopK(fraction=0.05))
     optimizer = sgd(model)

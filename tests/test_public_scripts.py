@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from torch.utils.data import DataLoader, DistributedSampler, random_split
 from gpu_validation import run_ranks
 from operators import ErrorFeedback, Key, TopK
 
-from . import scripts
+from . import forked, scripts
 
 DOCS = Path(__file__).parent.parent / "docs"
 PUBLIC = DOCS / "scripts/public"
@@ -188,6 +189,7 @@ def min_gpt(rank, exchange_of):
     return model
 
 
+@cache
 def by_hand(loop, exchange_of):
     """The parameters that two ranks end with; both the same."""
 
@@ -229,21 +231,30 @@ KINDS = {"local_sgd": Models, "compressed_ddp": Gradients}
 
 def run(path, launcher=TORCHRUN):
     """The parameters that the script saves, by their names."""
-    script = SCRIPTS[path.stem]
     variables = {**os.environ, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "5"}
-    command = [*launcher, str(path), *script.arguments]
+    command = [*launcher, str(path), *SCRIPTS[path.stem].arguments]
     result = subprocess.run(
         command, cwd=path.parent, env=variables, capture_output=True, text=True, timeout=200, check=False
     )
+    return saved_by(path, result)
+
+
+def run_in_forks(path):
+    """The same, by the launcher of torchrun in this process."""
+    return saved_by(path, forked.torchrun(path, *SCRIPTS[path.stem].arguments, folder=path.parent))
+
+
+def saved_by(path, result):
     assert result.returncode == 0, result.stderr
-    return [value for name, value in script.parameters(path.parent).items() if not name.endswith("future")]
+    parameters = SCRIPTS[path.stem].parameters(path.parent)
+    return [value for name, value in parameters.items() if not name.endswith("future")]
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_patched_script_gives_the_bits_of_a_loop_by_hand(kind, name, tmp_path):
-    saved = run(patched(kind, name, tmp_path))
+    saved = (run if kind == "local_sgd" else run_in_forks)(patched(kind, name, tmp_path))
 
     assert same(saved, by_hand(SCRIPTS[name].by_hand, KINDS[kind]))
 
@@ -253,7 +264,8 @@ def test_a_patched_script_gives_the_bits_of_a_loop_by_hand(kind, name, tmp_path)
 def test_a_script_runs_without_a_patch(name, tmp_path):
     shutil.copy(PUBLIC / f"{name}.py", tmp_path)
 
-    saved = run(tmp_path / f"{name}.py", [sys.executable] if name == "mnist" else TORCHRUN)
+    path = tmp_path / f"{name}.py"
+    saved = run(path, [sys.executable]) if name == "mnist" else run_in_forks(path)
 
     assert all(value.isfinite().all() for value in saved)
 
@@ -274,4 +286,4 @@ def test_a_wrong_line_is_noticed(kind, right, wrong, tmp_path):
     assert text.count(right) == 1
     path.write_text(text.replace(right, wrong))
 
-    assert not same(run(path), by_hand(ddp_tutorial, KINDS[kind]))
+    assert not same(run_in_forks(path), by_hand(ddp_tutorial, KINDS[kind]))

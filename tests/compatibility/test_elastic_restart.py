@@ -11,6 +11,8 @@ import torch
 
 from gpu_validation import run_ranks
 
+from .. import forked
+
 SCRIPT = Path(__file__).parent / "elastic.py"
 SPEC = importlib.util.spec_from_file_location("compatibility_elastic", SCRIPT)
 elastic = importlib.util.module_from_spec(SPEC)
@@ -29,18 +31,26 @@ def uninterrupted(way, folder):
     return dict(run_ranks(work, processes=2, hang_timeout_s=60))
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("way", ["averaging", "hook"])
-def test_a_killed_rank_costs_no_bit(way, tmp_path):
-    result = subprocess.run(
+def by_the_command(way, folder):
+    return subprocess.run(
         [*TORCHRUN, str(SCRIPT), way],
-        cwd=tmp_path,
+        cwd=folder,
         env={**os.environ, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "5"},
         capture_output=True,
         text=True,
         timeout=250,
         check=False,
     )
+
+
+def in_forks(way, folder):
+    return forked.torchrun(SCRIPT, way, folder=folder, max_restarts=1)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("way", "launched"), [("averaging", by_the_command), ("hook", in_forks)])
+def test_a_killed_rank_costs_no_bit(way, launched, tmp_path):
+    result = launched(way, tmp_path)
 
     assert result.returncode == 0, result.stderr
     expected = uninterrupted(way, tmp_path / "other")
