@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from . import forked
+
 GUIDES = Path(__file__).parent.parent / "docs/guides"
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
 
@@ -49,9 +51,7 @@ def test_ddp_script_learns_and_both_ranks_hold_the_same_network(tmp_path):
 def test_fsdp_script_learns_and_both_ranks_hold_the_same_network(tmp_path):
     script("use_it_with_fsdp.md", tmp_path)
 
-    result = subprocess.run(
-        [*TORCHRUN, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False
-    )
+    result = forked.torchrun(tmp_path / "train.py", folder=tmp_path)
 
     assert result.returncode == 0, result.stderr
     found = re.findall(r"rank \d: accuracy ([\d.]+), (\d+) bytes sent in 150 steps, ([\d.]+) bits", result.stdout)
@@ -70,9 +70,7 @@ def test_fsdp_script_learns_and_both_ranks_hold_the_same_network(tmp_path):
 def test_script_for_slow_links_learns_and_both_ranks_hold_the_same_network(tmp_path):
     script("train_across_slow_links.md", tmp_path)
 
-    result = subprocess.run(
-        [*TORCHRUN, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False
-    )
+    result = forked.torchrun(tmp_path / "train.py", folder=tmp_path)
 
     assert result.returncode == 0, result.stderr
     (loss, weights, sent), (_, other_weights, _) = re.findall(
