@@ -374,8 +374,8 @@ def test_the_command_runs_on_dask_and_says_in_one_sentence_that_the_scheduler_ha
 
     done = run("through-dask", "--on", "dask")
     assert (done.returncode, done.stderr) == (OK, "")
-    assert run("local", "--on", "local").returncode == OK
-    assert lines_of(tmp_path / "through-dask", "outside") == lines_of(tmp_path / "local", "outside")
+    assert main(["run", "outside_squares:PRESET", "--seed", "0", "--out", str(tmp_path / "here")]) == OK
+    assert lines_of(tmp_path / "through-dask", "outside") == lines_of(tmp_path / "here", "outside")
 
     module = tmp_path / "modules/outside_squares.py"
     ending = f'[os.kill({dask_cluster.scheduler.pid}, signal.SIGKILL), signal.pause()] if unit == "2" else {{'
