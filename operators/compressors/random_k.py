@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -14,11 +15,13 @@ from ..coding.fixed_width import PIECE
 from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Operator, Size
+from ..operator import Size
+from ..pieces import InPieces, Runs
 from ..random import bits32
 from ..rate import Rate
 from .top_k import check_fraction, kept
 
+Scattered = tuple[int, np.ndarray, np.ndarray]  # length of a run, places in it, values
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -60,6 +63,12 @@ def pack_values(values: np.ndarray) -> tuple[np.ndarray, int]:
     return values.astype(">f4").view(np.uint8), 32 * values.size
 
 
+def check_length(bits: int, k: int) -> None:
+    """Raise CorruptMessage unless k values take so many bits."""
+    if bits != 32 * k:
+        raise CorruptMessage(f"{k} values take {32 * k} bits; got {bits}")
+
+
 def unpack_values(payload: np.ndarray, bits: int, k: int) -> np.ndarray:
     """Return k finite binary32 numbers.
 
@@ -68,16 +77,54 @@ def unpack_values(payload: np.ndarray, bits: int, k: int) -> np.ndarray:
     CorruptMessage
         For another length, NaN or infinity.
     """
-    if bits != 32 * k:
-        raise CorruptMessage(f"{k} values take {32 * k} bits; got {bits}")
+    check_length(bits, k)
     values = payload.view(">f4").astype(np.float32)
     if not np.isfinite(values).all():
         raise CorruptMessage("a value is NaN or infinite")
     return values
 
 
+def _within(bits: np.ndarray, run: slice) -> np.ndarray:
+    """Return the positions of the set ones of ``random_bits`` in a run that begins a byte, from its start on."""
+    return np.flatnonzero(np.unpackbits(bits[run.start // 8 : -(-run.stop // 8)], bitorder="little"))
+
+
+def gather(runs: Runs, key: Key, k: int, d: int) -> np.ndarray:
+    """Return the k values of a vector that is read run by run, once, with a bit a coordinate in memory: big-endian."""
+    values, filled, bits = np.empty(k, ">f4"), 0, random_bits(key, k, d)
+    for part, x in runs():
+        chosen = x[_within(bits, part)]
+        values[filled : filled + chosen.size] = chosen
+        filled += chosen.size
+    return values
+
+
+def scatter(payload: np.ndarray, bits: int, k: int, key: Key, d: int, runs: Iterator[slice]) -> Iterator[Scattered]:
+    """Yield of each run its length, the places of ``random_support`` in it and their values.
+
+    Raises
+    ------
+    CorruptMessage
+        As ``unpack_values``.
+    """
+    check_length(bits, k)
+    used, support = 0, random_bits(key, k, d)
+    for run in runs:
+        places = _within(support, run)
+        values = payload[4 * used : 4 * (used + places.size)]
+        used += places.size
+        yield run.stop - run.start, places, unpack_values(values, 8 * values.size, places.size)
+
+
+def zeros_but(n: int, places: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return values at places and zeros elsewhere: float32, shape (n,)."""
+    out = np.zeros(n, np.float32)
+    out[places] = values
+    return out
+
+
 @dataclass(frozen=True)
-class RandomK(Operator):
+class RandomK(InPieces):
     """Keep k coordinates chosen at random without replacement, times d/k.
 
     Parameters
@@ -125,19 +172,35 @@ class RandomK(Operator):
         return cls(fraction=0.1), cls(k=1), cls(fraction=1.0)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        k = kept(self.fraction, self.k, x.size)
-        values = x[random_support(key, k, x.size)]
-        largest = float(np.abs(values).max()) * x.size / k
-        if largest > _LARGEST:
-            raise ValueError(f"x times d/k must fit binary32 (<= {_LARGEST:.4g}); got {largest:.4g}: rescale x")
+        values = x[random_support(key, kept(self.fraction, self.k, x.size), x.size)]
+        self._check(float(np.abs(values).max()), values.size, x.size)
         return pack_values(values)
+
+    @staticmethod
+    def _check(largest: float, k: int, d: int) -> None:
+        if largest * d / k > _LARGEST:
+            raise ValueError(f"x times d/k must fit binary32 (<= {_LARGEST:.4g}); got {largest * d / k:.4g}: rescale x")
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         assert key is not None
         k = kept(self.fraction, self.k, d)
-        values = unpack_values(payload, bits, k).astype(np.float64) * (d / k)
-        if float(np.abs(values).max()) > _LARGEST * (1 + math.ulp(1)):
+        return zeros_but(d, random_support(key, k, d), self._enlarged(unpack_values(payload, bits, k), k, d))
+
+    @staticmethod
+    def _enlarged(values: np.ndarray, k: int, d: int) -> np.ndarray:
+        enlarged = values.astype(np.float64) * (d / k)
+        if float(np.abs(enlarged).max(initial=0.0)) > _LARGEST * (1 + math.ulp(1)):
             raise CorruptMessage("an enlarged value exceeds binary32")
-        out = np.zeros(d, np.float32)
-        out[random_support(key, k, d)] = values
-        return out
+        return enlarged
+
+    def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
+        k = kept(self.fraction, self.k, d)
+        values = gather(runs, key, k, d)
+        self._check(max(float(values.max()), -float(values.min())), k, d)
+        return values.view(np.uint8), 32 * k
+
+    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
+        assert key is not None
+        k = kept(self.fraction, self.k, d)
+        for n, places, values in scatter(payload, bits, k, key, d, self._runs(d)):
+            yield zeros_but(n, places, self._enlarged(values, k, d))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -10,14 +11,15 @@ import numpy as np
 from bounds.claims import Contractive
 
 from ..key import Key
-from ..operator import Operator, Size
+from ..operator import Size
+from ..pieces import InPieces, Runs
 from ..rate import Rate
-from .random_k import pack_values, random_support, unpack_values
+from .random_k import gather, pack_values, random_support, scatter, unpack_values, zeros_but
 from .top_k import check_fraction, kept
 
 
 @dataclass(frozen=True)
-class ScaledRandomK(Operator):
+class ScaledRandomK(InPieces):
     """RandomK divided by 1 + omega = d/k: k random coordinates are sent unchanged, the others become 0.
 
     Parameters
@@ -69,3 +71,12 @@ class ScaledRandomK(Operator):
         out = np.zeros(d, np.float32)
         out[random_support(key, k, d)] = unpack_values(payload, bits, k)
         return out
+
+    def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
+        values = gather(runs, key, kept(self.fraction, self.k, d), d)
+        return values.view(np.uint8), 32 * values.size
+
+    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
+        assert key is not None
+        runs = scatter(payload, bits, kept(self.fraction, self.k, d), key, d, self._runs(d))
+        return (zeros_but(*run) for run in runs)

@@ -65,7 +65,14 @@ def test_the_formats_that_permit_it_are_these():
     assert names == {
         *("block_integer", "cast", "identity", "klevel", "natural", "natural_dithering"),
         *("qsgd", "scaled_sign", "signsgd", "terngrad", "hard_threshold", "e8", "one_bit_sgd", "vqsgd"),
-        *("topk", "sparse_dithering", "randomised_sparse_dithering", "arithmetic_sparse_dithering"),
+        *(
+            "topk",
+            "randomk",
+            "scaled_randomk",
+            "sparse_dithering",
+            "randomised_sparse_dithering",
+            "arithmetic_sparse_dithering",
+        ),
         *("spherical_compression", "unbiased_spherical_compression"),
     }
 
@@ -130,7 +137,7 @@ def test_what_is_cut_off_or_left_over_is_found(text):
     operator, d = parse(text), RUN + 4097
     message = operator.encode(vector(d), key=Key(3))
     lengths = {8, 31, 32, 100, message.bits // 2, message.bits - 33, message.bits - 1, message.bits + 8}
-    for bits in {n for n in lengths if n <= message.bits + 8} - {message.bits}:
+    for bits in {n for n in lengths if 0 < n <= message.bits + 8} - {message.bits}:
         payload = torch.cat([message.payload, message.payload.new_zeros(1)])[: (bits + 7) // 8].clone()
         payload[-1] &= 255 << (-bits % 8) & 255
         with pytest.raises(CorruptMessage):
@@ -179,7 +186,7 @@ def test_a_rice_parameter_that_no_encoder_chooses_is_damage(monkeypatch):
 
 MEASURED = (
     *("klevel:k=16", "qsgd:7,code=fixed", "terngrad", "natural", "qsgd:16", "qsgd:4,code=dense", "qsgd:4,bucket=512"),
-    *("qsgd:4,bucket=200001", "topk:0.01", "topk:0.5"),
+    *("qsgd:4,bucket=200001", "topk:0.01", "topk:0.5", "randomk:0.3"),
     *("hard_threshold:0.5", "hard_threshold:threshold=0.01,most=0.1", "e8", "one_bit_sgd", "vqsgd", "sparse_dithering"),
     *("randomised_sparse_dithering", "arithmetic_sparse_dithering", "spherical_compression"),
     "unbiased_spherical_compression",
