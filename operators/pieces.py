@@ -64,7 +64,7 @@ class InPieces(Operator):
         Parameters
         ----------
         pieces : callable
-            Returns the pieces in order, d coordinates together, of any lengths; called two to five times, and must give
+            Returns the pieces in order, d coordinates together, of any lengths; called one to five times, and must give
             the same numbers.
         d : int
             Number of coordinates.
@@ -79,7 +79,8 @@ class InPieces(Operator):
 
         Notes
         -----
-        Memory is needed for the message, a piece and some 2^16 coordinates.
+        Memory is needed for the message, an eighth more while it grows, a piece and a run of some 2^16 coordinates, which
+        has whole columns, and whole buckets where fields have one width.
         """
         self._check_pieces(d)
 
