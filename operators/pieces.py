@@ -79,7 +79,7 @@ class InPieces(Operator):
 
         Notes
         -----
-        Memory is needed for the message, an eighth more while it grows, a piece and a run of some 2^16 coordinates, which
+        Memory is needed for the message, an eighth more while it grows, a piece and a run of some 2^16 coordinates; it
         has whole columns, and whole buckets where fields have one width.
         """
         self._check_pieces(d)
