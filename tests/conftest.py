@@ -42,7 +42,11 @@ SHARED = {  # what is started once for tests of several files -> where they are
     "gpu-validation run smoke": ("tests/gpu_validation/test_cli.py", "tests/gpu_validation/studies/grid/test_study.py"),
 }
 
-LONGEST = (  # files whose tests start many processes, or wait: begun first, so that no worker is left with one alone
+LONGEST = (  # half a minute or more in few tests: begun first, so that no worker is left with one alone
+    *("tests/gpu_validation/studies/test_on_engine.py", "tests/gpu_validation/local_sgd/test_survival.py"),
+    *("tests/journeys/test_journeys.py", "tests/compatibility/test_elastic_restart.py"),
+    *("tests/gpu_validation/test_killed_ranks.py", "tests/gpu_validation/studies/overlap/test_study.py"),
+    *("tests/bounds/pep/test_different_data.py", "tests/operators/laws/test_every_operator.py"),
     *("tests/test_framework_scripts.py", "tests/test_public_scripts.py", "tests/docs/test_notebooks.py"),
     *("tests/test_ten_minute_guide.py", "tests/test_training_guides.py", "tests/test_readme.py"),
     *("tests/test_auto_tau_guide.py", "tests/gpu_validation/adapters/test_flower.py"),

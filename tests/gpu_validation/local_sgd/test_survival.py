@@ -6,6 +6,7 @@ import random
 import signal
 import sys
 from datetime import timedelta
+from functools import cache
 
 import numpy as np
 import pytest
@@ -163,9 +164,14 @@ def with_hiccups(kind, fatal, after):
     return work
 
 
+@cache
+def without_hiccups(kind):
+    return Ranks(with_hiccups(kind, None, after=False)).ends(RANKS)
+
+
 def check_hiccup(kind, fatal, after):
     """All as without it; where others were further, ranks get other numbers, other random streams and another order."""
-    straight = Ranks(with_hiccups(kind, None, after)).ends(RANKS)
+    straight = without_hiccups(kind)
     broken = Ranks(with_hiccups(kind, fatal, after)).ends(RANKS)
     for state, roster, attempt in broken.values():
         assert attempt == 2
