@@ -38,6 +38,7 @@ from torch.nn.parallel import DistributedDataParallel
 from bounds.claims import Unbiased
 from gpu_validation import PeriodicAveraging
 from gpu_validation.distributed.launch import RankContext
+from gpu_validation.distributed.ways import SETTLED
 from gpu_validation.network import Network, Shape
 from gpu_validation.piloting.links import sums_at_once, timed_links
 from ratedist.model.cluster import Cluster
@@ -116,6 +117,8 @@ def measured(rhythm: Rhythm, step_s: float, repeats: int) -> list[float]:
             step()
             averaging.step()
 
+    for _ in range(SETTLED):
+        averaging.average()
     seconds = seconds_of(round_, repeats)
     averaging.average()
     return [each / rhythm.tau for each in seconds]

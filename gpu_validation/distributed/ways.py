@@ -14,6 +14,7 @@ AT_ONCE = 0  # else the pieces of a shard, which go in step
 PIECE_BYTES = (128 << 10, 1 << 20)  # of a link with a rate of its own, and of memory: the least that pieces pay from
 MOST_PIECES = 8
 TRIALS = 3  # of every way; the fastest one counts
+SETTLED = TRIALS * (1 + len(PIECE_BYTES))  # averagings of one length after which the way stays
 
 
 def ways_for(shard_bytes: int) -> tuple[int, ...]:

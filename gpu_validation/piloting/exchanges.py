@@ -19,6 +19,7 @@ from operators.exchange.shards import lengths
 from ratedist.model.pilot_timings import ExchangeTimings
 
 from ..distributed.collectives import ProcessTransport
+from ..distributed.ways import SETTLED
 
 ROUNDS = 12
 WARM_UP = 2
@@ -50,7 +51,7 @@ def timed_exchanges(
     def dense(step: int) -> None:
         transport.means([vector.clone()], members)
 
-    timings = [ExchangeTimings("", "sum", _cycles(dense, pause_s, group))]
+    timings = [ExchangeTimings("", "sum", _cycles(dense, pause_s, group, warm_up=SETTLED))]
     for operator in operators:
         name = specification(operator)
         timings.append(
@@ -102,15 +103,17 @@ def _declared(operator: Operator, sizes: Sequence[int]) -> list[int] | None:
     return exact if len(exact) == len(declared) else None
 
 
-def _cycles(averaged: Callable[[int], None], pause_s: float, group: dist.ProcessGroup | None) -> tuple[float, ...]:
+def _cycles(
+    averaged: Callable[[int], None], pause_s: float, group: dist.ProcessGroup | None, warm_up: int = WARM_UP
+) -> tuple[float, ...]:
     """Return what each averaging takes from one pause to the next, by this rank's clock."""
     seconds = []
     dist.barrier(group)
     begun = time.perf_counter()
-    for step in range(WARM_UP + ROUNDS):
+    for step in range(warm_up + ROUNDS):
         time.sleep(max(0.0, begun + pause_s - time.perf_counter()))
         averaged(step)
         ended = time.perf_counter()
         seconds.append(ended - begun - pause_s)
         begun = ended
-    return tuple(seconds[WARM_UP:])
+    return tuple(seconds[warm_up:])

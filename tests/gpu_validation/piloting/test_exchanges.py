@@ -8,6 +8,9 @@ import torch
 
 import ratedist as rd
 from gpu_validation import pilot, run_ranks
+from gpu_validation.distributed.collectives import ProcessTransport
+from gpu_validation.piloting.exchanges import ROUNDS, timed_exchanges
+from operators import Key
 from ratedist.model.pilot import Pilot
 from ratedist.model.pilot_timings import ALL, ExchangeTimings, LinkTimings
 from ratedist.model.rhythm import Rhythm
@@ -37,6 +40,28 @@ def test_every_exchange_is_timed_once(found):
     assert len(found.exchanges) == 4
     assert all(len(each.seconds) == 12 for each in found.exchanges)
     assert Pilot.from_dict(found.to_dict()) == found
+
+
+def work_of_three(place, emit):
+    torch.set_num_threads(1)
+    settled, means = [], ProcessTransport.means
+
+    def watched(transport, owns, members):
+        trials = list(transport._trials.values())
+        settled.append(bool(trials) and trials[0].settled)
+        return means(transport, owns, members)
+
+    ProcessTransport.means = watched
+    timed_exchanges([], torch.ones(1 << 19), None, pause_s=0.0, key=Key(0))
+    emit(settled)
+
+
+def test_no_way_of_sending_is_still_tried_while_means_are_timed():
+    """From three ranks on, long vectors are sent in several ways at first, and then in the fastest."""
+    for settled in run_ranks(work_of_three, processes=3, hang_timeout_s=60):
+        assert settled == sorted(settled)
+        assert settled[-ROUNDS:] == [True] * ROUNDS
+        assert not settled[0], "there is something to try"
 
 
 def timed(found, workers=2, **links):
