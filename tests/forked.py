@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 RANKS = 2
+TIMEOUT_S = 200
 FORK = multiprocessing.get_context("fork")
 IMPORTED_BY_OPTIMIZERS = "torch._dynamo"
 
@@ -49,7 +50,11 @@ def torchrun(
     importlib.import_module(IMPORTED_BY_OPTIMIZERS)
     process = FORK.Process(target=_launch, args=(script, arguments, folder, max_restarts, importing))
     process.start()
-    process.join()
+    process.join(TIMEOUT_S)
+    if process.is_alive():
+        process.terminate()  # on which the launcher ends its ranks
+        process.join()
+        raise TimeoutError(f"{script.name} has not ended within {TIMEOUT_S} s")
     assert process.exitcode is not None
     return Ended(process.exitcode, (folder / "stdout.txt").read_text(), (folder / "stderr.txt").read_text())
 
