@@ -52,6 +52,11 @@ def left_at_the_scheduler(engine):
     return engine._client.run_on_scheduler(left)
 
 
+def wait_until_nothing_is_left(engine):
+    """That a client is done with a task reaches the scheduler a moment after its answer."""
+    wait(lambda: left_at_the_scheduler(engine) == [])
+
+
 def test_a_scheduler_that_does_not_answer_is_one_sentence(monkeypatch):
     monkeypatch.setattr(dask, "CONNECT_S", 0.2)
 
@@ -70,7 +75,7 @@ def test_units_never_meet_their_worker_nor_one_another(dask_cluster):
         job = engine.submit(Call.of(exec, words))
         wait(job.done)
         assert job.answer() is None
-    assert left_at_the_scheduler(engine) == []
+    wait_until_nothing_is_left(engine)
     engine.close()
 
 
@@ -89,7 +94,7 @@ def test_a_killed_worker_loses_its_unit_which_dask_does_not_begin_again_by_itsel
     again = engine.submit(Call.of(divmod, 7, 2))
     wait(again.done)
     assert again.answer() == (3, 1)
-    assert left_at_the_scheduler(engine) == []
+    wait_until_nothing_is_left(engine)
     engine.close()
 
 
@@ -116,7 +121,7 @@ def test_a_cancelled_job_leaves_nothing_on_the_cluster(dask_cluster, tmp_path):
 
     assert not is_alive(process)
     assert job.done()
-    assert left_at_the_scheduler(engine) == []
+    wait_until_nothing_is_left(engine)
     wait(lambda: not list(dask_cluster.folder.rglob("call.pickle")))
     engine.close()
 
@@ -171,7 +176,7 @@ def test_without_workers_nothing_is_waited_for_in_vain(dask_scheduler, tmp_path,
     wait(job.done)
     with pytest.raises(EngineLost, match=sentence):
         job.answer()
-    assert left_at_the_scheduler(patient) == []
+    wait_until_nothing_is_left(patient)
     engine.close()
     patient.close()
 
