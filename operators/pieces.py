@@ -15,14 +15,15 @@ from .operator import Operator, canonical
 
 RUN = 1 << 16  # coordinates that are worked on together, in the cache
 
+Arrays = Callable[[], Iterator[np.ndarray]]  # reads all coordinates anew, in pieces of any lengths
 Runs = Callable[[], Iterator[tuple[slice, np.ndarray]]]  # reads all coordinates anew: each run's place and numbers
 
 
 class InPieces(Operator):
-    """An operator whose message can be written, and read, run by run.
+    """An operator whose message can be written, and read, piece by piece.
 
-    Subclasses write ``_encode_runs`` and ``_decode_runs`` for the CPU, which must equal ``_encode`` and ``_decode`` bit
-    for bit.
+    Subclasses write ``_encode_arrays`` and ``_decode_arrays`` for the CPU, which must equal ``encode`` and ``decode``
+    bit for bit.
 
     Attributes
     ----------
@@ -31,6 +32,84 @@ class InPieces(Operator):
     """
 
     whole_only: str = ""
+
+    @abstractmethod
+    def _encode_arrays(self, arrays: Arrays, d: int, key: Key) -> tuple[np.ndarray, int]:
+        """Return (payload, bits) of a vector of which ``arrays()`` yields the pieces, as often as asked."""
+
+    @abstractmethod
+    def _decode_arrays(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
+        """Yield the vector in pieces, as float32 arrays; must raise CorruptMessage, at the end at the latest, unless
+        exactly ``bits`` bits are used.
+        """
+
+    def encode_pieces(self, pieces: Callable[[], Iterable[torch.Tensor | np.ndarray]], *, d: int, key: Key) -> Message:
+        """Compress a vector that is read in pieces, on the CPU: the message of ``encode``, bit for bit.
+
+        Parameters
+        ----------
+        pieces : callable
+            Returns the pieces in order, d coordinates together, of any lengths; called one to five times, and must give
+            the same numbers.
+        d : int
+            Number of coordinates.
+        key : Key
+            Stream of random numbers.
+
+        Raises
+        ------
+        ValueError
+            As ``encode``, with the index within the piece; if there are not d coordinates; or where this instance
+            cannot work in pieces.
+
+        Notes
+        -----
+        Memory is needed for the message, an eighth more while it grows, a piece and a run of some 2^16 coordinates (of
+        TCDQ a few times 2^17); it has whole columns, and whole buckets where fields have one width.
+        """
+        self._check_pieces(d)
+        payload, bits = self._encode_arrays(lambda: (canonical(piece) for piece in pieces()), d, key)
+        return Message(torch.from_numpy(payload), bits)
+
+    def decode_pieces(self, message: Message, *, d: int, key: Key | None = None) -> Iterator[torch.Tensor]:
+        """Yield the vector that ``decode`` returns in pieces of some 2^16 coordinates, of TCDQ 2^17.
+
+        Parameters
+        ----------
+        message : Message
+            A message of ``encode`` or ``encode_pieces``.
+        d : int
+            Number of coordinates.
+        key : Key or None, optional
+            The encoder's key; needed only if ``randomness`` is "shared".
+
+        Raises
+        ------
+        CorruptMessage
+            For a payload that no encoder can have produced, when what is wrong with it is reached; at the end for what
+            only the whole message shows.
+        ValueError
+            For d < 1, a missing key, or where this instance cannot work in pieces.
+        """
+        self._check_pieces(d)
+        self._check_key(key)
+        self._check_padding(message)
+        for part in self._decode_arrays(message.payload.cpu().numpy(), message.bits, d, key):
+            yield torch.from_numpy(part)
+
+    def _check_pieces(self, d: int) -> None:
+        if d < 1:
+            raise ValueError(f"d must satisfy d >= 1; got d = {d}")
+        if self.whole_only:
+            raise ValueError(f"{self.name} cannot work in pieces: {self.whole_only}")
+
+
+class InRuns(InPieces):
+    """An operator whose message can be written, and read, run by run of places that d alone decides.
+
+    Subclasses write ``_encode_runs`` and ``_decode_runs`` for the CPU, which must equal ``_encode`` and ``_decode`` bit
+    for bit.
+    """
 
     def _unit(self, d: int) -> int:
         """Return after how many coordinates a run may end: they use up whole tiles of random words."""
@@ -58,69 +137,11 @@ class InPieces(Operator):
             out[part] = values
         return out
 
-    def encode_pieces(self, pieces: Callable[[], Iterable[torch.Tensor | np.ndarray]], *, d: int, key: Key) -> Message:
-        """Compress a vector that is read in pieces, on the CPU: the message of ``encode``, bit for bit.
+    def _encode_arrays(self, arrays: Arrays, d: int, key: Key) -> tuple[np.ndarray, int]:
+        return self._encode_runs(lambda: cut(arrays(), self._runs(d), d), d, key)
 
-        Parameters
-        ----------
-        pieces : callable
-            Returns the pieces in order, d coordinates together, of any lengths; called one to five times, and must give
-            the same numbers.
-        d : int
-            Number of coordinates.
-        key : Key
-            Stream of random numbers.
-
-        Raises
-        ------
-        ValueError
-            As ``encode``, with the index within the piece; if there are not d coordinates; or where this instance
-            cannot work in pieces.
-
-        Notes
-        -----
-        Memory is needed for the message, an eighth more while it grows, a piece and a run of some 2^16 coordinates; it
-        has whole columns, and whole buckets where fields have one width.
-        """
-        self._check_pieces(d)
-
-        def runs() -> Iterator[tuple[slice, np.ndarray]]:
-            return cut((canonical(piece) for piece in pieces()), self._runs(d), d)
-
-        payload, bits = self._encode_runs(runs, d, key)
-        return Message(torch.from_numpy(payload), bits)
-
-    def decode_pieces(self, message: Message, *, d: int, key: Key | None = None) -> Iterator[torch.Tensor]:
-        """Yield the vector that ``decode`` returns in pieces of some 2^16 coordinates.
-
-        Parameters
-        ----------
-        message : Message
-            A message of ``encode`` or ``encode_pieces``.
-        d : int
-            Number of coordinates.
-        key : Key or None, optional
-            The encoder's key; needed only if ``randomness`` is "shared".
-
-        Raises
-        ------
-        CorruptMessage
-            For a payload that no encoder can have produced, when what is wrong with it is reached; at the end for what
-            only the whole message shows.
-        ValueError
-            For d < 1, a missing key, or where this instance cannot work in pieces.
-        """
-        self._check_pieces(d)
-        self._check_key(key)
-        self._check_padding(message)
-        for part in self._decode_runs(message.payload.cpu().numpy(), message.bits, d, key):
-            yield torch.from_numpy(part)
-
-    def _check_pieces(self, d: int) -> None:
-        if d < 1:
-            raise ValueError(f"d must satisfy d >= 1; got d = {d}")
-        if self.whole_only:
-            raise ValueError(f"{self.name} cannot work in pieces: {self.whole_only}")
+    def _decode_arrays(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
+        return self._decode_runs(payload, bits, d, key)
 
 
 def cut(pieces: Iterable[np.ndarray], parts: Iterator[slice], d: int) -> Iterator[tuple[slice, np.ndarray]]:

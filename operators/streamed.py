@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from .key import Key
-from .pieces import InPieces, Runs
+from .pieces import InRuns, Runs
 
 
-class Streamed(InPieces):
+class Streamed(InRuns):
     """An operator whose message is a head, known after a look at all coordinates, and then a field for each of them.
 
     Subclasses write the hooks below for the CPU; ``_encode`` and ``_decode`` follow.  What derives from

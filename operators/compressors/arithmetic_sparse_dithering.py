@@ -22,7 +22,7 @@ from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Size
-from ..pieces import InPieces, Runs
+from ..pieces import InRuns, Runs
 from ..rate import Rate
 from .sparse_dithering import COARSEST, Quantised, highest, quantise, spacing
 
@@ -187,7 +187,7 @@ def _read(words, position, end, ends, symbols, highest_level, levels, coder, beg
 
 
 @dataclass(frozen=True)
-class ArithmeticSparseDithering(InPieces):
+class ArithmeticSparseDithering(InRuns):
     """SparseDithering with every level coded under the static law p(n) ~ ``exp(-lambda (|n| - 1/2)^2)``, p(0) ~ 1.
 
     Parameters

@@ -17,7 +17,7 @@ from ..coding import e8, e8_model, range_coder
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Size
-from ..pieces import InPieces, Runs
+from ..pieces import InRuns, Runs
 from ..quantisers.scale import energy, largest, nearest, negligible, norm_of
 from ..random import bits32
 from ..rate import Rate
@@ -29,7 +29,7 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
-class E8Dithering(InPieces):
+class E8Dithering(InRuns):
     """Quantise x/step + u to the nearest point q of E8, block by block of eight, and decode step (q - u).
 
     Parameters

@@ -19,13 +19,13 @@ from ..kernels.rice.decoder import unpack
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size
-from ..pieces import InPieces, Runs
+from ..pieces import InRuns, Runs
 from ..quantisers.scale import TINY
 from .top_k import check_fraction, kept
 
 
 @dataclass(frozen=True)
-class HardThreshold(DeviceOperator, InPieces):
+class HardThreshold(DeviceOperator, InRuns):
     """Keep the entries with ``|x_i|`` >= threshold, the largest ones if they are more than the message may hold.
 
     Parameters

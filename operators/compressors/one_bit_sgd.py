@@ -17,7 +17,7 @@ from ..kernels import kernels_for
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Size
-from ..pieces import InPieces, Runs
+from ..pieces import InRuns, Runs
 from ..quantisers.scale import TINY, largest
 
 COLUMN_BITS = 64
@@ -57,7 +57,7 @@ def _rebuild(signs, length, means, out):
 
 
 @dataclass(frozen=True)
-class OneBitSGD(InPieces):
+class OneBitSGD(InRuns):
     """Send the sign of each entry and, per column, the mean of its non-negative and of its negative entries.
 
     Parameters

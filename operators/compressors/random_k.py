@@ -16,7 +16,7 @@ from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Size
-from ..pieces import InPieces, Runs
+from ..pieces import InRuns, Runs
 from ..random import bits32
 from ..rate import Rate
 from .top_k import check_fraction, kept
@@ -124,7 +124,7 @@ def zeros_but(n: int, places: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class RandomK(InPieces):
+class RandomK(InRuns):
     """Keep k coordinates chosen at random without replacement, times d/k.
 
     Parameters

@@ -18,7 +18,7 @@ from ..coding.size_bounds import SLACK, least
 from ..kernels import kernels_for
 from ..key import Key
 from ..operator import Size
-from ..pieces import InPieces, Runs
+from ..pieces import InRuns, Runs
 from ..quantisers.scale import energy, nearest, negligible, norm_of, round_up_to_float32
 from ..random import stream
 from ..rate import Rate
@@ -28,7 +28,7 @@ COARSEST = 2.0**30
 
 
 @dataclass(frozen=True)
-class RandomisedSparseDithering(InPieces):
+class RandomisedSparseDithering(InRuns):
     """Round ``x/|x|`` stochastically to multiples of h, where h sqrt(d) = 2 sqrt(omega), or 1 + omega if omega >= 1.
 
     Parameters

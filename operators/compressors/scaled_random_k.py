@@ -12,14 +12,14 @@ from bounds.claims import Contractive
 
 from ..key import Key
 from ..operator import Size
-from ..pieces import InPieces, Runs
+from ..pieces import InRuns, Runs
 from ..rate import Rate
 from .random_k import gather, pack_values, random_support, scatter, unpack_values, zeros_but
 from .top_k import check_fraction, kept
 
 
 @dataclass(frozen=True)
-class ScaledRandomK(InPieces):
+class ScaledRandomK(InRuns):
     """RandomK divided by 1 + omega = d/k: k random coordinates are sent unchanged, the others become 0.
 
     Parameters

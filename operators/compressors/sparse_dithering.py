@@ -17,7 +17,7 @@ from ..coding.support_set import RANKED, support_bits
 from ..compilation import jit
 from ..key import Key
 from ..operator import Size
-from ..pieces import InPieces, Runs
+from ..pieces import InRuns, Runs
 from ..quantisers.scale import energy, nearest, negligible, norm_of
 from ..rate import Rate
 
@@ -116,7 +116,7 @@ def highest(nu: float, d: int) -> int:
 
 
 @dataclass(frozen=True)
-class SparseDithering(InPieces):
+class SparseDithering(InRuns):
     """Round ``x/|x|`` to multiples of h = 2 sqrt(nu/d), and send the projection of x on the result.
 
     Parameters

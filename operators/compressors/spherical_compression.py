@@ -15,7 +15,7 @@ from ..bits.writer import BitWriter
 from ..coding import spherical
 from ..key import Key
 from ..operator import Size
-from ..pieces import InPieces, Runs
+from ..pieces import InRuns, Runs
 from ..quantisers.scale import TINY, largest, nearest, negligible
 
 
@@ -45,7 +45,7 @@ def full_and_last(x: np.ndarray, alpha: float, block: int, key: Key) -> tuple[np
 
 
 @dataclass(frozen=True)
-class SphericalCompression(InPieces):
+class SphericalCompression(InRuns):
     """Cut x into blocks; per block send N, the first direction with cosine >= sqrt(1 - alpha), and ``|x|`` cos.
 
     Parameters

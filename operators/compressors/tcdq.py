@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -13,8 +13,9 @@ import torch
 from bounds.claims import Contractive, Unbiased
 
 from ..key import Key
-from ..message import CorruptMessage, Message
+from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size, canonical
+from ..pieces import Arrays, InPieces
 from ..random import normal
 from ..rate import Rate
 from ..tcdq import dispatch as tcdq
@@ -41,7 +42,7 @@ SPARSE = 0.5  # bits below which several messages are averaged, so that the mean
 
 
 @dataclass(frozen=True)
-class TCDQ(DeviceOperator):
+class TCDQ(DeviceOperator, InPieces):
     """Quantise x/step + u to the nearest sequence of a trellis code, entropy-code it given u, subtract u again.
 
     Parameters
@@ -210,65 +211,24 @@ class TCDQ(DeviceOperator):
             raise ValueError(f"a coordinate could become {farthest:.3g}, beyond binary32: rescale x")
         return payload, 8 * payload.numel()
 
-    def encode_pieces(self, pieces: Callable[[], Iterable[torch.Tensor | np.ndarray]], *, d: int, key: Key) -> Message:
-        """Compress a vector that is read in pieces, on the CPU: the message of ``encode``, bit for bit.
-
-        Parameters
-        ----------
-        pieces : callable
-            Returns the pieces in order, d coordinates together, of any lengths; called three to five times, and must
-            give the same numbers.
-        d : int
-            Number of coordinates.
-        key : Key
-            Stream of random numbers.
-
-        Raises
-        ------
-        ValueError
-            As ``encode``, with the index within the piece; if there are not d coordinates.
-
-        Notes
-        -----
-        Memory is needed for the message, a piece and a few times 2^17 coordinates.  It takes about the time of two
-        calls of ``encode``.
-        """
+    def _encode_arrays(self, arrays: Arrays, d: int, key: Key) -> tuple[np.ndarray, int]:
         plan = self._plan(d)
+        kept = arrays if plan.d == d else lambda: gather_pieces(arrays(), d, plan.d, key)
+        payload, bits = self._checked(torch.from_numpy(encode_in_pieces(kept, plan, seeds(key))), plan, d)
+        return payload.numpy(), bits
 
-        def arrays() -> Iterator[np.ndarray]:
-            given = (canonical(piece) for piece in pieces())
-            return given if plan.d == d else gather_pieces(given, d, plan.d, key)
-
-        payload, bits = self._checked(torch.from_numpy(encode_in_pieces(arrays, plan, seeds(key))), plan, d)
-        return Message(payload, bits)
-
-    def decode_pieces(self, message: Message, *, d: int, key: Key) -> Iterator[torch.Tensor]:
-        """Yield the vector that ``decode`` returns in pieces of 2^17 coordinates, the last of up to twice as many.
-
-        Parameters
-        ----------
-        message : Message
-            A message of ``encode`` or ``encode_pieces``.
-        d : int
-            Number of coordinates.
-        key : Key
-            The encoder's key.
-
-        Raises
-        ------
-        CorruptMessage
-            For a payload that no encoder can have produced, when what is wrong with it is reached.
-        """
+    def _decode_arrays(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
+        assert key is not None  # decode_pieces demands it for shared randomness
         plan = self._plan(d)
         factor = self._factor(plan, d)
-        parts = decode_in_pieces(message.payload.cpu().numpy(), message.bits, plan, seeds(key))
+        parts = decode_in_pieces(payload, bits, plan, seeds(key))
         if plan.d < d:
             parts = scatter_pieces(parts, d, plan.d, key, factor)
         for part in parts:
-            piece = torch.from_numpy(part)
             if plan.d == d and factor != 1:
-                piece *= float(np.float32(factor))
-            yield _finite(piece, factor)
+                part *= np.float32(factor)
+            _finite(torch.from_numpy(part), factor)
+            yield part
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         plan = self._plan(d)

@@ -20,7 +20,7 @@ from ..kernels.backend import zeros
 from ..kernels.rice.decoder import unpack
 from ..key import Key
 from ..operator import DeviceOperator, Size
-from ..pieces import InPieces, Runs
+from ..pieces import InRuns, Runs
 from ..rate import Rate
 
 
@@ -51,7 +51,7 @@ def check_fraction(fraction: float | None, k: int | None) -> None:
 
 
 @dataclass(frozen=True)
-class TopK(DeviceOperator, InPieces):
+class TopK(DeviceOperator, InRuns):
     """Keep the k entries of largest magnitude, exactly.
 
     Parameters

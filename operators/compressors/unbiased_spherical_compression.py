@@ -15,14 +15,14 @@ from ..coding import spherical
 from ..compilation import jit
 from ..key import Key
 from ..operator import Size
-from ..pieces import InPieces, Runs
+from ..pieces import InRuns, Runs
 from ..quantisers.scale import TINY, largest, nearest, negligible
 from ..random import bits32
 from .spherical_compression import full_and_last, mean_bits
 
 
 @dataclass(frozen=True)
-class UnbiasedSphericalCompression(InPieces):
+class UnbiasedSphericalCompression(InRuns):
     """SphericalCompression with decoded blocks ``|x| v_N / m``, m the mean cosine on the cap.
 
     Parameters

@@ -18,7 +18,7 @@ from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Size
-from ..pieces import InPieces, Runs
+from ..pieces import InRuns, Runs
 from ..quantisers.scale import TINY, energy, nearest, negligible, round_up_to_float32, tops_and_sums, total
 from ..random import bits32
 
@@ -90,7 +90,7 @@ def _look_up_in_runs(runs: Runs, d: int, targets: np.ndarray, others: np.ndarray
 
 
 @dataclass(frozen=True)
-class VQSGD(InPieces):
+class VQSGD(InRuns):
     """Draw sign(x_i) e_i with probability ``|x_i|/(sqrt(d) |x|)``, else any of 2d evenly; decode ``sqrt(d) |x|`` times
     it.
 

@@ -8,24 +8,19 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
-import torch
 
-from ..kernels.norms.cpu import LANES, PIECE, sum_of_pieces
-from ..kernels.norms.cpu import energy as energies
 from ..message import CorruptMessage
-from ..pieces import cut
-from ..quantisers.scale import TINY, largest, nearest
+from ..pieces import Arrays, cut
+from ..quantisers.scale import largest, nearest, norm_of
 from . import codec
 from .classes import classify
 from .fit import fitted, gaussian, least_squares, stride
 from .model import THRESHOLDS, Model
 from .plan import Plan
 from .size import limit
-
-Pieces = Callable[[], Iterator[np.ndarray]]  # float32 arrays of any lengths, the same at every call
 
 
 def in_segments(pieces: Iterator[np.ndarray], plan: Plan) -> Iterator[tuple[slice, np.ndarray]]:
@@ -46,23 +41,6 @@ def in_segments(pieces: Iterator[np.ndarray], plan: Plan) -> Iterator[tuple[slic
     return cut(pieces, iter(plan.segments), plan.d)
 
 
-def norm_of(pieces: Pieces, plan: Plan) -> float:
-    """Return the norm as it is sent: 0 for a negligible vector.
-
-    Parameters
-    ----------
-    pieces : callable
-        Returns the pieces.
-    plan : Plan
-        What both ends know.
-    """
-    sums = [energies(torch.from_numpy(x), PIECE).numpy() for _, x in in_segments(pieces(), plan)]
-    total = float(sum_of_pieces(np.concatenate(sums), np.empty(LANES)))
-    if total < plan.d * TINY**2 and all(largest(x) < TINY for x in pieces()):
-        return 0.0
-    return nearest(math.sqrt(total))
-
-
 def _sample(packed: Iterator[tuple[slice, np.ndarray]], plan: Plan) -> np.ndarray:
     """Return every ``stride``-th row of symbols, each but the first with the row before it."""
     width, every, kept = plan.form.streams, stride(plan), []
@@ -78,11 +56,11 @@ def _sample(packed: Iterator[tuple[slice, np.ndarray]], plan: Plan) -> np.ndarra
     return np.concatenate(kept)
 
 
-def encode(pieces: Pieces, plan: Plan, seeds: tuple) -> np.ndarray:
+def encode(pieces: Arrays, plan: Plan, seeds: tuple) -> np.ndarray:
     """Return the payload, as ``dispatch.encode`` does, of a vector whose pieces a function returns: uint8."""
     if plan.form.streams == 1:
         return codec.encode(np.concatenate(list(pieces())), plan, seeds)
-    norm = norm_of(pieces, plan)
+    norm = norm_of(lambda: in_segments(pieces(), plan), nearest)
     head = struct.pack(">f", norm)
     if not norm:
         return np.frombuffer(bytearray(head), np.uint8)

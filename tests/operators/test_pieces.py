@@ -65,15 +65,8 @@ def test_the_formats_that_permit_it_are_these():
     assert names == {
         *("block_integer", "cast", "identity", "klevel", "natural", "natural_dithering"),
         *("qsgd", "scaled_sign", "signsgd", "terngrad", "hard_threshold", "e8", "one_bit_sgd", "vqsgd"),
-        *(
-            "topk",
-            "randomk",
-            "scaled_randomk",
-            "sparse_dithering",
-            "randomised_sparse_dithering",
-            "arithmetic_sparse_dithering",
-        ),
-        *("spherical_compression", "unbiased_spherical_compression"),
+        *("topk", "randomk", "scaled_randomk", "sparse_dithering", "randomised_sparse_dithering", "tcdq"),
+        *("arithmetic_sparse_dithering", "spherical_compression", "unbiased_spherical_compression"),
     }
 
 
@@ -261,7 +254,8 @@ def test_no_coordinates_and_empty_pieces_are_refused(text):
         operator.encode_pieces(lambda: [torch.ones(4), torch.ones(0)], d=4, key=Key(0))
 
 
-def test_shared_randomness_needs_the_key():
-    message = parse("e8").encode(torch.ones(4), key=Key(0))
+@pytest.mark.parametrize("text", ["e8", "tcdq"])
+def test_shared_randomness_needs_the_key(text):
+    message = parse(text).encode(torch.ones(4), key=Key(0))
     with pytest.raises(ValueError, match="pass the encoder's key"):
-        list(parse("e8").decode_pieces(message, d=4))
+        list(parse(text).decode_pieces(message, d=4))
