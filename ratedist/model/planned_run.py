@@ -125,9 +125,10 @@ class PlannedRun:
         """Return seconds of the links while workers may compute."""
         if self.rhythm.in_flight:
             return self.communicate_s
-        together = -(-self.rhythm.buckets // self.cluster.sums_at_once)  # messages that wait for one latency
+        at_once = self.cluster.sums_at_once if self.way.exchange == "sum" else 1  # other exchanges follow one another
+        waits = -(-self.rhythm.buckets // at_once)
         latency_s = self.message_s - self._without_latency_s()
-        return (self.rhythm.buckets - 1) * self._without_latency_s() + (together - 1) * latency_s
+        return (self.rhythm.buckets - 1) * self._without_latency_s() + (waits - 1) * latency_s
 
     def _without_latency_s(self) -> float:
         """Return seconds of the links for one message whose latency has passed."""

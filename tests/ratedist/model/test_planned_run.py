@@ -58,6 +58,16 @@ def test_messages_that_queue_wait_for_a_latency_together_and_one_that_does_not_f
     assert run_of(alone, Rhythm(buckets=buckets)).seconds == pytest.approx(100 + latency_s + bandwidth_s, rel=1e-12)
 
 
+def test_only_sums_are_known_to_be_made_at_once():
+    on = replace(cluster(1e8, 0.05, compute="constant"), step_s=1e-3)
+    gathered = Travel("gather", Unbiased(1.0), BITS, BITS, None, 0, 0, "gathered").cut(10)
+    plain, at_once = (
+        PlannedRun(gathered, replace(on, sums_at_once=c), rounds=1, rhythm=Rhythm(buckets=10), coding_s=0.0).seconds
+        for c in (1, 2)
+    )
+    assert at_once == plain
+
+
 @pytest.mark.parametrize("share", [0.2, 1.0])
 def test_only_the_backward_pass_hides_buckets(share):
     on = replace(cluster(1e8, 0.0, compute="constant"), step_s=100.0, backward_share=share)
