@@ -22,9 +22,10 @@ from .cluster import Cluster, checked_cluster
 from .codec import Codec
 from .compressors import operator_of
 from .links import Link
+from .pilot_group import cluster_of, timed_on
 from .pilot_reading import VERSION, made_of, stated_in
 from .pilot_rounds import RoundTrials
-from .pilot_timings import ALL, BETWEEN, INSIDE, LEVEL, ExchangeTimings, LinkTimings, OperatorTrial
+from .pilot_timings import ALL, LEVEL, ExchangeTimings, LinkTimings, OperatorTrial
 from .prediction import Predictor
 from .prediction_records import Prediction, Sent
 from .progress import LocalPath, gradient2_of, part_of
@@ -175,20 +176,8 @@ class Pilot:
         The law is that of the samples, all ranks together: its slowest of many more workers than samples is too fast.
         Where the links are the measured ones, so are the sums that a group makes at once.
         """
-        given = {"compute": self.law(), "backward_share": self.backward_share()} | shape
-        flat = shape.get("nodes") is None
-        if flat and not {"bandwidth_bit_per_s", "latency_s"} & shape.keys():
-            link = self.link()
-            given |= {"bandwidth_bit_per_s": link.bandwidth_bit_per_s, "latency_s": link.latency_s}
-        if not flat:
-            given |= {
-                name: self.link(level)
-                for name, level in (("inside", INSIDE), ("between", BETWEEN))
-                if name not in shape
-            }
-        if not {"bandwidth_bit_per_s", "latency_s", "inside", "between"} & shape.keys():
-            given.setdefault("sums_at_once", self.sums_at_once)
-        return Cluster(**given)
+        steps = {"compute": self.law(), "backward_share": self.backward_share()}
+        return cluster_of(shape, steps, self.link, self.sums_at_once)
 
     def codecs(self) -> dict[str, Codec]:
         """Return what ``rd.plan(codec=)`` takes."""
@@ -280,20 +269,9 @@ class Pilot:
         drops = energies * (1 - np.array(self.survival))
         gradient2 = gradient2_of(self.small_norms2, self.large_norms2, moments)
         path = LocalPath(self.taus, np.array(self.falls), np.array(self.bends), drops, gradient2, level)
-        timed = self._timed(checked_cluster(cluster))
+        timed = timed_on(checked_cluster(cluster), self.exchanges, self.ranks, self.link)
         clock = StepSeconds(self.step(part_of(level)), cluster, self.d, level, timed, baseline)
         return Predictor(path, clock, self.rounds, steps)
-
-    def _timed(self, cluster: Cluster) -> dict[tuple[str, str], Estimate]:
-        """Return seconds of whole averagings where the cluster is the pilot's own group."""
-        if not self.exchanges or cluster.workers != self.ranks or cluster.nodes is not None:
-            return {}
-        link = self.link()
-        if (cluster.bandwidth_bit_per_s, cluster.latency_s) != (link.bandwidth_bit_per_s, link.latency_s):
-            return {}
-        return {
-            (each.operator, each.exchange): mean_estimate(each.seconds, LEVEL, lower=0.0) for each in self.exchanges
-        }
 
     def then(self, later: Pilot) -> Pilot:
         """Return this pilot with the trial rounds of a later one beside its own, each for an equal part of a training.
