@@ -16,6 +16,7 @@ from typing import Any
 from gpu_validation.records.storage import read_lines
 from gpu_validation.reporting.plotting import canvas
 from gpu_validation.studies import all_presets
+from gpu_validation.studies.record_file import require_same_study
 from gpu_validation.studies.study import Figure, Study
 from gpu_validation.verdicts.verdict import Comparison
 
@@ -39,13 +40,12 @@ def provenance(name: str) -> str:
 
 @cache
 def study(name: str) -> tuple[Study, tuple[Record, ...], Record]:
-    """(the preset, its recorded units, the circumstances).  Raises ValueError if they are of other settings."""
+    """(the preset, its recorded units, the circumstances).  Raises StaleResultsError if they are of other settings."""
     found = all_presets()[name]
     assert isinstance(found, Study)
     rows = list(read_lines(STUDIES / f"{name}.jsonl"))
     head = next(row for row in rows if "study" in row)
-    if head["study"] != repr(found):
-        raise ValueError(f"docs/data/studies/{name}.jsonl was measured with other settings: measure it again")
+    require_same_study(STUDIES / f"{name}.jsonl", head, found)
     return found, tuple(row for row in rows if "unit" in row), head
 
 

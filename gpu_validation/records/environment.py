@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+
+PACKAGES = ("bounds", "operators", "ratedist", "gpu_validation")
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,8 @@ class Environment:
         Name of the study.
     commit : str
         Of the checkout, marked if dirty.
+    code : str
+        Digest of the packages' source files.
     device : str
         What computed.
     processes : int
@@ -36,6 +42,7 @@ class Environment:
 
     preset: str
     commit: str
+    code: str
     device: str
     processes: int
     backend: str
@@ -61,7 +68,21 @@ class Environment:
         names = ("ratedist", "torch", "numpy", "numba", "sympy")
         versions = {"python": platform.python_version(), **{name: version(name) for name in names}}
         device = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
-        return cls(preset, _commit(), device, processes, backend, versions, seed=seed)
+        return cls(preset, _commit(), source_digest(), device, processes, backend, versions, seed=seed)
+
+
+@cache
+def source_digest() -> str:
+    """Return a digest of the Python files of the four packages: their names and contents.
+
+    Trees with the same digest run the same code, committed or not.
+    """
+    root = Path(__file__).parent.parent.parent
+    digest = hashlib.sha256()
+    for path in sorted(path for package in PACKAGES for path in (root / package).rglob("*.py")):
+        name, content = path.relative_to(root).as_posix().encode(), path.read_bytes()
+        digest.update(b"%d %s %d %s" % (len(name), name, len(content), content))
+    return digest.hexdigest()[:16]
 
 
 def _commit() -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from ..records.environment import Environment
 from ..records.exit_status import MEASUREMENTS, UsageError
 from ..records.seeds import RECORDED
+from ..records.settings import difference, settings
 from ..records.storage import JsonLines, Record, plain, read_lines, write_atomically
 from .study import Study
 
@@ -41,13 +42,54 @@ def stored(folder: Path, study: Study) -> list[Record]:
         raise StaleResultsError(
             f"{path} holds results of seed {seed}, and this is seed {study.seed}: choose another --out, or give no seed"
         )
-    other = next((line["study"] for line in lines if "study" in line and line["study"] != repr(study)), None)
-    if other is not None:
-        raise StaleResultsError(
-            f"{path} holds results of {other}, but the study is now {study!r}: choose another --out, or remove the file"
-        )
+    for line in lines:
+        if "study" in line:
+            require_same_study(path, line, study)
     write_atomically(path, "".join(map(_line, lines)))
     return [line for line in lines if "unit" in line]
+
+
+def described(study: Study) -> Record:
+    """Return what a record says of its study: version and settings.
+
+    Parameters
+    ----------
+    study : Study
+        The study that measures.
+    """
+    return {"version": study.version, "settings": settings(study)}
+
+
+def require_same_study(path: Path, head: Record, study: Study) -> None:
+    """Refuse records of another version of a study, or of other settings.
+
+    Parameters
+    ----------
+    path : Path
+        The file, for the message.
+    head : Record
+        A line that says under what circumstances units were measured.
+    study : Study
+        The study as it is now.
+
+    Raises
+    ------
+    StaleResultsError
+        With the first setting that differs.
+    """
+    recorded = head["study"]
+    if isinstance(recorded, str):
+        raise StaleResultsError(f"{path} has the format of ratedist 0.1: choose another --out, or remove the file")
+    if recorded["version"] != study.version:
+        raise StaleResultsError(
+            f"{path} holds results of version {recorded['version']} of {study.name}, and this is version "
+            f"{study.version}: choose another --out, or remove the file"
+        )
+    other = difference(recorded["settings"], study)
+    if other is not None:
+        raise StaleResultsError(
+            f"{path} holds results of other settings: {other}; choose another --out, or remove the file"
+        )
 
 
 def stored_seed(folder: Path) -> int | None:
@@ -83,10 +125,10 @@ def require_same_code(path: Path, environment: Environment) -> None:
     StaleResultsError
         If they differ.
     """
-    now = {"commit": environment.commit, **environment.versions}
+    now = {"code": environment.code, **environment.versions}
     for line in read_lines(path) if path.exists() else ():
         if "study" in line:
-            before = {"commit": line["commit"], **line["versions"]}
+            before = {"code": line["code"], **line["versions"]}
             other = [name for name in now if before.get(name) != now[name]]
             if other:
                 raise StaleResultsError(
@@ -123,7 +165,7 @@ class RecordWriter:
         StaleResultsError
             If the file holds units of other code.
         """
-        head = {**plain(environment), "study": repr(self._study)}
+        head = {**plain(environment), "study": described(self._study)}
         if head != self._head:
             require_same_code(self._file.path, environment)
             self._file.write(head)

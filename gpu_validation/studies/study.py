@@ -50,6 +50,7 @@ class Study(ABC):
 
     seed: int = field(default=RECORDED, repr=False, kw_only=True)
 
+    version: ClassVar[int] = 1  # raise it when a default changes, or what a measurement means
     resumable: ClassVar[bool] = True  # whether a later run goes on with the units that an earlier one has measured
     measures_seconds: ClassVar[bool] = (
         False  # whether seconds are measured that a second unit on the same machine would change

@@ -230,7 +230,7 @@ def test_a_folder_that_cannot_be_made_is_a_usage_error(tmp_path):
         carry_out(Squares(), tmp_path / "file")
 
 
-@pytest.mark.parametrize("change", [{"commit": "0ldc0de"}, {"versions": {"torch": "1.0"}}])
+@pytest.mark.parametrize("change", [{"code": "0ldc0de"}, {"versions": {"torch": "1.0"}}])
 def test_units_of_other_code_are_not_mixed_in(tmp_path, change):
     carry_out(Squares(), tmp_path, seconds=0)
     path = tmp_path / "squares" / MEASUREMENTS
@@ -239,7 +239,7 @@ def test_units_of_other_code_are_not_mixed_in(tmp_path, change):
     old |= {key: (old[key] | value if isinstance(value, dict) else value) for key, value in change.items()}
     path.write_text("\n".join([json.dumps(old), *rest]) + "\n")
 
-    with pytest.raises(StaleResultsError, match=r"holds units measured with (commit 0ldc0de|torch 1\.0), and this is"):
+    with pytest.raises(StaleResultsError, match=r"holds units measured with (code 0ldc0de|torch 1\.0), and this is"):
         carry_out(Squares(), tmp_path)
     assert measured(tmp_path) == ["1"]
 
@@ -247,7 +247,7 @@ def test_units_of_other_code_are_not_mixed_in(tmp_path, change):
 def test_complete_results_of_other_code_are_judged_again(tmp_path):
     carry_out(Squares(), tmp_path)
     path = tmp_path / "squares" / MEASUREMENTS
-    path.write_text(path.read_text().replace('"commit": "', '"commit": "0'))
+    path.write_text(path.read_text().replace('"code": "', '"code": "0'))
     assert carry_out(Squares(), tmp_path).exit_code == OK
 
 

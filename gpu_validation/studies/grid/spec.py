@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count, islice
 
 from operators import Operator
@@ -90,7 +90,7 @@ class Design:
     """
 
     name: str
-    description: str
+    description: str = field(repr=False)
     operators: tuple[Operator, ...]
     cells: tuple[Cells, ...]
     processes: int = 4

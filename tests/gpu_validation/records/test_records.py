@@ -4,7 +4,7 @@ import pytest
 
 from bounds.claims import Contractive, NoClaim, StrictlyContractive, Unbiased
 from gpu_validation.records.compression import Declared
-from gpu_validation.records.environment import Environment
+from gpu_validation.records.environment import Environment, source_digest
 from gpu_validation.records.sample import Sample
 from gpu_validation.records.storage import JsonLines, plain, read_lines, write_atomically
 from gpu_validation.verdicts.verdict import Comparison, Verdict
@@ -68,6 +68,7 @@ def test_environment_names_versions_and_device():
 
     assert {"python", "torch", "ratedist"} <= set(environment.versions)
     assert environment.commit
+    assert environment.code == source_digest()
     assert "cores" in environment.device
 
 

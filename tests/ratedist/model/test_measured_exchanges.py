@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import ratedist as rd
+from gpu_validation.records.settings import difference
+from gpu_validation.studies import all_presets
 
 ROOT = Path(__file__).parents[3]
 RECORDS = [json.loads(line) for line in (ROOT / "docs/data/studies/all-reduce.jsonl").read_text().splitlines()]
@@ -21,9 +23,9 @@ def formula_s(m):
 
 
 def test_the_study_is_the_one_that_the_numbers_are_of():
-    study = RECORDS[0]["study"]
-    assert f"rate_bit_per_s={RATE_BIT_PER_S}, delay_s={DELAY_S}" in study
-    assert f"d={COORDINATES}" in study
+    study = all_presets()["all-reduce"]
+    assert difference(RECORDS[0]["study"]["settings"], study) is None
+    assert (study.shape.rate_bit_per_s, study.shape.delay_s, study.d) == (RATE_BIT_PER_S, DELAY_S, COORDINATES)
 
 
 @pytest.mark.parametrize("m", [2, 4, 8])

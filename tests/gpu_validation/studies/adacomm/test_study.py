@@ -9,6 +9,7 @@ import pytest
 from bounds.runtime import Constant, ShiftedExponential
 from bounds.schedules import AdaComm
 from gpu_validation.records.exit_status import OK, REPORT
+from gpu_validation.records.settings import settings
 from gpu_validation.studies.adacomm.analysis import groups, predicted_seconds, times_to_target
 from gpu_validation.studies.adacomm.problems import Course, Proof
 from gpu_validation.studies.adacomm.study import PRESET, AdaCommStudy
@@ -173,7 +174,7 @@ def test_tuning_chooses_the_smallest_median_and_nothing_else():
     assert study.chosen["network"] == STUDY.candidates[2]
     tau_0, share = STUDY.candidates[2]
     assert study.rules("network", 8.0)["basic"] == AdaComm(tau_0, 8.0 * share)
-    assert repr(study) == repr(STUDY)  # resumed runs find their records
+    assert settings(study) == settings(STUDY)  # resumed runs find their records
 
 
 @pytest.fixture(scope="module")
