@@ -141,16 +141,21 @@ def certified_tau(result: Any) -> Any:
     names = tuple(result.rows[0])
     table = _table(*names, right=names)
     for row in result.rows:
-        table.add_row(
-            *(number_text(value) if name in ("tau", "rounds") else f"{value:.6g}" for name, value in row.items())
-        )
+        table.add_row(*(_of_period(name, value) for name, value in row.items()))
     open_taus = ", ".join(map(str, result.taus))
     proved = (
         "proved minimax optimal among the periods and rates tried" if result.is_minimax else "least certified bound"
     )
     facts = {"tau": f"{result.tau} at eta = {result.eta:g} ({proved})", "values": result.about}
     facts["a better proof"] = f"could choose among {open_taus}"
+    facts |= {f"none, {row['value']} at tau = {row['tau']}": row["why"] for row in result.missing}
     return Group(table, "", _facts(facts))
+
+
+def _of_period(name: str, value: float | None) -> str:
+    if value is None:
+        return "none"
+    return number_text(value) if name in ("tau", "rounds") else f"{value:.6g}"
 
 
 def outer(result: Any) -> Any:

@@ -40,11 +40,12 @@ def certify(program: Program) -> tuple[Certificate, Interval]:
     ImportError
         Without Clarabel.
     """
+    last = NotProved("the solver found no finite weights")
     for margin in MARGINS:
         proofs = []
         for attempt in attempts(program, margin=margin):
-            certificate = rounded(program, attempt.solution)
             try:
+                certificate = rounded(program, attempt.solution)
                 proofs.append((certificate, verify(program, certificate)))
             except NotProved as failure:
                 last = failure
@@ -54,7 +55,16 @@ def certify(program: Program) -> tuple[Certificate, Interval]:
 
 
 def rounded(program: Program, solution: Solution) -> Certificate:
-    """Return the weights as integers, with the values of F cancelling and the free weights that match the slacks."""
+    """Return the weights as integers, with the values of F cancelling and the free weights that match the slacks.
+
+    Raises
+    ------
+    NotProved
+        If the solver's weights are not finite.
+    """
+    weights = (solution.pairs, solution.limits, solution.slack_common, solution.slack_spread, solution.conditional)
+    if not all(np.isfinite(part).all() for part in weights):
+        raise NotProved("the solver found no finite weights")
     unit = pair_unit(program)
     pairs = [max(0, round(float(weight) / float(unit))) for weight in solution.pairs]
     _cancel_values(program, pairs)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 
+import sympy as sp
+
+from ..bound import ROUNDING_SLACK
 from ..interval import Interval
+from ..runtime.rounds import count_rounds, no_round
 from ..special.mean_growth import MeanGrowth
+from ..theorems.pasgd_iterations import pasgd_iterations
+from .certificate import NotProved
 from .certify import certify
 from .different_data import different_data
 from .one_round import one_round
@@ -17,6 +23,7 @@ from .table import row_of
 from .witness import worst_case
 
 MOST_STEPS = 24  # local steps of a horizon that the solver is asked for
+VALUES = ("published", "sharp", "certified", "least")
 RATES = tuple(map(Fraction, ("0.05", "0.1", "0.2", "0.35", "0.6", "1", "1.5")))
 
 
@@ -96,7 +103,7 @@ def short_horizon(
     every: list[Worst] = []
     best: list[Worst] = []
     for tau in taus:
-        rounds = math.floor(time_s / (tau * step_s + delay_s))
+        rounds = count_rounds(time_s, tau * step_s + delay_s)
         if rounds < 1:
             continue
         if tau * rounds > MOST_STEPS:
@@ -108,9 +115,7 @@ def short_horizon(
         every += [Worst(tau, rounds, x, Interval(lows[x].lo, math.inf)) for x in rates if x != rate]
         best.append(Worst(tau, rounds, rate, Interval(lows[rate].lo, certify(programs[rate])[1].hi)))
     if not best:
-        raise ValueError(
-            f"no period has a whole round of {float(delay_s)} s and its steps in {float(time_s)} s: wait longer"
-        )
+        raise ValueError(no_round(time_s, min(taus), min(taus) * step_s + delay_s))
     winner = min(best, key=lambda worst: worst.gap.hi)
     others = [worst for worst in best + every if worst.tau != winner.tau]
     return ShortHorizon(winner, tuple(best), all(worst.gap.lo > winner.gap.hi for worst in others))
@@ -118,27 +123,39 @@ def short_horizon(
 
 @dataclass(frozen=True)
 class FloorPeriod:
-    """A period with what is proved of its error after a budget.
+    """A period with what is proved of its error after the whole rounds of a budget.
 
     Parameters
     ----------
     tau : int
         Local steps of a round.
-    published : float
-        Theorem 1, whether or not its condition on eta and tau holds.
-    sharp : float
+    rounds : int
+        Whole rounds in the budget.
+    published : float or None
+        Theorem 1; None outside its condition on eta and tau.
+    sharp : float or None
         The bound of ``pasgd_smooth_sharp``.
-    certified : float
-        The bound with the certified floor of one round.
-    least : float
-        No bound of this form is below: one round on a quadratic attains it.
+    certified : float or None
+        The bound with the certified floor of one round; None where no certificate was found.
+    least : float or None
+        No bound of this form is below: one round on a quadratic attains it.  All four are None without a whole round.
+    missing : mapping of str to str, optional
+        For each value that is None the condition that fails, with its value.
     """
 
     tau: int
-    published: float
-    sharp: float
-    certified: float
-    least: float
+    rounds: int
+    published: float | None
+    sharp: float | None
+    certified: float | None
+    least: float | None
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def proved(self) -> float:
+        """The least upper bound that is proved; infinite without one."""
+        values = (self.certified, self.sharp, self.published)
+        return min((value for value in values if value is not None), default=math.inf)
 
 
 def floor_periods(
@@ -182,7 +199,7 @@ def floor_periods(
     Raises
     ------
     ValueError
-        If eta L > 1 or rho > L.
+        If eta L > 1 or rho > L, and if no period has a whole round in the budget.
     """
     x, relative = eta * L, rho / L
     if not (0 < x <= 1 and 0 <= relative <= 1):
@@ -191,22 +208,49 @@ def floor_periods(
         )
     spread = float(1 - Fraction(1, m)) * float(x) ** 2 * float((1 + relative) / 2) ** 2
     growth = float(x * relative * (2 + x * relative))
-    periods = []
+    noise, periods = float(sigma2), []
     for tau in taus:
-        start = float(2 * gap * (step_s + delay_s / tau) / (eta * time_s))
-        once = float(x) / m
-        floors = (
-            once + float(x) ** 2 * (tau - 1),
-            once + spread * float(MeanGrowth.kernel(growth, tau)),
-            floor_of(x, m, tau, relative),
-            least_floor(float(x), m, tau),
-        )
-        periods.append(FloorPeriod(tau, *(start + float(sigma2) * floor for floor in floors)))
+        round_s = tau * step_s + delay_s
+        rounds = count_rounds(time_s, round_s)
+        if rounds < 1:
+            late = f"one round takes {float(round_s):.6g} s > time_s = {float(time_s):.6g}"
+            periods.append(FloorPeriod(tau, 0, *(None,) * 4, dict.fromkeys(VALUES, late)))
+            continue
+        start = float(2 * gap / (eta * tau * rounds))
+        missing: dict[str, str] = {}
+        published = start + noise * (float(x) / m + float(x) ** 2 * (tau - 1))
+        if load := _not_covered(x, tau):
+            missing["published"] = load
+        certified = None
+        try:
+            certified = start + noise * floor_of(x, m, tau, relative)
+        except NotProved:
+            missing["certified"] = f"no certificate found at eta L = {float(x):.6g}, tau = {tau}"
+        sharp = start + noise * (float(x) / m + spread * float(MeanGrowth.kernel(growth, tau)))
+        least = start + noise * least_floor(float(x), m, tau)
+        if not math.isfinite(sharp):
+            missing["sharp"] = f"larger than a float can hold at tau = {tau}"
+        values = {"published": None if load else published, "sharp": sharp if math.isfinite(sharp) else None}
+        periods.append(FloorPeriod(tau, rounds, **values, certified=certified, least=least, missing=missing))
+    if not any(period.rounds for period in periods):
+        raise ValueError(no_round(time_s, min(taus), min(taus) * step_s + delay_s))
     return tuple(periods)
+
+
+def _not_covered(x: Fraction, tau: int) -> str:
+    """Return Theorem 1's condition with its value where it fails at eta L = x; empty where it holds."""
+    (condition,) = pasgd_iterations.assuming
+    rate = {"eta": sp.Rational(x.numerator, x.denominator), "L": sp.Integer(1), "tau": sp.Integer(tau)}
+    load = Fraction(str(condition.lhs.subs({s: rate[s.name] for s in condition.lhs.free_symbols})))
+    if load <= (1 + Fraction(ROUNDING_SLACK)) * Fraction(str(condition.rhs)):
+        return ""
+    return f"{pasgd_iterations.name}: {sp.sstr(condition)} fails, the left side is {float(load):.6g}"
 
 
 def floor_of(x: Fraction, m: int, tau: int, rho: Fraction) -> float:
     """Return the certified floor of the gradient (L = sigma2 = 1), from the table where it has the row, else solved.
+
+    One local step needs no program: by the descent lemma its floor is x/m where x <= 1.
 
     Parameters
     ----------
@@ -218,7 +262,14 @@ def floor_of(x: Fraction, m: int, tau: int, rho: Fraction) -> float:
         Local steps.
     rho : Fraction
         Every Hessian is >= -rho L.
+
+    Raises
+    ------
+    NotProved
+        If the solver finds no certificate.
     """
+    if tau == 1 and x <= 1:
+        return float(Interval.outwards(x / m, x / m).hi)
     kept = row_of(about="gradient", x=x, m=m, tau=tau, rho=rho)
     if kept is not None:
         return float(kept.floor.hi)

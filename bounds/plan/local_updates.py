@@ -11,7 +11,7 @@ from ..bound import AssumptionViolated, Bound
 from ..claims import Claim, Contractive, NoClaim, Unbiased
 from ..interval import Interval
 from ..runtime.model import RuntimeModel
-from ..runtime.rounds import rounds_by
+from ..runtime.rounds import count_rounds, most_rounds, rounds_by
 from ..tau.in_eta import InEta, in_eta
 from ..tau.least import least_integer
 from ..theorems.pasgd_compressed import pasgd_compressed
@@ -100,7 +100,7 @@ class Search:
             self._cost,
             bound=self._least_between,
             floor=lambda n: max(self._floor(n, mean_s), n * mean_s if self.target is not None else 0.0),
-            cap=None if self.time_s is None else max(1, math.floor(self.time_s / mean_s)),  # a round fits
+            cap=None if self.time_s is None else max(1, count_rounds(self.time_s, mean_s)),  # a round fits
         )
         option = self._at(tau)
         assert option is not None
@@ -138,7 +138,7 @@ class Search:
             least = np.maximum(steps * seconds, np.ceil(steps / last * (1 - EDGE)) * round_s)
         else:
             time_s = float(self.time_s or 0)
-            steps = np.minimum(time_s / seconds, np.floor(time_s / round_s * (1 + EDGE)) * last)
+            steps = np.minimum(time_s / seconds, most_rounds(time_s, round_s) * last)
             rate = form.best_for_steps(steps) if self.eta is None else self.eta
             least = form.value(rate, steps)
         possible = (np.nan_to_num(form.eta_max * (1 + 1e-9), nan=np.inf) >= rate) if self.eta is not None else True
@@ -169,7 +169,7 @@ class Search:
                 return None
             rounds = max(math.ceil(steps / tau * (1 - EDGE)), 1)
         else:
-            rounds = _whole(float(self.time_s or 0), round_s)
+            rounds = count_rounds(float(self.time_s or 0), round_s)
             if rounds < 1:
                 return None
             rate = float(form.best_for_steps(rounds * tau)) if self.eta is None else self.eta
@@ -261,11 +261,3 @@ class Search:
             f"the target {self.target} is not above {floor:.6g}, what {self.theorem.name} leaves after infinitely "
             f"many steps at eta = {rate}: lower eta"
         )
-
-
-def _whole(budget: float, each: float) -> int:
-    """Return the largest n with n * each <= budget, also after rounding."""
-    n = math.floor(budget / each) + 1
-    while n * each > budget:
-        n -= 1
-    return n

@@ -31,7 +31,10 @@ from .normal import normal_max_moment as normal_max_moment
 from .pareto import Pareto as Pareto
 from .persistent import PersistentStragglers as PersistentStragglers
 from .rounds import Rounds as Rounds
+from .rounds import count_rounds as count_rounds
 from .rounds import inverse_rounds as inverse_rounds
+from .rounds import most_rounds as most_rounds
+from .rounds import no_round as no_round
 from .rounds import rounds_by as rounds_by
 from .rounds import whole_rounds as whole_rounds
 from .shifted_exponential import ShiftedExponential as ShiftedExponential

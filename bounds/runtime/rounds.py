@@ -8,6 +8,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
 
+import numpy as np
+
 from ..interval import Interval
 from . import renewal
 from .checks import positive, positive_integer
@@ -107,6 +109,67 @@ def inverse_rounds(runtime: RuntimeModel, *, time_s: float, tau: int, m: int | N
     return _enclosed(law, time_s, "inverse")
 
 
+def count_rounds(time_s: float | Fraction, round_s: float | Fraction) -> int:
+    """Count the whole rounds that end within a time budget.
+
+    All code counts rounds here.  A budget that is whole rounds but for a relative 1e-12 of rounding, such as 0.3 s of
+    rounds of 0.1 s, holds them all.
+
+    Parameters
+    ----------
+    time_s : float or Fraction, seconds
+        Wall-clock budget, seconds; 0 <= time_s, finite.
+    round_s : float or Fraction, seconds
+        Seconds of one round; 0 < round_s.  An infinite round never ends.
+
+    Raises
+    ------
+    ValueError
+        For arguments outside the ranges.
+
+    Examples
+    --------
+    >>> count_rounds(0.3, 0.1), count_rounds(1.9, 1.01), count_rounds(1, 1.5)
+    (3, 1, 0)
+    """
+    if not 0 <= time_s < math.inf:
+        raise ValueError(f"time_s must satisfy 0 <= time_s, finite; got time_s = {time_s}: give a budget in seconds")
+    if not round_s > 0:
+        raise ValueError(f"a round must take more than 0 s; got {round_s} s: give steps or averagings that take time")
+    return 0 if round_s == math.inf else math.floor(Fraction(time_s) / Fraction(round_s) * (1 + EDGE))
+
+
+def most_rounds(time_s: float, round_s: np.ndarray) -> np.ndarray:
+    """Return at least ``count_rounds`` of every element, in floats, for searches that need a limit.
+
+    Parameters
+    ----------
+    time_s : float, seconds
+        Wall-clock budget, seconds; 0 <= time_s.
+    round_s : ndarray, seconds
+        Seconds of one round; 0 < round_s.
+    """
+    return np.asarray(np.floor(time_s / round_s * (1 + 2 * float(EDGE))))
+
+
+def no_round(time_s: float | Fraction, tau: int, round_s: float | Fraction) -> str:
+    """Return the sentence that refuses a budget without a whole round.
+
+    Parameters
+    ----------
+    time_s : float or Fraction, seconds
+        Wall-clock budget, seconds.
+    tau : int
+        Local steps of the round.
+    round_s : float or Fraction, seconds
+        Seconds of the round.
+    """
+    return (
+        f"time_s must hold at least one round of {tau} steps and an averaging, {float(round_s):.6g} s > 0; "
+        f"got time_s = {float(time_s):g}: give more time"
+    )
+
+
 def whole_rounds(time_s: float | Fraction, tau: int, round_s: Fraction) -> Rounds:
     """Return the same for rounds of constant length round_s > 0, exactly: N = floor(T/round_s).
 
@@ -119,7 +182,7 @@ def whole_rounds(time_s: float | Fraction, tau: int, round_s: Fraction) -> Round
     round_s : Fraction, seconds
         Seconds of the averaging of one round.
     """
-    done = math.floor(Fraction(time_s) / round_s * (1 + EDGE))
+    done = count_rounds(time_s, round_s)
     inverse = Fraction(1, max(done, 1))
     return Rounds(float(time_s), tau, float(round_s), Interval(done, done), Interval(inverse, inverse))
 

@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import final
 
 from ..runtime.checks import nonnegative
+from ..runtime.rounds import count_rounds
 from .schedule import Observation, Schedule, State, ceil_up, check_tau
 
 LONGEST = 2**53  # local steps; no run is longer
@@ -109,7 +110,7 @@ class AdaComm(Schedule):
 
     def __call__(self, state: AdaCommState, observation: Observation) -> tuple[AdaCommState, int]:
         """Decide anew if an interval has begun, else keep tau."""
-        interval = int(observation.time_s // self.interval_s)
+        interval = count_rounds(observation.time_s, self.interval_s)
         if interval <= state.interval:
             return state, state.tau
         loss = self._loss(observation)

@@ -17,6 +17,7 @@ from .call import REQUIRED, Argument, Call, Command, Number, Numbers, Route, Tex
 TAUS = (1, 2, 4, 8, 12, 16)
 SHORT_TAUS = (1, 2, 4, 8, 20)
 LONGEST = 64  # the program of a longer round is out of reach
+NOISY_ROW = ("tau", "rounds", "published", "sharp", "certified", "least")
 NEEDS = {"eta", "gap", "sigma2", "workers"}
 
 
@@ -35,23 +36,29 @@ class CertifiedTau:
     taus : tuple of int
         Those that a better proof could still make the best.
     rows : tuple of dict
-        Every tau with its values: "lo" and "hi" enclose the worst case of a short horizon; "published", "sharp" and
-        "certified" are upper bounds, "least" is below every bound of their form.
+        Every tau with its whole "rounds" and its values: "lo" and "hi" enclose the worst case of a short horizon;
+        "published", "sharp" and "certified" are upper bounds, "least" is below every bound of their form.  A value that
+        does not exist is None.
     about : str
         What the values are.
+    missing : tuple of dict, optional
+        For every value that is None its "tau", its name as "value", and as "why" the condition that fails, with its
+        value.
     """
 
     tau: int
     eta: float
     is_minimax: bool
     taus: tuple[int, ...]
-    rows: tuple[dict[str, float], ...]
+    rows: tuple[dict[str, Any], ...]
     about: str
+    missing: tuple[dict[str, Any], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return fields | {"taus": list(self.taus), "rows": [dict(row) for row in self.rows]}
+        listed = {name: [dict(row) for row in fields[name]] for name in ("rows", "missing")}
+        return fields | {"taus": list(self.taus)} | listed
 
 
 def certify_tau(
@@ -105,7 +112,8 @@ def certify_tau(
     Raises
     ------
     ValueError
-        For arguments outside the ranges, and where one is missing or too many.
+        For arguments outside the ranges, where one is missing or too many, and if no period has a whole round in the
+        budget.
     ImportError
         Where a program must be solved and Clarabel (extra ``pep``) is not there.
 
@@ -179,15 +187,15 @@ def _noisy(problem: dict[str, Fraction], m: int, rho: Fraction, taus: Sequence[i
     from bounds.pep import floor_periods
 
     periods = floor_periods(**problem, m=m, rho=rho, taus=taus)
-    best = min(periods, key=lambda period: period.certified)
-    names = ("tau", "published", "sharp", "certified", "least")
+    best = min(periods, key=lambda period: period.proved)
     return CertifiedTau(
         tau=best.tau,
         eta=float(problem["eta"]),
         is_minimax=False,
-        taus=tuple(period.tau for period in periods if period.least <= best.certified),
-        rows=tuple({name: getattr(period, name) for name in names} for period in periods),
-        about="upper bounds of the average of E|grad F|^2 over the steps done in the budget",
+        taus=tuple(p.tau for p in periods if p.least is not None and p.least <= best.proved),
+        rows=tuple({name: getattr(period, name) for name in NOISY_ROW} for period in periods),
+        about="upper bounds of the average of E|grad F|^2 over the steps of the whole rounds in the budget",
+        missing=tuple({"tau": p.tau, "value": name, "why": why} for p in periods for name, why in p.missing.items()),
     )
 
 

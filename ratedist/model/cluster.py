@@ -23,7 +23,9 @@ from bounds.runtime import (
     TreeGather,
     TwoShot,
     TwoShotRing,
+    count_rounds,
     inverse_rounds,
+    no_round,
     whole_rounds,
 )
 
@@ -298,16 +300,13 @@ class Cluster:
             step = Fraction(repr(self.step_s))
             ends = [step * tau + Fraction(end) for end in (averaging.lo, averaging.hi)]
             mean_s = float(ends[1])
-            enough = ends[0] > 0 and time_s >= ends[0]
+            enough = ends[0] > 0 and count_rounds(time_s, ends[0]) >= 1
         else:
             runtime = RuntimeModel(self.step(), float(averaging.hi), m=self.workers)
             mean_s = tau * runtime.seconds_per_iteration(tau=tau)
             enough = 0 < mean_s <= time_s
         if not enough or math.isinf(mean_s):
-            raise ValueError(
-                f"time_s must hold at least one round of {tau} steps and an averaging, {mean_s:.6g} s > 0; "
-                f"got time_s = {float(time_s):g}: give more time"
-            )
+            raise ValueError(no_round(time_s, tau, mean_s))
         if self.compute == "constant":
             most, fewest = (whole_rounds(time_s, tau, end).inverse for end in ends)
             return Interval(most.lo, fewest.hi)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from bounds.claims import Unbiased
 from bounds.dynamics import additive, multiplicative, third_order
 from bounds.plan import Candidate, Smooth, plan
-from bounds.runtime import Constant, RuntimeModel
+from bounds.runtime import Constant, RuntimeModel, count_rounds
 from bounds.tau import tau_convex, tau_smooth, tau_star
 
 from ...workloads import HeterogeneousQuadratics, Kink, LogisticRegression, MultiplicativeQuadratic, Quadratic, Workload
@@ -38,7 +37,7 @@ class Problem:
 
     def steps(self, tau: int) -> int:
         """Return local steps of all whole rounds within the budget, at least one round."""
-        return tau * max(1, math.floor(self.time_s / (tau * STEP_S + DELAY_S) + 1e-9))
+        return tau * max(1, count_rounds(self.time_s, tau * STEP_S + DELAY_S))
 
 
 PROBLEMS: dict[str, Problem] = {

@@ -90,7 +90,7 @@ def test_two_steps_beat_one_where_the_data_hardly_differ():
 
 
 def test_horizons_that_are_none_are_refused():
-    with pytest.raises(ValueError, match="no period has a whole round"):
+    with pytest.raises(ValueError, match="one round of 1 steps and an averaging, 5 s > 0; got time_s = 3"):
         short_horizon(time_s=Fraction(3), step_s=Fraction(1), delay_s=Fraction(4), zeta2=Fraction(1), taus=(1,))
     with pytest.raises(ValueError, match="at most 24 local steps; got tau = 20, 2 rounds"):
         short_horizon(time_s=Fraction(48), step_s=Fraction(1), delay_s=Fraction(4), zeta2=Fraction(1), taus=(20,))

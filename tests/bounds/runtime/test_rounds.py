@@ -1,14 +1,20 @@
 """Rounds by a time: exact values, enclosures of simulated ones, and the two methods against each other."""
 
+import ast
 import itertools
 import math
+import re
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.special import expi
 
+import bounds
 from bounds.runtime import (
     AutoregressiveLogNormal,
     Constant,
@@ -20,6 +26,8 @@ from bounds.runtime import (
     Ring,
     RuntimeModel,
     Uniform,
+    count_rounds,
+    most_rounds,
     renewal,
     rounds_by,
     tails,
@@ -219,3 +227,84 @@ def test_more_time_never_means_fewer_rounds():
 def test_what_is_not_covered_is_refused(model, words):
     with pytest.raises(ValueError, match=words):
         rounds_by(model, time_s=10.0, tau=1, bits=8)
+
+
+@pytest.mark.parametrize(
+    ("time_s", "round_s", "done"),
+    [
+        *((0.3, 0.1, 3), (0.7, 0.1, 7), (1.1, 0.1, 11), (1.9, 1.01, 1), (1.0, 1.5, 0), (0.0, 1.0, 0), (5e-324, 1.0, 0)),
+        *((1.0, math.inf, 0), (Fraction(7, 10), Fraction(1, 10), 7), (1e300, 1.0, 10**300), (2.9999999, 1.0, 2)),
+    ],
+)
+def test_whole_rounds_are_counted_exactly(time_s, round_s, done):
+    assert count_rounds(time_s, round_s) == pytest.approx(done, rel=1e-11)
+
+
+@given(rounds=st.integers(0, 10**6), round_s=st.floats(1e-9, 1e6), part=st.floats(1e-6, 1 - 1e-6))
+def test_a_multiple_of_a_round_holds_it_so_often_and_a_part_more_no_oftener(rounds, round_s, part):
+    assert count_rounds(rounds * round_s, round_s) == rounds
+    assert count_rounds((rounds + part) * Fraction(round_s), round_s) == rounds
+    assert most_rounds(rounds * round_s, np.array([round_s])) >= rounds
+
+
+@pytest.mark.parametrize(
+    ("time_s", "round_s", "match"), [(math.inf, 1, "finite; got"), (-1, 1, "0 <= time_s"), (1, 0, "got 0 s")]
+)
+def test_no_budget_and_no_round_are_refused(time_s, round_s, match):
+    with pytest.raises(ValueError, match=match):
+        count_rounds(time_s, round_s)
+
+
+BUDGET = re.compile(r"^(time|budget|horizon|until|deadline)(_s)?$|_(budget|horizon)(_s)?$")
+PERIOD = re.compile(r"_s$|^seconds|^each$|^period|^interval|^length|^round")
+WALD = "a run that ends with the first averaging after T makes T/(Y + D/tau) steps or more on average"
+NOT_COUNTED = {  # a budget over a period that is no count of whole rounds, with the reason
+    "bounds/runtime/rounds.py": "the one function that counts, and the lattice of the renewal functions",
+    "bounds/plan/local_updates.py float(self.time_s or 0) / seconds": "a limit of the search, without whole rounds",
+    "gpu_validation/distributed/quorum.py (time.monotonic() - began) / self.timeout_s": "a share of a time limit",
+    "operators/laws/mean.py 2 * budget.most_seconds / pace_s": "how many draws fit into the seconds of a test",
+    "bounds/plan/local_updates.py time_s / seconds": "a limit of a search; the option found is counted in whole rounds",
+    "bounds/runtime/renewal.py (tail.lower_s + least) / (time_s + cut)": "an elementary bound on E 1/N",
+    "bounds/tau/tau_convex.py time_s / (step_s + delay_s / tau)": WALD,
+    "bounds/tau/tau_smooth.py 2 * gap * delay_s / (eta * time_s * tau)": WALD,
+    "bounds/theorems/pasgd_compressed_runtime.py time_s / (step_s + delay_s / tau)": WALD,
+    "bounds/theorems/pasgd_overlap_runtime.py time_s / (step_s + sp.Max(0, delay_s - in_flight * step_s) / tau)": WALD,
+    "bounds/theorems/pasgd_runtime.py time_s / (step_s + delay_s / tau)": WALD,
+    "bounds/theorems/pasgd_two_shot_runtime.py time_s / (step_s + delay_s / tau)": WALD,
+    "gpu_validation/measurement/training.py run.budget_s / run.step.mean_s": "how many random step times are drawn",
+    "gpu_validation/studies/overlap/quadratics.py budget_s(ratio) / length_s": "rounds to compute, rounded up",
+}
+
+
+def _names(node):
+    return {
+        part.id if isinstance(part, ast.Name) else part.attr
+        for part in ast.walk(node)
+        if isinstance(part, ast.Name | ast.Attribute)
+    }
+
+
+def _divisions(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod):
+            yield node, node.left, node.right
+        if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in DIVIDES:
+            yield node, *node.args[:2]
+
+
+DIVIDES = ("divmod", "floor_divide", "divide", "true_divide")
+
+
+def test_no_other_place_divides_a_budget_by_a_period():
+    root, found = Path(bounds.__file__).parents[1], set()
+    for package in ("bounds", "operators", "ratedist", "gpu_validation"):
+        for file in sorted((root / package).rglob("*.py")):
+            place = str(file.relative_to(root))
+            if place in NOT_COUNTED:
+                continue
+            for node, left, right in _divisions(ast.parse(file.read_text())):
+                for budget, period in ((left, right), (right, left)):
+                    others = {name for name in _names(period) if not BUDGET.search(name)}
+                    if any(map(BUDGET.search, _names(budget))) and any(map(PERIOD.search, others)):
+                        found.add(f"{place} {ast.unparse(node)}")
+    assert found == set(NOT_COUNTED) - {place for place in NOT_COUNTED if " " not in place}
