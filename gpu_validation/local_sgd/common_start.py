@@ -115,7 +115,6 @@ class CommonStart:
         alone = self.whole and exact and self.mixing.common and not needed
         for worker in self.workers:
             worker.keeps_anchor = not alone
-            worker.make_room(self.payload.tail_values)
 
     def _connect(self) -> None:
         """Make the exchange of movements between as many ranks as there are now; its ends remember nothing yet."""

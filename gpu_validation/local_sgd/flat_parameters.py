@@ -1,116 +1,79 @@
-"""A model's parameters in one piece of memory, so that sending and loading them takes no copying together."""
+"""Parameters as one vector: they are copied in and out, and stay where they are in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import reduce
 
 import torch
 
-from ..distributed.tensors import flat, load
-
 
 class FlatParameters:
-    """Parameters that become views of one vector where that is possible; else they are copied each time.
+    """Copies parameters into a private vector and back.
 
-    It is possible for contiguous parameters of one dtype and device, each in memory of its own.  The parameters stay
-    the same objects, with the same values; their ``data`` moves.  Parameters whose ``data`` somebody replaces
-    afterwards are joined again, or copied.
+    The entries of a parameter are in row-major order, whatever its strides.  The vector has the dtype to which all
+    parameters promote, and lies on the device of the first one.
 
     Parameters
     ----------
-    spare : int
-        Values for which there is room behind the parameters.
+    parameters : list of tensor
+        Read at every call, so that an entry may be replaced by a parameter of the same shape and dtype.
     """
 
-    def __init__(self, parameters: Sequence[torch.Tensor], spare: int) -> None:
-        self.parameters, self.spare = parameters, spare
-        self.d = sum(p.numel() for p in parameters)
-        self._memory: torch.Tensor | None = None
-        self._copy: torch.Tensor | None = None
+    def __init__(self, parameters: Sequence[torch.Tensor]) -> None:
+        self.parameters = parameters
+        self.dtype = reduce(torch.promote_types, (p.dtype for p in parameters))
+        self.device = parameters[0].device
+        self._sizes = [p.numel() for p in parameters]
+        self.d = sum(self._sizes)
+        self._memory = torch.empty(0, dtype=self.dtype, device=self.device)
+        self._views: list[torch.Tensor] = []
 
     def vector(self, *behind: torch.Tensor) -> torch.Tensor:
-        """Return all parameters, and further values behind them: the memory itself where they are joined.
-
-        What is written to it is written to the parameters; where they are copied it is only valid until next time.
-        """
-        memory = self._joined()
-        if memory is None:
-            return self._copied([*self.parameters, *behind])
+        """Return all parameters, and further values behind them, in memory that the next call uses again."""
+        n = self.d + sum(values.numel() for values in behind)
+        if n > self._memory.numel():  # once: fresh memory costs more than the copy
+            self._memory = torch.empty(n, dtype=self.dtype, device=self.device)
+            self._views = self._views_of(self._memory)
+        with torch.no_grad():
+            torch._foreach_copy_(self._views, list(self.parameters))
         offset = self.d
         for values in behind:
-            memory[offset : offset + values.numel()] = values
+            self._memory[offset : offset + values.numel()] = values
             offset += values.numel()
-        return memory[:offset]
+        return self._memory[:n]
 
     def load(self, vector: torch.Tensor) -> bool:
-        """Copy a vector, shape (d,), into the parameters, and return whether it ``holds`` it.
-
-        Nothing is copied if it is their own memory.
-        """
-        if self._memory is None or vector.data_ptr() != self._memory.data_ptr():
-            memory = self._joined()
-            if memory is None:
-                load(vector, self.parameters)
-            else:
-                memory[: self.d] = vector
-        return self.holds(vector)
+        """Copy a vector, shape (d,), into the parameters, and return whether the next ``vector`` overwrites it."""
+        overwritten = self._memory.numel() > 0 and vector.data_ptr() == self._memory.data_ptr()
+        with torch.no_grad():
+            torch._foreach_copy_(list(self.parameters), self._views if overwritten else self._views_of(vector))
+        return overwritten
 
     def part(self, start: int, stop: int) -> torch.Tensor:
         """Return the parameters' values from ``start`` to ``stop`` as a new vector."""
-        memory = self._joined()
-        return flat(self.parameters)[start:stop] if memory is None else memory[start:stop].clone()
+        values = torch.empty(stop - start, dtype=self.dtype, device=self.device)
+        for p, inside, place in self._pieces(start, stop):
+            values[place] = p.detach().reshape(-1)[inside]
+        return values
 
     def load_part(self, start: int, values: torch.Tensor) -> None:
         """Copy values into the parameters from ``start`` on."""
-        memory = self._joined()
-        if memory is None:
-            whole = flat(self.parameters)
-            whole[start : start + values.numel()] = values
-            load(whole, self.parameters)
-        else:
-            memory[start : start + values.numel()] = values
+        for p, inside, place in self._pieces(start, start + values.numel()):
+            entries = p.detach().reshape(-1)  # a copy where the strides allow no view
+            entries[inside] = values[place].to(entries)
+            if not p.is_contiguous():
+                p.detach().copy_(entries.view_as(p))
 
-    def holds(self, vector: torch.Tensor) -> bool:
-        """Return whether a vector lies in memory that will be written to again."""
-        kept = [m.data_ptr() for m in (self._memory, self._copy) if m is not None]
-        return vector.data_ptr() in kept
+    def _views_of(self, vector: torch.Tensor) -> list[torch.Tensor]:
+        parts = vector[: self.d].split(self._sizes)
+        return [part.view(p.shape) for part, p in zip(parts, self.parameters, strict=True)]
 
-    def _copied(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-        size = sum(t.numel() for t in tensors)
-        if self._copy is None or size > len(self._copy):
-            self._copy = flat(tensors)
-            return self._copy
-        return flat(tensors, out=self._copy[:size])  # fresh memory costs more than the copy
-
-    def _joined(self) -> torch.Tensor | None:
-        if self._memory is None or not self._intact(self._memory):
-            self._memory = _join(self.parameters, self.spare) if _joinable(self.parameters) else None
-        return self._memory
-
-    def _intact(self, memory: torch.Tensor) -> bool:
-        address, step = memory.data_ptr(), memory.element_size()
-        for p in self.parameters:
-            if p.data_ptr() != address or p.dtype != memory.dtype or not p.is_contiguous():
-                return False
-            address += step * p.numel()
-        return True
-
-
-def _joinable(parameters: Sequence[torch.Tensor]) -> bool:
-    """Return alike, and nobody else's memory: tied or joined ones must stay what they are."""
-    kinds = {(p.dtype, p.device) for p in parameters}
-    in_own_memory = all(p.is_contiguous() and p.untyped_storage().nbytes() == p.nbytes for p in parameters)
-    return (
-        len(kinds) == 1
-        and in_own_memory
-        and len({p.untyped_storage().data_ptr() for p in parameters}) == len(parameters)
-    )
-
-
-def _join(parameters: Sequence[torch.Tensor], spare: int) -> torch.Tensor:
-    memory = torch.cat([*(p.detach().reshape(-1) for p in parameters), parameters[0].new_zeros(spare)])
-    offset = 0
-    for p in parameters:
-        p.data = memory[offset : offset + p.numel()].view_as(p)
-        offset += p.numel()
-    return memory
+    def _pieces(self, start: int, stop: int) -> Iterator[tuple[torch.Tensor, slice, slice]]:
+        """Yield the parameters with entries between start and stop: which of theirs, and their place behind start."""
+        first = 0
+        for p, size in zip(self.parameters, self._sizes, strict=True):
+            low, high = max(start, first), min(stop, first + size)
+            if low < high:
+                yield p, slice(low - first, high - first), slice(low - start, high - start)
+            first += size

@@ -59,11 +59,12 @@ class PeriodicAveraging(SurvivingRounds):
     Parameters
     ----------
     model : Module
-        Its parameters and buffers start as rank 0's.  Where possible the parameters become views of one vector, so that
-        an averaging need not copy them together.  Frozen parameters, which require no gradient, are sent at the start
-        only.  Parameters that are replaced, added, removed, frozen or unfrozen, on all ranks alike, are joined at the
-        next averaging: replaced ones as if they had been written to; else all ranks get the exact mean of whole models,
-        whatever the operator and the mixing, and what feedback and the outer optimizer remember is dropped.
+        Its parameters and buffers start as rank 0's.  They are only written to in place: storage, offset and strides
+        stay as they are.  Parameters in the same memory (tied weights) are sent once; two that share only a part of
+        it are refused.  Frozen parameters, which require no gradient, are sent at the start only.  Parameters may be
+        replaced, added, removed, frozen or unfrozen on all ranks alike.  At the next averaging replaced ones count as
+        written to; else all ranks get the exact mean of whole models, whatever the operator and the mixing, and what
+        feedback and the outer optimizer remember is dropped.
     optimizer : Optimizer or None, optional
         The inner one; needed if the schedule adapts, for ``optimizer_state`` and for ``block_momentum``.
     schedule : int or Schedule or {"auto"}, optional

@@ -184,11 +184,9 @@ class Synchronisations(CommonStart):
         """
         d = self.d
         moved2 = [float(x.double() @ x.double()) for x in deltas(self.workers)] if self.choices and not changed else []
+        owns = [w.nothing(place) if changed else w.outgoing(place) for w, place in self._tailed(changed)]
         if self.mixing.common and not changed:
-            owns = [w.outgoing(place) for w, place in self._tailed()]
             self.telemetry.keep(owns[0][:d])
-        else:  # the models are needed once more
-            owns = [w.nothing(place) if changed else flat([*w.parameters, place]) for w, place in self._tailed(changed)]
         blended = self.mixing.mix(self.transport, owns, round_index)
         first_tail, *tails = (arrived[d:] for arrived in blended)
         steps = self.periods.total_steps

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from ..distributed import step_check
 from ..distributed.reduction import precision
 from ..distributed.tensors import flat
 from .flat_parameters import FlatParameters
-from .structure import require_averageable
-
-Trained = dict[str, torch.nn.Parameter]
+from .shared_memory import without_aliases
+from .structure import require_averageable, trained
 
 
 def follow(workers: Sequence[Worker]) -> bool:
@@ -70,7 +69,7 @@ class Worker:
         The same as the model holds it, rounded to the parameters' dtype; what the rounding left out is not lost, for it
         stays in the anchor.
     parameters
-        Those that require a gradient, in the model's order.
+        Those that require a gradient, in the model's order; of several in the same memory, one.
     names
         Theirs.
     buffers
@@ -97,11 +96,11 @@ class Worker:
     def hold(self) -> None:
         """Take the model's parameters as they are now for those that are averaged, and begin at them."""
         require_averageable(self.model)
-        parameters = _trained(self.model)
+        parameters = trained(self.model)
         self._kinds, self.names, self._contents = _kinds(parameters), list(parameters), _contents(self.model)
         self.parameters[:] = parameters.values()  # the same list, which a probe looks at too
         self.buffers = _numeric_buffers(self.model)
-        self.make_room(step_check.VALUES)
+        self._flat = FlatParameters(self.parameters)
         vector = self.vector()
         self.dtype, self.device = vector.dtype, vector.device
         self.full_precision = all(p.dtype == precision(vector.dtype) for p in self.parameters)
@@ -115,7 +114,11 @@ class Worker:
         contents = _contents(self.model)
         if contents == self._contents:
             return True
-        parameters, self.buffers = _trained(self.model), _numeric_buffers(self.model)
+        self.buffers = _numeric_buffers(self.model)
+        try:
+            parameters = trained(self.model)
+        except ValueError:  # raised by ``require_averageable`` when all ranks have been told
+            parameters = {}
         if _kinds(parameters) != self._kinds:
             self._contents = []
             return False
@@ -127,31 +130,22 @@ class Worker:
         """Return the parameters that are to be averaged from now on, or were until now: ranks may differ in any of
         them.
         """
-        return [p for name, p in self.model.named_parameters() if p.requires_grad or name in self.names]
+        named = self.model.named_parameters()
+        return [*without_aliases({name: p for name, p in named if p.requires_grad or name in self.names}).values()]
 
     def vector(self) -> torch.Tensor:
         """Return all parameters as they are now, as one new vector in the parameters' dtype."""
         return flat(self.parameters)
 
-    def make_room(self, values: int) -> None:
-        """Make room for so many values behind the parameters; before the first averaging.
-
-        Parameters
-        ----------
-        values : int
-            The numbers.
-        """
-        self._joined = FlatParameters(self.parameters, values)
-
     def outgoing(self, *behind: torch.Tensor) -> torch.Tensor:
-        """Return the same, and further values behind it, in memory that is used again and may be the parameters' own.
+        """Return the same, and further values behind it, in memory that the next call uses again.
 
         Parameters
         ----------
         *behind : tensor
             Values that follow the parameters.
         """
-        return self._joined.vector(*behind)
+        return self._flat.vector(*behind)
 
     def nothing(self, *behind: torch.Tensor) -> torch.Tensor:
         """Return zeros in the place of the parameters, and further values behind them.
@@ -169,7 +163,7 @@ class Worker:
 
     def movement(self) -> torch.Tensor:
         """Return what the local steps of this round did, shape (d,)."""
-        return self.vector().to(self.start.dtype) - self.start
+        return self.outgoing().to(self.start.dtype) - self.start
 
     def name_of(self, entry: int) -> str:
         """Return entry and name of a parameter for an entry of the vector.
@@ -193,7 +187,7 @@ class Worker:
         anchor : tensor
             Where the round starts, shape (d,).
         """
-        overwritten = self._joined.load(anchor)
+        overwritten = self._flat.load(anchor)
         if self.keeps_anchor:
             self.anchor = anchor.clone() if overwritten else anchor
             self.start = self.anchor if self.full_precision else self.vector().to(anchor.dtype)
@@ -208,7 +202,7 @@ class Worker:
         stop : int
             The first one behind it.
         """
-        return self._joined.part(start, stop)
+        return self._flat.part(start, stop)
 
     def load_part(self, start: int, values: torch.Tensor) -> None:
         """Write to a part of the parameters.
@@ -220,7 +214,7 @@ class Worker:
         values : tensor
             What is written.
         """
-        self._joined.load_part(start, values)
+        self._flat.load_part(start, values)
 
     def unrounded(self, mixed: torch.Tensor) -> torch.Tensor:
         """Return the next anchor from the mixed models: they miss what rounding this rank's start has left out.
@@ -291,27 +285,22 @@ class Worker:
         self.losses = list(state["losses"])
 
 
-# Frozen parameters are sent once, at the start, and stay what they are on every rank.
-def _trained(model: torch.nn.Module) -> Trained:
-    """Return the parameters that require a gradient, by name."""
-    return {name: p for name, p in model.named_parameters() if p.requires_grad}
-
-
-def _kinds(parameters: Trained) -> list[Any]:
+def _kinds(parameters: Mapping[str, torch.nn.Parameter]) -> list[Any]:
     """Return what must be the same for one vector to serve these parameters and those that take their places."""
     return [(name, type(p), p.shape, p.dtype, p.device) for name, p in parameters.items()]
 
 
 def _contents(model: torch.nn.Module) -> list[Any]:
     """Return what tells quickly that nothing has changed: names and identities in every module, and what may change of
-    a tensor that stays the same object.
+    a tensor that stays the same object, its place in memory included.
     """
     contents: list[Any] = []
     for module in model.modules():
         contents += module._modules
         for name, p in module._parameters.items():
             if p is not None:
-                contents += name, id(p), p.requires_grad, p.shape, p.dtype, p.device
+                address = 0 if is_traceable_wrapper_subclass(p) else p.data_ptr()
+                contents += name, id(p), p.requires_grad, p.shape, p.dtype, p.device, address, p.stride()
         for name, b in module._buffers.items():
             if b is not None:
                 contents += name, id(b), b.dtype

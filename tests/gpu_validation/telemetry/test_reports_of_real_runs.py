@@ -194,13 +194,13 @@ def test_ranks_with_other_models_after_an_averaging_are_told(tmp_path):
     def work(place):
         averaging, model = run(place, 4, schedule=1, telemetry=tmp_path)
         if place.rank == 1:
-            load = averaging._worker._joined.load
+            load = averaging._worker._flat.load
 
             def broken(vector):
                 load(vector)
                 model.weight.data[0, 0] += 1e-3
 
-            averaging._worker._joined.load = broken
+            averaging._worker._flat.load = broken
         averaging.step()
 
     in_ranks(work, processes=2)
