@@ -10,8 +10,9 @@ import numpy as np
 import torch
 
 from .catalogue import parse, specification
+from .inputs import canonical
 from .key import Key
-from .operator import Operator, canonical
+from .operator import Operator
 from .random import normal
 from .rate import Rate
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -13,6 +12,8 @@ import torch
 
 from bounds.claims import Claim
 
+from .inputs import canonical as canonical
+from .inputs import canonical_tensor, plain_tensor
 from .key import Key
 from .message import CorruptMessage, Message
 from .rate import Rate
@@ -169,7 +170,8 @@ class Operator(ABC):
         Parameters
         ----------
         x : tensor or ndarray
-            Float tensor or array, d >= 1 entries (any shape is read in C order); not modified.
+            Float tensor, float array or nested lists of numbers, d >= 1 entries (any shape is read in C order); not
+            modified.
         key : Key
             Stream of random numbers.
 
@@ -225,11 +227,12 @@ class Operator(ABC):
 
     def __call__(self, x: Any, *, key: Key) -> Any:
         """Return the round trip: same shape, dtype, device and library (numpy or torch) as the input."""
-        d = int(np.prod(x.shape)) if hasattr(x, "shape") else len(x)
-        decoded = self.decode(self.encode(x, key=key), d=d, key=key)
+        plain = plain_tensor(x)
+        decoded = self.decode(self.encode(plain, key=key), d=plain.numel(), key=key).reshape(plain.shape)
         if isinstance(x, torch.Tensor):
-            return decoded.reshape(x.shape).to(dtype=x.dtype, device=x.device)
-        return decoded.numpy().reshape(np.shape(x)).astype(np.asarray(x).dtype)
+            return decoded.to(dtype=x.dtype, device=x.device)
+        dtype = np.asarray(x).dtype
+        return decoded.numpy().astype(dtype if dtype.kind == "f" else np.float64)
 
 
 class DeviceOperator(Operator):
@@ -260,67 +263,3 @@ class DeviceOperator(Operator):
 def _device_of(x: Any) -> AbstractContextManager[Any]:
     """Return kernels are launched on the current device: make it that of a CUDA tensor."""
     return torch.cuda.device_of(x) if isinstance(x, torch.Tensor) and x.is_cuda else nullcontext()
-
-
-def canonical(x: Any) -> np.ndarray:
-    """Return the vector as a finite, contiguous float32 array of shape (d,); see ``Operator.encode`` for the errors.
-
-    Parameters
-    ----------
-    x
-        The vector, shape (d,).
-    """
-    return canonical_tensor(x).cpu().numpy()
-
-
-def canonical_tensor(x: Any) -> torch.Tensor:
-    """Return ``canonical`` as a tensor on the device of x;
-
-    Parameters
-    ----------
-    x
-        The vector, shape (d,).
-
-    Raises
-    ------
-    TypeError
-        Alike.
-    ValueError
-        Alike.
-    """
-    if isinstance(x, torch.Tensor):
-        if refusal := _unsuited(x):
-            raise TypeError(refusal)
-        tensor = x.detach().to(torch.float32).contiguous().reshape(-1)
-    else:
-        array = np.asarray(x)
-        if array.dtype.kind != "f":
-            raise TypeError(f"x must be a float array; got {array.dtype}: convert it by x.astype(numpy.float32)")
-        with np.errstate(over="ignore"):
-            array = np.ascontiguousarray(array, dtype=np.float32).reshape(-1)
-        tensor = torch.from_numpy(array if array.flags.writeable else array.copy())
-    if tensor.numel() == 0:
-        raise ValueError("x must have at least one entry; got an empty vector: leave it out")
-    least, largest = torch.aminmax(tensor)
-    if not (math.isfinite(least) and math.isfinite(largest)):
-        first = int(torch.isfinite(tensor).int().argmin())
-        raise ValueError(
-            f"x must be finite in binary32; got {tensor[first]} at index {first}: mend or clip what made it"
-        )
-    return tensor
-
-
-def _unsuited(x: torch.Tensor) -> str:
-    """Return why no vector of numbers can be read from a tensor; empty if one can."""
-    if x.is_quantized:
-        return f"x must be a float tensor; got a quantised one ({x.dtype}): pass x.dequantize()"
-    if not x.dtype.is_floating_point:
-        remedy = "pass torch.view_as_real(x)" if x.dtype.is_complex else "convert it by x.float()"
-        return f"x must be a float tensor; got {x.dtype}: {remedy}"
-    if x.is_nested:
-        return "x must be one tensor; got a nested one: pass its parts, or torch.cat of them"
-    if x.layout is not torch.strided:
-        return f"x must be a dense tensor; got layout {x.layout}: pass x.to_dense()"
-    if x.is_meta:
-        return "x must have data; got a tensor on the device meta: materialise it first"
-    return ""

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import torch
 
+from .inputs import canonical
 from .kernels.philox import TILE
 from .key import Key
 from .message import Message
-from .operator import Operator, canonical
+from .operator import Operator
 
 RUN = 1 << 16  # coordinates that are worked on together, in the cache
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from operators import QSGD, Identity, Key, Operator, RandomisedSparseDithering, ScaledSign, TopK, specification
 from operators.ddp.gather import predicted_payload_bytes
-from operators.operator import canonical
+from operators.inputs import canonical
 from operators.random import normal
 
 from ..distributed.message_counts import averaging_messages

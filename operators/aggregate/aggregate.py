@@ -11,6 +11,7 @@ import torch
 
 from bounds.claims import Claim, NoClaim
 
+from ..inputs import rows_of
 from ..key import Key
 from ..message import Message
 from ..operator import Operator
@@ -116,8 +117,9 @@ class Aggregate(ABC):
         keys : sequence of Key
             One stream for each worker.
         """
-        messages = [self.uplink.encode(x, key=k) for x, k in zip(vectors, keys, strict=True)]
-        d = vectors[0].numel()
+        rows = rows_of(vectors)
+        messages = [self.uplink.encode(x, key=k) for x, k in zip(rows, keys, strict=True)]
+        d = rows[0].numel()
         return self.downlink.decode(self.merge(messages, d=d, keys=keys), d=d, key=server_key(keys))
 
 

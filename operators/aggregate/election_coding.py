@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from ..compressors.sign_sgd import SignSGD
+from ..inputs import canonical, rows_of
 from ..key import Key
 from ..message import Message
 from ..operator import Operator
@@ -159,7 +160,7 @@ class ElectionCoding(Aggregate):
         key : Key
             The worker's stream.
         """
-        signs = [np.where(g.reshape(-1).numpy() < 0, -1, 1) for g, h in zip(gradients, held, strict=True) if h]
+        signs = [np.where(canonical(g) < 0, -1, 1) for g, h in zip(gradients, held, strict=True) if h]
         total = np.sum(signs, axis=0)
         tied = total == 0
         total[tied] = np.where(bits32(key.fold_in(0), total.size)[tied] >> 31 == 1, -1, 1)
@@ -179,9 +180,10 @@ class ElectionCoding(Aggregate):
         keys : sequence of Key
             One stream for each worker.
         """
+        rows = rows_of(gradients)
         G = self.assign(len(keys), key=keys[0])
-        messages = [self.local_vote(gradients, row, key=k) for row, k in zip(G, keys, strict=True)]
-        d = gradients[0].numel()
+        messages = [self.local_vote(rows, row, key=k) for row, k in zip(G, keys, strict=True)]
+        d = rows[0].numel()
         return self.downlink.decode(self.merge(messages, d=d, keys=keys), d=d, key=server_key(keys))
 
     @classmethod

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from ..compressors.top_k import TopK
+from ..inputs import rows_of
 from ..key import Key
 from ..message import Message
 from ..operator import Operator
@@ -86,7 +87,7 @@ class GlobalTopK(Aggregate):
         keys : sequence of Key
             One stream for each worker.
         """
-        corrected = [(r + v.reshape(-1)).to(torch.float32) for r, v in zip(residuals, x, strict=True)]
+        corrected = [r + v for r, v in zip(rows_of(residuals), rows_of(x), strict=True)]
         d = corrected[0].numel()
         messages = [self.uplink.encode(w, key=k) for w, k in zip(corrected, keys, strict=True)]
         sent = [self.uplink.decode(m, d=d) for m in messages]

@@ -12,9 +12,10 @@ import torch
 
 from bounds.claims import Contractive, Unbiased
 
+from ..inputs import canonical
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import DeviceOperator, Size, canonical
+from ..operator import DeviceOperator, Size
 from ..pieces import Arrays, InPieces
 from ..random import normal
 from ..rate import Rate

@@ -12,8 +12,8 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 
+from ..inputs import canonical_tensor
 from ..message import Message
-from ..operator import canonical_tensor
 from .counters import Counters
 from .frames import Undeclared
 from .gather import Gather, Refusal

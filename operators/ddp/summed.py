@@ -18,9 +18,9 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from ..feedback.feedback import State
+from ..inputs import canonical
 from ..key import Key
 from ..message import Message
-from ..operator import canonical
 from ..summed.end import Exchange
 from ..summed.summed import Rounds, Summed
 from ..summed.together import together

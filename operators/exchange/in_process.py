@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 
 from ..feedback.feedback import Feedback
+from ..inputs import rows_of
 from ..key import Key
 from ..message import Message
 from ..operator import Operator
@@ -64,15 +65,13 @@ def mean_of_ranks(
     ValueError
         For no vectors, vectors of different lengths, or an unknown exchange.
     """
-    sizes = {vector.numel() for vector in vectors}
-    if len(sizes) != 1:
-        raise ValueError(f"vectors must be at least one, and equally long; got the lengths {sorted(sizes)}")
-    (d,), m = sizes, len(vectors)
+    vectors = rows_of(vectors)
+    d, m = vectors[0].numel(), len(vectors)
     chosen = choose(exchange, operator, second, d=d, m=m).exchange
     if chosen == "gather":
         return _gathered(vectors, operator, key, d)
     ranks = [TwoShot(operator, second or operator, key, rank=rank, m=m, d=d) for rank in range(m)]
-    sent = [rank.encode(x.reshape(-1), key.step) for rank, x in zip(ranks, vectors, strict=True)]
+    sent = [rank.encode(x, key.step) for rank, x in zip(ranks, vectors, strict=True)]
     merged = [
         owner.merge({sender: messages[j] for sender, messages in enumerate(sent)}, range(m), key.step)
         for j, owner in enumerate(ranks)
@@ -92,7 +91,7 @@ def _gathered(vectors: Sequence[torch.Tensor], operator: Operator | Feedback, ke
             Channel(operator, key, stage=GATHERED, rank=rank, shard=0, d=d, receives=receives)
             for receives in (False, True)
         )
-        messages.append(sender.encode(x.reshape(-1), key.step))
+        messages.append(sender.encode(x, key.step))
         total += receiver.decode(messages[-1], key.step)
     sent = tuple((len(vectors) - 1) * message.bits for message in messages)
     return MeanOfRanks(total / len(vectors), "gather", sent)

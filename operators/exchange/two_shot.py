@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from ..feedback.feedback import Feedback, State
+from ..inputs import canonical_tensor
 from ..key import Key
 from ..message import CorruptMessage, Message
 from ..operator import Operator
@@ -167,7 +168,7 @@ class TwoShot:
         step : int
             Number of the exchange.
         """
-        return to_owners(self.senders, torch.as_tensor(x), step)
+        return to_owners(self.senders, canonical_tensor(x), step)
 
     def merge(self, messages: Mapping[int, Message], members: Iterable[int], step: int) -> Message:
         """Return the message of the second shot, for all.

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 import torch
 
+from ..inputs import canonical_tensor
 from ..key import Key
 from ..message import Message
 from ..operator import Operator, Size
@@ -113,14 +114,14 @@ class Feedback(ABC):
 
 
 def vector(x: torch.Tensor, state: State, name: str) -> torch.Tensor:
-    """Return x as a flat float32 tensor, where it lies.
+    """Return x as ``canonical_tensor`` does.
 
     Raises
     ------
     ValueError
         If the state's tensor ``name`` has another length.
     """
-    flat = x.detach().reshape(-1).to(torch.float32)
+    flat = canonical_tensor(x)
     if flat.numel() != state[name].numel():
         raise ValueError(f"the state is for d = {state[name].numel()}; got x with d = {flat.numel()}: call init again")
     return flat

@@ -11,9 +11,9 @@ import torch
 
 from ..compressors.low_rank import LowRank
 from ..compressors.random_k import pack_values
+from ..inputs import canonical
 from ..key import Key
 from ..message import Message
-from ..operator import canonical
 from ..quantisers.thin_products import unit_columns
 from ..random import normal
 from .feedback import Feedback, State, vector

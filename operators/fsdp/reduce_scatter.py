@@ -19,9 +19,10 @@ from ..ddp.lost_rank import explaining
 from ..ddp.scatter import Scatter, predicted_scatter_bytes
 from ..exchange.channel import TO_OWNER, Channel
 from ..feedback.feedback import Feedback, State
+from ..inputs import canonical_tensor
 from ..key import Key
 from ..message import Message
-from ..operator import Operator, canonical_tensor
+from ..operator import Operator
 
 SUMS = ("SUM", "AVG")
 

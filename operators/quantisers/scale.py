@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from ..compilation import jit
+from ..inputs import SMALLEST
 from ..kernels.norms.cpu import LANES, ordered_sum, sum_of_pieces
 from ..kernels.norms.cpu import PIECE as TILE
 from ..kernels.norms.cpu import absolute_sum as absolute_sums
@@ -16,7 +17,7 @@ from ..kernels.norms.cpu import energy as energies
 from ..kernels.norms.cpu import largest as tops
 from ..kernels.norms.cpu import largest_pattern as largest_pattern
 
-TINY = 2.0**-126  # below this largest magnitude a scaled operator sends zero
+TINY = SMALLEST  # below this largest magnitude a scaled operator sends zero
 _LARGEST = float(np.finfo(np.float32).max)
 
 

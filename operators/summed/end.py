@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from ..exchange.shards import lengths, shards
+from ..inputs import canonical
 from ..key import Key
 from ..message import CorruptMessage, Message
-from ..operator import canonical
 from .summed import Summed, Sums
 from .terms import Terms
 

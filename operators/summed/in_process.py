@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from ..exchange.shards import lengths
+from ..inputs import rows_of
 from ..key import Key
 from .end import SumEnd
 from .summed import Summed, Sums
@@ -52,12 +53,10 @@ def sum_of_ranks(
     ValueError
         For no vectors, vectors of different lengths, or one that is not finite.
     """
-    sizes = {vector.numel() for vector in vectors}
-    if len(sizes) != 1:
-        raise ValueError(f"vectors must be at least one, and equally long; got the lengths {sorted(sizes)}")
-    (d,), m = sizes, len(vectors)
+    vectors = rows_of(vectors)
+    d, m = vectors[0].numel(), len(vectors)
     ends = ends or [SumEnd(method, key, rank=rank, m=m, d=d) for rank in range(m)]
-    exchanges = [end.begin(x.reshape(-1), key.step) for end, x in zip(ends, vectors, strict=True)]
+    exchanges = [end.begin(x, key.step) for end, x in zip(ends, vectors, strict=True)]
     bits = np.zeros(m, np.int64)
     while not exchanges[0].over:
         rows = list(zip(*(exchange.terms for exchange in exchanges), strict=True))

@@ -44,6 +44,8 @@ def gap(op: Compressor, x: Vector, *, draws: int = DRAWS, seed: int = 0) -> Quan
     True
     """
     result = measure(op, x, draws=draws, seed=seed)
+    if result.gap is None and result.limit_of:
+        raise ValueError(f"x has no gap, for no claim holds for it: {result.limit_of}; rescale x")
     if result.gap is None or result.gap_range is None:
         raise ValueError(
             f"{result.operator} makes no error on x, so it has no gap: compare its {result.bits:g} bits a coordinate"

@@ -46,7 +46,7 @@ class Measured:
     gap_range : tuple of float or None
         Least and greatest gap of a draw.
     limit_of : str, optional
-        The class whose limit it is, and at which error, in words.
+        The class whose limit it is, and at which error, in words; without a limit, why the vector has none.
     limit_nmse : float, optional
         That error, the mean of ``|scale C(x) - x|^2/|x|^2``.
     scale : float, optional
@@ -92,11 +92,14 @@ def measure(operator: Compressor, x: Vector, *, draws: int = DRAWS, seed: int = 
         For an unsuited vector or operator.
     """
     from operators import Key, specification
+    from operators.inputs import outside_claims
 
     if not isinstance(draws, int) or not 1 <= draws <= MOST_DRAWS:
         raise refusal("draws", f"1 <= draws <= {MOST_DRAWS}, an integer", draws)
     sender, vector = compressor_of(operator), finite_vector(x)
-    claim, carried_bits = sender.claim(vector.size), sender.carried_bits(vector.size)
+    outside = outside_claims(vector)
+    claim = NoClaim(outside) if outside else sender.claim(vector.size)
+    carried_bits = sender.carried_bits(vector.size)
     unbiased = isinstance(claim, Unbiased)
     wide = vector.astype(np.float64)
     energy = float(wide @ wide)
@@ -112,8 +115,8 @@ def measure(operator: Compressor, x: Vector, *, draws: int = DRAWS, seed: int = 
         square.append(float(decoded @ decoded) / energy)
     rate, distortion = float(np.mean(bits)), float(np.mean(nmse))
     name = specification(sender)
-    if distortion == 0:
-        return Measured(name, claim_text(claim), rate, 0.0, None, None, None)
+    if distortion == 0 or outside:
+        return Measured(name, claim_text(claim), rate, distortion, None, None, None, limit_of=outside)
     scale = 1.0
     if isinstance(claim, NoClaim) and sum(along) > 0:
         scale = sum(along) / sum(square)
@@ -147,10 +150,10 @@ def finite_vector(x: Vector) -> np.ndarray:
     ValueError
         Unless it is finite, not empty and not all zero.
     """
-    from operators.operator import canonical
+    from operators.inputs import canonical
 
     try:
-        vector = canonical(np.asarray(x, float) if isinstance(x, list | tuple) else x)
+        vector = canonical(x)
     except (TypeError, ValueError) as failure:
         raise ValueError(f"{failure}: give a finite float array or tensor, such as a flattened gradient") from None
     if not vector.any():

@@ -30,9 +30,7 @@ class Empirical(Source):
     """
 
     def __init__(self, values: Any) -> None:
-        if hasattr(values, "detach"):
-            values = values.detach().cpu().double().numpy()
-        flat = np.sort(np.asarray(values, float).ravel())
+        flat = np.sort(_numbers(values).ravel())
         if flat.size == 0 or not np.all(np.isfinite(flat)) or not np.any(flat):
             raise ValueError(f"an empirical source needs finite entries, not all zero; got {flat.size} entries")
         flat.setflags(write=False)
@@ -102,6 +100,27 @@ class Empirical(Source):
         half = float(stdtrit(BLOCKS - 1, 1 - level / 2) * estimates.std(ddof=1) / math.sqrt(BLOCKS))
         centre = float(estimates.mean())
         return Interval(centre - half, centre + half)
+
+
+def _numbers(values: Any) -> np.ndarray:
+    """Return real numbers as float64; a tensor enters as in an operator."""
+    if hasattr(values, "detach"):
+        from operators.inputs import plain_tensor
+
+        is_whole = not (values.is_floating_point() or values.is_complex() or values.is_quantized)
+        try:
+            return plain_tensor(values.double() if is_whole else values).cpu().double().numpy()
+        except TypeError as failure:
+            raise ValueError(str(failure)) from None
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError("values must be without mask; got a masked array: pass values.compressed()")
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):
+        raise ValueError("values must be one array of numbers; got parts of unequal lengths: flatten them") from None
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"values must be real numbers; got an array of {array.dtype}: convert it by astype(float)")
+    return array.astype(float)
 
 
 def _spacing_entropy_bits(ordered: np.ndarray) -> float:

@@ -30,7 +30,7 @@ UNSUITED = {
         "must be one tensor; got a nested one: pass",
     ),
     "empty": (lambda: torch.zeros(0), "must have at least one entry; got an empty vector: leave it out"),
-    "nan": (lambda: X / 0 * 0, "must be finite in binary32; got nan at index 0: mend"),
+    "nan": (lambda: X / 0 * 0, "must be finite in binary32; got nan at index 0: correct or clip"),
     "array of integers": (
         lambda: np.arange(9),
         "must be a float array; got int64: convert it by x.astype(numpy.float32)",

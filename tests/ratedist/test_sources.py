@@ -168,3 +168,27 @@ def test_entropy_of_repeated_values_is_refused():
 def test_parameters_outside_are_refused(make):
     with pytest.raises(ValueError, match="got"):
         make()
+
+
+def test_an_empirical_source_refuses_what_is_no_array_of_real_numbers():
+    torch = pytest.importorskip("torch")
+    for values in (
+        np.ma.masked_array([1.0, 2.0], [False, True]),
+        np.array([1.0, 2j]),
+        torch.tensor([1.0, 2j]),
+        torch.ones(3).to_sparse(),
+        torch.ones(3, device="meta"),
+        ["1.0", "2.0"],
+        [[1.0], [1.0, 2.0]],
+        np.array([None, 1.0]),
+    ):
+        with pytest.raises(ValueError, match="must") as caught:
+            Empirical(values)
+        assert "\n" not in str(caught.value)
+
+
+def test_an_empirical_source_reads_any_form_of_real_numbers():
+    torch = pytest.importorskip("torch")
+    negative = torch.complex(torch.zeros(3), torch.tensor([-1.0, 2.0, -2.0])).conj().imag
+    for values in ([1, -2, 2], np.array([1, -2, 2], ">i4"), torch.tensor([1, -2, 2]), negative):
+        assert Empirical(values).values.tolist() == [-2.0, 1.0, 2.0]

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from operators import Key, Operator, specification
-from operators.operator import canonical
+from operators.inputs import canonical
 from operators.random import normal
 
 from ...distributed.collectives import ProcessTransport, barrier, gather_arrays

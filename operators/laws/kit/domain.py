@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from .examples import LARGEST, SMALLEST, Example
+from ...inputs import LARGEST, SMALLEST
+from .examples import Example
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-LARGEST, SMALLEST = 2.0**100, 2.0**-126  # the range of max|x| in which claims hold
+from ...inputs import LARGEST, SMALLEST
 
 WITNESS = "declared witness"
 REACHED = 0.95  # share of the claimed constant that must be reached at a declared witness

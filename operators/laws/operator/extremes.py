@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..kit.examples import LARGEST, SMALLEST, Example, at_the_ends
+from ...inputs import LARGEST, SMALLEST
+from ..kit.examples import Example, at_the_ends
 from ..kit.law import Context, Law, Violation, second_moment
 from ..kit.subject import Subject
 

@@ -74,7 +74,7 @@ def test_gap_is_reproducible_and_takes_tensors_and_instances():
     [
         (lambda: rd.gap("identity", X), "makes no error"),
         (lambda: rd.gap("qsgd:4", np.zeros(3)), "zeros only"),
-        (lambda: rd.gap("qsgd:4", [1.0, math.nan]), "finite in binary32; got nan at index 1: mend or clip"),
+        (lambda: rd.gap("qsgd:4", [1.0, math.nan]), "finite in binary32; got nan at index 1: correct or clip"),
         (lambda: rd.gap("qsgd:4", "abc"), "float array"),
         (lambda: rd.gap("warp", X), "unknown operator 'warp'"),
         (lambda: rd.gap("qsgd:4", X, draws=0), "1 <= draws"),
@@ -84,6 +84,32 @@ def test_bad_input_is_one_sentence(call, words):
     with pytest.raises(ValueError, match=words) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("scale", [1e-44, 3e-42, 1e-39, 2.0**101])
+@pytest.mark.parametrize("operator", ["qsgd:4", "terngrad", "topk:0.1", "scaled_sign", "eden:1", "signsgd"])
+def test_a_vector_outside_the_range_of_claims_has_neither_claim_nor_gap(operator, scale):
+    x = np.clip(X, -1, 1).astype(np.float64) * scale
+    with pytest.raises(
+        ValueError, match=r"no gap, for no claim holds for it: claims need max\|x\| [<>]= 2\^-?1"
+    ) as caught:
+        rd.gap(operator, x)
+    assert "\n" not in str(caught.value)
+    found = rd.measure(operator, x)
+    assert (found.limit, found.gap, found.gap_range) == (None, None, None)
+    assert found.claim.startswith("none: claims need max|x|")
+
+
+def test_every_form_of_a_vector_is_measured_the_same():
+    plain, tensor = X[:60].astype(np.float64), torch.from_numpy(X[:60].copy()).float()
+    negative = torch.complex(torch.zeros(60), -tensor).conj().imag
+    forms = (X[:60].astype(np.float32), plain.reshape(6, 10).tolist(), plain.astype(">f4"), negative, X[59::-1][::-1])
+    expected = rd.measure("qsgd:4", plain)
+    assert all(rd.measure("qsgd:4", form) == expected for form in forms)
+    for refused in (np.ma.masked_array(X), [[1.0], [1.0, 2.0]], ["1", "2"], [True], torch.ones(3) * 1j, None):
+        for use in (rd.measure, rd.gap, lambda op, x: rd.compare([op], x, bits=2)):
+            with pytest.raises(ValueError, match=r"^x must"):
+                use("qsgd:4", refused)
 
 
 def test_an_exact_multiple_has_no_error_that_bits_would_pay_for():
