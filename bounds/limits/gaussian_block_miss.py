@@ -27,7 +27,7 @@ gaussian_block_miss = Bound(
     examples=(
         Example(
             {"bits": 125, "d": 100, "nmse": "0.25", "radius": "0.87"},
-            "0.043823290675546974",
+            "0.04382329068",
             "mpmath quadrature of the incomplete beta function",
         ),
     ),
