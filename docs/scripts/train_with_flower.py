@@ -1,7 +1,7 @@
 import torch
 from flwr import app, clientapp, serverapp
 
-from gpu_validation.adapters.flower import CompressedFedAvg, CompressedUpdates
+from gpu_validation.adapters.flower import CompressedFedAvg, CompressedUpdates, trainable_parameters
 from gpu_validation.workloads.digits import digits
 from operators import ErrorFeedback, TopK
 
@@ -10,7 +10,7 @@ server = serverapp.ServerApp()
 model, method = torch.nn.Linear(64, 10), ErrorFeedback(TopK(fraction=0.05))
 
 
-@client.train(mods=[CompressedUpdates(method)])
+@client.train(mods=[CompressedUpdates(method, parameters=trainable_parameters(model))])
 def train(message, context):
     images, labels = (values[context.node_config["partition-id"] :: 2] for values in digits())  # its own half
     model.load_state_dict(message.content["arrays"].to_torch_state_dict())

@@ -4,13 +4,14 @@
     app = ClientApp()
 
 
-    @app.train(mods=[CompressedUpdates(method)])
-    def train(message, context): ...  # local steps, and a reply with the trained model, as ever
+    @app.train(mods=[CompressedUpdates(method, parameters=trainable_parameters(model))])
+    def train(message, context): ...  # local steps, and a reply with the trained model
 
 
     strategy = CompressedFedAvg(method)  # in ServerApp.main: strategy.start(grid, arrays)
 
-What a client has trained less what it received is compressed; the server's models travel whole.
+A client's changes of the named parameters are compressed.  All other arrays, such as BatchNorm's statistics, travel
+exactly.  The server's models travel whole.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import torch
 
 from operators import Feedback, Key, Operator
 
-from .model_updates import Update, agreement, decode_updates, encode_update
+from .model_updates import Arrays, Update, agreement, decode_updates, encode_update, rounded, trainable_parameters
 
 try:
     from flwr.app import Array, ArrayRecord, ConfigRecord
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from flwr.clientapp.typing import ClientAppCallable
     from flwr.serverapp import Grid
 
+__all__ = ["CompressedFedAvg", "CompressedUpdates", "trainable_parameters"]
+
 NAME = "ratedist"  # of what is added to replies and to a client's state
 
 
@@ -51,13 +54,20 @@ class CompressedUpdates:
     Parameters
     ----------
     method : Operator or Feedback
-        What compresses; a Feedback's residual is kept in the client's ``context.state``.
+        The compressor; a Feedback's residual is kept in the client's ``context.state``.
+    parameters : iterable of str
+        Names of the arrays that the method compresses: ``trainable_parameters(model)``.  All others travel exactly.
     key : Key, optional
         The server's own; round and ``partition-id`` are filled in.
     arrays : str, optional
         What the strategy calls its record of the model.
     config : str, optional
         What the strategy calls its record of settings.
+
+    Raises
+    ------
+    ValueError
+        Without ``parameters``: a dict of arrays does not show which ones are statistics.
 
     Notes
     -----
@@ -70,12 +80,19 @@ class CompressedUpdates:
         self,
         method: Operator | Feedback,
         *,
+        parameters: Iterable[str] | None = None,
         key: Key = Key(0),  # noqa: B008  frozen
         arrays: str = "arrays",
         config: str = "config",
     ) -> None:
         _need_flower()
+        if parameters is None:
+            raise ValueError(
+                "CompressedUpdates needs the names of the parameters, since statistics must travel exactly; got none: "
+                "give parameters=trainable_parameters(model)"
+            )
         self.method, self.key, self.arrays, self.config = method, key, arrays, config
+        self.parameters = tuple(parameters)
         self.agreement = agreement(method, key)
 
     def __call__(self, message: FlowerMessage, context: Context, call_next: ClientAppCallable) -> FlowerMessage:
@@ -100,7 +117,8 @@ class CompressedUpdates:
         (name,) = reply.content.array_records
         stored = context.state.array_records.get(NAME)
         before = None if stored is None else {part: torch.from_numpy(a) for part, a in _numpy(stored).items()}
-        state, frame = encode_update(self.method, before, received, _numpy(reply.content[name]), key=key)
+        trained = _numpy(reply.content[name])
+        state, frame = encode_update(self.method, before, received, trained, key=key, parameters=self.parameters)
         context.state[NAME] = ArrayRecord({part: Array(tensor.numpy()) for part, tensor in state.items()})
         reply.content[name] = ArrayRecord({"message": Array("uint8", (len(frame),), NAME, frame)})
         reply.content[NAME] = ConfigRecord({"client": client, "agreement": self.agreement})
@@ -122,13 +140,14 @@ class CompressedFedAvg(FedAvg):
     Attributes
     ----------
     uplink_bytes : Counter
-        By round: the messages that have come, with their frames of 24 bytes each.
+        By round: the received updates, with their frames and the arrays that travel exactly.
     downlink_bytes : Counter
         By round: the values of the models that were sent to train and to evaluate.
 
     Notes
     -----
-    Neither counts Flower's own envelopes and metrics.  Arrays that are no floats stay as they began.
+    Neither counts Flower's own envelopes and metrics.  Models of float16 and bfloat16 are kept in float32, so that
+    small movements add up; clients receive them in the dtypes of the first model, and ``start`` returns float32.
     """
 
     def __init__(
@@ -141,6 +160,7 @@ class CompressedFedAvg(FedAvg):
         _need_flower()
         super().__init__(**settings)
         self.method, self.key, self.agreement = method, key, agreement(method, key)
+        self._dtypes: dict[str, np.dtype] = {}
         self.uplink_bytes: Counter[int] = Counter()
         self.downlink_bytes: Counter[int] = Counter()
 
@@ -161,7 +181,9 @@ class CompressedFedAvg(FedAvg):
             That knows the clients.
         """
         self._model = _numpy(arrays)
-        return self._counted(server_round, arrays, super().configure_train(server_round, arrays, config, grid))
+        self._dtypes = self._dtypes or {name: array.dtype for name, array in self._model.items()}
+        sent = self._rounded(arrays)
+        return self._counted(server_round, sent, super().configure_train(server_round, sent, config, grid))
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -179,7 +201,11 @@ class CompressedFedAvg(FedAvg):
         grid : Grid
             That knows the clients.
         """
-        return self._counted(server_round, arrays, super().configure_evaluate(server_round, arrays, config, grid))
+        sent = self._rounded(arrays)
+        return self._counted(server_round, sent, super().configure_evaluate(server_round, sent, config, grid))
+
+    def _rounded(self, arrays: ArrayRecord) -> ArrayRecord:
+        return _record(rounded(_numpy(arrays), self._dtypes))
 
     def _counted(
         self, server_round: int, arrays: ArrayRecord, messages: Iterable[FlowerMessage]
@@ -216,7 +242,7 @@ class CompressedFedAvg(FedAvg):
         model = decode_updates(self.method, self._model, list(updates.values()), key=key)
         whole.sort(key=lambda reply: updates[reply.metadata.src_node_id].client)
         metrics = self.train_metrics_aggr_fn([reply.content for reply in whole], self.weighted_by_key)
-        return ArrayRecord({name: Array(array) for name, array in model.items()}), metrics
+        return _record(model), metrics
 
     def _update(self, reply: FlowerMessage) -> Update:
         content = reply.content
@@ -224,7 +250,7 @@ class CompressedFedAvg(FedAvg):
         if NAME not in content.config_records or "message" not in arrays:
             raise ValueError(
                 f"node {reply.metadata.src_node_id} has sent no compressed update: give its ClientApp's train "
-                f"mods=[CompressedUpdates({self.method!r})]"
+                f"mods=[CompressedUpdates({self.method!r}, parameters=trainable_parameters(model))]"
             )
         client, theirs = content[NAME]["client"], content[NAME]["agreement"]
         if theirs != self.agreement:
@@ -243,3 +269,7 @@ def _need_flower() -> None:
 
 def _numpy(record: ArrayRecord) -> dict[str, np.ndarray]:
     return {name: array.numpy() for name, array in record.items()}
+
+
+def _record(arrays: Arrays) -> ArrayRecord:
+    return ArrayRecord({name: Array(array) for name, array in arrays.items()})

@@ -84,14 +84,14 @@ def said(apps, strategy, **settings):
 def main():
     TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
     changes = [[1, 2, 3, 4], [4, 3, 2, 1], [1, 0, 0, 1]]
-    mods = [CompressedUpdates(METHOD)]
+    mods = [CompressedUpdates(METHOD, parameters=["w"])]
     fine = [app_of(mods, change, weight) for change, weight in zip(changes, (1, 2, 1), strict=True)]
     strategy = CompressedFedAvg(METHOD, min_train_nodes=3)
     result, contexts = run(fine, strategy)
     failing = CompressedFedAvg(METHOD, fraction_evaluate=0.0)
     left, _ = run([fine[0], app_of(mods, None), fine[2]], failing)
-    other = [fine[0], app_of([CompressedUpdates(QSGD(levels=4))], changes[1]), fine[2]]
-    keyed = [fine[0], app_of([CompressedUpdates(METHOD, key=Key(1))], changes[1]), fine[2]]
+    other = [fine[0], app_of([CompressedUpdates(QSGD(levels=4), parameters=["w"])], changes[1]), fine[2]]
+    keyed = [fine[0], app_of([CompressedUpdates(METHOD, parameters=["w"], key=Key(1))], changes[1]), fine[2]]
     answer = {
         "model": result.arrays["w"].numpy().tolist(),
         "losses": {number: dict(record) for number, record in result.train_metrics_clientapp.items()},

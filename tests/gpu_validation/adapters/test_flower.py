@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from gpu_validation.adapters import flower
 from gpu_validation.adapters.flower import CompressedFedAvg, CompressedUpdates
 from gpu_validation.workloads.digits import digits
 from operators import ErrorFeedback, Key, TopK
@@ -16,7 +17,8 @@ from . import federation
 
 SCRIPT = Path(__file__).parents[3] / "docs/scripts/train_with_flower.py"
 METHOD = ErrorFeedback(TopK(fraction=0.05))
-CLIENTS, ROUNDS, TAU, FRAME = 2, 3, 8, 24
+CLIENTS, ROUNDS, TAU = 2, 3, 8
+FRAME = 16 + 35 + 24 + 4  # the update's head, its description, the message's frame and the update's checksum
 
 pytestmark = pytest.mark.timeout(1500)
 
@@ -30,6 +32,13 @@ def programs(tmp_path_factory):
 def test_without_flower_both_ends_name_the_command(end):
     with pytest.raises(ImportError, match=r'needs flwr, which is not installed: pip install "flwr>=1.41"'):
         end(TopK(fraction=0.5))
+
+
+def test_the_mod_needs_the_names_of_the_parameters(monkeypatch):
+    monkeypatch.setattr(flower, "FedAvg", dict)  # as if Flower were there
+
+    with pytest.raises(ValueError, match=r"got none: give parameters=trainable_parameters\(model\)$"):
+        CompressedUpdates(TopK(fraction=0.5))
 
 
 def by_hand(method=METHOD, steps=TAU):

@@ -1,14 +1,35 @@
 """What a federation exchanges: the bits of PeriodicAveraging, and of a scalar loop where weights differ."""
 
 import math
+from fractions import Fraction
 
+import hypothesis
 import numpy as np
 import pytest
 import torch
 
 from gpu_validation import PeriodicAveraging
-from gpu_validation.adapters.model_updates import Update, agreement, decode_updates, encode_update
-from operators import EF21, QSGD, CorruptMessage, ErrorFeedback, Key, Message, RandomK, TopK
+from gpu_validation.adapters.model_updates import (
+    Update,
+    agreement,
+    decode_updates,
+    encode_update,
+    rounded,
+    trainable_parameters,
+)
+from operators import (
+    EF21,
+    QSGD,
+    TCDQ,
+    CorruptMessage,
+    ErrorFeedback,
+    Identity,
+    Key,
+    Message,
+    RandomK,
+    ScaledSign,
+    TopK,
+)
 
 from ..ranks import in_ranks
 
@@ -56,8 +77,9 @@ def federated(method, *, decoded_by=None, steps=TAU, key=KEY):
         for client in reversed(range(RANKS)):  # in any order
             after = trained(arrays, client, number, steps)
             sent = Key(key.seed, step=number, rank=client)
-            states[client], frame = encode_update(method, states[client], arrays, after, key=sent)
-            bits[number, client] = Message.from_bytes(frame).bits
+            names = trainable_parameters(network())
+            states[client], frame = encode_update(method, states[client], arrays, after, key=sent, parameters=names)
+            bits[number, client] = Message.from_bytes(frame[51:-4]).bits  # between description and checksum
             updates.append(Update(client, 899, frame))
         arrays = decode_updates(decoded_by or method, arrays, updates, key=Key(KEY.seed, step=number))
     return np.concatenate([array.reshape(-1) for array in arrays.values()]), bits
@@ -107,14 +129,14 @@ def test_clients_weigh_as_many_examples_as_they_have():
     for client, (weight, change) in enumerate(zip(weights, changes, strict=True)):
         w = (model["w"] + change[:2]).astype(np.float32)
         after = {"b": model["b"] + change[2], "w": w, "counter": np.array(9)}
-        _, frame = encode_update(TopK(fraction=1.0), None, model, after, key=Key(0, rank=client))
+        _, frame = encode_update(TopK(fraction=1.0), None, model, after, key=Key(0, rank=client), parameters=["w", "b"])
         updates.append(Update(client, weight, frame))
     moved = decode_updates(TopK(fraction=1.0), model, updates[::-1], key=Key(0))
 
     means = [math.fsum(w * c[i] for w, c in zip(weights, changes, strict=True)) / 6 for i in range(3)]
     assert np.allclose(moved["w"], [1 + means[0], -2 + means[1]], rtol=1e-7)
     assert np.isclose(moved["b"], 0.5 + means[2], rtol=1e-15)
-    assert moved["counter"] == 3
+    assert moved["counter"] == 9
     assert [moved[name].dtype for name in model] == [model[name].dtype for name in model]
     assert [moved[name].shape for name in model] == [model[name].shape for name in model]
 
@@ -125,7 +147,9 @@ def test_the_order_of_arrival_changes_no_bit():
     updates = []
     for client in range(5):
         after = {name: (array * draw.normal(size=array.shape)).astype(np.float32) for name, array in model.items()}
-        _, frame = encode_update(QSGD(levels=16), None, model, after, key=Key(0, rank=client))
+        _, frame = encode_update(
+            QSGD(levels=16), None, model, after, key=Key(0, rank=client), parameters=list(model)[:3]
+        )
         updates.append(Update(client, 1 + client, frame))
     first, *others = [
         decode_updates(QSGD(levels=16), model, [updates[i] for i in draw.permutation(5)], key=Key(0)) for _ in range(9)
@@ -134,35 +158,167 @@ def test_the_order_of_arrival_changes_no_bit():
 
 
 def test_what_does_not_fit_is_refused_in_a_sentence():
-    model = {"w": np.ones(3, np.float32)}
-    _, frame = encode_update(TopK(fraction=0.5), None, model, {"w": np.zeros(3, np.float32)}, key=Key(0))
-    _, longer = encode_update(TopK(0.5), None, {"w": np.ones(4)}, {"w": np.zeros(4)}, key=Key(0))
-    damaged = frame[:-5] + bytes([frame[-5] ^ 1]) + frame[-4:]
+    model, top = {"w": np.ones(3, np.float32)}, TopK(fraction=0.5)
+
+    def encode(received, after, parameters=("w",)):
+        return encode_update(top, None, received, after, key=Key(0), parameters=parameters)[1]
 
     def decode(*updates):
-        return decode_updates(TopK(fraction=0.5), model, updates, key=Key(0, step=2))
+        return decode_updates(top, model, updates, key=Key(0, step=2))
 
+    frame, longer = encode(model, {"w": np.zeros(3)}), encode({"w": np.ones(4)}, {"w": np.zeros(4)})
+    damaged = frame[:-5] + bytes([frame[-5] ^ 1]) + frame[-4:]
     for wrong, sentence in (
         (damaged, "client 4 in round 3: the frame's CRC-32 does not match its content; request it again"),
-        (longer, "client 4 in round 3: the frame is for d = 4; expected d = 3"),
-        (frame[:9], "client 4 in round 3: a frame has at least 24 bytes; got 9"),
+        (frame[:9], "client 4 in round 3: a frame has at least 20 bytes; got 9"),
     ):
         with pytest.raises(CorruptMessage, match=sentence):
             decode(Update(0, 1, frame), Update(4, 1, wrong))
+    with pytest.raises(ValueError, match="client 4 has trained arrays of other names, shapes or dtypes than the"):
+        decode(Update(0, 1, frame), Update(4, 1, longer))
+    with pytest.raises(ValueError, match="clients 0 and 4 compress different arrays, among them 'w': give both"):
+        decode(Update(0, 1, frame), Update(4, 1, encode(model, model, ())))
     with pytest.raises(ValueError, match="2 clients say partition-id = 4: give every SuperNode a number of its own"):
         decode(Update(4, 1, frame), Update(0, 1, frame), Update(4, 1, frame))
-    for weight in (0, -1, math.nan):
+    for weight in (0, -1, math.nan, math.inf):
         with pytest.raises(ValueError, match=r"weight must be positive; client 4 has .*: reply with the number"):
             decode(Update(0, 5, frame), Update(4, weight, frame))
     with pytest.raises(ValueError, match=r"'v' has shape \(2,\), not None: reply with the model's whole state"):
-        encode_update(TopK(0.5), None, model, model | {"v": np.ones(2)}, key=Key(0))
+        encode(model, model | {"v": np.ones(2)})
+    with pytest.raises(ValueError, match="'w' has int64, not float32: reply with the model's own state"):
+        encode(model, {"w": np.ones(3, np.int64)})
+    with pytest.raises(ValueError, match="'tag' of dtype <U1 has changed: leave it out"):
+        encode(model | {"tag": np.array("a")}, model | {"tag": np.array("b")})
     with pytest.raises(ValueError, match="got a model without one"):
-        encode_update(TopK(0.5), None, {"n": np.array(1)}, {"n": np.array(2)}, key=Key(0))
+        encode({"n": np.array("text")}, {"n": np.array("text")}, ())
+    for name, held in (("n", "of dtype int64"), ("v", "missing")):
+        with pytest.raises(ValueError, match=rf"{name!r} is {held}: give trainable_parameters\(model\)"):
+            encode(model | {"n": np.array(1)}, model | {"n": np.array(1)}, ["w", name])
     with pytest.raises(ValueError, match="finite in binary32; got nan at index 1"):
-        encode_update(TopK(0.5), None, model, {"w": np.array([1, np.nan, 1], np.float32)}, key=Key(0))
+        encode(model, {"w": np.array([1, np.nan, 1], np.float32)})
 
 
 def test_a_method_whose_receiver_remembers_is_refused():
     with pytest.raises(ValueError, match=r"^EF21\(.* loses replies: use an operator or ErrorFeedback$"):
         agreement(EF21(), Key(0))
     assert agreement(ErrorFeedback(TopK(0.5)), Key(1)) != agreement(ErrorFeedback(TopK(0.5)), Key(2))
+
+
+class Counted(torch.nn.Module):
+    """Buffers whose names and shapes resemble those of parameters."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 2)
+        self.norm = torch.nn.BatchNorm1d(2)
+        self.frozen = torch.nn.Parameter(torch.ones(2, 2), requires_grad=False)
+        self.register_buffer("weight", torch.full((2, 3), 0.01))  # an average of squares: never negative
+        self.register_buffer("mask", torch.tensor([True, False]))
+        self.register_buffer("limit", torch.tensor(torch.finfo(torch.float64).min, dtype=torch.float64))
+        self.register_buffer("seen", torch.tensor(2**62 + 1))
+        self.register_buffer("empty", torch.empty(0, 3))
+
+
+OPERATORS = {
+    "qsgd": QSGD(levels=1),
+    "sign": ErrorFeedback(ScaledSign()),
+    "top": TopK(fraction=0.1),
+    "dithered": TCDQ(omega=1.0, states=4),
+}
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["parameters named", "default"])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_no_lossy_operator_touches_a_statistic(name, named):
+    model, draw = Counted(), np.random.default_rng(0)
+    names = trainable_parameters(model) if named else ()
+    received = {key: value.detach().numpy().copy() for key, value in model.state_dict().items()}
+    updates, sent = [], []
+    for client, weight in enumerate((1.0, 3.0)):
+        after = dict(received)
+        for key in received:
+            if received[key].dtype == np.float32 and key != "frozen":
+                after[key] = (received[key] * draw.uniform(0, 2, received[key].shape)).astype(np.float32)
+        after["norm.num_batches_tracked"] = np.array(10 + 4 * client)
+        _, frame = encode_update(OPERATORS[name], None, received, after, key=Key(0, rank=client), parameters=names)
+        updates.append(Update(client, weight, frame))
+        sent.append(after)
+    moved = decode_updates(OPERATORS[name], received, updates, key=Key(0))
+
+    for key in received.keys() - set(names):
+        exact = (sent[0][key] + 3.0 * sent[1][key]) / 4 if received[key].dtype == np.float32 else received[key]
+        exact = np.array(13) if key == "norm.num_batches_tracked" else exact
+        assert np.allclose(moved[key], exact, rtol=1e-6), key
+        assert (moved[key].dtype, moved[key].shape) == (received[key].dtype, received[key].shape), key
+    assert moved["seen"] == 2**62 + 1
+    assert moved["limit"] == np.finfo(np.float64).min
+    assert set(trainable_parameters(model)) == {"layer.weight", "layer.bias", "norm.weight", "norm.bias"}
+    if named:
+        assert not np.allclose(moved["layer.weight"], (sent[0]["layer.weight"] + 3 * sent[1]["layer.weight"]) / 4)
+
+
+INTEGERS = hypothesis.strategies.sampled_from(["b", "B", "h", "H", "i", "I", "q", "Q", "?"])
+
+
+@hypothesis.given(hypothesis.strategies.data(), INTEGERS)
+def test_integers_become_the_nearest_mean_whatever_their_size(data, code):
+    dtype, strategies = np.dtype(code), hypothesis.strategies
+    info = np.iinfo(dtype) if code != "?" else None
+    lowest, highest = (info.min, info.max) if info else (0, 1)
+    base = data.draw(strategies.integers(lowest, highest))
+    values = [
+        min(highest, base + data.draw(strategies.integers(0, 1000))) if data.draw(strategies.booleans()) else base
+        for _ in range(3)
+    ]
+    weights = [data.draw(strategies.integers(1, 9)) for _ in values]
+    model, updates = {"n": np.full((), base, dtype)}, []
+    for client, (value, weight) in enumerate(zip(values, weights, strict=True)):
+        _, frame = encode_update(TopK(0.5), None, model, {"n": np.full((), value, dtype)}, key=Key(0, rank=client))
+        updates.append(Update(client, weight, frame))
+    mean = Fraction(sum(w * v for w, v in zip(weights, values, strict=True)), sum(weights))
+    moved = decode_updates(TopK(0.5), model, updates, key=Key(0))["n"]
+
+    assert moved.dtype == dtype
+    assert abs(int(moved) - mean) <= Fraction(1, 2) + Fraction(1, 10**9)
+    assert min(values) <= int(moved) <= max(values)
+
+
+def test_values_that_are_equal_stay_as_they_are():
+    extremes = np.array([np.inf, -np.inf, np.finfo(np.float64).max, np.finfo(np.float64).min, 5e-324, -0.0])
+    model = {"mask": extremes, "phase": np.array([1e308 + 1e308j, -0.1j]), "text": np.array("a"), "c": np.array(np.inf)}
+    updates = []
+    for client in range(3):
+        _, frame = encode_update(TopK(0.5), None, model, model, key=Key(0, rank=client))
+        updates.append(Update(client, client + 0.1, frame))
+    moved = decode_updates(TopK(0.5), model, updates, key=Key(0))
+    assert all(moved[name].tobytes() == model[name].tobytes() for name in model)
+
+
+@pytest.mark.parametrize("method", [Identity(), ErrorFeedback(QSGD(levels=255))], ids=["identity", "qsgd"])
+def test_movements_below_half_a_unit_of_float16_add_up(method):
+    began = {"w": np.ones(4, np.float16), "v": np.full((), 8, np.float16)}
+    dtypes = {name: array.dtype for name, array in began.items()}
+    model, states, steps = began, [None, None], 1000
+    for number in range(steps):
+        sent, updates = rounded(model, dtypes), []
+        assert sent["w"].dtype == np.float16
+        for client in range(2):
+            after = {name: array.astype(np.float32) + np.float32(1e-4) for name, array in sent.items()}
+            key = Key(0, step=number, rank=client)
+            states[client], frame = encode_update(method, states[client], sent, after, key=key, parameters=sent)
+            updates.append(Update(client, 1.0, frame))
+        model = decode_updates(method, model, updates, key=Key(0, step=number))
+    assert np.allclose(model["w"], 1.1, atol=2e-3)
+    assert np.allclose(model["v"], 8.1, atol=1e-2)
+
+
+def test_one_client_of_many_that_moves_by_a_unit_is_seen_after_enough_rounds():
+    model, dtypes = {"w": np.ones(1, np.float16)}, {"w": np.dtype(np.float16)}
+    for number in range(64):
+        sent, updates = rounded(model, dtypes), []
+        for client in range(32):
+            after = {"w": np.nextafter(sent["w"], np.float16(2)) if client == 0 else sent["w"]}
+            _, frame = encode_update(Identity(), None, sent, after, key=Key(0, rank=client), parameters=["w"])
+            updates.append(Update(client, 1.0, frame))
+        model = decode_updates(Identity(), model, updates, key=Key(0, step=number))
+    assert np.allclose(model["w"], 1 + 2 * 2.0**-10)
