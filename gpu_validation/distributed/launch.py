@@ -117,8 +117,8 @@ def run_ranks(
 
     Notes
     -----
-    When the iterator has ended or was closed, every process has ended; if this process itself is killed, the kernel
-    ends them.
+    When the iterator has ended or was closed, every process has ended; if this process itself is killed, the ranks
+    end themselves.
     """
     if processes < 1:
         raise ValueError(f"processes must be >= 1; got {processes}")

@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
-import ctypes
+import contextlib
 import os
+import select
 import signal
+import threading
+import time
 
-SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
+POLL_S = 0.2  # where the kernel has no descriptors of processes
 
 
 def die_with(parent: int) -> None:
-    """Ask the kernel for a SIGKILL when the parent ends, however it ends; die now if it has ended already."""
-    ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    """Watch the parent process in a thread; end this process by SIGKILL when the parent ends or has ended.
+
+    Parameters
+    ----------
+    parent : int
+        Process id of the parent, which must be this process's own.
+
+    Notes
+    -----
+    ``PR_SET_PDEATHSIG`` of the kernel is not used: it fires when the *thread* ends that started this process.  The
+    parent's id is compared after its descriptor is opened, so a new process of the same id is not taken for it.
+    """
+    descriptor = None
+    with contextlib.suppress(OSError, AttributeError):  # no such process; an older kernel, or one that forbids it
+        descriptor = os.pidfd_open(parent)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
+    threading.Thread(target=_watch, args=(parent, descriptor), name="watch the parent", daemon=True).start()
+
+
+def _watch(parent: int, descriptor: int | None) -> None:
+    if descriptor is not None:
+        ended = select.poll()
+        ended.register(descriptor, select.POLLIN)
+        ended.poll()
+    while os.getppid() == parent:  # with a descriptor: until the kernel has given this process another parent
+        time.sleep(POLL_S if descriptor is None else 0.001)
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -34,7 +34,7 @@ def join_torchrun(*, timeout_s: float = 60.0, backend: str | None = None) -> int
     Notes
     -----
     Every attempt meets under a name of its own: a store that outlives an attempt still holds the addresses of processes
-    that are dead.  A rank ends with the process that has started it: if torchrun is killed, nobody goes on writing
+    that are dead.  A rank ends with the process that has started it, not with the thread: if torchrun is killed, nobody goes on writing
     checkpoints beside the ranks of the next start.
     """
     if not timeout_s > 0:
