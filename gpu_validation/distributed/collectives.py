@@ -19,6 +19,7 @@ from operators.ddp.scatter import Scatter, predicted_scatter_bytes
 
 from .in_flight import InThread
 from .step_check import UnevenSteps
+from .tensors import as_bytes, assign
 from .transport import NodeLinks
 from .vectors import Vectors
 
@@ -203,6 +204,17 @@ class ProcessTransport(Vectors):
         (row,) = rows
         return self._numbers(row, torch.float64)
 
+    def all_gather_ints(self, rows: Sequence[Sequence[int]]) -> list[list[int]]:
+        """Return a few integers of every rank, in rank order.
+
+        Parameters
+        ----------
+        rows : sequence of sequence of int
+            A few 64-bit integers of every rank hosted here, equally many on all ranks.
+        """
+        (row,) = rows
+        return self._numbers(row, torch.int64)
+
     def _numbers(self, row: Sequence[float], dtype: torch.dtype) -> list[list]:
         self.payload_bytes += (self.size - 1) * 8 * len(row)
         self.received_bytes += (self.size - 1) * 8 * len(row)
@@ -231,9 +243,12 @@ class ProcessTransport(Vectors):
         """
         (local_tensors,) = tensors
         for tensor in local_tensors:
+            if not tensor.numel():
+                continue
             copy = tensor.detach().to(self.device).contiguous()
-            dist.broadcast(copy, src=self._global(0), group=self.group)
-            tensor.detach().copy_(copy)
+            dist.broadcast(as_bytes(copy), src=self._global(0), group=self.group)  # back ends lack some dtypes
+            if self.rank:
+                assign(tensor, copy)
 
     def waiting_room(self, timeout_s: float) -> dist.ProcessGroup:
         """Return a process group of the same ranks, on the CPU, whose collectives wait for so long.

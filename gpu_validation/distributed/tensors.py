@@ -39,12 +39,56 @@ def floating_tensors(model: torch.nn.Module) -> list[torch.Tensor]:
     return [*model.parameters(), *(b for b in model.buffers() if b.is_floating_point())]
 
 
-def floating_state(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
-    """Return the floating-point tensors of an optimizer's state, in the order of its parameters and of their names."""
-    return [
-        value
-        for group in optimizer.param_groups
-        for parameter in group["params"]
-        for _, value in sorted(optimizer.state.get(parameter, {}).items())
-        if isinstance(value, torch.Tensor) and value.is_floating_point()
-    ]
+def distinct(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a view that has every entry of an expanded tensor once; of other tensors all entries.
+
+    Parameters
+    ----------
+    tensor : tensor
+        Any strided tensor.
+    """
+    once = [slice(0, 1) if stride == 0 else slice(None) for stride in tensor.stride()]
+    return tensor.detach()[tuple(once)]
+
+
+def overlaps_itself(tensor: torch.Tensor) -> bool:
+    """Return whether entries of ``distinct(tensor)`` may share memory, as those of ``unfold`` do.
+
+    Parameters
+    ----------
+    tensor : tensor
+        Any strided tensor.
+    """
+    reach = 0
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if stride and size > 1:
+            if stride <= reach:
+                return True
+            reach += stride * (size - 1)
+    return False
+
+
+def assign(tensor: torch.Tensor, values: torch.Tensor) -> None:
+    """Copy values into a tensor in place, also if it is expanded or an inference tensor.
+
+    Parameters
+    ----------
+    tensor : tensor
+        What is written to.
+    values : tensor
+        Of the same shape.
+    """
+    once = tuple(slice(0, size) for size in distinct(tensor).shape)
+    with torch.inference_mode() if tensor.is_inference() else torch.no_grad():
+        distinct(tensor).copy_(values[once])
+
+
+def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor's entries as one vector of bytes, uint8, in memory order of a contiguous tensor.
+
+    Parameters
+    ----------
+    tensor : tensor
+        Any strided tensor; its memory is shared if it is contiguous.
+    """
+    return tensor.detach().reshape(-1).contiguous().view(torch.uint8)

@@ -63,6 +63,9 @@ class Transport(VectorTransport, Protocol):
     def all_gather_floats(self, rows: Sequence[Sequence[float]]) -> list[list[float]]:
         """Return a few numbers of every rank, in rank order."""
 
+    def all_gather_ints(self, rows: Sequence[Sequence[int]]) -> list[list[int]]:
+        """Return a few integers of every rank, in rank order."""
+
     def all_gather_int(self, numbers: Sequence[int]) -> list[int]:
         """Return one integer of every rank, in rank order."""
 

@@ -13,6 +13,7 @@ from ..distributed.tensors import flat, load
 from ..distributed.transport import Transport
 from ..telemetry import Observer
 from .attendance import RollCall
+from .buffers_and_states import BuffersAndStates
 from .choices import Choices
 from .choosing import ChoosingInputs
 from .clock import Clock
@@ -25,7 +26,7 @@ from .payload import Payload
 from .period import PeriodController
 from .schedule_inputs import LossInputs, NoInputs
 from .sensing import MeasuredInputs
-from .structure import require_averageable
+from .structure import require_averageable, require_same_layout
 from .worker import Worker
 
 WHOLE: Error = (0.0, float("nan"), 0.0)
@@ -82,7 +83,8 @@ class CommonStart:
         return NoInputs()
 
     def _require_equal_ranks(self) -> None:
-        """Others would wait for each other for ever."""
+        """Raise ValueError on all ranks unless they have equal models and settings."""
+        require_same_layout(self.transport, [worker.model for worker in self.workers])
         numbers = self.transport.all_gather_int([self.settings.fingerprint(worker.model) for worker in self.workers])
         for rank, number in enumerate(numbers):
             if number != numbers[0]:
@@ -96,7 +98,6 @@ class CommonStart:
         settings = self.settings
         anchor = self.workers[0].vector().to(self.workers[0].anchor)
         self.d = anchor.numel()
-        self.overlapped = self._in_flight() if settings.overlaps else None
         for worker in self.workers:
             worker.anchor = worker.start = anchor
             worker.mixing_state = self.mixing.init(anchor)
@@ -110,6 +111,7 @@ class CommonStart:
             and settings.ranks_per_node == 1
         )
         self._connect()
+        self.overlapped = self._in_flight() if settings.overlaps else None
         # outside, for ranks that join later, and for messages of other rounds
         needed = settings.moves_outside or settings.least > 0 or settings.chooses
         alone = self.whole and exact and self.mixing.common and not needed
@@ -118,6 +120,8 @@ class CommonStart:
 
     def _connect(self) -> None:
         """Make the exchange of movements between as many ranks as there are now; its ends remember nothing yet."""
+        averages_states = self.settings.optimizer_state == "average"
+        self.beside = BuffersAndStates(self.workers, self.transport, averages_states)
         settings, transport = self.settings.waiting, self.transport  # those in flight have operators of their own
         self.payload = Payload(0 if self.settings.overlaps else self.inputs.numbers, transport.size)
         if self.choices is not None:
@@ -150,7 +154,7 @@ class CommonStart:
         self._carried_by_rank = dict(zip(self.transport.ranks, option.carried_bits, strict=True))
 
     def _in_flight(self) -> Overlapped:
-        return Overlapped(self.workers, self.transport, self.settings, self._outer, self.roll_call)
+        return Overlapped(self.workers, self.transport, self.settings, self._outer, self.beside, self.roll_call)
 
     def _outer(self, anchor: torch.Tensor) -> OuterOptimizer:
         """Return what moves the common model, which has moved by nothing yet."""

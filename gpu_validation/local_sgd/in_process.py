@@ -13,6 +13,7 @@ from operators.ddp.gather import Refusal
 
 from ..distributed.in_flight import Landed
 from ..distributed.reduction import fold
+from ..distributed.tensors import assign
 from ..distributed.transport import NodeLinks
 
 T = TypeVar("T")
@@ -121,6 +122,16 @@ class InProcessTransport:
         """
         return [list(row) for row in rows]
 
+    def all_gather_ints(self, rows: Sequence[Sequence[int]]) -> list[list[int]]:
+        """Return all rows.
+
+        Parameters
+        ----------
+        rows : sequence of sequence of int
+            A few integers of every rank.
+        """
+        return [list(row) for row in rows]
+
     def all_gather_int(self, numbers: Sequence[int]) -> list[int]:
         """Return all numbers.
 
@@ -165,7 +176,6 @@ class InProcessTransport:
         tensors : sequence of sequence of tensor
             The tensors that are replaced, in place.
         """
-        with torch.no_grad():
-            for others in tensors[1:]:
-                for source, other in zip(tensors[0], others, strict=True):
-                    other.copy_(source)
+        for others in tensors[1:]:
+            for source, other in zip(tensors[0], others, strict=True):
+                assign(other, source.detach())

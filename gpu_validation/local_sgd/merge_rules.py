@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import torch
 
+from .finite import is_finite
 from .movements import Error
 from .outer import Averaging, OuterOptimizer
 
@@ -35,10 +36,12 @@ class Arrival:
         Of compression, one for each worker hosted here.
     mean_bits : tuple of int, bits, optional
         Lengths of the owners' messages in two shots.
-    buffers : list of tensor or None, optional
-        The mean of the workers' buffers, for each worker hosted here, where they travelled too.
+    buffers : list of dict of str to tensor, or None, optional
+        The means of the buffers that differed, by name, for each worker hosted here; None where none were looked at.
     members : tuple of int, optional
         The ranks that it is of; none if nobody had anything to say.
+    refused : str or None, optional
+        Why all ranks refuse it when they merge it.
     """
 
     mean: torch.Tensor
@@ -46,8 +49,9 @@ class Arrival:
     bits: tuple[int, ...]
     errors: list[Error]
     mean_bits: tuple[int, ...] = ()
-    buffers: Vectors | None = None
+    buffers: list[dict[str, torch.Tensor]] | None = None
     members: tuple[int, ...] = ()
+    refused: str | None = None
 
 
 @dataclass
@@ -88,6 +92,8 @@ class Common:
         else:
             movement = arrival.mean if arrival.is_movement or self.base is None else arrival.mean - self.base
             theta = outer.step(theta, movement)
+        if not is_finite(theta):
+            raise ValueError("the outer step is not finite: lower the outer learning rate")
         self.thetas = [theta] * len(self.thetas)
         return theta
 
@@ -115,11 +121,14 @@ def _eager(common: Common, models: Vectors, arrival: Arrival | None) -> Vectors:
     thetas: Vectors = []
     for i, (theta, model) in enumerate(zip(common.thetas, models, strict=True)):
         movement = (model - theta) / common.m
+        if not is_finite(movement):  # all ranks refuse it when it arrives
+            thetas.append(theta)
+            continue
         if arrival is not None:
             movement = movement + arrival.mean - common.sent[i] / common.m
         thetas.append(common.outers[i].step(theta, movement))
     common.thetas = thetas
-    return list(thetas)
+    return [theta if is_finite(model) else model for theta, model in zip(thetas, models, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -15,17 +15,18 @@ import torch
 
 from operators.ddp.gather import Refusal
 
-from ..distributed.tensors import flat
 from ..distributed.transport import Transport
-from .attendance import RollCall
+from .attendance import Present, RollCall
+from .buffers_and_states import BuffersAndStates
 from .config import Settings
 from .exchanges import movements
+from .finite import all_finite, first_not_finite, is_finite
 from .merge_rules import RULES, Arrival, Common, Vectors
 from .movements import Error
 from .outer import OuterOptimizer
 from .part import Part
 from .payload import Payload
-from .refusals import CHANGED, MeanRefused, explanation
+from .refusals import CHANGED, NOT_FINITE, MeanRefused, explanation, overflow_in_words
 from .worker import Worker
 
 WHOLE: Error = (0.0, float("nan"), 0.0)
@@ -50,6 +51,8 @@ class Overlapped:
         Merge rule, delay, parts and operators.
     outer : callable
         Makes the outer optimizer of a vector.
+    beside : BuffersAndStates
+        Exchanges the buffers.
     roll_call : RollCall or None, optional
         Called by every message, where ranks may run out of data.
 
@@ -65,8 +68,10 @@ class Overlapped:
         transport: Transport,
         settings: Settings,
         outer: Callable[[torch.Tensor], OuterOptimizer],
+        beside: BuffersAndStates,
         roll_call: RollCall | None = None,
     ) -> None:
+        self.beside, self._outer = beside, outer
         self.roll_call, self.idle = roll_call, False  # whether nobody had anything to say in the last round
         self.workers, self.transport, self.settings = workers, transport, settings
         self.rule = RULES[settings.overlap]
@@ -167,6 +172,25 @@ class Overlapped:
             part.merge_after = steps
         self.accounts = []
 
+    def drop(self, steps: int) -> None:
+        """Drop all that is under way, and outer optimizers whose state is not finite.
+
+        Parameters
+        ----------
+        steps : int
+            Local steps so far.
+        """
+        for part in self.parts:
+            if part.flight is not None:
+                part.flight.result()
+                part.flight = None
+            part.merge_after = steps
+            part.common.outers = [
+                outer if all_finite(outer.state_dict()) else self._outer(part.common.thetas[0])
+                for outer in part.common.outers
+            ]
+        self.accounts = []
+
     def meet(self, models: Sequence[torch.Tensor]) -> None:
         """Take models, one for each worker and the same everywhere, for the common one.
 
@@ -230,10 +254,12 @@ class Overlapped:
         """Let every worker go on from what has arrived."""
         arrival = None
         if part.flight is not None:
-            arrival, self.flight_s = part.flight.result(), part.flight.seconds
+            flight, part.flight = part.flight, None
+            arrival, self.flight_s = flight.result(), flight.seconds
+            if arrival.refused is not None:
+                raise ValueError(arrival.refused)
             self.accounts.append((arrival.bits, arrival.errors, arrival.mean_bits))
             self._spoken.append(bool(arrival.members))
-            part.flight = None
             self._count_carried(part, arrival.members)
             arrival = arrival if arrival.members else None
         models = self._models(part)
@@ -249,26 +275,46 @@ class Overlapped:
         """Send vectors, or compressed movements, and the buffers with the last part."""
         part.common.sent, part.common.base = vectors, base
         part.buffers = None
-        if part is self.parts[-1] and self.workers[0].buffers:
-            part.buffers = [flat(worker.buffers, torch.float64) for worker in self.workers]
-        buffers = None if part.buffers is None else [vector.clone() for vector in part.buffers]
+        snapshots = self.beside.snapshots(copied=True) if part is self.parts[-1] and self.beside.needed else None
+        if snapshots is not None:
+            part.buffers = [snapshot.buffers for snapshot in snapshots]
         travel = self._of_vectors(part, vectors, base, steps) if self.whole else self._of_movements(part, base, steps)
         rows = None if self.roll_call is None else self.roll_call.rows(part.steps)
         part.steps = [0] * len(self.workers)
 
+        zeros = (0,) * self.transport.size
+        nothing = Arrival(part.common.thetas[0], True, zeros, [SILENT] * len(self.workers), members=())
+
         def work() -> Arrival:
             members = self._members(rows)
             if not members:
-                return Arrival(
-                    part.common.thetas[0], True, (0,) * self.transport.size, [SILENT] * len(self.workers), members=()
-                )
-            arrival = travel(members)
-            if buffers is None:
-                return arrival
-            return replace(arrival, buffers=self.transport.means(buffers, members))
+                return nothing
+            try:
+                arrival = travel(members)
+                self._require_finite(arrival.mean, vectors, members, part, steps)
+                if snapshots is None:
+                    return arrival
+                means = self.beside.means(snapshots, Present(members), part.messages)
+            except ValueError as refused:  # all ranks raise it when they merge, after the same local step
+                return replace(nothing, refused=str(refused))
+            return replace(arrival, buffers=[mean.buffers for mean in means])
 
         part.flight = self.transport.start(work)
         part.messages += 1
+
+    def _require_finite(
+        self, mean: torch.Tensor, owns: Vectors, members: Sequence[int], part: Part, steps: int
+    ) -> None:
+        """Raise ValueError on all ranks unless a mean is finite."""
+        if is_finite(mean):
+            return
+        averaging, name_of = _averaging(part, steps), self.workers[0].name_of
+        entries = self.transport.all_gather_int([first_not_finite(own) for own in owns])
+        for rank in members:
+            if entries[rank] >= 0:
+                refusal = Refusal(rank, NOT_FINITE + entries[rank])
+                raise explanation(refusal, averaging, lambda entry: name_of(part.start + entry))
+        raise ValueError(overflow_in_words(averaging, name_of(part.start + first_not_finite(mean))))
 
     def _members(self, rows: Sequence[Sequence[float]] | None) -> tuple[int, ...]:
         """Return the ranks that a message is of."""
@@ -299,7 +345,7 @@ class Overlapped:
             rank: (vector - base).to(torch.float32)
             for rank, vector in zip(self.transport.ranks, part.common.sent, strict=True)
         }
-        averaging, index = f"averaging {part.messages}, sent after {steps} local steps", part.messages
+        averaging, index = _averaging(part, steps), part.messages
         ranks, start, name_of = self.transport.ranks, part.start, self.workers[0].name_of
 
         def travel(members: tuple[int, ...]) -> Arrival:
@@ -333,6 +379,10 @@ class Overlapped:
         for part, part_state in zip(self.parts, state["parts"], strict=True):
             part.load_state_dict(part_state)
         self.accounts, self._carried_bits = list(state["accounts"]), list(state["carried_bits"])
+
+
+def _averaging(part: Part, steps: int) -> str:
+    return f"averaging {part.messages - 1}, sent after {steps} local steps"
 
 
 def _added(lengths: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

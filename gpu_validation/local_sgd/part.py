@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
+
 from ..distributed.in_flight import Flight, Landed
-from .merge_rules import Arrival, Common, Vectors, plain, restored
+from ..distributed.tensors import as_bytes, assign
+from .buffers import Buffers
+from .merge_rules import Arrival, Common, plain, restored
 from .worker import Worker
 
 
@@ -35,7 +39,7 @@ class Part:
         self.flight: Flight[Arrival] | None = None
         self.send_after = self.merge_after = 0  # local steps of the run
         self.messages = 0
-        self.buffers: Vectors | None = None  # as they were sent
+        self.buffers: list[Buffers] | None = None  # as they were sent
         self.steps = [0] * len(common.thetas)  # local steps of the workers hosted here since the last message
 
     def plan(self, merge_after: int, delay: int) -> None:
@@ -50,29 +54,31 @@ class Part:
         """
         self.merge_after, self.send_after = merge_after, merge_after - delay
 
-    def merge_buffers(self, workers: Sequence[Worker], means: Vectors, *, keeps_counts: bool) -> None:
+    def merge_buffers(self, workers: Sequence[Worker], means: Sequence[Buffers], *, keeps_counts: bool) -> None:
         """Let statistics become the mean as it was sent, and counters the mean and what was counted since.
+
+        A buffer that was equal on all ranks when it was sent is its own mean.
 
         Parameters
         ----------
         workers : sequence of Worker
             Those hosted here.
-        means : list of tensor
-            What has arrived, one for each.
+        means : sequence of dict of str to tensor
+            What has arrived, by name, one for each.
         keeps_counts : bool
             Whether steps made in flight are kept; counters are else the mean as well.
         """
         assert self.buffers is not None  # they have travelled
-        for worker, mean, sent in zip(workers, means, self.buffers, strict=True):
-            entry = 0
-            for buffer in worker.buffers:
-                place = slice(entry, entry + buffer.numel())
-                value = mean[place].view_as(buffer)
-                if not buffer.is_floating_point():
-                    since = buffer.double() - sent[place].view_as(buffer) if keeps_counts else 0.0
-                    value = value.round() + since
-                buffer.copy_(value)
-                entry += buffer.numel()
+        for worker, of_worker, sent in zip(workers, means, self.buffers, strict=True):
+            for name, buffer in worker.named_buffers.items():
+                if name not in sent or sent[name].shape != buffer.shape or sent[name].dtype != buffer.dtype:
+                    continue  # replaced in flight: the next message has it
+                if name not in of_worker and torch.equal(as_bytes(sent[name]), as_bytes(buffer)):
+                    continue
+                value = of_worker.get(name, sent[name])
+                if keeps_counts and not buffer.is_floating_point():
+                    value = _plus(value, buffer, sent[name])
+                assign(buffer, value)
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that a resumed run needs; a message in flight is awaited, and stored as it arrived."""
@@ -118,3 +124,10 @@ class Part:
         for sender, sender_state in zip(self.exchange.senders, state["senders"], strict=True):
             sender.state = sender_state
         self.exchange.states = list(state["receivers"])
+
+
+def _plus(mean: torch.Tensor, now: torch.Tensor, sent: torch.Tensor) -> torch.Tensor:
+    """Return integers mean + now - sent, exactly wherever the result fits in their dtype."""
+    signed = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[now.element_size()]
+    parts = [part.contiguous().view(signed) for part in (mean.to(now.device), now, sent)]
+    return (parts[0] + parts[1] - parts[2]).view(now.dtype)

@@ -51,6 +51,32 @@ def in_words(refusal: Refusal, averaging: str, name_of: Callable[[int], str], fa
     )
 
 
+def overflow_in_words(averaging: str, entry: str) -> str:
+    """Return why a mean of finite movements is refused.
+
+    Parameters
+    ----------
+    averaging : str
+        Which one.
+    entry : str
+        Name of the first entry that is not finite.
+    """
+    return f"the mean of {averaging}, overflows: {entry}; lower the learning rate, or clip the gradients"
+
+
+def outer_in_words(averaging: str, entry: str) -> str:
+    """Return why an outer step is refused.
+
+    Parameters
+    ----------
+    averaging : str
+        Which one.
+    entry : str
+        Name of the first entry that is not finite.
+    """
+    return f"the outer step of {averaging}, is not finite: {entry}; lower the outer learning rate"
+
+
 def mean_in_words(rank: int, averaging: str, failure: BaseException | None) -> str:
     """Return why there is no mean, in two shots: the same sentence on every rank, but for its own failure's words.
 

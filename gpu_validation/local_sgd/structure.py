@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
-from typing import Any
+from collections.abc import Sequence
+from itertools import zip_longest
 
 import torch
 
+from ..distributed.tensors import overlaps_itself
+from ..distributed.transport import Transport
 from .shared_memory import without_aliases
 
 
@@ -22,6 +27,11 @@ def require_averageable(model: torch.nn.Module) -> None:
     """
     sharded = getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", ())
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        if tensor.layout != torch.strided or tensor.is_quantized:
+            raise TypeError(
+                f"{name} is sparse or quantized, and an averaging needs tensors of plain entries: keep it outside the "
+                "model's parameters and buffers, or make it dense"
+            )
         if isinstance(tensor, sharded) or getattr(tensor, "_is_flat_param", False):
             raise TypeError(
                 f"{name} is sharded over the ranks (FSDP, DTensor), and an averaging needs the whole of it on every "
@@ -29,6 +39,9 @@ def require_averageable(model: torch.nn.Module) -> None:
             )
         if torch.nn.parameter.is_lazy(tensor):
             raise ValueError(f"{name} has no shape yet: run one batch through the model before it is averaged")
+    for name, tensor in model.named_buffers():
+        if overlaps_itself(tensor):
+            raise ValueError(f"the entries of {name} share memory (unfold, as_strided): register a clone of it")
     for name, p in model.named_parameters():
         _require_memory(name, p)
     if not any(True for _ in model.parameters()):
@@ -67,11 +80,96 @@ def trained(model: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
     return without_aliases({name: p for name, p in model.named_parameters() if p.requires_grad})
 
 
-def layout(model: torch.nn.Module) -> list[Any]:
-    """Return names, shapes and dtypes; equal for models that can be averaged with each other."""
-    parameters = [(name, tuple(p.shape), p.dtype, p.requires_grad) for name, p in model.named_parameters()]
+def layout(model: torch.nn.Module) -> list[tuple[str, str]]:
+    """Return name and description of every parameter and buffer; equal for models that can be averaged together."""
+    refusals: list[tuple[str, str]] = []
     try:
-        sent = list(trained(model))
+        sent = trained(model).keys()
     except ValueError as refusal:  # raised on all ranks, once they know that they differ or that they are equal
-        sent = [str(refusal)]
-    return [*parameters, sent, *((tuple(b.shape), b.dtype) for b in model.buffers())]
+        sent, refusals = dict[str, torch.nn.Parameter]().keys(), [("memory", str(refusal))]
+    parameters = []
+    for name, p in model.named_parameters():
+        aside = "" if name in sent else ", in the memory of another" if p.requires_grad else ", frozen"
+        parameters.append((name, described(p) + aside))
+    return [*parameters, *refusals, *((name, described(b)) for name, b in model.named_buffers())]
+
+
+def described(tensor: torch.Tensor) -> str:
+    """Return shape and dtype in words."""
+    return f"{str(tensor.dtype).removeprefix('torch.')} of shape {tuple(tensor.shape)}"
+
+
+def digest(*parts: bytes) -> int:
+    """Return a number of 64 bits, with a sign, that differs for different bytes but with a chance of 2^-64."""
+    state = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        state.update(part)
+    return int.from_bytes(state.digest(), "big", signed=True)
+
+
+def require_same_layout(transport: Transport, models: Sequence[torch.nn.Module]) -> None:
+    """Let all ranks compare the parameters and buffers of their models before any of these travel.
+
+    Parameters
+    ----------
+    transport : Transport
+        How messages travel.
+    models : sequence of Module
+        Those of the ranks hosted here.
+
+    Raises
+    ------
+    ValueError
+        On every rank, naming the first tensor in which two ranks differ.
+    """
+    texts = [json.dumps(layout(model)) for model in models]
+    digests = transport.all_gather_int([digest(text.encode()) for text in texts])
+    if len(set(digests)) > 1:
+        layouts = [json.loads(text) for text in texts_of_all(transport, texts)]
+        raise ValueError(difference(layouts) + "; build and freeze the same model on all ranks")
+
+
+def difference(layouts: Sequence[Sequence[Sequence[str]]]) -> str:
+    """Return in words the first tensor in which two ranks differ, or nothing if they agree.
+
+    Parameters
+    ----------
+    layouts : sequence of sequence of (str, str)
+        Names and descriptions of every rank, in rank order.
+    """
+    first = [list(row) for row in layouts[0]]
+    for rank, rows in enumerate(layouts):
+        there, here = dict(map(tuple, rows)), dict(map(tuple, first))
+        for i, (ours, theirs) in enumerate(zip_longest(first, [list(row) for row in rows])):
+            if ours == theirs:
+                continue
+            for name in (row[0] for row in (ours, theirs) if row):
+                found, other = here.get(name, "missing"), there.get(name, "missing")
+                if found != other:
+                    where = f"{found} on rank 0 and {other} on rank {rank}"
+                    return f"all ranks must hold the same tensors; {name} is {where}"
+            return (
+                f"all ranks must hold their tensors in one order; number {i} is {ours[0]} on rank 0 and {theirs[0]} on "
+                f"rank {rank}"
+            )
+    return ""
+
+
+def texts_of_all(transport: Transport, texts: Sequence[str]) -> list[str]:
+    """Return a text of every rank, in rank order; it is not counted, for it only explains a difference.
+
+    Parameters
+    ----------
+    transport : Transport
+        How messages travel.
+    texts : sequence of str
+        Those of the ranks hosted here.
+    """
+    data = [text.encode() for text in texts]
+    lengths = transport.all_gather_int([len(part) for part in data])
+    padded = [torch.frombuffer(bytearray(part.ljust(max(lengths), b" ")), dtype=torch.uint8) for part in data]
+    everyone = range(transport.size)
+    with transport.uncounted():
+        parts = transport.receive(padded, lambda rank: [r for r in everyone if r != rank])[0]
+    parts[transport.ranks[0]] = padded[0]
+    return [bytes(parts[rank].tolist()).decode().rstrip() for rank in everyone]

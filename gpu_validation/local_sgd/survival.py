@@ -14,7 +14,7 @@ from operators.ddp.lost_rank import is_lost
 
 from ..distributed.collectives import ProcessTransport
 from ..distributed.quorum import Quorum
-from ..distributed.tensors import load
+from ..distributed.tensors import assign, load
 from ..records.round import Round
 from .clock import Clock
 from .config import Settings
@@ -101,7 +101,7 @@ class SurvivingRounds(Rounds):
         worker = self.workers[0]
         load(kept["model"], worker.parameters)
         for buffer, value in zip(worker.buffers, kept["buffers"], strict=True):
-            buffer.copy_(value)
+            assign(buffer, value)
         self.load_state_dict(kept["rounds"])
 
     # -- who is there ----------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -10,21 +11,24 @@ import torch.distributed as dist
 
 from operators.ddp.gather import Refusal
 
-from ..distributed.tensors import flat, floating_state, load
+from ..distributed.tensors import flat
 from ..distributed.transport import Transport
 from ..records.round import Round
 from .attendance import Present, RollCall
+from .buffers_and_states import Means, NotFiniteModel
 from .choices import Choices, Option
 from .choosing import ChoosingInputs
 from .clock import Clock, InFlight
 from .common_start import WHOLE, Averaged, CommonStart
 from .config import Settings
-from .mixing import Full, Mixing
+from .finite import all_finite, first_not_finite, is_finite
+from .mixing import Full, Gossip
 from .movements import Deltas, Error, MeanMovement
-from .refusals import CHANGED, MeanRefused, explanation
+from .refusals import CHANGED, NOT_FINITE, MeanRefused, explanation, outer_in_words, overflow_in_words
 from .worker import Worker, begin, deltas, follow
 
 SILENT: Error = (0.0, 0.0, 0.0)
+Pending = tuple[Averaged, Callable[[], None]]  # the account, and what begins the next round by writing to the models
 
 
 class Synchronisations(CommonStart):
@@ -131,8 +135,13 @@ class Synchronisations(CommonStart):
         """Average, or merge what has been in flight."""
         if self.overlapped is None:
             average = self._average_models if self.whole else self._average_deltas
-            averaged = average(round_index, members, changed)
-            self._average_rest(round_index)
+            averaged, begin_next = average(round_index, members, changed)
+            looks = self.beside.needed or isinstance(self.mixing, Gossip)
+            beside = self._beside(round_index) if looks else []
+            begin_next()  # nothing has been written before: a refused averaging leaves all models as they are
+            if beside:
+                self.beside.load(beside)
+            self._reset_optimizers()
             return averaged
         if changed:
             raise ValueError(
@@ -165,16 +174,19 @@ class Synchronisations(CommonStart):
     def unite(self) -> None:
         """Give every rank the exact mean of all models and buffers, as at the end of a run by gossip."""
         with self._explaining():
+            everyone = range(self.transport.size)
             models = [w.unrounded(w.vector().to(w.anchor)) for w in self.workers]
-            means = self.transport.means(models, range(self.transport.size))
-            self._mix([w.buffers for w in self.workers], torch.float64, Full())
+            means = self.transport.means([model.clone() for model in models], everyone)
+            self._require_finite(means[0], models, everyone)
+            beside = self.beside.means(self.beside.snapshots(states=False), Full(), 0)
         for worker, mean in zip(self.workers, means, strict=True):
             worker.begin(mean)
+        self.beside.load(beside)
         if self.overlapped is not None:
             self.overlapped.meet(means)
 
     # -- one averaging -----------------------------------------------------------------------------------
-    def _average_models(self, round_index: int, members: Sequence[int], changed: bool) -> Averaged:
+    def _average_models(self, round_index: int, members: Sequence[int], changed: bool) -> Pending:
         """Return whole models, in the parameters' dtype, with the count of steps behind them: one collective.
 
         Parameters
@@ -194,23 +206,32 @@ class Synchronisations(CommonStart):
         for tail in tails:
             self.payload.check(tail, steps=steps, changed=changed)
         if changed:
-            return self._join_again()
-        if self.mixing.common:
-            first, mean = self.workers[0], blended[0][:d]
-            self.telemetry.meet(mean)
-            moves = self.settings.moves_outside
-            if moved2:
-                self._note_movements([(0.0, norm2, 0.0) for norm2 in moved2], mean - first.start)
-            begin(self.workers, self.outer.step(first.anchor, mean - first.start) if moves else first.unrounded(mean))
-        else:
-            for worker, arrived in zip(self.workers, blended, strict=True):
-                worker.mixing_state, mixed = self.mixing.update(
-                    worker.mixing_state, worker.vector(), arrived[:d], self.transport.size
-                )
-                worker.begin(worker.unrounded(mixed))
+            return self._join_again(), _nothing
+        if not isinstance(self.mixing, Gossip):  # else see _beside
+            self._require_finite(blended[0][:d], [w.vector() for w in self.workers], members)
         size = 8 * owns[0].element_size() * d
         bits = tuple(size if rank in members else 0 for rank in range(self.transport.size))
-        return bits, [WHOLE] * len(self.workers), ()
+
+        def begin_next() -> None:
+            if not self.mixing.common:
+                self._mix(blended)
+                return
+            first, mean = self.workers[0], blended[0][:d]
+            self.telemetry.meet(mean)
+            if moved2:
+                self._note_movements([(0.0, norm2, 0.0) for norm2 in moved2], mean - first.start)
+            moves = self.settings.moves_outside
+            begin(self.workers, self._moved(first.anchor, mean - first.start) if moves else first.unrounded(mean))
+
+        return (bits, [WHOLE] * len(self.workers), ()), begin_next
+
+    def _mix(self, blended: Sequence[torch.Tensor]) -> None:
+        """Let every worker go on from its own mixture."""
+        for worker, arrived in zip(self.workers, blended, strict=True):
+            worker.mixing_state, mixed = self.mixing.update(
+                worker.mixing_state, worker.vector(), arrived[: self.d], self.transport.size
+            )
+            worker.begin(worker.unrounded(mixed))
 
     def _places(self, changed: bool = False) -> list[torch.Tensor]:
         """Return what goes behind each worker's model: the count of its steps, and what it has measured."""
@@ -221,7 +242,7 @@ class Synchronisations(CommonStart):
         ]
         return [tail.to(worker.device, worker.dtype) for worker, tail in zip(self.workers, tails, strict=True)]
 
-    def _average_deltas(self, round_index: int, members: Sequence[int], changed: bool) -> Averaged:
+    def _average_deltas(self, round_index: int, members: Sequence[int], changed: bool) -> Pending:
         """Return compressed movements of the members, decoded and folded alike by all ranks.
 
         Parameters
@@ -231,22 +252,26 @@ class Synchronisations(CommonStart):
         """
         sending = {r: w for r, w in zip(self.transport.ranks, self.workers, strict=True) if r in members}
         moved = None if changed else dict(zip(sending, deltas(list(sending.values())), strict=True))
-        averaging = f"averaging {round_index}, after {self.periods.total_steps} local steps"
         try:
             mean = self._exchanged(moved, members, round_index)
         except (Refusal, MeanRefused) as refusal:
             if refusal.reason == CHANGED:  # a model has other parameters
-                return self._join_again()
-            raise explanation(refusal, averaging, self.workers[0].name_of) from refusal.__cause__
+                return self._join_again(), _nothing
+            raise explanation(refusal, self._averaging, self.workers[0].name_of) from refusal.__cause__
         anchor, first = self.workers[0].anchor, self.transport.ranks[0]
         movement = mean.movement.to(anchor)
-        if self.telemetry.watches and moved and first in moved:
-            gathered = None if mean.mean_bits else mean.decoded.get(first)  # else the mean has errors of its owners too
-            self.telemetry.meet_movements(movement, moved[first], gathered, len(members))
-        self._note_movements(list(mean.errors.values()), movement)
-        begin(self.workers, self.outer.step(anchor, movement))
+        assert moved is not None  # a rank whose model has changed refuses
+        self._require_finite(movement, [moved.get(rank, anchor) for rank in self.transport.ranks], members)
         errors = [mean.errors.get(rank, WHOLE if rank in members else SILENT) for rank in self.transport.ranks]
-        return tuple(mean.bits), errors, mean.mean_bits
+
+        def begin_next() -> None:
+            if self.telemetry.watches and first in moved:
+                gathered = None if mean.mean_bits else mean.decoded.get(first)  # else it has its owners' errors too
+                self.telemetry.meet_movements(movement, moved[first], gathered, len(members))
+            self._note_movements(list(mean.errors.values()), movement)
+            begin(self.workers, self._moved(anchor, movement))
+
+        return (tuple(mean.bits), errors, mean.mean_bits), begin_next
 
     def _note_movements(self, errors: Sequence[Error], movement: torch.Tensor) -> None:
         """Let what this averaging has done to the movements be told with the next one, if anyone asks."""
@@ -261,13 +286,15 @@ class Synchronisations(CommonStart):
         self._arrived_rows = [mean.rows[rank] for rank in members] if mean.rows else []
         return mean
 
-    def _average_rest(self, round_index: int) -> None:
-        """Buffers, in float64 so that counters stay exact, and what the policy wants of the optimizers."""
-        self._mix([w.buffers for w in self.workers], torch.float64, self.mixing, round_index)
-        if self.settings.optimizer_state == "average":
-            states = [floating_state(w.optimizer) for w in self.workers if w.optimizer]
-            self._mix(states, None, self.mixing, round_index)
-        self._reset_optimizers()
+    def _beside(self, round_index: int) -> list[Means]:
+        """Return what buffers and states become; with gossip the ranks also learn whether all models are finite."""
+        flags = None
+        if isinstance(self.mixing, Gossip):
+            flags = [first_not_finite(worker.vector()) for worker in self.workers]
+        try:
+            return self.beside.means(self.beside.snapshots(), self.mixing, round_index, models_finite=flags)
+        except NotFiniteModel as refused:
+            raise self._not_finite(refused.rank, refused.entry) from None
 
     def _reset_optimizers(self) -> None:
         if self.settings.optimizer_state == "reset":
@@ -275,13 +302,87 @@ class Synchronisations(CommonStart):
                 if worker.optimizer:
                     worker.optimizer.state.clear()
 
-    def _mix(
-        self, tensors: Sequence[Sequence[torch.Tensor]], dtype: torch.dtype | None, mixing: Mixing, round_index: int = 0
-    ) -> None:
-        if tensors[0]:
-            blended = mixing.mix(self.transport, [flat(local_tensors, dtype) for local_tensors in tensors], round_index)
-            for local_tensors, arrived in zip(tensors, blended, strict=True):
-                load(arrived, local_tensors)
+    # -- what is not finite ------------------------------------------------------------------------------
+    @property
+    def _averaging(self) -> str:
+        return f"averaging {self.periods.rounds}, after {self.periods.total_steps} local steps"
+
+    def _not_finite(self, rank: int, entry: int) -> ValueError:
+        refusal = Refusal(rank, NOT_FINITE + entry)
+        return explanation(refusal, self._averaging, self.workers[0].name_of)
+
+    def _require_finite(self, mean: torch.Tensor, owns: Sequence[torch.Tensor], members: Sequence[int]) -> None:
+        """Raise ValueError unless a mean that all ranks have is finite; all ranks raise, naming the rank and the entry.
+
+        Parameters
+        ----------
+        mean : tensor, shape (d,)
+            The same bits on all ranks.
+        owns : sequence of tensor, shape (d,)
+            What the ranks hosted here have sent.
+        members : sequence of int
+            The ranks whose models count.
+        """
+        if math.isfinite(float(mean.sum())) or is_finite(mean):  # one sum shows it, unless that overflows itself
+            return
+        entries = self.transport.all_gather_int([first_not_finite(own) for own in owns])
+        for rank in members:
+            if entries[rank] >= 0:
+                raise self._not_finite(rank, entries[rank])
+        raise ValueError(overflow_in_words(self._averaging, self.workers[0].name_of(first_not_finite(mean))))
+
+    def _moved(self, theta: torch.Tensor, movement: torch.Tensor) -> torch.Tensor:
+        """Return the common model after the outer step, which must be finite."""
+        moved = self.outer.step(theta, movement)
+        if not (math.isfinite(float(moved.sum())) or is_finite(moved)):
+            raise ValueError(outer_in_words(self._averaging, self.workers[0].name_of(first_not_finite(moved))))
+        return moved
+
+    def recover(self) -> None:
+        """Continue after a refused averaging: all models become the mean of those that are finite.
+
+        Every rank calls it, after the ``ValueError`` that an averaging raises when a model, a buffer or an optimizer
+        state is not finite.  Buffers that differ become the mean of the ranks where they are finite.  Optimizer states
+        that are not finite are dropped, an outer optimizer takes no step, what is in flight is dropped, and a new round
+        begins.  If no model is finite, all ranks return to the model with which the round began, where that is kept.
+
+        Raises
+        ------
+        ValueError
+            On every rank, if no rank has a finite model and the start of the round is not kept.
+        """
+        if self.overlapped is not None:
+            self.overlapped.drop(self.periods.total_steps)
+        with self._explaining():
+            vectors = [worker.vector() for worker in self.workers]
+            finite = self.transport.all_gather_int([int(is_finite(vector)) for vector in vectors])
+            good = tuple(rank for rank, is_good in enumerate(finite) if is_good)
+            means = self._means_of(good, vectors)
+            mixing = Present(good or tuple(range(self.transport.size)))
+            beside = self.beside.means(self.beside.snapshots(states=False), mixing, 0, only_finite=True)
+        for worker, mean in zip(self.workers, means, strict=True):
+            worker.begin(mean)
+            worker.losses.clear()
+            worker.drop_states_not_finite()
+        self.beside.load(beside)
+        if self.overlapped is not None:
+            self.overlapped.meet(means)
+        elif not all_finite(self.outer.state_dict()):
+            self.outer = self._outer(means[0])
+        self.periods.end_round()
+        self._begin_round()
+
+    def _means_of(self, good: Sequence[int], vectors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Return the mean of the finite models, or where the round began."""
+        if good:
+            pairs = zip(self.workers, vectors, strict=True)
+            owns = [w.unrounded(v.to(w.anchor)) if is_finite(v) else torch.zeros_like(w.anchor) for w, v in pairs]
+            return self.transport.means(owns, good)
+        if self.overlapped is not None:
+            return self.overlapped.thetas()
+        if all(worker.keeps_anchor for worker in self.workers):
+            return [worker.anchor.clone() for worker in self.workers]
+        raise ValueError("no rank has a finite model, and the start of the round is not kept: load a checkpoint")
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
@@ -295,3 +396,7 @@ class Synchronisations(CommonStart):
                 f"averaging {self.periods.rounds} after {self.periods.total_steps} local steps failed, because another "
                 f"rank has ended, died or stopped; all ranks must make equally many steps ({error})"
             ) from error
+
+
+def _nothing() -> None:
+    """Write nothing: the models have been joined again."""

@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from ..distributed.reduction import precision
 from ..distributed.tensors import flat
+from .buffers import averaged_buffers
 from .flat_parameters import FlatParameters
 from .shared_memory import without_aliases
 from .structure import require_averageable, trained
@@ -72,8 +73,10 @@ class Worker:
         Those that require a gradient, in the model's order; of several in the same memory, one.
     names
         Theirs.
-    buffers
-        Those with a mean.
+    named_buffers
+        The buffers that averagings make equal, by name; see ``buffers.averaged_buffers``.
+    travelled
+        What of buffers and optimizer states has travelled in the last averaging: kinds and numbers of entries.
 
     Raises
     ------
@@ -91,6 +94,7 @@ class Worker:
         self.sender: Any
         self.mixing_state: Mapping[str, torch.Tensor] = {}
         self.keeps_anchor = True
+        self.travelled: list[tuple[str, int]] = []
         self.hold()
 
     def hold(self) -> None:
@@ -99,7 +103,8 @@ class Worker:
         parameters = trained(self.model)
         self._kinds, self.names, self._contents = _kinds(parameters), list(parameters), _contents(self.model)
         self.parameters[:] = parameters.values()  # the same list, which a probe looks at too
-        self.buffers = _numeric_buffers(self.model)
+        self.named_buffers = averaged_buffers(self.model)
+        self._has_buffers = bool(self.named_buffers)
         self._flat = FlatParameters(self.parameters)
         vector = self.vector()
         self.dtype, self.device = vector.dtype, vector.device
@@ -114,17 +119,23 @@ class Worker:
         contents = _contents(self.model)
         if contents == self._contents:
             return True
-        self.buffers = _numeric_buffers(self.model)
+        self.named_buffers = averaged_buffers(self.model)
+        first_buffer = bool(self.named_buffers) and not self._has_buffers  # which the other ranks do not expect
         try:
             parameters = trained(self.model)
         except ValueError:  # raised by ``require_averageable`` when all ranks have been told
             parameters = {}
-        if _kinds(parameters) != self._kinds:
+        if _kinds(parameters) != self._kinds or first_buffer:
             self._contents = []
             return False
         self.parameters[:] = parameters.values()
         self._contents = contents
         return True
+
+    @property
+    def buffers(self) -> list[torch.Tensor]:
+        """The buffers that averagings make equal."""
+        return list(self.named_buffers.values())
 
     def once_averaged(self) -> list[torch.nn.Parameter]:
         """Return the parameters that are to be averaged from now on, or were until now: ranks may differ in any of
@@ -238,6 +249,14 @@ class Worker:
             loss = loss.item() if loss.device.type == "cpu" else loss.detach()
         self.losses.append(loss)
 
+    def drop_states_not_finite(self) -> None:
+        """Drop the optimizer's state of every parameter of which an entry is not finite."""
+        state = self.optimizer.state if self.optimizer is not None else {}
+        for parameter, entries in list(state.items()):
+            tensors = [v for v in entries.values() if isinstance(v, torch.Tensor) and v.is_floating_point()]
+            if not all(torch.isfinite(tensor).all() for tensor in tensors):
+                del state[parameter]
+
     def round_losses(self) -> list[float]:
         """Return the losses of this round so far."""
         if not any(isinstance(loss, torch.Tensor) for loss in self.losses):
@@ -303,10 +322,6 @@ def _contents(model: torch.nn.Module) -> list[Any]:
                 contents += name, id(p), p.requires_grad, p.shape, p.dtype, p.device, address, p.stride()
         for name, b in module._buffers.items():
             if b is not None:
-                contents += name, id(b), b.dtype
+                kept = name in module._non_persistent_buffers_set
+                contents += name, id(b), b.dtype, b.shape, b.stride(), b.data_ptr(), kept
     return contents
-
-
-def _numeric_buffers(model: torch.nn.Module) -> list[torch.Tensor]:
-    """Return the buffers that have a mean: neither boolean nor complex ones."""
-    return [b for b in model.buffers() if b.dtype != torch.bool and not b.is_complex()]

@@ -1,0 +1,389 @@
+"""What an averaging makes equal beside the parameters: buffers, and the states of optimizers where that is wanted.
+
+All ranks first exchange a row of numbers: digests of what their tensors are and of what they contain.  Buffers that
+have been equal so far are one digest, and are not touched while it is the same everywhere.  Only those that differ
+travel, and only their names are remembered.  Everything is computed before anything is written.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from ..distributed.tensors import as_bytes, assign, flat
+from ..distributed.transport import Transport
+from .buffers import Buffers, contents, exact_mean, is_wide, not_finite, offenders
+from .mixing import Gossip, Mixing
+from .optimizer_states import COUNTER, MOMENT, SCALAR, Entry, Place, entries, moment_of, settled, union, word
+from .structure import described, difference, digest, texts_of_all
+from .worker import Worker
+
+FINITE = -1
+LAYOUT, QUIET, LIVELY, SCALARS, BUFFERS_FINITE, MOMENTS_FINITE, MODEL_FINITE = range(7)
+Found = dict[Place, tuple[Entry, Any]]
+
+
+@dataclass
+class Snapshot:
+    """Buffers and optimizer state of one rank as they are sent.
+
+    Parameters
+    ----------
+    buffers : dict of str to tensor
+        By name.
+    states : dict
+        Entries and values by place; empty unless they are averaged.
+    """
+
+    buffers: Buffers
+    states: Found = field(default_factory=dict)
+
+
+@dataclass
+class Means:
+    """What buffers and states become on one rank; what is not named stays as it is.
+
+    Parameters
+    ----------
+    buffers : dict of str to tensor
+        By name.
+    states : dict
+        Entries and values by place.
+    """
+
+    buffers: Buffers
+    states: Found = field(default_factory=dict)
+
+
+class BuffersAndStates:
+    """Exchanges buffers and optimizer states of the ranks hosted here.
+
+    Parameters
+    ----------
+    workers : sequence of Worker
+        Those hosted here.
+    transport : Transport
+        How messages travel.
+    averages_states : bool
+        Whether the states of optimizers are averaged.
+    """
+
+    def __init__(self, workers: Sequence[Worker], transport: Transport, averages_states: bool) -> None:
+        self._workers, self._transport, self._averages_states = workers, transport, averages_states
+        self._lively: set[str] = set()  # the buffers that have differed between ranks
+        self.needed = averages_states or bool(workers[0].named_buffers)  # the same on all ranks
+
+    def snapshots(self, *, copied: bool = False, states: bool = True) -> list[Snapshot]:
+        """Return what the workers hosted here have to send.
+
+        Parameters
+        ----------
+        copied : bool, optional
+            Whether buffers are copied, so that they stay what they are now.
+        states : bool, optional
+            Whether states of optimizers are sent too, where they are averaged at all.
+        """
+        found = []
+        for worker in self._workers:
+            buffers = {name: b.clone() if copied else b for name, b in worker.named_buffers.items()}
+            averages = states and self._averages_states and worker.optimizer is not None
+            found.append(Snapshot(buffers, entries(worker.model, worker.optimizer) if averages else {}))
+        return found
+
+    def means(
+        self,
+        snapshots: Sequence[Snapshot],
+        mixing: Mixing,
+        round_index: int,
+        *,
+        models_finite: Sequence[int] | None = None,
+        only_finite: bool = False,
+    ) -> list[Means]:
+        """Return what buffers and states become on the ranks hosted here; nothing is written.
+
+        Parameters
+        ----------
+        snapshots : sequence of Snapshot
+            One for each of them.
+        mixing : Mixing
+            How they are averaged.
+        round_index : int
+            Number of the round, counted from 0.
+        models_finite : sequence of int or None, optional
+            For each of them the first entry of its model that is not finite, or -1; looked at if given.
+        only_finite : bool, optional
+            Take the mean of buffers over the ranks where they are finite, in place of an error.
+
+        Raises
+        ------
+        ValueError
+            On every rank, naming the tensor, for tensors that differ in shape or dtype and for what is not finite.
+        """
+        for worker in self._workers:
+            worker.travelled = []
+        if not self.needed and models_finite is None:
+            return [Means({}) for _ in snapshots]
+        looked_at = models_finite or [FINITE] * len(snapshots)
+        rows = self._numbers([self._row(s, finite) for s, finite in zip(snapshots, looked_at, strict=True)])
+        members = mixing.members(round_index, self._transport.size)
+        common, holders = self._agreed_entries(snapshots, rows)
+        self._require_finite(rows, members, common, holders)
+        buffers = self._mean_buffers(snapshots, rows, mixing, round_index, only_finite)
+        states = self._mean_states(snapshots, rows, mixing, round_index, common, holders)
+        return [Means(*of_worker) for of_worker in zip(buffers, states, strict=True)]
+
+    def load(self, means: Sequence[Means]) -> None:
+        """Write what ``means`` gave to buffers and optimizers.
+
+        Parameters
+        ----------
+        means : sequence of Means
+            One for each worker hosted here.
+        """
+        for worker, mean in zip(self._workers, means, strict=True):
+            for name, values in mean.buffers.items():
+                assign(worker.named_buffers[name], values)
+            if mean.states and worker.optimizer is not None:
+                _load_states(worker, worker.optimizer, mean.states)
+
+    # -- what all ranks learn first --------------------------------------------------------------------------
+    def _row(self, snapshot: Snapshot, model_finite: int) -> list[int]:
+        quiet = [b for name, b in snapshot.buffers.items() if name not in self._lively]
+        lively = [b for name, b in snapshot.buffers.items() if name in self._lively]
+        scalars = {place: found for place, found in snapshot.states.items() if found[0].kind in (COUNTER, SCALAR)}
+        moments = [value for entry, value in snapshot.states.values() if entry.kind == MOMENT]
+        bad = (i for i, moment in enumerate(moments) if not torch.isfinite(_plain(moment)).all())
+        return [
+            digest(_text(snapshot).encode()),
+            contents(quiet),
+            contents(lively),
+            digest(repr([word(*found) for found in scalars.values()]).encode()),
+            0 if not_finite(lively) else FINITE,
+            next(bad, FINITE),
+            model_finite,
+        ]
+
+    def _numbers(self, rows: Sequence[Sequence[int]]) -> list[list[int]]:
+        for worker in self._workers:
+            worker.travelled.append(("numbers", len(rows[0])))
+        return self._transport.all_gather_ints(rows)
+
+    def _agreed_entries(
+        self, snapshots: Sequence[Snapshot], rows: Sequence[Sequence[int]]
+    ) -> tuple[dict[Place, Entry], list[set[Place]]]:
+        """Return the entries of the optimizers' states that any rank has, and those of every rank."""
+        own = {place: entry for place, (entry, _) in snapshots[0].states.items()}
+        if len({row[LAYOUT] for row in rows}) == 1:
+            return union([own]), [set(own)] * len(rows)
+        texts = [json.loads(text) for text in texts_of_all(self._transport, [_text(s) for s in snapshots])]
+        unlike = difference([buffers for buffers, _ in texts])
+        if unlike:
+            raise ValueError(f"{unlike}; give buffers one name, shape and dtype on all ranks, or use persistent=False")
+        states = [
+            {
+                (parameter, key): Entry(kind, words, tuple(shape), dtype)
+                for parameter, key, kind, words, shape, dtype in found
+            }
+            for _, found in texts
+        ]
+        return union(states), [set(state) for state in states]
+
+    @staticmethod
+    def _require_finite(
+        rows: Sequence[Sequence[int]],
+        members: Sequence[int],
+        common: Mapping[Place, Entry],
+        holders: Sequence[set[Place]],
+    ) -> None:
+        for rank in members:
+            if rows[rank][MODEL_FINITE] != FINITE:
+                raise NotFiniteModel(rank, rows[rank][MODEL_FINITE])
+        for rank in members:
+            if rows[rank][MOMENTS_FINITE] != FINITE:
+                moments = [place for place in sorted(holders[rank]) if common[place].kind == MOMENT]
+                name, key = moments[rows[rank][MOMENTS_FINITE]]
+                raise ValueError(
+                    f"the optimizer state {key} of {name} on rank {rank} is not finite: lower the learning rate, or "
+                    "clip the gradients; recover() drops it and continues"
+                )
+
+    # -- buffers ---------------------------------------------------------------------------------------------
+    def _mean_buffers(
+        self,
+        snapshots: Sequence[Snapshot],
+        rows: Sequence[Sequence[int]],
+        mixing: Mixing,
+        round_index: int,
+        only_finite: bool,
+    ) -> list[Buffers]:
+        quiet = [name for name in snapshots[0].buffers if name not in self._lively]
+        finite = all(row[BUFFERS_FINITE] == FINITE for row in rows)
+        travels = any(len({row[kind] for row in rows}) > 1 for kind in (LIVELY, QUIET))
+        names = [name for name in snapshots[0].buffers if name in self._lively]
+        if len({row[QUIET] for row in rows}) > 1:
+            of_each = [
+                [*(contents([s.buffers[n]]) for n in quiet), not_finite(list(s.buffers.values()))] for s in snapshots
+            ]
+            found = self._numbers(of_each)
+            differing = {
+                n for n, digests in zip(quiet, zip(*found, strict=True), strict=False) if len(set(digests)) > 1
+            }
+            finite = finite and not any(row[-1] for row in found)
+            self._lively |= differing
+            names = [name for name in snapshots[0].buffers if name in self._lively]
+        if not travels:
+            return [{} for _ in snapshots]
+        exactly = finite and not only_finite
+        narrow = [name for name in names if exactly and not is_wide(snapshots[0].buffers[name])]
+        wide = [name for name in names if name not in narrow]
+        means = self._exact_means(snapshots, wide, mixing, round_index, only_finite)
+        if narrow:
+            vectors = [flat([_plain(s.buffers[name]) for name in narrow], torch.float32) for s in snapshots]
+            self._note("floats", vectors[0].numel())
+            for found_here, s, vector in zip(
+                means, snapshots, mixing.mix(self._transport, vectors, round_index), strict=True
+            ):
+                parts = vector.split([s.buffers[name].numel() for name in narrow])
+                found_here |= {n: p.view(s.buffers[n].shape) for n, p in zip(narrow, parts, strict=True)}
+        return means
+
+    def _exact_means(
+        self, snapshots: Sequence[Snapshot], names: Sequence[str], mixing: Mixing, round_index: int, only_finite: bool
+    ) -> list[Buffers]:
+        """Return means of integers, float64 and what is not finite, of which every rank gets every other's."""
+        if not any(snapshots[0].buffers[name].numel() for name in names):
+            return [{} for _ in snapshots]
+        owns = [torch.cat([as_bytes(s.buffers[name]).cpu() for name in names]) for s in snapshots]
+        self._note("bytes", owns[0].numel())
+        everyone = range(self._transport.size)
+        received = self._transport.receive(owns, lambda rank: [r for r in everyone if r != rank])
+        results: list[Buffers] = []
+        for rank, own, parts in zip(self._transport.ranks, owns, received, strict=True):
+            of_ranks, start = {**parts, rank: own}, 0
+            result: Buffers = {}
+            for name in names:
+                like = snapshots[0].buffers[name]
+                place = slice(start, start + like.nbytes)
+                start += like.nbytes
+                values = {r: _from_bytes(of_ranks[r][place], like) for r in everyone}
+                result[name] = self._exact_mean(name, values, mixing, round_index, rank, only_finite)
+            results.append(result)
+        return results
+
+    def _exact_mean(
+        self,
+        name: str,
+        values: Mapping[int, torch.Tensor],
+        mixing: Mixing,
+        round_index: int,
+        rank: int,
+        only_finite: bool,
+    ) -> torch.Tensor:
+        members = list(mixing.members(round_index, self._transport.size))
+        bad = [r for r in offenders(values) if r in members]
+        if bad and not only_finite:
+            raise ValueError(
+                f"the buffer {name} of rank {bad[0]} is not finite: look for an overflow in the forward pass; "
+                "recover() continues with the mean of the other ranks"
+            )
+        members = [r for r in members if r not in bad] or members
+        if isinstance(mixing, Gossip) and not bad:
+            weights = {r: w for r, w in enumerate(mixing.weights[rank]) if w}
+        else:
+            weights = {r: 1 / len(members) for r in members}
+        return exact_mean({r: values[r] for r in weights}, weights)
+
+    def _note(self, what: str, number: int) -> None:
+        for worker in self._workers:
+            worker.travelled.append((what, number))
+
+    # -- states of optimizers --------------------------------------------------------------------------------
+    def _mean_states(
+        self,
+        snapshots: Sequence[Snapshot],
+        rows: Sequence[Sequence[int]],
+        mixing: Mixing,
+        round_index: int,
+        common: Mapping[Place, Entry],
+        holders: Sequence[set[Place]],
+    ) -> list[Found]:
+        members = mixing.members(round_index, self._transport.size)
+        results: list[Found] = [{} for _ in snapshots]
+        scalars = [place for place, entry in common.items() if entry.kind in (COUNTER, SCALAR)]
+        if len({row[SCALARS] for row in rows}) > 1:
+            of_each = [[word(*s.states[p]) if p in s.states else 0 for p in scalars] for s in snapshots]
+            found = self._numbers(of_each)
+            for i, place in enumerate(scalars):
+                words = [found[rank][i] for rank in members if place in holders[rank]]
+                if not words:
+                    continue
+                value = settled(common[place], words)
+                if not math.isfinite(value) and len(set(words)) > 1:
+                    raise ValueError(f"the optimizer state {place[1]} of {place[0]} is not finite on some rank")
+                for result in results:
+                    result[place] = common[place], value
+        moments = [p for p, entry in common.items() if entry.kind == MOMENT and any(p in holders[r] for r in members)]
+        if moments:
+            owns = [
+                flat([moment_of(common[p], s.states.get(p, (None, None))[1], worker.device) for p in moments])
+                for s, worker in zip(snapshots, self._workers, strict=True)
+            ]
+            sizes = [moment_of(common[p], None, torch.device("meta")).numel() for p in moments]
+            for result, mean in zip(results, mixing.mix(self._transport, owns, round_index), strict=True):
+                for place, part in zip(moments, mean.split(sizes), strict=True):
+                    result[place] = common[place], part
+        return results
+
+
+class NotFiniteModel(Exception):  # noqa: N818  explained by whoever knows the names of the entries
+    """A model in a mixing that does not show it to all ranks is not finite.
+
+    Parameters
+    ----------
+    rank : int
+        Whose.
+    entry : int
+        The first entry that is not finite.
+    """
+
+    def __init__(self, rank: int, entry: int) -> None:
+        super().__init__(f"entry {entry} of the model of rank {rank} is not finite")
+        self.rank, self.entry = rank, entry
+
+
+def _text(snapshot: Snapshot) -> str:
+    """Return what the tensors of a rank are."""
+    buffers = [(name, described(b)) for name, b in snapshot.buffers.items()]
+    states = [(*place, e.kind, e.words, e.shape, e.dtype) for place, (e, _) in snapshot.states.items()]
+    return json.dumps([buffers, states])
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor in a dtype that torch computes with."""
+    return tensor.float() if tensor.is_floating_point() and tensor.element_size() == 1 else tensor
+
+
+def _from_bytes(data: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    return data.clone().view(like.dtype).view(like.shape)
+
+
+def _load_states(worker: Worker, optimizer: torch.optim.Optimizer, found: Found) -> None:
+    """Write means to the entries that an optimizer has; it makes others itself, with its first gradient."""
+    parameters = dict(worker.model.named_parameters())
+    for (name, key), (entry, value) in found.items():
+        state = optimizer.state.get(parameters[name], {})
+        own = state.get(key)
+        if own is None:
+            continue
+        if not isinstance(own, torch.Tensor):
+            state[key] = value
+        elif isinstance(value, torch.Tensor):
+            view = torch.view_as_real(own) if own.is_complex() else own
+            assign(view, value.view(view.shape))
+        else:
+            assign(own, torch.full(entry.shape, value, dtype=own.dtype))
