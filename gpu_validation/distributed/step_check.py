@@ -28,12 +28,19 @@ class UnevenSteps(RuntimeError):  # noqa: N818  a name users are told to catch
 
 
 class UnevenModels(RuntimeError):  # noqa: N818  a name users are told to catch
-    """Parameters were added, removed, frozen or unfrozen on some ranks only."""
+    """Parameters were added, removed, frozen or unfrozen, or a first buffer added, on some ranks only.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    found : str, optional
+        The first tensor in which ranks differ, in words.
+    """
+
+    def __init__(self, found: str = "") -> None:
         super().__init__(
             "since the last averaging, parameters were added, removed, frozen or unfrozen on some ranks only, or not "
             "alike on all: change the model in the same way on every rank between the same two local steps"
+            + (f" ({found})" if found else "")
         )
 
 

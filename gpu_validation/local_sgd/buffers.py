@@ -18,7 +18,7 @@ def averaged_buffers(model: torch.nn.Module) -> Buffers:
     """Return the buffers that averagings make equal, by name: views that can be written entry by entry.
 
     Left out are buffers with ``persistent=False``, boolean ones, and those in the memory of a parameter, which follow
-    it.  Of an expanded buffer the view has every entry once; a complex one is seen as its real and imaginary parts.
+    it.  Of an expanded buffer the view has every entry once; a complex one is ids as its real and imaginary parts.
 
     Parameters
     ----------
@@ -26,18 +26,18 @@ def averaged_buffers(model: torch.nn.Module) -> Buffers:
         The model.
     """
     taken = [_extent(p) for p in model.parameters() if p.numel()]
-    found: Buffers = {}
-    seen: set[int] = set()
+    buffers: Buffers = {}
+    ids: set[int] = set()
     for path, module in model.named_modules():
         for name, buffer in module._buffers.items():
-            if buffer is None or name in module._non_persistent_buffers_set or id(buffer) in seen:
+            if buffer is None or name in module._non_persistent_buffers_set or id(buffer) in ids:
                 continue
-            seen.add(id(buffer))
+            ids.add(id(buffer))
             if buffer.dtype == torch.bool or (buffer.numel() and _meets(_extent(buffer), taken)):
                 continue
             view = distinct(buffer)
-            found[f"{path}.{name}" if path else name] = torch.view_as_real(view) if view.is_complex() else view
-    return dict(sorted(found.items()))
+            buffers[f"{path}.{name}" if path else name] = torch.view_as_real(view) if view.is_complex() else view
+    return dict(sorted(buffers.items()))
 
 
 def _extent(tensor: torch.Tensor) -> tuple[int, int]:

@@ -17,7 +17,7 @@ import torch
 
 from ..distributed.tensors import as_bytes, assign, flat
 from ..distributed.transport import Transport
-from .buffers import Buffers, contents, exact_mean, is_wide, not_finite, offenders
+from .buffers import Buffers, averaged_buffers, contents, exact_mean, is_wide, not_finite, offenders
 from .mixing import Gossip, Mixing
 from .optimizer_states import COUNTER, MOMENT, SCALAR, Entry, Place, entries, moment_of, settled, union, word
 from .structure import described, difference, digest, texts_of_all
@@ -88,12 +88,14 @@ class BuffersAndStates:
         states : bool, optional
             Whether states of optimizers are sent too, where they are averaged at all.
         """
-        found = []
+        snapshots = []
         for worker in self._workers:
+            if copied:  # between two averagings nobody has looked for what was replaced
+                worker.named_buffers = averaged_buffers(worker.model)
             buffers = {name: b.clone() if copied else b for name, b in worker.named_buffers.items()}
-            averages = states and self._averages_states and worker.optimizer is not None
-            found.append(Snapshot(buffers, entries(worker.model, worker.optimizer) if averages else {}))
-        return found
+            optimizer = worker.optimizer if states and self._averages_states else None
+            snapshots.append(Snapshot(buffers, {} if optimizer is None else entries(worker.model, optimizer)))
+        return snapshots
 
     def means(
         self,
@@ -155,14 +157,14 @@ class BuffersAndStates:
     def _row(self, snapshot: Snapshot, model_finite: int) -> list[int]:
         quiet = [b for name, b in snapshot.buffers.items() if name not in self._lively]
         lively = [b for name, b in snapshot.buffers.items() if name in self._lively]
-        scalars = {place: found for place, found in snapshot.states.items() if found[0].kind in (COUNTER, SCALAR)}
+        scalars = {place: pair for place, pair in snapshot.states.items() if pair[0].kind in (COUNTER, SCALAR)}
         moments = [value for entry, value in snapshot.states.values() if entry.kind == MOMENT]
         bad = (i for i, moment in enumerate(moments) if not torch.isfinite(_plain(moment)).all())
         return [
             digest(_text(snapshot).encode()),
             contents(quiet),
             contents(lively),
-            digest(repr([word(*found) for found in scalars.values()]).encode()),
+            digest(repr([word(*pair) for pair in scalars.values()]).encode()),
             0 if not_finite(lively) else FINITE,
             next(bad, FINITE),
             model_finite,
@@ -177,9 +179,9 @@ class BuffersAndStates:
         self, snapshots: Sequence[Snapshot], rows: Sequence[Sequence[int]]
     ) -> tuple[dict[Place, Entry], list[set[Place]]]:
         """Return the entries of the optimizers' states that any rank has, and those of every rank."""
-        own = {place: entry for place, (entry, _) in snapshots[0].states.items()}
+        entries_here = {place: entry for place, (entry, _) in snapshots[0].states.items()}
         if len({row[LAYOUT] for row in rows}) == 1:
-            return union([own]), [set(own)] * len(rows)
+            return union([entries_here]), [set(entries_here)] * len(rows)
         texts = [json.loads(text) for text in texts_of_all(self._transport, [_text(s) for s in snapshots])]
         unlike = difference([buffers for buffers, _ in texts])
         if unlike:
@@ -187,9 +189,9 @@ class BuffersAndStates:
         states = [
             {
                 (parameter, key): Entry(kind, words, tuple(shape), dtype)
-                for parameter, key, kind, words, shape, dtype in found
+                for parameter, key, kind, words, shape, dtype in rows_of_rank
             }
-            for _, found in texts
+            for _, rows_of_rank in texts
         ]
         return union(states), [set(state) for state in states]
 
@@ -229,11 +231,11 @@ class BuffersAndStates:
             of_each = [
                 [*(contents([s.buffers[n]]) for n in quiet), not_finite(list(s.buffers.values()))] for s in snapshots
             ]
-            found = self._numbers(of_each)
+            digests_of_all = self._numbers(of_each)
             differing = {
-                n for n, digests in zip(quiet, zip(*found, strict=True), strict=False) if len(set(digests)) > 1
+                n for n, digests in zip(quiet, zip(*digests_of_all, strict=True), strict=False) if len(set(digests)) > 1
             }
-            finite = finite and not any(row[-1] for row in found)
+            finite = finite and not any(row[-1] for row in digests_of_all)
             self._lively |= differing
             names = [name for name in snapshots[0].buffers if name in self._lively]
         if not travels:
@@ -263,8 +265,8 @@ class BuffersAndStates:
         everyone = range(self._transport.size)
         received = self._transport.receive(owns, lambda rank: [r for r in everyone if r != rank])
         results: list[Buffers] = []
-        for rank, own, parts in zip(self._transport.ranks, owns, received, strict=True):
-            of_ranks, start = {**parts, rank: own}, 0
+        for rank, vector, parts in zip(self._transport.ranks, owns, received, strict=True):
+            of_ranks, start = {**parts, rank: vector}, 0
             result: Buffers = {}
             for name in names:
                 like = snapshots[0].buffers[name]
@@ -317,9 +319,9 @@ class BuffersAndStates:
         scalars = [place for place, entry in common.items() if entry.kind in (COUNTER, SCALAR)]
         if len({row[SCALARS] for row in rows}) > 1:
             of_each = [[word(*s.states[p]) if p in s.states else 0 for p in scalars] for s in snapshots]
-            found = self._numbers(of_each)
+            of_all = self._numbers(of_each)
             for i, place in enumerate(scalars):
-                words = [found[rank][i] for rank in members if place in holders[rank]]
+                words = [of_all[rank][i] for rank in members if place in holders[rank]]
                 if not words:
                     continue
                 value = settled(common[place], words)
@@ -377,13 +379,13 @@ def _load_states(worker: Worker, optimizer: torch.optim.Optimizer, found: Found)
     parameters = dict(worker.model.named_parameters())
     for (name, key), (entry, value) in found.items():
         state = optimizer.state.get(parameters[name], {})
-        own = state.get(key)
-        if own is None:
+        current = state.get(key)
+        if current is None:
             continue
-        if not isinstance(own, torch.Tensor):
+        if not isinstance(current, torch.Tensor):
             state[key] = value
         elif isinstance(value, torch.Tensor):
-            view = torch.view_as_real(own) if own.is_complex() else own
+            view = torch.view_as_real(current) if current.is_complex() else current
             assign(view, value.view(view.shape))
         else:
-            assign(own, torch.full(entry.shape, value, dtype=own.dtype))
+            assign(current, torch.full(entry.shape, value, dtype=current.dtype))

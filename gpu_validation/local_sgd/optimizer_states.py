@@ -2,8 +2,8 @@
 
 Tensors of at least one dimension are moments: a rank that has none yet counts as zero, and makes one with its first
 gradient.  Floating-point scalars become the mean over the ranks that have them, and counters (``step``, integers) the
-largest.  Constants and whole tensors of integers must be equal on all ranks.  All else has no mean.  Parameters of other
-models keep their state.
+largest.  Constants and whole tensors of integers must be equal on all ranks.  All else has no mean.  The state of
+parameters of other models is not touched.
 """
 
 from __future__ import annotations
@@ -84,12 +84,12 @@ def entries(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> dict[Pl
     optimizer : Optimizer
         Of some or all of them.
     """
-    found: dict[Place, tuple[Entry, Any]] = {OPTIMIZER: (Entry(CONSTANT, type(optimizer).__name__), None)}
+    state: dict[Place, tuple[Entry, Any]] = {OPTIMIZER: (Entry(CONSTANT, type(optimizer).__name__), None)}
     for name, parameter in model.named_parameters():
         for key, value in optimizer.state.get(parameter, {}).items():
             if value is not None:
-                found[name, str(key)] = entry_of(str(key), value), value
-    return dict(sorted(found.items()))
+                state[name, str(key)] = entry_of(str(key), value), value
+    return dict(sorted(state.items()))
 
 
 def union(ranks: Sequence[Mapping[Place, Entry]]) -> dict[Place, Entry]:
@@ -107,8 +107,8 @@ def union(ranks: Sequence[Mapping[Place, Entry]]) -> dict[Place, Entry]:
     """
     common: dict[Place, Entry] = {}
     owner: dict[Place, int] = {}
-    for rank, found in enumerate(ranks):
-        for place, entry in found.items():
+    for rank, state in enumerate(ranks):
+        for place, entry in state.items():
             if common.setdefault(place, entry) != entry:
                 raise ValueError(
                     f'optimizer_state="average" needs equal states; {_named(place)} is {common[place].words} on rank '

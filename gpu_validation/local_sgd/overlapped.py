@@ -309,7 +309,7 @@ class Overlapped:
         if is_finite(mean):
             return
         averaging, name_of = _averaging(part, steps), self.workers[0].name_of
-        entries = self.transport.all_gather_int([first_not_finite(own) for own in owns])
+        entries = self.transport.all_gather_int([first_not_finite(vector) for vector in owns])
         for rank in members:
             if entries[rank] >= 0:
                 refusal = Refusal(rank, NOT_FINITE + entries[rank])

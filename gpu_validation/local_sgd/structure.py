@@ -99,7 +99,7 @@ def described(tensor: torch.Tensor) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')} of shape {tuple(tensor.shape)}"
 
 
-def digest(*parts: bytes) -> int:
+def digest(*parts: bytes | memoryview) -> int:
     """Return a number of 64 bits, with a sign, that differs for different bytes but with a chance of 2^-64."""
     state = hashlib.blake2b(digest_size=8)
     for part in parts:
@@ -139,14 +139,15 @@ def difference(layouts: Sequence[Sequence[Sequence[str]]]) -> str:
     """
     first = [list(row) for row in layouts[0]]
     for rank, rows in enumerate(layouts):
-        there, here = dict(map(tuple, rows)), dict(map(tuple, first))
+        of_rank = {row[0]: row[1] for row in rows}
+        of_first = {row[0]: row[1] for row in first}
         for i, (ours, theirs) in enumerate(zip_longest(first, [list(row) for row in rows])):
             if ours == theirs:
                 continue
             for name in (row[0] for row in (ours, theirs) if row):
-                found, other = here.get(name, "missing"), there.get(name, "missing")
-                if found != other:
-                    where = f"{found} on rank 0 and {other} on rank {rank}"
+                ours_is, theirs_is = of_first.get(name, "missing"), of_rank.get(name, "missing")
+                if ours_is != theirs_is:
+                    where = f"{ours_is} on rank 0 and {theirs_is} on rank {rank}"
                     return f"all ranks must hold the same tensors; {name} is {where}"
             return (
                 f"all ranks must hold their tensors in one order; number {i} is {ours[0]} on rank 0 and {theirs[0]} on "

@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from operators.ddp.gather import Refusal
 
-from ..distributed.tensors import flat
+from ..distributed.step_check import UnevenModels
 from ..distributed.transport import Transport
 from ..records.round import Round
 from .attendance import Present, RollCall
@@ -25,6 +25,7 @@ from .finite import all_finite, first_not_finite, is_finite
 from .mixing import Full, Gossip
 from .movements import Deltas, Error, MeanMovement
 from .refusals import CHANGED, NOT_FINITE, MeanRefused, explanation, outer_in_words, overflow_in_words
+from .structure import require_same_layout
 from .worker import Worker, begin, deltas, follow
 
 SILENT: Error = (0.0, 0.0, 0.0)
@@ -202,9 +203,12 @@ class Synchronisations(CommonStart):
         blended = self.mixing.mix(self.transport, owns, round_index)
         first_tail, *tails = (arrived[d:] for arrived in blended)
         steps = self.periods.total_steps
-        self._arrived_rows = self.payload.open_tail(first_tail, members=members, steps=steps, changed=changed)
-        for tail in tails:
-            self.payload.check(tail, steps=steps, changed=changed)
+        try:
+            self._arrived_rows = self.payload.open_tail(first_tail, members=members, steps=steps, changed=changed)
+            for tail in tails:
+                self.payload.check(tail, steps=steps, changed=changed)
+        except UnevenModels as uneven:
+            raise self._named(uneven) from None
         if changed:
             return self._join_again(), _nothing
         if not isinstance(self.mixing, Gossip):  # else see _beside
@@ -302,6 +306,16 @@ class Synchronisations(CommonStart):
                 if worker.optimizer:
                     worker.optimizer.state.clear()
 
+    def _named(self, uneven: UnevenModels) -> UnevenModels:
+        """Name the tensor in which models differ, where all ranks have noticed that they do."""
+        if isinstance(self.mixing, Gossip):
+            return uneven
+        try:
+            require_same_layout(self.transport, [worker.model for worker in self.workers])
+        except ValueError as difference:
+            return UnevenModels(str(difference))
+        return uneven
+
     # -- what is not finite ------------------------------------------------------------------------------
     @property
     def _averaging(self) -> str:
@@ -325,7 +339,7 @@ class Synchronisations(CommonStart):
         """
         if math.isfinite(float(mean.sum())) or is_finite(mean):  # one sum shows it, unless that overflows itself
             return
-        entries = self.transport.all_gather_int([first_not_finite(own) for own in owns])
+        entries = self.transport.all_gather_int([first_not_finite(vector) for vector in owns])
         for rank in members:
             if entries[rank] >= 0:
                 raise self._not_finite(rank, entries[rank])

@@ -51,7 +51,7 @@ class Header:
     members : int
         Ranks that take part in an averaging.
     buffers : int
-        Numbers in buffers, averaged as float64.
+        Entries of the buffers that averagings make equal; they travel only where ranks differ.
     tail : int
         Numbers behind a whole model.
     front : int
@@ -178,6 +178,10 @@ class State:
         Of the kept rounds.
     ended : bool, optional
         Whether the script has let go of the averaging.
+    beside_sent_bytes : int, bytes, optional
+        Of the expected ones those for buffers.
+    beside_received_bytes : int, bytes, optional
+        Of the expected ones those for buffers.
     """
 
     time: float
@@ -201,6 +205,8 @@ class State:
     decline: float | None
     stride: int
     ended: bool = False
+    beside_sent_bytes: int = 0
+    beside_received_bytes: int = 0
 
     def line(self) -> dict[str, Any]:
         """Return it as a file keeps it."""

@@ -12,7 +12,7 @@ from ..verdicts.intervals import anytime_interval
 from ..verdicts.verdict import MARGIN, Comparison, Verdict, exact_verdict, tight_verdict, wide
 from .account import Account, Header
 from .samples import KeptRound, pooled
-from .traffic import of_messages, of_vectors
+from .traffic import of_messages
 
 ON = "movements of this run"
 ALONE = "only one rank has been heard: give all ranks one folder, or bring their files together"
@@ -118,19 +118,21 @@ def _promised(accounts: Sequence[Account], way: str, counted: int, about: dict[s
         return []
     about = {**about, "quantity": f"bytes {way}, by the operator's size"}
     length = math.floor(bits) + header.carried_bits
-    total = sum(account.state.foretold * _by_length(account.header, length)[way] for account in accounts)
+    total = sum(
+        account.state.foretold * _by_length(account.header, length)[way] + getattr(account.state, f"beside_{way}_bytes")
+        for account in accounts
+    )
     if declared.exact_bits is not None:
         return [_exact(counted, total, counted == total, side="tight", theorem="Operator.bits", **about)]
     return [_exact(counted, total, counted <= total, side="upper", theorem="Operator.bits", **about)]
 
 
 def _by_length(h: Header, bits: int) -> dict[str, int]:
-    """Return bytes of one averaging if every message has so many bits."""
+    """Return bytes of one averaging, without its buffers, if every message has so many bits."""
     everyone = range(h.size)
     sent, received = of_messages([bits] * h.size, rank=h.rank, members=everyone, front=h.front)
-    more = of_vectors(h.buffers, value_bytes=8, mean_bytes=8, rank=h.rank, size=h.size, members=everyone)
     extra = (h.size - 1) * (h.extra_bytes or 0)
-    return {"sent": sent + more[0] + extra, "received": received + more[1] + extra}
+    return {"sent": sent + extra, "received": received + extra}
 
 
 # -- agreement ---------------------------------------------------------------------------------------------

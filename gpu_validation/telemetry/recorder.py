@@ -15,7 +15,7 @@ from .account import Account, Header, State
 from .journal import Journal, read_folder
 from .observer import Observer
 from .samples import KeptRound, Stream, Thinned
-from .traffic import of_messages, of_vectors
+from .traffic import of_beside, of_messages, of_vectors
 
 LEAST, LARGEST = 2.0**-126, 2.0**100  # of max|x|, between which claims hold
 EVERY_S = 1.0  # between two lines of a file
@@ -29,9 +29,12 @@ class WatchedWorker(Protocol):
     ----------
     device : device
         Where the parameters lie.
+    travelled : list of (str, int)
+        What of buffers has travelled in the last averaging.
     """
 
     device: torch.device
+    travelled: list[tuple[str, int]]
 
     @property
     def optimizer(self) -> torch.optim.Optimizer | None:
@@ -85,6 +88,7 @@ class Recorder(Observer):
         self._bits, self._ratio, self._coordinate, self._along = Stream(), Stream(), Stream(), Stream()
         self._rounds = self._steps = self._tau = self._foretold = 0
         self._sent = self._received = self._expected_sent = self._expected_received = 0
+        self._beside_sent = self._beside_received = 0
         self._computing_s = self._averaging_s = self._telemetry_s = 0.0
         self._oblique = 0.0
         self._decline: float | None = None
@@ -219,6 +223,8 @@ class Recorder(Observer):
             decline=self._decline,
             stride=self._kept.stride,
             ended=self._ended,
+            beside_sent_bytes=self._beside_sent,
+            beside_received_bytes=self._beside_received,
         )
 
     # -- one round ---------------------------------------------------------------------------------------
@@ -251,14 +257,16 @@ class Recorder(Observer):
             model = of_vectors(n, value_bytes=h.value_bytes, mean_bytes=h.mean_bytes, size=h.size, **place)
         else:
             model = of_messages(done.bits, front=h.front, **place)
-        buffers = of_vectors(h.buffers, value_bytes=8, mean_bytes=8, size=h.size, **place)
+        beside = of_beside(self._worker.travelled, size=h.size, **place)
         extra = (h.size - 1) * h.extra_bytes
         self._foretold += 1
         sent, received = self._transport.handed_over
         self._sent += sent - self._before[0]
         self._received += received - self._before[1]
-        self._expected_sent += model[0] + buffers[0] + extra
-        self._expected_received += model[1] + buffers[1] + extra
+        self._beside_sent += beside[0]
+        self._beside_received += beside[1]
+        self._expected_sent += model[0] + beside[0] + extra
+        self._expected_received += model[1] + beside[1] + extra
 
     def _kept_round(self, done: Round, steps: int, compute_s: float, averaging_s: float, ratio: float) -> KeptRound:
         model = self._worker.outgoing() if self._looking else None

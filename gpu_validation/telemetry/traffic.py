@@ -40,3 +40,27 @@ def of_vectors(n: int, *, value_bytes: int, mean_bytes: int, rank: int, size: in
     sent = (n - shard) * value_bytes * (rank in members) + (size - 1) * shard * mean_bytes
     received = shard * value_bytes * (len(members) - (rank in members)) + (n - shard) * mean_bytes
     return sent, received
+
+
+def of_beside(travelled: Sequence[tuple[str, int]], *, rank: int, size: int, members: Sequence[int]) -> Bytes:
+    """Return the exchanges of buffers in one averaging.
+
+    Parameters
+    ----------
+    travelled : sequence of (str, int)
+        What and how much: "numbers" of 8 bytes and "bytes" from every rank to every other, means of "floats".
+    rank : int
+        Which one.
+    size : int
+        Number of ranks.
+    members : sequence of int
+        The ranks whose models count.
+    """
+    sent = received = 0
+    for what, n in travelled:
+        if what == "floats":
+            more = of_vectors(n, value_bytes=4, mean_bytes=4, rank=rank, size=size, members=members)
+        else:
+            more = ((size - 1) * n * (8 if what == "numbers" else 1),) * 2
+        sent, received = sent + more[0], received + more[1]
+    return sent, received
