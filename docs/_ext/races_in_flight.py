@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
 import statistics
-from collections.abc import Iterator
 
 import reproduced
 from markdown_text import table
@@ -21,7 +19,7 @@ def flight_table(target: str) -> str:
 
     ``target`` is the share of the loss above the floor, 0.5 or 0.125.
     """
-    rows = _rows(f"times sooner than {FIXED} to {target} of the loss above the floor")
+    rows = _rows(target, FIXED)
     lines = []
     for problem in dict.fromkeys(row.workload for row in rows):
         of_problem = {row.operator: row for row in rows if row.workload == problem}
@@ -32,10 +30,9 @@ def flight_table(target: str) -> str:
 def headline_table() -> str:
     """The goals' cell on the imposed clock and in real seconds."""
     lines = []
-    for seconds, words in (("", "imposed clock"), (", in real seconds", "real seconds, shaped network")):
+    for real, words in ((False, "imposed clock"), (True, "real seconds, shaped network")):
         for than in (FIXED, ADACOMM):
-            rows = _rows(f"times sooner than {than} to 0.125 of the loss above the floor{seconds}")
-            for row in rows:
+            for row in _rows("0.125", than, real=real):
                 if (row.workload, row.operator) == ("digits, D/Y = 10", "corrected + outer"):
                     low, high = row.interval
                     lines.append([words, than, f"{row.measured:.2f} ({low:.2f} to {high:.2f})"])
@@ -46,11 +43,10 @@ def tau_table() -> str:
     """The fixed tau that was best in hindsight by problem and D/Y, and how much sooner an outer step in flight came."""
     found: dict[str, dict[str, str]] = {}
     for target in ("0.5", "0.125"):
-        for row in _rows(f"times sooner than {FIXED} to {target} of the loss above the floor"):
-            tau = re.search(r"fixed tau = (\d+)", row.reason)
-            if row.operator == "corrected + outer" and tau is not None:
+        for row in _rows(target, FIXED):
+            if row.operator == "corrected + outer":
                 low, high = row.interval
-                cell = f"{tau[1]}; {row.measured:.2f} ({low:.2f} to {high:.2f})"
+                cell = f"{row.facts['baseline_tau']}; {row.measured:.2f} ({low:.2f} to {high:.2f})"
                 found.setdefault(row.workload, {})[target] = cell
     header = ["problem", "to half of the loss", "to an eighth"]
     return table(header, [[problem, of["0.5"], of["0.125"]] for problem, of in found.items()])
@@ -58,9 +54,7 @@ def tau_table() -> str:
 
 def flight_agreement(target: str) -> str:
     """How far the predicted ratios to a target are from the measured ones, and which of them are on the right side."""
-    compared = [
-        (row, said) for row, said in _predicted() if row.quantity.endswith(f"to {target} of the loss above the floor")
-    ]
+    compared = [(row, row.facts["predicted"]) for row in _rows(target, FIXED) if "predicted" in row.facts]
     apart = [max(said / row.measured, row.measured / said) for row, said in compared if row.measured and said]
     decided = [(row.interval[0] > 1, said > 1) for row, said in compared if not row.interval[0] <= 1 <= row.interval[1]]
     paying, others = ([said for pays, said in decided if pays is whether] for whether in (True, False))
@@ -73,19 +67,18 @@ def flight_agreement(target: str) -> str:
     )
 
 
-def _predicted() -> Iterator[tuple[Comparison, float]]:
-    for row in reproduced.script("averages_in_flight").check():
-        found = re.search(r"the exact model says ([\d.]+)", row.reason)
-        if found:
-            yield row, float(found[1])
-
-
-def _rows(quantity: str) -> list[Comparison]:
-    return [row for row in reproduced.script("averages_in_flight").check() if row.quantity == quantity]
+def _rows(target: str, than: str, *, real: bool = False) -> list[Comparison]:
+    """The ratios to a target, over a baseline, on the imposed clock or in real seconds."""
+    return [
+        row
+        for row in reproduced.script("averages_in_flight").check()
+        if row.facts.get("target") == float(target)
+        and ("baseline_tau" in row.facts) == (than == FIXED)
+        and ("delay_ratio" in row.facts) == real
+    ]
 
 
 def _cell(row: Comparison) -> str:
     low, high = row.interval
-    found = re.search(r"the exact model says ([\d.]+)", row.reason)
-    said = found[1] if found else "?"
+    said = f"{row.facts['predicted']:.2f}" if "predicted" in row.facts else "?"
     return f"{row.measured:.2f} ({low:.2f} to {high:.2f}); {said}" if math.isfinite(row.measured) else "no arrival"

@@ -8,7 +8,9 @@ from dataclasses import replace
 from operators.ddp.gather import HEADER_BYTES
 
 from ..records.compression import Compression
+from ..studies.grid.losses import BOTH
 from ..studies.grid.records import Traffic, Training
+from ..studies.grid.theory import AT_MEAN, AT_WORKERS, LOSS, paired
 from ..verdicts.verdict import Comparison
 from . import scaled
 from .bench import Bench
@@ -164,14 +166,14 @@ def _processes(more: int) -> Callable[[Bench], list[Comparison]]:
     return lambda bench: bench.with_trainings(lambda r: replace(r, processes=r.processes + more))
 
 
-NORM = "squared gradient norm"
+NORM = (AT_MEAN, AT_WORKERS, paired(AT_MEAN, 1), paired(AT_WORKERS, 1), BOTH)
 RUNS = (
     Mutation("every gradient norm x 2", "record", _norms(2), 2, NORM, measured=True),
     Mutation("every gradient norm x 1.1", "record", _norms(1.1), 1.1, NORM, measured=True),
     Mutation("every gradient norm x .9", "record", _norms(0.9), 0.9, NORM, measured=True),
     Mutation("every gradient norm x 1.02", "record", _norms(1.02), 1.02, NORM, measured=True, survives=SHARP),
     Mutation("losses of 1e9", "record", _losses(1e9)),
-    Mutation("losses at the end x .8", "record", _final_losses(0.8), 0.8, "loss at the end", measured=True),
+    Mutation("losses at the end x .8", "record", _final_losses(0.8), 0.8, (LOSS,), measured=True),
     Mutation("accuracies of 0", "record", _accuracy(0.0)),
     Mutation("accuracy of compressed runs x .9", "record", _compressed_accuracy(0.9)),
     Mutation("gap F(x0) - F* x .5 in the theorems", "claim", _parameter("gap", 0.5)),

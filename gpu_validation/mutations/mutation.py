@@ -27,9 +27,9 @@ class Mutation:
         The rows of a run with it.
     factor : float or None, optional
         By which a number is wrong, None where it is no factor.
-    of : str, optional
-        Part of the quantity or theorem of the rows that could notice it; the number is their bound, or what they
-        measure if ``measured``.
+    of : tuple of str, optional
+        Quantities or theorems of the rows that could notice it; the number is their bound, or what they measure if
+        ``measured``.
     survives : str, optional
         Why no row notices it; empty if one must.
     costly : bool, optional
@@ -40,7 +40,7 @@ class Mutation:
     where: Where
     rows: Callable[[Bench], Iterable[Comparison]]
     factor: float | None = None
-    of: str = ""
+    of: tuple[str, ...] = ()
     measured: bool = False
     survives: str = ""
     costly: bool = False
@@ -94,7 +94,7 @@ def least_noticed(mutation: Mutation, honest: Sequence[Comparison]) -> float | N
     """Return the factor closest to 1 that the honest rows would have noticed of the number that is wrong."""
     if mutation.factor is None or not mutation.of:
         return None
-    ends = [row.noticed for row in honest if mutation.of in f"{row.quantity} {row.theorem}" and row.noticed]
+    ends = [row.noticed for row in honest if {row.quantity, row.theorem} & set(mutation.of) and row.noticed]
     if not ends:
         return None
     below, above = max(low for low, _ in ends), min(high for _, high in ends)

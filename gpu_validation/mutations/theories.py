@@ -11,13 +11,13 @@ from bounds import Bound, limits, theorems
 from bounds.dynamics import additive
 
 from ..studies.grid import seconds
+from ..studies.grid.theory import EXACT_LAWS, LOSS
 from ..verdicts.verdict import Comparison
 from . import scaled
 from .bench import Bench
 from .mutation import Mutation
 
 THEOREM, COMPRESSED = theorems.pasgd_iterations, theorems.pasgd_compressed
-NORM = "squared gradient norm, average over steps exact dynamics"
 TERM = "it is one term of three in the bound, which is that loose here"
 LOOSE = "so loose is the bound on this problem"
 SHARP = "the interval of so many draws is wider than that"
@@ -33,12 +33,12 @@ def _times(module: Any, name: str, factor: float) -> Callable[[Bench], list[Comp
 
 def _bound(bound: Bound, factor: float, survives: str = "") -> Mutation:
     rows = _times(theorems, bound.name, factor)
-    return Mutation(f"{bound.name} x {factor:g}", "theory", rows, factor, bound.name, survives=survives)
+    return Mutation(f"{bound.name} x {factor:g}", "theory", rows, factor, (bound.name,), survives=survives)
 
 
 def _law(factor: float, survives: str = "") -> Mutation:
     rows = _times(additive, "mean_squared_gradient", factor)
-    return Mutation(f"exact law of |grad F|^2 x {factor:g}", "theory", rows, factor, NORM, survives=survives)
+    return Mutation(f"exact law of |grad F|^2 x {factor:g}", "theory", rows, factor, EXACT_LAWS, survives=survives)
 
 
 def _with(bound: Bound, **values: float) -> Callable[[Bench], list[Comparison]]:
@@ -71,23 +71,23 @@ THEORIES = (
         *("exact law of the workers' spread x 1.2", "theory", _times(additive, "mean_gradient_discrepancy", 1.2)),
         survives="it is a small part of the squared gradient norm at the workers",
     ),
-    Mutation("exact law of the loss x 1.2", "theory", _times(additive, "suboptimality", 1.2), 1.2, "loss at the end"),
+    Mutation("exact law of the loss x 1.2", "theory", _times(additive, "suboptimality", 1.2), 1.2, (LOSS,)),
     Mutation("runtime model x 2", "theory", _times(seconds, "predicted_seconds", 2)),
     Mutation(
         *("runtime model x 1.1", "theory", _times(seconds, "predicted_seconds", 1.1)),
         survives="seconds accuse only beyond a factor of 1.5 on a quiet machine, and never decide",
     ),
     Mutation(
-        *("limit of biased messages x 1.2", "theory", _times(limits, "gaussian_bits", 1.2), 1.2, "gaussian_bits"),
+        *("limit of biased messages x 1.2", "theory", _times(limits, "gaussian_bits", 1.2), 1.2, ("gaussian_bits",)),
         survives="no operator of the run is so close to the limit",
     ),
     Mutation(
         *("limit of unbiased messages x 2", "theory", _times(limits, "gaussian_unbiased_bits", 2), 2),
-        of="gaussian_unbiased_bits",
+        of=("gaussian_unbiased_bits",),
         survives="no operator of the run is so close to the limit",
     ),
     Mutation(
         *("limit of unbiased messages x 4", "theory", _times(limits, "gaussian_unbiased_bits", 4), 4),
-        of="gaussian_unbiased_bits",
+        of=("gaussian_unbiased_bits",),
     ),
 )

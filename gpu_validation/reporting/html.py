@@ -249,10 +249,10 @@ def _power(comparisons: Sequence[Comparison]) -> str:
     claims: dict[tuple[str, str], list[Comparison]] = {}
     for c in comparisons:
         if c.evidence is Evidence.INFORMATIVE:
-            claims.setdefault((c.theorem, c.quantity.partition(":")[0]), []).append(c)
+            claims.setdefault((c.theorem, c.quantity), []).append(c)
     if not claims:
         return ""
-    judged = Counter((c.theorem, c.quantity.partition(":")[0]) for c in comparisons if c.evidence is not None)
+    judged = Counter((c.theorem, c.quantity) for c in comparisons if c.evidence is not None)
     lines = []
     for claim, rows in claims.items():
         verdicts = Counter(row.verdict for row in rows)

@@ -43,7 +43,8 @@ def agreement_rows(record: Record, *, steps: int, step_s: float, tau: int, **abo
         record["largest_difference"],
         0.0,
         record["largest_difference"] == 0 and record["compared"] > 1,
-        quantity=f"real against virtual workers: largest difference of {record['compared']} losses",
+        quantity="real against virtual workers: largest difference of losses",
+        facts={"compared": record["compared"]},
         theorem="the same steps, bit for bit",
         **about,
     )

@@ -6,7 +6,7 @@ import enum
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +148,8 @@ class Comparison:
         Whether both numbers come from the same code.
     accuses_at : float or None, optional
         The value of a lower bound at the end of its own interval that can accuse; None if it is ``bound``.
+    facts : dict of str to float, optional
+        Numbers that the row is about, such as the target or the tau of a baseline, for pages and analyses.
     slack : float, optional
         Factor that the interval may lie beyond the bound before the row is VIOLATED; inf if it never is.
 
@@ -174,6 +176,7 @@ class Comparison:
     structural: bool = False
     accuses_at: float | None = None
     slack: float = 1.0
+    facts: dict[str, float] = field(default_factory=dict, hash=False)
 
     @property
     def noticed(self) -> tuple[float, float] | None:

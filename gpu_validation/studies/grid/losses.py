@@ -94,7 +94,8 @@ def _twin_row(record: Training, where: dict[str, Any]) -> Comparison:
     """Return real processes have computed what simulated workers compute, or the other seeds say nothing about them."""
     assert record.apart is not None  # the caller has looked
     return Comparison(
-        quantity=f"real processes against virtual workers: largest difference of {record.compared} numbers",
+        quantity="real processes against virtual workers: largest difference",
+        facts={"compared": record.compared},
         measured=record.apart,
         interval=(record.apart, record.apart),
         bound=0.0,

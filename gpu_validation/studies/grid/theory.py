@@ -86,8 +86,16 @@ class Law:
 AT_MEAN = "squared gradient norm, average over steps"
 AT_WORKERS = "squared gradient norm at the workers, average over steps"
 LOSS = "loss at the end"
+EXACT_ADDITIVE, EXACT_MULTIPLICATIVE = "exact dynamics with additive noise", "exact dynamics with multiplicative noise"
+EXACT_DIFFERENT, SAME_NOISE = "exact dynamics of different data", "exact dynamics, same noise"
+EXACT_LAWS = (EXACT_ADDITIVE, EXACT_MULTIPLICATIVE, EXACT_DIFFERENT)
 ADDITIVE, MULTIPLICATIVE, DIFFERENT = "quadratic", "multiplicative", "heterogeneous"  # workloads of known law
 NARROW, MIDDLE, WIDE = 0.1, 0.3, 0.5  # margins: of averages, of ends, of differences
+
+
+def paired(quantity: str, tau: int) -> str:
+    """Return the quantity of a difference to the run with the smallest tau, seed by seed."""
+    return f"{quantity}: paired difference to tau = {tau}"
 
 
 def exact_laws(record: Training) -> list[Law]:
@@ -104,12 +112,12 @@ def exact_laws(record: Training) -> list[Law]:
     end = _spread(record, periods, 0.5 * at_mean(m), power=1)
     middle, local = _spread(record, periods, at_mean(m)), _spread(record, periods, at_workers(m))
     if record.workload == ADDITIVE:
-        theorem = "exact dynamics with additive noise"
+        theorem = EXACT_ADDITIVE
         mean = float(additive.mean_squared_gradient(problem, K=K, **arguments))
         means = mean, mean + float(additive.mean_gradient_discrepancy(problem, tau=record.tau, **arguments))
         last = float(additive.suboptimality(problem, k=K, **arguments))
     else:
-        theorem = "exact dynamics with multiplicative noise"
+        theorem = EXACT_MULTIPLICATIVE
         rounds = {"tau": record.tau, "rounds": K // record.tau, "noise_growth": p["noise_growth"]}
         means = float(multiplicative.mean_squared_gradient(problem, **arguments, **rounds)), local.mean
         last = end.last_mean
@@ -135,8 +143,8 @@ def paired_laws(record: Training, base: Training) -> list[Law]:
         spread = _spread(record, periods, np.block([[weights, none], [none, -weights]]))
         if per_seed and len(per_seed) == len(other) and spread.mean > 1e-6 * float(np.mean(other)):
             values = tuple(a - b for a, b in zip(per_seed, other, strict=True))
-            words = f"{quantity}: paired difference to tau = {base.tau}"
-            laws.append(Law("exact dynamics, same noise", words, values, spread.mean, spread.variance, WIDE))
+            words = paired(quantity, base.tau)
+            laws.append(Law(SAME_NOISE, words, values, spread.mean, spread.variance, WIDE))
     return laws
 
 
@@ -184,4 +192,4 @@ def _without_noise(record: Training) -> Law:
     H, c = (np.array(record.problem[name], float) for name in ("hessians", "centres"))
     arguments: dict[str, Any] = {"eta": record.parameters["eta"], "tau": record.tau, "K": record.steps}
     mean = heterogeneous.mean_squared_gradient(H, c, np.zeros(c.shape[1]), **arguments)
-    return Law("exact dynamics of different data", AT_MEAN, record.gradient_norm2, mean, 0.0, NARROW)
+    return Law(EXACT_DIFFERENT, AT_MEAN, record.gradient_norm2, mean, 0.0, NARROW)

@@ -321,11 +321,13 @@ def _ratio_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
                 f"{NO_BOUND}; fixed tau = {fixed.tau}, rate {fixed.rate:.3g}; here {choice.trial(method, target)}{word}"
             )
             quantity = f"times sooner than the best fixed tau to {left:g} of the loss above the floor"
-            yield median_row(method, sooner(cell, choice, method, target), reason, quantity=quantity, **about)
+            facts = {"target": left, "baseline_tau": fixed.tau} | ({} if expected is None else {"predicted": expected})
+            ratio = sooner(cell, choice, method, target)
+            yield median_row(method, ratio, reason, quantity=quantity, facts=facts, **about)
             if METHODS[method].overlap != "none":
                 quantity = f"times sooner than tuned AdaComm to {left:g} of the loss above the floor"
                 ratio = sooner(cell, choice, method, target, than=ADACOMM)
-                yield median_row(method, ratio, NO_BOUND, quantity=quantity, **about)
+                yield median_row(method, ratio, NO_BOUND, quantity=quantity, facts={"target": left}, **about)
 
 
 def _timed_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
@@ -344,6 +346,8 @@ def _timed_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
                 f"{reason}; {cell.timed[0]['scheduling']}",
                 quantity=f"times sooner than {name} to {LEFT[HEADLINE]:g} of the loss above the floor, in real seconds",
                 workload=cell.title,
+                facts={"target": LEFT[HEADLINE], "delay_ratio": waiting}
+                | ({"baseline_tau": fixed.tau} if than == FIXED else {}),
             )
 
 

@@ -169,7 +169,11 @@ def rows(design: Design, records: Sequence[Record]) -> list[Comparison]:
 def _ratio_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
     for target in range(choice.reached):
         loss, strongest = cell.course.targets[target], choice.strongest[target]
-        shown = {"workload": cell.title, "quantity": f"times sooner to loss {loss:g}"}
+        shown: dict[str, Any] = {
+            "workload": cell.title,
+            "quantity": f"times sooner to loss {loss:g}",
+            "facts": {"target_loss": loss},
+        }
         reason = f"{NO_BOUND}; {strongest}, chosen on the tuning seeds"
         yield median_row("strongest fixed", speedup(cell, choice, strongest, target), reason, **shown)
         for method in cell.methods[1:]:
@@ -178,7 +182,8 @@ def _ratio_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
             if method not in UNCHANGING:
                 quantity = f"times sooner to loss {loss:g} than the strongest fixed tau"
                 ratio, reason = against(cell, choice, method, target), f"{NO_BOUND}; {strongest}"
-                yield median_row(method, ratio, reason, workload=cell.title, quantity=quantity)
+                facts = {"target_loss": loss, "baseline_time": choice.seconds[strongest][target]}
+                yield median_row(method, ratio, reason, workload=cell.title, quantity=quantity, facts=facts)
 
 
 def _common_rate_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
@@ -187,7 +192,8 @@ def _common_rate_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
             quantity = f"times sooner to loss {cell.course.transient:g}, both at rate {rate:.3g}"
             speedup = Median(ratio, (ratio, ratio), 0.0, len(cell.tuned))
             reason = f"{NO_BOUND}; tuning seeds; the baseline is not tuned"
-            yield median_row(method, speedup, reason, workload=cell.title, quantity=quantity)
+            facts = {"target_loss": cell.course.transient, "common_rate": rate}
+            yield median_row(method, speedup, reason, workload=cell.title, quantity=quantity, facts=facts)
 
 
 def _same_row(unit: Same, record: Record) -> Comparison:
@@ -232,7 +238,8 @@ def _seconds_rows(records: Sequence[Record]) -> Iterator[Comparison]:
             speedup = median_of([r for r in ratios if r])
             yield Comparison(
                 quantity="times sooner in real seconds", measured=speedup.value, interval=speedup.interval, bound=None,
-                side="lower", verdict=Verdict.OUT_OF_SCOPE, reason=NO_BOUND, n=speedup.n, decides=False, **about,
+                side="lower", verdict=Verdict.OUT_OF_SCOPE, reason=NO_BOUND, n=speedup.n, decides=False,
+                facts={"real_seconds_per_step": value}, **about,
             )  # fmt: skip
 
 

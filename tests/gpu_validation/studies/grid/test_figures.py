@@ -65,7 +65,7 @@ def test_first_screen_names_every_claim_that_an_informative_row_is_about(outcome
 
     assert informative
     for c in informative:
-        assert f"<td>{c.theorem}</td><td>{c.quantity.partition(':')[0]}</td>" in first
+        assert f"<td>{c.theorem}</td><td>{c.quantity}</td>" in first
     counted = re.findall(r"<td>(\d+) of (\d+)</td>", first)
     assert sum(int(number) for number, _ in counted) == len(informative)
     assert all(int(number) <= int(judged) for number, judged in counted)
