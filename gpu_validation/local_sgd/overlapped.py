@@ -282,6 +282,7 @@ class Overlapped:
         rows = None if self.roll_call is None else self.roll_call.rows(part.steps)
         part.steps = [0] * len(self.workers)
 
+        index, averaging = part.messages, _averaging(part.messages, steps)
         zeros = (0,) * self.transport.size
         nothing = Arrival(part.common.thetas[0], True, zeros, [SILENT] * len(self.workers), members=())
 
@@ -291,10 +292,10 @@ class Overlapped:
                 return nothing
             try:
                 arrival = travel(members)
-                self._require_finite(arrival.mean, vectors, members, part, steps)
+                self._require_finite(arrival.mean, vectors, members, averaging, part.start)
                 if snapshots is None:
                     return arrival
-                means = self.beside.means(snapshots, Present(members), part.messages)
+                means = self.beside.means(snapshots, Present(members), index)
             except ValueError as refused:  # all ranks raise it when they merge, after the same local step
                 return replace(nothing, refused=str(refused))
             return replace(arrival, buffers=[mean.buffers for mean in means])
@@ -303,18 +304,18 @@ class Overlapped:
         part.messages += 1
 
     def _require_finite(
-        self, mean: torch.Tensor, owns: Vectors, members: Sequence[int], part: Part, steps: int
+        self, mean: torch.Tensor, owns: Vectors, members: Sequence[int], averaging: str, start: int
     ) -> None:
         """Raise ValueError on all ranks unless a mean is finite."""
         if is_finite(mean):
             return
-        averaging, name_of = _averaging(part, steps), self.workers[0].name_of
+        name_of = self.workers[0].name_of
         entries = self.transport.all_gather_int([first_not_finite(vector) for vector in owns])
         for rank in members:
             if entries[rank] >= 0:
                 refusal = Refusal(rank, NOT_FINITE + entries[rank])
-                raise explanation(refusal, averaging, lambda entry: name_of(part.start + entry))
-        raise ValueError(overflow_in_words(averaging, name_of(part.start + first_not_finite(mean))))
+                raise explanation(refusal, averaging, lambda entry: name_of(start + entry))
+        raise ValueError(overflow_in_words(averaging, name_of(start + first_not_finite(mean))))
 
     def _members(self, rows: Sequence[Sequence[float]] | None) -> tuple[int, ...]:
         """Return the ranks that a message is of."""
@@ -345,7 +346,7 @@ class Overlapped:
             rank: (vector - base).to(torch.float32)
             for rank, vector in zip(self.transport.ranks, part.common.sent, strict=True)
         }
-        averaging, index = _averaging(part, steps), part.messages
+        averaging, index = _averaging(part.messages, steps), part.messages
         ranks, start, name_of = self.transport.ranks, part.start, self.workers[0].name_of
 
         def travel(members: tuple[int, ...]) -> Arrival:
@@ -381,8 +382,8 @@ class Overlapped:
         self.accounts, self._carried_bits = list(state["accounts"]), list(state["carried_bits"])
 
 
-def _averaging(part: Part, steps: int) -> str:
-    return f"averaging {part.messages - 1}, sent after {steps} local steps"
+def _averaging(index: int, steps: int) -> str:
+    return f"averaging {index}, sent after {steps} local steps"
 
 
 def _added(lengths: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
