@@ -34,8 +34,8 @@ def join_torchrun(*, timeout_s: float = 60.0, backend: str | None = None) -> int
     Notes
     -----
     Every attempt meets under a name of its own: a store that outlives an attempt still holds the addresses of processes
-    that are dead.  A rank ends with the process that has started it, not with the thread: if torchrun is killed, nobody goes on writing
-    checkpoints beside the ranks of the next start.
+    that are dead.  A rank ends with the process that has started it, not with the thread: if torchrun is killed, nobody
+    goes on writing checkpoints beside the ranks of the next start.
     """
     if not timeout_s > 0:
         raise ValueError(f"timeout_s must be > 0; got timeout_s = {timeout_s}")
