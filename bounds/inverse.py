@@ -48,8 +48,13 @@ def inverse(bound: Bound, unknown: str, value: float, **at: Any) -> float | int:
     low, high = _ends(bound, unknown, at)
     inside_low, inside_high = (bound(**at, **{unknown: end}) <= value for end in (low, high))
     if inside_low == inside_high:
-        where = "everywhere" if inside_low else "nowhere"
-        raise ValueError(f"{bound.name} is at most {value} {where} for {unknown} in [{low:g}, {high:g}]")
+        ends = [float(bound(**at, **{unknown: end})) for end in (low, high)]
+        what = f"{bound.name} is {'at most' if inside_low else 'at least'}"
+        edge = max(ends) if inside_low else min(ends)
+        raise ValueError(
+            f"{what} {edge:.6g} at every {unknown} from {low:.6g} to {high:.6g}; got {value}: "
+            f"{'any of them will do' if inside_low else f'give {edge:.6g} or more'}"
+        )
     good, bad = (low, high) if inside_low else (high, low)
     for _ in range(STEPS):
         middle = _between(good, bad)

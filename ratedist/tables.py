@@ -67,7 +67,9 @@ def tau(result: Any) -> Any:
         "tau*": f"{'' if result.certified else 'about '}{result.tau} (real {result.tau_real:.6g})",
         "interval": "" if result.certified else _uncertain_tau(result),
         "safe": _or_none(result.safe, f"{within}worst case covered{taken}"),
-        "sharp": _or_none(result.sharp, "stragglers counted"),
+        "sharp": _or_none(result.sharp, "stragglers counted", "any: here local steps cost nothing")
+        if result.rho is not None
+        else _or_none(result.sharp, "stragglers counted"),
         "smooth": "" if result.smooth is None else _or_none(result.smooth, "third-order law, smooth losses only"),
         "cap": _or_none(result.cap, "largest that the learning rate allows") if result.rho is None else "",
     }
@@ -78,8 +80,8 @@ def _uncertain_tau(result: Any) -> str:
     return f"{number_text(result.lo)} to {number_text(result.hi)} over assumed or estimated constants"
 
 
-def _or_none(value: int | None, remark: str) -> str:
-    return f"none: eta L > 1 ({remark})" if value is None else f"{value} ({remark})"
+def _or_none(value: int | None, remark: str, without: str = "none: eta L > 1") -> str:
+    return f"{without} ({remark})" if value is None else f"{value} ({remark})"
 
 
 def ranking(plan: Any) -> Any:

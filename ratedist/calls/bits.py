@@ -14,8 +14,13 @@ from ..model.compressors import limit_rate
 from ..model.evaluation import evaluate_read
 from ..model.travel import DENSE_BITS
 from ..numbers import read
-from ..records import Quantities, Quantity
+from ..records import Advised, Quantities, Quantity
 from .call import REQUIRED, Argument, Call, Command, Control, Numbers, Route
+
+MEMBERS = {  # a family with each constant, and the constants that it takes
+    "omega": ("tcdq:omega", 2.0**-20, 2.0**20),
+    "alpha": ("sparse_dithering:nu", 2.0**-30, 1 - 2.0**-40),
+}
 
 
 @overload
@@ -59,20 +64,39 @@ def bits_lower_bound(*, d: Any, omega: Any = None, alpha: Any = None) -> Quantit
         raise ValueError(f"give exactly one of omega and alpha; got {got}")
     bound, name, value = (unbiased_bits, "omega", omega) if alpha is None else (contractive_bits, "alpha", alpha)
     given = {"d": read("d", d), name: read(name, value)}
-    return evaluate_read(bound, given, _advice(name, given[name]))
+    advised = _advised(name, given[name])
+    return evaluate_read(bound, given, _advice(name, given[name], advised), advised)
 
 
-def _advice(name: str, value: str | np.ndarray) -> str:
-    """Return how many bits a coordinate that is, and who comes near."""
+def _advised(name: str, value: str | np.ndarray) -> tuple[Advised, ...]:
+    """Return the measurement of a compressor with this constant, where there is one with it."""
     if isinstance(value, np.ndarray):
-        return 'Measure how far a compressor is from it: rd.gap("qsgd:4", x), or ratedist measure on a gradient'
-    level = float(Fraction(value))
-    rate = limit_rate(level, unbiased=name == "omega")
-    share = f"{rate:.3g} bits a coordinate, {DENSE_BITS / rate:.3g} times fewer than binary32"
-    share += "; the mean over an isotropic Gaussian x has the same limit, a single x may take fewer"
-    if name == "omega":
-        return f'That is {share}; rd.plan finds what pays, rd.gap("tcdq:omega={level:g}", x) shows who comes near'
-    return f'That is {share}; rd.gap("sparse_dithering:nu={level:g}", x) shows who comes near'
+        return (Advised("gap", {"op": "qsgd:4"}, yours=("x",)),)
+    level, (family, least, most) = float(Fraction(value)), MEMBERS[name]
+    if not least <= level <= most:
+        return ()
+    short = f"{level:.12g}"
+    text = short if least <= float(short) <= most else repr(level)
+    return (Advised("gap", {"op": f"{family}={text}"}, yours=("x",)),)
+
+
+def _advice(name: str, value: str | np.ndarray, advised: tuple[Advised, ...]) -> str:
+    """Return how many bits a coordinate that is, and which calls say more."""
+    words = [each.in_words() for each in advised]
+    if isinstance(value, np.ndarray):
+        return f"Measure how far a compressor is from it: {words[0]}, or ratedist measure on a gradient"
+    rate = limit_rate(float(Fraction(value)), unbiased=name == "omega")
+    text = f"That is {rate:.3g} bits a coordinate, {_against_binary32(rate)}"
+    text += "; the mean over an isotropic Gaussian x has the same limit, a single x may take fewer"
+    more = ["rd.plan finds what pays"] * (name == "omega") + [f"{word} shows who comes near" for word in words]
+    return "; ".join([text, ", ".join(more)]) if more else text
+
+
+def _against_binary32(rate: float) -> str:
+    if rate == 0:
+        return "which binary32 exceeds by far"
+    ratio = DENSE_BITS / rate
+    return f"{ratio:.3g} times fewer than binary32" if ratio >= 1 else f"{1 / ratio:.3g} times more than binary32"
 
 
 def _show(result: Any) -> Any:

@@ -25,9 +25,9 @@ from ..model.constants import Uncertain, Uncertains, between, read_constants, un
 from ..model.curvature import Curvature, is_convex, rho_of
 from ..model.evaluation import enclose, spread, statement_of
 from ..numbers import read, real
-from ..records import Quantities, Quantity, Statement
+from ..records import Advised, Quantities, Quantity, Statement
 from .call import REQUIRED, Argument, Call, Command, Numbers, Route, Text
-from .shared import CLUSTER, PROBLEM_EXAMPLE, UNCERTAIN
+from .shared import BITS_OR_D, CLUSTER, PROBLEM_EXAMPLE, UNCERTAIN, message_bits
 
 THEOREMS = {  # whether F is convex, whether changes are compressed
     (False, False): pasgd_wall_clock,
@@ -47,7 +47,8 @@ def error_bound(
     L: Uncertain | None = None,
     sigma2: Uncertain | None = None,
     gap: Uncertain | None = None,
-    bits: numbers.Number = 0,
+    bits: numbers.Number | None = None,
+    d: numbers.Number | None = None,
     omega: numbers.Number = 0,
     curvature: Curvature | None = None,
 ) -> Quantity: ...
@@ -61,7 +62,8 @@ def error_bound(
     L: Uncertains | None = None,
     sigma2: Uncertains | None = None,
     gap: Uncertains | None = None,
-    bits: numbers.Numbers = 0,
+    bits: numbers.Numbers | None = None,
+    d: numbers.Numbers | None = None,
     omega: numbers.Numbers = 0,
     curvature: Curvature | None = None,
 ) -> Quantity | Quantities: ...
@@ -74,7 +76,8 @@ def error_bound(
     L: Uncertains | None = None,
     sigma2: Uncertains | None = None,
     gap: Uncertains | None = None,
-    bits: numbers.Numbers = 0,
+    bits: numbers.Numbers | None = None,
+    d: numbers.Numbers | None = None,
     omega: numbers.Numbers = 0,
     curvature: Curvature | None = None,
 ) -> Quantity | Quantities:
@@ -99,7 +102,9 @@ def error_bound(
     gap : array_like, optional
         F(x_1) - inf F; likewise.
     bits : array_like, bits, optional
-        Of one message.
+        Of one message; 0 counts latency alone.  Either this or d, unless there is one worker.
+    d : array_like, optional
+        Number of parameters, sent in binary32.
     omega : array_like, optional
         Of an unbiased compressor of the round's change (0: none).  Arrays of all arguments broadcast.
     curvature : array_like or str, optional
@@ -109,8 +114,8 @@ def error_bound(
     Raises
     ------
     ValueError
-        For arguments outside the ranges, for less than a round, or if eta L + eta^2 L^2 tau (tau - 1) > 1 (convex:
-        eta L > 1; with a compressor eta L + 4 omega eta L tau/m > 1).
+        For arguments outside the ranges, without the length of a message, for less than a round, or if eta L + eta^2
+        L^2 tau (tau - 1) > 1 (convex: eta L > 1; with a compressor eta L + 4 omega eta L tau/m > 1).
 
     Notes
     -----
@@ -121,13 +126,14 @@ def error_bound(
     --------
     >>> import ratedist as rd
     >>> cluster = rd.Cluster(workers=16, bandwidth_bit_per_s=1e10, latency_s=50e-6, step_s=0.08, compute="constant")
-    >>> rd.error_bound(L=1, sigma2=1, eta=0.05, gap=1, tau=8, time_s=3600, cluster=cluster)
+    >>> rd.error_bound(L=1, sigma2=1, eta=0.05, gap=1, tau=8, time_s=3600, cluster=cluster, bits=0)
     Quantity(0.0215161068, certified in [0.021516106754589197, 0.0215161067545892], pasgd_wall_clock)
     """
     cluster = checked_cluster(cluster)
     constants, uncertain = read_constants({"L": L, "sigma2": sigma2, "gap": gap})
-    names = {"eta": eta, "tau": tau, "time_s": time_s, "bits": bits}
+    names = {"eta": eta, "tau": tau, "time_s": time_s}
     given = constants | {name: read(name, value) for name, value in names.items()}
+    given["bits"] = message_bits(cluster, bits, d)
     level = read("omega", omega, NONNEGATIVE)
     compressed = not (isinstance(level, str) and Fraction(level) == 0)
     if compressed:
@@ -165,7 +171,7 @@ def _error_statement(
     function: Callable[..., Any],
 ) -> Statement:
     """Return what the bound says about this cluster, and which constants are uncertain."""
-    statement = statement_of(bound, given, "Compare tau with rd.tau_star, which minimises this bound in the long run")
+    statement = statement_of(bound, given, *_advice(given, function))
     rounds = f"rounds end as on {cluster.in_words()}"
     statement = replace(
         statement,
@@ -174,6 +180,18 @@ def _error_statement(
         function=function,
     )
     return uncertain_statement(statement, uncertain)
+
+
+def _advice(given: dict[str, Any], function: Callable[..., Any]) -> tuple[str, tuple[Advised, ...]]:
+    """Return which other tau to compare with: tau_star minimises the same bound, uncompressed and in the long run."""
+    if "omega" in given:
+        return "rd.plan chooses tau and eta for compressed changes", ()
+    names = ("L", "sigma2", "gap", "eta", "time_s", "bits")
+    if not all(isinstance(given[name], str) for name in names):
+        return "The sharp tau of rd.tau_star minimises this bound where rounds are many", ()
+    arguments = {name: given[name] for name in names} | getattr(function, "keywords", {})
+    text = "The value sharp of rd.tau_star, at the same arguments, minimises this bound where rounds are many"
+    return text, (Advised("tau_star", {name: each for name, each in arguments.items() if each is not None}),)
 
 
 def _error_interval(bound: Bound, cluster: Cluster, at: dict[str, str]) -> Interval:
@@ -198,7 +216,7 @@ def _show(result: Any) -> Any:
 
 L, SIGMA2, GAP = (Argument(name, Numbers(), help=UNCERTAIN) for name in ("L", "sigma2", "gap"))
 ETA, TAU, TIME_S = (Argument(name, Numbers(), REQUIRED) for name in ("eta", "tau", "time_s"))
-BITS, OMEGA = (Argument(name, Numbers(), 0) for name in ("bits", "omega"))
+OMEGA = Argument("omega", Numbers(), 0)
 CURVATURE = Argument(
     "curvature", Text(), help="convex, or rho where every Hessian is >= -rho: a lower error is then safe"
 )
@@ -208,13 +226,13 @@ CALL = Call(
     place=4,
     function=error_bound,
     command=Command(
-        arguments=(CLUSTER, ETA, TAU, TIME_S, L, SIGMA2, GAP, BITS, OMEGA, CURVATURE),
-        examples=("--workers 16 --step_s 0.08 --L 1 --sigma2 1 --eta 0.05 --gap 1 --tau 8 --time_s 3600",),
+        arguments=(CLUSTER, ETA, TAU, TIME_S, L, SIGMA2, GAP, *BITS_OR_D, OMEGA, CURVATURE),
+        examples=("--workers 16 --step_s 0.08 --L 1 --sigma2 1 --eta 0.05 --gap 1 --tau 8 --time_s 3600 --d 25600000",),
         run=error_bound,
         show=_show,
     ),
     route=Route(
-        arguments=(CLUSTER, L, SIGMA2, ETA, GAP, TAU, TIME_S, BITS, OMEGA, CURVATURE),
+        arguments=(CLUSTER, L, SIGMA2, ETA, GAP, TAU, TIME_S, *BITS_OR_D, OMEGA, CURVATURE),
         run=error_bound,
         about="A problem, a schedule, a cluster and a budget; "
         'L, sigma2, gap may be texts "value:low:high" or left out (1).',

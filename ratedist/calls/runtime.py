@@ -12,20 +12,32 @@ from ..model.evaluation import spread
 from ..numbers import read, real
 from ..records import Quantities, Quantity, Statement
 from .call import REQUIRED, Argument, Call, Command, Numbers, Route, Text
-from .shared import CLUSTER, CLUSTER_EXAMPLE
+from .shared import BITS_OR_D, CLUSTER, CLUSTER_EXAMPLE, message_bits
 
 FINITE_COMPUTE = "steps are independent between workers and over time"
 
 
 @overload
 def runtime(
-    cluster: Cluster, *, tau: numbers.Number, bits: numbers.Number = 0, exchange: Exchange = "sum"
+    cluster: Cluster,
+    *,
+    tau: numbers.Number,
+    bits: numbers.Number | None = None,
+    d: numbers.Number | None = None,
+    exchange: Exchange = "sum",
 ) -> Quantity: ...
 @overload
 def runtime(
-    cluster: Cluster, *, tau: numbers.Numbers, bits: numbers.Numbers = 0, exchange: Exchange = "sum"
+    cluster: Cluster,
+    *,
+    tau: numbers.Numbers,
+    bits: numbers.Numbers | None = None,
+    d: numbers.Numbers | None = None,
+    exchange: Exchange = "sum",
 ) -> Quantity | Quantities: ...
-def runtime(cluster: Cluster, *, tau: Any, bits: Any = 0, exchange: Exchange = "sum") -> Quantity | Quantities:
+def runtime(
+    cluster: Cluster, *, tau: Any, bits: Any = None, d: Any = None, exchange: Exchange = "sum"
+) -> Quantity | Quantities:
     """Return mean seconds of one local step, its share of an averaging included.
 
     Parameters
@@ -35,14 +47,16 @@ def runtime(cluster: Cluster, *, tau: Any, bits: Any = 0, exchange: Exchange = "
     tau : array_like
         Local steps between averagings.
     bits : array_like, bits, optional
-        Of one worker's message.  Arrays broadcast.
+        Of one worker's message; 0 counts latency alone.  Either this or d, unless there is one worker.
+    d : array_like, optional
+        Number of parameters, sent in binary32.  Arrays broadcast.
     exchange : Exchange, optional
         "sum" for messages that can be added on their way (dense ones), "gather" for compressed ones.
 
     Raises
     ------
     ValueError
-        For arguments outside the ranges.
+        For arguments outside the ranges, and without the length of a message.
 
     Notes
     -----
@@ -58,7 +72,7 @@ def runtime(cluster: Cluster, *, tau: Any, bits: Any = 0, exchange: Exchange = "
     cluster = checked_cluster(cluster)
     if exchange not in ("sum", "gather"):
         raise ValueError(f"exchange must be sum or gather; got {exchange!r}: choose one of them")
-    given = {"tau": read("tau", tau), "bits": read("bits", bits)}
+    given = {"tau": read("tau", tau), "bits": message_bits(cluster, bits, d)}
 
     def one(at: dict[str, str]) -> Quantity:
         bits_each = real("bits", at["bits"])
@@ -104,7 +118,7 @@ def _show(result: Any) -> Any:
 ARGUMENTS = (
     CLUSTER,
     Argument("tau", Numbers(), REQUIRED),
-    Argument("bits", Numbers(), 0),
+    *BITS_OR_D,
     Argument("exchange", Text(16), "sum", help="sum (default) or gather"),
 )
 CALL = Call(

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
-from .call import MOST_BYTES, REQUIRED, Argument, Control, Names, Number, Text, Workers
+import numpy as np
+
+from ..model.travel import DENSE_BITS
+from ..numbers import read
+from .call import MOST_BYTES, REQUIRED, Argument, Control, Names, Number, Numbers, Text, Workers
 
 if TYPE_CHECKING:
     from ..model.cluster import Cluster
@@ -13,7 +18,9 @@ if TYPE_CHECKING:
 
 UNCERTAIN = "a number, an estimate such as 1.2:0.8:2 (value:low:high), or left out: then assumed to be 1"
 CLUSTER_EXAMPLE = {"workers": 16, "bandwidth_bit_per_s": 1e10, "latency_s": 50e-6, "step_s": 0.08}
-PROBLEM_EXAMPLE = {"L": 1, "sigma2": 1, "eta": 0.01, "gap": 1, "time_s": 600, "cluster": CLUSTER_EXAMPLE}
+PROBLEM_EXAMPLE = {"L": 1, "sigma2": 1, "eta": 0.01, "gap": 1, "time_s": 600, "bits": 8.192e8} | {
+    "cluster": CLUSTER_EXAMPLE
+}
 STEP_TIMES = (
     ("exponential", "exponential (stragglers)"),
     ("half_exponential", "half fixed, half exponential"),
@@ -92,7 +99,43 @@ CODEC_PARTS = (
         control=Control("Decoding a coordinate", unit="s", decades=(-12, -6)),
     ),
 )
+BITS_OR_D = (
+    Argument("bits", Numbers(), help="of one message; 0 counts latency alone"),
+    Argument("d", Numbers(), help="parameters sent in binary32, instead of bits"),
+)
 SETTING = Argument("setting", Names(), help="what holds: refuse what needs more")
+
+
+def message_bits(cluster: Cluster, bits: Any, d: Any) -> str | np.ndarray:
+    """Return the length of one message from its bits, or from the parameters that it holds in binary32.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        One worker alone sends nothing, so that neither is needed.
+    bits : array_like or None, bits
+        Of one message.
+    d : array_like or None
+        Number of parameters.
+
+    Raises
+    ------
+    ValueError
+        If both or neither are given, and outside the ranges.
+    """
+    if bits is not None and d is not None:
+        raise ValueError(f"give bits or d, not both; got bits = {bits}, d = {d}: drop one")
+    if bits is not None:
+        return read("bits", bits)
+    if d is not None:
+        count = read("d", d)
+        return count * DENSE_BITS if isinstance(count, np.ndarray) else str(Fraction(count) * DENSE_BITS)
+    if cluster.workers == 1:
+        return "0"
+    raise ValueError(
+        "bits, the length of one message, must be given; got neither bits nor d: give bits, or d for the parameters "
+        "sent in binary32 (bits = 0 counts latency alone)"
+    )
 
 
 def with_steps_of(pilot: Pilot, cluster: Cluster) -> Cluster:

@@ -194,7 +194,7 @@ def _solved_fixed_part(bound: Bound, unknown: str) -> Statement:
         formula = f"{symbols.TABLE[unknown].latex} = {sp.latex(_closed_form(bound, unknown), symbol_names=names)}"
     if bound.side is Side.LOWER:
         quantity = f"{LEVELS.get(unknown, 'dimension')} of any operator with so many bits"
-        advice = "No operator in this setting goes beyond; rd.gap(operator, x) shows how near one comes"
+        advice = "No operator in this setting goes beyond; rd.gap measures how near one comes on a vector"
     else:
         quantity = f"{LEVELS.get(unknown, 'dimension')} that this construction reaches with so many bits"
         advice = "That is one construction, others may do better: leave theorem out for the limit of its class"

@@ -12,6 +12,7 @@ import numpy as np
 
 from bounds import Interval
 from bounds.estimate import Estimate, through
+from bounds.runtime import count_rounds, no_round
 from bounds.tau import TauStar, tau_curved, tau_smooth, tau_straggler
 from bounds.tau import tau_star as published_tau_star
 
@@ -21,8 +22,9 @@ from ..model.constants import Uncertain, between, read_constants, uncertain_stat
 from ..model.curvature import Curvature, rho_of
 from ..model.tau_result import TauResult, curved_statement, published_statement
 from ..numbers import read, real
+from ..records import Statement
 from .call import REQUIRED, Argument, Call, Command, Control, Number, Route, Text
-from .shared import CLUSTER, PROBLEM_EXAMPLE, UNCERTAIN
+from .shared import BITS_OR_D, CLUSTER, PROBLEM_EXAMPLE, UNCERTAIN, message_bits
 
 
 def tau_star(
@@ -33,11 +35,12 @@ def tau_star(
     L: Uncertain | None = None,
     sigma2: Uncertain | None = None,
     gap: Uncertain | None = None,
-    bits: numbers.Number = 0,
+    bits: numbers.Number | None = None,
+    d: numbers.Number | None = None,
     third_derivative: numbers.Number | None = None,
     curvature: Curvature | None = None,
 ) -> TauResult:
-    """Return how many local steps between two averagings minimise the published error bound at this learning rate.
+    """Return how many local steps between two averagings minimise the error bound at this learning rate.
 
     Arguments as in ``error_bound``, scalars.
 
@@ -56,8 +59,10 @@ def tau_star(
     gap : array_like, optional
         F(x_1) - inf F; a number or an estimate.
     bits : array_like, bits, optional
-        Of one message; 0 counts latency alone.  Theorem 2 of Wang & Joshi (2018): tau* = sqrt(2 gap D/(eta^3 L^2 sigma2
-        T)) with D the seconds of one averaging.
+        Of one message; 0 counts latency alone.  Either this or d, unless there is one worker.  Theorem 2 of Wang &
+        Joshi (2018): tau* = sqrt(2 gap D/(eta^3 L^2 sigma2 T)) with D the seconds of one averaging.
+    d : array_like, optional
+        Number of parameters, sent in binary32.
     third_derivative : array_like, optional
         Size of the third derivative of F along the noise, if known; adds ``smooth``.  Claimed is the minimiser of
         ``pasgd_runtime`` with a step time that does not depend on tau; ``sharp`` minimises it with the seconds c(tau)
@@ -74,7 +79,8 @@ def tau_star(
     Raises
     ------
     ValueError
-        For arguments outside the ranges, or for sigma2 = 0, where every tau is as good as the cap.
+        For arguments outside the ranges, without the length of a message, for a budget without a whole round, or for
+        sigma2 = 0, where every tau is as good as the cap.
 
     Examples
     --------
@@ -89,11 +95,14 @@ def tau_star(
     """
     cluster = checked_cluster(cluster)
     constants, uncertain = read_constants({"L": L, "sigma2": sigma2, "gap": gap})
-    names = {"eta": eta, "time_s": time_s, "bits": bits}
+    names = {"eta": eta, "time_s": time_s, "bits": message_bits(cluster, bits, d)}
     given = {name: _scalar(name, value) for name, value in (constants | names).items()}
     delay_s = cluster.model().seconds_per_averaging(bits=real("bits", given["bits"]))
     problem = {name: given[name] for name in ("gap", "eta", "time_s", "L", "sigma2")}
     rho = rho_of(curvature)
+    round_s = cluster.step_seconds(1, real("bits", given["bits"])).lo
+    if count_rounds(Fraction(given["time_s"]), Fraction(round_s)) < 1:
+        raise ValueError(no_round(Fraction(given["time_s"]), 1, Fraction(round_s)))
     best = _best(problem, delay_s, cluster.workers, rho)
     assert best.integer is not None
     real_numbers = {name: float(Fraction(text)) for name, text in problem.items()}
@@ -111,6 +120,8 @@ def tau_star(
         statement = curved_statement(
             statement, rho, best.integer, sharp, partial(tau_star, cluster=cluster, curvature=curvature)
         )
+    if best.capped is not None:
+        statement = _within(statement, cluster, best.capped, given)
     interval = Interval(best.integer, best.integer)
     if uncertain:
         interval = _tau_interval(problem, delay_s, cluster.workers, rho, uncertain)
@@ -128,6 +139,19 @@ def tau_star(
         rho=curved,
     )
     return result
+
+
+def _within(statement: Statement, cluster: Cluster, tau: int, given: Mapping[str, str]) -> Statement:
+    """Return the same, with another advice where not one round of so many steps ends in the budget."""
+    round_s = Fraction(cluster.step_seconds_value(tau, real("bits", given["bits"]))[0]) * tau
+    time_s = Fraction(given["time_s"])
+    if count_rounds(time_s, round_s) >= 1:
+        return statement
+    late = f"{float(round_s):.6g} s, longer than the budget of {float(time_s):g} s"
+    return replace(
+        statement,
+        advice=f"A round of {tau} steps and its averaging takes {late}: give more time, or average more often",
+    )
 
 
 def _best(problem: dict[str, str], delay_s: float, workers: int, rho: Fraction | None) -> TauStar:
@@ -188,7 +212,7 @@ L, SIGMA2, GAP = (
 )
 ETA = Argument("eta", Number(), REQUIRED, control=Control("Learning rate", "η", decades=(-5, 0)))
 TIME_S = Argument("time_s", Number(), REQUIRED, control=Control("Time budget", "T", "s", decades=(0, 7)))
-BITS = Argument("bits", Number(), 0, help="of one message (default: latency alone)")
+BITS, D = (replace(argument, kind=Number()) for argument in BITS_OR_D)
 THIRD = Argument("third_derivative", Number(), help="of the loss, along the noise")
 CURVATURE = Argument("curvature", Text(), help="convex, or rho where every Hessian is >= -rho: longer periods are safe")
 CALL = Call(
@@ -197,22 +221,23 @@ CALL = Call(
     place=5,
     function=tau_star,
     command=Command(
-        arguments=(CLUSTER, L, SIGMA2, GAP, ETA, TIME_S, BITS, THIRD, CURVATURE),
+        arguments=(CLUSTER, L, SIGMA2, GAP, ETA, TIME_S, BITS, D, THIRD, CURVATURE),
         examples=(
             "--workers 16 --step_s 0.08 --bits 8.192e8 --L 1 --sigma2 1 --eta 0.01 --gap 1 --time_s 600",
-            "--workers 4 --step_s 1 --latency_s 1 --L 1 --sigma2 1 --eta 0.05 --gap 1 --time_s 1e4 --curvature convex",
+            "--workers 4 --step_s 1 --latency_s 1 --bits 0 --L 1 --sigma2 1 --eta 0.05 --gap 1 --time_s 1e4 "
+            "--curvature convex",
         ),
         run=tau_star,
         show=_show,
         ok=lambda result: result.safe is not None,
     ),
     route=Route(
-        arguments=(CLUSTER, L, SIGMA2, ETA, GAP, TIME_S, BITS, THIRD, CURVATURE),
+        arguments=(CLUSTER, L, SIGMA2, ETA, GAP, TIME_S, BITS, D, THIRD, CURVATURE),
         run=tau_star,
         about="A problem, a cluster and a budget; "
         'L, sigma2 and gap may be texts "value:low:high" or left out (assumed 1).',
         model="Tau",
         title="How many local steps between two averagings",
-        example=PROBLEM_EXAMPLE | {"bits": 8.192e8},
+        example=PROBLEM_EXAMPLE,
     ),
 )

@@ -40,7 +40,7 @@ def prepare() -> None:
     import operators
 
     operators.all_operators()
-    problem = {"L": 1, "sigma2": 1, "eta": 0.1, "gap": 1, "time_s": 60, "cluster": {"workers": 2}}
+    problem = {"L": 1, "sigma2": 1, "eta": 0.1, "gap": 1, "time_s": 60, "bits": 0, "cluster": {"workers": 2}}
     answer("tau", problem)
     answer("error", problem | {"tau": 1})
     answer("plan", {"d": 1000, "cluster": {"workers": 2}, "operators": ["identity", "natural"], "target": 0.1})

@@ -15,15 +15,16 @@ import sympy as sp
 from bounds import AssumptionViolated, Bound, Interval, NotCertifiable, Property, all_bounds, symbols
 
 from ..numbers import broadcast_shape, read
-from ..records import Quantities, Quantity, Statement
+from ..records import Advised, Quantities, Quantity, Statement
 
 MOST_POINTS = 10_000  # of an array of arguments that each need an integral
 REMEDY_OUTSIDE = "the theorem says nothing there; change one of them"
 
 
-def statement_of(bound: Bound, at: Mapping[str, Any], advice: str = "") -> Statement:
+def statement_of(bound: Bound, at: Mapping[str, Any], advice: str = "", advised: tuple[Advised, ...] = ()) -> Statement:
     """Return what a Bound says, without its number."""
-    return replace(_fixed_part(bound), advice=advice, at=dict(at), function=partial(value_at, bound.name))
+    function = partial(value_at, bound.name)
+    return replace(_fixed_part(bound), advice=advice, advised=advised, at=dict(at), function=function)
 
 
 def value_at(theorem: str, **point: float) -> Any:
@@ -89,12 +90,14 @@ def evaluate(bound: Bound, at: Mapping[str, Any], advice: str = "") -> Quantity 
     return evaluate_read(bound, {name: read(name, value) for name, value in at.items()}, advice)
 
 
-def evaluate_read(bound: Bound, given: Mapping[str, str | np.ndarray], advice: str = "") -> Quantity | Quantities:
+def evaluate_read(
+    bound: Bound, given: Mapping[str, str | np.ndarray], advice: str = "", advised: tuple[Advised, ...] = ()
+) -> Quantity | Quantities:
     """Return the same for arguments that have been read already."""
     texts = {name: value for name, value in given.items() if isinstance(value, str)}
     if len(texts) == len(given):
         interval = enclose(bound, texts)
-        statement = statement_of(bound, given, advice)
+        statement = statement_of(bound, given, advice, advised)
         return Quantity(interval.midpoint, statement=statement, interval=interval)
     shape = broadcast_shape(dict(given))
     arrays = {name: float(Fraction(v)) if isinstance(v, str) else v for name, v in given.items()}
@@ -106,11 +109,11 @@ def evaluate_read(bound: Bound, given: Mapping[str, str | np.ndarray], advice: s
             name: v if isinstance(v, str) else repr(float(np.broadcast_to(v, shape)[index]))
             for name, v in given.items()
         }
-        element = evaluate_read(bound, point, advice)
+        element = evaluate_read(bound, point, advice, advised)
         assert isinstance(element, Quantity)
         return element
 
-    return Quantities(values, statement=statement_of(bound, given, advice), each=each)
+    return Quantities(values, statement=statement_of(bound, given, advice, advised), each=each)
 
 
 def enclose(bound: Bound, at: Mapping[str, str]) -> Interval:

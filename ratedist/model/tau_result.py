@@ -100,13 +100,19 @@ def published_statement(
             "counting only rounds ended by time_s adds about one round in N to the bound (rd.error_bound), and the "
             "best tau may differ while rounds are few",
             f"one averaging takes D = {delay_s:.6g} s on {cluster.in_words()}; sharp counts its random steps",
-            f"eta*L + (eta*L)**2*tau*(tau - 1) <= 1 holds up to tau = {cap if cap is None else number_text(cap)}",
+            f"eta*L + (eta*L)**2*tau*(tau - 1) <= 1 holds {_up_to(cap, given)}",
         ),
         advice=advice,
         formula=TauStar.latex(),
         at={**given, "cluster": cluster},
         function=function,
     )
+
+
+def _up_to(cap: int | None, given: dict[str, str]) -> str:
+    if cap is None:
+        return f"at no tau: eta*L = {float(Fraction(given['eta']) * Fraction(given['L'])):.6g}"
+    return f"up to tau = {number_text(cap)}"
 
 
 def curved_statement(
@@ -119,6 +125,7 @@ def curved_statement(
     classed = f"of every F whose Hessians are >= -{float(rho):g}" if rho else "of every convex F"
     return replace(
         plain,
+        quantity=f"local steps between two averagings that minimise the bound {bound.name} in seconds",
         theorem="tau_curved" if rho else "tau_convex",
         reference=str(bound.reference),
         about=f"minimiser of {bound.name} in seconds, a bound, not of the error itself",

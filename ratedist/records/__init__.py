@@ -5,6 +5,7 @@ from .plain_values import to_json as to_json
 from .quantities import Quantities as Quantities
 from .quantity import Quantity as Quantity
 from .stated import SIDES as SIDES
+from .statement import Advised as Advised
 from .statement import Statement as Statement
 from .statement import scope as scope
 from .text import number_text as number_text

@@ -2,9 +2,34 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Advised:
+    """A call that an answer recommends; it can be executed as it is.
+
+    Parameters
+    ----------
+    call : str
+        Name of the function, such as "gap".
+    arguments : mapping, optional
+        Its keywords.
+    yours : tuple of str, optional
+        Keywords that only the reader has, such as a vector "x".
+    """
+
+    call: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    yours: tuple[str, ...] = ()
+
+    def in_words(self) -> str:
+        """Return the call as it is typed."""
+        stated = [json.dumps(value) if name == "op" else f"{name}={value!r}" for name, value in self.arguments.items()]
+        return f"rd.{self.call}({', '.join([*stated[:1], *self.yours, *stated[1:]])})"
 
 
 @dataclass(frozen=True)
@@ -33,6 +58,8 @@ class Statement:
         Under which the number holds, in words.
     advice : str, optional
         What to do with the number.
+    advised : tuple of Advised, optional
+        The calls that the advice recommends.
     formula : str, optional
         In LaTeX.
     at : mapping, optional
@@ -51,6 +78,7 @@ class Statement:
     needs: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     advice: str = ""
+    advised: tuple[Advised, ...] = ()
     formula: str = ""
     at: Mapping[str, Any] = field(default_factory=dict)
     function: Callable[..., Any] | None = field(default=None, repr=False, compare=False, metadata={"plain": False})

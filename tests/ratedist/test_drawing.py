@@ -17,9 +17,9 @@ PROBLEM = {"L": 1, "sigma2": 1, "eta": 0.05, "gap": 1, "time_s": 600}
         (lambda: rd.bits_lower_bound(d=1000, omega=1), "omega"),
         (lambda: rd.solve(d=1000, bits=1000, alpha=None), "bits"),
         (lambda: rd.certify("worst_case_bits", d=1000, alpha=0.3), "alpha"),
-        (lambda: rd.error_bound(**PROBLEM, tau=4, cluster=CLUSTER), "time_s"),
-        (lambda: rd.tau_star(**PROBLEM, cluster=CLUSTER), "gap"),
-        (lambda: rd.runtime(rd.Cluster(workers=4, compute="constant"), tau=4), "tau"),
+        (lambda: rd.error_bound(**PROBLEM, tau=4, cluster=CLUSTER, bits=0), "time_s"),
+        (lambda: rd.tau_star(**PROBLEM, cluster=CLUSTER, bits=0), "gap"),
+        (lambda: rd.runtime(rd.Cluster(workers=4, compute="constant"), tau=4, bits=0), "tau"),
     ],
 )
 def test_the_point_lies_on_the_curve(make, along):

@@ -19,7 +19,7 @@ def test_import_loads_nothing():
 def test_bits_and_tau_need_no_torch_and_no_numba():
     code = (
         "import ratedist as rd\nrd.bits_lower_bound(d=1e9, omega=1.0)\nc = rd.Cluster(workers=4)\n"
-        "rd.tau_star(L=1, sigma2=1, eta=.01, gap=1, time_s=60, cluster=c)"
+        "rd.tau_star(L=1, sigma2=1, eta=.01, gap=1, time_s=60, bits=0, cluster=c)"
     )
     assert not loaded(code) & {"torch", "numba", "matplotlib", "fastapi", "pydantic", "rich"}
 
@@ -58,7 +58,8 @@ def test_help_lists_every_command_in_the_words_of_its_call():
 def test_a_call_that_python_makes_first_is_a_command_too():
     code = (
         "import ratedist as rd\nfrom ratedist.cli import main\n"
-        "rd.runtime(rd.Cluster(workers=2), tau=2)\nmain(['runtime', '--workers', '2', '--tau', '2', '--json'])"
+        "rd.runtime(rd.Cluster(workers=2), tau=2, bits=0)\n"
+        "main(['runtime', '--workers', '2', '--tau', '2', '--bits', '0', '--json'])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert '"runtime_model"' in result.stdout

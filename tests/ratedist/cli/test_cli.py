@@ -92,10 +92,10 @@ def test_json_is_what_python_gives(capsys):
 
 
 def test_options_may_be_written_with_dashes(capsys):
-    line = "error --workers 4 --step-s 0.1 --L 1 --sigma2 1 --eta .05 --gap 1 --tau 8 --time-s 3600 --json"
+    line = "error --workers 4 --step-s 0.1 --L 1 --sigma2 1 --eta .05 --gap 1 --tau 8 --time-s 3600 --bits 0 --json"
     assert main(line.split()) == 0
     cluster = rd.Cluster(workers=4, step_s=0.1)
-    here = rd.error_bound(L=1, sigma2=1, eta=0.05, gap=1, tau=8, time_s=3600, cluster=cluster)
+    here = rd.error_bound(L=1, sigma2=1, eta=0.05, gap=1, tau=8, time_s=3600, cluster=cluster, bits=0)
     assert json.loads(capsys.readouterr().out)["value"] == here
 
 

@@ -13,7 +13,7 @@ from ratedist import cli
 from ratedist.calls import call_of
 from ratedist.cli import main, parser
 
-CLUSTER = "--workers 4 --L 1 --sigma2 1 --eta 0.01 --gap 1 --time_s 600"
+CLUSTER = "--workers 4 --bits 0 --L 1 --sigma2 1 --eta 0.01 --gap 1 --time_s 600"
 PLAN = "plan --d 1000 --workers 4 --target 0.1 --operators"
 OF_PYTHON = ("NoneType", "instances of", "not supported", "Traceback", "object has no", "positional", "None,", "= None")
 WRONG = {

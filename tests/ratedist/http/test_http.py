@@ -20,7 +20,7 @@ POSTS = {name: route for name, route in ROUTES.items() if route.model}
 
 CLUSTER = {"workers": 16, "step_s": 0.08}
 PLAN = {"d": 10, "cluster": CLUSTER, "operators": ["identity"], "target": 0.1}
-PROBLEM = {"L": 1, "sigma2": 1, "eta": 0.01, "gap": 1, "time_s": 600}
+PROBLEM = {"L": 1, "sigma2": 1, "eta": 0.01, "gap": 1, "time_s": 600, "bits": 0}
 
 
 def test_bits_are_those_of_python(server):
