@@ -59,7 +59,11 @@ class Overlapped:
     Raises
     ------
     ValueError
-        For parameters below float32, whose steps in flight rounding would lose, and for more parts than parameters.
+        For more parts than parameters.
+
+    Notes
+    -----
+    The common model, and what is sent of it without an operator, have float32 or better, also for parameters in less.
     """
 
     def __init__(
@@ -77,11 +81,6 @@ class Overlapped:
         self.rule = RULES[settings.overlap]
         self.whole = settings.operator is None
         self.payload = Payload(0, transport.size)
-        if not all(worker.full_precision for worker in workers):
-            raise ValueError(
-                f'overlap="{settings.overlap}" needs all parameters in float32, or all in float64; got '
-                f"{workers[0].dtype}: keep them there, and compute in less by torch.autocast"
-            )
         d = workers[0].anchor.numel()
         if settings.fragments > d:
             raise ValueError(f"fragments must be at most the number of parameters, {d}; got {settings.fragments}")
@@ -201,10 +200,16 @@ class Overlapped:
         """
         for part in self.parts:
             part.common.thetas = [model[part.start : part.stop].clone() for model in models]
+            part.load(self.workers, part.common.thetas)
 
     def thetas(self) -> Vectors:
         """Return the common model, one for each worker hosted here, shape (d,)."""
         parts = zip(*(part.common.thetas for part in self.parts), strict=True)
+        return [torch.cat(of_worker) for of_worker in parts]
+
+    def models(self) -> Vectors:
+        """Return the workers' models, shape (d,), with what rounding to the parameters' dtype has left out."""
+        parts = zip(*(part.models(self.workers) for part in self.parts), strict=True)
         return [torch.cat(of_worker) for of_worker in parts]
 
     def delay(self, tau: int) -> int:
@@ -239,16 +244,13 @@ class Overlapped:
             self._carried_bits[i] += part.carried_bits[i] if rank in members else 0
 
     # -- one part --------------------------------------------------------------------------------------------
-    def _models(self, part: Part) -> Vectors:
-        return [worker.part(part.start, part.stop) for worker in self.workers]
-
     def _send_due(self, steps: int) -> None:
         for part in self.parts if self.rule.within_round else ():
             if part.send_after == steps and part.flight is None:
                 self._send(part, steps)
 
     def _send(self, part: Part, steps: int) -> None:
-        self._launch(part, *self.rule.outgoing(part.common, self._models(part)), steps)
+        self._launch(part, *self.rule.outgoing(part.common, part.models(self.workers)), steps)
 
     def _merge(self, part: Part, steps: int, *, sends: bool = True) -> None:
         """Let every worker go on from what has arrived."""
@@ -262,10 +264,9 @@ class Overlapped:
             self._spoken.append(bool(arrival.members))
             self._count_carried(part, arrival.members)
             arrival = arrival if arrival.members else None
-        models = self._models(part)
+        models = part.models(self.workers)
         outgoing = self.rule.outgoing(part.common, models)
-        for worker, model in zip(self.workers, self.rule.merge(part.common, models, arrival), strict=True):
-            worker.load_part(part.start, model)
+        part.load(self.workers, self.rule.merge(part.common, models, arrival))
         if arrival is not None and arrival.buffers is not None:
             part.merge_buffers(self.workers, arrival.buffers, keeps_counts=self.rule.name != "overwrite")
         if sends and not self.rule.within_round:

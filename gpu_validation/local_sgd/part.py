@@ -41,6 +41,7 @@ class Part:
         self.messages = 0
         self.buffers: list[Buffers] | None = None  # as they were sent
         self.steps = [0] * len(common.thetas)  # local steps of the workers hosted here since the last message
+        self.rests: Vectors | None = None  # of the workers' models: what rounding to the parameters' dtype has left out
 
     def plan(self, merge_after: int, delay: int) -> None:
         """Set when the next message is sent and merged.
@@ -53,6 +54,36 @@ class Part:
             Local steps in flight.
         """
         self.merge_after, self.send_after = merge_after, merge_after - delay
+
+    def models(self, workers: Sequence[Worker]) -> Vectors:
+        """Return the workers' models in the common model's precision, as if nothing had been rounded when they were
+        loaded.
+
+        Parameters
+        ----------
+        workers : sequence of Worker
+            Those hosted here.
+        """
+        shown = [worker.part(self.start, self.stop) for worker in workers]
+        if self.rests is None:
+            return [model.to(self.common.thetas[0]) for model in shown]
+        return [model.to(rest) + rest for model, rest in zip(shown, self.rests, strict=True)]
+
+    def load(self, workers: Sequence[Worker], models: Vectors) -> None:
+        """Write models to the workers' parameters, and keep what rounding to their dtype leaves out.
+
+        Parameters
+        ----------
+        workers : sequence of Worker
+            Those hosted here.
+        models : list of tensor
+            One for each.
+        """
+        for worker, model in zip(workers, models, strict=True):
+            worker.load_part(self.start, model)
+        if not all(worker.full_precision for worker in workers):
+            pairs = zip(workers, models, strict=True)
+            self.rests = [model - worker.part(self.start, self.stop).to(model) for worker, model in pairs]
 
     def merge_buffers(self, workers: Sequence[Worker], means: Sequence[Buffers], *, keeps_counts: bool) -> None:
         """Let statistics become the mean as it was sent, and counters the mean and what was counted since.
@@ -93,6 +124,7 @@ class Part:
             "plan": [self.send_after, self.merge_after, self.messages],
             "buffers": self.buffers,
             "steps": list(self.steps),
+            "rests": self.rests,
             "senders": [sender.state for sender in self.exchange.senders],
             "receivers": self.exchange.states,
         }
@@ -121,6 +153,8 @@ class Part:
         self.flight = None if arrival is None else Landed(arrival)
         self.send_after, self.merge_after, self.messages = state["plan"]
         self.buffers, self.steps = state["buffers"], list(state["steps"])
+        rests = state.get("rests")
+        self.rests = None if rests is None else [rest.to(like) for rest in rests]
         for sender, sender_state in zip(self.exchange.senders, state["senders"], strict=True):
             sender.state = sender_state
         self.exchange.states = list(state["receivers"])

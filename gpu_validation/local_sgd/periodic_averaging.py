@@ -123,7 +123,7 @@ class PeriodicAveraging(SurvivingRounds):
         What becomes of the steps that are made while an average is in flight, which then travels in a thread and by a
         process group of its own; "none" waits for it.  "corrected" adds them to the new common model, "overwrite" drops
         them; "delayed" merges a round's average at the end of the next one, "eager" takes this rank's share of it at
-        once.  Needs full averaging and parameters in float32 or float64.
+        once.  Needs full averaging.  Whole models then travel in float32 or better, also where parameters have less.
     delay : int or None, optional
         Local steps between the send, ``delay`` steps before the end of a round, and the merge, of "corrected" and
         "overwrite"; at most tau.  None is the whole round.

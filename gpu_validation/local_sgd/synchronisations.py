@@ -176,7 +176,8 @@ class Synchronisations(CommonStart):
         """Give every rank the exact mean of all models and buffers, as at the end of a run by gossip."""
         with self._explaining():
             everyone = range(self.transport.size)
-            models = [w.unrounded(w.vector().to(w.anchor)) for w in self.workers]
+            flying = self.overlapped
+            models = flying.models() if flying else [w.unrounded(w.vector().to(w.anchor)) for w in self.workers]
             means = self.transport.means([model.clone() for model in models], everyone)
             self._require_finite(means[0], models, everyone)
             beside = self.beside.means(self.beside.snapshots(states=False), Full(), 0)
