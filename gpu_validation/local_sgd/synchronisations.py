@@ -179,7 +179,7 @@ class Synchronisations(CommonStart):
             flying = self.overlapped
             models = flying.models() if flying else [w.unrounded(w.vector().to(w.anchor)) for w in self.workers]
             means = self.transport.means([model.clone() for model in models], everyone)
-            self._require_finite(means[0], models, everyone)
+            self._require_finite(means[0], lambda: models, everyone)
             beside = self.beside.means(self.beside.snapshots(states=False), Full(), 0)
         for worker, mean in zip(self.workers, means, strict=True):
             worker.begin(mean)
@@ -213,7 +213,7 @@ class Synchronisations(CommonStart):
         if changed:
             return self._join_again(), _nothing
         if not isinstance(self.mixing, Gossip):  # else see _beside
-            self._require_finite(blended[0][:d], [w.vector() for w in self.workers], members)
+            self._require_finite(blended[0][:d], lambda: [w.vector() for w in self.workers], members)
         size = 8 * owns[0].element_size() * d
         bits = tuple(size if rank in members else 0 for rank in range(self.transport.size))
 
@@ -266,7 +266,7 @@ class Synchronisations(CommonStart):
         anchor, first = self.workers[0].anchor, self.transport.ranks[0]
         movement = mean.movement.to(anchor)
         assert moved is not None  # a rank whose model has changed refuses
-        self._require_finite(movement, [moved.get(rank, anchor) for rank in self.transport.ranks], members)
+        self._require_finite(movement, lambda: [moved.get(rank, anchor) for rank in self.transport.ranks], members)
         errors = [mean.errors.get(rank, WHOLE if rank in members else SILENT) for rank in self.transport.ranks]
 
         def begin_next() -> None:
@@ -326,21 +326,23 @@ class Synchronisations(CommonStart):
         refusal = Refusal(rank, NOT_FINITE + entry)
         return explanation(refusal, self._averaging, self.workers[0].name_of)
 
-    def _require_finite(self, mean: torch.Tensor, owns: Sequence[torch.Tensor], members: Sequence[int]) -> None:
+    def _require_finite(
+        self, mean: torch.Tensor, owns: Callable[[], Sequence[torch.Tensor]], members: Sequence[int]
+    ) -> None:
         """Raise ValueError unless a mean that all ranks have is finite; all ranks raise, naming the rank and the entry.
 
         Parameters
         ----------
         mean : tensor, shape (d,)
             The same bits on all ranks.
-        owns : sequence of tensor, shape (d,)
-            What the ranks hosted here have sent.
+        owns : callable
+            Returns what the ranks hosted here have sent, tensors of shape (d,).
         members : sequence of int
             The ranks whose models count.
         """
         if math.isfinite(float(mean.sum())) or is_finite(mean):  # one sum shows it, unless that overflows itself
             return
-        entries = self.transport.all_gather_int([first_not_finite(vector) for vector in owns])
+        entries = self.transport.all_gather_int([first_not_finite(vector) for vector in owns()])
         for rank in members:
             if entries[rank] >= 0:
                 raise self._not_finite(rank, entries[rank])
