@@ -10,7 +10,7 @@ import torch
 from ..distributed.in_flight import Flight, Landed
 from ..distributed.tensors import as_bytes, assign
 from .buffers import Buffers
-from .merge_rules import Arrival, Common, plain, restored
+from .merge_rules import Arrival, Common, Vectors, plain, restored
 from .worker import Worker
 
 
