@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,27 +46,27 @@ class Sample:
         Parameters
         ----------
         values
-            Any array or sequence of finite numbers.
+            Any array or sequence of numbers.  Infinite ones make the standard deviation infinite.
+
+        Raises
+        ------
+        ValueError
+            For no numbers, for NaN, and for infinities of both signs, which have no mean.
         """
         array = np.asarray(values, float)
-        sd = float(array.std(ddof=1)) if array.size > 1 else 0.0
+        if array.size == 0:
+            raise ValueError("a sample must hold at least one number; got none: leave it out")
+        low, high = float(array.min()), float(array.max())
+        if math.isnan(low) or (low, high) == (-math.inf, math.inf):
+            raise ValueError(
+                f"a sample must have a mean; got numbers from {low} to {high}: leave out what is no number"
+            )
         atoms = _grouped(np.sort(array, axis=None))
-        return cls(int(array.size), float(array.mean()), sd, float(array.min()), float(array.max()), atoms)
-
-    def clipped(self, ceiling: float) -> Sample:
-        """Return the sample with everything above ``ceiling`` counted as that; mean and sd are those of the groups'
-        tops.
-
-        Parameters
-        ----------
-        ceiling : float
-            What larger numbers are counted as.
-        """
-        if self.high <= ceiling:
-            return self
-        atoms = tuple((min(low, ceiling), min(high, ceiling), n) for low, high, n in self.atoms)
-        tops = np.repeat([high for _, high, _ in atoms], [n for _, _, n in atoms])
-        return replace(Sample.of(tops), low=min(self.low, ceiling), atoms=atoms)
+        if math.isinf(low) or math.isinf(high):
+            return cls(int(array.size), low if math.isinf(low) else high, math.inf, low, high, atoms)
+        sd = float(array.std(ddof=1)) if array.size > 1 else 0.0
+        mean = min(max(float(array.mean()), low), high)  # a rounded mean of equal numbers may lie outside
+        return cls(int(array.size), mean, sd, low, high, atoms)
 
 
 def _grouped(ascending: np.ndarray) -> tuple[Atom, ...]:

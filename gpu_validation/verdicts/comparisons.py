@@ -19,7 +19,17 @@ from .intervals import (
     variance_interval,
 )
 from .judge import UNJUDGED
-from .verdict import MARGIN, Comparison, Verdict, exact_verdict, lower_verdict, tight_verdict, upper_verdict, wide
+from .verdict import (
+    MARGIN,
+    Comparison,
+    Verdict,
+    exact_verdict,
+    lower_verdict,
+    open_above,
+    tight_verdict,
+    upper_verdict,
+    wide,
+)
 
 Side = Literal["upper", "lower", "tight"]
 SHARE_MARGIN = 0.02
@@ -150,6 +160,8 @@ def _judged(
 ) -> Comparison:
     if side == "upper":
         verdict = upper_verdict(interval, bound)
+        if unbounded := open_above(interval, verdict):
+            about = {"reason": unbounded, **about}
     elif side == "lower":
         verdict = lower_verdict(interval, (bound, bound))
     else:

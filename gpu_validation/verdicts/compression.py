@@ -11,7 +11,7 @@ from bounds import AssumptionViolated, Bound
 from ..records.compression import Compression, Declared
 from .intervals import ACQUIT, mean_interval
 from .judge import Judge, gated
-from .verdict import Comparison, Verdict, exact_verdict, lower_verdict, upper_verdict
+from .verdict import Comparison, Verdict, exact_verdict, lower_verdict, open_above, upper_verdict
 
 
 def limit_for(declared: Declared) -> tuple[Bound, str]:
@@ -75,13 +75,15 @@ class CompressionJudge(Judge):
             )
         if declared.expected_upper_bits is not None:
             interval = self.below(c.bits, declared.expected_upper_bits, declared.worst_case_bits)
+            verdict = upper_verdict(interval, declared.expected_upper_bits)
             yield Comparison(
                 quantity="codec bits, mean",
                 measured=c.bits.mean,
                 interval=interval,
                 bound=declared.expected_upper_bits,
                 side="upper",
-                verdict=upper_verdict(interval, declared.expected_upper_bits),
+                verdict=verdict,
+                reason=open_above(interval, verdict),
                 **common,
             )
 
@@ -109,12 +111,14 @@ class CompressionJudge(Judge):
                 **common,
             )
         interval = self.below(c.ratio, declared.constant + ROUNDING)
+        verdict = upper_verdict(interval, declared.constant, slack=ROUNDING)
         return Comparison(
             quantity="distortion, mean",
             measured=c.ratio.mean,
             interval=interval,
             bound=declared.constant,
-            verdict=upper_verdict(interval, declared.constant, slack=ROUNDING),
+            verdict=verdict,
+            reason=open_above(interval, verdict),
             **common,
         )
 

@@ -9,12 +9,15 @@ stakes; by Markov's inequality it exceeds 1/level with probability at most ``lev
 rejected; the product decreases in mu, so that what is left is an interval above a lower end (Hoeffding 1963 and
 Waudby-Smith and Ramdas 2024 bet in the same way).  The upper end is the lower end of ceiling - y.  Nothing is assumed
 of the law but its range: a lazy law that is equal n times out of n gets a wide interval, not a point.
+
+Every interval contains the measured mean: an end that the draws put on the wrong side of it is moved to it.  A wider
+interval misses no more often.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +26,8 @@ from ..records.sample import Sample
 
 Interval = tuple[float, float]
 ACQUIT = 0.05  # chance that an end which acquits misses; the end which accuses misses with the run's level
-CAP = 4  # times an upper bound: where no largest value is declared, larger ones count as this
+CAP = 4  # times an upper bound: where no largest value is declared, a larger draw leaves the upper end open
+NO_LARGEST = f"a draw exceeds {CAP} times the bound and no largest value is declared: draws cannot bound the mean above"
 STAKES = np.concatenate([[1.0, 0.99, 0.95], np.geomspace(0.9, 1e-5, 30)])
 RATES = np.geomspace(1e-4, 3, 40)  # times one over the standard deviation
 FURTHEST = 1e9  # spreads from the draws, beyond which a mean is taken for unbounded
@@ -56,13 +60,15 @@ def mean_interval(sample: Sample, *, below: float, above: float, floor: float, c
             f"the draws must lie in the declared range [{floor:g}, {ceiling:g}]; "
             f"got [{sample.low:g}, {sample.high:g}]: declare the range of the law, not of a wish"
         )
+    if not math.isfinite(sample.mean):
+        return _containing((-math.inf, math.inf), sample)
     counts = np.array([count for _, _, count in sample.atoms], float)
     lower, upper = -math.inf, math.inf
     if math.isfinite(floor):
         lower = floor + _lower_end(np.array([low - floor for low, _, _ in sample.atoms]), counts, below)
     if math.isfinite(ceiling):
         upper = ceiling - _lower_end(np.array([ceiling - high for _, high, _ in sample.atoms]), counts, above)
-    return lower, upper
+    return _containing((lower, upper), sample)
 
 
 def variance_interval(sample: Sample, variance: float, *, below: float, above: float) -> Interval:
@@ -78,10 +84,7 @@ def variance_interval(sample: Sample, variance: float, *, below: float, above: f
     above : float
         As in ``mean_interval``.
     """
-    counts = np.array([count for _, _, count in sample.atoms], float)
-    lows, highs = (np.array([atom[i] for atom in sample.atoms]) for i in (0, 1))
-    lower = _catoni_end(lows, counts, variance, below)
-    return lower, -_catoni_end(-highs, counts, variance, above)
+    return _from_variance(_catoni_end, sample, variance, below, above)
 
 
 def anytime_interval(sample: Sample, variance: float, *, below: float, above: float) -> Interval:
@@ -97,9 +100,7 @@ def anytime_interval(sample: Sample, variance: float, *, below: float, above: fl
     above : float
         As in ``mean_interval``.
     """
-    counts = np.array([count for _, _, count in sample.atoms], float)
-    lows, highs = (np.array([atom[i] for atom in sample.atoms]) for i in (0, 1))
-    return _anytime_end(lows, counts, variance, below), -_anytime_end(-highs, counts, variance, above)
+    return _from_variance(_anytime_end, sample, variance, below, above)
 
 
 def interval_below(sample: Sample, bound: float, level: float, *, floor: float, ceiling: float | None) -> Interval:
@@ -108,24 +109,23 @@ def interval_below(sample: Sample, bound: float, level: float, *, floor: float, 
     Parameters
     ----------
     ceiling : float or None
-        The largest single draw; None if none is declared.  Then the upper end is that of the mean of min(draw, CAP
-        bound), which is all that draws can show: what is rarer than they reach may be as large as it likes.
+        The largest single draw; None if none is declared.  Then CAP times the bound stands for it, as long as no draw
+        exceeds that: values rarer than the draws show may be of any size.  After a larger draw the upper end is open.
     """
-    lower = mean_interval(sample, below=level, above=ACQUIT, floor=floor)[0]
     if ceiling is None:
-        ceiling = floor + CAP * max(bound - floor, 0.0)
-        sample = sample.clipped(ceiling)
-    return lower, mean_interval(sample, below=level, above=ACQUIT, floor=floor, ceiling=ceiling)[1]
+        cap = floor + CAP * max(bound - floor, 0.0)
+        ceiling = cap if sample.high <= cap else math.inf
+    return mean_interval(sample, below=level, above=ACQUIT, floor=floor, ceiling=ceiling)
 
 
 def student_interval(sample: Sample, level: float) -> Interval:
     """Return Student's two-sided interval, for means that decide nothing: its level is exact for Gaussian draws only.
 
-    One draw, or draws that are all equal, give an infinite interval: they say nothing about the spread.
+    One draw, equal draws and infinite draws give an infinite interval: they say nothing about the spread.
     """
     from scipy.special import stdtrit
 
-    if sample.n < 2 or sample.low == sample.high:
+    if sample.n < 2 or sample.low == sample.high or not math.isfinite(sample.sd):
         return -math.inf, math.inf
     half = float(stdtrit(sample.n - 1, 1 - level / 2)) * sample.sd / math.sqrt(sample.n)
     return sample.mean - half, sample.mean + half
@@ -138,6 +138,32 @@ def share_interval(hits: int, trials: int, level: float) -> Interval:
     low = 0.0 if hits == 0 else float(betaincinv(hits, trials - hits + 1, level / 2))
     high = 1.0 if hits == trials else float(betaincinv(hits + 1, trials - hits, 1 - level / 2))
     return low, high
+
+
+def _containing(interval: Interval, sample: Sample) -> Interval:
+    """Return the interval widened to contain the mean; an infinite mean is refuted or shown by itself.
+
+    A law with a finite mean has no infinite draws, so a sample with one rejects every finite mean at any level.
+    """
+    if math.isinf(sample.mean):
+        return sample.mean, sample.mean
+    return min(interval[0], sample.mean), max(interval[1], sample.mean)
+
+
+def _from_variance(
+    end: Callable[[np.ndarray, np.ndarray, float, float], float],
+    sample: Sample,
+    variance: float,
+    below: float,
+    above: float,
+) -> Interval:
+    """Return both ends of a mean by ``end``, which computes the lower one of values with counts."""
+    if not math.isfinite(sample.mean):
+        return _containing((-math.inf, math.inf), sample)
+    counts = np.array([count for _, _, count in sample.atoms], float)
+    lows, highs = (np.array([atom[i] for atom in sample.atoms]) for i in (0, 1))
+    ends = end(lows, counts, variance, below), -end(-highs, counts, variance, above)
+    return _containing(ends, sample)
 
 
 def _lower_end(values: np.ndarray, counts: np.ndarray, level: float) -> float:
@@ -182,6 +208,8 @@ def _catoni_end(values: np.ndarray, counts: np.ndarray, variance: float, level: 
 
 def _anytime_end(values: np.ndarray, counts: np.ndarray, variance: float, level: float) -> float:
     """Return the largest mean that the draws reject as theirs from above; minus infinity if they reject none."""
+    if variance == 0:
+        return float(values.min())
     rates = RATES / math.sqrt(variance)
     n, spread = counts.sum(), math.sqrt(variance) + float(values.max() - values.min())
 

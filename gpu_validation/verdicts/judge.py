@@ -8,7 +8,7 @@ from bounds import Bound, Status
 
 from ..records.sample import Sample
 from .intervals import ACQUIT, Interval, interval_below, student_interval, variance_interval
-from .verdict import Comparison, Verdict, tight_verdict, upper_verdict, wide
+from .verdict import Comparison, Verdict, open_above, tight_verdict, upper_verdict, wide
 
 UNJUDGED = 0.05  # level of intervals that decide nothing and take no part in the budget
 
@@ -45,7 +45,14 @@ class Judge:
             interval = variance_interval(sample, variance, below=self.level, above=ACQUIT)
         verdict = upper_verdict(interval, bound)
         return Comparison(
-            measured=sample.mean, interval=interval, bound=bound, side="upper", verdict=verdict, n=sample.n, **about
+            measured=sample.mean,
+            interval=interval,
+            bound=bound,
+            side="upper",
+            verdict=verdict,
+            reason=open_above(interval, verdict),
+            n=sample.n,
+            **about,
         )
 
     def tight(self, sample: Sample, value: float, variance: float, margin: float, **about: Any) -> Comparison:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..records.storage import plain, write_atomically
-from .intervals import Interval
+from .intervals import NO_LARGEST, Interval
 
 MARGIN = 0.10  # of the bound: an interval that reaches no further shows an equality
 
@@ -74,6 +74,19 @@ def wide(margin: float) -> str:
         What still counts as equal.
     """
     return f"not contradicted, not shown: the interval reaches further than {margin:.3g} from the value"
+
+
+def open_above(interval: Interval, verdict: Verdict) -> str:
+    """Return why an upper bound is INCONCLUSIVE whose interval has no upper end; empty for other rows.
+
+    Parameters
+    ----------
+    interval : Interval
+        The interval of the measured number.
+    verdict : Verdict
+        What the row says.
+    """
+    return NO_LARGEST if verdict is Verdict.INCONCLUSIVE and interval[1] == math.inf else ""
 
 
 def exact_verdict(holds: bool) -> Verdict:

@@ -7,7 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bounds.claims import Unbiased
+from gpu_validation.records.compression import Compression, Declared
 from gpu_validation.records.sample import Sample
+from gpu_validation.verdicts.comparisons import mean_row
+from gpu_validation.verdicts.compression import compression_rows
 from gpu_validation.verdicts.intervals import (
     ACQUIT,
     RATES,
@@ -19,6 +23,8 @@ from gpu_validation.verdicts.intervals import (
     student_interval,
     variance_interval,
 )
+from gpu_validation.verdicts.verdict import Verdict
+from operators import Size
 
 LEVEL = 0.05
 RUNS = 250
@@ -118,12 +124,80 @@ def test_a_draw_outside_the_declared_range_is_refused():
         mean_interval(Sample.of([0.5, 1.5]), below=0.1, above=0.1, floor=0.0, ceiling=1.0)
 
 
-def test_without_a_largest_value_the_upper_end_is_that_of_the_mean_cut_at_four_times_the_bound():
-    values = [1.0] * 199 + [1e9]
-    low, high = interval_below(Sample.of(values), 2.0, 1e-6, floor=0.0, ceiling=None)
+def test_without_a_largest_value_a_draw_above_four_times_the_bound_leaves_the_upper_end_open():
+    within, beyond = (
+        interval_below(Sample.of([1.0] * 199 + [last]), 2.0, 1e-6, floor=0.0, ceiling=None) for last in (8.0, 1e9)
+    )
 
-    assert 0 < low < 2  # one huge draw of 200 does not accuse a mean of 2
-    assert high == mean_interval(Sample.of([1.0] * 199 + [8.0]), below=ACQUIT, above=ACQUIT, floor=0.0, ceiling=8.0)[1]
+    assert 0 < within[0] <= beyond[0] < 2  # one huge draw of 200 does not accuse a mean of 2
+    assert within[1] == mean_interval(Sample.of([1.0] * 199 + [8.0]), below=ACQUIT, above=ACQUIT, floor=0, ceiling=8)[1]
+    assert beyond[1] == math.inf
+
+
+DRAWS = st.one_of(
+    st.lists(st.floats(0, 1e6), min_size=1, max_size=60),
+    st.builds(lambda value, n: [value] * n, st.floats(0, 1e3), st.integers(1, 300)),
+    st.builds(lambda usual, rare, n: [usual] * n + [rare], st.floats(0, 2), st.floats(2, 1e12), st.integers(1, 300)),
+    st.lists(st.sampled_from([0.0, 1.0, math.inf]), min_size=1, max_size=8),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(DRAWS, st.floats(1e-3, 1e4), st.floats(1e-6, 1e4), st.sampled_from([1e-6, 0.05, 0.4]))
+def test_every_interval_contains_the_measured_mean(values, bound, variance, level):
+    sample, top = Sample.of(values), max(values)
+    ends = {"below": level, "above": level}
+    negated = Sample.of([-v for v in values])
+    intervals = [
+        (sample, interval_below(sample, bound, level, floor=0.0, ceiling=None)),
+        (sample, interval_below(sample, bound, level, floor=0.0, ceiling=top)),
+        (sample, mean_interval(sample, floor=0.0, **ends)),
+        (sample, mean_interval(sample, floor=0.0, ceiling=top, **ends)),
+        (negated, mean_interval(negated, floor=-math.inf, ceiling=0.0, **ends)),
+        *((s, variance_interval(s, variance, **ends)) for s in (sample, negated)),
+        *((s, anytime_interval(s, variance, **ends)) for s in (sample, negated)),
+        (sample, student_interval(sample, level)),
+    ]
+
+    for drawn, (low, high) in intervals:
+        assert low <= drawn.mean <= high
+
+
+@settings(max_examples=150, deadline=None)
+@given(DRAWS, st.floats(1e-3, 1e4), st.sampled_from(["upper", "lower", "tight"]), st.booleans())
+def test_no_row_holds_that_its_own_mean_or_a_clipped_draw_contradicts(values, bound, side, declared):
+    ceiling = max(*values, 2 * bound) if declared else None
+    about = {"operator": "any", "quantity": "any"}
+    row = mean_row(values, bound, side, level=1e-4, ceiling=ceiling, margin=bound / 10, **about)
+
+    assert row.interval[0] <= row.measured <= row.interval[1]
+    if row.verdict is Verdict.HOLDS:
+        assert side == "lower" or row.measured <= bound * (1 + (side == "tight") / 10)
+        assert side == "upper" or row.measured >= bound * (1 - (side == "tight") / 10)
+        assert declared or side != "upper" or max(values) <= 4 * bound
+    if row.verdict is Verdict.INCONCLUSIVE and row.interval[1] == math.inf and side == "upper":
+        assert "no largest value is declared" in row.reason
+
+
+@pytest.mark.parametrize("rare", [9.0, 60.0, 1e9])
+def test_a_rare_large_error_never_confirms_a_claim(rare):
+    """Mean .7 + .01 rare against a claim of 1: most samples show two such draws or more."""
+    rng = np.random.default_rng(3)
+    claim = Declared.of(Unbiased(1.0), Size(worst_case=3200))
+    for n in (50, 200, 1000):
+        ratios = Sample.of(np.where(rng.random(n) < 0.02, rare, 0.7) + 0.01 * rng.random(n))
+        messages = Compression("uniform", 100, claim, Sample.of(np.full(n, 3000.0)), ratios, ratios)
+        rows = compression_rows(messages, false_alarm=1e-4, operator="mine", workload="uniform")
+        (row,) = [row for row in rows if row.quantity == "distortion, mean"]
+        assert ratios.high > 4
+        assert row.verdict is not Verdict.HOLDS
+        assert row.interval[0] <= row.measured <= row.interval[1]
+
+
+@pytest.mark.parametrize("values", [[], [1.0, math.nan], [math.inf, -math.inf]])
+def test_numbers_without_a_mean_are_no_sample(values):
+    with pytest.raises(ValueError, match="a sample must"):
+        Sample.of(values)
 
 
 def test_one_draw_or_equal_draws_tell_student_nothing():
