@@ -18,9 +18,10 @@ import io
 import json
 import logging
 import os
+import pickle
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
@@ -75,7 +76,8 @@ class Checkpoint:
 
     Notes
     -----
-    States hold tensors and plain values only: files are read with ``weights_only=True`` and run no code.
+    States hold tensors and plain values only: files are read with ``weights_only=True`` and run no code.  The first
+    ``save`` reads its state back, and refuses an entry that could not be loaded.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class Checkpoint:
         self.folder, self.parts, self.group, self.keep = Path(folder), parts, group, keep
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         nccl = dist.get_backend(group) == "nccl"
+        self._read_back = False
         self._temporary = f"rank-{self.rank}-of-{self.size}.tmp"
         self._device = torch.device("cuda", torch.cuda.current_device()) if nccl else torch.device("cpu")
 
@@ -107,8 +110,6 @@ class Checkpoint:
     def save(self, step: int) -> None:
         """Write the state after ``step`` steps; of the other checkpoints keep the last ones before it.
 
-        all others are then kept.
-
         Parameters
         ----------
         step : int
@@ -117,7 +118,7 @@ class Checkpoint:
         Raises
         ------
         CheckpointError
-            On every rank, if a rank cannot write.
+            On every rank, if a rank cannot write, or if its state holds an entry that ``load`` could not read.
         """
         before = self._together(self._steps)
         try:
@@ -164,7 +165,7 @@ class Checkpoint:
             if damage and self.rank == 0:
                 log.warning("%s; resuming from step %d instead", damage[0], step)
             return step, states
-        raise CheckpointError(f"{damage[0]}: delete it to start anew") from damage[0]
+        raise CheckpointError(str(damage[0])) from damage[0]
 
     # -- files -------------------------------------------------------------------------------------------
     def _files(self) -> list[tuple[int, int, int]]:
@@ -201,8 +202,19 @@ class Checkpoint:
     def _write(self, step: int) -> None:
         path = self.path(step)
         temporary = self.folder / self._temporary
+        states = {name: _state(part) for name, part in self.parts.items()}
         buffer = io.BytesIO()
-        torch.save({"step": step, "parts": {name: _state(part) for name, part in self.parts.items()}}, buffer)
+        try:
+            torch.save({"step": step, "parts": states}, buffer)
+            if not self._read_back:
+                buffer.seek(0)
+                torch.load(buffer, map_location="cpu", weights_only=True)
+                self._read_back = True
+        except Exception as error:  # whatever an object's own pickling may raise
+            entry = next((found for name in states if (found := _unreadable(name, states[name]))), "the state")
+            raise CheckpointError(
+                f"cannot save {entry}, which weights_only=True does not load: make it a tensor or a plain value"
+            ) from error
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with temporary.open("wb") as file:
@@ -220,10 +232,24 @@ class Checkpoint:
             with zipfile.ZipFile(path) as archive:
                 if (bad := archive.testzip()) is not None:  # torch.load does not look at the checksums
                     raise zipfile.BadZipFile(f"the checksum of {bad} is wrong")
-            return cast(dict[str, Any], torch.load(path, map_location="cpu", weights_only=True)["parts"])
+        except PermissionError as error:
+            raise CheckpointError(f"cannot read {path}: {error.strerror}: let this user read it") from error
         except Exception as error:  # whatever a damaged archive may cause
             reason = str(error).partition("\n")[0]
-            raise CheckpointError(f"cannot read {path}, it is damaged ({reason})") from error
+            raise CheckpointError(f"cannot read {path}, it is damaged ({reason}): delete it to start anew") from error
+        try:
+            content = torch.load(path, map_location="cpu", weights_only=True)
+        except pickle.UnpicklingError as error:
+            raise CheckpointError(
+                f"cannot load {path}: the file is whole, but {_refused(error)} is not loaded by weights_only=True: "
+                "delete it, and save tensors and plain values"
+            ) from error
+        except Exception as error:  # an archive of another program
+            reason = str(error).partition("\n")[0]
+            raise CheckpointError(f"{path} is no checkpoint ({reason}): delete it to start anew") from error
+        if not (isinstance(content, dict) and isinstance(content.get("parts"), dict) and "step" in content):
+            raise CheckpointError(f"{path} is no checkpoint of this version: delete it to start anew")
+        return cast(dict[str, Any], content["parts"])
 
     def _restore(self, step: int, states: dict[str, Any]) -> None:
         path = self.path(step)
@@ -268,6 +294,41 @@ def _restore_part(part: Stateful | torch.Generator, state: Any) -> None:
         part.set_state(state)
     else:
         part.load_state_dict(state)
+
+
+def _unreadable(path: str, value: Any, inside: frozenset[int] = frozenset()) -> str | None:
+    """Return path and type of the first entry that cannot be saved and loaded with weights_only=True."""
+    if id(value) in inside:
+        return None
+    inside |= {id(value)}
+    entries: list[tuple[str, Any]] = []
+    if isinstance(value, Mapping):
+        for key in value:
+            if (found := _unreadable(f"the key {key!r} of {path}", key)) is not None:
+                return found
+        top = len(inside) == 1
+        named = [(f".{key}" if top and isinstance(key, str) and key.isidentifier() else f"[{key!r}]") for key in value]
+        entries = [(path + name, entry) for name, entry in zip(named, value.values(), strict=True)]
+    elif isinstance(value, list | tuple):
+        entries = [(f"{path}[{place}]", entry) for place, entry in enumerate(value)]
+    for name, entry in entries:
+        if (found := _unreadable(name, entry, inside)) is not None:
+            return found
+    buffer = io.BytesIO()
+    try:
+        torch.save(value, buffer)
+        buffer.seek(0)
+        torch.load(buffer, map_location="cpu", weights_only=True)
+    except Exception:  # as in Checkpoint._write
+        kind = type(value)
+        return f"{path} of type {kind.__module__}.{kind.__qualname__}"
+    return None
+
+
+def _refused(error: pickle.UnpicklingError) -> str:
+    """Return the name of the class or function that an archive needs, from torch's message."""
+    found = re.search(r"(?:GLOBAL|global) ([\w.]+)", str(error))
+    return found[1] if found else "an entry"
 
 
 def _sync(folder: Path) -> None:

@@ -1,12 +1,18 @@
 """Checkpoints in real processes: written whole or not at all, used by all ranks or by none, one line when it fails."""
 
+import enum
 import importlib
 import os
 import resource
 import signal
 import tempfile
+import threading
 import time
+import zipfile
+from collections import OrderedDict
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
@@ -302,3 +308,128 @@ def test_a_part_that_fails_on_one_rank_is_known_to_all(tmp_path):
     assert words == ["rank 1 fails: KeyError: 'mauve'"] * 2
     assert names(tmp_path) == []
     assert time.monotonic() - began < 30
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+class Extra:
+    """A part of a run with any state."""
+
+    def __init__(self, state):
+        self.state = state
+
+    def state_dict(self):
+        return self.state
+
+    def load_state_dict(self, state):
+        self.state = state
+
+
+REFUSED = {
+    "scalar": ({"epoch": np.int64(3)}, "extra.epoch of type numpy.int64"),
+    "nested": ({"a b": [1, {"x": (np.float32(1),)}]}, "extra['a b'][1]['x'][0] of type numpy.float32"),
+    "array": ({"seen": np.arange(3)}, "extra.seen of type numpy.ndarray"),
+    "enumeration": ({"c": Colour.RED}, f"extra.c of type {Colour.__module__}.Colour"),
+    "path": ({"where": Path("a")}, "extra.where of type pathlib.PosixPath"),
+    "function": ({"rule": lambda step: step}, "extra.rule of type builtins.function"),
+    "lock": ({"lock": threading.Lock()}, "extra.lock of type _thread.lock"),
+    "class": ([1, Extra(1)], f"extra[1] of type {Extra.__module__}.Extra"),
+    "key": ({"by": {np.int64(2): 1}}, "the key np.int64(2) of extra.by of type numpy.int64"),
+    "bare": (np.float64(2), "extra of type numpy.float64"),
+}
+
+
+def test_an_entry_that_could_not_be_loaded_is_refused_by_name_at_the_first_save_on_all_ranks(tmp_path):
+    def work(place):
+        said = {}
+        for name, (state, _) in REFUSED.items():
+            own = state if place.rank == 1 else {"epoch": 3}  # the first rank has nothing to refuse
+            said[name] = complaint(lambda own=own, name=name: Checkpoint(tmp_path / name, extra=Extra(own)).save(1))
+            said[name, "load"] = Checkpoint(tmp_path / name, extra=Extra(None)).load()
+        return said
+
+    first, second = reports(work)
+    assert first == second
+    for name, (_, entry) in REFUSED.items():
+        assert first[name] == (
+            f"rank 1 cannot save {entry}, which weights_only=True does not load: make it a tensor or a plain value"
+        )
+        assert first[name, "load"] == 0
+    assert not [file for folder in tmp_path.iterdir() for file in folder.iterdir()]
+
+
+def test_what_can_be_saved_comes_back_and_is_read_back_once(tmp_path):
+    state = {"a": [1, 2.5, None, True, "x", b"y"], "b": {(1, 2): torch.arange(3)}, 3: OrderedDict(c=torch.ones(2, 1).T)}
+
+    def work(place):
+        loads, load = [], torch.load
+        torch.load = lambda *arguments, **keywords: loads.append(1) or load(*arguments, **keywords)
+        optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.ones(2))], lr=0.5)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)
+        checkpoint = Checkpoint(tmp_path, extra=Extra(state), optimizer=optimizer, schedule=schedule)
+        for step in range(1, 4):
+            checkpoint.save(step)
+        torch.load = load
+        resumed = Extra(None)
+        Checkpoint(tmp_path, extra=resumed, optimizer=optimizer, schedule=schedule).load()
+        equal = repr(resumed.state) == repr(state)
+        return len(loads), equal
+
+    assert reports(work, 1) == [(1, True)]
+
+
+def other_zip(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("notes.txt", "not a checkpoint")
+
+
+def flipped(path):
+    content = bytearray(path.read_bytes())
+    content[content.index(b"value") + 1] ^= 4
+    path.write_bytes(content)
+
+
+def folder_instead(path):
+    path.unlink()
+    path.mkdir()
+
+
+UNUSABLE = {
+    "truncated": (lambda path: path.write_bytes(path.read_bytes()[:-30]), "is damaged"),
+    "empty": (lambda path: path.write_bytes(b""), "is damaged"),
+    "flipped": (flipped, "is damaged"),
+    "folder": (folder_instead, "is damaged"),
+    "text": (lambda path: path.write_text("no zip"), "is damaged"),
+    "numpy": (
+        lambda path: torch.save({"step": 1, "parts": {"n": np.float64(1)}}, path),
+        "scalar is not loaded by weig",
+    ),
+    "own class": (lambda path: torch.save({"step": 1, "parts": Extra(1)}, path), "Extra is not loaded by weights_only"),
+    "bare model": (lambda path: torch.save({"weight": torch.ones(2)}, path), "is no checkpoint of this version"),
+    "zip": (other_zip, "is no checkpoint"),
+    "other parts": (
+        lambda path: torch.save({"step": 1, "parts": {"n": {}}}, path),
+        "holds ['n']; this run needs ['number']",
+    ),
+}
+
+
+def test_only_damaged_files_are_called_damaged(tmp_path):
+    def work(place):
+        said = {}
+        for name, (act, _) in UNUSABLE.items():
+            checkpoint = Checkpoint(tmp_path / name, number=Number())
+            checkpoint.save(1)
+            if place.rank == 1:
+                act(checkpoint.path(1))
+            dist.barrier()
+            said[name] = complaint(Checkpoint(tmp_path / name, number=Number()).load)
+        return said
+
+    first, second = reports(work)
+    assert first == second
+    for name, (_, words) in UNUSABLE.items():
+        assert words in first[name], first[name]
+        assert ("it is damaged" in first[name]) == (words == "is damaged"), first[name]
