@@ -19,9 +19,7 @@ from typing import final
 
 from ..runtime.checks import nonnegative
 from ..runtime.rounds import count_rounds
-from .schedule import Observation, Schedule, State, ceil_up, check_tau
-
-LONGEST = 2**53  # local steps; no run is longer
+from .schedule import LONGEST, Observation, Schedule, State, ceil_up, check_tau
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class AdaCommState(State):
     first_loss : float or None, optional
         At the start; None before it.
     first_eta : float or None, optional
-        Learning rate at the start; None before it.
+        The first learning rate > 0; None before it.
     eta : float or None, optional
         Learning rate of the last observation.
     """
@@ -79,7 +77,8 @@ class AdaComm(Schedule):
 
     Notes
     -----
-    Needs a loss at the start and whenever an interval begins.
+    Needs a loss at the start and whenever an interval begins.  eta_0 is the first learning rate above 0.  Where eta_l
+    is 0 or None, eta_0/eta_l counts as 1.  With L, an unknown rate leaves tau = 1, and a rate of 0 sets no cap.
     """
 
     tau_0: int
@@ -114,15 +113,17 @@ class AdaComm(Schedule):
         if interval <= state.interval:
             return state, state.tau
         loss = self._loss(observation)
-        if state.first_loss is None or state.first_eta is None:
+        first_eta = state.first_eta or observation.eta or None
+        if state.first_loss is None:
             if loss <= self.loss_inf:
                 raise ValueError(f"the first loss must exceed loss_inf = {self.loss_inf}; got {loss}")
             tau = self._clamp(self.tau_0, observation.eta)
-            return AdaCommState(tau, interval, loss, observation.eta, observation.eta), tau
+            return AdaCommState(tau, interval, loss, first_eta, observation.eta), tau
         progress = max(loss - self.loss_inf, 0.0) / (state.first_loss - self.loss_inf)
-        tau = self._proposed(progress, math.log(state.first_eta) - math.log(observation.eta))
+        log_ratio = math.log(first_eta) - math.log(observation.eta) if first_eta and observation.eta else 0.0
+        tau = self._proposed(progress, log_ratio)
         tau = self._clamp(self._saturate(state, tau, observation.eta), observation.eta)
-        return AdaCommState(tau, interval, state.first_loss, state.first_eta, observation.eta), tau
+        return AdaCommState(tau, interval, state.first_loss, first_eta, observation.eta), tau
 
     @staticmethod
     def ready_to_decay(state: AdaCommState) -> bool:
@@ -150,15 +151,17 @@ class AdaComm(Schedule):
             return ceil_up(math.sqrt(progress) * self.tau_0)
         return ceil_up(math.exp(log_tau))
 
-    def _saturate(self, state: AdaCommState, tau: int, eta: float) -> int:
+    def _saturate(self, state: AdaCommState, tau: int, eta: float | None) -> int:
         if self.gamma is None or tau < state.tau or eta != state.eta:
             return tau  # the saturation rule must not cancel the coupling
         return max(1, min(state.tau - 1, ceil_up(self.gamma * state.tau)))
 
-    def _clamp(self, tau: int, eta: float) -> int:
+    def _clamp(self, tau: int, eta: float | None) -> int:
         if self.cap is not None:
             tau = min(tau, self.cap)
-        if self.L is not None:
+        if self.L is not None and eta is None:
+            return 1
+        if self.L is not None and eta:
             from ..tau.integer import tau_cap  # and sympy with it, which other rules do without
 
             tau = min(tau, tau_cap(eta_L=Fraction(eta) * Fraction(self.L)) or 1)

@@ -53,5 +53,6 @@ class PostLocal(Schedule):
 
     def __call__(self, state: PostLocalState, observation: Observation) -> tuple[PostLocalState, int]:
         """Return 1 before the first decay, tau from then on."""
-        begun = state.begun or observation.eta < state.largest_eta
-        return PostLocalState(max(state.largest_eta, observation.eta), begun), self.tau if begun else 1
+        eta = state.largest_eta if observation.eta is None else observation.eta
+        begun = state.begun or eta < state.largest_eta
+        return PostLocalState(max(state.largest_eta, eta), begun), self.tau if begun else 1

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import final
 
-from .schedule import Observation, Schedule, State, check_tau
+from .schedule import LONGEST, Observation, Schedule, State, check_tau
 
 
 @final
@@ -32,7 +32,7 @@ class QSR(Schedule):
 
     Notes
     -----
-    A generalisation argument, not a bound on the training loss.
+    A generalisation argument, not a bound on the training loss.  At a learning rate of 0 or None tau is tau_base.
     """
 
     tau_base: int
@@ -57,5 +57,6 @@ class QSR(Schedule):
         """Return the rule at this learning rate."""
         warm = observation.step < self.warmup_steps and self.peak_eta is not None
         eta = self.peak_eta if warm and self.peak_eta is not None else observation.eta
-        tau = max(self.tau_base, math.floor((self.growth / eta) ** 2 * (1 + 1e-12)))
+        ratio = self.growth / eta if eta else 0.0
+        tau = LONGEST if ratio > LONGEST**0.5 else max(self.tau_base, math.floor(ratio**2 * (1 + 1e-12)))
         return state, tau if observation.steps_left is None else max(1, min(tau, observation.steps_left))

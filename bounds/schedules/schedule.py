@@ -11,6 +11,8 @@ from typing import Any, ClassVar, Self
 from ..runtime.checks import positive_integer
 from .measured import Measured
 
+LONGEST = 2**53  # local steps; no run is longer
+
 
 @dataclass(frozen=True)
 class Observation:
@@ -22,8 +24,9 @@ class Observation:
         Wall-clock time since the start, >= 0.
     step : int
         Local steps done.
-    eta : float
-        Learning rate of the coming round, > 0.
+    eta : float or None
+        Learning rate of the coming round, >= 0; 0 in a warm-up or at the end of a decay, None where the optimizer has
+        a step size of its own.
     loss : float or None, optional
         F at the averaged model, averaged over all ranks and measured on held-out data or as a running mean (one
         mini-batch is too noisy); None if it was not measured.
@@ -40,7 +43,7 @@ class Observation:
 
     time_s: float
     step: int
-    eta: float
+    eta: float | None
     loss: float | None = None
     steps_left: int | None = None
     measured: Measured | None = None
@@ -54,8 +57,8 @@ class Observation:
                     raise ValueError(f"{field} must be a whole number; got {field} = {given}")
         if not 0 <= self.time_s < math.inf:
             raise ValueError(f"time_s must be finite and >= 0; got time_s = {self.time_s}")
-        if not 0 < self.eta < math.inf:
-            raise ValueError(f"eta must be finite and > 0; got eta = {self.eta}")
+        if self.eta is not None and not 0 <= self.eta < math.inf:
+            raise ValueError(f"eta must be None or finite and >= 0; got eta = {self.eta}")
         if self.step < 0:
             raise ValueError(f"step must be >= 0; got step = {self.step}")
         if self.loss is not None and not math.isfinite(self.loss):
@@ -65,7 +68,7 @@ class Observation:
 
     @classmethod
     def shared(
-        cls, losses: Iterable[float], *, time_s: float, step: int, eta: float, steps_left: int | None = None
+        cls, losses: Iterable[float], *, time_s: float, step: int, eta: float | None, steps_left: int | None = None
     ) -> Self:
         """Return the observation from the losses of all ranks: their exactly rounded mean, the same in every order.
 
@@ -77,8 +80,8 @@ class Observation:
             Seconds since the start of the run.
         step : int
             Local steps that have been done.
-        eta : float
-            Learning rate of the last step.
+        eta : float or None
+            Learning rate of the last step; None if it is unknown.
         steps_left : int or None, optional
             Local steps until the end of the run; None if that is not known.
         """

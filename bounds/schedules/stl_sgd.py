@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import final
 
 from ..runtime.checks import nonnegative
-from .schedule import Observation, Schedule, State, check_tau
+from .schedule import LONGEST, Observation, Schedule, State, check_tau
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class StlSgdState(State):
     Parameters
     ----------
     first_eta : float or None, optional
-        That learning rate.
+        The first learning rate > 0.
     """
 
     first_eta: float | None = None
@@ -38,6 +39,10 @@ class StlSgd(Schedule):
     ------
     ValueError
         For tau_0 < 1 or an exponent < 0.
+
+    Notes
+    -----
+    At a learning rate of 0 or None tau is tau_0.
     """
 
     tau_0: int
@@ -53,6 +58,11 @@ class StlSgd(Schedule):
 
     def __call__(self, state: StlSgdState, observation: Observation) -> tuple[StlSgdState, int]:
         """Return the rule at this learning rate."""
-        first = observation.eta if state.first_eta is None else state.first_eta
+        first = state.first_eta or observation.eta or None
+        if not first or not observation.eta:
+            return StlSgdState(first), self.tau_0
+        log_growth = self.exponent * (math.log(first) - math.log(observation.eta))
+        if log_growth > math.log(LONGEST / self.tau_0):
+            return StlSgdState(first), LONGEST
         growth = (first / observation.eta) ** self.exponent
         return StlSgdState(first), max(1, int(self.tau_0 * growth * (1 + 1e-12)))

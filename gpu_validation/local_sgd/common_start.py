@@ -9,6 +9,7 @@ import torch
 from operators import Identity
 from operators.exchange.nodes import check_nodes
 
+from ..distributed.learning_rates import require_rates
 from ..distributed.tensors import flat, load
 from ..distributed.transport import Transport
 from ..telemetry import Observer
@@ -161,10 +162,19 @@ class CommonStart:
         if self.settings.outer is not None:
             return TorchOuter(self.settings.outer, anchor)
         beta = self.settings.block_momentum
-        return BlockMomentum(beta, self._eta_of_rank_0, self.d) if beta else Averaging()
+        if not beta:
+            return Averaging()
+        for worker in self.workers:
+            if worker.rates is None:
+                worker.watch_rates()
+        return BlockMomentum(beta, self._rates_of_rank_0, self.d)
 
-    def _eta_of_rank_0(self) -> float:
-        return self.transport.all_gather_floats([[w.eta()] for w in self.workers])[0][0]
+    def _rates_of_rank_0(self) -> tuple[float, float] | None:
+        """Return its learning rate now and the mean over its steps of the round; None where it is unknown."""
+        watched = [worker.rates for worker in self.workers if worker.rates is not None]
+        rows = self.transport.all_gather_floats([[rates.now(), rates.end_round()] for rates in watched])
+        now, mean = (require_rates([row[i] for row in rows])[0] for i in range(2))
+        return None if now is None or mean is None else (now, mean)
 
     def _join_again(self) -> Averaged:
         """Average models that all have other parameters than before, whole, old and new, and begin anew.

@@ -61,6 +61,9 @@ class Rounds(Synchronisations):
         """
         undecided = not self.periods.tau
         self.inputs.record_step(losses, closures, self.participants, self.clock)
+        for worker in self.workers:
+            if worker.rates is not None:
+                worker.rates.record()
         if undecided:
             self._begin_round()
         if self.roll_call is not None:

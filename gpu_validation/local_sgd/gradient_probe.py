@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from ..distributed.learning_rates import group_rate
 from .bend import bend
 
 Closure = Callable[[], Any]
@@ -68,7 +69,7 @@ class Probe:
     def weights(self) -> Weights:
         """Return the diagonal of P, up to a factor, as the optimizer has it now."""
         groups = self.optimizer.param_groups
-        largest = max(float(group["lr"]) for group in groups) or 1.0
+        largest = max((rate for group in groups if 0 < (rate := group_rate(group)) < math.inf), default=1.0)
         by_parameter = {
             p: _weight(group, self.optimizer.state.get(p, {}), largest) for group in groups for p in group["params"]
         }
@@ -201,9 +202,12 @@ def _dense(gradient: torch.Tensor) -> torch.Tensor:
 
 def _weight(group: dict[str, Any], state: dict[str, Any], largest: float) -> torch.Tensor | float:
     """Return what the optimizer multiplies a gradient by, over the largest learning rate."""
-    rate = float(group["lr"]) / largest
+    rate = group_rate(group)
+    rate = 1.0 if math.isnan(rate) else rate / largest if 0 <= rate < math.inf else 0.0
     second = next((state[name] for name in SECOND_MOMENTS if name in state), None)
     if second is None:
         return rate
     unbiased = 1 - group["betas"][1] ** float(state["step"]) if "betas" in group else 1.0
-    return rate / ((second / unbiased).sqrt() + group["eps"])
+    eps = group.get("eps", 0.0)
+    least = eps[0] if isinstance(eps, tuple | list) else eps  # Adafactor has two
+    return rate / ((second / unbiased).sqrt() + (least or 0.0))

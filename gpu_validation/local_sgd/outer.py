@@ -15,6 +15,8 @@ import torch
 if TYPE_CHECKING:
     from bounds.dynamics.outer import OuterStep
 
+LEAST_RATE = 1e-20  # a smaller learning rate counts as 0: binary32 could not hold movement / rate
+
 OuterFactory = Callable[[list[torch.Tensor]], torch.optim.Optimizer]
 
 
@@ -157,23 +159,27 @@ class Averaging:
 
 
 class BlockMomentum:
-    """The outer heavy ball in units of gradients: u <- beta u + G, theta <- theta - eta u.
+    """The outer heavy ball in units of gradients: u <- beta u + G, theta <- theta + movement - eta beta u.
 
-    G = Delta/eta is the mean sum of gradients of a round, eta the inner learning rate, so that the momentum survives a
-    change of it as that of ``torch.optim.SGD`` inside would.
+    G = -movement/eta_r is the mean sum of gradients of a round, eta_r the mean inner learning rate of its steps, so
+    that the momentum survives a change of the rate as that of ``torch.optim.SGD`` inside would.  eta is the rate at the
+    averaging.  With a constant rate the step is theta - eta u for the new u.
+
+    Where eta is 0 (warm-up, end of a decay) the momentum moves nothing.  Where eta_r is 0 the gradients of the round
+    are unknown: they count as 0, and u becomes beta u.  Where the rate is None, u is in units of movements.
 
     Parameters
     ----------
     beta : float
         Of u, in [0, 1).
-    eta : callable
-        Gives the inner learning rate, the same on all ranks.
+    rates : callable
+        Gives (eta, eta_r), the same on all ranks; None where the optimizer has no learning rate.
     d : int
         Number of coordinates.
     """
 
-    def __init__(self, beta: float, eta: Callable[[], float], d: int) -> None:
-        self.beta, self.eta = beta, eta
+    def __init__(self, beta: float, rates: Callable[[], tuple[float, float] | None], d: int) -> None:
+        self.beta, self.rates = beta, rates
         self.momentum = torch.zeros(d)
 
     def step(self, theta: torch.Tensor, movement: torch.Tensor) -> torch.Tensor:
@@ -186,9 +192,10 @@ class BlockMomentum:
         movement : tensor
             Mean of what the workers' steps did to it, shape (d,).
         """
-        eta = self.eta()
-        self.momentum = self.beta * self.momentum.to(theta) - movement / eta
-        return theta - eta * self.momentum
+        eta, eta_round = self.rates() or (1.0, 1.0)
+        carried = self.beta * self.momentum.to(theta)
+        self.momentum = carried - movement / eta_round if eta_round >= LEAST_RATE else carried
+        return theta + movement - eta * carried
 
     def state_dict(self) -> dict[str, Any]:
         """Return u."""

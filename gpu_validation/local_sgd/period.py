@@ -8,6 +8,8 @@ from typing import Any
 
 from bounds.schedules import Fixed, Measured, Observation, Schedule
 
+from ..distributed.learning_rates import require_rates
+
 
 class PeriodController:
     """Averagings come after steps tau, 2 tau, ...; a new tau begins with a new round, counted from its start.
@@ -73,7 +75,7 @@ class PeriodController:
         mean = sum(losses) / len(losses) if losses else math.nan
         return [mean if math.isfinite(mean) or not losses else math.inf, time_s, eta]
 
-    def decide_by(self, *, time_s: float, eta: float, measured: Measured) -> None:
+    def decide_by(self, *, time_s: float, eta: float | None, measured: Measured) -> None:
         """Choose tau by what has been measured, by rank 0's clock and learning rate."""
         observation = Observation(time_s, self.total_steps, eta, steps_left=self._left(), measured=measured)
         self.rule, self.tau = self.schedule(self.rule, observation)
@@ -91,14 +93,14 @@ class PeriodController:
         Raises
         ------
         ValueError
-            On all ranks, if a member's is not finite.
+            On all ranks, if a member's loss is not finite, or a learning rate is negative or no number.
 
         Notes
         -----
         A pure function of what all ranks see, so that they cannot disagree.  The loss is observed only if every member
         gave one.
         """
-        _, time_s, eta = rows[0]
+        time_s, eta = rows[0][1], require_rates([row[2] for row in rows])[0]
         common: dict[str, Any] = {"time_s": time_s, "step": self.total_steps, "eta": eta, "steps_left": self._left()}
         losses = [rows[rank][0] for rank in members]
         diverged = [rank for rank in members if math.isinf(rows[rank][0])]

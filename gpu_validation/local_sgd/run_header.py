@@ -111,7 +111,7 @@ def _extra_bytes(settings: Settings, mode: object, adapts: bool) -> int | None:
     if settings.optimizer_state == "average" or not isinstance(mode, Full | Sampled):
         return None
     numbers = (3 if adapts and not settings.measures and not settings.piggyback else 0) + (
-        1 if settings.block_momentum else 0
+        2 if settings.block_momentum else 0
     )
     return 8 * numbers
 

@@ -10,6 +10,7 @@ import torch
 
 from bounds.schedules import Measured
 
+from ..distributed.learning_rates import require_rates
 from .clock import Clock
 from .gradient_probe import Closure, Probe, Weights, scalar
 from .period import PeriodController
@@ -71,7 +72,8 @@ class MeasuredInputs(NoInputs):
             if not set(silent).isdisjoint(participants):
                 raise ValueError(NEEDED)
         if not self.periods.tau:  # nothing is measured yet, so that nothing need be shared
-            self.periods.decide_by(time_s=0.0, eta=self.workers[0].eta(), measured=Measured())
+            eta = self.workers[0].eta()  # an invalid one is refused at the first averaging, by all ranks
+            self.periods.decide_by(time_s=0.0, eta=eta if 0 <= eta < math.inf else None, measured=Measured())
         if self.periods.rule.probe:  # else nobody asks for them
             kept = [loss.detach() if isinstance(loss, torch.Tensor) else loss for loss in losses]
             self._last = list(zip(kept, given, strict=True))
@@ -111,7 +113,7 @@ class MeasuredInputs(NoInputs):
 
         The synchronisation's time is taken, and a probe is made if it is time to, for the period after that.
         """
-        time_s, eta = arrived[0][:2]
+        time_s, eta = arrived[0][0], require_rates([row[1] for row in arrived])[0]
         self.periods.decide_by(time_s=time_s, eta=eta, measured=Measured.shared(row[2:] for row in arrived))
         self._found = [[math.nan, seconds, *UNKNOWN[2:]] for seconds in clock.averaged(self.ranks)]
         if self._weights is not None:

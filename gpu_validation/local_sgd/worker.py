@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+from ..distributed.learning_rates import RoundRates, learning_rate
 from ..distributed.reduction import precision
 from ..distributed.tensors import flat
 from .buffers import averaged_buffers
@@ -91,6 +92,7 @@ class Worker:
         self.names: list[str] = []
         self.parameters: list[torch.nn.Parameter] = []
         self.losses: list[float | torch.Tensor] = []
+        self.rates: RoundRates | None = None
         self.sender: Any
         self.mixing_state: Mapping[str, torch.Tensor] = {}
         self.keeps_anchor = True
@@ -265,9 +267,14 @@ class Worker:
         return torch.stack(values).tolist()
 
     def eta(self) -> float:
-        """Return the learning rate of the optimizer's first group."""
+        """Return the largest learning rate of the optimizer's groups, as ``learning_rate`` does."""
         assert self.optimizer is not None  # checked at the start
-        return float(self.optimizer.param_groups[0]["lr"])
+        return learning_rate(self.optimizer.param_groups)
+
+    def watch_rates(self) -> None:
+        """Read the learning rate after every local step from now on."""
+        assert self.optimizer is not None  # checked at the start
+        self.rates = RoundRates(self.optimizer)
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that a resumed run needs beside model and optimizer; tensors and plain values only."""
@@ -278,6 +285,7 @@ class Worker:
             "sender": self.sender.state,
             "mixing": dict(self.mixing_state),
             "losses": [float(loss) for loss in self.losses],
+            "rates": None if self.rates is None else self.rates.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -302,6 +310,8 @@ class Worker:
             self.anchor, self.start = state["anchor"].to(self.anchor), state["start"].to(self.anchor)
         self.sender.state, self.mixing_state = state["sender"], dict(state["mixing"])
         self.losses = list(state["losses"])
+        if self.rates is not None and state.get("rates") is not None:
+            self.rates.load_state_dict(state["rates"])
 
 
 def _kinds(parameters: Mapping[str, torch.nn.Parameter]) -> list[Any]:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import torch
 
 from ..distributed.collectives import ProcessTransport
+from ..distributed.learning_rates import learning_rate
 from ..records.round import Round
 from .account import Account, Header, State
 from .journal import Journal, read_folder
@@ -284,7 +285,7 @@ class Recorder(Observer):
             paired=self._paired,
             norm2=done.norm2,
             loss=math.nan if self._loss is None else float(self._loss),
-            eta=math.nan if optimizer is None else float(optimizer.param_groups[0]["lr"]),
+            eta=math.nan if optimizer is None else learning_rate(optimizer.param_groups),
             checksum=-1 if model is None else checksum(model),
         )
 

@@ -98,7 +98,8 @@ def test_shared_loss_does_not_depend_on_the_order_of_ranks():
     ("change", "message"),
     [
         ({"loss": math.nan}, "the loss must be finite; got nan: the run has diverged"),
-        ({"eta": 0.0}, "eta must be finite and > 0"),
+        ({"eta": -0.1}, "eta must be None or finite and >= 0; got eta = -0.1"),
+        ({"eta": math.nan}, "eta must be None or finite and >= 0; got eta = nan"),
         ({"time_s": -1.0}, "time_s must be finite and >= 0"),
         ({"step": -1}, "step must be >= 0"),
         ({"step": 1.7}, "step must be a whole number; got step = 1.7"),
