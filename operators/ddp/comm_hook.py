@@ -37,3 +37,26 @@ def compress_hook(state: Reduces, bucket: dist.GradBucket) -> torch.futures.Futu
         If a rank has gone.
     """
     return state.reduce(bucket)
+
+
+class Unregistered:
+    """What the copy of a wrapped model has in place of the hook's state: process groups and threads are not copied.
+
+    ``copy.deepcopy`` and ``torch.save`` of a ``DistributedDataParallel`` copy its hook's state too.  The copy averages
+    gradients by PyTorch's own all-reduce, until ``register`` gives it a hook; what error feedback remembers is in the
+    ``state_dict()`` of the first one.
+    """
+
+    def reduce(self, gradients: dist.GradBucket, /) -> torch.futures.Future[torch.Tensor]:
+        """Raise RuntimeError."""
+        raise RuntimeError(
+            "a copied or loaded model has no hook: call register on it, then load_state_dict with the state_dict() of "
+            "the first model's hook"
+        )
+
+
+class Copies:
+    """A state of which a copy, also by pickle, is ``Unregistered``."""
+
+    def __reduce__(self) -> tuple[type[Unregistered], tuple[()]]:
+        return Unregistered, ()

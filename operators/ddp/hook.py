@@ -23,6 +23,7 @@ from ..feedback.feedback import Feedback
 from ..key import Key
 from .background import Background
 from .bucket import Bucket
+from .comm_hook import Copies
 from .counters import Counters
 from .equal_settings import device_of, require_equal_settings
 from .gather_ends import GatherEnds
@@ -47,7 +48,7 @@ class _Pending:
     result: Any  # a future of the bucket's memory
 
 
-class CompressedGradients(Counters):
+class CompressedGradients(Copies, Counters):
     """The hook of a model, made by ``register``: what it has sent, and the states of its feedback.
 
     Parameters

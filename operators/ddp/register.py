@@ -113,6 +113,9 @@ def register(
     every rank at all.  If it was damaged on its way to one rank, that rank raises, with nodes all of its node; when
     these have ended, the others' next exchange fails, at the latest after the time-out of the group.
 
+    ``copy.deepcopy`` and ``torch.save`` copy a model with its hook left out: PyTorch averages the gradients of the copy
+    until ``register`` is called on it.  Save the hook's ``state_dict()`` on every rank to go on where it was.
+
     A rank that has gone is an error on the others, at the latest after the time-out of the group: gloo does not always
     hear of the end of a connection.  ``torch.distributed.init_process_group(timeout=)`` sets it; 30 minutes by default.
     """

@@ -25,7 +25,7 @@ from ..summed.end import Exchange
 from ..summed.summed import Rounds, Summed
 from ..summed.together import together
 from .bucket import Bucket, first_not_finite
-from .comm_hook import compress_hook
+from .comm_hook import Copies, compress_hook
 from .counters import Counters
 from .equal_settings import device_of
 from .gather import Gather, Refusal
@@ -74,7 +74,7 @@ def register_summed(
     return hook
 
 
-class SummedGradients(Counters):
+class SummedGradients(Copies, Counters):
     """The hook of a model, made by ``register_summed``: what it has sent, and what the method remembers.
 
     Parameters

@@ -48,6 +48,8 @@ def register(
     -----
     All ranks must call it, with the same arguments.  Parameters are gathered as they are.  A module's gradients are one
     vector, zeros included where FSDP fills up a shard, and the operator's claim is for the length of a shard of it.
+    PyTorch neither copies nor pickles a sharded model: save its state dict, and the ``state_dict()`` of what this
+    returns on every rank.
     """
     modules = {name: module for name, module in model.named_modules() if isinstance(module, FSDPModule)}
     if not modules:

@@ -1,6 +1,8 @@
 """State and hook by PyTorch's own convention are what ``register`` registers, to the bit."""
 
+import copy
 import importlib
+import io
 
 import numpy as np
 import pytest
@@ -95,3 +97,41 @@ def test_a_wrong_hook_would_be_found():
         emit(float(model.module.x.grad.mean()))
 
     assert list(run_ranks(work, processes=2, hang_timeout_s=60)) == [0.5] * 2
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_model_with_a_hook_is_copied_and_saved_and_its_copy_takes_a_hook_of_its_own(case):
+    operator, settings = CASES[case]
+
+    def stepped(model, place, step):
+        model.zero_grad()
+        model(torch.randn(D, generator=torch.Generator().manual_seed(10 * step + place.rank))).backward()
+        return model.module.x.grad.clone().numpy()
+
+    def work(place, emit):
+        model = DistributedDataParallel(Point())
+        hook = register(model, operator, key=Key(3), **settings)
+        stepped(model, place, 0)
+        file = io.BytesIO()
+        torch.save(model, file)
+        file.seek(0)
+        copies = {
+            "deepcopy": copy.deepcopy(model),
+            "saved": torch.load(file, weights_only=False),
+            "moving average": torch.optim.swa_utils.AveragedModel(model).module,
+        }
+        state = copy.deepcopy(hook.state_dict())
+        expected = [stepped(model, place, step) for step in (1, 2)]  # the first model keeps its hook
+        for name, twin in copies.items():
+            exact = stepped(twin, place, 1)  # by torch's all-reduce
+            mean = sum(torch.randn(D, generator=torch.Generator().manual_seed(10 + rank)) for rank in range(2)) / 2
+            np.testing.assert_allclose(exact, mean.numpy(), rtol=1e-5, atol=1e-6, err_msg=name)
+            own = register(twin, operator, key=Key(3), **settings)
+            own.load_state_dict(copy.deepcopy(state))
+            for step in (1, 2):
+                np.testing.assert_array_equal(stepped(twin, place, step), expected[step - 1], err_msg=name)
+            with pytest.raises(RuntimeError, match="a copied or loaded model has no hook: call register on it"):
+                copy.deepcopy(own).reduce(None)
+        emit(True)
+
+    assert list(run_ranks(work, processes=2, hang_timeout_s=60)) == [True, True]
