@@ -1,4 +1,4 @@
-"""QUIC-FL: rotate, round stochastically to levels that suit the normal law, send the few large entries exactly."""
+"""QUIC-FL: rotate, round unbiasedly to levels chosen by shared random bits, send the few large entries exactly."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
 from ..quantisers.bits_per_coordinate import require_bits_per_coordinate
-from ..quantisers.lloyd_max import unpack_levels
 from ..quantisers.rotation import HAAR_LIMIT, Rotation, prescale, unscale
 from ..quantisers.scale import energy, nearest, negligible, round_up_to_float32
-from ..quantisers.stochastic_grid import (
+from ..quantisers.shared_rounding import (
     MAX_BITS,
     largest_variance,
     mean_variance,
-    positive_levels,
-    round_stochastically,
-    stochastic_grid,
+    round_with_shared,
+    shared_grid,
+    shared_numbers,
+    unpack_shared,
 )
 from ..random import bits32
 from ..rate import Rate
 
 NORM_BYTES = 4
-ROTATION, ROUNDING = 0, 1  # folds of the key
+ROTATION, ROUNDING, SHARED = 0, 1, 2  # folds of the key
 PIECE = 1 << 16  # coordinates, a multiple of 8
 ROUNDS = 1  # the rounding is unbiased whatever the rotation
 SLACK = 1e-4  # more than the rotation's rounding
@@ -41,32 +41,36 @@ SLACK = 1e-4  # more than the rotation's rounding
 
 @dataclass(frozen=True)
 class QUICFL(Operator):
-    """With ``v = z sqrt(d)/|x|``, z the rotated x: send v_i exactly if ``|v_i| > T``, else round it to a level next to
-    it.
+    """Send rotated coordinates beyond T exactly, and the others as b bits whose meaning shared random bits choose.
 
     Parameters
     ----------
     x : float tensor, shape (d,)
     bits_per_coordinate : int, optional
-        b, 1 <= b <= 8; the 2^b levels lie between -T and T, T = 3.097, see ``positive_levels``.
+        b, 1 <= b <= 8.
 
     Raises
     ------
     ValueError
-        For other bits, or if ``2 T |x|`` exceeds binary32.
+        For other bits, or if the largest decoded vector exceeds binary32.
 
     Notes
     -----
+    Let ``v = z sqrt(d)/|x|``, z the rotated x.  T = 3.097; a normal v_i exceeds it once in 512 times.  For each
+    coordinate sender and receiver draw l bits h from the key, which contains the rank: every client has its own (l = 6,
+    5, 4, 4 at 1 to 4 bits, then 3, 3, 2, 2).  The sender draws a coin of its own.  Code x means the level R[h, x],
+    whose mean over h and the coin is v_i.  ``quantisers.shared_rounding`` explains the levels.
+
     Unbiased (each coordinate to 2^-32 of a step), whatever the rotation, and without an inverse scale.
 
     d <= 64 : the rotation is Haar-distributed, and omega, the mean variance of a coordinate of the sphere of
     radius sqrt(d), is exact for every x.
 
-    d > 64 : one Hadamard rotation; omega is the largest mean variance of any v with ``|v|^2 = d (9.59``, .844, .161,
-    .0411 at 1 to 4 bits), which no unlucky x exceeds.  On most vectors the error is that of normal v: 8.60, .573,
-    .0926, .0195 (Ben Basat et al. 2022).
+    d > 64 : one Hadamard rotation; omega is the largest mean variance of any v with ``|v|^2 = d`` (3.41, 0.640, 0.135,
+    0.0328 at 1 to 4 bits).  On most vectors the error is that of normal v: 1.465, 0.2135, 0.04264, 0.00951.  The
+    authors' code has 1.466, 0.2154, 0.04316, 0.00969 (Ben Basat et al. 2022).
 
-    Bits: 32 for ``|x|``, b a coordinate, the number of exact entries, 32 for each, and their positions.
+    Bits: 32 for ``|x|``, b per coordinate, the number of exact entries, 32 for each, and their positions.
     """
 
     bits_per_coordinate: int = 2
@@ -88,7 +92,7 @@ class QUICFL(Operator):
     @property
     def top(self) -> float:
         """T as binary32."""
-        return float(np.float32(positive_levels(self.bits_per_coordinate)[-1]))
+        return float(shared_grid(self.bits_per_coordinate).top)
 
     def most(self, d: int) -> int:
         """Return entries that can exceed T at once, since ``|v|^2 = d``.
@@ -127,10 +131,11 @@ class QUICFL(Operator):
         if not negligible(x):
             y, factor = prescale(x)
             norm = round_up_to_float32(math.sqrt(energy(y)) / factor)
-            nearest(2 * self.top * norm)  # |decoded| is below (1 + T) |x|, so it fits binary32
+            largest = float(np.abs(shared_grid(b).levels).max())
+            nearest((1 + largest) * norm)  # |decoded| is smaller, so it fits binary32
             v = Rotation(d, key.fold_in(ROTATION), ROUNDS).forward(y)
             unit = np.float32(math.sqrt(d) / (norm * factor))
-            self._pack_rounded(v, unit, key.fold_in(ROUNDING), fixed[NORM_BYTES:], beyond)
+            self._pack_rounded(v, unit, key, fixed[NORM_BYTES:], beyond)
             exact = v[beyond] * unit
         fixed[:NORM_BYTES] = np.array([norm], ">f4").view(np.uint8)
         count = pack(np.array([exact.size], np.uint64), np.array([self.most(d).bit_length()]))
@@ -139,14 +144,15 @@ class QUICFL(Operator):
 
     def _pack_rounded(self, v: np.ndarray, unit: np.float32, key: Key, out: np.ndarray, beyond: np.ndarray) -> None:
         """Write the codes of v times unit, 0 where ``beyond`` becomes true, in pieces that stay in the cache."""
-        b, grid = self.bits_per_coordinate, stochastic_grid(self.bits_per_coordinate)
-        search = grid.levels, grid.start, grid.per_unit, grid.below, grid.inside
+        b, grid = self.bits_per_coordinate, shared_grid(self.bits_per_coordinate)
+        tables = grid.knots, grid.moving, grid.codes, grid.start, grid.per_unit, grid.first
         for start in range(0, v.size, PIECE):
             piece = v[start : start + PIECE]
             codes = np.empty(piece.size, np.uint32)
-            words = bits32(key, piece.size, start=start)
-            round_stochastically(piece, unit, np.float32(self.top), *search, words, codes)
-            outside = codes == 1 << b
+            words = bits32(key.fold_in(ROUNDING), piece.size, start=start)
+            shared = shared_numbers(key.fold_in(SHARED), piece.size, start=start)
+            round_with_shared(piece, unit, grid.top, *tables, shared, words, codes)
+            outside = codes > 255
             beyond[start : start + PIECE] = outside
             codes[outside] = 0
             out[b * start // 8 : (b * (start + piece.size) + 7) // 8] = pack_fixed(codes, b)
@@ -166,9 +172,12 @@ class QUICFL(Operator):
         beyond = np.flatnonzero(decode_support(payload, reader.position + 32 * k, bits, d, k))
         if not ((np.abs(exact) > self.top) & (np.abs(exact) <= (1 + SLACK) * math.sqrt(d))).all():
             raise CorruptMessage(f"exact entries lie between {self.top} and sqrt(d)")
-        levels, v = stochastic_grid(b).levels / np.float32(math.sqrt(d)), np.empty(d, np.float32)
-        unpack_levels(payload[NORM_BYTES:], b, levels, v)
-        if (v[beyond] != levels[0]).any() or (norm == 0 and (k or (v != levels[0]).any())):
+        levels, v = shared_grid(b).levels / np.float32(math.sqrt(d)), np.empty(d, np.float32)
+        shared = shared_numbers(key.fold_in(SHARED), d)
+        unpack_shared(payload[NORM_BYTES:], b, levels, shared, v)
+        if norm == 0:
+            beyond = np.arange(d)
+        if (v[beyond] != levels[shared[beyond] % len(levels), 0]).any() or (norm == 0 and k):
             raise CorruptMessage("exact entries, and all of a zero vector, have the first code")
         if norm == 0:
             return np.zeros(d, np.float32)
