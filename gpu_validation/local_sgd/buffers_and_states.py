@@ -183,7 +183,7 @@ class BuffersAndStates:
         if len({row[LAYOUT] for row in rows}) == 1:
             return union([entries_here]), [set(entries_here)] * len(rows)
         texts = [json.loads(text) for text in texts_of_all(self._transport, [_text(s) for s in snapshots])]
-        unlike = difference([buffers for buffers, _ in texts])
+        unlike = difference([[(name, words) for name, words in buffers] for buffers, _ in texts])
         if unlike:
             raise ValueError(f"{unlike}; give buffers one name, shape and dtype on all ranks, or use persistent=False")
         states = [

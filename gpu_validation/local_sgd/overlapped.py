@@ -15,6 +15,7 @@ import torch
 
 from operators.ddp.gather import Refusal
 
+from ..distributed.step_check import UnevenModels
 from ..distributed.transport import Transport
 from .attendance import Present, RollCall
 from .buffers_and_states import BuffersAndStates
@@ -34,6 +35,10 @@ SILENT: Error = (0.0, 0.0, 0.0)
 # bits of all ranks' messages, errors of the workers hosted here, bits of the owners' messages in two shots
 Account = tuple[tuple[int, ...], list[Error], tuple[int, ...]]
 
+CHANGED_IN_FLIGHT = (
+    "a model whose averages are in flight must keep the parameters that require a gradient: before you add, remove, "
+    "freeze or unfreeze some, call average(), and make a new averaging afterwards"
+)
 
 Travel = Callable[[tuple[int, ...]], Arrival]  # from the ranks that a message is of
 
@@ -75,7 +80,7 @@ class Overlapped:
         beside: BuffersAndStates,
         roll_call: RollCall | None = None,
     ) -> None:
-        self.beside, self._outer = beside, outer
+        self.beside, self._outer, self.changed = beside, outer, False
         self.roll_call, self.idle = roll_call, False  # whether nobody had anything to say in the last round
         self.workers, self.transport, self.settings = workers, transport, settings
         self.rule = RULES[settings.overlap]
@@ -138,14 +143,17 @@ class Overlapped:
         if self.parts[-1].merge_after > steps:
             self._send_due(steps)
 
-    def end_round(self, steps: int) -> Account:
+    def end_round(self, steps: int, changed: bool = False) -> Account:
         """Merge the last part, at once if the round ends early; return bits and errors of what was merged in the round.
 
         Parameters
         ----------
         steps : int
             Local steps so far.
+        changed : bool, optional
+            Whether a model hosted here has other parameters; its next message says so, and all ranks refuse that one.
         """
+        self.changed = self.changed or changed
         last = self.parts[-1]
         last.merge_after = steps
         if self.rule.within_round and last.flight is None:  # the round ends before it was due
@@ -244,13 +252,18 @@ class Overlapped:
             self._carried_bits[i] += part.carried_bits[i] if rank in members else 0
 
     # -- one part --------------------------------------------------------------------------------------------
+    def _models(self, part: Part) -> Vectors:
+        if self.changed:  # nobody looks at them
+            return [theta.clone() for theta in part.common.thetas]
+        return part.models(self.workers)
+
     def _send_due(self, steps: int) -> None:
         for part in self.parts if self.rule.within_round else ():
             if part.send_after == steps and part.flight is None:
                 self._send(part, steps)
 
     def _send(self, part: Part, steps: int) -> None:
-        self._launch(part, *self.rule.outgoing(part.common, part.models(self.workers)), steps)
+        self._launch(part, *self.rule.outgoing(part.common, self._models(part)), steps)
 
     def _merge(self, part: Part, steps: int, *, sends: bool = True) -> None:
         """Let every worker go on from what has arrived."""
@@ -264,7 +277,11 @@ class Overlapped:
             self._spoken.append(bool(arrival.members))
             self._count_carried(part, arrival.members)
             arrival = arrival if arrival.members else None
-        models = part.models(self.workers)
+        if self.changed:
+            if sends and not self.rule.within_round:
+                self._send(part, steps)
+            return
+        models = self._models(part)
         outgoing = self.rule.outgoing(part.common, models)
         part.load(self.workers, self.rule.merge(part.common, models, arrival))
         if arrival is not None and arrival.buffers is not None:
@@ -276,7 +293,8 @@ class Overlapped:
         """Send vectors, or compressed movements, and the buffers with the last part."""
         part.common.sent, part.common.base = vectors, base
         part.buffers = None
-        snapshots = self.beside.snapshots(copied=True) if part is self.parts[-1] and self.beside.needed else None
+        looks = part is self.parts[-1] and self.beside.needed and not self.changed
+        snapshots = self.beside.snapshots(copied=True) if looks else None
         if snapshots is not None:
             part.buffers = [snapshot.buffers for snapshot in snapshots]
         travel = self._of_vectors(part, vectors, base, steps) if self.whole else self._of_movements(part, base, steps)
@@ -326,15 +344,20 @@ class Overlapped:
 
     def _of_vectors(self, part: Part, vectors: Vectors, base: torch.Tensor | None, steps: int) -> Travel:
         """Return what sends vectors as they are, with the count of steps behind them."""
-        d, size = part.stop - part.start, self.transport.size
-        tails = [self.payload.tail([], rank=r, steps=steps, changed=False) for r in self.transport.ranks]
+        d, size, changed = part.stop - part.start, self.transport.size, self.changed
+        tails = [self.payload.tail([], rank=r, steps=steps, changed=changed) for r in self.transport.ranks]
         owns = [torch.cat([v, tail.to(v)]) for v, tail in zip(vectors, tails, strict=True)]
         length = 8 * owns[0].element_size() * d
 
         def travel(members: tuple[int, ...]) -> Arrival:
             means = self.transport.means(owns, members)
-            for mean in means:
-                self.payload.check(mean[d:], steps=steps, changed=False)
+            try:
+                for mean in means:
+                    self.payload.check(mean[d:], steps=steps, changed=changed)
+            except UnevenModels:
+                raise ValueError(CHANGED_IN_FLIGHT) from None
+            if changed:
+                raise ValueError(CHANGED_IN_FLIGHT)
             bits = tuple(length if rank in members else 0 for rank in range(size))
             return Arrival(means[0][:d], base is None, bits, [WHOLE] * len(self.workers), members=members)
 
@@ -348,15 +371,15 @@ class Overlapped:
             for rank, vector in zip(self.transport.ranks, part.common.sent, strict=True)
         }
         averaging, index = _averaging(part.messages, steps), part.messages
-        ranks, start, name_of = self.transport.ranks, part.start, self.workers[0].name_of
+        ranks, start, name_of, changed = self.transport.ranks, part.start, self.workers[0].name_of, self.changed
 
         def travel(members: tuple[int, ...]) -> Arrival:
-            sending = {rank: delta for rank, delta in moved.items() if rank in members}
+            sending = None if changed else {rank: delta for rank, delta in moved.items() if rank in members}
             try:
                 mean = part.exchange.mean(sending, [], members=members, round_index=index, steps=steps)
             except (Refusal, MeanRefused) as refusal:
                 if refusal.reason == CHANGED:
-                    raise
+                    raise ValueError(CHANGED_IN_FLIGHT) from None
                 raise explanation(refusal, averaging, lambda entry: name_of(start + entry)) from refusal.__cause__
             errors = [mean.errors.get(rank, WHOLE if rank in members else SILENT) for rank in ranks]
             movement = mean.movement.to(base)

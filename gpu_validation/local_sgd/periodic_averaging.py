@@ -46,6 +46,7 @@ from .mixing import Mixing
 from .outer import OuterFactory
 from .pause import DAY_S, paused
 from .run_header import header_of
+from .structure import tell_refusal
 from .survival import SurvivingRounds
 from .worker import Worker
 
@@ -89,7 +90,8 @@ class PeriodicAveraging(SurvivingRounds):
         Of the operator's randomness; step and rank are filled in.
     optimizer_state : OptimizerState, optional
         What an averaging does to it: keep each worker's own, average it, or reset it (local momentum restarts from
-        zero, as AdaComm prescribes).
+        zero, as AdaComm prescribes).  An average goes by the names of the parameters: a rank without a moment counts as
+        zero, and counters become the largest.
     block_momentum : float, optional
         beta of u <- beta u + G, x <- anchor - eta u, where G is the mean sum of gradients of a round: the outer heavy
         ball in units of gradients.
@@ -152,8 +154,9 @@ class PeriodicAveraging(SurvivingRounds):
 
     Notes
     -----
-    Every averaging also averages the buffers: floating-point
-    ones (BatchNorm statistics) and integer ones (counters; to the nearest); boolean ones stay as they are.
+    Buffers that differ between ranks become their mean in every averaging: floating-point ones and integer ones, which
+    are summed exactly and rounded to the nearest.  Equal ones keep every bit, and boolean ones stay as they are.  Those
+    with ``persistent=False`` are sent at the start only.
     """
 
     transport: ProcessTransport
@@ -218,7 +221,13 @@ class PeriodicAveraging(SurvivingRounds):
             )
         if settings.chooses and telemetry is not False:
             raise ValueError('telemetry does not follow operators that change: leave it out, or operator="auto"')
-        self._worker = Worker(model, optimizer)
+        refusal: Exception | None = None
+        try:
+            self._worker = Worker(model, optimizer)
+        except (TypeError, ValueError) as error:
+            if not dist.is_initialized():
+                raise
+            refusal = error  # raised when the other ranks have been told, who would wait
         if quorum is not None:
             quorum.meet(NEW)
         if transport is None:
@@ -229,6 +238,9 @@ class PeriodicAveraging(SurvivingRounds):
         journal = None if isinstance(telemetry, bool) else Journal(telemetry, self.transport.rank)
         run = torch.tensor([secrets.randbits(62)])
         self.transport.broadcast([[run]])  # by every rank, with telemetry or without, before a message may be under way
+        if refusal is not None:
+            tell_refusal(self.transport, refusal)
+            raise refusal
         super().__init__([self._worker], self.transport, settings, clock or WallClock(), quorum)
         if telemetry is not False:
             self.telemetry = self._recorder(int(run), journal)
@@ -276,8 +288,8 @@ class PeriodicAveraging(SurvivingRounds):
         RuntimeError
             If one has gone.
         ValueError
-            On every rank, if one's movement or loss is not finite where an operator or the schedule needs it, and
-            without a closure that is needed.
+            On every rank, if one's movement, buffer or loss is not finite (``recover`` continues then), and if ranks
+            have different buffers or optimizer states to average; without a closure that is needed.
         """
         self.telemetry.record_loss(loss)
         accounts = self.count([loss], [closure])

@@ -14,6 +14,9 @@ from ..distributed.tensors import overlaps_itself
 from ..distributed.transport import Transport
 from .shared_memory import without_aliases
 
+Layout = list[tuple[str, str]]  # names and descriptions of tensors
+REFUSED = ""  # in place of a name
+
 
 def require_averageable(model: torch.nn.Module) -> None:
     """Refuse a model that cannot be averaged.
@@ -80,7 +83,7 @@ def trained(model: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
     return without_aliases({name: p for name, p in model.named_parameters() if p.requires_grad})
 
 
-def layout(model: torch.nn.Module) -> list[tuple[str, str]]:
+def layout(model: torch.nn.Module) -> Layout:
     """Return name and description of every parameter and buffer; equal for models that can be averaged together."""
     refusals: list[tuple[str, str]] = []
     try:
@@ -122,14 +125,36 @@ def require_same_layout(transport: Transport, models: Sequence[torch.nn.Module])
     ValueError
         On every rank, naming the first tensor in which two ranks differ.
     """
-    texts = [json.dumps(layout(model)) for model in models]
-    digests = transport.all_gather_int([digest(text.encode()) for text in texts])
-    if len(set(digests)) > 1:
-        layouts = [json.loads(text) for text in texts_of_all(transport, texts)]
+    layouts = _layouts_of_all(transport, [layout(model) for model in models])
+    for rank, rows in enumerate(layouts):
+        if rows[:1] and rows[0][0] == REFUSED:
+            raise ValueError(f"the model of rank {rank} cannot be averaged: {rows[0][1]}")
+    if layouts:
         raise ValueError(difference(layouts) + "; build and freeze the same model on all ranks")
 
 
-def difference(layouts: Sequence[Sequence[Sequence[str]]]) -> str:
+def tell_refusal(transport: Transport, refusal: Exception) -> None:
+    """Let ``require_same_layout`` on the other ranks raise why this rank's model cannot be averaged.
+
+    Parameters
+    ----------
+    transport : Transport
+        How messages travel.
+    refusal : Exception
+        What ``require_averageable`` has raised here.
+    """
+    _layouts_of_all(transport, [[(REFUSED, str(refusal))]])
+
+
+def _layouts_of_all(transport: Transport, layouts: Sequence[Layout]) -> list[Layout]:
+    """Return the layouts of all ranks, in rank order; none if they are equal."""
+    texts = [json.dumps(rows) for rows in layouts]
+    if len(set(transport.all_gather_int([digest(text.encode()) for text in texts]))) == 1:
+        return []
+    return [[(name, words) for name, words in json.loads(text)] for text in texts_of_all(transport, texts)]
+
+
+def difference(layouts: Sequence[Layout]) -> str:
     """Return in words the first tensor in which two ranks differ, or nothing if they agree.
 
     Parameters
@@ -137,11 +162,10 @@ def difference(layouts: Sequence[Sequence[Sequence[str]]]) -> str:
     layouts : sequence of sequence of (str, str)
         Names and descriptions of every rank, in rank order.
     """
-    first = [list(row) for row in layouts[0]]
+    first = layouts[0]
     for rank, rows in enumerate(layouts):
-        of_rank = {row[0]: row[1] for row in rows}
-        of_first = {row[0]: row[1] for row in first}
-        for i, (ours, theirs) in enumerate(zip_longest(first, [list(row) for row in rows])):
+        of_rank, of_first = dict(rows), dict(first)
+        for i, (ours, theirs) in enumerate(zip_longest(first, rows)):
             if ours == theirs:
                 continue
             for name in (row[0] for row in (ours, theirs) if row):

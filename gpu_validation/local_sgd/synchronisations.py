@@ -24,6 +24,7 @@ from .config import Settings
 from .finite import all_finite, first_not_finite, is_finite
 from .mixing import Full, Gossip
 from .movements import Deltas, Error, MeanMovement
+from .overlapped import CHANGED_IN_FLIGHT
 from .refusals import CHANGED, NOT_FINITE, MeanRefused, explanation, outer_in_words, overflow_in_words
 from .structure import require_same_layout
 from .worker import Worker, begin, deltas, follow
@@ -107,6 +108,8 @@ class Synchronisations(CommonStart):
         assert self.overlapped is not None
         with self._explaining():
             self.overlapped.drain(self.periods.total_steps)
+            if any(self.transport.all_gather_int([int(self.overlapped.changed)] * len(self.workers))):
+                raise ValueError(CHANGED_IN_FLIGHT)
         self.unite()
 
     def end_round_now(self) -> list[Round]:
@@ -144,12 +147,7 @@ class Synchronisations(CommonStart):
                 self.beside.load(beside)
             self._reset_optimizers()
             return averaged
-        if changed:
-            raise ValueError(
-                "a model whose averages are in flight must keep the parameters that require a gradient: before you "
-                "add, remove, freeze or unfreeze some, call average(), and make a new averaging afterwards"
-            )
-        averaged = self.overlapped.end_round(self.periods.total_steps)
+        averaged = self.overlapped.end_round(self.periods.total_steps, changed)
         self._reset_optimizers()
         if self.inputs.numbers:
             self._arrived_rows = self.transport.all_gather_floats(self.inputs.rows(self.clock))

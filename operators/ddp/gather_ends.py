@@ -88,6 +88,21 @@ class GatherEnds:
         mean = ordered_mean(receiver.of(names).decode(message, step) for receiver, message in arrived)
         return list(mean.split([self._sender.sizes.get(name, 0) for name in names]))
 
+    def kept(self) -> list[dict[str, Any]]:
+        """Return what is remembered, for ``put_back``; nothing is copied."""
+        return [end.states.kept() for end in (self._sender, *self._receivers)]
+
+    def put_back(self, kept: Sequence[dict[str, Any]]) -> None:
+        """Remember what ``kept`` gave.
+
+        Parameters
+        ----------
+        kept : sequence of dict
+            What it gave.
+        """
+        for end, states in zip((self._sender, *self._receivers), kept, strict=True):
+            end.states.put_back(states)
+
     def to_dict(self) -> dict[str, Any]:
         """Return what is remembered: tensors only."""
         return {"sender": self._sender.states.to_dict(), "receivers": [r.states.to_dict() for r in self._receivers]}

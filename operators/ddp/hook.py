@@ -31,7 +31,8 @@ from .layout import Layout
 from .lost_rank import explaining
 from .nodes import Nodes, group_apart, in_nodes
 from .parameter_states import fitted, is_coordinatewise
-from .phases import Link, Means, Phases, exchanged
+from .phases import Link, Means, Phases, RankFailed, exchanged
+from .refused_pass import not_a_number, raise_after_backward
 from .two_shot_ends import TwoShotEnds
 
 log = logging.getLogger("operators")
@@ -79,8 +80,10 @@ class CompressedGradients(Copies, Counters):
 
     Notes
     -----
-    A gradient that is not finite in binary32 raises ValueError on every rank, the same words.  States belong to
-    parameters: buckets may be rebuilt, and a saved state fits a model whose buckets differ.  Within a bucket the
+    A gradient that is not finite in binary32 raises ValueError on every rank, the same words, at the end of the
+    backward pass.  Gradients are then NaN, and feedback remembers what it did before the pass.  A script that catches
+    the error skips the step, as a loss scaler does by itself, and makes the next pass.  States belong to parameters:
+    buckets may be rebuilt, and a saved state fits a model whose buckets differ.  Within a bucket the
     parameters are compressed in the order of the model.  In steps in which no rank uses a parameter, the model
     discards what its hook returns for it, and what error feedback sent of its residual is lost.
     """
@@ -124,6 +127,10 @@ class CompressedGradients(Copies, Counters):
         self._link = Link(group if self._nodes is None else self._nodes.between, device, self)
         self._pending: list[_Pending] = []
         self._results: list[torch.futures.Future[torch.Tensor]] = []  # of the buckets of this pass
+        self._failures: list[Exception] = []  # of means of this pass
+        self._passing: list[tuple[Bucket, Any]] = []  # all buckets of this pass, with the futures that the model has
+        self._before: list[dict[str, Any]] = []  # what the ends remembered before this pass
+        self._refused = False  # this pass, by all ranks
 
     def _choose(self, exchange: Exchange, sizes: Sequence[int]) -> str:
         """Return the exchange, the same on every rank, by what the operators declare for the whole model."""
@@ -180,19 +187,41 @@ class CompressedGradients(Copies, Counters):
         if gradients.index() == 0:
             if self._background is not None:
                 self._background.begin()
-            self._pending, self._results = [], []  # left over from a pass that failed
+            self._pending, self._results, self._failures = [], [], []  # left over from a pass that failed
+            self._passing, self._before, self._refused = [], self._ends.kept(), False
         bucket = Bucket(gradients, self._names, self._numbers, self.steps)
         last = bool(gradients.is_last())
         result: Any = torch.futures.Future(devices=[bucket.buffer.device] if bucket.buffer.is_cuda else None)
-        with explaining(f"the gradients of step {self.steps}"):
-            if self._background is None:
-                self._take(bucket, result, last)
-            else:
-                self._background.start(partial(self._take, bucket, result, last))
-                if last:
-                    self._background.finish()
+        self._passing.append((bucket, result))
+        try:
+            with explaining(f"the gradients of step {self.steps}"):
+                self._advance_pass(bucket, result, last)
+        except RankFailed as refused:
+            self._refuse(refused)
         self.steps += last
+        if last:
+            self._passing, self._before = [], []
         return result
+
+    def _advance_pass(self, bucket: Bucket, result: Any, last: bool) -> None:
+        if self._refused:
+            result.set_result(not_a_number(bucket.buffer))
+        elif self._background is None:
+            self._take(bucket, result, last)
+        else:
+            self._background.start(partial(self._take, bucket, result, last))
+            if last:
+                self._background.finish()
+
+    def _refuse(self, refused: RankFailed) -> None:
+        """End the pass with gradients of NaN, as all ranks do, and raise the error behind it."""
+        self._refused, self._pending = True, []
+        self._ends.put_back(self._before)
+        for bucket, result in self._passing:
+            not_a_number(bucket.buffer)
+            if not result.done():
+                result.set_result(bucket.buffer)
+        raise_after_backward(refused)
 
     def _take(self, bucket: Bucket, result: Any, last: bool) -> None:
         """Begin the exchange of a bucket, and go on with those before it."""
@@ -217,7 +246,7 @@ class CompressedGradients(Copies, Counters):
                 next(pending.phases)
             except StopIteration as stop:
                 self._pending.remove(pending)
-                _hand_over(stop.value, pending)
+                _hand_over(stop.value, pending, self._failures)
 
     def _finish(self) -> None:
         """Go on to the end; what fails in the background is raised here, for the model would garble its words."""
@@ -225,6 +254,8 @@ class CompressedGradients(Copies, Counters):
             self._advance(self._pending)
         for result in self._results:
             result.wait()
+        if self._failures:
+            raise self._failures[0]
 
     # -- restart -----------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:
@@ -259,13 +290,14 @@ class CompressedGradients(Copies, Counters):
         self.counted, self.inside.counted = state["counters"], state.get("inside", [0, 0, 0, 0])
 
 
-def _hand_over(means: Means, pending: _Pending) -> None:
-    """Write the means into the bucket when they come, and give its memory, or the error, to the model."""
+def _hand_over(means: Means, pending: _Pending, failures: list[Exception]) -> None:
+    """Write the means into the bucket when they come, and give its memory to the model; keep the error."""
 
     def write(done: Means) -> None:
         try:
             pending.result.set_result(pending.bucket.write(done.value()))
         except Exception as error:
-            pending.result.set_exception(error)
+            failures.append(error)
+            pending.result.set_result(not_a_number(pending.bucket.buffer))
 
     means.add_done_callback(write)

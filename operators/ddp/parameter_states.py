@@ -49,6 +49,14 @@ class StatesByParameter:
         for i, name in enumerate(names):
             self._states[name] = {entry: piece[i] for entry, piece in pieces.items()}
 
+    def kept(self) -> dict[str, State]:
+        """Return all states for ``put_back``; nothing is copied, for states are replaced and never written to."""
+        return dict(self._states)
+
+    def put_back(self, states: Mapping[str, State]) -> None:
+        """Return to the states that ``kept`` gave."""
+        self._states = dict(states)
+
     def to_dict(self) -> dict[str, dict[str, torch.Tensor]]:
         """Return all states, parameter -> entry -> tensor; copies."""
         return {name: {entry: value.clone() for entry, value in s.items()} for name, s in self._states.items()}

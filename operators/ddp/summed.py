@@ -32,6 +32,8 @@ from .gather import Gather, Refusal
 from .hook import Scope
 from .layout import joined
 from .lost_rank import explaining
+from .phases import COMPRESS, MERGE, RankFailed
+from .refused_pass import not_a_number, raise_after_backward
 from .scatter import Scatter
 
 
@@ -114,6 +116,8 @@ class SummedGradients(Copies, Counters):
         self._device = device_of(group, parameters)
         self._methods = {name: _shaped(method, p.shape) for name, p in parameters.items()}
         self._states: dict[str, State] = {name: self._methods[name].init(p.numel()) for name, p in parameters.items()}
+        self._before: dict[str, State] = {}  # this pass
+        self._refused = False  # this pass, by all ranks
 
     # -- one bucket --------------------------------------------------------------------------------------
     def reduce(self, gradients: Any) -> torch.futures.Future[torch.Tensor]:
@@ -131,9 +135,18 @@ class SummedGradients(Copies, Counters):
         RuntimeError
             If a rank has gone.
         """
+        if gradients.index() == 0:
+            self._before, self._refused = dict(self._states), False
         bucket = Bucket(gradients, self._names, self._numbers, self.steps)
-        with explaining(f"the gradients of step {self.steps}"):
-            self._exchange(bucket)
+        try:
+            if not self._refused:
+                with explaining(f"the gradients of step {self.steps}"):
+                    self._exchange(bucket)
+        except RankFailed as refused:
+            self._refused, self._states = True, dict(self._before)
+            raise_after_backward(refused)
+        if self._refused:
+            not_a_number(bucket.buffer)
         self.steps += bool(gradients.is_last())
         result: Any = torch.futures.Future(devices=[bucket.buffer.device] if bucket.buffer.is_cuda else None)
         result.set_result(bucket.buffer)
@@ -174,7 +187,7 @@ class SummedGradients(Copies, Counters):
         try:
             scatter.send()
         except Refusal as refusal:
-            raise ValueError(bucket.words(refusal)) from error
+            raise RankFailed(bucket.words(refusal), refusal.rank, COMPRESS) from error
         arrived = scatter.wait()
         self.count_scatter(scatter)
         return arrived
@@ -192,9 +205,8 @@ class SummedGradients(Copies, Counters):
             gather.send()
         except Refusal as refusal:
             why = f": {error}" if refusal.rank == self.rank else "; its error says why"
-            raise ValueError(
-                f"rank {refusal.rank} could not form the sum of its shard at step {self.steps}{why}"
-            ) from error
+            words = f"rank {refusal.rank} could not form the sum of its shard at step {self.steps}{why}"
+            raise RankFailed(words, refusal.rank, MERGE) from error
         exchange.receive(gather.wait(), self.size)
         self.count_gather(gather, coded=False)
 

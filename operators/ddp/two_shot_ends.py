@@ -126,6 +126,21 @@ class TwoShotEnds:
         pieces = x.split([self._cut[name][owner] for owner in range(self._m) for name in names]) if names else ()
         return [torch.cat(list(pieces[i :: len(names)])) for i in range(len(names))]
 
+    def kept(self) -> list[dict[str, Any]]:
+        """Return what is remembered, for ``put_back``; nothing is copied."""
+        return [end.states.kept() for ends in self._ends.values() for end in ends]
+
+    def put_back(self, kept: Sequence[dict[str, Any]]) -> None:
+        """Remember what ``kept`` gave.
+
+        Parameters
+        ----------
+        kept : sequence of dict
+            What it gave.
+        """
+        for end, states in zip((end for ends in self._ends.values() for end in ends), kept, strict=True):
+            end.states.put_back(states)
+
     def to_dict(self) -> dict[str, Any]:
         """Return what is remembered: tensors only."""
         return {kind: [end.states.to_dict() for end in ends] for kind, ends in self._ends.items()}
