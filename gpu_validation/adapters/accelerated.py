@@ -15,7 +15,9 @@ Inside ``with`` gradients stay on their rank, although accelerate has put the mo
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -64,7 +66,8 @@ class LocalSGD:
     Notes
     -----
     A batch whose gradients are only accumulated is no local step here; accelerate's own class counts every call.  An
-    error inside ``with`` is raised at once, without an averaging, for which the other ranks may not come.
+    error inside ``with`` is raised at once, without an averaging, for which the other ranks may not come.  The next
+    ``with`` of the same object then begins as the first did: from rank 0's model, without feedback and outer momentum.
     """
 
     def __init__(
@@ -79,24 +82,32 @@ class LocalSGD:
     ) -> None:
         self._accelerator = accelerator
         self.averaging: PeriodicAveraging | None = None
-        self._local: AbstractContextManager[Any] = nullcontext()
+        self._local: Callable[[], AbstractContextManager[Any]] = nullcontext
+        self._entered, self._failed = ExitStack(), False
         if enabled and accelerator.num_processes > 1:
             inner = innermost(model)
             remedy = "configure accelerate for several processes without DeepSpeed, FSDP or Megatron-LM"
-            self._local = local_gradients(model, inner, remedy)
+            self._local = partial(local_gradients, model, inner, remedy)
+            self._local()  # refuses a sharded model
             unwrapped = getattr(optimizer, "optimizer", optimizer)  # inside AcceleratedOptimizer
-            self.averaging = PeriodicAveraging(inner, unwrapped, schedule=local_sgd_steps, **settings)
+            self._make = partial(PeriodicAveraging, inner, unwrapped, schedule=local_sgd_steps, **settings)
+            self.averaging = self._make()
 
     def __enter__(self) -> LocalSGD:
-        self._local.__enter__()
+        if self.averaging is not None and self._failed:
+            self.averaging = self._make()
+        self._entered.enter_context(self._local())
+        self._failed = True  # until it ends
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._local.__exit__(kind, error, trace)
-        if self.averaging is not None and error is None:
-            finish(self.averaging)
+        self._entered.close()
+        if error is None:
+            if self.averaging is not None:
+                finish(self.averaging)
+            self._failed = False
 
     def step(self, loss: torch.Tensor | float | None = None, closure: Closure | None = None) -> Round | None:
         """Count one local step, unless gradients are still accumulated; average at the end of a round.

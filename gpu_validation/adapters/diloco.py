@@ -11,6 +11,8 @@ Each step of the optimizer counts by itself.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import Any, Unpack
 
@@ -51,7 +53,8 @@ class DiLoCo:
     torchft calls parts of the model, the delay of what is in flight and its weight in the merge ``model_fragments``,
     ``fragment_sync_delay`` and ``fragment_update_alpha``; here they are ``fragments``, ``delay`` and ``overlap``.  At
     the end of ``with`` a round that has begun is ended; torchft leaves the models apart.  An error inside is raised at
-    once, without an averaging.  All ranks must make equally many steps, also where a ``GradScaler`` leaves one out.
+    once, without an averaging; the next ``with`` of the same object then begins from rank 0's model, without feedback
+    and outer momentum.  All ranks must make equally many steps, also where a ``GradScaler`` leaves one out.
     """
 
     def __init__(
@@ -68,22 +71,28 @@ class DiLoCo:
                 f"sync_every = {sync_every!r}: for a rule or 'auto' call PeriodicAveraging.step in the training loop"
             )
         inner = innermost(model)
-        self._local = local_gradients(model, inner, "leave the sharding out")
+        self._local = partial(local_gradients, model, inner, "leave the sharding out")
+        self._local()  # refuses a sharded model
         self._optimizer = inner_optimizer
-        self.averaging = PeriodicAveraging(inner, inner_optimizer, schedule=sync_every, **settings)
+        self._make = partial(PeriodicAveraging, inner, inner_optimizer, schedule=sync_every, **settings)
+        self.averaging = self._make()
+        self._entered, self._failed = ExitStack(), False
 
     def __enter__(self) -> DiLoCo:
-        self._local.__enter__()
-        self._hook = self._optimizer.register_step_post_hook(self._count)
+        if self._failed:
+            self.averaging = self._make()
+        self._entered.enter_context(self._local())
+        self._entered.callback(self._optimizer.register_step_post_hook(self._count).remove)
+        self._failed = True  # until it ends
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._hook.remove()
-        self._local.__exit__(kind, error, trace)
+        self._entered.close()
         if error is None:
             finish(self.averaging)
+            self._failed = False
 
     def _count(self, optimizer: torch.optim.Optimizer, arguments: Any, keywords: Any) -> None:
         self.averaging.step()

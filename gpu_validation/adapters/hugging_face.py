@@ -9,6 +9,7 @@ Gradients stay on their rank, although the Trainer has put the model in Distribu
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import torch
@@ -59,7 +60,8 @@ class AveragingCallback(TrainerCallback):
     -----
     The averaging comes after the optimizer's step and before the learning rate's.  When the training stops, the round
     is ended before the Trainer evaluates and saves for the last time; what it evaluates and saves within a round is
-    the model of rank 0 there.  A training that is resumed begins a new round, without feedback and outer momentum.
+    the model of rank 0 there.  A training that is resumed begins a new round, without feedback and outer momentum.  So
+    does one after a training that failed or was interrupted, and one that the Trainer restarts itself.
     """
 
     def __init__(
@@ -70,27 +72,44 @@ class AveragingCallback(TrainerCallback):
         self._losses: list[torch.Tensor] = []
         self._batches: list[Batch] = []
         self._finished = True
+        self._wrapped = False
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **event: Any) -> None:
         """Let all ranks begin with rank 0's model, and gradients stay where they are."""
         trainer = self._trainer
+        self._leave()  # of a training that did not end
         if self._schedule == "auto" and trainer.accelerator.scaler is not None:
             raise ValueError(
                 'schedule="auto" computes a gradient again, which the gradient scaler of fp16=True does not allow: '
                 "give bf16=True, or another schedule"
             )
         model = innermost(trainer.model_wrapped)
-        self._local = local_gradients(trainer.model_wrapped, model, "leave fsdp and deepspeed out of TrainingArguments")
+        self._local_gradients()  # refuses a sharded model
         self.averaging = PeriodicAveraging(
             model, trainer.optimizer.optimizer, schedule=self._schedule, **self._settings
         )
-        self._local.__enter__()
         self._training_step, trainer.training_step = trainer.training_step, self._step_of_batch
-        self._finished = False
+        self._wrapped, self._finished = True, False
+
+    def _local_gradients(self) -> AbstractContextManager[Any]:
+        wrapped = self._trainer.model_wrapped
+        return local_gradients(wrapped, innermost(wrapped), "leave fsdp and deepspeed out of TrainingArguments")
+
+    def _leave(self) -> None:
+        """Restore the Trainer's own step, and forget the losses of an unfinished optimizer step."""
+        if self._wrapped and self._trainer.training_step == self._step_of_batch:
+            self._trainer.training_step = self._training_step
+        self._wrapped = False
+        self._losses.clear()
+        self._batches.clear()
 
     def _step_of_batch(self, model: torch.nn.Module, inputs: Any, num_items_in_batch: Any = None) -> torch.Tensor:
         """Make the Trainer's step of one batch, and remember its loss until the optimizer's."""
-        loss: torch.Tensor = self._training_step(model, inputs, num_items_in_batch)
+        if self not in self._trainer.callback_handler.callbacks:  # removed after a training that did not end
+            self._leave()
+            return self._training_step(model, inputs, num_items_in_batch)
+        with self._local_gradients():
+            loss: torch.Tensor = self._training_step(model, inputs, num_items_in_batch)
         self._losses.append(loss)
         if self._schedule == "auto":
             self._batches.append((inputs, num_items_in_batch))
@@ -107,7 +126,8 @@ class AveragingCallback(TrainerCallback):
     def _again(self, batches: tuple[Batch, ...]) -> torch.Tensor:
         """Compute the gradient of a step again, as the Trainer has."""
         model, largest = self._trainer.model_wrapped, self._trainer.args.max_grad_norm
-        loss = torch.stack([self._training_step(model, *batch) for batch in batches]).sum()
+        with self._local_gradients():
+            loss = torch.stack([self._training_step(model, *batch) for batch in batches]).sum()
         if largest > 0:
             self._trainer.accelerator.clip_grad_norm_(model.parameters(), largest)
         return loss
@@ -123,8 +143,7 @@ class AveragingCallback(TrainerCallback):
     def on_train_end(self, args: Any, state: Any, control: Any, **event: Any) -> None:
         """Leave the Trainer as it was."""
         self._finish(True)
-        self._local.__exit__(None, None, None)
-        self._trainer.training_step = self._training_step
+        self._leave()
 
     def _finish(self, stops: bool) -> None:
         if stops and not self._finished and self.averaging is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any, Literal, Unpack
 
 import torch
@@ -57,7 +58,8 @@ class AveragingCallback(Callback):
     device a process the script makes the process group and divides the data itself.  The averaging comes after the
     steps of the optimizer and of the learning rate.  The last round ends with the training, after the last validation;
     what is validated and saved within a round is this rank's model.  A training that is resumed begins a new round,
-    without feedback and outer momentum.  Several optimizers are left as they are: settings that need one are refused.
+    without feedback and outer momentum; so does one after a training that failed or was interrupted.  Several optimizers
+    are left as they are: settings that need one are refused.
     """
 
     def __init__(
@@ -67,21 +69,23 @@ class AveragingCallback(Callback):
         self.averaging: PeriodicAveraging | None = None
         self._losses: list[torch.Tensor] = []
         self._batches: list[Batch] = []
+        self._local = ExitStack()
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Let all ranks begin with rank 0's model, and gradients stay where they are."""
+        self._leave()  # of a training that did not end
         scaled = getattr(trainer.precision_plugin, "scaler", None) is not None
         if self._schedule == "auto" and (scaled or not pl_module.automatic_optimization):
             raise ValueError(
                 'schedule="auto" computes a gradient again, for which it needs automatic optimization and no gradient '
                 'scaler: give precision="bf16-mixed" or "32-true", or another schedule'
             )
-        self._local = local_gradients(
+        local = local_gradients(
             trainer.strategy.model, pl_module, 'give the Trainer strategy="ddp", or one device in every process'
         )
         optimizer = trainer.optimizers[0] if len(trainer.optimizers) == 1 else None
         self.averaging = PeriodicAveraging(pl_module, optimizer, schedule=self._schedule, **self._settings)
-        self._local.__enter__()
+        self._local.enter_context(local)
         self._optimizer_steps = trainer.global_step
 
     def on_train_batch_end(
@@ -106,7 +110,16 @@ class AveragingCallback(Callback):
         """End the round with the training."""
         assert self.averaging is not None
         finish(self.averaging)
-        self._local.__exit__(None, None, None)
+        self._leave()
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        """Leave the model's wrapper as it was."""
+        self._leave()
+
+    def _leave(self) -> None:
+        self._local.close()
+        self._losses.clear()
+        self._batches.clear()
 
 
 def _gradient_again(trainer: Trainer, pl_module: LightningModule, batches: tuple[Batch, ...]) -> torch.Tensor:
