@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from .fields import Fields
+
 
 @dataclass(frozen=True)
-class Unbiased:
+class Unbiased(Fields):
     """E C(x) = x and ``E|C(x) - x|^2 <= omega |x|^2``: the class U(omega).
 
     omega >= 0, finite.  ``tight=True`` states that the second relation is an equality for every x.
@@ -38,7 +40,7 @@ class Unbiased:
 
 
 @dataclass(frozen=True)
-class Contractive:
+class Contractive(Fields):
     """``E|C(x) - x|^2 <= alpha |x|^2``: the class B(alpha); C may be biased.
 
     0 <= alpha < 1.  ``tight=True`` states equality for every x.
@@ -80,7 +82,7 @@ class StrictlyContractive(Contractive):
 
 
 @dataclass(frozen=True)
-class NoClaim:
+class NoClaim(Fields):
     """No constant is promised; ``reason`` says in one sentence why.
 
     Parameters
@@ -96,7 +98,7 @@ Claim = Unbiased | Contractive | StrictlyContractive | NoClaim
 
 
 @dataclass(frozen=True)
-class UnbiasedMean:
+class UnbiasedMean(Fields):
     """E y = xbar and ``E|y - xbar|^2 <= of_squares S + of_mean M``, of a whole exchange of m vectors.
 
     S is the mean over the workers of ``|x_i|^2``, M is ``|xbar|^2``; the claim is made at one m and one d.
@@ -158,7 +160,7 @@ class UnbiasedMean:
 
 
 @dataclass(frozen=True)
-class ConservedMean:
+class ConservedMean(Fields):
     """What an exchange with memory owes: ``E|sum_t y_t - sum_t xbar_t|^2 <= residual^2 S`` after any number of steps.
 
     For one group of vectors in every step.  With error feedback at both ends and contractions alpha1, alpha2, and r_j =

@@ -14,6 +14,8 @@ from importlib import import_module
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from bounds.fields import shown
+
 from . import outside
 from .aggregate.aggregate import Aggregate
 from .feedback.feedback import Feedback
@@ -76,7 +78,8 @@ def parse_summed(specification: str) -> Summed:
     ValueError
         For an unknown name, field or value, naming what is known.
     """
-    name, _, arguments = specification.strip().partition(":")
+    name, _, arguments = _words(specification).partition(":")
+    name = name.strip()
     if name not in all_summed():
         raise ValueError(f"nothing called {name!r} is summed on the way; known: {', '.join(all_summed())}")
     return _built(all_summed()[name], specification, arguments)
@@ -100,7 +103,7 @@ def parse(specification: str) -> Operator:
         For an unknown name, field or value, naming what is known, and for parentheses that do not match or are nested
         more than 8 deep.
     """
-    named, arguments = _found(specification.strip())
+    named, arguments = _found(_words(specification))
     if isinstance(named, Operator):
         if arguments:
             raise ValueError(f"{specification!r} is a ready operator and takes no fields: leave out {arguments!r}")
@@ -108,9 +111,22 @@ def parse(specification: str) -> Operator:
     return _built(named, specification, arguments)
 
 
+def _words(specification: str) -> str:
+    """Return a specification without white space around it, once it is a text that does not end early."""
+    if not isinstance(specification, str) or not specification.strip():
+        raise ValueError(
+            f'a specification must be a text such as "qsgd:4"; got {shown(specification)}: name an operator'
+        )
+    text = specification.strip()
+    if text.endswith(":"):
+        raise ValueError(f"a colon must be followed by a field; got {text!r}: leave the colon out, or give a value")
+    return text
+
+
 def _found(text: str) -> tuple[type[Operator] | Operator, str]:
     """Return the class that a specification names, or a ready operator, and the text of the fields."""
     name, _, arguments = text.partition(":")
+    name = name.strip()
     catalogued = all_operators()
     if name in catalogued:
         return catalogued[name], arguments
@@ -169,13 +185,18 @@ def _built(cls: type[Named], specification: str, arguments: str) -> Named:
     names = [f.name for f in fields(cls) if f.init]  # type: ignore[arg-type]
     keywords: dict[str, Any] = {}
     for position, part in enumerate(_split(arguments)):
-        field_name, equals, text = part.partition("=") if not part.startswith("(") else (part, "", "")
+        if not part:
+            raise ValueError(f"a field of {specification!r} is empty: leave out the comma or the colon before it")
+        named = part.partition("=") if not part.startswith("(") else (part, "", "")
+        field_name, equals, text = (each.strip() for each in named)
         if not equals:
             if position or not names:
                 raise ValueError(f"{part!r} in {specification!r} must be written field=value; fields: {names}")
             field_name, text = names[0], part
         if field_name not in names:
             raise ValueError(f"{name} has no field {field_name!r}; fields: {', '.join(names) or 'none'}")
+        if field_name in keywords:
+            raise ValueError(f"{field_name} must be given once; got it again in {specification!r}: drop one of the two")
         value = _value(text)
         kinds = _kinds(get_type_hints(cls)[field_name])
         if not any(_is_kind(value, kind) for kind in kinds):
@@ -250,6 +271,8 @@ def _split(arguments: str) -> list[str]:
     ValueError
         If those do not match.
     """
+    if not arguments.strip():
+        return []
     parts, depth = [""], 0
     for character in arguments:
         depth += (character == "(") - (character == ")")
@@ -263,7 +286,7 @@ def _split(arguments: str) -> list[str]:
             parts[-1] += character
     if depth:
         raise ValueError(f"the parentheses of {arguments[:60]!r} do not match")
-    return [part for part in parts if part]
+    return [part.strip() for part in parts]
 
 
 def _text(value: Any) -> str:

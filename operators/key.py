@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from bounds.fields import Fields
+
 
 @dataclass(frozen=True)
-class Key:
+class Key(Fields):
     """One independent random stream per (seed, step, rank, layer) and per path of folds.
 
     Parameters

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
+from bounds.fields import Fields
+
 MAGIC = b"RDm"
 VERSION = 1
 _HEAD = struct.Struct(">3sBQQ")  # magic, version, d, bits
@@ -19,7 +21,7 @@ class CorruptMessage(ValueError):  # noqa: N818  a name users are told to catch
 
 
 @dataclass(frozen=True, eq=False)
-class Message:
+class Message(Fields):
     """A bit string, most significant bit first, zero-padded to whole bytes.
 
     Parameters
@@ -39,6 +41,8 @@ class Message:
     bits: int
 
     def __post_init__(self) -> None:
+        if not isinstance(self.payload, torch.Tensor):
+            raise ValueError(f"payload must be a 1-d uint8 tensor; got a {type(self.payload).__name__}: convert it")
         if self.payload.dtype != torch.uint8 or self.payload.ndim != 1:
             raise ValueError(
                 f"payload must be a 1-d uint8 tensor; got {self.payload.dtype}, shape {tuple(self.payload.shape)}"

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from bounds.claims import Claim
+from bounds.fields import Fields, whole
 
 from .inputs import canonical as canonical
 from .inputs import canonical_tensor, plain_tensor
@@ -67,7 +68,7 @@ class Size:
         )
 
 
-class Operator(ABC):
+class Operator(Fields, ABC):
     """A compressor of one vector by one party; subclasses are frozen, final dataclasses.
 
     Subclasses write ``_encode`` and ``_decode`` on canonical input: a contiguous float32 numpy array, shape
@@ -207,7 +208,7 @@ class Operator(ABC):
         ValueError
             For d < 1 or a missing key.
         """
-        if d < 1:
+        if (d := whole("d", d)) < 1:
             raise ValueError(f"d must satisfy d >= 1; got d = {d}")
         self._check_key(key)
         self._check_padding(message)

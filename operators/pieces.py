@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import torch
 
+from bounds.fields import whole
+
 from .inputs import canonical
 from .kernels.philox import TILE
 from .key import Key
@@ -68,7 +70,7 @@ class InPieces(Operator):
         Memory is needed for the message, an eighth more while it grows, a piece and a run of some 2^16 coordinates (of
         TCDQ a few times 2^17); it has whole columns, and whole buckets where fields have one width.
         """
-        self._check_pieces(d)
+        d = self._check_pieces(d)
         payload, bits = self._encode_arrays(lambda: (canonical(piece) for piece in pieces()), d, key)
         return Message(torch.from_numpy(payload), bits)
 
@@ -92,17 +94,19 @@ class InPieces(Operator):
         ValueError
             For d < 1, a missing key, or where this instance cannot work in pieces.
         """
-        self._check_pieces(d)
+        d = self._check_pieces(d)
         self._check_key(key)
         self._check_padding(message)
         for part in self._decode_arrays(message.payload.cpu().numpy(), message.bits, d, key):
             yield torch.from_numpy(part)
 
-    def _check_pieces(self, d: int) -> None:
-        if d < 1:
+    def _check_pieces(self, d: int) -> int:
+        """Return d as a plain int."""
+        if (d := whole("d", d)) < 1:
             raise ValueError(f"d must satisfy d >= 1; got d = {d}")
         if self.whole_only:
             raise ValueError(f"{self.name} cannot work in pieces: {self.whole_only}")
+        return d
 
 
 class InRuns(InPieces):

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from bounds.claims import Claim, NoClaim
+from bounds.fields import Fields
 
 from ..inputs import rows_of
 from ..key import Key
@@ -19,7 +20,7 @@ from ..operator import Operator
 Topology = Literal["star", "tree"]
 
 
-class Aggregate(ABC):
+class Aggregate(Fields, ABC):
     """What the workers send, how it is merged, what they receive; subclasses are frozen, final dataclasses.
 
     Each worker sends ``uplink.encode(x, key=its own key)``; ``merge`` gives one message, which everybody decodes

@@ -8,6 +8,8 @@ from typing import ClassVar, Self
 
 import torch
 
+from bounds.fields import Fields
+
 from ..inputs import canonical_tensor
 from ..key import Key
 from ..message import Message
@@ -16,7 +18,7 @@ from ..operator import Operator, Size
 State = Mapping[str, torch.Tensor]
 
 
-class Feedback(ABC):
+class Feedback(Fields, ABC):
     """A sender and a receiver of a sequence of vectors; subclasses are frozen, final dataclasses.
 
     A state is a mapping of names to tensors: ``torch.save`` stores it and ``torch.load(weights_only=True)``

@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from bounds.claims import NoClaim, Unbiased, UnbiasedMean
+from bounds.fields import Fields
 
 from ..feedback.feedback import State
 from ..key import Key
@@ -36,7 +37,7 @@ class Sums:
 Rounds = Generator[tuple[Terms, ...], Sums, tuple[State, np.ndarray]]
 
 
-class Summed(ABC):
+class Summed(Fields, ABC):
     """A compressor of the vectors of m ranks to sums that all of them read alike; subclasses are frozen dataclasses.
 
     Attributes

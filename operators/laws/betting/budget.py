@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import inf
 
+from bounds.fields import Fields
+
 LENGTHS = tuple(block + i for block in (64, 128, 256, 512, 1024, 4096) for i in (-1, 0, 1))
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(Fields):
     """What one call of ``check`` may spend.
 
     Parameters
@@ -72,6 +74,8 @@ class Budget:
     large: int = (1 << 16) + 3
     search: int = 60
     shrinking: int = 80
+
+    infinite_fields = True  # seconds
 
     def __post_init__(self) -> None:
         if not 0 < self.false_alarm < 1:

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from bounds.fields import Fields
+
 from ...inputs import LARGEST, SMALLEST
 from .examples import Example
 
 
 @dataclass(frozen=True)
-class Domain:
+class Domain(Fields):
     """A set of vectors; by default all that claims are about.
 
     Parameters
