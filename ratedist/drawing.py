@@ -157,6 +157,18 @@ def plot_curve(points: Sequence[tuple[str, float, float, float]], source: str, a
     return ax
 
 
+def label_of(text: str) -> str:
+    """Return a name as matplotlib shows it unchanged: no formula, one line, never hidden by an underscore.
+
+    Parameters
+    ----------
+    text : str
+        Any name.
+    """
+    line = " ".join(text.split()).replace("$", r"\$")
+    return f" {line}" if line.startswith("_") else line
+
+
 def plot_comparison(points: Sequence[tuple[str, float, float, bool]], title: str, ax: Any) -> Any:
     """Return error against bits: a curve a family, the user's own in front, and the limits of the two classes.
 
@@ -177,11 +189,11 @@ def plot_comparison(points: Sequence[tuple[str, float, float, bool]], title: str
                 color="gold",
                 markeredgecolor="black",
                 zorder=5,
-                label=family,
+                label=label_of(family),
             )
         else:
             curve = sorted((bits, nmse) for name, bits, nmse, _ in points if name == family)
-            ax.plot(*zip(*curve, strict=True), "o-", markersize=4, label=family)
+            ax.plot(*zip(*curve, strict=True), "o-", markersize=4, label=label_of(family))
     most = max((bits for _, bits, *_ in points), default=1.0)
     rates = np.linspace(0.02, 1.05, 200) * most
     ax.plot(rates, 1 / np.expm1(2 * np.log(2) * rates), "k--", linewidth=1, label="limit of unbiased operators")

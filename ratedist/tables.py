@@ -14,6 +14,7 @@ from rich.table import Table
 from .records import SIDES, Quantities, number_text, unit_text
 
 DAY_S = 86400.0
+MOST_NAMED = 8  # tensors of a file
 
 
 def _table(*columns: str, right: Sequence[str] = ()) -> Table:
@@ -346,7 +347,18 @@ def theorems(rows: list[dict[str, Any]]) -> Any:
     return table
 
 
-def measured(found: Sequence[Any], d: int) -> Any:
+def _of_file(tensors: Sequence[str], left_out: Sequence[str]) -> list[str]:
+    """Return lines that name the tensors of a file, none without a file."""
+    lines = (("read", tensors), ("left out", left_out))
+    return [f"{what}: {escape(_listed(names))}" for what, names in lines if names]
+
+
+def _listed(names: Sequence[str]) -> str:
+    first = ", ".join(" ".join(name.split()) for name in names[:MOST_NAMED])
+    return first if len(names) <= MOST_NAMED else f"{first} and {len(names) - MOST_NAMED} more"
+
+
+def measured(found: Sequence[Any], d: int, tensors: Sequence[str] = (), left_out: Sequence[str] = ()) -> Any:
     """Return bits, error and gap, the smallest gap first."""
     right = ("bits", "nmse", "limit", "gap")
     table = _table("operator", *right, "claim", "limit of", right=right)
@@ -355,7 +367,7 @@ def measured(found: Sequence[Any], d: int) -> Any:
         texts = escape(row.claim), escape(row.limit_of)
         table.add_row(escape(row.operator), f"{row.bits:.4f}", f"{row.nmse:.4g}", limit, gap, *texts)
     note = f"a coordinate, d = {number_text(d)}; limit: of the class and error in the last column; gap: bits - limit"
-    return Group(table, note)
+    return Group(table, note, *_of_file(tensors, left_out))
 
 
 def comparison(result: Any) -> Any:
@@ -385,7 +397,7 @@ def comparison(result: Any) -> Any:
         + "; seconds: encode and decode here"
     )
     remarks = [f"not measured: {escape(row.remark)}" for row in result.rows if row.remark]
-    return Group(table, note, *remarks)
+    return Group(table, note, *remarks, *_of_file(result.tensors, result.left_out))
 
 
 def _or_empty(value: float | None, form: str) -> str:

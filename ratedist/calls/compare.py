@@ -6,10 +6,11 @@ import csv
 import html
 import io
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
 
 RATES = (1.0, 2.0, 4.0)
 AGAINST = ("tcdq", "eden", "qsgd", "topk")
+FORMATS = (".pdf", ".svg", ".png", ".csv", ".tex")
+LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
 COLUMNS = ("operator", "bits", "nmse", "gap", "source_gap", "seconds")
 
 
@@ -85,14 +92,21 @@ class Comparison:
         Number of coordinates.
     rows : tuple of Compared
         One for each compressor and number of bits.
+    tensors : tuple of str, optional
+        Names of the tensors in the file, where the vector comes from one.
+    left_out : tuple of str, optional
+        Names of the tensors that are not in the vector, with the reason.
     """
 
     d: int
     rows: tuple[Compared, ...]
+    tensors: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the rows as plain values."""
-        return {"d": self.d, "rows": [row.to_dict() for row in self.rows]}
+        """Return the rows as plain values, with the tensors of a file."""
+        names = {"tensors": list(self.tensors), "left_out": list(self.left_out)} if self.tensors else {}
+        return names | {"d": self.d, "rows": [row.to_dict() for row in self.rows]}
 
     def to_frame(self) -> DataFrame:
         """Return one row a compressor and number of bits; bits and gaps a coordinate, seconds of one message."""
@@ -103,7 +117,9 @@ class Comparison:
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(row.row() for row in self.rows if row.measured is not None)
+        for row in self.rows:
+            if row.measured is not None:
+                writer.writerow(row.row() | {"operator": _csv_text(str(row.row()["operator"]))})
         return text.getvalue()
 
     def to_latex(self) -> str:
@@ -142,18 +158,16 @@ class Comparison:
         Raises
         ------
         ValueError
-            For another suffix.
+            For another suffix, and a path that cannot be written.
         """
-        file = Path(path)
+        file = require_writable(path)
         match file.suffix:
             case ".csv":
                 file.write_text(self.to_csv(), encoding="utf-8")
             case ".tex":
                 file.write_text(self.to_latex(), encoding="utf-8")
-            case ".pdf" | ".svg" | ".png":
-                self.plot().figure.savefig(file, dpi=200)
             case _:
-                raise ValueError(f"out must end in .pdf, .svg, .png, .csv or .tex; got {path}: give one of these")
+                self.plot().figure.savefig(file, dpi=200)
         return file
 
     def __repr__(self) -> str:
@@ -232,6 +246,38 @@ def compare(
             if progress is not None:
                 progress(row)
     return Comparison(vector.size, tuple(rows))
+
+
+def require_writable(path: str | Path) -> Path:
+    """Return the path of a figure or table that can be written; an existing file is overwritten.
+
+    Parameters
+    ----------
+    path : str or Path
+        Its suffix says what is written.
+
+    Raises
+    ------
+    ValueError
+        For another suffix, a missing folder, a folder, and missing permissions.
+    """
+    file = Path(path)
+    if file.suffix not in FORMATS:
+        raise ValueError(f"out must end in .pdf, .svg, .png, .csv or .tex; got {path}: give one of these")
+    try:
+        if file.exists():
+            kind = "" if file.is_file() else "is a folder" if file.is_dir() else "is no regular file"
+            is_allowed = os.access(file, os.W_OK)
+        else:
+            kind = "" if file.parent.is_dir() else "lies in no folder"
+            is_allowed = os.access(file.parent, os.W_OK | os.X_OK)
+    except (OSError, ValueError):
+        kind, is_allowed = "is no path", False
+    if kind or not is_allowed:
+        raise ValueError(
+            f"out must be a file that can be written; {path} {kind or 'is not writable'}: give another path"
+        )
+    return file
 
 
 def _rate(bits: Any) -> float:
@@ -326,9 +372,15 @@ def _source_gap(point: Measured, x: Any) -> float | None:
     return point.bits - float(rate_distortion(Empirical(x), shrunk).hi) if 0 < shrunk < 1 else None
 
 
+def _csv_text(name: str) -> str:
+    """Return a name that a spreadsheet does not take for a formula, on one line."""
+    line = " ".join(name.split())
+    return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line
+
+
 def _latex_line(row: Compared) -> str:
     cells = row.row()
-    name = str(cells["operator"]).replace("\\", r"\textbackslash{}").replace("_", r"\_").replace("%", r"\%")
+    name = "".join(LATEX.get(letter, letter) for letter in " ".join(str(cells["operator"]).split()))
     gap = "" if cells["gap"] is None else f"{cells['gap']:.3f}"
     return rf"{name} & {cells['bits']:.3f} & {cells['nmse']:.4g} & {gap} & {cells['seconds']:.3g} \\"
 
@@ -346,15 +398,19 @@ def _show(result: Comparison) -> Any:
 def _run(
     file: str, subject: str, bits: Any, against: list[str] | None, draws: int, seed: int, source: bool, out: str | None
 ) -> Comparison:
-    from ..model.files import gradient
+    from ..model.tensor_files import read
     from ..numbers import real
 
     rates = [real("bits", value) for value in (bits if isinstance(bits, list | tuple) else [bits])]
     named = [subject, *(against if against is not None else (name for name in AGAINST if name != subject))]
+    if out is not None:
+        require_writable(out)
+    content = read(file)
     with _progress(len(named) * len(rates)) as advance:
         result = compare(
-            named, gradient(file), bits=rates, draws=draws, seed=seed, source=source, progress=lambda row: advance()
+            named, content.vector, bits=rates, draws=draws, seed=seed, source=source, progress=lambda row: advance()
         )
+    result = replace(result, tensors=content.read, left_out=content.left_out)
     if out is not None:
         result.save(out)
     return result
@@ -380,7 +436,13 @@ CALL = Call(
     command=Command(
         arguments=(
             Argument("subject", Text(), REQUIRED, help="a family, specification or module:object", positional=True),
-            Argument("file", Text(), REQUIRED, help="a .npy array, or a .pt file of tensors", positional=True),
+            Argument(
+                "file",
+                Text(),
+                REQUIRED,
+                help="a .npy array, or a .npz, .pt or .safetensors file of tensors",
+                positional=True,
+            ),
             Argument("bits", Numbers(), ("1", "2", "4"), help="bits a coordinate (default: 1 2 4)"),
             Argument("against", Specifications(), help="families to compare with (default: tcdq eden qsgd topk)"),
             Argument("draws", Whole(), DRAWS, help="messages of each (default: 3)"),

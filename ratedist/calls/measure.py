@@ -168,6 +168,8 @@ class _OfFile:
     """The operators on the vector of a file."""
 
     file: str
+    tensors: tuple[str, ...]
+    left_out: tuple[str, ...]
     d: int
     draws: int
     operators: list[Measured]
@@ -176,17 +178,19 @@ class _OfFile:
 def _run(file: str, operators: list[str] | None, draws: int, seed: int) -> _OfFile:
     from operators import all_operators
 
-    from ..model.files import gradient
+    from ..model.tensor_files import read, shown
 
-    x = finite_vector(gradient(file))
+    content = read(file)
+    x = finite_vector(content.vector)
     asked: Sequence[str | Operator] = operators or [cls.examples()[0] for cls in all_operators().values()]
-    return _OfFile(file, x.size, draws, [measure(operator, x, draws=draws, seed=seed) for operator in asked])
+    measured = [measure(operator, x, draws=draws, seed=seed) for operator in asked]
+    return _OfFile(shown(file), content.read, content.left_out, x.size, draws, measured)
 
 
 def _show(result: _OfFile) -> Any:
     from ..tables import measured
 
-    return measured(result.operators, result.d)
+    return measured(result.operators, result.d, result.tensors, result.left_out)
 
 
 CALL = Call(
@@ -200,7 +204,7 @@ CALL = Call(
                 "file",
                 Text(),
                 REQUIRED,
-                help="a .npy array, or a .pt tensor, list or dictionary of tensors",
+                help="a .npy array, or a .npz, .pt or .safetensors file of tensors",
                 positional=True,
             ),
             Argument("operators", Specifications(), help="default: one of every kind"),
