@@ -174,8 +174,7 @@ class Synchronisations(CommonStart):
         """Give every rank the exact mean of all models and buffers, as at the end of a run by gossip."""
         with self._explaining():
             everyone = range(self.transport.size)
-            flying = self.overlapped
-            models = flying.models() if flying else [w.unrounded(w.vector().to(w.anchor)) for w in self.workers]
+            models = self._unrounded()
             means = self.transport.means([model.clone() for model in models], everyone)
             self._require_finite(means[0], lambda: models, everyone)
             beside = self.beside.means(self.beside.snapshots(states=False), Full(), 0)
@@ -184,6 +183,12 @@ class Synchronisations(CommonStart):
         self.beside.load(beside)
         if self.overlapped is not None:
             self.overlapped.meet(means)
+
+    def _unrounded(self) -> list[torch.Tensor]:
+        """Return the models of the workers hosted here, with what rounding to the parameters' dtype has left out."""
+        if self.overlapped is not None:
+            return self.overlapped.models()
+        return [worker.unrounded(worker.vector().to(worker.anchor)) for worker in self.workers]
 
     # -- one averaging -----------------------------------------------------------------------------------
     def _average_models(self, round_index: int, members: Sequence[int], changed: bool) -> Pending:
@@ -369,10 +374,10 @@ class Synchronisations(CommonStart):
         if self.overlapped is not None:
             self.overlapped.drop(self.periods.total_steps)
         with self._explaining():
-            vectors = [worker.vector() for worker in self.workers]
-            finite = self.transport.all_gather_int([int(is_finite(vector)) for vector in vectors])
+            models = self._unrounded()
+            finite = self.transport.all_gather_int([int(is_finite(model)) for model in models])
             good = tuple(rank for rank, is_good in enumerate(finite) if is_good)
-            means = self._means_of(good, vectors)
+            means = self._means_of(good, models)
             mixing = Present(good or tuple(range(self.transport.size)))
             beside = self.beside.means(self.beside.snapshots(states=False), mixing, 0, only_finite=True)
         for worker, mean in zip(self.workers, means, strict=True):
@@ -387,12 +392,10 @@ class Synchronisations(CommonStart):
         self.periods.end_round()
         self._begin_round()
 
-    def _means_of(self, good: Sequence[int], vectors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    def _means_of(self, good: Sequence[int], models: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Return the mean of the finite models, or where the round began."""
         if good:
-            pairs = zip(self.workers, vectors, strict=True)
-            owns = [w.unrounded(v.to(w.anchor)) if is_finite(v) else torch.zeros_like(w.anchor) for w, v in pairs]
-            return self.transport.means(owns, good)
+            return self.transport.means([m if is_finite(m) else torch.zeros_like(m) for m in models], good)
         if self.overlapped is not None:
             return self.overlapped.thetas()
         if all(worker.keeps_anchor for worker in self.workers):

@@ -174,6 +174,25 @@ def test_a_buffer_that_is_not_finite_is_named_and_recovery_takes_the_mean_of_the
         assert model.weight.tolist() == [[1, 1], [1, 1]]
 
 
+def test_how_many_exchanges_buffers_cost(monkeypatch):
+    """None without buffers, one row of digests for equal ones, and one mean more for those that differ."""
+    for buffers, differs, right in (({}, False, 0), (EQUAL, False, 1), ({"running": torch.ones(3)}, True, 2)):
+        workers = SimulatedWorkers([with_buffers(buffers) for _ in range(3)], schedule=1)
+        counts = []
+        for name in ("all_gather_ints", "all_gather_floats", "means", "receive"):
+            method = getattr(workers.transport, name)
+            monkeypatch.setattr(
+                workers.transport, name, lambda *a, of=method, n=counts, **k: n.append(1) or of(*a, **k)
+            )
+        for k in range(3):
+            del counts[:]
+            for rank, worker in enumerate(workers.workers):
+                if differs:
+                    worker.model.running.fill_(float(rank + k))
+            workers.step()
+        assert len(counts) == 1 + right, (list(buffers), counts)  # one for the models
+
+
 # -- real ranks ------------------------------------------------------------------------------------------------
 def _all_cases(place):
     found = {}
