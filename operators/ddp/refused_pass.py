@@ -18,7 +18,7 @@ def raise_after_backward(error: Exception) -> None:
     error : Exception
         The same on all ranks.
     """
-    queue = torch.autograd.Variable._execution_engine.queue_callback  # type: ignore[attr-defined]
+    queue = torch.autograd.Variable._execution_engine.queue_callback
 
     def throw() -> None:
         raise error
