@@ -58,8 +58,8 @@ class AveragingCallback(Callback):
     device a process the script makes the process group and divides the data itself.  The averaging comes after the
     steps of the optimizer and of the learning rate.  The last round ends with the training, after the last validation;
     what is validated and saved within a round is this rank's model.  A training that is resumed begins a new round,
-    without feedback and outer momentum; so does one after a training that failed or was interrupted.  Several optimizers
-    are left as they are: settings that need one are refused.
+    without feedback and outer momentum; so does one after a training that failed or was interrupted.  Several
+    optimizers are left as they are: settings that need one are refused.
     """
 
     def __init__(

@@ -211,7 +211,7 @@ class Checkpoint:
                 torch.load(buffer, map_location="cpu", weights_only=True)
                 self._read_back = True
         except Exception as error:  # whatever an object's own pickling may raise
-            entry = next((found for name in states if (found := _unreadable(name, states[name]))), "the state")
+            entry = next((refused for name in states if (refused := _unreadable(name, states[name]))), "the state")
             raise CheckpointError(
                 f"cannot save {entry}, which weights_only=True does not load: make it a tensor or a plain value"
             ) from error
@@ -304,16 +304,16 @@ def _unreadable(path: str, value: Any, inside: frozenset[int] = frozenset()) -> 
     entries: list[tuple[str, Any]] = []
     if isinstance(value, Mapping):
         for key in value:
-            if (found := _unreadable(f"the key {key!r} of {path}", key)) is not None:
-                return found
+            if (refused := _unreadable(f"the key {key!r} of {path}", key)) is not None:
+                return refused
         top = len(inside) == 1
         named = [(f".{key}" if top and isinstance(key, str) and key.isidentifier() else f"[{key!r}]") for key in value]
         entries = [(path + name, entry) for name, entry in zip(named, value.values(), strict=True)]
     elif isinstance(value, list | tuple):
         entries = [(f"{path}[{place}]", entry) for place, entry in enumerate(value)]
     for name, entry in entries:
-        if (found := _unreadable(name, entry, inside)) is not None:
-            return found
+        if (refused := _unreadable(name, entry, inside)) is not None:
+            return refused
     buffer = io.BytesIO()
     try:
         torch.save(value, buffer)
@@ -327,8 +327,8 @@ def _unreadable(path: str, value: Any, inside: frozenset[int] = frozenset()) -> 
 
 def _refused(error: pickle.UnpicklingError) -> str:
     """Return the name of the class or function that an archive needs, from torch's message."""
-    found = re.search(r"(?:GLOBAL|global) ([\w.]+)", str(error))
-    return found[1] if found else "an entry"
+    refused = re.search(r"(?:GLOBAL|global) ([\w.]+)", str(error))
+    return refused[1] if refused else "an entry"
 
 
 def _sync(folder: Path) -> None:
