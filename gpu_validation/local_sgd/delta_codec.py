@@ -34,6 +34,7 @@ class Sender:
 
     def __init__(self, operator: Operator | Feedback | None, *, d: int) -> None:
         self.operator = operator
+        self.key: Key | None = None  # of the last message
         self.state: Any = operator.init(d) if isinstance(operator, Feedback) else None
 
     def encode(self, delta: torch.Tensor, key: Key) -> Message:
@@ -51,6 +52,7 @@ class Sender:
         ValueError
             For a change that is not finite.
         """
+        self.key = key
         if isinstance(self.operator, Feedback):
             self.state, message = self.operator.encode(self.state, delta, key=key)
             return message

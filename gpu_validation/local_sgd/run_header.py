@@ -79,6 +79,8 @@ def header_of(
         pid=os.getpid(),
         started=time.time(),
         carried_bits=0 if whole else settings.carried_bits(d, rank),
+        outer=settings.moves_outside,
+        uneven=settings.uneven,
         message_d=d if whole else settings.message_d(d, rank),
     )
 

@@ -97,6 +97,7 @@ class Worker:
         self.mixing_state: Mapping[str, torch.Tensor] = {}
         self.keeps_anchor = True
         self.travelled: list[tuple[str, int]] = []
+        self.begins = 0  # how often the averaging has written the parameters
         self.hold()
 
     def hold(self) -> None:
@@ -200,6 +201,7 @@ class Worker:
         anchor : tensor
             Where the round starts, shape (d,).
         """
+        self.begins += 1
         overwritten = self._flat.load(anchor)
         if self.keeps_anchor:
             self.anchor = anchor.clone() if overwritten else anchor

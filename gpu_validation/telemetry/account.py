@@ -68,6 +68,10 @@ class Header:
         When, in UNIX seconds.
     carried_bits : int, bits, optional
         Of every message: those that only carry an output, and do not count.
+    outer : bool, optional
+        Whether an outer optimizer moves the model along the mean.
+    uneven : bool, optional
+        Whether ranks may make different numbers of local steps.
     message_d : int, optional
         Coordinates that this rank's message is about: its shard's where ranks form nodes; 0, as in older files, for d.
     """
@@ -97,6 +101,8 @@ class Header:
     started: float = 0.0
     carried_bits: int = 0
     message_d: int = 0
+    outer: bool = False
+    uneven: bool = False
 
     @property
     def coordinates(self) -> int:

@@ -16,6 +16,7 @@ from .traffic import of_messages
 
 ON = "movements of this run"
 ALONE = "only one rank has been heard: give all ranks one folder, or bring their files together"
+UNSEEN = "no kept round shows what every rank contributed, or half of the mean would look like rounding"
 UNSENT = "the bytes of this mode of averaging are not foretold"
 
 
@@ -145,12 +146,90 @@ def _agreement(accounts: Sequence[Account]) -> list[Comparison]:
     if header.common:
         sums = [[kept.checksum for kept in r] for r in together if min(kept.checksum for kept in r) >= 0]
         rows.append(_alike(header, "averaged models, rounds that differ", sums))
+    return [*rows, *_local(accounts, together), *_keys(accounts), *_applied(accounts, together)]
+
+
+def _known(together: Sequence[Sequence[KeptRound]], name: str) -> list[list[Any]]:
+    """Return a field of all ranks in the rounds in which all of them know it."""
+    values = [[getattr(kept, name) for kept in of_ranks] for of_ranks in together]
+    return [v for v in values if all(math.isfinite(x) and (x >= 0 or name == "rates") for x in v)]
+
+
+def _local(accounts: Sequence[Account], together: Sequence[Sequence[KeptRound]]) -> list[Comparison]:
+    """Compare what the ranks did between averagings: rates, steps, movement, and where each round began."""
+    header, rows = accounts[0].header, []
+    theorem = "all ranks make the same local steps"
+    steps = [] if header.uneven else _known(together, "optimizer_steps")
+    still = [] if header.uneven else _known(together, "still")
+    rates = _known(together, "rates")
+    for quantity, values in (
+        ("learning rates, rounds that differ", rates),
+        ("optimizer steps, rounds that differ", steps if any(map(any, steps)) else []),
+        ("models that did not move, rounds that differ", still),
+    ):
+        if values and len(values[0]) > 1:
+            rows.append(_alike(header, quantity, values, theorem=theorem))
+    begun = [kept.begun for account in accounts for kept in account.rounds if kept.begun >= 0]
+    if begun:
+        about = _about(header, quantity="first steps away from the averaged model", n=len(begun), side="tight")
+        rows.append(_exact(begun.count(0), 0.0, all(begun), theorem="a round begins where the last one ended", **about))
     return rows
 
 
-def _alike(header: Header, quantity: str, values: Sequence[Sequence[int]]) -> Comparison:
+def _keys(accounts: Sequence[Account]) -> list[Comparison]:
+    """Count messages whose key was used before, by this rank or by another."""
+    header = accounts[0].header
+    keys = [kept.key for account in accounts for kept in account.rounds if kept.key >= 0]
+    if not keys:
+        return []
+    repeated = len(keys) - len(set(keys))
+    allowed = 1 + len(keys) ** 2 // 2**33  # numbers of 32 bits that are equal by chance
+    about = _about(header, quantity="keys of messages, used twice", n=len(keys), side="tight")
+    return [_exact(repeated, 0.0, repeated <= allowed, theorem="one key for each rank and round", **about)]
+
+
+def _applied(accounts: Sequence[Account], together: Sequence[Sequence[KeptRound]]) -> list[Comparison]:
+    """Compare the mean of what the ranks contributed with what the averaging returned and left in the parameters."""
+    header = accounts[0].header
+    if not header.common or header.size == 1:
+        return []
+    quantity = "averagings that are not the mean of the messages"
+    about = _about(header, quantity=quantity, theorem="every rank applies the mean", side="tight")
+    wrong = judged = 0
+    for of_ranks in together if len(accounts) == header.size else []:
+        sent = [kept.sent for kept in of_ranks if math.isfinite(kept.sent)]
+        if not sent or (len(sent) != header.members and not header.uneven):
+            continue
+        mean = math.fsum(sent) / len(sent)
+        left = (
+            [kept.merged for kept in of_ranks] if header.outer else [v for k in of_ranks for v in (k.merged, k.applied)]
+        )
+        allowed = _rounding(header, of_ranks, sent)
+        if abs(mean) <= 2 * allowed:
+            continue  # half of the mean would look like rounding
+        judged += 1
+        wrong += any(abs(value - mean) > allowed for value in left if math.isfinite(value))
+    if judged:
+        return [_exact(wrong, 0.0, wrong == 0, n=judged, **about)]
+    nothing: dict[str, Any] = {"measured": math.nan, "interval": (-math.inf, math.inf), "bound": 0.0, "n": 0}
+    alone = len(accounts) < header.size
+    return [Comparison(verdict=Verdict.OUT_OF_SCOPE, reason=ALONE if alone else UNSEEN, **nothing, **about)]
+
+
+def _rounding(header: Header, of_ranks: Sequence[KeptRound], sent: Sequence[float]) -> float:
+    """Return how far projections may lie apart: entries are rounded when they are added, stored and subtracted."""
+    eps = 2.0 ** {2: -7, 4: -23, 8: -23}[header.value_bytes]
+    model = max((math.sqrt(kept.model2) for kept in of_ranks if math.isfinite(kept.model2)), default=0.0)
+    moved = max((math.sqrt(kept.norm2) for kept in of_ranks if math.isfinite(kept.norm2)), default=0.0)
+    return eps * math.sqrt(header.d) * (4 * model + 8 * (moved + max(map(abs, sent)))) * (1 + len(sent)) / 2
+
+
+AGREE = "ranks agree after an averaging"
+
+
+def _alike(header: Header, quantity: str, values: Sequence[Sequence[Any]], theorem: str = AGREE) -> Comparison:
     different = sum(len(set(of_ranks)) > 1 for of_ranks in values)
-    about = _about(header, quantity=quantity, theorem="ranks agree after an averaging", n=len(values), side="tight")
+    about = _about(header, quantity=quantity, theorem=theorem, n=len(values), side="tight")
     if values and len(values[0]) > 1:
         return _exact(different, 0.0, different == 0, **about)
     nothing: dict[str, Any] = {"measured": math.nan, "interval": (-math.inf, math.inf), "bound": 0.0}

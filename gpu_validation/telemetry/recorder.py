@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import time
+import weakref
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -30,16 +32,28 @@ class WatchedWorker(Protocol):
     ----------
     device : device
         Where the parameters lie.
+    start : tensor
+        Where the round began, shape (d,).
+    begins : int
+        How often the averaging has written the parameters.
+    sender
+        What encodes this rank's messages.
     travelled : list of (str, int)
         What of buffers has travelled in the last averaging.
     """
 
     device: torch.device
+    start: torch.Tensor
+    begins: int
+    sender: Any
     travelled: list[tuple[str, int]]
 
     @property
     def optimizer(self) -> torch.optim.Optimizer | None:
         """The optimizer, if there is one."""
+
+    def vector(self) -> torch.Tensor:
+        """Return all parameters as they are now, as a new vector, shape (d,)."""
 
     def outgoing(self) -> torch.Tensor:
         """Return all parameters as they are now, shape (d,)."""
@@ -81,6 +95,7 @@ class Recorder(Observer):
     ) -> None:
         self._describe, self._worker, self._transport, self._mixing = describe, worker, transport, mixing
         self._journal = journal
+        self._hooked: weakref.ref[torch.optim.Optimizer] | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -101,6 +116,11 @@ class Recorder(Observer):
         self._away2 = self._paired = math.nan
         self._changed = self._looking = self._ended = False
         self._due = self._began
+        self._given = self._merged = self._applied_from = math.nan
+        self._left_sum = self._left_begins = -1  # of the parameters that the last averaging left
+        self._begun = self._still = -1
+        self._optimizer_steps = 0
+        self._watch_optimizer()
         if self._journal is not None:
             self._journal.begin(self.header)
             self._journal.write([], self.state())
@@ -118,27 +138,60 @@ class Recorder(Observer):
         self._compute_s = self._arrived - self._left
         self._inside_s = 0.0
         self._before = self._transport.handed_over
-        self._looking = index < NEARLY_ALL or index % EVERY_ROUND == 0
+        self._looking = self._looks(index)
         self._own, self._changed, self._away2, self._paired = None, False, math.nan, math.nan
+        self._given = self._merged = self._applied_from = math.nan
+        self._still = self._timed(self._as_left)
 
     def keep(self, model: torch.Tensor) -> None:
         """Copy it in the rounds that are looked at."""
         if self._looking:
             self._own = self._timed(model.clone)
+            self._given, self._applied_from = self._timed(lambda: projection(model)), 0.0
 
     def meet(self, mean: torch.Tensor) -> None:
         """Measure how far this rank is from the mean."""
         if self._own is not None:
             model, self._own = self._own, None
             self._away2 = self._timed(lambda: _square(model.to(mean.dtype) - mean))
+            self._merged = self._timed(lambda: projection(mean))
 
     def meet_movements(self, mean: torch.Tensor, own: torch.Tensor, decoded: torch.Tensor | None, members: int) -> None:
         """Take the same, and the mean inner product of this rank's movement with what the others' decode to."""
         if self._looking:
             self._own = own.to(mean)
             self.meet(mean)
+            self._applied_from = self._timed(lambda: projection(self._worker.start))
+            if decoded is not None:
+                self._given = self._timed(lambda: projection(decoded))
             if members > 1 and decoded is not None:
                 self._paired = self._timed(lambda: _paired(own, decoded, mean, members))
+
+    def _watch_optimizer(self) -> None:
+        """Count the steps of the optimizer, where it has hooks; a weak reference leaves the run as it was."""
+        optimizer = self._worker.optimizer
+        if optimizer is None or (self._hooked is not None and self._hooked() is optimizer):
+            return
+        self._hooked, own = weakref.ref(optimizer), weakref.ref(self)
+
+        def before_step(*_: Any) -> None:
+            recorder = own()
+            if recorder is not None:
+                recorder.before_step()
+
+        optimizer.register_step_pre_hook(before_step)
+
+    def before_step(self) -> None:
+        """Count a step of the optimizer; compare the parameters with those that the last averaging left."""
+        if self._optimizer_steps == 0:
+            self._begun = self._as_left()
+        self._optimizer_steps += 1
+
+    def _as_left(self) -> int:
+        """Return whether the parameters are those that the last averaging left, -1 if nobody knows."""
+        if self._left_sum < 0 or self._worker.begins != self._left_begins:
+            return -1
+        return int(checksum(self._worker.vector()) == self._left_sum)
 
     def change(self) -> None:
         """Begin the account anew after this averaging."""
@@ -160,6 +213,7 @@ class Recorder(Observer):
         if self._kept.wants(done.index):
             compute_s = math.nan if first else self._compute_s  # nobody knows what the first round waited for
             self._kept.add(self._kept_round(done, steps, compute_s, averaging_s, ratio))
+        self._end_comparisons(done)
         decline = getattr(rule, "decline", None)
         self._decline = float(decline) if decline is not None and getattr(rule, "fresh", 0) > 0 else None
         if self._journal is not None and now >= self._due:
@@ -269,6 +323,18 @@ class Recorder(Observer):
         self._expected_sent += model[0] + beside[0] + extra
         self._expected_received += model[1] + beside[1] + extra
 
+    def _end_comparisons(self, done: Round) -> None:
+        """Remember what the averaging left, for the next round, if that is looked at."""
+        looks = self._looks(done.index + 1) and self.header.common
+        self._left_sum = checksum(self._worker.vector()) if looks else -1
+        self._left_begins = self._worker.begins
+        self._begun, self._optimizer_steps = -1, 0
+        self._watch_optimizer()
+
+    @staticmethod
+    def _looks(index: int) -> bool:
+        return index < NEARLY_ALL or index % EVERY_ROUND == 0
+
     def _kept_round(self, done: Round, steps: int, compute_s: float, averaging_s: float, ratio: float) -> KeptRound:
         model = self._worker.outgoing() if self._looking else None
         optimizer = self._worker.optimizer
@@ -287,6 +353,14 @@ class Recorder(Observer):
             loss=math.nan if self._loss is None else float(self._loss),
             eta=math.nan if optimizer is None else learning_rate(optimizer.param_groups),
             checksum=-1 if model is None else checksum(model),
+            sent=self._given if done.bits[self.header.rank] > 0 else math.nan,
+            merged=self._merged,
+            applied=math.nan if model is None else projection(model) - self._applied_from,
+            rates=math.nan if optimizer is None else _rates(optimizer),
+            optimizer_steps=-1 if self._hooked is None else self._optimizer_steps,
+            begun=self._begun,
+            still=self._still,
+            key=_number(getattr(self._worker.sender, "key", None)) if done.bits[self.header.rank] > 0 else -1,
         )
 
     def _timed(self, work: Callable[[], Any]) -> Any:
@@ -324,3 +398,22 @@ def checksum(vector: torch.Tensor) -> int:
     """
     words = vector.detach().contiguous().view(_WORDS[vector.element_size()])
     return int(words.sum(dtype=torch.int64)) & (1 << 62) - 1
+
+
+def projection(vector: torch.Tensor) -> float:
+    """Return the inner product with one fixed vector of entries between -1 and 1, in float64.
+
+    It is linear, so the projections of a mean and of what it is the mean of can be compared without sending a vector.
+    """
+    places = torch.arange(1, vector.numel() + 1, dtype=torch.float64, device=vector.device)
+    return float(torch.cos(places * places.sqrt()) @ vector.detach().double())
+
+
+def _rates(optimizer: torch.optim.Optimizer) -> float:
+    rates = [group.get("lr") for group in optimizer.param_groups]
+    return math.nan if any(rate is None for rate in rates) else math.fsum(map(float, rates))
+
+
+def _number(key: Any) -> int:
+    """Return a number that equal keys share, -1 for none."""
+    return -1 if key is None else zlib.crc32(repr(key).encode())

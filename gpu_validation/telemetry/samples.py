@@ -138,6 +138,22 @@ class KeptRound:
         Learning rate of its last local step.
     checksum : int, optional
         Of the averaged model's bits, -1 if it was not taken.
+    sent : float, optional
+        Projection of what this rank contributes: of its model, or of its decoded movement.
+    merged : float, optional
+        Projection of the mean that the averaging returned.
+    applied : float, optional
+        Projection of what the averaging left in the parameters: of the model, or of its change since the round's start.
+    rates : float, optional
+        Sum of the learning rates of all parameter groups.
+    optimizer_steps : int, optional
+        Steps of the optimizer in this round, -1 if they are not counted.
+    begun : int, optional
+        Whether the round's first step found the parameters that the last averaging left; -1 if that was not compared.
+    still : int, optional
+        Whether all local steps left the parameters as they were; -1 if that was not compared.
+    key : int, optional
+        Of the message's key, a number that equal keys share; -1 if there is none.
     """
 
     index: int
@@ -154,6 +170,14 @@ class KeptRound:
     loss: float = math.nan
     eta: float = math.nan
     checksum: int = -1
+    sent: float = math.nan
+    merged: float = math.nan
+    applied: float = math.nan
+    rates: float = math.nan
+    optimizer_steps: int = -1
+    begun: int = -1
+    still: int = -1
+    key: int = -1
 
     def row(self) -> list[float | int | None]:
         """Return it as JSON values; what is not finite becomes null."""

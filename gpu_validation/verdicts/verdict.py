@@ -113,7 +113,7 @@ class Evidence(enum.StrEnum):
     """What a verdict is worth.
 
     INFORMATIVE: a bound wrong by a factor of two would have been noticed.  POWERLESS: it would not.
-    STRUCTURAL: measured and bound come from the same code, so that they agree by construction.
+    STRUCTURAL: measured and bound come from the same code, so that they agree by construction; or both are 0.
     """
 
     INFORMATIVE = "informative"
@@ -212,7 +212,7 @@ class Comparison:
         """What the verdict is worth, None where there is none."""
         if self.verdict is Verdict.OUT_OF_SCOPE:
             return None
-        if self.structural:
+        if self.structural or (self.bound == 0 and self.interval == (0.0, 0.0)):
             return Evidence.STRUCTURAL
         if self.noticed is None:  # a bound of 0, or a fact: whatever differs is noticed
             return Evidence.INFORMATIVE if self.interval[0] == self.interval[1] else Evidence.POWERLESS
