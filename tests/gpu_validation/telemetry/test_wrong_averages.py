@@ -14,9 +14,8 @@ from gpu_validation.local_sgd.worker import Worker
 from operators import ErrorFeedback, Key, RandomK, ScaledSign, TopK
 
 from ..ranks import in_ranks
-from .test_reports_of_real_runs import _compiled, run  # noqa: F401
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.thorough]
+pytestmark = pytest.mark.timeout(240)
 D = 60
 
 
@@ -135,6 +134,7 @@ def attached(folder, capsys):
     return {row["quantity"]: row["verdict"] for row in found}
 
 
+@pytest.mark.thorough
 def test_attach_notices_each_wrong_average_on_real_ranks(tmp_path, capsys):
     RandomK(fraction=0.5)(np.linspace(-1, 1, D, dtype=np.float32), key=Key(0))
 
@@ -161,6 +161,7 @@ HONEST = {
 }
 
 
+@pytest.mark.thorough
 def test_no_honest_mode_has_a_false_row(tmp_path, capsys):
     def work(place):
         for name, settings in HONEST.items():
