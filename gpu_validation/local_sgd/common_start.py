@@ -8,6 +8,7 @@ import torch
 
 from operators import Identity
 from operators.exchange.nodes import check_nodes
+from operators.fingerprint import Fingerprint, combined, fingerprint, require_equal_ranks
 
 from ..distributed.learning_rates import require_rates
 from ..distributed.tensors import flat, load
@@ -27,9 +28,10 @@ from .payload import Payload
 from .period import PeriodController
 from .schedule_inputs import LossInputs, NoInputs
 from .sensing import MeasuredInputs
-from .structure import require_averageable, require_same_layout
+from .structure import layout, require_averageable, require_same_layout
 from .worker import Worker
 
+FREE = ("steps", "errors", "least")  # settings that may change when a run is resumed
 WHOLE: Error = (0.0, float("nan"), 0.0)
 # bits of all ranks' messages, errors of the workers hosted here, bits of the owners' messages in two shots
 Averaged = tuple[tuple[int, ...], list[Error], tuple[int, ...]]
@@ -86,13 +88,19 @@ class CommonStart:
     def _require_equal_ranks(self) -> None:
         """Raise ValueError on all ranks unless they have equal models and settings."""
         require_same_layout(self.transport, [worker.model for worker in self.workers])
-        numbers = self.transport.all_gather_int([self.settings.fingerprint(worker.model) for worker in self.workers])
-        for rank, number in enumerate(numbers):
-            if number != numbers[0]:
-                raise ValueError(
-                    f"ranks 0 and {rank} differ in the model's shapes, in what is frozen, or in a setting of the "
-                    "averaging: give all ranks the same ones"
-                )
+        self._own = own = self.settings.fingerprint()
+        numbers = self.transport.all_gather_int([combined(own)] * len(self.workers))
+        if len(set(numbers)) > 1:
+            with self.transport.uncounted():
+                columns = [self.transport.all_gather_int([digest] * len(self.workers)) for digest in own.values()]
+            require_equal_ranks([dict(zip(own, row, strict=True)) for row in zip(*columns, strict=True)])
+
+    def fingerprint(self) -> Fingerprint:
+        """Return the fingerprint of what a saved state depends on: settings, model and place."""
+        own = {name: digest for name, digest in self._own.items() if name not in FREE}
+        place = {"world size": self.transport.size, "rank": list(self.transport.ranks)}
+        place = {} if self.settings.least else place  # with a quorum ranks come and go
+        return own | fingerprint({"model": [layout(worker.model) for worker in self.workers], **place})
 
     def _begin_together(self) -> None:
         """All workers hold the same model: the first round, or the first with these parameters, begins there."""

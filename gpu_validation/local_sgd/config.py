@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import re
-import zlib
-from dataclasses import dataclass, replace
-from typing import Literal
+import operator
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from bounds.schedules import Fixed, GradientRetention, RateAndRetention, Schedule
@@ -15,13 +15,13 @@ from operators import Feedback, Key, Operator
 from operators.exchange import Exchange, choose
 from operators.exchange.choice import check as check_exchange
 from operators.exchange.shards import lengths
+from operators.fingerprint import Fingerprint, fingerprint, made_optimizer
 from operators.summed import Summed
 
 from .ladder import Ladder
 from .merge_rules import RULES, Overlap
 from .mixing import Full, Mixing
 from .outer import OuterFactory
-from .structure import layout
 
 log = logging.getLogger("gpu_validation")
 
@@ -100,6 +100,11 @@ class Settings:
     ladder: Ladder | None = None
 
     def __post_init__(self) -> None:
+        whole = ["delay", "fragments", "ranks_per_node", "steps", "least"]
+        whole += [] if isinstance(self.schedule, Schedule | str) else ["schedule"]
+        for name in whole:
+            object.__setattr__(self, name, _whole(name, getattr(self, name)))
+        object.__setattr__(self, "block_momentum", _real("block_momentum", self.block_momentum))
         self.rule  # noqa: B018  raises for what is none
         if not isinstance(self.mixing, Mixing) and self.mixing != "full":
             raise ValueError(f'mixing must be "full" or a mode of gpu_validation.local_sgd.mixing; got {self.mixing!r}')
@@ -366,13 +371,31 @@ class Settings:
         if optimizer is None and (adapts or self.optimizer_state != "keep" or self.block_momentum):
             raise ValueError("an adaptive schedule, optimizer_state and block_momentum need the optimizer: pass it")
 
-    def fingerprint(self, model: torch.nn.Module) -> int:
-        """Return a number that is the same on ranks with equal settings and with models of equal shapes.
+    def fingerprint(self) -> Fingerprint:
+        """Return a digest of every setting by name; the outer step counts by the optimizer that it makes."""
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        values |= {"key": self.shared_key, "schedule": self.rule, "mixing": self.mode}
+        return fingerprint(values | {"outer": made_optimizer(self.outer)})
 
-        Parameters
-        ----------
-        model : Module
-            The model.
-        """
-        without_addresses = re.sub(r"0x[0-9a-f]+", "", repr(replace(self, key=self.shared_key)))
-        return zlib.crc32(f"{without_addresses} {layout(model)}".encode())
+
+def _whole(name: str, value: Any) -> int | None:
+    """Return an integer of Python for one of any library; None for None."""
+    if value is None and name in ("delay", "steps"):
+        return None
+    if not isinstance(value, bool | np.bool_):
+        try:
+            return operator.index(value)
+        except TypeError:
+            pass
+    also = ', a rule of bounds.schedules or "auto"' if name == "schedule" else ""
+    raise ValueError(f"{name} must be a whole number{also}; got {value!r}: give an integer such as 8")
+
+
+def _real(name: str, value: Any) -> float:
+    """Return a float of Python for a number of any library."""
+    if not isinstance(value, bool | np.bool_ | str):
+        try:
+            return float(value)
+        except (TypeError, ValueError, RuntimeError):
+            pass
+    raise ValueError(f"{name} must be a number; got {value!r}: give one such as 0.9")

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from operators.fingerprint import require_finite, require_like, require_own_state
+
 from ..distributed.transport import Transport
 from ..records.round import Round
 from .attendance import RollCall
@@ -132,6 +134,7 @@ class Rounds(Synchronisations):
         with self._explaining():
             in_flight = None if self.overlapped is None else self.overlapped.state_dict()
         return {
+            "fingerprint": self.fingerprint(),
             "workers": [worker.state_dict() for worker in self.workers],
             "outer": self.outer.state_dict(),
             "receivers": self.movements.states,
@@ -152,13 +155,17 @@ class Rounds(Synchronisations):
         Raises
         ------
         ValueError
-            If the state belongs to a model of another size.
+            For a state of other settings, another model, rank or number of ranks, and for one that is not finite.
         """
+        state = require_own_state(state, self.fingerprint(), of="this averaging")
+        for name in ("workers", "outer", "receivers", "in_flight"):
+            require_finite(state[name], name)
         self.periods.load_state_dict(state["rhythm"])
         self._take_choice()
         for worker, worker_state in zip(self.workers, state["workers"], strict=True):
             worker.load_state_dict(worker_state)
         self.outer.load_state_dict(state["outer"])
+        require_like(state["receivers"], self.movements.states, "receivers")
         self.movements.states = list(state["receivers"])
         self.clock.load_state_dict(state["clock"])
         self.inputs.load_state_dict(state["sensing"])

@@ -36,7 +36,7 @@ class PeriodController:
         self.schedule = Fixed(schedule) if isinstance(schedule, int) else schedule
         self.steps = steps
         self.rule = self.schedule.init()
-        self.tau = self.schedule.tau if isinstance(self.schedule, Fixed) else 0
+        self.tau = int(self.schedule.tau) if isinstance(self.schedule, Fixed) else 0
         self.rounds = self.local_steps = self.total_steps = 0
 
     @property

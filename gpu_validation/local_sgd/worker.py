@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+from operators.fingerprint import require_like
+
 from ..distributed.learning_rates import RoundRates, learning_rate
 from ..distributed.reduction import precision
 from ..distributed.tensors import flat
@@ -301,13 +303,14 @@ class Worker:
         Raises
         ------
         ValueError
-            If it belongs to a model of another size.
+            If it belongs to a model of another size or to another operator.
         """
         if state["d"] != self.anchor.numel():
             raise ValueError(
                 f"the state is for d = {state['d']} parameters that require a gradient; this model has "
                 f"d = {self.anchor.numel()}: build and freeze it as it was before it is averaged"
             )
+        require_like(state["sender"], self.sender.state, "sender")
         if self.keeps_anchor:
             self.anchor, self.start = state["anchor"].to(self.anchor), state["start"].to(self.anchor)
         self.sender.state, self.mixing_state = state["sender"], dict(state["mixing"])

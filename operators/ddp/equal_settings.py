@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import re
-import zlib
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
+from ..fingerprint import Fingerprint, require_equal_ranks
 from ..message import Message
 from .gather import Gather
 
 
-def require_equal_settings(settings: object, *, group: dist.ProcessGroup | None, device: torch.device) -> None:
-    """Raise on every rank if two ranks of the group give other settings.
+def require_equal_settings(own: Fingerprint, *, group: dist.ProcessGroup | None, device: torch.device) -> None:
+    """Raise on every rank if two ranks of the group have different settings.
 
     Parameters
     ----------
-    settings : object
-        What must be alike, by its ``repr``.
+    own : dict of str to int
+        The fingerprint of this rank's settings; all ranks have the same names.
     group : ProcessGroup or None
         The ranks.
     device : device
@@ -28,19 +28,24 @@ def require_equal_settings(settings: object, *, group: dist.ProcessGroup | None,
     Raises
     ------
     ValueError
-        That names the first rank that differs from rank 0.
+        That names the first rank that differs from rank 0, and the settings.
     """
-    number = zlib.crc32(re.sub(r"0x[0-9a-f]+", "", repr(settings)).encode())  # addresses differ
-    digits = torch.tensor(list(number.to_bytes(4, "big")), dtype=torch.uint8)
-    gather = Gather(Message(digits, 32), group=group, device=device)
+    digits = torch.tensor(list(own.values()), dtype=torch.int64).view(torch.uint8)
+    gather = Gather(Message(digits, 8 * digits.numel()), group=group, device=device)
     gather.send()
-    first, *others = gather.wait()
-    for rank, message in enumerate(others, start=1):
-        if not torch.equal(message.payload, first.payload):
-            raise ValueError(
-                f"ranks 0 and {rank} differ in the operator, the feedback, the scope, the exchange, the key or "
-                "the shapes of the model: give all ranks the same ones"
-            )
+    rows = [message.payload.cpu().clone().view(torch.int64).tolist() for message in gather.wait()]
+    require_equal_ranks([dict(zip(own, row, strict=True)) for row in rows])
+
+
+def kinds(parameters: Mapping[str, torch.Tensor]) -> list[tuple[str, tuple[int, ...], torch.dtype]]:
+    """Return name, shape and dtype of every parameter, in the model's order.
+
+    Parameters
+    ----------
+    parameters : mapping of str to Parameter
+        Of the model.
+    """
+    return [(name, tuple(p.shape), p.dtype) for name, p in parameters.items()]
 
 
 def device_of(group: Any, parameters: dict[str, torch.nn.Parameter]) -> torch.device:

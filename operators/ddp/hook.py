@@ -20,12 +20,13 @@ from ..exchange.choice import Choice, Exchange, choose
 from ..exchange.nodes import check_nodes
 from ..exchange.shards import lengths
 from ..feedback.feedback import Feedback
+from ..fingerprint import fingerprint, require_own_state
 from ..key import Key
 from .background import Background
 from .bucket import Bucket
 from .comm_hook import Copies
 from .counters import Counters
-from .equal_settings import device_of, require_equal_settings
+from .equal_settings import device_of, kinds, require_equal_settings
 from .gather_ends import GatherEnds
 from .layout import Layout
 from .lost_rank import explaining
@@ -116,8 +117,17 @@ class CompressedGradients(Copies, Counters):
         check_nodes(self.size, ranks_per_node)
         self._members = self.size // ranks_per_node
         self.exchange = self._choose(exchange, [-(-shape.numel() // ranks_per_node) for shape in shapes.values()])
-        settings = method, second, self.exchange, scope, ranks_per_node, replace(key, step=0, rank=0)
-        require_equal_settings((*settings, list(shapes.items())), group=group, device=device)
+        settings = {
+            "operator": method,
+            "scope": scope,
+            "exchange": self.exchange,
+            "second": second if self.exchange == "two_shot" else None,
+            "ranks_per_node": ranks_per_node,
+            "key": replace(key, step=0, rank=0),
+            "model": kinds(parameters),
+        }
+        self._fingerprint = fingerprint(settings)
+        require_equal_settings(self._fingerprint, group=group, device=device)
         self._nodes = None if ranks_per_node == 1 else Nodes.of(group, ranks_per_node)
         self._ends = self._made_ends(shapes)
         on_cpu = not any(p.is_cuda for p in parameters.values())
@@ -261,6 +271,7 @@ class CompressedGradients(Copies, Counters):
     def state_dict(self) -> dict[str, Any]:
         """Return states and counters of this rank: tensors and plain values only.  Call it between steps."""
         return {
+            "fingerprint": dict(self._fingerprint),
             "place": [self.rank, self.size],
             "counters": self.counted,
             "inside": self.inside.counted,
@@ -280,6 +291,7 @@ class CompressedGradients(Copies, Counters):
         ValueError
             For the state of another rank or number of ranks, of another model or method.
         """
+        state = require_own_state(state, self._fingerprint, of="this hook")
         if list(state["place"]) != [self.rank, self.size]:
             rank, size = state["place"]
             raise ValueError(

@@ -9,6 +9,7 @@ from typing import Any, cast
 import torch
 
 from ..feedback.feedback import Feedback, State
+from ..fingerprint import require_like
 
 
 class StatesByParameter:
@@ -67,15 +68,12 @@ class StatesByParameter:
         Raises
         ------
         ValueError
-            For a parameter that is unknown, or whose state has other entries or shapes than here.
+            For a parameter that is unknown, or whose state has other entries, shapes or dtypes, or is not finite.
         """
         for name, state in states.items():
             if name not in self._sizes:
                 raise ValueError(f"the saved state has a parameter {name!r}; this model has none of that name")
-            expected = {entry: tuple(value.shape) for entry, value in self._initial(name).items()}
-            shapes = {entry: tuple(value.shape) for entry, value in state.items()}
-            if shapes != expected:
-                raise ValueError(f"the saved state of {name!r} has the shapes {shapes}; expected {expected}")
+            require_like(state, self._initial(name), repr(name))
         self._states = {name: {entry: value.clone() for entry, value in s.items()} for name, s in states.items()}
 
 

@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from ..feedback.feedback import State
+from ..fingerprint import fingerprint, require_like, require_own_state
 from ..inputs import canonical
 from ..key import Key
 from ..message import Message
@@ -27,7 +28,7 @@ from ..summed.together import together
 from .bucket import Bucket, first_not_finite
 from .comm_hook import Copies, compress_hook
 from .counters import Counters
-from .equal_settings import device_of
+from .equal_settings import device_of, kinds, require_equal_settings
 from .gather import Gather, Refusal
 from .hook import Scope
 from .layout import joined
@@ -114,6 +115,17 @@ class SummedGradients(Copies, Counters):
         self._names = {id(p): name for name, p in parameters.items()}
         self._numbers = {name: number for number, name in enumerate(parameters)}
         self._device = device_of(group, parameters)
+        settings = {
+            "operator": method,
+            "scope": scope,
+            "exchange": self.exchange,
+            "second": None,
+            "ranks_per_node": 1,
+            "key": replace(key, step=0, rank=0),
+            "model": kinds(parameters),
+        }
+        self._fingerprint = fingerprint(settings)
+        require_equal_settings(self._fingerprint, group=group, device=self._device)
         self._methods = {name: _shaped(method, p.shape) for name, p in parameters.items()}
         self._states: dict[str, State] = {name: self._methods[name].init(p.numel()) for name, p in parameters.items()}
         self._before: dict[str, State] = {}  # this pass
@@ -214,7 +226,12 @@ class SummedGradients(Copies, Counters):
     def state_dict(self) -> dict[str, Any]:
         """Return states and counters of this rank: tensors and plain values only.  Call it between steps."""
         states = {name: {entry: value.clone() for entry, value in s.items()} for name, s in self._states.items()}
-        return {"place": [self.rank, self.size], "counters": self.counted, "states": states}
+        return {
+            "fingerprint": dict(self._fingerprint),
+            "place": [self.rank, self.size],
+            "counters": self.counted,
+            "states": states,
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where ``state_dict`` was taken.
@@ -229,12 +246,14 @@ class SummedGradients(Copies, Counters):
         ValueError
             For the state of another rank or number of ranks, or of another model.
         """
-        if list(state["place"]) != [self.rank, self.size] or set(state["states"]) != set(self._states):
+        state = require_own_state(state, self._fingerprint, of="this hook")
+        if list(state["place"]) != [self.rank, self.size]:
             rank, size = state["place"]
             raise ValueError(
-                f"the state is of rank {rank} of {size} and has {len(state['states'])} parameters; this is rank "
-                f"{self.rank} of {self.size} with {len(self._states)}: states cannot be moved, start without one"
+                f"the state is of rank {rank} of {size}; this is rank {self.rank} of {self.size}: "
+                "states cannot be moved, start without one"
             )
+        require_like(state["states"], self._states, "the parameters")
         self._states = {name: dict(saved) for name, saved in state["states"].items()}
         self.counted = state["counters"]
 

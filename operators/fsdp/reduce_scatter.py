@@ -19,6 +19,7 @@ from ..ddp.lost_rank import explaining
 from ..ddp.scatter import Scatter, predicted_scatter_bytes
 from ..exchange.channel import TO_OWNER, Channel
 from ..feedback.feedback import Feedback, State
+from ..fingerprint import require_finite, require_like
 from ..inputs import canonical_tensor
 from ..key import Key
 from ..message import Message
@@ -128,6 +129,8 @@ class CompressedReduceScatter(ReduceScatter):
 
         self._senders = [end(rank, owner, False) for owner in range(m)]
         self._receivers = [end(sender, rank, True) for sender in range(m)]
+        if self._saved:
+            require_like(self._saved, [channel.state for channel in self._channels], self._label)
         for channel, state in zip(self._channels, self._saved, strict=False):
             channel.state = state
 
@@ -156,6 +159,10 @@ class CompressedReduceScatter(ReduceScatter):
         return messages
 
     @property
+    def _label(self) -> str:
+        return f"module {self.module!r}"
+
+    @property
     def _channels(self) -> list[Channel]:
         return [*self._senders, *self._receivers]
 
@@ -172,7 +179,15 @@ class CompressedReduceScatter(ReduceScatter):
         ----------
         state : mapping
             What it gave.
+
+        Raises
+        ------
+        ValueError
+            For NaN, infinities and tensors of other shapes; what is not connected yet is compared at the first step.
         """
+        require_finite(state["states"], self._label)
+        if self._channels and state["states"]:
+            require_like(state["states"], [channel.state for channel in self._channels], self._label)
         self._saved = [dict(saved) for saved in state["states"]]
         if self._channels and self._saved:
             for channel, saved in zip(self._channels, self._saved, strict=True):

@@ -11,12 +11,17 @@ shards.payload_bytes                      # what this rank has sent
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule
+from torch.distributed.tensor import DTensor
 
+from ..ddp.equal_settings import device_of, require_equal_settings
 from ..feedback.feedback import Feedback
+from ..fingerprint import Fingerprint, fingerprint, require_own_state
 from ..key import Key
 from ..operator import Operator
 from .reduce_scatter import CompressedReduceScatter
@@ -42,7 +47,7 @@ def register(
     Raises
     ------
     ValueError
-        For a model of which nothing is sharded.
+        For a model of which nothing is sharded; on every rank, if ranks differ in the operator, the key or the model.
 
     Notes
     -----
@@ -58,9 +63,13 @@ def register(
         name: CompressedReduceScatter(operator, key=key.fold_in(number), module=name)
         for number, name in enumerate(modules)
     }
+    own = fingerprint({"operator": operator, "key": replace(key, step=0, rank=0), "model": _kinds(model)})
+    place, groups = _place(model)
+    for group in groups:
+        require_equal_settings(own, group=group, device=_device(group, model))
     for name, module in modules.items():
         module.set_custom_reduce_scatter(shards[name])
-    return CompressedShards(shards)
+    return CompressedShards(shards, own, place)
 
 
 class CompressedShards:
@@ -70,10 +79,16 @@ class CompressedShards:
     ----------
     modules : mapping of str to CompressedReduceScatter
         By name of the module.
+    prints : mapping of str to int
+        The fingerprint of the settings.
+    place : list of list of int
+        This rank's coordinates in the mesh, and the mesh's shape.
     """
 
-    def __init__(self, modules: Mapping[str, CompressedReduceScatter]) -> None:
-        self.modules = dict(modules)
+    def __init__(
+        self, modules: Mapping[str, CompressedReduceScatter], prints: Fingerprint, place: list[list[int]]
+    ) -> None:
+        self.modules, self._fingerprint, self._place = dict(modules), prints, place
 
     @property
     def codec_bits(self) -> int:
@@ -92,7 +107,11 @@ class CompressedShards:
 
     def state_dict(self) -> dict[str, Any]:
         """Return what is remembered and counted on this rank, by module: tensors and plain values only."""
-        return {name: module.state_dict() for name, module in self.modules.items()}
+        return {
+            "fingerprint": dict(self._fingerprint),
+            "place": self._place,
+            "modules": {name: module.state_dict() for name, module in self.modules.items()},
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where ``state_dict`` was taken, on the same rank of as many.
@@ -105,9 +124,37 @@ class CompressedShards:
         Raises
         ------
         ValueError
-            For the state of a model with other sharded modules.
+            For the state of another rank or number of ranks, of other settings or another model, and one that is not
+            finite.
         """
-        if set(state) != set(self.modules):
-            raise ValueError(f"the state is of the modules {sorted(state)}; sharded here are {sorted(self.modules)}")
+        state = require_own_state(state, self._fingerprint, of="this model")
+        saved = state["modules"]
+        if state["place"] != self._place:
+            (rank, size), (own_rank, own_size) = state["place"], self._place
+            raise ValueError(
+                f"the state is of rank {rank} in a mesh of {size}; this is rank {own_rank} of {own_size}: states "
+                "cannot be moved, start without one"
+            )
+        if set(saved) != set(self.modules):
+            raise ValueError(f"the state is of the modules {sorted(saved)}; sharded here are {sorted(self.modules)}")
         for name, module in self.modules.items():
-            module.load_state_dict(state[name])
+            module.load_state_dict(saved[name])
+
+
+def _kinds(model: torch.nn.Module) -> list[object]:
+    """Return name, whole shape, dtype and placement of every parameter; whether it is trained too."""
+    return [
+        (name, tuple(p.shape), p.dtype, p.requires_grad, str(getattr(p, "placements", "")))
+        for name, p in model.named_parameters()
+    ]
+
+
+def _place(model: torch.nn.Module) -> tuple[list[list[int]], list[dist.ProcessGroup]]:
+    """Return this rank's coordinates in the mesh with the mesh's shape, and the groups of its dimensions."""
+    mesh = next(p.device_mesh for p in model.parameters() if isinstance(p, DTensor))
+    groups = [mesh.get_group(dimension) for dimension in range(mesh.ndim)]
+    return [[dist.get_rank(group) for group in groups], [dist.get_world_size(group) for group in groups]], groups
+
+
+def _device(group: dist.ProcessGroup, model: torch.nn.Module) -> torch.device:
+    return device_of(group, dict(model.named_parameters()))

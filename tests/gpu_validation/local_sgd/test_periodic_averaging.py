@@ -2,8 +2,10 @@
 
 import contextlib
 import io
+import math
 import time
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,7 +19,9 @@ from gpu_validation.distributed.launch import run_ranks
 from gpu_validation.distributed.tensors import flat
 from gpu_validation.local_sgd.clock import SimulatedClock
 from gpu_validation.local_sgd.mixing import Sampled, ring
+from gpu_validation.local_sgd.outer import Nesterov
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
+from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from gpu_validation.workloads import Quadratic
 from operators import ErrorFeedback, Identity, Key, RandomisedSparseDithering, TopK
 from operators.random import normal
@@ -360,12 +364,105 @@ def test_ranks_configured_differently_are_told_before_they_wait_for_each_other()
             words_of(lambda: PeriodicAveraging(point(1.0), operator=TopK(k=1), key=Key(0, rank=place.rank))),
         ]
 
-    setting = "ValueError: ranks 0 and 2 differ in"
+    setting = "ValueError: all ranks need equal settings; ranks 0 and 2 differ in "
     tensor = "ValueError: all ranks must hold the same tensors; x is float32 of shape (2,) on rank 0 and float32 of"
     for *refused, accepted in in_ranks(work, processes=3):
-        assert [words.startswith(setting) for words in refused] == [True, False, True]
+        assert refused[0] == f"{setting}schedule: give all ranks the same schedule"
+        assert refused[2] == f"{setting}operator: give all ranks the same operator"
         assert refused[1].startswith(tensor)
         assert accepted is None
+
+
+class Hidden:
+    def __init__(self, lr):
+        self.lr = lr
+
+    def __call__(self, parameters):
+        return torch.optim.SGD(parameters, lr=self.lr)
+
+
+def test_outer_steps_are_compared_by_the_optimizers_that_they_make():
+    def closed(lr, momentum=0.0):
+        return lambda parameters: torch.optim.SGD(parameters, lr=lr, momentum=momentum)
+
+    def work(place):
+        lr = 0.1 + place.rank / 2
+        different = [
+            closed(lr),
+            closed(0.1, momentum=place.rank / 2),
+            Hidden(lr),
+            partial(torch.optim.SGD, lr=lr),
+            lambda parameters, lr=lr: torch.optim.Adam(parameters, lr=lr),
+            lambda parameters: torch.optim.SGD(parameters, lr=torch.tensor(lr)),
+            [torch.optim.SGD, torch.optim.Adagrad][place.rank],
+        ]
+        equal = [closed(0.5), Hidden(0.5), partial(torch.optim.SGD, lr=0.5), [closed(0.5), Hidden(0.5)][place.rank]]
+        return [
+            [words_of(lambda outer=outer: PeriodicAveraging(point(1.0), outer=outer)) for outer in outers]
+            for outers in (different, equal)
+        ]
+
+    for different, equal in in_ranks(work, processes=2):
+        sentence = (
+            "ValueError: all ranks need equal settings; ranks 0 and 1 differ in outer: give all ranks the same outer"
+        )
+        assert different == [sentence] * 7
+        assert equal == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda state: {}, "got an empty one"),
+        (lambda state: {k: v for k, v in state.items() if k != "fingerprint"}, "no fingerprint of its settings"),
+        (lambda state: damaged(state, math.nan), "must be finite; workers, 0, sender, residual has NaN"),
+        (
+            lambda state: damaged(state, torch.zeros(3)),
+            r"residual must have the shape and dtype \(2,\), float32",
+        ),
+        (lambda state: damaged(state, torch.zeros(2).double()), r"got \(2,\), float64"),
+    ],
+)
+def test_a_damaged_state_is_refused_with_its_entry(change, words):
+    workers = SimulatedWorkers([point(1.0, 2.0)] * 1, operator=ErrorFeedback(TopK(k=1)))
+
+    with pytest.raises(ValueError, match=words):
+        workers.load_state_dict(change(workers.state_dict()))
+
+
+def damaged(state, residual):
+    (worker,) = state["workers"]
+    old = worker["sender"]["residual"]
+    new = residual if isinstance(residual, torch.Tensor) else torch.full_like(old, residual)
+    return state | {"workers": [worker | {"sender": worker["sender"] | {"residual": new}}]}
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"schedule": 3}, "schedule"),
+        ({"operator": ErrorFeedback(TopK(k=2))}, "operator"),
+        ({"key": Key(7)}, "key"),
+        ({"outer": Nesterov(0.5, 0.9)}, "outer"),
+        ({"fragments": 2}, "fragments"),
+    ],
+)
+def test_a_state_of_other_settings_is_refused_by_name(settings, name):
+    given = {"schedule": 2, "operator": ErrorFeedback(TopK(k=1)), "outer": Nesterov(0.7, 0.9)}
+    given |= {"overlap": "corrected", "delay": 1} if name == "fragments" else {}
+    state = SimulatedWorkers([point(1.0, 2.0)], **given).state_dict()
+
+    with pytest.raises(ValueError, match=f"differs in {name}: give the same {name}, or start without a state"):
+        SimulatedWorkers([point(1.0, 2.0)], **given | settings).load_state_dict(state)
+
+
+def test_a_state_of_another_number_of_workers_or_model_is_refused():
+    state = SimulatedWorkers([point(1.0, 2.0) for _ in range(2)]).state_dict()
+
+    with pytest.raises(ValueError, match="differs in model, world size and rank"):
+        SimulatedWorkers([point(1.0, 2.0)]).load_state_dict(state)
+    with pytest.raises(ValueError, match="differs in model: give the same model"):
+        SimulatedWorkers([point(1.0) for _ in range(2)]).load_state_dict(state)
 
 
 def test_all_ranks_hold_the_same_tau_at_every_step_with_a_straggler_and_after_a_restart():

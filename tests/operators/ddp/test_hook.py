@@ -30,6 +30,7 @@ from operators import (
 from operators.ddp import register
 from operators.ddp.gather import HEADER_BYTES, Gather
 from operators.feedback.memoryless import Memoryless
+from operators.summed.shared_scale import SharedScale
 
 pytestmark = pytest.mark.timeout(120)
 STEPS = 3
@@ -298,7 +299,7 @@ def test_a_state_of_another_place_or_model_is_refused():
     moved, unknown, shape = reports(work)[0]
     assert "the state is of rank 1 of 2; this is rank 0 of 2" in moved
     assert "'mauve'; this model has none of that name" in unknown
-    assert "'kernel' has the shapes {'residual': (3,)}; expected {'residual': (30,)}" in shape
+    assert "'kernel', residual must have the shape and dtype (30,), float32; got (3,), float32" in shape
 
 
 def test_zero_gradients_stay_zero():
@@ -501,21 +502,49 @@ def test_a_lost_peer_is_an_error_and_no_hang():
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "name"),
     [
-        lambda rank: {"operator": QSGD(levels=4 + rank // 2)},
-        lambda rank: {"operator": QSGD(levels=4), "key": Key(rank // 2)},
-        lambda rank: {"operator": QSGD(levels=4), "scope": ["bucket", "layer"][rank // 2]},
-        lambda rank: {"operator": QSGD(levels=4), "feedback": [None, ErrorFeedback][rank // 2]},
+        (lambda rank: {"operator": QSGD(levels=4 + rank // 2)}, "operator"),
+        (lambda rank: {"operator": QSGD(levels=4), "key": Key(rank // 2)}, "key"),
+        (lambda rank: {"operator": QSGD(levels=4), "scope": ["bucket", "layer"][rank // 2]}, "scope"),
+        (lambda rank: {"operator": QSGD(levels=4), "feedback": [None, ErrorFeedback][rank // 2]}, "operator"),
+        (lambda rank: {"operator": SharedScale(8 + rank // 2)}, "operator"),
     ],
 )
-def test_ranks_that_differ_are_refused_on_every_rank(settings):
+def test_ranks_that_differ_are_refused_on_every_rank(settings, name):
     def work(place):
-        with pytest.raises(ValueError, match="ranks 0 and 2 differ in the operator") as caught:
+        with pytest.raises(
+            ValueError, match=f"ranks 0 and 2 differ in {name}: give all ranks the same {name}"
+        ) as caught:
             register(DistributedDataParallel(OddShapes()), **settings(place.rank))
         return str(caught.value)
 
     assert len(set(reports(work, processes=3))) == 1
+
+
+def test_a_state_of_other_settings_is_refused_by_name():
+    def work(place):
+        def hook(operator=ErrorFeedback(TopK(k=1)), **settings):  # noqa: B008  frozen
+            return register(DistributedDataParallel(OddShapes()), operator, **settings)
+
+        state, words = hook().state_dict(), []
+        for saved, other in (
+            (state, hook(TopK(k=1))),
+            (state, hook(ErrorFeedback(TopK(k=2)))),
+            (state, hook(scope="layer")),
+            (state, hook(key=Key(5))),
+            (state, hook(SharedScale(8))),
+            ({}, hook()),
+        ):
+            with pytest.raises(ValueError, match="state") as caught:
+                other.load_state_dict(saved)
+            words.append(str(caught.value))
+        return words
+
+    *differ, empty = reports(work)[0]
+    for words, name in zip(differ, ("operator", "operator", "scope", "key", "operator and exchange"), strict=True):
+        assert f"differs in {name}: give the same {name}" in words
+    assert "got an empty one" in empty
 
 
 def test_the_rank_of_a_key_is_filled_in_and_need_not_agree():

@@ -52,8 +52,9 @@ def test_saved_states_are_copies_and_come_back():
     ("saved", "words"),
     [
         ({"e": {}}, "'e'; this model has none of that name"),
-        ({"a": {"u": torch.zeros(3)}}, r"'a' has the shapes {'u': \(3,\)}; expected {'u': \(3,\), 'v': \(3,\)"),
-        ({"a": METHOD.init(4)}, "'a' has the shapes"),
+        ({"a": {"u": torch.zeros(3)}}, r"'a' must have the entries \['step', 'u', 'v'\]; got \['u'\]"),
+        ({"a": METHOD.init(4)}, r"'a', u must have the shape and dtype \(3,\), float32; got \(4,\)"),
+        ({"a": METHOD.init(3) | {"u": torch.tensor([0.0, float("nan"), 0.0])}}, "must be finite; 'a', u has NaN"),
     ],
 )
 def test_states_of_another_model_or_method_are_refused(saved, words):
