@@ -149,6 +149,44 @@ def test_a_resumed_run_continues_exactly_with_its_residuals(tmp_path):
                 np.testing.assert_array_equal(a, b)
 
 
+def test_ranks_and_states_that_differ_are_refused_by_name():
+    def words_of(work):
+        with pytest.raises(ValueError, match=r"rank|state") as caught:
+            work()
+        return str(caught.value)
+
+    def work(place):
+        refused = [
+            words_of(lambda: register(sharded(place), QSGD(levels=4 + place.rank))),
+            words_of(lambda: register(sharded(place), QSGD(levels=4), key=Key(place.rank))),
+        ]
+        model = sharded(place)
+        shards = register(model, ErrorFeedback(ScaledSign()), key=KEY)
+        step_of(model, place.rank, 0)
+        state = shards.state_dict()
+        bad = shards.state_dict()
+        bad["modules"]["0"]["states"][0]["residual"][0] = float("nan")
+        long = shards.state_dict()
+        long["modules"]["0"]["states"][0]["residual"] = torch.zeros(3)
+        fresh = register(sharded(place), ErrorFeedback(ScaledSign()), key=KEY)
+        for saved in ({}, bad, state | {"place": [[1 - place.rank], [2]]}, state | {"place": [[0], [4]]}):
+            refused.append(words_of(lambda saved=saved: fresh.load_state_dict(saved)))
+        refused.append(words_of(lambda: shards.load_state_dict(long)))
+        other = register(sharded(place), ScaledSign(), key=KEY)
+        refused.append(words_of(lambda: other.load_state_dict(state)))
+        return refused
+
+    operator, key, empty, nan, rank, size, shape, method = reports(work)[0]
+    assert "ranks 0 and 1 differ in operator: give all ranks the same operator" in operator
+    assert "ranks 0 and 1 differ in key" in key
+    assert "got an empty one" in empty
+    assert "module '0', 0, residual has NaN or infinity" in nan
+    assert "the state is of rank [1] in a mesh of [2]; this is rank [0] of [2]" in rank
+    assert "in a mesh of [4]" in size
+    assert "module '0', 0, residual must have the shape and dtype (40,), float32; got (3,), float32" in shape
+    assert "differs in operator: give the same operator" in method
+
+
 def test_a_gradient_that_is_not_finite_is_one_sentence_on_every_rank():
     def work(place):
         model = sharded(place)
