@@ -11,6 +11,10 @@ from importlib.resources import files
 from .provenance import Reference
 
 PACKAGE = "ratedist"
+TITLE = re.compile(r"^  title = \{(.*)\},$", re.M)
+EPRINT = re.compile(r"^  eprint = \{(.*)\},$", re.M)
+PART = r"(?:Theorem|Lemma|Section|Algorithm|Assumption|Proposition|Corollary|Definition) [\dIVX][\d.IVX]*"
+PLACE = re.compile(rf"{PART}(?: and {PART})*")  # in a source, before a remark of ours
 
 
 @lru_cache(maxsize=1)
@@ -23,7 +27,9 @@ def entries() -> dict[str, str]:
 
 
 def bibtex(reference: Reference) -> str:
-    """Return the entry of the work that a statement comes from, with the place in it as a note.
+    """Return the entry of the work that a statement comes from, with its address and the place in it as a note.
+
+    Titles are braced, so that no style changes their capitals.
 
     Parameters
     ----------
@@ -42,8 +48,12 @@ def bibtex(reference: Reference) -> str:
             f"the key of a reference must be in bounds/references.bib; got {reference.key!r}: add it, or take one such "
             f"as {', '.join(near)}"
         )
-    entry = by_key[reference.key]
-    return f"{entry[:-1]}  note = {{{reference.where}}},\n}}" if reference.where else entry
+    entry = TITLE.sub(r"  title = {{\1}},", by_key[reference.key])
+    eprint = EPRINT.search(entry)
+    added = [f"  url = {{https://arxiv.org/abs/{eprint[1]}}},"] if eprint else []
+    place = PLACE.match(reference.where)
+    added += [f"  note = {{{place[0]}}},"] if place else []
+    return "\n".join([entry[:-1].rstrip(), *added, "}"])
 
 
 def cited(references: Iterable[Reference]) -> str:
@@ -55,4 +65,4 @@ def cited(references: Iterable[Reference]) -> str:
         Of the statements that were used.
     """
     named = [bibtex(reference) for reference in references if reference.key != PACKAGE]
-    return "\n\n".join(dict.fromkeys((*named, entries()[PACKAGE]))) + "\n"
+    return "\n\n".join(dict.fromkeys((*named, bibtex(Reference(PACKAGE))))) + "\n"

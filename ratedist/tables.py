@@ -10,6 +10,7 @@ from rich import box
 from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from .records import SIDES, Quantities, number_text, unit_text
 
@@ -336,7 +337,7 @@ def catalogue(found: Any) -> Any:
 
 def report(found: Any) -> Any:
     """Return the laws that failed or have something to say, and the counts."""
-    return escape(str(found))
+    return Text(str(found))
 
 
 def theorems(rows: list[dict[str, Any]]) -> Any:

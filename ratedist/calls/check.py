@@ -80,6 +80,7 @@ def _record(report: Report) -> dict[str, Any]:
     return {
         "subject": report.subject,
         "ok": report.ok,
+        "judged": report.judged,
         "seed": report.seed,
         "reproduce": report.reproduce,
         "verdicts": [{"law": v.law, "outcome": v.outcome.value, "text": v.text} for v in report.verdicts],
@@ -100,7 +101,7 @@ def _answer(op: str, seed: int | None = None) -> dict[str, Any]:
 
 CALL = Call(
     name="check",
-    summary="judge a compressor by the conformance laws; exit status 1 if one fails",
+    summary="judge a compressor by the conformance laws; exit status 1 unless it passes",
     place=8,
     function=check,
     command=Command(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bounds.bibliography import cited
 
 from ..model.evaluation import catalogue_bound
+from ..records.stated import reference_of
 from .call import Argument, Call, Command, Specifications
 
 
@@ -16,12 +15,13 @@ def cite(*theorems: str) -> str:
     Parameters
     ----------
     *theorems : str
-        Names of the catalogue, such as "worst_case_bits"; none gives ratedist alone.
+        Names of the catalogue, such as "worst_case_bits", of what ``tau`` and ``runtime`` minimise or compute, such as
+        "tau_star", and keys of sources, such as "wang2018"; none gives ratedist alone.
 
     Raises
     ------
     ValueError
-        For a name that is not in the catalogue.
+        For a name that is none of these.
 
     Examples
     --------
@@ -29,17 +29,15 @@ def cite(*theorems: str) -> str:
     >>> "Optimal Gradient Compression" in rd.cite("worst_case_bits")
     True
     """
-    return cited(catalogue_bound(name).reference for name in theorems)
+    return cited(reference_of(name) or catalogue_bound(name).reference for name in theorems)
 
 
 def _run(theorems: list[str] | None) -> str:
     return cite(*theorems or ())
 
 
-def _show(text: str) -> Any:
-    from rich.text import Text
-
-    return Text(text.rstrip(), overflow="ignore", no_wrap=True)
+def _show(text: str) -> str:
+    return text
 
 
 CALL = Call(

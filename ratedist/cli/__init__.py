@@ -71,5 +71,8 @@ def _sentence(error: Exception) -> str:
 def _print(show: object) -> None:
     from rich.console import Console
 
+    if isinstance(show, str):  # to be pasted: never wrapped
+        sys.stdout.write(show)
+        return
     console = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=100)
     console.print(show)

@@ -3,11 +3,40 @@
 from __future__ import annotations
 
 import html
+from dataclasses import replace
 from typing import Any
+
+from bounds.provenance import Reference
 
 from .statement import Statement, scope
 
 SIDES = {"lower": "at least", "upper": "at most", "tight": "exactly", "estimate": "about"}
+
+
+MODELS = {  # what no Bound has the name of: a bound whose source it shares
+    "tau_star": ("pasgd_runtime", "Theorem 2"),
+    "tau_convex": ("pasgd_convex_sharp", ""),
+    "tau_curved": ("pasgd_smooth_sharp", ""),
+    "runtime_model": ("pasgd_runtime", "Section 3"),
+}
+
+
+def reference_of(name: str) -> Reference | None:
+    """Return the source of a Bound, of a model of ``tau`` and ``runtime``, or of a key of the bibliography, or None.
+
+    Parameters
+    ----------
+    name : str
+        As an answer states it.
+    """
+    from bounds.bibliography import entries
+    from bounds.catalogue import all_bounds
+
+    bound, place = MODELS.get(name, (name, ""))
+    if bound in all_bounds():
+        reference = all_bounds()[bound].reference
+        return replace(reference, where=place) if place else reference
+    return Reference(name) if name in entries() else None
 
 
 class Stated:
@@ -41,12 +70,11 @@ class Stated:
         return f"{self.statement.formula} {self._value_in_latex()}".strip() if value else self.statement.formula
 
     def bibtex(self) -> str:
-        """Return BibTeX entries of the theorem's source and of ratedist; of ratedist alone for a model of its own."""
+        """Return BibTeX entries of the theorem's source and of ratedist."""
         from bounds.bibliography import cited
-        from bounds.catalogue import all_bounds
 
-        bound = all_bounds().get(self.theorem)
-        return cited([] if bound is None else [bound.reference])
+        reference = reference_of(self.theorem)
+        return cited([] if reference is None else [reference])
 
     def _value_in_latex(self) -> str:
         raise NotImplementedError

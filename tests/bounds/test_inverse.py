@@ -70,7 +70,7 @@ def test_certified_dimension_is_two_neighbours():
 def test_impossible_targets_are_refused():
     with pytest.raises(ValueError, match="exceeds 1 already at d = 1"):
         inverse(limits.contractive_bits, "d", 1, alpha=0.01)
-    with pytest.raises(ValueError, match="at least 6.65821 at every alpha .*; got 2: give 6.65821 or more"):
+    with pytest.raises(ValueError, match=r"at least 6\.65821 at every alpha .*; got 2: give 6\.65821 or more"):
         inverse(limits.worst_case_bits, "alpha", 2, d=100)
     with pytest.raises(ValueError, match="for every d"):
         inverse(limits.contractive_bits, "d", 1e30, alpha=0.5)

@@ -9,6 +9,11 @@ import numpy as np
 
 from ..betting.power import Power
 
+JUDGING = (
+    *("distortion", "unbiasedness", "enumeration", "exact-marginals", "sure-contraction", "constant-reached"),
+    *("round-trip", "declared-size", "error", "mean"),
+)  # laws about a claim, a codec or a mean: without any of them nothing was judged
+
 
 class Outcome(enum.Enum):
     """PASS and FAIL are judgements; NOTE is a remark on a pass; INCONCLUSIVE is one that is owed and could not be
@@ -79,8 +84,14 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether no law failed and none, unless that was accepted, is inconclusive."""
-        return not self.failures and (self.accepts or not self.inconclusive)
+        """Whether a claim or a codec was judged, no law failed and none, unless that was accepted, is inconclusive."""
+        return not self.failures and (self.accepts or (self.judged and not self.inconclusive))
+
+    @property
+    def judged(self) -> bool:
+        """Whether any law judged a claim or a codec; a function without a claim has neither."""
+        outcomes = {v.law: v.outcome for v in self.verdicts}
+        return any(outcomes.get(law, Outcome.NOT_APPLICABLE) is not Outcome.NOT_APPLICABLE for law in JUDGING)
 
     @property
     def inconclusive(self) -> tuple[Verdict, ...]:
@@ -127,7 +138,7 @@ class Report:
 
     def __str__(self) -> str:
         counts = {outcome: sum(v.outcome is outcome for v in self.verdicts) for outcome in Outcome}
-        state = "FAILS" if self.failures else "ok" if self.ok else "INCONCLUSIVE"
+        state = "FAILS" if self.failures else "ok" if self.ok else "INCONCLUSIVE" if self.judged else "nothing judged"
         parts = [", ".join(f"{n} {outcome.value.lower()}" for outcome, n in counts.items() if n)]
         if not self.failures:
             parts.append(str(self.power) or "no statistical law judged")

@@ -45,3 +45,37 @@ def test_the_version_is_that_of_the_package(capsys):
     assert capsys.readouterr().out == f"ratedist {version('ratedist')}\n"
     assert rd.__version__ == version("ratedist")
     assert f"version = {{{version('ratedist')}}}" in rd.cite()
+
+
+@pytest.mark.parametrize("curvature", [None, "convex", 0.5])
+def test_every_name_that_an_answer_prints_can_be_cited(curvature):
+    cluster = rd.Cluster(workers=4, step_s=1, compute="constant")
+    asked = {"eta": 0.05, "L": 1, "sigma2": 1, "gap": 1, "time_s": 600, "cluster": cluster, "bits": 0}
+    answers = [rd.tau_star(**asked, curvature=curvature), rd.error_bound(**asked, tau=2, curvature=curvature)]
+    answers += [rd.runtime(cluster, tau=2, bits=0), rd.bits_lower_bound(d=10, omega=1), rd.solve(d=10, omega=1)]
+    for answer in answers:
+        assert answer.bibtex() == rd.cite(answer.theorem)
+        key = answer.statement.reference.split(",")[0]
+        assert f"{{{key},\n" in answer.bibtex()
+        assert f"{{{key},\n" in rd.cite(key)
+    with pytest.raises(ValueError, match="theorem must be a name of the catalogue; got 'tau_moon'"):
+        rd.cite("tau_moon")
+
+
+def test_entries_can_be_pasted_into_a_paper():
+    for name in all_bounds():
+        text = rd.cite(name)
+        for entry in text.split("\n\n"):
+            (title,) = re.findall(r"^  title = (.*),$", entry, re.M)
+            assert title.startswith("{{")
+            assert title.endswith("}}")
+            assert re.search(r"^  year = \{\d{4}\},$", entry, re.M)
+            assert ("  eprint = " in entry) == ("  url = {https://arxiv.org/abs/" in entry)
+            assert entry.count("{") == entry.count("}")
+        assert all(re.fullmatch(r"(\w+ [\dIVX.]+)( and \w+ [\dIVX.]+)*", n) for n in re.findall(r"note = {(.*)}", text))
+
+
+def test_no_line_of_an_entry_is_wrapped(capsys):
+    longest = max(all_bounds(), key=lambda name: max(map(len, rd.cite(name).splitlines())))
+    assert main(["cite", longest]) == 0
+    assert capsys.readouterr().out == rd.cite(longest)

@@ -92,6 +92,12 @@ def test_the_call_that_error_recommends_minimises_it(curvature):
 LEVELS = [1e-300, 1e-12, 1e-9, 2.0**-30, 1e-6, 1e-3, 0.1, 0.5, 0.999, 1 - 2.0**-40, 1 - 2.0**-41]
 
 
+def measured_or_exact(op):
+    """Return the gap on a vector, 0 where a message of binary32 makes no error, at very small constants."""
+    x = np.random.default_rng(0).standard_normal(300)
+    return 0.0 if rd.measure(op, x, draws=1).gap is None else float(rd.gap(op, x, draws=1))
+
+
 @pytest.mark.parametrize(("name", "level"), [(n, v) for n in ("omega", "alpha") for v in LEVELS] + [("omega", 1e12)])
 def test_bits_recommends_what_can_be_made(name, level):
     found = rd.bits_lower_bound(d=10, **{name: level})
@@ -100,10 +106,7 @@ def test_bits_recommends_what_can_be_made(name, level):
     assert ("more than binary32" in found.statement.advice) == (rate > 32)
     for advised in found.statement.advised:
         assert advised.in_words() in found.statement.advice
-        try:
-            rd.gap(**advised.arguments, x=np.random.default_rng(0).standard_normal(300), draws=1)
-        except ValueError as failure:
-            assert "makes no error on x" in str(failure)  # of a float32 vector, at so small a constant
+        assert np.isfinite(measured_or_exact(**advised.arguments))
     taken = 2.0**-20 <= level <= 2.0**20 if name == "omega" else 2.0**-30 <= level <= 1 - 2.0**-40
     assert bool(found.statement.advised) == taken
 
