@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from .model.trivial import vacuous
 from .records import SIDES, Quantities, number_text, unit_text
 
 DAY_S = 86400.0
@@ -96,7 +97,8 @@ def ranking(plan: Any) -> Any:
         cost = choice.seconds if plan.by == "seconds" else choice.error
         totals = (f"{cost:.6g}", f"{choice.relative_cost:.3g}", str(choice.tau), number_text(choice.rounds))
         shown = (f"{part:.3g}" if part < inf else "" for part in parts)
-        table.add_row(escape(choice.name), *(totals if choice.feasible else ("not covered", "", "", "")), *shown)
+        without = "says nothing" if choice.vacuous else "not covered"
+        table.add_row(escape(choice.name), *(totals if choice.feasible else (without, "", "", "")), *shown)
     reasons = {choice.name: choice.reason for choice in plan.ranking}
     note = "compute, encode, send, decode: mean seconds of one round, one after the other"
     return Group(table, note, "", _facts({"assuming": "; ".join(plan.assumptions)}), "", _facts(reasons))
@@ -152,7 +154,7 @@ def certified_tau(result: Any) -> Any:
     )
     facts = {"tau": f"{result.tau} at eta = {result.eta:g} ({proved})", "values": result.about}
     facts["a better proof"] = f"could choose among {open_taus}"
-    facts |= {f"none, {row['value']} at tau = {row['tau']}": row["why"] for row in result.missing}
+    facts |= {f"{row['value']} at tau = {row['tau']}": row["why"] for row in result.missing}
     return Group(table, "", _facts(facts))
 
 
@@ -310,7 +312,8 @@ def allreduce(result: Any) -> Any:
         f"{result.encode_s + result.decode_s:.4g})",
     }
     if result.nmse is not None:
-        rows["error"] = (
+        empty = vacuous(result.nmse, 1.0, "the error of an answer of zeros, without any message")
+        rows["error"] = f"{empty}: " * bool(empty) + (
             f"at most {result.nmse:.4g} of |mean|^2 for independent vectors, {result.aligned_nmse:.4g} for equal ones "
             f"({result.theorem})"
         )

@@ -95,6 +95,11 @@ class AllReduce:
         return self.communicate_s + self.encode_s + self.decode_s
 
     @property
+    def is_vacuous(self) -> bool:
+        """Whether the error of independent vectors says nothing: an answer of zeros needs no message and has 1."""
+        return self.nmse is not None and self.nmse >= 1
+
+    @property
     def gap_bits(self) -> float | None:
         """Bits a coordinate that are received above the limit."""
         return None if self.limit_bits is None else self.received_bits / self.d - self.limit_bits
@@ -102,7 +107,8 @@ class AllReduce:
     def to_dict(self) -> dict[str, Any]:
         """Return fields and sums as plain values."""
         fields = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
-        return {**fields, "seconds": plain(self.seconds), "gap_bits": plain(self.gap_bits)}
+        sums = {"seconds": plain(self.seconds), "gap_bits": plain(self.gap_bits)}
+        return {**fields, **sums, "vacuous": self.is_vacuous}
 
 
 def allreduce(

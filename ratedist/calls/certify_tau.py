@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import numbers
 from ..model.curvature import Curvature
+from ..model.trivial import gradient_limit, vacuous
 from ..numbers import read, whole
 from .call import REQUIRED, Argument, Call, Command, Number, Numbers, Route, Text
 
@@ -43,7 +44,7 @@ class CertifiedTau:
         What the values are.
     missing : tuple of dict, optional
         For every value that is None its "tau", its name as "value", and as "why" the condition that fails, with its
-        value.
+        value; likewise for every value that says nothing, because the start is as good.
     """
 
     tau: int
@@ -188,6 +189,12 @@ def _noisy(problem: dict[str, Fraction], m: int, rho: Fraction, taus: Sequence[i
 
     periods = floor_periods(**problem, m=m, rho=rho, taus=taus)
     best = min(periods, key=lambda period: period.proved)
+    limit = gradient_limit(float(problem["L"]), float(problem["gap"]))
+    lost = [(p.tau, name, why) for p in periods for name, why in p.missing.items()]
+    for period in periods:
+        values = {name: getattr(period, name) for name in ("published", "sharp", "certified")}
+        words = {name: vacuous(value, *limit) for name, value in values.items() if value is not None}
+        lost += [(period.tau, name, empty) for name, empty in words.items() if empty]
     return CertifiedTau(
         tau=best.tau,
         eta=float(problem["eta"]),
@@ -195,7 +202,7 @@ def _noisy(problem: dict[str, Fraction], m: int, rho: Fraction, taus: Sequence[i
         taus=tuple(p.tau for p in periods if p.least is not None and p.least <= best.proved),
         rows=tuple({name: getattr(period, name) for name in NOISY_ROW} for period in periods),
         about="upper bounds of the average of E|grad F|^2 over the steps of the whole rounds in the budget",
-        missing=tuple({"tau": p.tau, "value": name, "why": why} for p in periods for name, why in p.missing.items()),
+        missing=tuple({"tau": tau, "value": name, "why": why} for tau, name, why in lost),
     )
 
 

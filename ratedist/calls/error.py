@@ -24,6 +24,7 @@ from ..model.cluster import Cluster, Exchange, checked_cluster
 from ..model.constants import Uncertain, Uncertains, between, read_constants, uncertain_statement
 from ..model.curvature import Curvature, is_convex, rho_of
 from ..model.evaluation import enclose, spread, statement_of
+from ..model.trivial import gradient_limit, vacuous
 from ..numbers import read, real
 from ..records import Advised, Quantities, Quantity, Statement
 from .call import REQUIRED, Argument, Call, Command, Numbers, Route, Text
@@ -151,6 +152,7 @@ def error_bound(
         stated = replace(statement, at=at | {"cluster": cluster})
         interval = _error_interval(bound, cluster, at)
         if not uncertain:
+            stated = _said_of_start(stated, float(interval.hi), at)
             return Quantity(float(interval.hi), statement=stated, interval=interval)
         propagated = through(
             lambda corner: _error_interval(bound, cluster, at | {name: repr(v) for name, v in corner.items()}),
@@ -180,6 +182,12 @@ def _error_statement(
         function=function,
     )
     return uncertain_statement(statement, uncertain)
+
+
+def _said_of_start(statement: Statement, error: float, at: dict[str, str]) -> Statement:
+    """Return the same, with other advice where the error is no better than that of the start."""
+    empty = vacuous(error, *gradient_limit(real("L", at["L"]), real("gap", at["gap"])))
+    return replace(statement, advice=f"It {empty}.  Give more time, or lower eta", advised=()) if empty else statement
 
 
 def _advice(given: dict[str, Any], function: Callable[..., Any]) -> tuple[str, tuple[Advised, ...]]:

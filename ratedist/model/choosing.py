@@ -21,6 +21,7 @@ from .ranking import Choice
 from .rhythm import Rhythm
 from .summing import summed_travel
 from .travel import DENSE_BITS, Travel, in_two_shots, stated_bits, travel
+from .trivial import vacuous_plan
 
 if TYPE_CHECKING:
     from operators import Operator
@@ -245,6 +246,8 @@ def _chosen(option: planner.Option, way: Travel, codec: Codec | None, asked: Ask
         _message_text(way, d),
         *(() if codec is None else (codec.in_words(),)),
     )
+    if empty := vacuous_plan(problem, option, asked.goal["target"]):
+        return Choice(option.name, False, (empty, *reasons), vacuous=True, **costs)
     return Choice(
         operator=option.name,
         feasible=True,

@@ -71,6 +71,8 @@ class Choice:
         Likewise to take at most .45 of the seconds of what needs no codec; None where even free codecs do not.
     limits : Limits or None, optional
         What limits a round, and what a faster part of the cluster would save; None where nothing is covered.
+    vacuous : bool, optional
+        Whether the theorem covers the operator and its guarantee says nothing: the start is as good.
     """
 
     operator: str
@@ -98,6 +100,7 @@ class Choice:
     break_even_coordinates_per_s: float | None = None
     lead_coordinates_per_s: float | None = None
     limits: Limits | None = None
+    vacuous: bool = False
 
     @property
     def name(self) -> str:

@@ -1,0 +1,56 @@
+"""An upper bound that is no better than what holds anyway says nothing and has no rank."""
+
+import pytest
+
+import ratedist as rd
+from ratedist.cli import main
+
+CLUSTER = rd.Cluster(workers=4, step_s=0.1, compute="constant")
+SMOOTH = {"L": 1, "sigma2": 1, "gap": 1}
+
+
+@pytest.mark.parametrize("G", [0.5, 1, 1.2, 30])
+def test_a_plan_ranks_no_error_that_the_start_has(G):
+    asked = {"d": 10**6, "cluster": CLUSTER, "codec": "free", "time_s": 600, "G": G}
+    found = rd.plan(**asked, operators=["topk:0.01", "identity"], **SMOOTH)
+    limit = min(G**2, 2.0)
+    for choice in found.ranking:
+        assert choice.feasible == (not choice.vacuous)
+        assert ("says nothing" in choice.reason) == choice.vacuous
+        assert choice.feasible is False or choice.error < limit
+    assert found.ranking[0].operator == "identity"
+
+
+def test_a_target_that_the_start_meets_needs_no_plan(capsys):
+    asked = {"d": 1000, "cluster": CLUSTER, "codec": "free", "operators": ["identity"]}
+    assert rd.plan(**asked, target=1.9, **SMOOTH).ranking[0].feasible
+    (choice,) = rd.plan(**asked, target=2, **SMOOTH).ranking
+    assert choice.vacuous
+    line = "plan --d 1000 --workers 4 --codec free --operators identity --target 2 --L 1 --sigma2 1 --gap 1"
+    assert main(line.split()) == 1
+    assert "says nothing" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("omega", "says_nothing"), [(0.1, False), (0.99, False), (1, True), (80, True)])
+def test_a_mean_that_zeros_estimate_as_well(omega, says_nothing, capsys):
+    found = rd.allreduce(d=1000, m=8, operator=f"tcdq:omega={omega}", exchange="gather")
+    assert (found.nmse >= 1) == found.is_vacuous == found.to_dict()["vacuous"] == says_nothing
+    assert main(f"allreduce --d 1000 --m 8 --operator tcdq:omega={omega} --exchange gather".split()) == 0
+    assert ("says nothing" in capsys.readouterr().out) == says_nothing
+
+
+@pytest.mark.parametrize("time_s", [1, 3, 10, 100, 1000])
+def test_an_error_above_that_of_the_start(time_s):
+    found = rd.error_bound(**SMOOTH, eta=0.1, tau=2, time_s=time_s, cluster=CLUSTER, bits=0)
+    assert ("says nothing" in found.statement.advice) == (found >= 2)
+    assert ("says nothing" in found.explain()) == (found >= 2)
+
+
+def test_a_certified_worst_case_above_the_start():
+    asked = {"time_s": 1e4, "delay_s": 10, "gap": 1, "sigma2": 1, "curvature": 1, "eta": 0.5, "workers": 16}
+    found = rd.certify_tau(**asked, taus=(1, 2, 8))
+    said = {(row["tau"], row["value"]) for row in found.missing if row["why"].startswith("says nothing")}
+    values = [(row["tau"], name, row[name] or 0) for row in found.rows for name in ("published", "sharp", "certified")]
+    assert said == {(tau, name) for tau, name, value in values if value >= 2}
+    assert (8, "certified") in said
+    assert found.tau == 2 or (found.tau, "certified") not in said
