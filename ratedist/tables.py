@@ -12,10 +12,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from .model.trivial import vacuous
 from .records import SIDES, Quantities, number_text, unit_text
 
 DAY_S = 86400.0
+DILOCO = ("a step", "H", "in flight", "Gbit/s")
 MOST_NAMED = 8  # tensors of a file
 
 
@@ -262,6 +262,8 @@ def pretraining(result: Any) -> Any:
     facts = {
         "training": f"{result.steps} steps of {result.step_s:.4g} s, {result.flop:.3g} operations (6 N D)",
         "cluster": result.cluster.in_words(),
+        "messages": f"{result.bits_per_value:g} bits a value of a movement, {result.gradient_bits_per_value:g} bits a "
+        "value of a gradient",
         "x": "share of the time in which a worker computes; x = ...: Gbit/s of a link at which it is so (none is "
         "enough where latency or stragglers alone take more)",
         "leaves out": result.about,
@@ -273,21 +275,24 @@ def _diloco(result: Any) -> Any:
     if not result.diloco:
         return "DiLoCo: no exchange to hide"
     merges = tuple(result.diloco[0]["lr_below"])
-    table = _table(
-        "DiLoCo: fragments", "H", "in flight", "Gbit/s", *merges, right=("H", "in flight", "Gbit/s", *merges)
-    )
+    table = _table("DiLoCo: fragments", *DILOCO, *merges, right=(*DILOCO, *merges))
     for row in result.diloco:
-        limits = ("any" if isinf(lr) else f"{lr:.3g}" for lr in row["lr_below"].values())
+        limits = ("refused" if lr is None else "any" if isinf(lr) else f"{lr:.3g}" for lr in row["lr_below"].values())
         mark = " (suggested)" if row["suggested"] else ""
         table.add_row(
-            f"{row['parts']}{mark}", str(row["tau"]), str(row["in_flight"]), f"{row['bit_per_s'] / 1e9:.3g}", *limits
+            f"{row['parts']}{mark}",
+            f"{row['step_s']:.4g} s",
+            *(str(row["tau"]), str(row["in_flight"]), f"{row['bit_per_s'] / 1e9:.3g}"),
+            *limits,
         )
     outer = result.outer
     notes = {
         "H, in flight": "least local steps, and steps while a fragment travels, at which the exchange adds at most 1 % "
-        "to a step; Gbit/s: of a link that is enough for that",
+        "to a step, and a step takes at most 1 % more than in the rhythm asked for; suggested: of the fastest within "
+        "1 % the one with fewest steps in flight; Gbit/s: of a link that is enough for that",
         "outer step": f"{outer['status'].upper()}, not checked here: Nesterov, rate {outer['lr']:g}, momentum "
         f"{outer['momentum']:g} ({outer['source']})",
+        "refused": "overwrite with all steps in flight drops every step",
         "by merge rule": f"outer rates below which quadratics with curvatures up to 1/eta are stable at momentum "
         f"{outer['momentum']:g}; ratedist outer says more",
     }
@@ -312,8 +317,7 @@ def allreduce(result: Any) -> Any:
         f"{result.encode_s + result.decode_s:.4g})",
     }
     if result.nmse is not None:
-        empty = vacuous(result.nmse, 1.0, "the error of an answer of zeros, without any message")
-        rows["error"] = f"{empty}: " * bool(empty) + (
+        rows["error"] = f"{result.remark}: " * result.is_vacuous + (
             f"at most {result.nmse:.4g} of |mean|^2 for independent vectors, {result.aligned_nmse:.4g} for equal ones "
             f"({result.theorem})"
         )

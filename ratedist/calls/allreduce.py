@@ -17,6 +17,7 @@ from ..model.cluster import Cluster
 from ..model.codec import FREE, Codecs, checked_codecs, codec_of
 from ..model.compressors import compressor_of, operator_of
 from ..model.travel import DENSE_BITS, Travel, in_two_shots, stated_bits, travel
+from ..model.trivial import vacuous
 from ..numbers import real, whole
 from ..records import plain
 from .call import REQUIRED, Argument, Call, Coding, Command, Number, Route, Specification, Text
@@ -98,6 +99,11 @@ class AllReduce:
     def is_vacuous(self) -> bool:
         """Whether the error of independent vectors says nothing: an answer of zeros needs no message and has 1."""
         return self.nmse is not None and self.nmse >= 1
+
+    @property
+    def remark(self) -> str:
+        """Why the error says nothing, in words; empty where it says something."""
+        return "" if self.nmse is None else vacuous(self.nmse, 1.0, "the error of an answer of zeros, without messages")
 
     @property
     def gap_bits(self) -> float | None:

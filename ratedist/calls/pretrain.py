@@ -25,6 +25,7 @@ from .shared import CLUSTER, CLUSTER_EXAMPLE
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+PLAIN = ("steps", "step_s", "flop", "bits_per_value", "gradient_bits_per_value", "about")
 UTILISATIONS = (0.5, 0.8, 0.95, 1.0)
 MOST_SHARES = 16
 VALUE_BITS = 16.0
@@ -58,11 +59,16 @@ class Pretraining:
         With the computed ``step_s``.
     diloco : tuple of dict
         For each number of fragments ("parts") the least local steps "tau" and steps "in_flight" at which the cluster
-        hides the exchange, with the "bit_per_s" of a link that this needs, "lr_below" (by merge rule, the outer rate
-        below which quadratics are stable at the published momentum) and whether it is "suggested".
+        hides the exchange and a step is as fast as in the rhythm asked for, with its seconds "step_s", the "bit_per_s"
+        of a link that this needs, "lr_below" (by merge rule, the outer rate below which quadratics are stable at the
+        published momentum; None where every step is dropped) and whether it is "suggested".
     recalled : tuple of dict
         What published scaling laws say, each with its "status" (always "recalled": other people's fits, unchecked),
         "source" and "bibtex": "tokens" for a model of this size, and the "loss" after the tokens asked about.
+    bits_per_value : float, bits
+        Of a movement of the model, per parameter.
+    gradient_bits_per_value : float, bits
+        Of a gradient, per parameter.
     about : str
         What the model leaves out.
     """
@@ -75,6 +81,8 @@ class Pretraining:
     cluster: Cluster
     diloco: tuple[dict[str, Any], ...]
     recalled: tuple[dict[str, Any], ...]
+    bits_per_value: float
+    gradient_bits_per_value: float
     about: str = MODEL
 
     @property
@@ -100,7 +108,7 @@ class Pretraining:
             row | {"bit_per_s": [None if math.isinf(needed) else needed for needed in row["bit_per_s"]]}
             for row in self.rows
         ]
-        fields = {name: getattr(self, name) for name in ("steps", "step_s", "flop", "about")}
+        fields = {name: getattr(self, name) for name in PLAIN}
         settings = [
             row | {"lr_below": {name: plain(lr) for name, lr in row["lr_below"].items()}} for row in self.diloco
         ]
@@ -212,6 +220,8 @@ def pretrain(
         cluster=cluster,
         diloco=hidden_settings(Messages(bits, dense_bits, exchange), cluster, steps_of_round),
         recalled=recalled(size, all_tokens),
+        bits_per_value=bits / size,
+        gradient_bits_per_value=dense_bits / size,
     )
 
 

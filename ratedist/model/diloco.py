@@ -100,7 +100,8 @@ class Messages:
 def hidden_settings(messages: Messages, cluster: Cluster, tau: int) -> tuple[dict[str, Any], ...]:
     """Return for each number of fragments the rarest need to average at which the cluster hides the exchange.
 
-    An exchange is hidden where it adds at most 1 % to a step.
+    An exchange is hidden where it adds at most 1 % to a step.  A step must also take at most 1 % more than in the
+    fastest rhythm with the wanted tau: averaging too often waits for the slowest worker too often.
 
     Parameters
     ----------
@@ -116,19 +117,23 @@ def hidden_settings(messages: Messages, cluster: Cluster, tau: int) -> tuple[dic
     tuple of dict
         "parts", the least "tau" and "in_flight" at which the exchange is hidden, "step_s", the least bandwidth
         "bit_per_s" of a link that hides it there, "lr_below" (for each merge rule the outer rate below which quadratics
-        stay stable at the published momentum), and whether it is "suggested": with fewest steps in flight among those
-        with at most the wanted tau, else with the least tau.  Empty where there is nobody to exchange with; a number of
+        stay stable at the published momentum; None where every step is dropped), and whether it is "suggested": of
+        those with at most the wanted tau that are within 1 % of the fastest the one with fewest steps in flight, else
+        the one with the least tau.  Empty where there is nobody to exchange with; a number of
         fragments that never hides is left out.
     """
     if cluster.workers == 1:
         return ()
-    rows = [row for parts in FRAGMENTS if (row := _setting(messages, cluster, parts)) is not None]
+    wanted_s = min(messages.seconds(n * (tau // n), n, tau // n)(cluster) for n in FRAGMENTS if n <= tau)
+    rows = [row for parts in FRAGMENTS if (row := _setting(messages, cluster, parts, wanted_s)) is not None]
     within = [row for row in rows if row["tau"] <= tau]
+    fastest_s = min((row["step_s"] for row in within), default=0.0)
+    within = [row for row in within if row["step_s"] <= (1 + ADDED) * fastest_s]
     best = min(within or rows, key=lambda row: (row["in_flight"] if within else row["tau"], row["parts"]), default=None)
     return tuple(row | {"suggested": row is best} for row in rows)
 
 
-def _setting(messages: Messages, cluster: Cluster, parts: int) -> dict[str, Any] | None:
+def _setting(messages: Messages, cluster: Cluster, parts: int, wanted_s: float) -> dict[str, Any] | None:
     link = None if cluster.nodes is None else FREE
     free = replace(
         cluster, bandwidth_bit_per_s=FREE.bandwidth_bit_per_s, latency_s=FREE.latency_s, inside=link, between=link
@@ -136,7 +141,8 @@ def _setting(messages: Messages, cluster: Cluster, parts: int) -> dict[str, Any]
 
     def hides(steps: int) -> bool:
         seconds = messages.seconds(parts * steps, parts, steps)
-        return seconds(cluster) <= (1 + ADDED) * seconds(free)
+        step_s = seconds(cluster)
+        return step_s <= (1 + ADDED) * min(seconds(free), wanted_s)
 
     steps = _least(hides)
     if steps is None:
@@ -169,7 +175,9 @@ def _least(holds: Callable[[int], bool]) -> int | None:
 
 
 @lru_cache(maxsize=1024)
-def _limit(merge: str, tau: int, delay: int, workers: int) -> float:
+def _limit(merge: str, tau: int, delay: int, workers: int) -> float | None:
+    if merge == "overwrite" and delay >= tau:
+        return None  # every step is dropped, as rd.outer says
     x = eigenvalues(1.0, FLATTEST)
     with np.errstate(divide="ignore"):  # where nothing moves, any rate is stable
         return float(np.min(largest_lr(merge, x=x, tau=tau, delay=delay, m=workers, momentum=PUBLISHED.momentum)))

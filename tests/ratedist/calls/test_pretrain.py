@@ -142,7 +142,9 @@ def test_the_suggested_setting_has_fewest_steps_in_flight_within_tau_else_the_le
         [suggested] = [setting for setting in settings if setting["suggested"]]
         within = [setting for setting in settings if setting["tau"] <= tau]
         if within:
-            assert suggested["in_flight"] == min(setting["in_flight"] for setting in within)
+            fastest = min(setting["step_s"] for setting in within)
+            near = [setting for setting in within if setting["step_s"] <= 1.01 * fastest]
+            assert suggested["in_flight"] == min(setting["in_flight"] for setting in near)
             assert suggested["tau"] <= tau
         else:
             assert suggested["tau"] == min(setting["tau"] for setting in settings)
@@ -206,10 +208,38 @@ def test_the_command_says_what_is_recalled_and_json_has_no_infinite_rate(capsys)
         "RECALLED, not checked here: Nesterov, rate 0.7",
         "besiroglu2024",
         "hoffmann2022",
-        "any",
+        "refused",
+        "16 bits a value of a movement",
     ):
         assert words in text
     assert main([*line.split(), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {law["status"] for law in found["recalled"]} == {found["outer"]["status"]} == {"recalled"}
     assert [setting["tau"] for setting in found["diloco"]] == sorted(setting["tau"] for setting in found["diloco"])
+
+
+@pytest.mark.parametrize("compute", ["constant", "exponential", "half_exponential"])
+@pytest.mark.parametrize("tau", [8, 100])
+def test_no_suggested_rhythm_is_slower_than_the_one_asked_for(compute, tau):
+    asked_for = {"parameters": "8B", "tokens": "160B", "batch_tokens": "4M", "flop_per_s": 4e14, "tau": tau}
+    found = rd.pretrain(rd.Cluster(workers=64, compute=compute), **asked_for)
+    [suggested] = [setting for setting in found.diloco if setting["suggested"]]
+    if suggested["tau"] <= tau:
+        assert suggested["step_s"] <= 1.01 * found.rows[-1]["step_s"]
+        again = rd.pretrain(
+            rd.Cluster(workers=64, compute=compute),
+            **asked_for | {"tau": suggested["tau"]},
+            parts=suggested["parts"],
+            in_flight=suggested["in_flight"],
+        )
+        assert again.rows[-1]["step_s"] == pytest.approx(suggested["step_s"], rel=1e-9)
+    assert compute in found.to_dict()["cluster"]
+
+
+def test_overwriting_all_steps_is_refused_as_by_outer():
+    settings = rd.pretrain(cluster(8), **asked(8)).diloco
+    for setting in settings:
+        assert (setting["lr_below"]["overwrite"] is None) == (setting["in_flight"] == setting["tau"])
+        if setting["lr_below"]["overwrite"] is None:
+            with pytest.raises(ValueError, match="overwrite throws all steps away"):
+                rd.outer(eta=1, L=1, mu=1e-3, merge="overwrite", tau=setting["tau"], delay=setting["in_flight"])
