@@ -118,7 +118,8 @@ class Vectors:
         kind, total = (like.dtype, like.device), sum(lengths.values())
         if kind not in self._rooms or self._rooms[kind].numel() < total:
             self._rooms[kind] = like.new_empty(total)
-        parts = self._rooms[kind][:total].split(list(lengths.values()))
+        room = self._rooms[kind][:total]
+        parts = room.split(list(lengths.values())) if len(lengths) > 1 else [room] * len(lengths)
         return dict(zip(lengths, parts, strict=True))
 
     def _trial(self, shard_bytes: int) -> Trial:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from operators.fingerprint import require_like
 
@@ -324,6 +323,13 @@ def _kinds(parameters: Mapping[str, torch.nn.Parameter]) -> list[Any]:
     return [(name, type(p), p.shape, p.dtype, p.device) for name, p in parameters.items()]
 
 
+def _address(p: torch.Tensor) -> int:
+    try:
+        return p.data_ptr()
+    except RuntimeError:  # of one that only wraps others, as DTensor does
+        return 0
+
+
 def _contents(model: torch.nn.Module) -> list[Any]:
     """Return what tells quickly that nothing has changed: names and identities in every module, and what may change of
     a tensor that stays the same object, its place in memory included.
@@ -333,8 +339,7 @@ def _contents(model: torch.nn.Module) -> list[Any]:
         contents += module._modules
         for name, p in module._parameters.items():
             if p is not None:
-                address = 0 if is_traceable_wrapper_subclass(p) else p.data_ptr()
-                contents += name, id(p), p.requires_grad, p.shape, p.dtype, p.device, address, p.stride()
+                contents += name, id(p), p.requires_grad, p.shape, p.dtype, p.device, _address(p)
         for name, b in module._buffers.items():
             if b is not None:
                 kept = name in module._non_persistent_buffers_set
