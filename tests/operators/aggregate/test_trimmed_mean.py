@@ -20,10 +20,17 @@ def test_merge_equals_the_scalar_oracle(n, fraction):
 
 
 def test_result_lies_between_honest_values_while_no_more_than_b_are_faulty():
-    honest = torch.randn(7, 30, generator=torch.Generator().manual_seed(0))
+    honest = 5 + torch.randn(7, 30, generator=torch.Generator().manual_seed(0))  # a sum of two lies beyond them
     xs = [*honest, *torch.full((3, 30), -1e30)]
     found = TrimmedMean(0.3).round(xs, keys=[Key(0, rank=r) for r in range(10)])
     assert ((honest.min(0).values <= found) & (found <= honest.max(0).values)).all()
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 11, 12])
+@pytest.mark.parametrize("fraction", [0.0, 0.1, 0.49])
+def test_mean_of_equal_vectors_is_the_vector(n, fraction):
+    x = torch.randn(9, generator=torch.Generator().manual_seed(n))
+    assert torch.equal(TrimmedMean(fraction).round([x] * n, keys=[Key(0, rank=r) for r in range(n)]), x)
 
 
 def test_nothing_trimmed_is_the_mean():
