@@ -6,6 +6,7 @@ import signal
 import tempfile
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -154,10 +155,24 @@ def test_a_network_that_fails_half_way_leaves_nothing(some_method, monkeypatch, 
     assert network.switch_count() is None
 
 
+@pytest.fixture
+def tmp_path_of_all():
+    """A folder that every user may read; other users cannot enter those of pytest."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can drop privileges; this run is unprivileged anyway")
 @pytest.mark.parametrize("delay_s", [0.0, 1e-3])
-def test_without_privileges_user_namespaces_or_loopback_are_used_and_told(delay_s):
+def test_without_privileges_user_namespaces_or_loopback_are_used_and_told(delay_s, tmp_path_of_all):
+    # the sources and Python itself may lie in a folder that only root may enter
+    source = tmp_path_of_all / switch.SOURCE.name
+    source.write_bytes(switch.SOURCE.read_bytes())
+
     def run(tell):
+        list(run_ranks(lambda place, emit: emit(None), processes=2, hang_timeout_s=30))  # imports what a run needs
+        switch.SOURCE = source
         os.setgroups([])
         os.setresgid(UNPRIVILEGED, UNPRIVILEGED, UNPRIVILEGED)
         os.setresuid(UNPRIVILEGED, UNPRIVILEGED, UNPRIVILEGED)
