@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -20,6 +22,7 @@ from .message import CorruptMessage, Message
 from .rate import Rate
 
 Randomness = Literal["none", "private", "shared"]
+LONG = 1 << 20  # coordinates; the lengths of longer vectors' messages are compared first
 
 
 @dataclass(frozen=True)
@@ -212,13 +215,24 @@ class Operator(Fields, ABC):
             raise ValueError(f"d must satisfy d >= 1; got d = {d}")
         self._check_key(key)
         self._check_padding(message)
+        require_memory(d)
+        self._check_length(message, d)
         payload = message.payload
-        with _device_of(payload):
-            return self._decode_tensor(payload, message.bits, d, key if self.randomness == "shared" else None)
+        try:
+            with _device_of(payload):
+                return self._decode_tensor(payload, message.bits, d, key if self.randomness == "shared" else None)
+        except MemoryError:
+            raise _too_long(d) from None
 
     def _check_key(self, key: Key | None) -> None:
         if self.randomness == "shared" and key is None:
             raise ValueError(f"{self.name} uses shared randomness: pass the encoder's key to decode")
+
+    def _check_length(self, message: Message, d: int) -> None:
+        """Compare the length of a message that is short for its d before memory is allocated."""
+        exact = self.bits(d).exact if d > max(LONG, 64 * message.bits) else None
+        if exact is not None and message.bits != exact:
+            raise CorruptMessage(f"a message of {self.name} at d = {d} has {exact} bits; got {message.bits}")
 
     @staticmethod
     def _check_padding(message: Message) -> None:
@@ -259,6 +273,33 @@ class DeviceOperator(Operator):
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         return self._decode_tensor(torch.from_numpy(payload), bits, d, key).numpy()
+
+
+@lru_cache(maxsize=1)
+def _memory_bytes() -> int:
+    """Return the memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _too_long(d: int) -> CorruptMessage:
+    return CorruptMessage(f"d must fit memory; got d = {d}, which takes {4 * d} bytes: give the d of the encoder")
+
+
+def require_memory(d: int) -> None:
+    """Raise CorruptMessage for a vector that is longer than memory, before any is allocated.
+
+    Parameters
+    ----------
+    d : int
+        Number of coordinates.
+
+    Raises
+    ------
+    CorruptMessage
+        If d binary32 numbers take more memory than the machine has.
+    """
+    if d > LONG and 4 * d > _memory_bytes():
+        raise _too_long(d)
 
 
 def _device_of(x: Any) -> AbstractContextManager[Any]:

@@ -13,7 +13,7 @@ from bounds.fields import whole
 from .inputs import canonical
 from .kernels.philox import TILE
 from .key import Key
-from .message import Message
+from .message import CorruptMessage, Message
 from .operator import Operator
 
 RUN = 1 << 16  # coordinates that are worked on together, in the cache
@@ -97,8 +97,12 @@ class InPieces(Operator):
         d = self._check_pieces(d)
         self._check_key(key)
         self._check_padding(message)
-        for part in self._decode_arrays(message.payload.cpu().numpy(), message.bits, d, key):
-            yield torch.from_numpy(part)
+        self._check_length(message, d)
+        try:
+            for part in self._decode_arrays(message.payload.cpu().numpy(), message.bits, d, key):
+                yield torch.from_numpy(part)
+        except MemoryError:
+            raise CorruptMessage(f"d must fit memory in pieces; got d = {d}: give the d of the encoder") from None
 
     def _check_pieces(self, d: int) -> int:
         """Return d as a plain int."""

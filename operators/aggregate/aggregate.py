@@ -15,7 +15,7 @@ from bounds.fields import Fields
 from ..inputs import rows_of
 from ..key import Key
 from ..message import Message
-from ..operator import Operator
+from ..operator import Operator, require_memory
 
 Topology = Literal["star", "tree"]
 
@@ -106,6 +106,7 @@ class Aggregate(Fields, ABC):
             One stream for each worker.
         """
         check(messages, keys)
+        require_memory(d)
         return np.stack([self.uplink.decode(m, d=d, key=k).numpy() for m, k in zip(messages, keys, strict=True)])
 
     def round(self, vectors: Sequence[torch.Tensor], *, keys: Sequence[Key]) -> torch.Tensor:

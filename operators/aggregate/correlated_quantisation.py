@@ -171,8 +171,8 @@ class CorrelatedQuantisation(Aggregate):
             raise ValueError(
                 "the keys of one round must differ in their rank alone: correlated rounding shares the rest"
             )
-        total = np.zeros(d)
-        for row in self.decoded(messages, d, keys):
+        rows, total = self.decoded(messages, d, keys), np.zeros(d)
+        for row in rows:
             total += row
         return self.downlink.encode(torch.from_numpy(total / self.workers), key=server_key(keys))
 

@@ -13,7 +13,7 @@ from ..compressors.top_k import TopK
 from ..inputs import rows_of
 from ..key import Key
 from ..message import Message
-from ..operator import Operator
+from ..operator import Operator, require_memory
 from .aggregate import Aggregate, check, server_key
 
 
@@ -102,6 +102,7 @@ class GlobalTopK(Aggregate):
     def _climb(self, messages: Sequence[Message], d: int, keys: Sequence[Key]) -> tuple[Message, list[np.ndarray]]:
         """Return (root message, what each worker dropped as a node, float32)."""
         check(messages, keys)
+        require_memory(d)
         nodes, dropped = list(messages), [np.zeros(d, np.float32) for _ in messages]
         step = 1
         while step < len(nodes):

@@ -54,8 +54,8 @@ class Mean(Aggregate):
 
     def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
         """Return the encoded mean; the sum runs in the order of the workers."""
-        total = np.zeros(d)
-        for row in self.decoded(messages, d, keys):
+        rows, total = self.decoded(messages, d, keys), np.zeros(d)
+        for row in rows:
             total += row
         return self.down.encode(torch.from_numpy(total / len(messages)), key=server_key(keys))
 

@@ -262,6 +262,8 @@ def require_writable(path: str | Path) -> Path:
         For another suffix, a missing folder, a folder, and missing permissions.
     """
     file = Path(path)
+    if "\0" in str(path):
+        raise ValueError(f"out must be a path without null bytes; got {str(path)!r}: give another path")
     if file.suffix not in FORMATS:
         raise ValueError(f"out must end in .pdf, .svg, .png, .csv or .tex; got {path}: give one of these")
     try:
