@@ -14,10 +14,11 @@ import torch.distributed as dist
 from operators import Message
 from operators.ddp.frames import Undeclared
 from operators.ddp.gather import Gather, predicted_payload_bytes
-from operators.ddp.nodes import Nodes, group_apart
+from operators.ddp.nodes import Nodes
 from operators.ddp.scatter import Scatter, predicted_scatter_bytes
 
 from .in_flight import InThread
+from .spare_groups import marks_failure, spare_group
 from .step_check import UnevenSteps
 from .tensors import as_bytes, assign
 from .transport import NodeLinks
@@ -57,12 +58,19 @@ class ProcessTransport(Vectors):
     def apart(cls, group: dist.ProcessGroup | None = None) -> ProcessTransport:
         """Return a transport between the ranks of a group by a group of its own, for work beside other collectives.
 
+        The group is used again when the transport has been dropped on all ranks.
+
         Parameters
         ----------
         group : ProcessGroup or None, optional
             A process group of torch.distributed, whose time-out it keeps; by default the one of all ranks.
         """
-        return cls(group=group_apart(dist.distributed_c10d._get_default_group() if group is None else group))
+        transport = cls(group=group)
+        parent = dist.distributed_c10d._get_default_group() if group is None else group
+        own_group, spare = spare_group(parent, transport, lambda free: transport.all_gather_int([free]))
+        transport._groups[None], transport.spare = own_group, spare
+        transport.device = _device_of(transport.group)
+        return transport
 
     def rejoin(self) -> None:
         """Take the default process group as it is now for another one that has been destroyed; counts go on."""
@@ -83,6 +91,7 @@ class ProcessTransport(Vectors):
         return self._latest
 
     # -- messages ----------------------------------------------------------------------------------------
+    @marks_failure
     def all_gather(self, message: Message | int, exact: Sequence[int] | None = None) -> list[Message]:
         """Return the messages of all ranks, in rank order; the own one is returned as it is.
 
@@ -154,6 +163,7 @@ class ProcessTransport(Vectors):
             r: Message(m.payload[PLACE_BITS // 8 :], n) for r, (m, n) in enumerate(zip(framed, lengths, strict=True))
         }
 
+    @marks_failure
     def scatter(
         self,
         messages: Sequence[Sequence[Message] | int | None],
@@ -233,6 +243,7 @@ class ProcessTransport(Vectors):
         (number,) = numbers
         return [n for (n,) in self._gather_row([number], torch.int64)]
 
+    @marks_failure
     def broadcast(self, tensors: Sequence[Sequence[torch.Tensor]]) -> None:
         """Replace the tensors of the rank hosted here by those of rank 0, in place.
 

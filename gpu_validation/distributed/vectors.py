@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 
 from .reduction import fold, precision
+from .spare_groups import Spare, marks_failure
 from .ways import AT_ONCE, Trial, ways_for
 
 WHOLE_BYTES = 1 << 20  # up to here a mean takes whole vectors: one exchange in place of two
@@ -31,6 +32,7 @@ class Vectors:
     def __init__(self, group: dist.ProcessGroup | None, device: torch.device) -> None:
         self._groups: dict[float | None, dist.ProcessGroup | None] = {None: group}  # others by their time-out
         self.device = device
+        self.spare: Spare | None = None
         self.payload_bytes = self.received_bytes = self.predicted_bytes = 0
         self._rooms: dict[tuple[torch.dtype, torch.device], torch.Tensor] = {}
         self._take_places()
@@ -139,6 +141,7 @@ class Vectors:
         self.payload_bytes += sum(vector.nbytes for vector in sends.values())
         self.received_bytes += sum(vector.nbytes for vector in receives.values())
 
+    @marks_failure
     def _move(self, sends: Mapping[int, torch.Tensor], receives: Mapping[int, torch.Tensor]) -> None:
         """Send to some ranks and fill the vectors that come from others, all at once; empty ones are left out.
 
@@ -155,6 +158,7 @@ class Vectors:
         elif calls:
             _await(dist.batch_isend_irecv([dist.P2POp(*operation, group=self.group) for operation in calls]))
 
+    @marks_failure
     def _move_in_step(
         self, sends: Mapping[int, torch.Tensor], receives: Mapping[int, torch.Tensor], pieces: int
     ) -> None:

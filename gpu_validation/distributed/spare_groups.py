@@ -1,0 +1,91 @@
+"""Process groups for work beside other collectives, used again when their last user has been dropped.
+
+A group is not destroyed when its user is dropped: ranks collect garbage at different times, and torch names new groups
+by the number of those that exist.  The ranks agree instead on a group that is free on all of them.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import torch.distributed as dist
+
+from operators.ddp.nodes import group_apart
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+MOST = 62  # groups that one number can list; more at the same time are not used again
+
+
+@dataclass(eq=False)
+class Spare:
+    """A group beside its parent.
+
+    Parameters
+    ----------
+    group : weak reference
+        To the group, which torch holds until it is destroyed.
+    user : weak reference
+        To the transport that uses it; dead when the group is free.
+    failed : bool, optional
+        Whether a collective has failed: ranks may then be at different ones, so the group is not used again.
+    """
+
+    group: weakref.ref[Any]
+    user: weakref.ref[Any]
+    failed: bool = False
+
+
+_spares: weakref.WeakKeyDictionary[Any, list[Spare]] = weakref.WeakKeyDictionary()
+
+
+def spare_group(parent: Any, user: object, agree: Callable[[int], Sequence[int]]) -> tuple[Any, Spare]:
+    """Return a group of the parent's ranks that no other transport uses, and its entry; every rank must call it.
+
+    Parameters
+    ----------
+    parent : ProcessGroup
+        Whose ranks, back end and time-out the group has.
+    user : object
+        The group is free again when it is dropped.
+    agree : callable
+        Returns one integer of every rank, in rank order.
+    """
+    alive = dist.distributed_c10d._world.pg_map
+    spares = [spare for spare in _spares.get(parent, []) if spare.group() in alive]
+    _spares[parent] = spares
+    free = sum(1 << n for n, s in enumerate(spares[:MOST]) if s.user() is None and not s.failed)
+    for mask in agree(free):
+        free &= mask
+    if free:
+        spare = spares[(free & -free).bit_length() - 1]
+        spare.user = weakref.ref(user)
+        return spare.group(), spare
+    group = group_apart(parent)
+    spares.append(Spare(weakref.ref(group), weakref.ref(user)))
+    return group, spares[-1]
+
+
+def marks_failure(method: Method) -> Method:
+    """Let a transport's method mark the transport's group as failed when it raises.
+
+    Parameters
+    ----------
+    method : callable
+        A method that makes collectives.
+    """
+
+    @wraps(method)
+    def marked(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        try:
+            return method(self, *arguments, **keywords)
+        except BaseException:
+            if self.spare is not None:
+                self.spare.failed = True
+            raise
+
+    return cast(Method, marked)
