@@ -40,7 +40,7 @@ def stated_in(path: str | Path) -> Any:
         raise ValueError(f"a pilot must be a file below {LARGEST_FILE} bytes; {path} has {file.stat().st_size}")
     try:
         return json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is no JSON ({error}): make a new pilot") from None
 
 

@@ -279,3 +279,11 @@ def test_the_answer_names_what_was_read_and_left_out(capsys):
 def test_a_name_is_shown_on_one_line():
     assert shown("a\nb") == "a\\nb"
     assert len(shown("x" * 1000)) < 200
+
+
+def test_a_pilot_that_is_nested_without_end_is_no_json(folder):
+    from ratedist.model.pilot_reading import stated_in
+
+    (folder / "pilot.json").write_text("[" * 200_000)
+    with pytest.raises(ValueError, match=r"pilot\.json is no JSON"):
+        stated_in("pilot.json")
