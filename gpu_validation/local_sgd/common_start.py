@@ -88,19 +88,19 @@ class CommonStart:
     def _require_equal_ranks(self) -> None:
         """Raise ValueError on all ranks unless they have equal models and settings."""
         require_same_layout(self.transport, [worker.model for worker in self.workers])
-        self._own = own = self.settings.fingerprint()
-        numbers = self.transport.all_gather_int([combined(own)] * len(self.workers))
+        self._own = prints = self.settings.fingerprint()
+        numbers = self.transport.all_gather_int([combined(prints)] * len(self.workers))
         if len(set(numbers)) > 1:
             with self.transport.uncounted():
-                columns = [self.transport.all_gather_int([digest] * len(self.workers)) for digest in own.values()]
-            require_equal_ranks([dict(zip(own, row, strict=True)) for row in zip(*columns, strict=True)])
+                columns = [self.transport.all_gather_int([digest] * len(self.workers)) for digest in prints.values()]
+            require_equal_ranks([dict(zip(prints, row, strict=True)) for row in zip(*columns, strict=True)])
 
     def fingerprint(self) -> Fingerprint:
         """Return the fingerprint of what a saved state depends on: settings, model and place."""
-        own = {name: digest for name, digest in self._own.items() if name not in FREE}
+        prints = {name: digest for name, digest in self._own.items() if name not in FREE}
         place = {"world size": self.transport.size, "rank": list(self.transport.ranks)}
         place = {} if self.settings.least else place  # with a quorum ranks come and go
-        return own | fingerprint({"model": [layout(worker.model) for worker in self.workers], **place})
+        return prints | fingerprint({"model": [layout(worker.model) for worker in self.workers], **place})
 
     def _begin_together(self) -> None:
         """All workers hold the same model: the first round, or the first with these parameters, begins there."""

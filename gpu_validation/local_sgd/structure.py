@@ -18,6 +18,41 @@ Layout = list[tuple[str, str]]  # names and descriptions of tensors
 REFUSED = ""  # in place of a name
 
 
+WRAPPERS = ("DistributedDataParallel", "FullyShardedDataParallel", "DataParallel")
+
+
+def require_unwrapped(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None) -> None:
+    """Refuse a model inside a wrapper that exchanges gradients itself, and an optimizer of another model.
+
+    Parameters
+    ----------
+    model : Module
+        What is averaged.
+    optimizer : Optimizer or None
+        The inner optimizer.
+
+    Raises
+    ------
+    ValueError
+        That says what to pass.
+    """
+    inner = getattr(model, "_orig_mod", model)  # torch.compile
+    for kind in type(inner).__mro__:
+        if kind.__name__ in WRAPPERS and kind.__module__.startswith("torch."):
+            raise ValueError(
+                f"the model must not be in {kind.__name__}, which exchanges or splits the model at every step; pass "
+                "the module inside it, and train that"
+            )
+    if optimizer is None:
+        return
+    owned = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    if owned.isdisjoint(id(p) for p in model.parameters()):
+        raise ValueError(
+            "the optimizer must be of this model; it has none of its parameters: pass the one made from "
+            "model.parameters(), or None where nothing needs it"
+        )
+
+
 def require_averageable(model: torch.nn.Module) -> None:
     """Refuse a model that cannot be averaged.
 

@@ -15,7 +15,7 @@ from ..distributed.tensors import flat
 from .buffers import averaged_buffers
 from .flat_parameters import FlatParameters
 from .shared_memory import without_aliases
-from .structure import require_averageable, trained
+from .structure import require_averageable, require_unwrapped, trained
 
 
 def follow(workers: Sequence[Worker]) -> bool:
@@ -89,6 +89,7 @@ class Worker:
     """
 
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None) -> None:
+        require_unwrapped(model, optimizer)
         self.model, self.optimizer = model, optimizer
         self.names: list[str] = []
         self.parameters: list[torch.nn.Parameter] = []

@@ -63,13 +63,13 @@ def register(
         name: CompressedReduceScatter(operator, key=key.fold_in(number), module=name)
         for number, name in enumerate(modules)
     }
-    own = fingerprint({"operator": operator, "key": replace(key, step=0, rank=0), "model": _kinds(model)})
+    prints = fingerprint({"operator": operator, "key": replace(key, step=0, rank=0), "model": _kinds(model)})
     place, groups = _place(model)
     for group in groups:
-        require_equal_settings(own, group=group, device=_device(group, model))
+        require_equal_settings(prints, group=group, device=_device(group, model))
     for name, module in modules.items():
         module.set_custom_reduce_scatter(shards[name])
-    return CompressedShards(shards, own, place)
+    return CompressedShards(shards, prints, place)
 
 
 class CompressedShards:

@@ -33,7 +33,7 @@ class SummedPowerSGD(Summed):
     Raises
     ------
     ValueError
-        As ``LowRank`` does.
+        As ``LowRank`` does; in a step, on all ranks, where a sum exceeds binary32.
 
     Notes
     -----
@@ -64,7 +64,8 @@ class SummedPowerSGD(Summed):
         owed = state["residual"].numpy()
         corrected = x.astype(np.float64) + owed
         if operator.is_exact(d):
-            sums = yield (Floats(corrected.astype(np.float32)),)
+            sums = yield (_binary32(corrected),)
+            _require_finite(sums.values[0])
             kept = torch.zeros(d) if member else state["residual"]
             return {"residual": kept, "start": state["start"]}, sums.values[0] / np.float32(sums.members)
         rows, columns = operator.matrix_shape(d)
@@ -72,15 +73,20 @@ class SummedPowerSGD(Summed):
         padded[:d] = corrected
         matrix = padded.reshape(rows, columns)
         start = nudged(state["start"].double().numpy(), key.shared())
-        left = yield (Floats(times(matrix, start).astype(np.float32).reshape(-1)),)
+        left = yield (_binary32(times(matrix, start).reshape(-1)),)
+        _require_finite(left.values[0])
         p = orthonormal(left.values[0].astype(np.float64).reshape(rows, -1) / left.members)
-        right_i = transposed_times(matrix, p).astype(np.float32)
-        right = yield (Floats(right_i.reshape(-1)),)
+        terms = _binary32(transposed_times(matrix, p).reshape(-1))
+        right_i = terms.values.reshape(columns, -1)
+        right = yield (terms,)
+        _require_finite(right.values[0])
         q = right.values[0].astype(np.float64).reshape(columns, -1) / right.members
-        residual = (corrected - times_transposed(p, right_i).reshape(-1)[:d]).astype(np.float32)
+        residual = _binary32(corrected - times_transposed(p, right_i).reshape(-1)[:d]).values
         kept = torch.from_numpy(residual) if member else state["residual"]
         new_state = {"residual": kept, "start": torch.from_numpy(unit_columns(q))}
-        return new_state, times_transposed(p, q).reshape(-1)[:d].astype(np.float32)
+        mean = _binary32(times_transposed(p, q).reshape(-1)[:d]).values
+        _require_finite(mean)
+        return new_state, mean
 
     def bits_of_rounds(self, d: int, m: int) -> tuple[int, ...]:
         """Return the left factors and the right ones in binary32, or all of x."""
@@ -99,3 +105,17 @@ class SummedPowerSGD(Summed):
     def examples(cls) -> tuple[Self, ...]:
         """Rank one and rank four."""
         return cls(), cls(4)
+
+
+def _binary32(values: np.ndarray) -> Floats:
+    """Return the values in binary32, infinite where they exceed it: the sum then shows it to all ranks."""
+    with np.errstate(over="ignore"):
+        return Floats(values.astype(np.float32))
+
+
+def _require_finite(sums: np.ndarray) -> None:
+    """Raise on all ranks, which have the same sums."""
+    if not np.isfinite(sums).all():
+        raise ValueError(
+            "a sum over the ranks must fit in binary32; a factor of the mean matrix exceeds it: scale the vectors down"
+        )

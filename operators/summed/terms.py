@@ -97,8 +97,9 @@ class Floats(Terms):
     def total(self, rows: Sequence[np.ndarray]) -> np.ndarray:
         """Return the float32 sum, infinite where it exceeds binary32."""
         total = np.zeros(rows[0].size)
-        for row in rows:
-            total += row
+        with np.errstate(invalid="ignore"):
+            for row in rows:
+                total += row
         with np.errstate(over="ignore"):
             return total.astype(np.float32)
 

@@ -75,3 +75,41 @@ def test_objects_without_a_readable_form_do_not_tell_processes_apart():
 
     assert repr(rules[0]) != repr(rules[1])
     assert settings(schedule=rules[0]).fingerprint() == settings(schedule=rules[1]).fingerprint()
+
+
+def test_a_wrapped_model_is_refused_with_what_to_pass():
+    with pytest.raises(ValueError, match=r"must not be in DataParallel.*pass the module inside it"):
+        PeriodicAveraging(torch.nn.DataParallel(torch.nn.Linear(1, 1)))
+
+
+def test_an_optimizer_of_another_model_is_refused():
+    other = torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=0.1)
+
+    with pytest.raises(ValueError, match="the optimizer must be of this model; it has none of its parameters"):
+        PeriodicAveraging(torch.nn.Linear(1, 1), other)
+
+
+NAMES = ["schedule", "delay", "fragments", "ranks_per_node", "steps"]
+
+
+@pytest.mark.parametrize("number", [np.int64(4), np.uint8(4), torch.tensor(4)], ids=repr)
+@pytest.mark.parametrize("name", ["schedule", "delay", "fragments", "steps"])
+def test_integers_of_other_libraries_are_integers(name, number):
+    made = settings(overlap="corrected", **{name: number})
+
+    assert type(getattr(made, name)) is int
+    assert made == settings(overlap="corrected", **{name: 4})
+
+
+@pytest.mark.parametrize("value", [True, np.True_, 2.5, np.float64(4), "4"], ids=repr)
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_no_whole_number_is_refused(name, value):
+    if (name, value) != ("schedule", "4"):
+        with pytest.raises(ValueError, match=f"{name} must be a whole number.*; got "):
+            settings(**{name: value})
+
+
+@pytest.mark.parametrize("value", [True, "fast", None, torch.ones(2)], ids=repr)
+def test_what_is_no_number_is_refused(value):
+    with pytest.raises(ValueError, match="block_momentum must be a number; got "):
+        settings(block_momentum=value)

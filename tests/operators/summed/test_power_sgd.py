@@ -144,3 +144,23 @@ def test_a_start_of_its_own_on_every_rank_is_no_power_iteration_on_the_mean():
 def test_wrong_settings_are_refused():
     with pytest.raises(ValueError, match="rank must be at least 1"):
         SummedPowerSGD(0)
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (1, 5)])
+@pytest.mark.parametrize("signs", [(1, 1, 1), (1, -1, 1)])
+def test_a_sum_beyond_binary32_is_refused_and_a_smaller_one_is_finite(shape, signs):
+    rows = [sign * torch.full((shape[0] * shape[1],), 1e38) for sign in signs]
+    method = SummedPowerSGD(rank=1, shape=shape)
+
+    for scale in (1.0, 3.4, 1e-3, 1e-30, 1e-82):
+        vectors = [(row.double() * scale).float() for row in rows]
+        try:
+            mean = sum_of_ranks(vectors, method, key=Key(0)).mean
+        except ValueError as refused:
+            words = str(refused)
+        else:
+            exact = torch.stack(vectors).double().mean(0)
+            torch.testing.assert_close(mean.double(), exact, rtol=1e-4, atol=1e-44)
+            continue
+        assert "must fit in binary32" in words
+        assert scale >= 1
