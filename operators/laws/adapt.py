@@ -8,7 +8,7 @@ import torch
 
 from ..functions.forms.choice import Library, form_of
 from .kit.domain import Domain
-from .kit.subject import ClaimSource, Subject
+from .kit.subject import Array, ClaimSource, Subject
 
 RANGES = {torch.float16: (2.0**-8, 2.0**8), torch.bfloat16: (2.0**-60, 2.0**60)}
 
@@ -62,6 +62,17 @@ def adapt(
         raise ValueError(f'library must be "torch", "numpy" or "jax"; got {library!r}')
     if library != "torch" and dtype == torch.bfloat16:
         raise ValueError(f'bfloat16 needs library="torch"; got {library!r}')
+    arguments = [_name(target)]
+    if claim is not None:
+        arguments.append(f"claim={getattr(claim, '__name__', repr(claim)) if callable(claim) else repr(claim)}")
+    if library != "torch":
+        arguments.append(f'library="{library}"')
+    if dtype != torch.float32:
+        arguments.append(f"dtype={dtype}")
+    if domain is not None:
+        arguments.append(f"domain={domain!r}")
+    if state is not None:
+        arguments.append(f"state={state!r}")
     if domain is None:
         smallest, largest = RANGES.get(dtype, (Domain.smallest, Domain.largest))
         domain = Domain(smallest, largest, dtype=dtype)
@@ -69,7 +80,17 @@ def adapt(
     form.dtype = dtype
     if claim is None:
         claim = getattr(target, "claim", None)
-    return Subject(form, claim, "torch" if library == "torch" else "numpy", domain=domain, rounding=_rounding(dtype))
+    array: Array = "torch" if library == "torch" else "numpy"
+    subject = Subject(form, claim, array, domain=domain, rounding=_rounding(dtype))
+    subject.spelled = f"operators.laws.adapt({', '.join(arguments)})"
+    return subject
+
+
+def _name(target: Any) -> str:
+    """Return how a script spells the target: a pair by its two names."""
+    if isinstance(target, tuple):
+        return f"({', '.join(map(_name, target))})"
+    return getattr(target, "__name__", None) or repr(target)
 
 
 def _rounding(dtype: torch.dtype) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection
+from math import inf
 from time import monotonic
 
 from ..functions.global_streams import seeded
@@ -12,6 +13,8 @@ from .betting.budget import Budget
 from .kit.law import Context, Law
 from .kit.subject import Array, ClaimSource, Subject, Target
 from .kit.verdict import Outcome, Report, Verdict
+from .operator.exact_marginals import ExactMarginals
+from .operator.tightness import NO_CEILING, Tightness
 from .suite import LAWS, laws_for, statistical_laws
 
 NOT_TRIED = "not tried: another law fails, and a subject that is accused is not judged for long; mend it, check again"
@@ -26,6 +29,7 @@ def check(
     seed: int | None = None,
     laws: Collection[str] | None = None,
     accept_inconclusive: bool = False,
+    ceiling: float | None = None,
 ) -> Report:
     """Judge a compressor by every law that applies to it.
 
@@ -48,13 +52,15 @@ def check(
         Names of the laws to run, all by default.
     accept_inconclusive : bool, optional
         ``ok`` also where a law could not judge, or judged with less power than ``budget.bias`` asks.
+    ceiling : float or None, optional
+        The largest ``|C(x) - x|^2/|x|^2`` of a single draw, > 0.  ``tight=True`` of a function is judged only with it.
 
     Raises
     ------
     TypeError
         For what is no compressor.
     ValueError
-        For an unknown law or a negative seed.
+        For an unknown law, a negative seed or a ceiling that is not positive.
 
     Notes
     -----
@@ -65,6 +71,8 @@ def check(
         raise ValueError(
             f"seed must satisfy seed >= 0; got seed = {seed}: give a natural number, or none to draw afresh"
         )
+    if ceiling is not None and not 0 < ceiling < inf:
+        raise ValueError(f"ceiling must be finite and > 0; got {ceiling}: give the largest |C(x) - x|^2/|x|^2")
     seed = secrets.randbits(32) if seed is None else seed
     names = {law.name for law in LAWS}
     unknown = set(laws or ()) - names
@@ -73,12 +81,21 @@ def check(
     if isinstance(op, Own):
         claim, array, op = claim if claim is not None else op.stated_claim, op.array, op.plain()
     subject = op if isinstance(op, Subject) else Subject(op, claim, array)
+    if ceiling is not None:
+        subject.ceiling = ceiling
     chosen = tuple(law for law in laws_for(subject) if laws is None or law.name in laws)
     context = Context(budget, seed, parts=statistical_laws(), laws=chosen)
     with subject.session():
         context.hurry(subject.pace())
-        verdicts = tuple(_verdict(law, subject, context) for law in chosen)
+        verdicts = _exactly_judged(tuple(_verdict(law, subject, context) for law in chosen))
     return Report(subject.name, seed, verdicts, reproduction(subject, claim, budget, seed, laws), accept_inconclusive)
+
+
+def _exactly_judged(verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
+    """Return the verdicts without that on draws where a tight claim was judged by exact moments."""
+    exact = any(v.law == ExactMarginals.name and v.outcome is Outcome.PASS for v in verdicts)
+    said = Verdict(Tightness.name, Outcome.NOT_APPLICABLE, f"judged exactly by {ExactMarginals.name}")
+    return tuple(said if exact and v.text == NO_CEILING else v for v in verdicts)
 
 
 def _verdict(law: Law, subject: Subject, context: Context) -> Verdict:
@@ -96,17 +113,24 @@ def _verdict(law: Law, subject: Subject, context: Context) -> Verdict:
 
 def reproduction(subject: Subject, claim: ClaimSource, budget: Budget, seed: int, laws: Collection[str] | None) -> str:
     """Return one line of Python that repeats a check draw by draw (where no time limit was met)."""
-    arguments = [subject.name, f"seed={seed}", _spelled(budget)]
+    arguments = [subject.spelled or subject.name, f"seed={seed}", spelled(budget)]
     if claim is not None:
-        arguments.append(f"claim={claim!r}" if not callable(claim) else "claim=...")
-    if subject.array != "torch":
+        arguments.append(f"claim={claim_spelled(claim)}")
+    if subject.ceiling is not None:
+        arguments.append(f"ceiling={subject.ceiling!r}")
+    if subject.array != "torch" and not subject.spelled:
         arguments.append(f'array="{subject.array}"')
     if laws is not None:
         arguments.append(f"laws={sorted(laws)!r}")
     return f"operators.laws.check({', '.join(filter(None, arguments))})"
 
 
-def _spelled(budget: Budget) -> str:
+def claim_spelled(claim: object) -> str:
+    """Return a claim as an argument: a function of d by its name."""
+    return getattr(claim, "__name__", repr(claim)) if callable(claim) else repr(claim)
+
+
+def spelled(budget: Budget) -> str:
     """Return the budget as an argument, empty for the default one."""
     profiles = {"Budget()": Budget(), "Budget.quick()": Budget.quick(), "Budget.deep()": Budget.deep()}
     named = {profile: name for name, profile in profiles.items()}

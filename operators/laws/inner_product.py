@@ -11,13 +11,14 @@ import numpy as np
 from bounds.special.inverse_power_of_two import InversePowerOfTwoLessOne
 from bounds.special.sphere_quantiser import lloyd_max_sphere_distortion
 
-from .adapt import Library
+from .adapt import Library, _name
 from .betting.budget import Budget
 from .betting.eprocess import inflated
 from .betting.ledger import Ledger, log_growth
 from .betting.mean_bets import MeanBets
 from .betting.power import Power, bias_along_x, excess
 from .betting.size_bets import STAKES, SizeBets
+from .check import spelled
 from .kit.evidence import Draws, collect
 from .kit.examples import Example
 from .kit.law import Violation
@@ -98,8 +99,9 @@ def check_inner_product(
     banks = {example.name: bank(example.x, rng) for example in examples}
     source = QuerySource(quantiser, banks, rng)
     verdicts = (_above_the_limit(d, bits, claimed), *_judged(source, examples, claimed, budget))
-    given = f"omega_ip={claimed:.9g}, seeded={seeded}, library={library!r}, norms={norms!r}, seed={seed}"
-    reproduce = f"operators.laws.check_inner_product({quantiser.name}, {d}, {bits:g}, {given})"
+    given = f"omega_ip={claimed!r}, seeded={seeded}, library={library!r}, norms={norms!r}, seed={seed}"
+    given += f", {spelled(budget)}" * bool(spelled(budget))
+    reproduce = f"operators.laws.check_inner_product({_name(quantise)}, {d}, {bits!r}, {given})"
     return Report(f"{quantiser.name}, d = {d}, {bits:g} bits", seed, verdicts, reproduce, accept_inconclusive)
 
 

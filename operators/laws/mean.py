@@ -14,8 +14,9 @@ import numpy as np
 from bounds.claims import ConservedMean, Unbiased, UnbiasedMean
 
 from ..functions.global_streams import seeded
-from .adapt import Library
+from .adapt import Library, _name
 from .betting.budget import Budget
+from .check import claim_spelled, spelled
 from .exchange.bets import MeanBias, MeanErrors, MeanShortfall, StepErrors, claimed
 from .exchange.edges import judged_exactly
 from .exchange.evidence import MeanSource
@@ -31,6 +32,14 @@ Joint = UnbiasedMean | Unbiased
 JointClaim = Joint | Callable[[int, int], Joint] | ConservedMean
 STATISTICAL = 4  # laws that share the false-alarm budget
 PACE_CALLS = 3
+ASSUMED = {  # law -> what its bets assume of the claim: the law that refutes it, and what to do
+    "unbiasedness": {"error": "the constant alone is refuted by the law of the error: claim a true one first"},
+    "steps": {
+        "unbiasedness": "the errors have a mean, which alone makes them look correlated: correct the mean first",
+        "error": "the constant alone is refuted by the law of the error: claim a true one first",
+    },
+}
+NO_CEILING = "not judged: a mean can be shown to be too small only if no draw exceeds a known ceiling; pass ceiling="
 
 
 def check_mean(
@@ -44,6 +53,7 @@ def check_mean(
     budget: Budget | None = None,
     seed: int | None = None,
     accept_inconclusive: bool = False,
+    ceiling: float | None = None,
 ) -> Report:
     """Judge an exchange: a function from the vectors of m workers to their mean, on one machine.
 
@@ -71,6 +81,8 @@ def check_mean(
         Replays a verdict, as for ``check``.
     accept_inconclusive : bool, optional
         Whether an inconclusive verdict passes, as for ``check``.
+    ceiling : float or None, optional
+        The largest ``|y - xbar|^2`` of a step over the claimed a S + b M, >= 1; without it tight=True is not judged.
 
     Returns
     -------
@@ -99,9 +111,11 @@ def check_mean(
             name, verdicts = _with_memory(function, tried, single, claim, library, seed, budget)
         else:
             subject = MeanFunction(function, library, seed)
-            name, verdicts = subject.name, _without_memory(subject, tried, single, claim, budget)
-    given = f"m={m}, claim={'...' if callable(claim) else repr(claim)}, seed={seed}"
-    reproduce = f"operators.laws.check_mean({name}, {given})"
+            name, verdicts = subject.name, _without_memory(subject, tried, single, claim, budget, ceiling)
+    given = [_name(function), f"m={m}", f"claim={claim_spelled(claim)}", f"sizes={tuple(sizes)!r}", f"seed={seed}"]
+    given += [f'library="{library}"'] * (library != "torch") + ["alone=False"] * (not alone)
+    given += [f"ceiling={ceiling!r}"] * (ceiling is not None) + [spelled(budget)]
+    reproduce = f"operators.laws.check_mean({', '.join(filter(None, given))})"
     return Report(f"{name}, m = {m}", seed, tuple(verdicts), reproduce, accept_inconclusive)
 
 
@@ -124,7 +138,12 @@ def _with_memory(
 
 
 def _without_memory(
-    subject: MeanFunction, tried: list[Group], single: list[Group], claim: JointClaim, budget: Budget
+    subject: MeanFunction,
+    tried: list[Group],
+    single: list[Group],
+    claim: JointClaim,
+    budget: Budget,
+    ceiling: float | None,
 ) -> list[Verdict]:
     """Return the verdicts on a joint claim."""
     verdicts = judged_exactly(lambda: subject, _exact_groups(tried, single))
@@ -137,15 +156,28 @@ def _without_memory(
         "unbiasedness": MeanBias(judged, moments, level, budget.bias),
         "steps": StepErrors(moments, level),
     }
-    if all(c.tight for c in claims):
-        bets["constant-reached"] = MeanShortfall(judged, moments, claims, level)
+    tight = all(c.tight for c in claims)
+    if tight and ceiling is not None:
+        bets["constant-reached"] = MeanShortfall(judged, moments, ceiling, level)
     try:
         budget = _hurried(budget, subject, tried[-1])
         draws = collect(MeanSource(subject), list(judged), list(bets.values()), budget)
     except Exception as error:  # whatever the subject raises is a finding
         text = str(error) if isinstance(error, Violation) else raised(error)
         return [*verdicts, Verdict("error", Outcome.FAIL, text)]
-    return [*verdicts, *(_verdict(law, b, judged, draws, budget) for law, b in bets.items())]
+    if tight and ceiling is None:
+        verdicts.append(Verdict("constant-reached", Outcome.INCONCLUSIVE, NO_CEILING))
+    refuted = {law for law, b in bets.items() if b.rejected()}
+    return [*verdicts, *(_explained(_verdict(law, b, judged, draws, budget), refuted) for law, b in bets.items())]
+
+
+def _explained(verdict: Verdict, refuted: set[str]) -> Verdict:
+    """Return INCONCLUSIVE where a bet rests on what another law refutes: the constant, or the mean."""
+    rests_on = [law for law in ASSUMED.get(verdict.law, {}) if law in refuted]
+    if verdict.outcome is not Outcome.FAIL or not rests_on:
+        return verdict
+    text = f"{verdict.text}; but {ASSUMED[verdict.law][rests_on[0]]}"
+    return Verdict(verdict.law, Outcome.INCONCLUSIVE, f"not judged: {text}", verdict.example, verdict.x)
 
 
 def _exact_groups(tried: list[Group], single: list[Group]) -> list[Group]:

@@ -128,14 +128,13 @@ class MeanErrors(ClaimBets):
 class MeanShortfall(MeanErrors):
     """Bets that the squared error is smaller than a claim that is said to be an equality.
 
-    Assumes that no draw's squared error exceeds 16 + 4 d + m a + b times the claim.
+    No draw's squared error exceeds ``ceiling`` times the claim.
     """
 
-    def __init__(self, groups: list[Group], moments: list[float], claims: list[UnbiasedMean], level: float) -> None:
+    def __init__(self, groups: list[Group], moments: list[float], ceiling: float, level: float) -> None:
         super().__init__(groups, moments, level)
-        room = [16 + 4 * g.d + g.m * c.of_squares + c.of_mean for g, c in zip(groups, claims, strict=True)]
         means = [max(s2, SLACK**2) for s2 in moments]
-        self.sizes = SizeBets(means, [g.d for g in groups], [r * s2 for r, s2 in zip(room, means, strict=True)])
+        self.sizes = SizeBets(means, [g.d for g in groups], [1.001 * max(1.0, ceiling) * s2 for s2 in means])
 
     def update(self, vector: int, draws: Draws) -> None:
         """Bet on a batch; rounding may make a small error smaller."""

@@ -94,6 +94,8 @@ class Subject:
         self.target: Any = target
         self.array = array
         self.domain, self.rounding = domain, rounding
+        self.ceiling: float | None = None  # of |C(x) - x|^2/|x|^2 of a single draw, where one is declared
+        self.spelled = ""  # the call that makes it, where that is not its name
         self.kind = _kind(target)
         self.is_codec = (
             self.kind == "compressor"

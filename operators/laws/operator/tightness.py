@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bounds.claims import StrictlyContractive
+
 from ..betting.budget import Budget
 from ..betting.power import Power
 from ..betting.size_bets import SizeBets
@@ -13,14 +15,19 @@ from ..kit.verdict import Outcome, Verdict
 from .distortion import SquaredErrors
 
 LOOSE = 0.5
+NO_CEILING = (
+    "tight=True is not judged: draws show that a mean error is too small only if no draw exceeds a known ceiling; pass "
+    "ceiling= (the largest |C(x) - x|^2/|x|^2), or claim StrictlyContractive"
+)
 _ROUNDING = 1e-4  # binary32 rounding of a small error
 
 
 class Tightness(StatisticalLaw):
     """tight=True: ``E|C(x) - x|^2`` is not below the claim, for every x; ``witness(d)``: not below 95 % of it there.
 
-    Assumes that no draw's squared error exceeds 16 + 4 d times the claim: without some bound on single draws no
-    finite number of them can show that a mean is too small.
+    Needs a ceiling on the squared error of single draws: without one no finite number of them can show that a mean is
+    too small.  ``StrictlyContractive`` declares one, so does ``ceiling`` of ``check``; an ``Operator`` that claims
+    tight=True declares 16 + 4 d times its claim.  A function without a ceiling is INCONCLUSIVE.
     """
 
     name = "constant-reached"
@@ -46,13 +53,15 @@ class Tightness(StatisticalLaw):
         if not stated:
             return None
         sizes = [examples[j].d for j in stated]
-        ceilings = [(16 + 4 * d) * s2 for d, s2 in zip(sizes, stated.values(), strict=True)]
+        ceilings = [_ceiling(subject, d, s2) for d, s2 in zip(sizes, stated.values(), strict=True)]
         return _Shortfall(SizeBets(list(stated.values()), sizes, ceilings), stated, level, 1 + _ROUNDING)
 
     def run(self, subject: Subject, context: Context) -> Verdict:
         """As the other statistical laws; a remark where nothing was found and the claim is loose."""
-        verdict = super().run(subject, context)
         reason = self.applies(subject)
+        if reason is None and not subject.is_operator and _needs_ceiling(subject):
+            return Verdict(self.name, Outcome.INCONCLUSIVE, NO_CEILING)
+        verdict = super().run(subject, context)
         if verdict.outcome is Outcome.FAIL or reason is not None:
             return verdict
         best = _largest_share(evidence_of(subject, context))
@@ -60,6 +69,21 @@ class Tightness(StatisticalLaw):
             return verdict
         text = f"the claim is loose here: the largest mean error seen is {best:.2f} of it"
         return Verdict(self.name, Outcome.NOTE, text)
+
+
+def _needs_ceiling(subject: Subject) -> bool:
+    """Return whether a mean error is claimed to be reached, and nothing bounds the error of a single draw."""
+    tight = [c for c in map(subject.claim, (1, 2, 8, 65)) if second_moment(c) and getattr(c, "tight", False)]
+    return subject.ceiling is None and any(not isinstance(c, StrictlyContractive) for c in tight)
+
+
+def _ceiling(subject: Subject, d: int, s2: float) -> float:
+    """Return the largest squared error of a single draw, over |x|^2."""
+    if subject.ceiling is not None:
+        return max(subject.ceiling, s2) * (1 + _ROUNDING)
+    if isinstance(subject.claim(d), StrictlyContractive):
+        return s2 * (1 + _ROUNDING)
+    return (16 + 4 * d) * s2
 
 
 def _largest_share(study: Study) -> float | None:

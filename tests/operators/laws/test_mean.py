@@ -101,7 +101,13 @@ def test_a_claim_that_is_too_small_by_half_is_refuted():
 
 def test_a_tight_claim_that_is_too_large_is_refuted():
     report = check_mean(
-        honest.plain, m=2, claim=UnbiasedMean(0.5, 0.5, tight=True), sizes=(1, 2), budget=Budget(bias=2), seed=5
+        honest.plain,
+        m=2,
+        claim=UnbiasedMean(0.5, 0.5, tight=True),
+        sizes=(1, 2),
+        budget=Budget(bias=2),
+        seed=5,
+        ceiling=2.0,
     )
 
     assert report["constant-reached"].outcome is Outcome.FAIL, str(report)
