@@ -9,9 +9,9 @@ from time import monotonic
 
 from ..functions.global_streams import seeded
 from ..functions.own import Own
-from .betting.budget import Budget
+from .betting.budget import Budget, spelled
 from .kit.law import Context, Law
-from .kit.subject import Array, ClaimSource, Subject, Target
+from .kit.subject import Array, ClaimSource, Subject, Target, claim_spelled
 from .kit.verdict import Outcome, Report, Verdict
 from .operator.exact_marginals import ExactMarginals
 from .operator.tightness import NO_CEILING, Tightness
@@ -123,16 +123,3 @@ def reproduction(subject: Subject, claim: ClaimSource, budget: Budget, seed: int
     if laws is not None:
         arguments.append(f"laws={sorted(laws)!r}")
     return f"operators.laws.check({', '.join(filter(None, arguments))})"
-
-
-def claim_spelled(claim: object) -> str:
-    """Return a claim as an argument: a function of d by its name."""
-    return getattr(claim, "__name__", repr(claim)) if callable(claim) else repr(claim)
-
-
-def spelled(budget: Budget) -> str:
-    """Return the budget as an argument, empty for the default one."""
-    profiles = {"Budget()": Budget(), "Budget.quick()": Budget.quick(), "Budget.deep()": Budget.deep()}
-    named = {profile: name for name, profile in profiles.items()}
-    named |= {profile.untimed(): f"{name}.untimed()" for name, profile in profiles.items()}
-    return "" if budget == Budget() else f"budget={named.get(budget, repr(budget))}"

@@ -12,13 +12,12 @@ from bounds.special.inverse_power_of_two import InversePowerOfTwoLessOne
 from bounds.special.sphere_quantiser import lloyd_max_sphere_distortion
 
 from .adapt import Library, _name
-from .betting.budget import Budget
+from .betting.budget import Budget, spelled
 from .betting.eprocess import inflated
 from .betting.ledger import Ledger, log_growth
 from .betting.mean_bets import MeanBets
 from .betting.power import Power, bias_along_x, excess
 from .betting.size_bets import STAKES, SizeBets
-from .check import spelled
 from .kit.evidence import Draws, collect
 from .kit.examples import Example
 from .kit.law import Violation

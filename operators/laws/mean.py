@@ -15,8 +15,7 @@ from bounds.claims import ConservedMean, Unbiased, UnbiasedMean
 
 from ..functions.global_streams import seeded
 from .adapt import Library, _name
-from .betting.budget import Budget
-from .check import claim_spelled, spelled
+from .betting.budget import Budget, spelled
 from .exchange.bets import MeanBias, MeanErrors, MeanShortfall, StepErrors, claimed
 from .exchange.edges import judged_exactly
 from .exchange.evidence import MeanSource
@@ -26,6 +25,7 @@ from .exchange.memory import conserved
 from .kit.evidence import collect
 from .kit.law import Violation, raised
 from .kit.statistical import ClaimBets
+from .kit.subject import claim_spelled
 from .kit.verdict import Outcome, Report, Verdict
 
 Joint = UnbiasedMean | Unbiased

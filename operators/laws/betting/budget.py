@@ -105,3 +105,11 @@ class Budget(Fields):
     def untimed(self) -> Budget:
         """Return the same without any limit in seconds: the result depends on the seed alone."""
         return replace(self, seconds=inf, most_seconds=inf, patience=inf)
+
+
+def spelled(budget: Budget) -> str:
+    """Return the budget as an argument, empty for the default one."""
+    profiles = {"Budget()": Budget(), "Budget.quick()": Budget.quick(), "Budget.deep()": Budget.deep()}
+    named = {profile: name for name, profile in profiles.items()}
+    named |= {profile.untimed(): f"{name}.untimed()" for name, profile in profiles.items()}
+    return "" if budget == Budget() else f"budget={named.get(budget, repr(budget))}"

@@ -257,6 +257,11 @@ class Subject:
         return to_numpy(self.raw(x, key)).reshape(x.shape)
 
 
+def claim_spelled(claim: object) -> str:
+    """Return a claim as an argument: a function of d by its name."""
+    return getattr(claim, "__name__", repr(claim)) if callable(claim) else repr(claim)
+
+
 def _kind(target: Any) -> str:
     if isinstance(target, Feedback):
         return "feedback"
