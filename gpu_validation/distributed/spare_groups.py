@@ -6,7 +6,6 @@ by the number of those that exist.  The ranks agree instead on a group that is f
 
 from __future__ import annotations
 
-import gc
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -59,8 +58,6 @@ def spare_group(parent: Any, user: object, agree: Callable[[int], Sequence[int]]
     alive = dist.distributed_c10d._world.pg_map
     spares = [spare for spare in _spares.get(parent, []) if spare.group() in alive]
     _spares[parent] = spares
-    if spares and all(spare.user() is not None for spare in spares):
-        gc.collect()  # dropped averagings are cycles
     free = sum(1 << n for n, s in enumerate(spares[:MOST]) if s.user() is None and not s.failed)
     for mask in agree(free):
         free &= mask
