@@ -103,7 +103,7 @@ def shown(value: Any) -> str:
 
 
 def _normalise(self: Any) -> None:
-    for name, kinds in _kinds_of(type(self)):
+    for name, kinds in _kinds_of(type(self)):  # type: ignore[arg-type]
         value = getattr(self, name)
         if type(value) in _PLAIN and type(value) in kinds:
             continue
@@ -119,7 +119,7 @@ def _normalise(self: Any) -> None:
 
 
 def _refuse_infinite(self: Any) -> None:
-    for name in _real_fields(type(self)):
+    for name in _real_fields(type(self)):  # type: ignore[arg-type]
         value = getattr(self, name)
         for number in value if isinstance(value, tuple) else (value,):
             if isinstance(number, float) and (math.isnan(number) or (math.isinf(number) and not self.infinite_fields)):
@@ -140,7 +140,7 @@ _PLAIN = (int, str, bool, NoneType)
 def _kinds_of(cls: type) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     """Return the fields that are read, and the kinds of values that each takes."""
     read = []
-    for field in fields(cls):  # type: ignore[arg-type]
+    for field in fields(cls):
         kinds = _kinds(_hint(cls, field.name, field.type)) if field.init else None
         if kinds is not None:
             read.append((field.name, kinds))
