@@ -239,7 +239,7 @@ def _parts(value: Any) -> list[Any]:
         data = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
         return ["tensor", str(value.dtype), tuple(value.shape), hashlib.blake2b(data).hexdigest()]
     if isinstance(value, np.ndarray):
-        return ["array", str(value.dtype), value.shape, hashlib.blake2b(np.ascontiguousarray(value)).hexdigest()]
+        return ["array", str(value.dtype), value.shape, hashlib.blake2b(value.tobytes()).hexdigest()]
     if isinstance(value, Mapping):
         return ["mapping", *sorted(((_digest(k), v) for k, v in value.items()), key=lambda pair: pair[0])]
     if isinstance(value, Set):
