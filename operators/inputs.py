@@ -184,7 +184,7 @@ def _reach(x: torch.Tensor) -> int:
     """Return how many entries of its storage a tensor needs."""
     if x.numel() == 0:
         return 0
-    return int(x.storage_offset()) + 1 + sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True))
+    return int(x.storage_offset()) + 1 + sum(int((n - 1) * step) for n, step in zip(x.shape, x.stride(), strict=True))
 
 
 def _array(x: Any) -> np.ndarray:

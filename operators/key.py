@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from types import NoneType
 
-from bounds.fields import Fields
+from bounds.fields import Fields, whole
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Key(Fields):
         index : int
             Which part.
         """
-        return replace(self, path=(*self.path, index))
+        return self._with(path=(*self.path, index if type(index) is int else whole("index", index)))
 
     def of_ranks(self, ranks: Iterable[int], *, step: int) -> list[Key]:
         """Return the streams of some ranks at a step, in their order.
@@ -60,8 +61,18 @@ class Key(Fields):
         step : int
             Number of the step.
         """
-        return [replace(self, step=step, rank=rank) for rank in ranks]
+        return [self._with(step=step, rank=rank) for rank in ranks]
 
     def shared(self) -> Key:
         """Return the stream that all ranks have in common (the rank is dropped, not set to 0)."""
-        return replace(self, rank=None)
+        return self._with(rank=None)
+
+    def _with(self, **changes: int | None | tuple[int, ...]) -> Key:
+        """Return a key with other fields; plain whole numbers in range need no further check."""
+        if any(type(value) is int and not 0 <= value < 1 << 64 for value in changes.values()) or any(
+            type(value) not in (int, tuple, NoneType) for value in changes.values()
+        ):
+            return replace(self, **changes)  # type: ignore[arg-type]  # refused, or made plain, by the constructor
+        key = object.__new__(type(self))
+        key.__dict__.update(self.__dict__, **changes)
+        return key

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from bounds.fields import Fields
+from bounds.fields import whole
 
 MAGIC = b"RDm"
 VERSION = 1
@@ -21,7 +21,7 @@ class CorruptMessage(ValueError):  # noqa: N818  a name users are told to catch
 
 
 @dataclass(frozen=True, eq=False)
-class Message(Fields):
+class Message:
     """A bit string, most significant bit first, zero-padded to whole bytes.
 
     Parameters
@@ -47,6 +47,8 @@ class Message(Fields):
             raise ValueError(
                 f"payload must be a 1-d uint8 tensor; got {self.payload.dtype}, shape {tuple(self.payload.shape)}"
             )
+        if type(self.bits) is not int:
+            object.__setattr__(self, "bits", whole("bits", self.bits))
         if self.bits < 0 or not 0 <= 8 * self.payload.numel() - self.bits < 8:
             raise ValueError(f"{self.payload.numel()} payload bytes cannot hold exactly {self.bits} bits")
 

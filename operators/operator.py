@@ -211,7 +211,8 @@ class Operator(Fields, ABC):
         ValueError
             For d < 1 or a missing key.
         """
-        if (d := whole("d", d)) < 1:
+        d = d if type(d) is int else whole("d", d)
+        if d < 1:
             raise ValueError(f"d must satisfy d >= 1; got d = {d}")
         self._check_key(key)
         self._check_padding(message)

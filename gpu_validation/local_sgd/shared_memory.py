@@ -26,8 +26,8 @@ class _Place:
     def of(cls, name: str, tensor: torch.Tensor) -> _Place:
         """Return the place of a tensor with at least one entry."""
         last = sum(stride * (size - 1) for stride, size in zip(tensor.stride(), tensor.shape, strict=True))
-        start = tensor.storage_offset() * tensor.element_size()
-        stop = start + (last + 1) * tensor.element_size()
+        start = int(tensor.storage_offset()) * tensor.element_size()
+        stop = start + (int(last) + 1) * tensor.element_size()
         return cls(name, tensor, tensor.untyped_storage().data_ptr(), start, stop)
 
 
@@ -79,7 +79,8 @@ def _covered(places: list[_Place]) -> list[str]:
     begin = min(place.start for place in places) // places[0].tensor.element_size()
     end = max(place.stop for place in places) // places[0].tensor.element_size()
     taken = places[0].tensor.new_zeros(end - begin, dtype=torch.bool)
-    covered, kept = [], list[str]()
+    covered: list[str] = []
+    kept: list[str] = []
     for place in sorted(places, key=lambda place: -place.tensor.numel()):  # stable: of equal ones the first is kept
         entries = _entries(place, torch.zeros_like(taken), begin)
         shared = int((entries & taken).sum())

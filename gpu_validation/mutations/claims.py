@@ -94,22 +94,24 @@ def _eight_bits_off(c: Compression) -> Compression:
 
 
 MESSAGES = (
-    Mutation("declared length x .95", "claim", _lengths(0.95), 0.95, "codec bits, every message"),
+    Mutation("declared length x .95", "claim", _lengths(0.95), 0.95, ("codec bits, every message",)),
     Mutation("declared length + 8 bits", "claim", lambda b: b.with_compressions(_eight_bits_off)),
     Mutation(
-        *("declared mean length x .95", "claim", _declared(expected_upper_bits=0.95), 0.95, "codec bits, mean"),
+        *("declared mean length x .95", "claim", _declared(expected_upper_bits=0.95), 0.95, ("codec bits, mean",)),
         survives=SHARP,
     ),
-    Mutation("declared mean length x .8", "claim", _declared(expected_upper_bits=0.8), 0.8, "codec bits, mean"),
+    Mutation("declared mean length x .8", "claim", _declared(expected_upper_bits=0.8), 0.8, ("codec bits, mean",)),
     Mutation(
-        "declared worst case x .95", "claim", _declared(worst_case_bits=0.95), 0.95, "codec bits, longest message"
+        "declared worst case x .95", "claim", _declared(worst_case_bits=0.95), 0.95, ("codec bits, longest message",)
     ),
-    Mutation("declared worst case x .5", "claim", _declared(worst_case_bits=0.5), 0.5, "codec bits, longest message"),
-    Mutation("omega x .95", "claim", _constant("Unbiased", 0.95), 0.95, "Unbiased claim", survives=SHARP),
-    Mutation("omega x .9", "claim", _constant("Unbiased", 0.9), 0.9, "Unbiased claim"),
-    Mutation("omega x .5", "claim", _constant("Unbiased", 0.5), 0.5, "Unbiased claim"),
-    Mutation("alpha x .99", "claim", _constant("StrictlyContractive", 0.99), 0.99, "StrictlyContractive claim"),
-    Mutation("alpha x .9", "claim", _constant("StrictlyContractive", 0.9), 0.9, "StrictlyContractive claim"),
+    Mutation(
+        "declared worst case x .5", "claim", _declared(worst_case_bits=0.5), 0.5, ("codec bits, longest message",)
+    ),
+    Mutation("omega x .95", "claim", _constant("Unbiased", 0.95), 0.95, ("Unbiased claim",), survives=SHARP),
+    Mutation("omega x .9", "claim", _constant("Unbiased", 0.9), 0.9, ("Unbiased claim",)),
+    Mutation("omega x .5", "claim", _constant("Unbiased", 0.5), 0.5, ("Unbiased claim",)),
+    Mutation("alpha x .99", "claim", _constant("StrictlyContractive", 0.99), 0.99, ("StrictlyContractive claim",)),
+    Mutation("alpha x .9", "claim", _constant("StrictlyContractive", 0.9), 0.9, ("StrictlyContractive claim",)),
 )
 
 

@@ -172,10 +172,10 @@ class Recorder(Observer):
         optimizer = self._worker.optimizer
         if optimizer is None or (self._hooked is not None and self._hooked() is optimizer):
             return
-        self._hooked, own = weakref.ref(optimizer), weakref.ref(self)
+        self._hooked, this = weakref.ref(optimizer), weakref.ref(self)
 
         def before_step(*_: Any) -> None:
-            recorder = own()
+            recorder = this()
             if recorder is not None:
                 recorder.before_step()
 
@@ -411,7 +411,8 @@ def projection(vector: torch.Tensor) -> float:
 
 def _rates(optimizer: torch.optim.Optimizer) -> float:
     rates = [group.get("lr") for group in optimizer.param_groups]
-    return math.nan if any(rate is None for rate in rates) else math.fsum(map(float, rates))
+    known = [float(rate) for rate in rates if rate is not None]
+    return math.fsum(known) if len(known) == len(rates) else math.nan
 
 
 def _number(key: Any) -> int:

@@ -94,8 +94,8 @@ def check(
 def _exactly_judged(verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
     """Return the verdicts without that on draws where a tight claim was judged by exact moments."""
     exact = any(v.law == ExactMarginals.name and v.outcome is Outcome.PASS for v in verdicts)
-    said = Verdict(Tightness.name, Outcome.NOT_APPLICABLE, f"judged exactly by {ExactMarginals.name}")
-    return tuple(said if exact and v.text == NO_CEILING else v for v in verdicts)
+    exactly = Verdict(Tightness.name, Outcome.NOT_APPLICABLE, f"judged exactly by {ExactMarginals.name}")
+    return tuple(exactly if exact and v.text == NO_CEILING else v for v in verdicts)
 
 
 def _verdict(law: Law, subject: Subject, context: Context) -> Verdict:
