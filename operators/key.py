@@ -67,7 +67,7 @@ class Key(Fields):
         """Return the stream that all ranks have in common (the rank is dropped, not set to 0)."""
         return self._with(rank=None)
 
-    def _with(self, **changes: int | None | tuple[int, ...]) -> Key:
+    def _with(self, **changes: int | tuple[int, ...] | None) -> Key:
         """Return a key with other fields; plain whole numbers in range need no further check."""
         if any(type(value) is int and not 0 <= value < 1 << 64 for value in changes.values()) or any(
             type(value) not in (int, tuple, NoneType) for value in changes.values()

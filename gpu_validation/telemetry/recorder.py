@@ -411,8 +411,8 @@ def projection(vector: torch.Tensor) -> float:
 
 def _rates(optimizer: torch.optim.Optimizer) -> float:
     rates = [group.get("lr") for group in optimizer.param_groups]
-    known = [float(rate) for rate in rates if rate is not None]
-    return math.fsum(known) if len(known) == len(rates) else math.nan
+    numbers = [float(rate) for rate in rates if rate is not None]
+    return math.fsum(numbers) if len(numbers) == len(rates) else math.nan
 
 
 def _number(key: Any) -> int:
