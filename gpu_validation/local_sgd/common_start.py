@@ -31,7 +31,7 @@ from .sensing import MeasuredInputs
 from .structure import layout, require_averageable, require_same_layout
 from .worker import Worker
 
-FREE = ("steps", "errors", "least")  # settings that may change when a run is resumed
+FREE = ("steps", "least", "ladder")  # settings that may change when a run is resumed
 WHOLE: Error = (0.0, float("nan"), 0.0)
 # bits of all ranks' messages, errors of the workers hosted here, bits of the owners' messages in two shots
 Averaged = tuple[tuple[int, ...], list[Error], tuple[int, ...]]

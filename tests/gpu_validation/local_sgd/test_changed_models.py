@@ -201,7 +201,7 @@ def test_a_state_of_other_parameters_is_refused_with_the_remedy():
     model = network()
     state = SimulatedWorkers([model], operator=TopK(k=2)).state_dict()
     model[0].requires_grad_(False)
-    with pytest.raises(ValueError, match=r"the state is for d = 12 .* this model has d = 4: build and freeze it"):
+    with pytest.raises(ValueError, match="differs in model: give the same model"):
         SimulatedWorkers([model], operator=TopK(k=2)).load_state_dict(state)
 
 

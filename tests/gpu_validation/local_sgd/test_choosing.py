@@ -230,9 +230,10 @@ def test_the_rule_is_told_what_passes_a_link_and_what_coding_takes():
         assert candidate.twice
         assert candidate.link_bytes == pytest.approx(2 * (M - 1) / M * operator.bits(D).exact / 8)
         assert candidate.coding_s == pytest.approx(0.02 * (1 + 1 / M) + 2 * 0.01)
+    models = [WORKLOAD.model(), WORKLOAD.model()]
     pair = SimulatedWorkers(
-        [WORKLOAD.model(), WORKLOAD.model()],
-        [torch.optim.SGD(WORKLOAD.model().parameters(), lr=0.1)] * 2,
+        models,
+        [torch.optim.SGD(model.parameters(), lr=0.1) for model in models],
         schedule="auto",
         operator=LADDER,
     )

@@ -158,7 +158,7 @@ def test_a_state_without_the_ends_that_measure_errors_is_refused():
         SimulatedWorkers([Point(11)] * 2, operator=ScaledSign(), exchange="two_shot", errors=errors)
         for errors in (False, True)
     ]
-    with pytest.raises(ValueError, match="is of 7 ends and this exchange has 9: give exchange, errors"):
+    with pytest.raises(ValueError, match="differs in errors: give the same errors"):
         states[1].load_state_dict(states[0].state_dict())
 
 
