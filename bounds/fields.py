@@ -83,7 +83,7 @@ def whole(name: str, value: Any) -> int:
         return value
     read = _read(value, int)
     if read is _UNFIT:
-        raise ValueError(f"{name} must be a whole number; got {shown(value)}: give one such as 4")
+        raise ValueError(f"{name} must be a whole number; got {name} = {shown(value)}: give one such as {name} = 4")
     return int(read)
 
 

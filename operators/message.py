@@ -48,7 +48,7 @@ class Message:
                 f"payload must be a 1-d uint8 tensor; got {self.payload.dtype}, shape {tuple(self.payload.shape)}"
             )
         if type(self.bits) is not int:
-            object.__setattr__(self, "bits", whole("bits of Message", self.bits))
+            object.__setattr__(self, "bits", whole("bits", self.bits))
         if self.bits < 0 or not 0 <= 8 * self.payload.numel() - self.bits < 8:
             raise ValueError(f"{self.payload.numel()} payload bytes cannot hold exactly {self.bits} bits")
 

@@ -150,7 +150,7 @@ def test_a_fraction_in_any_form_does_not_depend_on_what_was_computed_before():
         (lambda: Unbiased(1, tight=1), "tight of Unbiased must be True or False"),
         (lambda: own(lambda x: x, bits="3"), "stated_bits of own must be"),
         (lambda: Message(b"", 0), "payload must be a 1-d uint8 tensor"),
-        (lambda: Message(torch.zeros(1, dtype=torch.uint8), 8.0), "bits of Message must be a whole number"),
+        (lambda: Message(torch.zeros(1, dtype=torch.uint8), 8.0), "bits must be a whole number"),
     ],
 )
 def test_a_wrong_type_is_named(make, words):
