@@ -25,6 +25,7 @@ import torch
 
 from bounds.schedules import Schedule
 
+from ..local_sgd.config import whole_number
 from ..local_sgd.gradient_probe import Closure
 from ..local_sgd.periodic_averaging import PeriodicAveraging
 from ..records.round import Round
@@ -80,6 +81,8 @@ class LocalSGD:
         optimizer: torch.optim.Optimizer | None = None,
         **settings: Unpack[AveragingKeywords],
     ) -> None:
+        if not isinstance(local_sgd_steps, Schedule | str):
+            local_sgd_steps = whole_number("local_sgd_steps", local_sgd_steps)
         self._accelerator = accelerator
         self.averaging: PeriodicAveraging | None = None
         self._local: Callable[[], AbstractContextManager[Any]] = nullcontext

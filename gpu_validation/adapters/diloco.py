@@ -18,6 +18,7 @@ from typing import Any, Unpack
 
 import torch
 
+from ..local_sgd.config import whole_number
 from ..local_sgd.periodic_averaging import PeriodicAveraging
 from .keywords import AveragingKeywords, finish
 from .wrapping import innermost, local_gradients
@@ -65,11 +66,13 @@ class DiLoCo:
         sync_every: int,
         **settings: Unpack[AveragingKeywords],
     ) -> None:
-        if not isinstance(sync_every, int):
+        try:
+            sync_every = whole_number("sync_every", sync_every)
+        except ValueError:
             raise ValueError(
                 "DiLoCo sees neither losses nor a closure, so sync_every must be a number of local steps; got "
                 f"sync_every = {sync_every!r}: for a rule or 'auto' call PeriodicAveraging.step in the training loop"
-            )
+            ) from None
         inner = innermost(model)
         self._local = partial(local_gradients, model, inner, "leave the sharding out")
         self._local()  # refuses a sharded model

@@ -103,7 +103,7 @@ class Settings:
         whole = ["delay", "fragments", "ranks_per_node", "steps", "least"]
         whole += [] if isinstance(self.schedule, Schedule | str) else ["schedule"]
         for name in whole:
-            object.__setattr__(self, name, _whole(name, getattr(self, name)))
+            object.__setattr__(self, name, whole_number(name, getattr(self, name)))
         object.__setattr__(self, "block_momentum", _real("block_momentum", self.block_momentum))
         self.rule  # noqa: B018  raises for what is none
         if not isinstance(self.mixing, Mixing) and self.mixing != "full":
@@ -378,8 +378,21 @@ class Settings:
         return fingerprint(values | {"outer": made_optimizer(self.outer)})
 
 
-def _whole(name: str, value: Any) -> int | None:
-    """Return an integer of Python for one of any library; None for None."""
+def whole_number(name: str, value: Any) -> int | None:
+    """Return an integer of Python for one of any library; None for None where the setting may be None.
+
+    Parameters
+    ----------
+    name : str
+        Of the setting, for the sentence.
+    value : object
+        What the caller gave.
+
+    Raises
+    ------
+    ValueError
+        For anything else, also for True and False.
+    """
     if value is None and name in ("delay", "steps"):
         return None
     if not isinstance(value, bool | np.bool_):
@@ -387,7 +400,7 @@ def _whole(name: str, value: Any) -> int | None:
             return operator.index(value)
         except TypeError:
             pass
-    also = ', a rule of bounds.schedules or "auto"' if name == "schedule" else ""
+    also = ', a rule of bounds.schedules or "auto"' if name in ("schedule", "local_sgd_steps") else ""
     raise ValueError(f"{name} must be a whole number{also}; got {value!r}: give an integer such as 8")
 
 

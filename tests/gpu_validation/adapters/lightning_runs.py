@@ -29,8 +29,8 @@ class Module(LightningModule):
         return torch.optim.SGD(self.parameters(), lr=LR, momentum=0.5)
 
 
-def adapted(place, settings, schedule=TAU, wrapped=True, **arguments):
-    module, callback = Module(), AveragingCallback(schedule=schedule, **settings)
+def adapted(place, settings, schedule=TAU, wrapped=True, module=None, **arguments):
+    module, callback = module or Module(), AveragingCallback(schedule=schedule, **settings)
     strategy = DDPStrategy(cluster_environment=LightningEnvironment(), process_group_backend="gloo")
     trainer = Trainer(
         accelerator="cpu",
