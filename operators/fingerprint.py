@@ -57,6 +57,24 @@ def differing(one: Mapping[str, int], other: Mapping[str, int]) -> list[str]:
     return [name for name in dict.fromkeys([*one, *other]) if one.get(name) != other.get(name)]
 
 
+def require_accepted(refusals: Sequence[str | None]) -> None:
+    """Raise if a rank's arguments are refused.
+
+    Parameters
+    ----------
+    refusals : sequence of str or None
+        The reason of every rank, in rank order; None where the arguments are accepted.
+
+    Raises
+    ------
+    ValueError
+        That names the first such rank, with its reason.
+    """
+    for rank, reason in enumerate(refusals):
+        if reason is not None:
+            raise ValueError(f"the arguments of rank {rank} are refused: {reason}")
+
+
 def require_equal_ranks(prints: Sequence[Mapping[str, int]]) -> None:
     """Raise if two ranks have different settings.
 

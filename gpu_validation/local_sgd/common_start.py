@@ -59,12 +59,12 @@ class CommonStart:
 
     def __init__(self, workers: Sequence[Worker], transport: Transport, settings: Settings, clock: Clock) -> None:
         self.workers, self.transport, self.settings, self.clock = workers, transport, settings, clock
+        self._require_equal_ranks()  # what follows raises on all ranks, or on none
         self.mixing = settings.mode
         self.mixing.check(transport.size)
         check_nodes(transport.size, settings.ranks_per_node)
         self.roll_call = RollCall(transport) if settings.uneven else None
         self._since = [0] * len(workers)  # local steps of each since the last roll call
-        self._require_equal_ranks()
         self.choices = Choices(settings, workers[0], transport, clock) if settings.chooses else None
         rule = settings.rule if self.choices is None else self.choices.rule
         self.periods = PeriodController(rule, settings.steps)

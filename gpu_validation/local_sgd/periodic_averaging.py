@@ -46,7 +46,7 @@ from .mixing import Mixing
 from .outer import OuterFactory
 from .pause import DAY_S, paused
 from .run_header import header_of
-from .structure import tell_refusal
+from .structure import require_accepted_by_all
 from .survival import SurvivingRounds
 from .worker import Worker
 
@@ -191,56 +191,60 @@ class PeriodicAveraging(SurvivingRounds):
     ) -> None:
         if transport is not None and process_group is not None:
             raise ValueError("give process_group or transport, not both: the transport has its own group")
-        fixed, ladder = apart(operator)
-        settings = Settings(
-            schedule,
-            fixed,
-            mixing,
-            key,
-            optimizer_state,
-            block_momentum,
-            steps,
-            piggyback=piggyback,
-            exchange=exchange,
-            second=second,
-            errors=errors,
-            outer=outer,
-            overlap=overlap,
-            delay=delay,
-            fragments=fragments,
-            ranks_per_node=ranks_per_node,
-            uneven=uneven,
-            least=0 if quorum is None else quorum.least,
-            ladder=ladder,
-        )
-        settings.check_optimizer(optimizer)
-        if quorum is not None and (telemetry or transport is not None or process_group is not None):
-            raise ValueError(
-                "a quorum makes the process group itself, and telemetry does not follow ranks that change: leave "
-                "telemetry, transport and process_group out"
-            )
-        if settings.chooses and telemetry is not False:
-            raise ValueError('telemetry does not follow operators that change: leave it out, or operator="auto"')
         refusal: Exception | None = None
         try:
+            fixed, ladder = apart(operator)
+            settings = Settings(
+                schedule,
+                fixed,
+                mixing,
+                key,
+                optimizer_state,
+                block_momentum,
+                steps,
+                piggyback=piggyback,
+                exchange=exchange,
+                second=second,
+                errors=errors,
+                outer=outer,
+                overlap=overlap,
+                delay=delay,
+                fragments=fragments,
+                ranks_per_node=ranks_per_node,
+                uneven=uneven,
+                least=0 if quorum is None else quorum.least,
+                ladder=ladder,
+            )
+            settings.check_optimizer(optimizer)
+            if quorum is not None and (telemetry or transport is not None or process_group is not None):
+                raise ValueError(
+                    "a quorum makes the process group itself, and telemetry does not follow ranks that change: leave "
+                    "telemetry, transport and process_group out"
+                )
+            if settings.chooses and telemetry is not False:
+                raise ValueError('telemetry does not follow operators that change: leave it out, or operator="auto"')
             self._worker = Worker(model, optimizer)
-        except (TypeError, ValueError) as error:
-            if not dist.is_initialized():
+            if outer is not None:
+                outer([torch.zeros(2, requires_grad=True)])
+        except Exception as error:
+            if quorum is not None or not dist.is_initialized():
                 raise
-            refusal = error  # raised when the other ranks have been told, who would wait
+            refusal = error  # raised on all ranks
         if quorum is not None:
             quorum.meet(NEW)
+        shared = ProcessTransport(None, process_group) if transport is None else transport
+        journal = None
+        try:
+            journal = None if refusal or isinstance(telemetry, bool) else Journal(telemetry, shared.rank)
+        except (OSError, ValueError) as error:
+            refusal = error
+        if quorum is None:  # ranks of a quorum may die, and others join without them
+            require_accepted_by_all(shared, refusal)
         if transport is None:
-            transport = (
-                ProcessTransport.apart(process_group) if settings.overlaps else ProcessTransport(None, process_group)
-            )
+            transport = ProcessTransport.apart(process_group) if settings.overlaps else shared
         self.transport = transport
-        journal = None if isinstance(telemetry, bool) else Journal(telemetry, self.transport.rank)
         run = torch.tensor([secrets.randbits(62)])
         self.transport.broadcast([[run]])  # by every rank, with telemetry or without, before a message may be under way
-        if refusal is not None:
-            tell_refusal(self.transport, refusal)
-            raise refusal
         super().__init__([self._worker], self.transport, settings, clock or WallClock(), quorum)
         if telemetry is not False:
             self.telemetry = self._recorder(int(run), journal)

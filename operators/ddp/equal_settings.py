@@ -2,15 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
 
 import torch
 import torch.distributed as dist
 
-from ..fingerprint import Fingerprint, require_equal_ranks
+from ..fingerprint import Fingerprint, require_accepted, require_equal_ranks
 from ..message import Message
 from .gather import Gather
+
+
+class Connects(Protocol):
+    """A hook's state that is made on every rank alone, and then exchanges its settings."""
+
+    def connect(self) -> None:
+        """Compare the settings with those of the other ranks, and make what exchanges need."""
+
+
+S = TypeVar("S", bound=Connects)
+
+
+def connected(make: Callable[[], S], *, group: dist.ProcessGroup | None, device: torch.device) -> S:
+    """Return a state that is connected; what one rank refuses is raised on every rank.
+
+    Parameters
+    ----------
+    make : callable
+        Makes this rank's state without a collective.
+    group : ProcessGroup or None
+        The ranks.
+    device : device
+        Where the back end needs its tensors.
+
+    Raises
+    ------
+    ValueError
+        If another rank's arguments are refused, or differ from those of rank 0.
+    """
+    with refusals_sent(group, device):
+        state = make()
+    state.connect()
+    return state
+
+
+@contextmanager
+def refusals_sent(group: dist.ProcessGroup | None, device: torch.device) -> Iterator[None]:
+    """Send what is raised inside to the other ranks, where ``require_equal_settings`` raises it.
+
+    Parameters
+    ----------
+    group : ProcessGroup or None
+        The ranks.
+    device : device
+        Where the back end needs its tensors.
+    """
+    try:
+        yield
+    except Exception as error:
+        _gathered({"refused": str(error)}, group, device)
+        raise
 
 
 def require_equal_settings(own: Fingerprint, *, group: dist.ProcessGroup | None, device: torch.device) -> None:
@@ -28,13 +81,20 @@ def require_equal_settings(own: Fingerprint, *, group: dist.ProcessGroup | None,
     Raises
     ------
     ValueError
-        That names the first rank that differs from rank 0, and the settings.
+        That names the first rank whose arguments are refused, with the reason, or the first rank that differs from
+        rank 0, with the settings.
     """
-    digits = torch.tensor(list(own.values()), dtype=torch.int64).view(torch.uint8)
-    gather = Gather(Message(digits, 8 * digits.numel()), group=group, device=device)
+    replies = _gathered({"settings": own}, group, device)
+    require_accepted([reply.get("refused") for reply in replies])
+    require_equal_ranks([reply["settings"] for reply in replies])
+
+
+def _gathered(own: Mapping[str, Any], group: dist.ProcessGroup | None, device: torch.device) -> list[dict[str, Any]]:
+    """Return what every rank sends, in rank order."""
+    text = torch.frombuffer(bytearray(json.dumps(own).encode()), dtype=torch.uint8)
+    gather = Gather(Message(text, 8 * text.numel()), group=group, device=device)
     gather.send()
-    rows = [message.payload.cpu().clone().view(torch.int64).tolist() for message in gather.wait()]
-    require_equal_ranks([dict(zip(own, row, strict=True)) for row in rows])
+    return [json.loads(bytes(message.payload.tolist())) for message in gather.wait()]
 
 
 def kinds(parameters: Mapping[str, torch.Tensor]) -> list[tuple[str, tuple[int, ...], torch.dtype]]:

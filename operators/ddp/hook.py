@@ -111,12 +111,10 @@ class CompressedGradients(Copies, Counters):
                 raise ValueError(f"parameters must be floats; got {name} of {p.dtype}")
         self._names = {id(p): name for name, p in parameters.items()}
         self._numbers = {name: number for number, name in enumerate(parameters)}
-        device = device_of(group, parameters)
-        shapes = {name: p.shape for name, p in parameters.items()}
         self.inside = Counters()
         check_nodes(self.size, ranks_per_node)
         self._members = self.size // ranks_per_node
-        self.exchange = self._choose(exchange, [-(-shape.numel() // ranks_per_node) for shape in shapes.values()])
+        self.exchange = self._choose(exchange, [-(-p.numel() // ranks_per_node) for p in parameters.values()])
         settings = {
             "operator": method,
             "scope": scope,
@@ -127,9 +125,21 @@ class CompressedGradients(Copies, Counters):
             "model": kinds(parameters),
         }
         self._fingerprint = fingerprint(settings)
+        self._parameters, self._ranks_per_node = parameters, ranks_per_node
+
+    def connect(self) -> None:
+        """Compare the settings with those of the other ranks, and make what exchanges need.
+
+        Raises
+        ------
+        ValueError
+            On every rank, if one's arguments were refused or ranks differ; for a method that needs scope="layer".
+        """
+        parameters, group, ranks_per_node = self._parameters, self.group, self._ranks_per_node
+        device = device_of(group, parameters)
         require_equal_settings(self._fingerprint, group=group, device=device)
         self._nodes = None if ranks_per_node == 1 else Nodes.of(group, ranks_per_node)
-        self._ends = self._made_ends(shapes)
+        self._ends = self._made_ends({name: p.shape for name, p in parameters.items()})
         on_cpu = not any(p.is_cuda for p in parameters.values())
         self._background = Background() if on_cpu else None
         if on_cpu and self._nodes is None:  # the pass itself may make collectives, in whatever order to the thread's

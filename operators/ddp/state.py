@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypedDict, Unpack
 
 import torch.distributed as dist
@@ -16,6 +17,7 @@ from ..feedback.memoryless import Memoryless
 from ..key import Key
 from ..operator import Operator
 from ..summed.summed import Summed
+from .equal_settings import connected, device_of
 from .hook import CompressedGradients, Scope
 from .summed import SummedGradients
 
@@ -55,10 +57,21 @@ def state_of(
     ValueError
         As ``register``.
     """
+    group = settings.get("group") or model.process_group
+    make = partial(_state, model, operator, settings, group)
+    return connected(make, group=group, device=device_of(group, dict(model.module.named_parameters())))
+
+
+def _state(
+    model: DistributedDataParallel,
+    operator: Operator | Feedback | Summed | str | Callable[..., Any],
+    settings: HookSettings,
+    group: Any,
+) -> CompressedGradients | SummedGradients:
+    """Return the state that the arguments mean, not yet connected."""
     scope, key = settings.get("scope", "bucket"), settings.get("key", Key(0))
     feedback, second = settings.get("feedback"), settings.get("second")
     exchange, ranks_per_node = settings.get("exchange", "gather"), settings.get("ranks_per_node", 1)
-    group = settings.get("group") or model.process_group
     if isinstance(operator, Summed):
         if feedback is not None or second is not None or exchange == "two_shot" or ranks_per_node != 1:
             raise ValueError(

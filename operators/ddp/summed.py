@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -28,7 +29,7 @@ from ..summed.together import together
 from .bucket import Bucket, first_not_finite
 from .comm_hook import Copies, compress_hook
 from .counters import Counters
-from .equal_settings import device_of, kinds, require_equal_settings
+from .equal_settings import connected, device_of, kinds, require_equal_settings
 from .gather import Gather, Refusal
 from .hook import Scope
 from .layout import joined
@@ -72,7 +73,9 @@ def register_summed(
     -----
     All ranks must call it, with the same arguments.
     """
-    hook = SummedGradients(model, method, scope, key, group or model.process_group)
+    group = group or model.process_group
+    make = partial(SummedGradients, model, method, scope, key, group)
+    hook = connected(make, group=group, device=device_of(group, dict(model.module.named_parameters())))
     model.register_comm_hook(hook, compress_hook)
     return hook
 
@@ -125,11 +128,20 @@ class SummedGradients(Copies, Counters):
             "model": kinds(parameters),
         }
         self._fingerprint = fingerprint(settings)
-        require_equal_settings(self._fingerprint, group=group, device=self._device)
         self._methods = {name: _shaped(method, p.shape) for name, p in parameters.items()}
         self._states: dict[str, State] = {name: self._methods[name].init(p.numel()) for name, p in parameters.items()}
         self._before: dict[str, State] = {}  # this pass
         self._refused = False  # this pass, by all ranks
+
+    def connect(self) -> None:
+        """Compare the settings with those of the other ranks.
+
+        Raises
+        ------
+        ValueError
+            On every rank, if one's arguments were refused or ranks differ.
+        """
+        require_equal_settings(self._fingerprint, group=self.group, device=self._device)
 
     # -- one bucket --------------------------------------------------------------------------------------
     def reduce(self, gradients: Any) -> torch.futures.Future[torch.Tensor]:

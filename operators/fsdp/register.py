@@ -11,6 +11,7 @@ shards.payload_bytes                      # what this rank has sent
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,7 @@ import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
-from ..ddp.equal_settings import device_of, require_equal_settings
+from ..ddp.equal_settings import device_of, refusals_sent, require_equal_settings
 from ..feedback.feedback import Feedback
 from ..fingerprint import Fingerprint, fingerprint, require_own_state
 from ..key import Key
@@ -59,12 +60,15 @@ def register(
     modules = {name: module for name, module in model.named_modules() if isinstance(module, FSDPModule)}
     if not modules:
         raise ValueError("no module of the model is sharded: call fully_shard on its blocks and on the model first")
-    shards = {
-        name: CompressedReduceScatter(operator, key=key.fold_in(number), module=name)
-        for number, name in enumerate(modules)
-    }
-    prints = fingerprint({"operator": operator, "key": replace(key, step=0, rank=0), "model": _kinds(model)})
     place, groups = _place(model)
+    with ExitStack() as told:
+        for group in reversed(groups):  # which leaves in their order
+            told.enter_context(refusals_sent(group, _device(group, model)))
+        shards = {
+            name: CompressedReduceScatter(operator, key=key.fold_in(number), module=name)
+            for number, name in enumerate(modules)
+        }
+        prints = fingerprint({"operator": operator, "key": replace(key, step=0, rank=0), "model": _kinds(model)})
     for group in groups:
         require_equal_settings(prints, group=group, device=_device(group, model))
     for name, module in modules.items():
