@@ -81,7 +81,7 @@ def spread(
         If a period does not divide K, or W has another shape.
     """
     n = m * len(taus)
-    if any(K % tau for tau in taus) or weights.shape != (n, n):
+    if K < 1 or any(tau < 1 or K % tau for tau in taus) or weights.shape != (n, n):
         raise ValueError(f"need whole rounds and weights of shape {(n, n)}; got K = {K}, {taus}, {weights.shape}")
     kinds, counts = np.unique(np.stack([problem.eigenvalues, problem.start, problem.noise]), axis=1, return_counts=True)
     total = np.zeros(4)

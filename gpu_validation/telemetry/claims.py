@@ -9,6 +9,7 @@ from typing import Any
 from ..records.compression import Compression
 from ..verdicts.compression import ROUNDING, compression_rows
 from ..verdicts.intervals import anytime_interval
+from ..verdicts.judge import rows_of
 from ..verdicts.verdict import MARGIN, Comparison, Verdict, exact_verdict, tight_verdict, wide
 from .account import Account, Header
 from .samples import KeptRound, pooled
@@ -28,11 +29,12 @@ def judged(accounts: Sequence[Account], *, false_alarm: float) -> list[Compariso
     false_alarm : float
         Chance that any of them accuses a true claim, however often and whenever one looks.
     """
+    about = _about(accounts[0].header)
     return [
-        *_compression(accounts, false_alarm / 2),
-        *_direction(accounts, false_alarm / 2),
-        *_bytes(accounts),
-        *_agreement(accounts),
+        *rows_of(lambda: _compression(accounts, false_alarm / 2), "distortion", **about),
+        *rows_of(lambda: _direction(accounts, false_alarm / 2), "<C(x), x>/|x|^2, mean", **about),
+        *rows_of(lambda: _bytes(accounts), "bytes", **about),
+        *rows_of(lambda: _agreement(accounts), "agreement of the ranks", **about),
     ]
 
 

@@ -10,7 +10,7 @@ from bounds import AssumptionViolated, Bound
 
 from ..records.compression import Compression, Declared
 from .intervals import ACQUIT, mean_interval
-from .judge import Judge, gated
+from .judge import Judge, gated, rows_of
 from .verdict import Comparison, Verdict, exact_verdict, lower_verdict, open_above, upper_verdict
 
 
@@ -23,6 +23,7 @@ def limit_for(declared: Declared) -> tuple[Bound, str]:
     return limits.gaussian_bits, "alpha"
 
 
+LIMIT = "codec bits against the limit"
 ROUNDING = 1e-6  # relative to |x|^2: arithmetic and transmitted scales are binary32 (2^-24 each)
 
 
@@ -44,9 +45,11 @@ class CompressionJudge(Judge):
 
     def compression(self, c: Compression, where: dict[str, Any]) -> list[Comparison]:
         """Return all rows of the messages of one operator on one kind of input."""
-        rows = [*self.declared_bits(c, where), self.distortion(c, where)]
-        limit = self.limit(c, where)
-        return [*rows, limit] if limit else rows
+        return [
+            *rows_of(lambda: self.declared_bits(c, where), "codec bits", **where),
+            *rows_of(lambda: [self.distortion(c, where)], "distortion", **where),
+            *rows_of(lambda: self.limit(c, where), LIMIT, **where),
+        ]
 
     def declared_bits(self, c: Compression, where: dict[str, Any]) -> Iterable[Comparison]:
         """Compare message lengths with what the operator declares."""
@@ -122,20 +125,20 @@ class CompressionJudge(Judge):
             **common,
         )
 
-    def limit(self, c: Compression, where: dict[str, Any]) -> Comparison | None:
-        """Return mean bits against the fewest that the distortion allows.
+    def limit(self, c: Compression, where: dict[str, Any]) -> Iterable[Comparison]:
+        """Compare mean bits with the fewest that the distortion allows.
 
         Too few bits are an accusation only beside the largest distortion that the operator can have: the one that it
         claims, for no number of messages bounds the mean of an error without a largest value.
         """
         if c.source == "flat" or c.error_per_coordinate.high == 0 or c.ratio.high == 0:
-            return None  # one fixed vector has no rate-distortion limit; neither has a lossless operator
+            return  # one fixed vector has no rate-distortion limit; neither has a lossless operator
         bound, name = limit_for(c.declared)
         gaussian = c.source == "gaussian"
         distortion = c.error_per_coordinate if gaussian else c.ratio
         common: dict[str, Any] = {
             **where,
-            "quantity": "codec bits against the limit",
+            "quantity": LIMIT,
             "measured": c.bits.mean,
             "side": "lower",
             "n": c.bits.n,
@@ -146,18 +149,27 @@ class CompressionJudge(Judge):
             value = bound(d=c.d, **{name: distortion.mean})
         except AssumptionViolated as error:
             shown = {**common, "interval": self.shown(c.bits)}
-            return Comparison(bound=None, verdict=Verdict.OUT_OF_SCOPE, reason=str(error), **shown)
+            yield Comparison(bound=None, verdict=Verdict.OUT_OF_SCOPE, reason=str(error), **shown)
+            return
         if not gaussian:
             reason = "the limit is for isotropic Gaussian input; a structured vector may lie below it"
             shown = {**common, "interval": self.shown(c.bits)}
-            return Comparison(bound=value, verdict=Verdict.OUT_OF_SCOPE, reason=reason, **shown)
+            yield Comparison(bound=value, verdict=Verdict.OUT_OF_SCOPE, reason=reason, **shown)
+            return
         self.samples += 1
         most = next((b for b in (c.declared.exact_bits, c.declared.worst_case_bits) if b is not None), math.inf)
         most = most if c.bits.high <= most else math.inf  # a broken worst case is none
         bits = mean_interval(c.bits, below=ACQUIT, above=self.level, floor=0.0, ceiling=most)
         least, claimed = mean_interval(distortion, below=ACQUIT, above=self.level, floor=0.0)[0], c.declared.constant
         sharpest = bound(d=c.d, **{name: max(least, 1e-300)})
-        loosest = bound(d=c.d, **{name: claimed}) if claimed is not None else 0.0
+        loosest = _bits_of_claim(bound, name, c.d, claimed)
         verdict = lower_verdict(bits, (loosest, sharpest))
         row = Comparison(bound=value, verdict=verdict, interval=bits, accuses_at=loosest, **common)
-        return gated(bound, row)
+        yield gated(bound, row)
+
+
+def _bits_of_claim(bound: Bound, name: str, d: int, claimed: float | None) -> float:
+    """Return the fewest bits of an operator with the claimed constant; 0 where the claim limits none."""
+    if claimed is None or claimed == math.inf or (name == "alpha" and claimed >= 1):
+        return 0.0
+    return math.inf if claimed == 0 else bound(d=d, **{name: claimed})

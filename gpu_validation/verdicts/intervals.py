@@ -158,7 +158,9 @@ def _from_variance(
     above: float,
 ) -> Interval:
     """Return both ends of a mean by ``end``, which computes the lower one of values with counts."""
-    if not math.isfinite(sample.mean):
+    if not variance >= 0:
+        raise ValueError(f"a declared variance must be >= 0; got {variance}: correct the claim")
+    if not math.isfinite(sample.mean) or math.isinf(variance):
         return _containing((-math.inf, math.inf), sample)
     counts = np.array([count for _, _, count in sample.atoms], float)
     lows, highs = (np.array([atom[i] for atom in sample.atoms]) for i in (0, 1))
@@ -198,7 +200,7 @@ def _catoni_end(values: np.ndarray, counts: np.ndarray, variance: float, level: 
     while capital(inside) < 0:
         step *= 2
         inside = outside - step
-        if step > 1e9 * (math.sqrt(variance) + abs(outside)):
+        if not math.isfinite(inside) or step > 1e9 * (math.sqrt(variance) + abs(outside)):
             return -math.inf
     for _ in range(BISECTIONS):
         middle = (inside + outside) / 2
@@ -224,7 +226,7 @@ def _anytime_end(values: np.ndarray, counts: np.ndarray, variance: float, level:
     while not rejected(inside):
         step *= 2
         inside = outside - step
-        if step > FURTHEST * (spread + abs(outside)):
+        if not math.isfinite(inside) or step > FURTHEST * (spread + abs(outside)):
             return -math.inf
     for _ in range(BISECTIONS):
         middle = (inside + outside) / 2

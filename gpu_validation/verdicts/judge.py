@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
-from bounds import Bound, Status
+import numpy as np
+
+from bounds import AssumptionViolated, Bound, Status
 
 from ..records.sample import Sample
 from .intervals import ACQUIT, Interval, interval_below, student_interval, variance_interval
@@ -71,6 +77,63 @@ class Judge:
             n=sample.n,
             **about,
         )
+
+
+def rows_of(measure: Callable[[], Iterable[Comparison]], quantity: str, **where: Any) -> list[Comparison]:
+    """Return the rows of a part of a record, with an INCONCLUSIVE one from where the record does not allow them.
+
+    Parameters
+    ----------
+    measure : callable
+        Makes the rows.
+    quantity : str
+        What the row is about that stands in their place.
+    **where
+        The other fields of that row.
+    """
+    rows: list[Comparison] = []
+    try:
+        with warnings.catch_warnings(), np.errstate(invalid="raise"):
+            warnings.simplefilter("ignore", RuntimeWarning)
+            rows += map(_of_numbers, measure())
+    except (AssumptionViolated, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        rows.append(unmeasured(quantity, error, **where))
+    return rows
+
+
+def unmeasured(quantity: str, error: Exception, **where: Any) -> Comparison:
+    """Return the row of a quantity that a record does not allow to measure.
+
+    Parameters
+    ----------
+    quantity : str
+        What would have been measured.
+    error : Exception
+        What the attempt raised.
+    **where
+        The other fields of the row.
+    """
+    missing = f"no field {error}" if isinstance(error, KeyError) else str(error)
+    return Comparison(
+        quantity=quantity,
+        measured=math.nan,
+        interval=(-math.inf, math.inf),
+        bound=None,
+        side="upper",
+        verdict=Verdict.INCONCLUSIVE,
+        reason=f"not measured: {missing}",
+        n=0,
+        **where,
+    )
+
+
+def _of_numbers(row: Comparison) -> Comparison:
+    """Return the row, INCONCLUSIVE if it compares something with a bound that is no number, or HOLDS without one."""
+    if row.bound is not None and math.isnan(row.bound) and row.verdict is not Verdict.OUT_OF_SCOPE:
+        return replace(row, bound=None, verdict=Verdict.INCONCLUSIVE, reason="not measured: the bound is no number")
+    if row.verdict is Verdict.HOLDS and any(map(math.isnan, (row.measured, *row.interval))):
+        return replace(row, verdict=Verdict.INCONCLUSIVE, reason="not measured: the record has no number")
+    return row
 
 
 def gated(bound: Bound, row: Comparison) -> Comparison:

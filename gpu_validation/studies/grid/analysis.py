@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from ...verdicts.compression import CompressionJudge
 from ...verdicts.envelope import in_streams
+from ...verdicts.judge import rows_of
 from ...verdicts.verdict import Comparison, Verdict, exact_verdict
 from .losses import loss_rows
 from .records import Probe, Traffic, Training
@@ -47,9 +49,9 @@ class _Rows(CompressionJudge):
                 where |= {"workload": record.compression.source}
             comparisons += self.compression(record.compression, where)
             if isinstance(record, Training):
-                comparisons += self.traffic(record.traffic, where)
-                comparisons += seconds_rows(record, runs, where)
-                comparisons += loss_rows(self, record, runs, where)
+                comparisons += rows_of(partial(self.traffic, record.traffic, where), "bytes", **where)
+                seconds = rows_of(partial(seconds_rows, record, runs, where), "seconds per iteration", **where)
+                comparisons += [*seconds, *loss_rows(self, record, runs, where)]
         return comparisons
 
     # -- bytes ----------------------------------------------------------------------------------

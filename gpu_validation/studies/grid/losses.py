@@ -10,7 +10,7 @@ import numpy as np
 from bounds import AssumptionViolated
 
 from ...records.sample import Sample
-from ...verdicts.judge import Judge, gated
+from ...verdicts.judge import Judge, gated, rows_of
 from ...verdicts.verdict import Comparison, Verdict, exact_verdict
 from .records import Training
 from .theory import AT_MEAN, LOSS, Law, combined_variance, covered, exact_laws, left_over, paired_laws, theorem_for
@@ -20,6 +20,7 @@ LOSS_MARGIN = 0.10  # of the uncompressed run's loss, by which a run that distor
 ACCURACY_MARGIN = 0.05  # of accuracy that it may lose
 DIVERGED = 1.5  # times the uncompressed loss after one round: no other run may end above it
 LITTLE = 0.1  # a share of the squared norm that a biased operator may lose and still belong to those
+TWIN = "real processes against virtual workers: largest difference"
 BOTH = "squared gradient norm and what the theorem leaves of it at the workers, average over steps"
 
 
@@ -31,16 +32,25 @@ def loss_rows(judge: Judge, record: Training, runs: Sequence[Training], where: d
     runs : sequence of Training
         All cells, among them those that it is held against.
     """
-    yield _theorem_row(judge, record, where)
-    for law in exact_laws(record):
-        yield _law_row(judge, law, where)
+    yield from rows_of(lambda: [_theorem_row(judge, record, where)], AT_MEAN, **where)
+    yield from rows_of(lambda: (_law_row(judge, law, where) for law in exact_laws(record)), "exact laws", **where)
     if record.apart is not None:
-        yield _twin_row(record, where)
+        yield from rows_of(lambda: [_twin_row(record, where)], TWIN, **where)
     cells = [run for run in runs if run.workload == record.workload]
+    yield from rows_of(lambda: _paired_rows(judge, record, cells, where), "paired differences", **where)
+    yield from rows_of(lambda: _lossless_rows(record, cells, where), LOSS, **where)
+
+
+def _paired_rows(
+    judge: Judge, record: Training, cells: Sequence[Training], where: dict[str, Any]
+) -> Iterator[Comparison]:
     fewer = min((r for r in cells if r.operator == record.operator), key=lambda r: r.tau)
     if fewer.tau < record.tau:
         for law in paired_laws(record, fewer):
             yield _law_row(judge, law, where)
+
+
+def _lossless_rows(record: Training, cells: Sequence[Training], where: dict[str, Any]) -> Iterator[Comparison]:
     lossless = [r for r in cells if r.compression.declared.constant == 0]
     if lossless:
         yield from _beside(record, min(lossless, key=lambda r: r.tau), where)
@@ -94,7 +104,7 @@ def _twin_row(record: Training, where: dict[str, Any]) -> Comparison:
     """Return real processes have computed what simulated workers compute, or the other seeds say nothing about them."""
     assert record.apart is not None  # the caller has looked
     return Comparison(
-        quantity="real processes against virtual workers: largest difference",
+        quantity=TWIN,
         facts={"compared": record.compared},
         measured=record.apart,
         interval=(record.apart, record.apart),

@@ -17,6 +17,7 @@ from operators import Key, Operator, parse, specification
 from ...distributed.launch import RankContext, run_ranks
 from ...records.seeds import derived, require
 from ...records.storage import Record, plain, revive
+from ...verdicts.judge import unmeasured
 from ...verdicts.verdict import Comparison
 from ..study import Figure, Study
 from .analysis import compare
@@ -137,7 +138,15 @@ class Preset(Design, Study):
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
         """Return messages, bytes, seconds and losses against their bounds."""
-        return compare(typed(records), false_alarm=self.false_alarm)
+        whole: list[Probe | Training] = []
+        damaged: list[Comparison] = []
+        for record in records:
+            try:
+                whole += typed([record])
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                operator, unit = (str(record.get(name, "unknown")) for name in ("operator", "unit"))
+                damaged.append(unmeasured("all of a record", error, operator=operator, workload=unit))
+        return [*compare(whole, false_alarm=self.false_alarm), *damaged]
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return losses against time and bits, and bits against distortion."""
