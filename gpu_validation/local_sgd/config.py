@@ -103,7 +103,9 @@ class Settings:
         whole = ["delay", "fragments", "ranks_per_node", "steps", "least"]
         whole += [] if isinstance(self.schedule, Schedule | str) else ["schedule"]
         for name in whole:
-            object.__setattr__(self, name, whole_number(name, getattr(self, name)))
+            value = getattr(self, name)
+            if value is not None or name not in ("delay", "steps"):
+                object.__setattr__(self, name, whole_number(name, value))
         object.__setattr__(self, "block_momentum", _real("block_momentum", self.block_momentum))
         self.rule  # noqa: B018  raises for what is none
         if not isinstance(self.mixing, Mixing) and self.mixing != "full":
@@ -378,8 +380,8 @@ class Settings:
         return fingerprint(values | {"outer": made_optimizer(self.outer)})
 
 
-def whole_number(name: str, value: Any) -> int | None:
-    """Return an integer of Python for one of any library; None for None where the setting may be None.
+def whole_number(name: str, value: Any) -> int:
+    """Return an integer of Python for one of any library.
 
     Parameters
     ----------
@@ -393,8 +395,6 @@ def whole_number(name: str, value: Any) -> int | None:
     ValueError
         For anything else, also for True and False.
     """
-    if value is None and name in ("delay", "steps"):
-        return None
     if not isinstance(value, bool | np.bool_):
         try:
             return operator.index(value)

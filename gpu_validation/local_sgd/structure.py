@@ -188,7 +188,7 @@ def require_accepted_by_all(transport: Transport, refusal: Exception | None) -> 
         reasons = texts_of_all(transport, [str(refusal)])
         if refusal is not None:
             raise refusal
-        require_accepted([reason if here else None for reason, here in zip(reasons, refused, strict=True)])
+        require_accepted([reason if refuses else None for reason, refuses in zip(reasons, refused, strict=True)])
 
 
 def _layouts_of_all(transport: Transport, layouts: Sequence[Layout]) -> list[Layout]:

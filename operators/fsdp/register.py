@@ -61,9 +61,9 @@ def register(
     if not modules:
         raise ValueError("no module of the model is sharded: call fully_shard on its blocks and on the model first")
     place, groups = _place(model)
-    with ExitStack() as told:
+    with ExitStack() as refusals:
         for group in reversed(groups):  # which leaves in their order
-            told.enter_context(refusals_sent(group, _device(group, model)))
+            refusals.enter_context(refusals_sent(group, _device(group, model)))
         shards = {
             name: CompressedReduceScatter(operator, key=key.fold_in(number), module=name)
             for number, name in enumerate(modules)

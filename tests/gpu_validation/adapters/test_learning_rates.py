@@ -13,7 +13,7 @@ from gpu_validation import PeriodicAveraging
 from ..ranks import in_ranks
 from .runs import LR, RANKS, STEPS, TAU, Network, as_torchrun, auto, batches, different, outcome
 
-pytestmark = [pytest.mark.thorough, pytest.mark.timeout(200)]
+pytestmark = pytest.mark.timeout(200)
 
 MULTIPLES = {  # of the learning rate, before every step
     "warm-up": lambda k: min(1.0, k / 3),
@@ -192,20 +192,24 @@ def checked(adapted, pairs, scheduler_first=False):
             assert found[2] == STEPS, name
 
 
+@pytest.mark.thorough
 def test_diloco_trains_at_any_learning_rate():
     checked(with_diloco, [pair for pair in FEW if pair[1] not in ("adacomm", "auto")])
 
 
+@pytest.mark.thorough
 def test_accelerate_trains_at_any_learning_rate():
     checked(with_accelerate, FEW)
 
 
+@pytest.mark.thorough
 def test_transformers_trains_at_any_learning_rate(tmp_path):
     from . import hugging_face_runs  # noqa: F401  imported once, before the ranks
 
     checked(lambda place, path, case: with_transformers(place, path, case, tmp_path), FEW)
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of Lightning, about the small run
 @pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # torch's, about Lightning
 def test_lightning_trains_at_any_learning_rate():
@@ -214,6 +218,7 @@ def test_lightning_trains_at_any_learning_rate():
     checked(with_lightning, FEW, scheduler_first=True)
 
 
+@pytest.mark.thorough
 def test_the_trainers_own_warm_up_and_adafactor_train_with_every_schedule(tmp_path):
     from transformers import get_scheduler
     from transformers.optimization import Adafactor, AdafactorSchedule
