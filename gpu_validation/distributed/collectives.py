@@ -88,6 +88,8 @@ class ProcessTransport(Vectors):
             What uses this transport; until its result has been taken, nothing else may.
         """
         self._latest = InThread(work, self._latest, self.device)
+        if self.spare is not None:
+            self.spare.thread = self._latest.thread
         return self._latest
 
     # -- messages ----------------------------------------------------------------------------------------

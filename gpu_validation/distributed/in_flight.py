@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
 from collections.abc import Callable
@@ -10,6 +11,18 @@ from typing import Generic, TypeVar
 import torch
 
 T = TypeVar("T")
+
+PATIENCE_S = 2.0  # for what is in flight, at the end of the process and where another one is to use its group
+
+_running: set[threading.Thread] = set()
+
+
+@atexit.register
+def _wait_at_exit() -> None:
+    """Wait for messages in flight, whose threads would abort the process; not for those to ranks that are gone."""
+    until = time.monotonic() + PATIENCE_S
+    for thread in list(_running):
+        thread.join(max(until - time.monotonic(), 0.0))
 
 
 class Landed(Generic[T]):
@@ -51,43 +64,48 @@ class InThread(Generic[T]):
     """
 
     def __init__(self, work: Callable[[], T], after: InThread | None, device: torch.device) -> None:
-        self._work, self._after, self._device = work, after, device
+        self._work: Callable[[], T] | None = work
+        self._after, self._device = after, device
         self._value: T | None = None
         self._failure: BaseException | None = None
         self.seconds = float("nan")
         self._ready = torch.cuda.current_stream(device).record_event() if device.type == "cuda" else None
-        self._thread = threading.Thread(target=self._run, daemon=True)  # a process that ends waits for nobody
-        self._thread.start()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        _running.add(self.thread)
+        self.thread.start()
 
     def check(self) -> None:
         """Raise what the work has raised, if it has ended so."""
-        if not self._thread.is_alive() and self._failure is not None:
+        if not self.thread.is_alive() and self._failure is not None:
             raise self._failure
 
     def result(self) -> T:
         """Wait for the end; return the result, or raise what the work has raised."""
-        self._thread.join()
+        self.thread.join()
         if self._failure is not None:
             raise self._failure
         return self._value  # type: ignore[return-value]  # what the work has returned
 
     def _run(self) -> None:
         if self._after is not None:
-            self._after._thread.join()
+            self._after.thread.join()
             self._after = None
+        work, self._work = self._work, None  # which may refer to this object
+        assert work is not None  # run once
         began = time.monotonic()
         try:
-            self._value = self._on_stream() if self._ready is not None else self._work()
+            self._value = self._on_stream(work) if self._ready is not None else work()
         except BaseException as error:  # the training thread is to hear of it, whatever it is
             self._failure = error
         self.seconds = time.monotonic() - began
+        _running.discard(self.thread)
 
-    def _on_stream(self) -> T:
+    def _on_stream(self, work: Callable[[], T]) -> T:
         stream = torch.cuda.Stream(self._device)
         assert self._ready is not None  # on a GPU
         stream.wait_event(self._ready)
         with torch.cuda.stream(stream):
-            value = self._work()
+            value = work()
         stream.synchronize()
         return value
 

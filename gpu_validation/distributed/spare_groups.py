@@ -6,6 +6,8 @@ by the number of those that exist.  The ranks agree instead on a group that is f
 
 from __future__ import annotations
 
+import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +17,8 @@ from typing import Any, TypeVar, cast
 import torch.distributed as dist
 
 from operators.ddp.nodes import group_apart
+
+from .in_flight import PATIENCE_S
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -33,11 +37,14 @@ class Spare:
         To the transport that uses it; dead when the group is free.
     failed : bool, optional
         Whether a collective has failed: ranks may then be at different ones, so the group is not used again.
+    thread : Thread or None, optional
+        Of its latest message, which holds a user that has been dropped.
     """
 
     group: weakref.ref[Any]
     user: weakref.ref[Any]
     failed: bool = False
+    thread: threading.Thread | None = None
 
 
 _spares: weakref.WeakKeyDictionary[Any, list[Spare]] = weakref.WeakKeyDictionary()
@@ -58,6 +65,7 @@ def spare_group(parent: Any, user: object, agree: Callable[[int], Sequence[int]]
     alive = dist.distributed_c10d._world.pg_map
     spares = [spare for spare in _spares.get(parent, []) if spare.group() in alive]
     _spares[parent] = spares
+    _wait_for(spares)
     free = sum(1 << n for n, s in enumerate(spares[:MOST]) if s.user() is None and not s.failed)
     for mask in agree(free):
         free &= mask
@@ -68,6 +76,14 @@ def spare_group(parent: Any, user: object, agree: Callable[[int], Sequence[int]]
     group = group_apart(parent)
     spares.append(Spare(weakref.ref(group), weakref.ref(user)))
     return group, spares[-1]
+
+
+def _wait_for(spares: Sequence[Spare]) -> None:
+    """Wait a while for messages in flight: all ranks have sent them, and with the last one a dropped user is free."""
+    until = time.monotonic() + PATIENCE_S
+    for spare in spares:
+        if spare.thread is not None:
+            spare.thread.join(max(until - time.monotonic(), 0.0))
 
 
 def marks_failure(method: Method) -> Method:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 
@@ -69,6 +70,8 @@ class CommonStart:
         rule = settings.rule if self.choices is None else self.choices.rule
         self.periods = PeriodController(rule, settings.steps)
         self.inputs = self._schedule_inputs()
+        # no method, which would refer to this object: dropped, it must be free without garbage collection
+        self._new_outer = partial(_outer, workers, transport, settings)
         self.telemetry = Observer()
         self._rows: list[list[float]] = []  # that the schedule is told by, as they leave
         self._arrived_rows: list[list[float]] = []  # and as they have arrived
@@ -110,7 +113,7 @@ class CommonStart:
         for worker in self.workers:
             worker.anchor = worker.start = anchor
             worker.mixing_state = self.mixing.init(anchor)
-        self.outer = self._outer(anchor)
+        self.outer = self._new_outer(anchor)
         exact = all(worker.full_precision for worker in self.workers)
         # what Identity would send of every movement are the same 32 d bits, but through a codec
         self.whole = settings.operator is None or (
@@ -163,26 +166,7 @@ class CommonStart:
         self._carried_by_rank = dict(zip(self.transport.ranks, option.carried_bits, strict=True))
 
     def _in_flight(self) -> Overlapped:
-        return Overlapped(self.workers, self.transport, self.settings, self._outer, self.beside, self.roll_call)
-
-    def _outer(self, anchor: torch.Tensor) -> OuterOptimizer:
-        """Return what moves the common model, which has moved by nothing yet."""
-        if self.settings.outer is not None:
-            return TorchOuter(self.settings.outer, anchor)
-        beta = self.settings.block_momentum
-        if not beta:
-            return Averaging()
-        for worker in self.workers:
-            if worker.rates is None:
-                worker.watch_rates()
-        return BlockMomentum(beta, self._rates_of_rank_0, self.d)
-
-    def _rates_of_rank_0(self) -> tuple[float, float] | None:
-        """Return its learning rate now and the mean over its steps of the round; None where it is unknown."""
-        watched = [worker.rates for worker in self.workers if worker.rates is not None]
-        rows = self.transport.all_gather_floats([[rates.now(), rates.end_round()] for rates in watched])
-        now, mean = (require_rates([row[i] for row in rows])[0] for i in range(2))
-        return None if now is None or mean is None else (now, mean)
+        return Overlapped(self.workers, self.transport, self.settings, self._new_outer, self.beside, self.roll_call)
 
     def _join_again(self) -> Averaged:
         """Average models that all have other parameters than before, whole, old and new, and begin anew.
@@ -205,3 +189,24 @@ class CommonStart:
             self._arrived_rows = self.transport.all_gather_floats(self.inputs.rows(self.clock))
         self._begin_together()
         return (size,) * self.transport.size, [WHOLE] * len(self.workers), ()
+
+
+def _outer(workers: Sequence[Worker], transport: Transport, settings: Settings, anchor: torch.Tensor) -> OuterOptimizer:
+    """Return the optimizer of the common model, which has not moved yet."""
+    if settings.outer is not None:
+        return TorchOuter(settings.outer, anchor)
+    beta = settings.block_momentum
+    if not beta:
+        return Averaging()
+    for worker in workers:
+        if worker.rates is None:
+            worker.watch_rates()
+    return BlockMomentum(beta, partial(_rates_of_rank_0, workers, transport), anchor.numel())
+
+
+def _rates_of_rank_0(workers: Sequence[Worker], transport: Transport) -> tuple[float, float] | None:
+    """Return its learning rate now and the mean over its steps of the round; None where it is unknown."""
+    watched = [worker.rates for worker in workers if worker.rates is not None]
+    rows = transport.all_gather_floats([[rates.now(), rates.end_round()] for rates in watched])
+    now, mean = (require_rates([row[i] for row in rows])[0] for i in range(2))
+    return None if now is None or mean is None else (now, mean)

@@ -388,7 +388,7 @@ class Synchronisations(CommonStart):
         if self.overlapped is not None:
             self.overlapped.meet(means)
         elif not all_finite(self.outer.state_dict()):
-            self.outer = self._outer(means[0])
+            self.outer = self._new_outer(means[0])
         self.periods.end_round()
         self._begin_round()
 

@@ -3,16 +3,37 @@
 import gc
 import os
 import resource
+import subprocess
+import sys
+import time
+import weakref
 
 import pytest
 import torch
 
-from gpu_validation import PeriodicAveraging
+from gpu_validation import PeriodicAveraging, pilot
 from gpu_validation.distributed.collectives import ProcessTransport
+from gpu_validation.local_sgd.outer import Nesterov
+from operators import QSGD, ErrorFeedback, Key, TopK
 
 from ..ranks import in_ranks
 
 pytestmark = pytest.mark.timeout(300)
+
+QUIET_S = 20.0
+SETTINGS = [
+    {},
+    {"overlap": "overwrite", "delay": 1},
+    {"overlap": "delayed", "operator": ErrorFeedback(TopK(fraction=0.5))},
+    {"overlap": "eager"},
+    {"fragments": 2},
+    {"fragments": 3, "operator": QSGD(levels=4), "key": Key(1)},
+    {"operator": QSGD(levels=4), "key": Key(1), "exchange": "two_shot"},
+    {"outer": Nesterov(0.7, 0.9)},
+    {"uneven": True},
+    {"telemetry": True},
+    {"telemetry": "folder"},
+]
 
 
 def averaging_of(**settings):
@@ -22,40 +43,110 @@ def averaging_of(**settings):
 
 
 def held():
-    gc.collect()
+    """Return how many descriptors and threads this process has."""
     return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
 
 
-def made_and_dropped(count, finished=True):
+def settled(counts):
+    """Wait until descriptors and threads are as few as they were; return them."""
+    until = time.monotonic() + QUIET_S
+    while (now := held()) != counts and time.monotonic() < until:
+        time.sleep(0.01)
+    return now
+
+
+def made_and_dropped(count, *, collects, finished=True, cases=({},)):
+    """Assert that dropped averagings are free at once, and that each uses the group of the one before it."""
+
     def work(place):
         gc.freeze()  # not among what the parent has imported
-        counts = []
+        gc.disable()
+        groups, first = set(), None
         for number in range(count):
-            if number % 3 == place.rank:
+            if collects and number % 3 == place.rank:
                 gc.collect()  # ranks collect garbage at different times
-            averaging = averaging_of()
+            averaging = averaging_of(**cases[number % len(cases)])
+            groups.add(averaging.transport.group.group_name)
             averaging.step()
             averaging.step()
             if finished or number % 2:
                 averaging.average()
+            transport, averaging = weakref.ref(averaging.transport), None
+            until = time.monotonic() + QUIET_S
+            while transport() is not None and time.monotonic() < until:
+                time.sleep(0.001)  # a message in flight
+            assert transport() is None, cases[number % len(cases)]
+            if number == min(len(cases), count // 2):
+                time.sleep(0.1)
+                first = held()
+        return len(groups), first, settled(first)
+
+    for groups, before, after in in_ranks(work, processes=2):
+        assert groups == 1
+        assert after == before
+
+
+@pytest.mark.parametrize(("collects", "finished"), [(True, False), (False, True), (False, False)])
+def test_averagings_that_are_dropped_keep_one_group(finished, collects):
+    made_and_dropped(25, collects=collects, finished=finished)
+
+
+def test_a_group_serves_averagings_of_all_settings(tmp_path):
+    folder = {"telemetry": str(tmp_path)}
+    cases = [settings if settings != {"telemetry": "folder"} else folder for settings in SETTINGS]
+    made_and_dropped(2 * len(cases), collects=False, cases=cases)
+
+
+def test_what_a_pilot_leaves_is_no_group():
+    def work(place):
+        gc.freeze()
+        gc.disable()
+        model = torch.nn.Linear(4, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        batches = [torch.ones(2, 4) * (place.rank + i) / 100 for i in range(100)]
+        counts, groups = [], set()
+        for _ in range(3):
+            pilot(model, optimizer, lambda m, x: m(x).square().mean(), batches, moments=2, taus=(1, 2), operators=())
+            averaging = averaging_of()
+            groups.add(averaging.transport.group.group_name)
+            averaging.average()
             del averaging
-            if number in (min(10, count // 2), count - 1):
-                counts.append(held())
-        return counts
+            time.sleep(0.1)
+            counts.append(held())
+        return len(groups), counts[0], settled(counts[0])
 
-    return in_ranks(work, processes=2)
+    for groups, before, after in in_ranks(work, processes=2):
+        assert groups == 1
+        assert after == before
 
 
-@pytest.mark.parametrize("finished", [True, False])
-def test_averagings_that_are_dropped_keep_nothing(finished):
-    for before, after in made_and_dropped(12, finished):
-        assert all(now <= then + 12 for then, now in zip(before, after, strict=True))  # two groups of garbage at most
+ENDS_IN_FLIGHT = """
+import threading
+import torch
+from gpu_validation.distributed.in_flight import InThread
+
+def message():
+    threading.Event().wait({seconds})
+    print("arrived", flush=True)
+
+InThread(message, None, torch.device("cpu"))
+print("end of script", flush=True)
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("seconds", "lines"), [(0.3, ["end of script", "arrived"]), (3600, ["end of script"])])
+def test_a_process_waits_a_while_at_its_end_for_what_is_in_flight(seconds, lines):
+    done = subprocess.run(
+        [sys.executable, "-c", ENDS_IN_FLIGHT.format(seconds=seconds)], capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == lines
 
 
 @pytest.mark.slow
-def test_a_thousand_averagings_that_are_dropped_keep_nothing():
-    for before, after in made_and_dropped(1000):
-        assert all(now <= then + 12 for then, now in zip(before, after, strict=True))
+def test_a_thousand_averagings_that_are_dropped_keep_one_group():
+    made_and_dropped(1000, collects=False, finished=False)
 
 
 def soak(rounds):

@@ -46,7 +46,7 @@ def test_steps_go_on_while_a_message_is_held_up():
                 leave.set()
             averaging.step()
             flight = averaging.overlapped.parts[0].flight
-            under_way.append(flight is not None and flight._thread.is_alive())
+            under_way.append(flight is not None and flight.thread.is_alive())
         return under_way, model.weight.detach()
 
     first, second = in_ranks(work, processes=2)
