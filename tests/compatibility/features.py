@@ -6,6 +6,7 @@ A script is the same whether its ranks average their models or exchange gradient
 from __future__ import annotations
 
 import contextlib
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -27,6 +28,9 @@ class Samples(TensorDataset):
 
 class Script:
     """A training script without any feature; a feature overrides what it changes."""
+
+    averaging: ClassVar[dict] = {}  # settings of PeriodicAveraging beside the schedule
+    wrapping: ClassVar[dict] = {}  # and of DistributedDataParallel
 
     def __init__(self, rank):
         self.rank = rank
@@ -158,6 +162,21 @@ class Schedulers(Script):
         return [*super().state(), torch.tensor(self.cosine.get_last_lr())]
 
 
+class WarmUp(Script):
+    """From a learning rate of 0 to the whole one at a third of the run."""
+
+    def __init__(self, rank):
+        super().__init__(rank)
+        self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda k: min(1.0, 3 * k / STEPS))
+        assert self.scheduler.get_last_lr() == [0.0]
+
+    def after(self, loss):
+        self.scheduler.step()
+
+    def state(self):
+        return [*super().state(), torch.tensor(self.scheduler.get_last_lr())]
+
+
 class Compiled(Script):
     """Graphs of forward and backward pass, carried out one operation at a time: compilers take half a minute."""
 
@@ -190,6 +209,77 @@ class MovingAverage(Script):
 class BatchNorm(Script):
     def built(self):
         return nn.Sequential(nn.Linear(INPUTS, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, CLASSES))
+
+
+class WithTables(nn.Module):
+    """Buffers that no step changes: a mask, offsets, a scale, and a cache that no checkpoint has."""
+
+    def __init__(self):
+        super().__init__()
+        self.inwards, self.outwards = nn.Linear(INPUTS, 16), nn.Linear(16, CLASSES)
+        self.register_buffer("mask", torch.arange(16) % 4 > 0)
+        self.register_buffer("offsets", torch.arange(2**40, 2**40 + 16))
+        self.register_buffer("scale", torch.linspace(0.5, 1.5, 16))
+        self.register_buffer("cache", torch.arange(16.0), persistent=False)
+
+    def forward(self, x):
+        shift = (self.offsets - 2**40 - self.cache) * 0.1  # 0
+        return self.outwards(torch.relu(self.inwards(x)) * self.mask * self.scale + shift)
+
+
+class ConstantBuffers(Script):
+    def built(self):
+        return WithTables()
+
+    def state(self):
+        fresh = WithTables()
+        assert all(map(torch.equal, self.network.buffers(), fresh.buffers()))
+        return super().state()
+
+
+class Counting(nn.Module):
+    """Buffers that every forward pass changes, on each rank by its own data."""
+
+    def __init__(self):
+        super().__init__()
+        self.inwards, self.outwards = nn.Linear(INPUTS, 16), nn.Linear(16, CLASSES)
+        self.register_buffer("positive", torch.zeros(16, dtype=torch.int64))
+        self.register_buffer("level", torch.ones(16))
+
+    def forward(self, x):
+        hidden = self.inwards(x)
+        with torch.no_grad():
+            self.positive += (hidden > 0).sum(0)
+            self.level.mul_(0.9).add_(hidden.abs().mean(0), alpha=0.1)
+        return self.outwards(torch.relu(hidden) / self.level.clone())
+
+
+class ChangingBuffers(Script):
+    def built(self):
+        return Counting()
+
+
+class Experts(nn.Module):
+    """Every rank uses one of two experts, so that the other one has neither gradient nor moment there."""
+
+    def __init__(self, rank):
+        super().__init__()
+        self.rank = rank
+        self.experts = nn.ModuleList([nn.Linear(INPUTS, 16) for _ in range(2)])
+        self.outwards = nn.Linear(16, CLASSES)
+
+    def forward(self, x):
+        return self.outwards(torch.relu(self.experts[self.rank % 2](x)))
+
+
+class DifferingStates(Script):
+    """Losses tell of the moments: those after the second averaging depend on them."""
+
+    averaging: ClassVar[dict] = {"optimizer_state": "average"}
+    wrapping: ClassVar[dict] = {"find_unused_parameters": True}
+
+    def built(self):
+        return Experts(self.rank)
 
 
 class Tied(nn.Module):
@@ -263,13 +353,17 @@ FEATURES = {
     "clipping by value": ClippedValue,
     "gradient accumulation": Accumulation,
     "learning-rate schedulers": Schedulers,
+    "warm-up from 0, fixed tau": WarmUp,
     "`torch.compile`": Compiled,
     "moving average of the weights (EMA)": MovingAverage,
     "BatchNorm": BatchNorm,
+    "constant buffers (masks, tables, hashes)": ConstantBuffers,
+    "buffers that change (counters, running means)": ChangingBuffers,
+    'unused branches, mixtures of experts, `optimizer_state="average"`': DifferingStates,
     "weight tying": WeightTying,
     "frozen parameters": Frozen,
     "`DataLoader` workers": LoaderWorkers,
     "activation checkpointing, dropout": Checkpointing,
     "parameter groups, fused AdamW": ParameterGroups,
 }
-"""By their names in the table of docs/guides/compatibility.md; elastic restart has a test of its own."""
+"""By their names in the table of docs/guides/compatibility.md; other rows have tests elsewhere."""

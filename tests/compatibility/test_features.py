@@ -21,7 +21,29 @@ SPEC.loader.exec_module(features)
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/compatibility.md"
 RANKS, TAU = 2, 4
-ELASTIC = "elastic restart of torchrun (max-restarts)"
+ELSEWHERE = {  # further rows, and the tests that they have below tests/
+    "warm-up from 0, `AdaComm`": (
+        "gpu_validation/local_sgd/test_learning_rates.py",
+        "test_telemetry_changes_nothing_in_real_ranks_at_any_learning_rate",
+    ),
+    'warm-up from 0, `schedule="auto"`': (
+        "gpu_validation/local_sgd/test_learning_rates.py",
+        "test_telemetry_changes_nothing_in_real_ranks_at_any_learning_rate",
+    ),
+    "saving by torch": (
+        "gpu_validation/local_sgd/test_savers.py",
+        "test_torch_saves_a_model_and_its_parts_bit_for_bit_and_no_more",
+    ),
+    "saving by safetensors": ("gpu_validation/local_sgd/test_savers.py", "test_safetensors_saves_a_model_bit_for_bit"),
+    "saving by `torch.distributed.checkpoint`, accelerate, transformers": (
+        "gpu_validation/local_sgd/test_savers.py",
+        "test_two_ranks_save_and_load_by_other_libraries_bit_for_bit",
+    ),
+    "elastic restart of torchrun (max-restarts)": (
+        "compatibility/test_elastic_restart.py",
+        "test_a_killed_rank_costs_no_bit",
+    ),
+}
 pytestmark = [
     pytest.mark.timeout(280),
     pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated"),  # by torch.compile itself
@@ -42,7 +64,7 @@ def mean(tensor):
 
 # -- models averaged --------------------------------------------------------------------------------------------------
 def averaged(script):
-    averaging = PeriodicAveraging(script.network, script.optimizer, schedule=TAU)
+    averaging = PeriodicAveraging(script.network, script.optimizer, schedule=TAU, **script.averaging)
     script.prepare()
     losses = script.train(averaging.step)
     averaging.average()
@@ -58,6 +80,12 @@ def averaged_by_hand(script):
             for tensor in [*script.network.parameters(), *script.network.buffers()]:
                 if not isinstance(tensor, torch.nn.Parameter) or tensor.requires_grad:
                     tensor.copy_(mean(tensor))
+            if script.averaging.get("optimizer_state") == "average":
+                for parameter in script.network.parameters():
+                    state = script.optimizer.state.get(parameter, {})  # a rank that has none gets none
+                    moment = mean(state.get("momentum_buffer", torch.zeros_like(parameter)))
+                    if state:
+                        state["momentum_buffer"] = moment
 
     def communicate(loss):
         nonlocal steps
@@ -76,7 +104,7 @@ METHOD = ErrorFeedback(TopK(fraction=0.25))
 
 
 def compressed(script):
-    script.model = DistributedDataParallel(script.network)
+    script.model = DistributedDataParallel(script.network, **script.wrapping)
     register(script.model, METHOD, scope="layer")
     script.prepare()
     return script.train(lambda loss: None), script.state()
@@ -84,7 +112,7 @@ def compressed(script):
 
 def compressed_by_hand(script):
     """A hook of PyTorch without any code of ours but the operator's: what is decoded travels as it is."""
-    script.model = DistributedDataParallel(script.network)
+    script.model = DistributedDataParallel(script.network, **script.wrapping)
     states = {}
 
     def hook(state, bucket):
@@ -170,4 +198,11 @@ def test_infinite_gradients_end_a_compressed_run_on_all_ranks_with_a_sentence():
 def test_the_table_has_a_line_for_every_feature_tested_and_no_other():
     rows = re.findall(r"^\| (.+?) \|", GUIDE.read_text().partition("## The table")[2], re.MULTILINE)
 
-    assert [row for row in rows if row not in ("feature", "---")] == [*features.FEATURES, ELASTIC]
+    assert [row for row in rows if row not in ("feature", "---")] == [*features.FEATURES, *ELSEWHERE]
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_other_rows_have_the_tests_that_are_named_here(name):
+    place, test = ELSEWHERE[name]
+
+    assert f"\ndef {test}(" in (GUIDE.parents[2] / "tests" / place).read_text()
