@@ -5,10 +5,10 @@ import torch
 from gpu_validation.distributed.launch import run_ranks
 
 
-def in_ranks(work, processes):
+def in_ranks(work, processes, hang_timeout_s=60):
     """What ``work(place)`` returns in every rank, in rank order; tensors come as arrays."""
     reports = run_ranks(
-        lambda place, emit: emit((place.rank, plain(work(place)))), processes=processes, hang_timeout_s=60
+        lambda place, emit: emit((place.rank, plain(work(place)))), processes=processes, hang_timeout_s=hang_timeout_s
     )
     return [value for _, value in sorted(reports, key=lambda pair: pair[0])]
 

@@ -81,7 +81,7 @@ def made_and_dropped(count, *, collects, finished=True, cases=({},)):
                 first = held()
         return len(groups), first, settled(first)
 
-    for groups, before, after in in_ranks(work, processes=2):
+    for groups, before, after in in_ranks(work, processes=2, hang_timeout_s=280):
         assert groups == 1
         assert after == before
 
@@ -159,7 +159,7 @@ def soak(rounds):
                 sizes.append((*held(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
         return sizes
 
-    for before, after in in_ranks(work, processes=2):
+    for before, after in in_ranks(work, processes=2, hang_timeout_s=3600):
         assert after[:2] == before[:2]
         assert after[2] <= before[2] + 2048  # KiB
 
@@ -170,6 +170,7 @@ def test_two_thousand_averagings_keep_memory_and_descriptors():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_a_hundred_thousand_averagings_keep_memory_and_descriptors():
     soak(100_000)
 
