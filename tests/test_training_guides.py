@@ -62,7 +62,7 @@ def test_fsdp_script_learns_and_both_ranks_hold_the_same_network(tmp_path):
     for accuracy, _, bits in found:
         assert float(accuracy) > 0.85
         assert 0 < float(bits) < 4, "a reduce-scatter of binary32 sends 16"
-    counters = [[module["counters"] for module in state["shards"].values()] for state in saved]
+    counters = [[module["counters"] for module in state["shards"]["modules"].values()] for state in saved]
     assert sum(own for rank in counters for _, _, own, _ in rank) == sum(told for *_, told in counters[0]) > 0
 
 

@@ -269,7 +269,7 @@ def _neg_log(alpha: np.ndarray, complement: np.ndarray) -> np.ndarray:
 def _integral(alpha: np.ndarray, complement: np.ndarray, a: np.ndarray, neg_log: np.ndarray) -> np.ndarray:
     """Return J, by regions."""
     near_one = alpha > 0.5
-    integral = np.empty_like(alpha)
+    integral = np.full_like(alpha, math.nan)  # of a complement that is not 1 - alpha
     z = alpha / complement
     lower = -1.0
     for upper, depth in FRACTION_DEPTHS:

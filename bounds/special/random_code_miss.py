@@ -108,8 +108,10 @@ class _Code:
             share = self.nmse * (1 - y) * (1 + y) * ((s + self.radius) ** 2 - self.nmse) / (2 * self.radius * s) ** 2
         is_cap = (cosine > 0) & (share > 1e-300) & np.isfinite(cosine)
         share, square = np.where(is_cap, share, 0.5), np.where(is_cap, cosine**2, 0.5)
-        share = np.minimum(share, 1 - 1e-16)
-        needed = np.where(is_cap, NegLog2Cap.kernel(share, np.clip(square, 1e-16, 1.0), np.float64(self.d)), 1.0)
+        square = np.clip(square, 1e-16, 1.0)  # near s = 0 rounding parts the two: the smaller one gives the other
+        small = share <= 0.5
+        share, square = np.where(small, share, 1 - square), np.where(small, 1 - share, square)
+        needed = np.where(is_cap, NegLog2Cap.kernel(share, square, np.float64(self.d)), 1.0)
         codewords = math.log2(math.floor(2.0**self.bits)) if self.bits < WHOLE_BITS else self.bits
         down = 4e-16 * (codewords + needed + self.d)
         return np.where(is_cap | ~(cosine > 0), codewords - needed - down, -np.inf)

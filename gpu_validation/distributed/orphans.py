@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import select
 import signal
 import threading
 import time
 
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
 POLL_S = 0.2  # where the kernel has no descriptors of processes
 
 
@@ -22,12 +24,15 @@ def die_with(parent: int) -> None:
 
     Notes
     -----
-    ``PR_SET_PDEATHSIG`` of the kernel is not used: it fires when the *thread* ends that started this process.  The
-    parent's id is compared after its descriptor is opened, so a new process of the same id is not taken for it.
+    ``PR_SET_PDEATHSIG`` of the kernel fires when the *thread* ends that started this process, so it sends SIGCONT only:
+    a running process ignores it, and a stopped one goes on and sees that its parent has ended.  The parent's id is
+    compared after its descriptor is opened, so a new process of the same id is not taken for it.
     """
     descriptor = None
     with contextlib.suppress(OSError, AttributeError):  # no such process; an older kernel, or one that forbids it
         descriptor = os.pidfd_open(parent)
+    with contextlib.suppress(OSError, AttributeError):  # not Linux
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGCONT)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
     threading.Thread(target=_watch, args=(parent, descriptor), name="watch the parent", daemon=True).start()

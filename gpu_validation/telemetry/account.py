@@ -68,12 +68,12 @@ class Header:
         When, in UNIX seconds.
     carried_bits : int, bits, optional
         Of every message: those that only carry an output, and do not count.
+    message_d : int, optional
+        Coordinates that this rank's message is about: its shard's where ranks form nodes; 0, as in older files, for d.
     outer : bool, optional
         Whether an outer optimizer moves the model along the mean.
     uneven : bool, optional
         Whether ranks may make different numbers of local steps.
-    message_d : int, optional
-        Coordinates that this rank's message is about: its shard's where ranks form nodes; 0, as in older files, for d.
     """
 
     run: int

@@ -161,10 +161,10 @@ class Comparison:
         Whether both numbers come from the same code.
     accuses_at : float or None, optional
         The value of a lower bound at the end of its own interval that can accuse; None if it is ``bound``.
-    facts : dict of str to float, optional
-        Numbers that the row is about, such as the target or the tau of a baseline, for pages and analyses.
     slack : float, optional
         Factor that the interval may lie beyond the bound before the row is VIOLATED; inf if it never is.
+    facts : dict of str to float, optional
+        Numbers that the row is about, such as the target or the tau of a baseline, for pages and analyses.
 
     Attributes
     ----------

@@ -72,7 +72,7 @@ def _print(show: object) -> None:
     from rich.console import Console
 
     if isinstance(show, str):  # to be pasted: never wrapped
-        sys.stdout.write(show)
+        sys.stdout.write(show if show.endswith("\n") else show + "\n")
         return
     console = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=100)
     console.print(show)

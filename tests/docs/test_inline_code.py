@@ -47,7 +47,7 @@ loss = model(torch.ones(3)).square().sum()
 hook = register(DistributedDataParallel(torch.nn.Linear(3, 2)), operator)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 rule = AdaComm(tau_0=8, interval_s=2.0)
-averaging = PeriodicAveraging(model, optimizer, schedule=rule, operator=operator, telemetry=True)
+averaging = PeriodicAveraging(model.module, optimizer, schedule=rule, operator=operator, telemetry=True)
 for _ in range(3):
     next(model.parameters()).data += 1
     averaging.step(loss)

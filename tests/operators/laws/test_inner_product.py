@@ -180,4 +180,4 @@ def test_report_names_the_law_the_vector_and_the_call():
     assert "FAILS" in text
     assert "q = x/|x|" in text
     assert "operators.laws.check_inner_product(NoResidualNorm, 32, 2, omega_ip=" in text
-    assert "seed=1)" in text
+    assert "seed=1, budget=" in text

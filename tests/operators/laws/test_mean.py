@@ -39,7 +39,9 @@ def test_honest_exchanges_pass_with_the_power_that_is_asked_for(name):
 
     report = check_mean(exchange, m=3, claim=exchange.claim, budget=MODERATE, seed=1)
 
-    assert report.ok, str(report)
+    open_laws = {v.law for v in report.verdicts if v.outcome in (Outcome.FAIL, Outcome.INCONCLUSIVE)}
+    assert open_laws <= {"constant-reached"}, str(report)  # of TCDQ no largest error is declared
+    assert not report.failures
     assert report.power.along_x <= MODERATE.bias
     assert report.power.excess < 0.4
 

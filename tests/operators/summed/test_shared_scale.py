@@ -235,7 +235,7 @@ WRONG = {
     DividedTwice: {"error", "unbiasedness"},
     NearestInteger: {"unbiasedness", "steps"},
     OneCoin: {"error"},
-    StaleCoin: {"steps"},
+    StaleCoin: {"steps", "unbiasedness"},  # the bets on the mean take steps to be independent
     Unsigned: {"error", "unbiasedness"},
 }
 
