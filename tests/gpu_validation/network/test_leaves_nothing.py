@@ -89,7 +89,7 @@ def test_when_the_parent_is_killed_ranks_switch_and_files_end(some_method, how, 
     while any(map(alive, inside)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not any(map(alive, inside))
-    assert not list(tmp_path.iterdir())
+    assert not [path for path in tmp_path.iterdir() if not path.name.startswith("torchinductor_")]  # PyTorch's cache
 
 
 @pytest.mark.parametrize("fate", [signal.SIGKILL, signal.SIGSTOP])
