@@ -35,6 +35,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
     ("py:class", name)
     for name in (
         "accelerate.accelerator.Accelerator",
+        "bounds.fields.Fields",
         "flwr.app.ArrayRecord",
         "flwr.app.ConfigRecord",
         "flwr.app.Context",
@@ -57,6 +58,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "lightning.pytorch.callbacks.callback.Callback",
         "lightning.pytorch.core.module.LightningModule",
         "lightning.pytorch.trainer.trainer.Trainer",
+        "operators.ddp.comm_hook.Copies",
         "operators.ddp.comm_hook.Reduces",
         "operators.ddp.gather.Refusal",
         "operators.ddp.state.HookSettings",

@@ -97,7 +97,7 @@ class AllReduce:
 
     @property
     def is_vacuous(self) -> bool:
-        """Whether the error of independent vectors says nothing: an answer of zeros needs no message and has 1."""
+        """Return whether the error is at least 1, the error of an answer of zeros, which needs no message."""
         return self.nmse is not None and self.nmse >= 1
 
     @property
