@@ -1,7 +1,7 @@
-"""Who takes part in a synchronisation where ranks may run out of data: a roll call before every one of them.
+"""Roll calls before synchronisations of ranks that may run out of data.
 
-A rank counts if it has made a local step since the one before.  A rank that has left goes on moving messages for the
-others, so that the process group stays as it is and all ranks hold the same model after every synchronisation.
+A rank counts if it has made a local step since the last roll call.  A rank that has left still forwards messages, so
+that the process group does not change and all ranks hold the same model after every synchronisation.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .mixing import Mixing
 @final
 @dataclass(frozen=True)
 class Present(Mixing):
-    """Average the models of some ranks; all ranks get the mean.
+    """Average the models of some ranks; all ranks receive the mean.
 
     Parameters
     ----------
     ranks : tuple of int
-        Those that count, ascending.
+        Ranks that count, ascending.
     """
 
     ranks: tuple[int, ...]
@@ -45,16 +45,16 @@ class Present(Mixing):
 
 @dataclass(frozen=True)
 class Attendance:
-    """What a roll call has told, the same on all ranks.
+    """Result of a roll call, the same on all ranks.
 
     Parameters
     ----------
     members : tuple of int
-        The ranks that have made a local step since the last one, or that go on anyway.
+        Ranks that have made a local step since the last roll call, or that are still training.
     active : tuple of int
-        Those that go on.
+        Ranks that are still training.
     steps : int
-        The most local steps of a rank since the last one.
+        Largest number of local steps of any rank since the last roll call.
     """
 
     members: tuple[int, ...]
@@ -63,42 +63,31 @@ class Attendance:
 
 
 class RollCall:
-    """What the ranks hosted here say of themselves, and what they hear of the others.
-
-    Parameters
-    ----------
-    transport : Transport
-        How it travels: a number of 8 bytes from every rank to every other.
-    """
+    """Roll calls of the ranks hosted here: each sends 8 bytes to every other rank."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self.left: set[int] = set()  # of the ranks hosted here
-        self.gone: set[int] = set()  # of all, as far as heard
+        self.gone: set[int] = set()  # of all ranks, by the last roll call
         self.over = False
 
     def leave(self, rank: int) -> None:
-        """Note that a rank hosted here has no more data.
-
-        Parameters
-        ----------
-        rank : int
-            Which one.
+        """Record that a rank hosted here has no more data.
 
         Raises
         ------
         ValueError
-            If it is not hosted here, or has left before.
+            If the rank is not hosted here, or has left before.
         """
         if rank not in self._transport.ranks or rank in self.left:
             staying = [r for r in self._transport.ranks if r not in self.left]
-            raise ValueError(f"rank {rank} cannot leave: those that can are {staying}")
+            raise ValueError(f"only a rank hosted here can leave, once; got rank {rank}: choose from {staying}")
         self.left.add(rank)
         self.gone.add(rank)
 
     @property
     def all_left(self) -> bool:
-        """Whether no rank hosted here goes on."""
+        """Whether every rank hosted here has left."""
         return len(self.left) == len(self._transport.ranks)
 
     def stepping(self) -> list[bool]:
@@ -106,28 +95,17 @@ class RollCall:
         return [rank not in self.left for rank in self._transport.ranks]
 
     def rows(self, steps: Sequence[int]) -> list[list[float]]:
-        """Return what the ranks hosted here have to say.
-
-        Parameters
-        ----------
-        steps : sequence of int
-            Their local steps since they said so last.
-        """
+        """Return the roll-call row of every rank hosted here, from its local steps since the last roll call."""
         ranks = zip(self._transport.ranks, steps, strict=True)
         return [[float(-1 - count if rank in self.left else count)] for rank, count in ranks]
 
     def call(self, rows: Sequence[Sequence[float]]) -> Attendance:
-        """Return who is there; every rank must call it.
-
-        Parameters
-        ----------
-        rows : sequence of sequence of float
-            What ``rows`` gave.
+        """Exchange the rows of ``rows`` and return the attendance; every rank must call it.
 
         Raises
         ------
         UnevenSteps
-            On every rank, if ranks that go on have made different numbers of steps.
+            On every rank, if ranks that are still training have made different numbers of steps.
         """
         numbers = [int(number) for (number,) in self._transport.all_gather_floats(rows)]
         active = tuple(rank for rank, number in enumerate(numbers) if number >= 0)
@@ -135,16 +113,10 @@ class RollCall:
         going = {counts[rank] for rank in active}
         if len(going) > 1 or (going and max(counts) > max(going)):
             raise UnevenSteps(
-                f"the ranks have made {counts} local steps in this round, and those that go on are {active}"
+                f"all training ranks must make equally many local steps; got {counts}, of which {active} still train"
             )
         return Attendance(tuple(r for r, count in enumerate(counts) if count or r in active), active, max(counts))
 
     def note(self, attendance: Attendance) -> None:
-        """Keep who goes on.
-
-        Parameters
-        ----------
-        attendance : Attendance
-            What ``call`` gave.
-        """
+        """Store which ranks have left."""
         self.gone = {rank for rank in range(self._transport.size) if rank not in attendance.active}

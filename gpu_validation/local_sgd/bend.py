@@ -1,8 +1,8 @@
-"""By how much a worker's loss is no quadratic between its own model and the mean: the trapezoid rule's error.
+"""How far a worker's loss deviates from a quadratic between its own model and the mean (error of the trapezoid rule).
 
-A worker's loss f on one batch has the value f(y) and the gradient h at the worker's model y, f(x) and u at the mean x.
-The bend is f(y) - f(x) - <h + u, y - x>/2, the curve <h - u, y - x>/2.  What is linear in the model, the batch's
-additive noise among it, is in neither.  ``bounds.schedules.steady`` derives what they tell.
+On one batch a worker's loss f has the gradient h at the worker's model y, and u at the mean x.  The bend is
+f(y) - f(x) - <h + u, y - x>/2.  The curve is <h - u, y - x>/2.  Terms linear in the model, such as additive noise of
+the batch, cancel in both.  ``bounds.schedules.steady`` uses them.
 """
 
 from __future__ import annotations
@@ -19,20 +19,10 @@ def bend(
     place: Sequence[torch.Tensor],
     mean: Sequence[torch.Tensor],
 ) -> tuple[float, float]:
-    """Return the bend and the curve of a loss.
+    """Return bend and curve of a loss.
 
-    Parameters
-    ----------
-    rise : float
-        f(y) - f(x).
-    last : sequence of tensor or None
-        h, of every parameter; None counts as zero.
-    again : sequence of tensor or None
-        u, likewise.
-    place : sequence of tensor
-        y.
-    mean : sequence of tensor
-        x.
+    ``rise`` is f(y) - f(x).  ``last`` and ``again`` are h and u per parameter, where None counts as zero.  ``place``
+    and ``mean`` are y and x per parameter.
     """
     slope = slope_at_mean = 0.0
     for h, u, y, x in zip(last, again, place, mean, strict=True):

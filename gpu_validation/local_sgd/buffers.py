@@ -1,4 +1,4 @@
-"""The buffers of a model that averagings look at, and exact means of their entries."""
+"""Buffers that averagings make equal, and exact means of their entries."""
 
 from __future__ import annotations
 
@@ -15,15 +15,10 @@ Buffers = dict[str, torch.Tensor]
 
 
 def averaged_buffers(model: torch.nn.Module) -> Buffers:
-    """Return the buffers that averagings make equal, by name: views that can be written entry by entry.
+    """Return the buffers that averagings make equal, by name, as views that can be written entry by entry.
 
-    Left out are buffers with ``persistent=False``, boolean ones, and those in the memory of a parameter, which follow
-    it.  Of an expanded buffer the view has every entry once; a complex one is ids as its real and imaginary parts.
-
-    Parameters
-    ----------
-    model : Module
-        The model.
+    Buffers with ``persistent=False``, boolean buffers and buffers in the memory of a parameter are left out.  The view
+    of an expanded buffer has every entry once.  The view of a complex buffer has real and imaginary parts.
     """
     taken = [_extent(p) for p in model.parameters() if p.numel()]
     buffers: Buffers = {}
@@ -41,7 +36,7 @@ def averaged_buffers(model: torch.nn.Module) -> Buffers:
 
 
 def _extent(tensor: torch.Tensor) -> tuple[int, int]:
-    """Return the first byte of a tensor's memory and the one behind its last."""
+    """Return the first byte of a tensor's memory and the first byte behind it."""
     last = sum(stride * (size - 1) for stride, size in zip(tensor.stride(), tensor.shape, strict=True))
     return tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size()
 
@@ -51,13 +46,7 @@ def _meets(extent: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
 
 
 def contents(buffers: Sequence[torch.Tensor]) -> int:
-    """Return the digest of the bytes of some buffers.
-
-    Parameters
-    ----------
-    buffers : sequence of tensor
-        In an order that is the same on all ranks.
-    """
+    """Return a digest of the bytes of some buffers, which have the same order on all ranks."""
     if not buffers:
         return 0
     if all(buffer.device.type == "cpu" for buffer in buffers):
@@ -66,33 +55,20 @@ def contents(buffers: Sequence[torch.Tensor]) -> int:
 
 
 def is_wide(buffer: torch.Tensor) -> bool:
-    """Return whether a mean of its entries in float64 may lose digits or overflow: integers and float64."""
+    """Return whether a float64 mean of the entries may lose digits or overflow: True for integers and float64."""
     return not buffer.is_floating_point() or buffer.dtype == torch.float64
 
 
 def not_finite(buffers: Sequence[torch.Tensor]) -> bool:
-    """Return whether an entry of a floating-point buffer is not finite.
-
-    Parameters
-    ----------
-    buffers : sequence of tensor
-        Any buffers.
-    """
+    """Return whether any entry of a floating-point buffer is not finite."""
     return any(b.is_floating_point() and not torch.isfinite(_readable(b)).all() for b in buffers)
 
 
 def exact_mean(parts: Mapping[int, torch.Tensor], weights: Mapping[int, float]) -> torch.Tensor:
-    """Return the weighted mean of one buffer over ranks, of the same dtype.
+    """Return the weighted mean of one buffer over ranks, in the same dtype.
 
-    Entries that are equal bit for bit on all ranks stay what they are.  Floating-point entries are summed in float64 in
-    rank order, integers exactly, and rounded once: to the nearest, even at ties.
-
-    Parameters
-    ----------
-    parts : mapping of int to tensor
-        The buffer by rank, of one shape and dtype.
-    weights : mapping of int to float
-        >= 0, of sum 1; all equal for a plain mean.
+    Entries that are bitwise equal on all ranks are not changed.  Floating-point entries are summed in float64 in rank
+    order, integers exactly.  The result is rounded once, to nearest even.  The weights are >= 0 with sum 1.
     """
     ranks = sorted(parts)
     plain = len({weights[r] for r in ranks}) == 1
@@ -114,13 +90,7 @@ def exact_mean(parts: Mapping[int, torch.Tensor], weights: Mapping[int, float]) 
 
 
 def offenders(parts: Mapping[int, torch.Tensor]) -> list[int]:
-    """Return the ranks with an entry of a buffer that is not finite and that another rank does not have as well.
-
-    Parameters
-    ----------
-    parts : mapping of int to tensor
-        The buffer by rank.
-    """
+    """Return the ranks with a non-finite entry that is not equal on all ranks."""
     ranks = sorted(parts)
     if not parts[ranks[0]].is_floating_point():
         return []
@@ -129,17 +99,14 @@ def offenders(parts: Mapping[int, torch.Tensor]) -> list[int]:
 
 
 def integer_mean(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the mean of integers, rounded to the nearest, even at ties; no intermediate result is rounded.
+    """Return the mean of integer arrays of one shape, all int64 or all uint64.
 
-    Parameters
-    ----------
-    arrays : sequence of ndarray
-        All int64 or all uint64, of one shape.
+    It is rounded once, to nearest even; no intermediate result is rounded.
     """
     m = arrays[0].dtype.type(len(arrays))
     quotient, remainder = np.zeros_like(arrays[0]), np.zeros(arrays[0].shape, np.int64)
     for array in arrays:
-        quotient += array // m  # a sum that wraps around: the mean fits
+        quotient += array // m  # the sum may wrap around; the mean fits
         remainder += (array % m).astype(np.int64)
     quotient += (remainder // len(arrays)).astype(quotient.dtype)
     twice = 2 * (remainder % len(arrays))
@@ -156,19 +123,19 @@ def _weighted_integers(arrays: Sequence[np.ndarray], weights: Sequence[float]) -
 
 
 def _integers(buffer: torch.Tensor) -> np.ndarray:
-    """Return the entries as int64, or as uint64 where they are; a vector."""
+    """Return the entries as a vector of int64, or of uint64 for that dtype."""
     if buffer.dtype == torch.uint64:
         return buffer.detach().cpu().contiguous().view(torch.int64).reshape(-1).numpy().view(np.uint64)
     return buffer.detach().cpu().to(torch.int64).reshape(-1).numpy()
 
 
 def _readable(buffer: torch.Tensor) -> torch.Tensor:
-    """Return floating-point entries in a dtype that torch computes with."""
+    """Return floating-point entries in a dtype that supports arithmetic."""
     return buffer.float() if buffer.element_size() == 1 else buffer
 
 
 def _sum(values: np.ndarray) -> np.ndarray:
-    """Return the sum over the first axis, in its order."""
+    """Return the sum over the first axis, in order."""
     total = values[0].copy()
     for row in values[1:]:
         total += row
@@ -176,7 +143,7 @@ def _sum(values: np.ndarray) -> np.ndarray:
 
 
 def _equal_bits(parts: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Return which entries are equal bit for bit in all parts; a vector."""
+    """Return a mask of the entries that are bitwise equal in all parts."""
     first, *rest = (as_bytes(part).cpu().view(-1, part.element_size()) for part in parts)
     same = torch.ones(len(first), dtype=torch.bool)
     for part in rest:

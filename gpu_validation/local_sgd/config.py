@@ -1,4 +1,4 @@
-"""How a run averages: what all ranks must have in common, checked before they meet."""
+"""Settings of a run that all ranks must share, checked before any message."""
 
 from __future__ import annotations
 
@@ -30,48 +30,18 @@ OptimizerState = Literal["keep", "average", "reset"]
 
 @dataclass(frozen=True)
 class Settings:
-    """See ``PeriodicAveraging`` for the meaning of the fields.
+    """Checked settings of ``PeriodicAveraging``, which explains each of them.
+
+    ``schedule``, ``operator``, ``mixing``, ``key``, ``optimizer_state``, ``block_momentum``, ``steps``, ``piggyback``,
+    ``exchange``, ``second``, ``errors``, ``outer``, ``overlap``, ``delay``, ``fragments``, ``ranks_per_node`` and
+    ``uneven`` have the meaning they have there.
 
     Parameters
     ----------
-    schedule : int or Schedule or {"auto"}
-        As there.
-    operator : Operator or Feedback or Summed or None
-        As there.
-    mixing : Mixing or {"full"}
-        As there.
-    key : Key
-        As there.
-    optimizer_state : OptimizerState
-        As there.
-    block_momentum : float
-        As there.
-    steps : int or None
-        Local steps of the run.
-    piggyback : bool, optional
-        Whether the schedule's numbers travel with the models in one exchange.
-    exchange : Exchange, optional
-        As there.
-    second : Operator or Feedback or None, optional
-        As there.
-    errors : bool, optional
-        As there.
-    outer : callable or None, optional
-        As there.
-    overlap : Overlap, optional
-        As there.
-    delay : int or None, optional
-        As there.
-    fragments : int, optional
-        As there.
-    ranks_per_node : int, optional
-        As there.
-    uneven : bool, optional
-        As there.
     least : int, optional
-        Ranks that a quorum needs; 0 without one.
+        Smallest number of ranks of a quorum; 0 without one.
     ladder : Ladder or None, optional
-        What the operator of every round is chosen from; ``operator`` is None then.
+        Candidates for the operator of every round; ``operator`` is None then.
 
     Raises
     ------
@@ -107,7 +77,7 @@ class Settings:
             if value is not None or name not in ("delay", "steps"):
                 object.__setattr__(self, name, whole_number(name, value))
         object.__setattr__(self, "block_momentum", _real("block_momentum", self.block_momentum))
-        self.rule  # noqa: B018  raises for what is none
+        self.rule  # noqa: B018  raises for an invalid schedule
         if not isinstance(self.mixing, Mixing) and self.mixing != "full":
             raise ValueError(f'mixing must be "full" or a mode of gpu_validation.local_sgd.mixing; got {self.mixing!r}')
         if self.optimizer_state not in ("keep", "average", "reset"):
@@ -261,29 +231,29 @@ class Settings:
 
     @property
     def overlaps(self) -> bool:
-        """Whether averages are in flight while the workers go on."""
+        """Whether averages overlap with local steps."""
         return self.overlap != "none"
 
     @property
     def hidden_bytes(self) -> bool:
-        """Whether bytes go otherwise than with one averaging of all ranks at the end of every round."""
+        """Whether bytes are sent in another pattern than one averaging of all ranks per round."""
         return self.overlaps or self.uneven or self.least > 0
 
     @property
     def waiting(self) -> Settings:
-        """These settings for the engine itself, which sends nothing if averages are in flight."""
+        """The settings of the engine itself, which sends nothing if averages are in flight."""
         if not self.overlaps:
             return self
         return replace(self, operator=None, exchange="gather", second=None, ranks_per_node=1)
 
     @property
     def moves_outside(self) -> bool:
-        """Whether the common model moves by an outer step, and not to the mean."""
+        """Whether the common model takes an outer step instead of moving to the mean."""
         return self.outer is not None or self.block_momentum > 0
 
     @property
     def rule(self) -> Schedule:
-        """The rule for tau that ``schedule`` names, is, or is short for."""
+        """The rule for tau that ``schedule`` stands for."""
         if isinstance(self.schedule, int):
             return Fixed(self.schedule)
         if isinstance(self.schedule, str):
@@ -294,58 +264,33 @@ class Settings:
 
     @property
     def chooses(self) -> bool:
-        """Whether the operator is chosen anew in every round."""
+        """Whether the operator is chosen in every round."""
         return self.ladder is not None
 
     @property
     def measures(self) -> bool:
-        """Whether the rule for tau wants measurements."""
+        """Whether the rule for tau needs measurements."""
         return isinstance(self.rule, Schedule) and self.rule.measures
 
     @property
     def mode(self) -> Mixing:
-        """The mixing mode that ``mixing`` names or is."""
+        """The mixing mode that ``mixing`` stands for."""
         return self.mixing if isinstance(self.mixing, Mixing) else Full()
 
     def carried_bits(self, d: int, rank: int) -> int:
-        """Return how many bits of a rank's message at dimension d only carry an output, and do not count.
-
-        Parameters
-        ----------
-        d : int
-            Number of coordinates.
-        rank : int
-            Which one; in a node it sends its shard.
-        """
+        """Return the bits of a rank's message that only carry an output and do not count."""
         if self.operator is None or isinstance(self.operator, Summed):
             return 0
         return self.operator.carried_bits(self.message_d(d, rank))
 
     def message_d(self, d: int, rank: int) -> int:
-        """Return how many coordinates a rank's message is about: in a node, those of its shard.
-
-        Parameters
-        ----------
-        d : int
-            Number of coordinates.
-        rank : int
-            Which one.
-        """
+        """Return the number of coordinates in a rank's message; in a node, those of its shard."""
         return lengths(d, self.ranks_per_node)[rank % self.ranks_per_node]
 
     def chosen_exchange(self, *, d: int, m: int) -> Literal["gather", "two_shot", "sum"]:
-        """Return the exchange that is meant, the same on every rank; without an operator there is nothing to choose.
+        """Return the exchange to use, the same on every rank.
 
-        Parameters
-        ----------
-        d : int
-            Number of coordinates.
-        m : int
-            Number of ranks.
-
-        Notes
-        -----
-        Ranks of a node have a shard each, which nodes exchange.
+        The choice depends on d and m.  In nodes it is made for one shard and the number of nodes.
         """
         if isinstance(self.operator, Summed):
             return "sum"
@@ -358,42 +303,26 @@ class Settings:
 
     @property
     def shared_key(self) -> Key:
-        """The key without a rank, which is filled in."""
+        """The key without a rank."""
         return replace(self.key, rank=None)
 
     def check_optimizer(self, optimizer: torch.optim.Optimizer | None) -> None:
-        """Raise ValueError if there is no optimizer and one is needed.
-
-        Parameters
-        ----------
-        optimizer : Optimizer or None
-            The optimizer of this rank, or None.
-        """
+        """Raise ValueError if an optimizer is needed and missing."""
         adapts = not isinstance(self.rule, Fixed)
         if optimizer is None and (adapts or self.optimizer_state != "keep" or self.block_momentum):
             raise ValueError("an adaptive schedule, optimizer_state and block_momentum need the optimizer: pass it")
 
     def fingerprint(self) -> Fingerprint:
-        """Return a digest of every setting by name; the outer step counts by the optimizer that it makes."""
+        """Return a digest of every setting by name; ``outer`` counts by the optimizer that it makes."""
         values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         values |= {"key": self.shared_key, "schedule": self.rule, "mixing": self.mode}
         return fingerprint(values | {"outer": made_optimizer(self.outer)})
 
 
 def whole_number(name: str, value: Any) -> int:
-    """Return an integer of Python for one of any library.
+    """Convert an integer of any library to int; ``name`` is the setting that an error names.
 
-    Parameters
-    ----------
-    name : str
-        Of the setting, for the sentence.
-    value : object
-        What the caller gave.
-
-    Raises
-    ------
-    ValueError
-        For anything else, also for True and False.
+    Raises ValueError for any other value, including True and False.
     """
     if not isinstance(value, bool | np.bool_):
         try:
@@ -405,7 +334,7 @@ def whole_number(name: str, value: Any) -> int:
 
 
 def _real(name: str, value: Any) -> float:
-    """Return a float of Python for a number of any library."""
+    """Convert a number of any library to float."""
     if not isinstance(value, bool | np.bool_ | str):
         try:
             return float(value)

@@ -1,4 +1,4 @@
-"""PASGD for a training script: local steps, and every tau of them an averaging. ::
+"""Periodic averaging (PASGD) for a training script: tau local steps, then an average of all models. ::
 
     averaging = PeriodicAveraging(model, optimizer, schedule=8, operator=QSGD(levels=16))
     for batch in data:
@@ -9,9 +9,9 @@
         averaging.step(value)
     averaging.average()
 
-Synchronisations come after steps tau, 2 tau, ...: every round, the first included, has tau local steps, and a new
-tau begins with a new round.  With full averaging or sampled clients all ranks hold the same model after each of
-them, bit for bit, because every rank folds the same vectors in rank order.
+Averagings follow steps tau, 2 tau, ...  Every round, the first included, has tau local steps.  A new tau takes effect
+with the next round.  With full averaging or sampled clients all ranks hold bitwise equal models after each averaging,
+because every rank sums the same vectors in rank order.
 """
 
 from __future__ import annotations
@@ -55,108 +55,107 @@ if TYPE_CHECKING:
 
 
 class PeriodicAveraging(SurvivingRounds):
-    """Periodic averaging of this process's model with those of the other ranks of a process group.
+    """Average this process's model periodically with the models of the other ranks of a process group.
 
     Parameters
     ----------
     model : Module
-        Its parameters and buffers start as rank 0's.  They are only written to in place: storage, offset and strides
-        stay as they are.  Parameters in the same memory (tied weights) are sent once; two that share only a part of
-        it are refused.  Frozen parameters, which require no gradient, are sent at the start only.  Parameters may be
-        replaced, added, removed, frozen or unfrozen on all ranks alike.  At the next averaging replaced ones count as
-        written to; else all ranks get the exact mean of whole models, whatever the operator and the mixing, and what
-        feedback and the outer optimizer remember is dropped.
+        Its parameters and buffers start with the values of rank 0.  They are only written in place: storage, offset and
+        strides do not change.  Parameters with the same memory (tied weights) are sent once.  Parameters whose memory
+        overlaps partly are refused.  Frozen parameters (``requires_grad=False``) are sent only at the start.
+        Parameters may be replaced, added, removed, frozen or unfrozen if all ranks do the same.  At the next averaging
+        replaced parameters count as written.  After any other change all ranks take the exact mean of the whole models,
+        whatever the operator and mixing, and the states of feedback and of the outer optimizer are dropped.
     optimizer : Optimizer or None, optional
-        The inner one; needed if the schedule adapts, for ``optimizer_state`` and for ``block_momentum``.
+        The inner optimizer.  An adaptive schedule, ``optimizer_state`` and ``block_momentum`` need it.
     schedule : int or Schedule or {"auto"}, optional
-        Local steps a round, a rule of ``bounds.schedules``, or "auto", which is ``GradientRetention``: it measures D/Y
-        and how much of a gradient survives a round, and needs no tuning, but a closure in ``step``.  All ranks decide
-        by the mean of their losses or measurements, by rank 0's clock and learning rate.
+        Local steps per round (>= 1), a rule of ``bounds.schedules``, or "auto" for ``GradientRetention``.  "auto"
+        measures D/Y and the share of a gradient that survives a round.  It needs no tuning, but a closure in ``step``.
+        All ranks decide by the mean of their losses or measurements, and by the clock and learning rate of rank 0.
     operator : Operator or Feedback or Summed or Ladder or {"auto"} or None, optional
-        Compresses the movement of a round; a Feedback keeps its state from round to round; a Summed is added on the way
-        (``operators.summed``), and ``exchange`` is then "sum". "auto", or a ``Ladder`` of one's own, chooses operator
-        and exchange anew for every round, with tau and by what is measured (``bounds.schedules.RateAndRetention``);
-        only with schedule="auto", full averaging that is waited for, and no telemetry. None sends whole models in their
-        own dtype. Means are taken in float64 and kept in float32 or better, so that a bfloat16 model loses nothing of
-        an averaging that moves it by less than its resolution.
+        Compresses the movement of a round.  A Feedback keeps its state from round to round.  A Summed
+        (``operators.summed``) adds messages on the way, and ``exchange`` is then "sum".  "auto", or your own
+        ``Ladder``, chooses operator, exchange and tau for every round from measurements
+        (``bounds.schedules.RateAndRetention``).  It requires schedule="auto" and full averaging without overlap or
+        telemetry.  None sends whole models in their own dtype.  Means are accumulated in float64 and kept in float32 or
+        better, so that a bfloat16 model keeps averagings that move it by less than its resolution.
     mixing : Mixing or {"full"}, optional
-        "full", or a mode of ``gpu_validation.local_sgd.mixing``: elastic averaging, gossip, sampled clients.
+        "full", or a mode of ``gpu_validation.local_sgd.mixing``: elastic averaging, gossip or sampled clients.
     process_group : ProcessGroup or None, optional
-        Of torch.distributed; by default that of all ranks.
+        The group of torch.distributed; None is the group of all ranks.
     transport : ProcessTransport or None, optional
-        One to share between several averagings, so that it counts the bytes of all; it brings its own group, which
-        nothing else may use while an average is in flight.
+        A transport to share between several averagings; it counts the bytes of all of them.  It has its own group,
+        which nothing else may use while an average is in flight.
     key : Key, optional
-        Of the operator's randomness; step and rank are filled in.
+        Seeds the operator's random streams; step and rank are filled in.
     optimizer_state : OptimizerState, optional
-        What an averaging does to it: keep each worker's own, average it, or reset it (local momentum restarts from
-        zero, as AdaComm prescribes).  An average goes by the names of the parameters: a rank without a moment counts as
-        zero, and counters become the largest.
+        What an averaging does to the state of the inner optimizer.  "keep" leaves each worker's own.  "average" takes
+        the mean.  "reset" clears it, so that local momentum restarts from zero as in AdaComm.  States are matched by
+        parameter name.  A rank without a moment counts as zero, and step counters become the largest of all ranks.
     block_momentum : float, optional
-        beta of u <- beta u + G, x <- anchor - eta u, where G is the mean sum of gradients of a round: the outer heavy
-        ball in units of gradients.
+        Outer momentum beta in [0, 1): u <- beta u + G, x <- anchor - eta u.  G is the mean sum of the gradients of a
+        round.  This is a heavy ball in units of gradients.
     steps : int or None, optional
-        Of the whole run, if known.
+        Local steps of the whole run, if known.
     clock : Clock or None, optional
-        What the schedule and the record of events go by.
+        Measures seconds for the schedule and for the record of averagings; None is the wall clock.
     telemetry : bool or str or PathLike, optional
-        True keeps what ``report`` needs in bounded memory; a folder also gets it as JSON lines, at most one a second
-        and rank, which ``gpu-validation attach`` shows from another process.  Nothing is sent for it: the run is the
-        same, bit for bit and byte for byte.
+        True keeps the data of ``report`` in bounded memory.  A folder also receives it as JSON lines, at most one per
+        second and rank, which ``gpu-validation attach`` reads from another process.  Telemetry sends no messages and
+        changes no bit of the run.
     piggyback : bool, optional
-        Whether loss, clock and learning rate that a schedule looks at travel with the models, by the clock before the
-        averaging, and not in a collective of their own after it; full averaging only.
+        Whether loss, clock and learning rate for the schedule travel with the models.  The clock is then read before
+        the averaging.  Otherwise they need a collective of their own after it.  Full averaging only.
     exchange : {"gather", "two_shot", "auto"}, optional
-        How compressed movements become their mean.  "gather": every rank sends its message to all, (m - 1) b bits a
+        How compressed movements are averaged.  "gather": every rank sends its message to all others, (m - 1) b bits per
         coordinate.  "two_shot": every rank sends each shard to its owner, which sends the compressed mean of its shard
-        to all, (1 - 1/m)(b1 + b2) bits.  "auto" takes what sends fewer bytes by the operators' declared sizes; the
-        attribute ``exchange`` says which.  Whole models are summed exactly, whatever it is.
+        to all, (1 - 1/m)(b1 + b2) bits per coordinate.  "auto" takes the one with fewer bytes by the operators'
+        declared sizes; the attribute ``exchange`` names it.  Whole models are always summed exactly.
     second : Operator or Feedback or None, optional
-        Compresses the means of two shots; by default ``operator``, so that a Feedback keeps a residual at both ends.
+        Compresses the means of two shots.  None uses ``operator``, so that a Feedback keeps a residual at both ends.
     errors : bool, optional
-        Whether a rank also measures what compression has done to its own movement (``error2``, ``norm2`` and
-        ``error_along`` of its rounds, which telemetry reports); in two shots it decodes its own shards for that.
+        Whether a rank also measures the compression error of its own movement (``error2``, ``norm2`` and
+        ``error_along`` of its rounds, reported by telemetry).  In two shots the rank then decodes its own shards too.
     outer : callable or None, optional
-        The outer optimizer, which moves the common model theta by theta - mean of the models as its gradient:
-        ``Nesterov(lr, momentum)``, ``SGD(lr, momentum)``, or what makes any optimizer of torch from a list of tensors,
-        such as ``functools.partial(torch.optim.Adam, lr=0.1)``.  Its state is the same on all ranks, bit for bit, and
+        The outer optimizer.  It moves the common model theta with theta - mean of the models as its gradient.
+        Pass ``Nesterov(lr, momentum)``, ``SGD(lr, momentum)`` or any callable from a list of tensors to a torch
+        optimizer, such as ``functools.partial(torch.optim.Adam, lr=0.1)``.  Its state is bitwise equal on all ranks and
         part of ``state_dict``.  None moves theta to the mean.
     overlap : {"none", "corrected", "overwrite", "delayed", "eager"}, optional
-        What becomes of the steps that are made while an average is in flight, which then travels in a thread and by a
-        process group of its own; "none" waits for it.  "corrected" adds them to the new common model, "overwrite" drops
-        them; "delayed" merges a round's average at the end of the next one, "eager" takes this rank's share of it at
-        once.  Needs full averaging.  Whole models then travel in float32 or better, also where parameters have less.
+        What happens to the steps made while an average is in flight.  The average travels in a thread with its own
+        process group.  "none" waits for it.  "corrected" adds those steps to the new common model.  "overwrite" drops
+        them.  "delayed" merges the average of a round at the end of the next one.  "eager" also applies this rank's
+        share at once.  Needs full averaging.  Whole models then travel in float32 or better.
     delay : int or None, optional
-        Local steps between the send, ``delay`` steps before the end of a round, and the merge, of "corrected" and
-        "overwrite"; at most tau.  None is the whole round.
+        Local steps between send and merge for "corrected" and "overwrite", 1 <= delay <= tau.  None is the whole round.
     fragments : int, optional
-        Parts of the model, of equal length, whose rounds of tau steps end one after the other, tau/fragments steps
-        apart.
+        Number of parts of equal length into which the model is split, >= 1.  Each part has rounds of tau steps; these
+        end tau/fragments steps after one another.
     ranks_per_node : int, optional
-        More than 1: as many consecutive ranks sum their movements exactly among themselves, each a shard, and nodes
-        exchange the compressed means of those as ``exchange`` says, so that a node sends over the slow link what one
-        rank would.  ``links`` has the transports inside the node and between nodes, which count their own bytes.
-        Needs an operator that is not summed on the way, and full averaging.
+        With more than 1, that many consecutive ranks form a node and sum their movements exactly, one shard per rank.
+        Nodes exchange the compressed means of the shards as ``exchange`` says.  A node then sends as much over the slow
+        link as one rank would.  ``links`` has the transports inside the node and between nodes, which count their own
+        bytes.  Needs full averaging and an operator that is not a Summed.
     uneven : bool, optional
-        Whether ranks may have different numbers of local steps to make: each ends by ``leave``.  Every averaging, or
-        message in flight, then begins with a roll call of 8 bytes from every rank to every other.  Full averaging only.
+        Whether ranks may have different numbers of local steps; each rank ends with ``leave``.  Every averaging then
+        begins with a roll call of 8 bytes from every rank to every other.  Full averaging only.
     quorum : Quorum or None, optional
-        Go on without ranks that die, and let others in, as long as its smallest number is there; it makes the process
-        group when the averaging is made.  One that joins, or joins again, gets the common model, the outer optimizer
-        and the counters of the others at a synchronisation, and keeps an inner optimizer of its own; it begins at
-        ``total_steps``.  A fixed tau, full averaging, operators without memory, nothing in flight.
+        Continue without ranks that die, and admit new ones, while at least ``quorum.least`` ranks are present.  The
+        quorum creates the process group.  A joining rank receives common model, outer optimizer and counters at a
+        synchronisation.  It keeps its own inner optimizer and starts at ``total_steps``.  Needs a fixed tau, full
+        averaging, operators without memory and no overlap.
 
     Raises
     ------
     ValueError
         For a model without parameters, a tau < 1, a missing optimizer, a mode that does not fit the group or the other
-        settings, ranks that are configured differently, or a folder that cannot be written to.
+        settings, ranks with different settings, or a folder that cannot be written.
 
     Notes
     -----
-    Buffers that differ between ranks become their mean in every averaging: floating-point ones and integer ones, which
-    are summed exactly and rounded to the nearest.  Equal ones keep every bit, and boolean ones stay as they are.  Those
-    with ``persistent=False`` are sent at the start only.
+    Every averaging replaces buffers that differ between ranks by their mean.  Integer buffers are summed exactly and
+    rounded to the nearest.  Equal buffers keep every bit, and boolean ones are not changed.  Buffers with
+    ``persistent=False`` are sent only at the start.
     """
 
     transport: ProcessTransport
@@ -238,13 +237,13 @@ class PeriodicAveraging(SurvivingRounds):
             journal = None if refusal or isinstance(telemetry, bool) else Journal(telemetry, shared.rank)
         except (OSError, ValueError) as error:
             refusal = error
-        if quorum is None:  # ranks of a quorum may die, and others join without them
+        if quorum is None:  # ranks of a quorum may die or join later
             require_accepted_by_all(shared, refusal)
         if transport is None:
             transport = ProcessTransport.apart(process_group) if settings.overlaps else shared
         self.transport = transport
         run = torch.tensor([secrets.randbits(62)])
-        self.transport.broadcast([[run]])  # by every rank, with telemetry or without, before a message may be under way
+        self.transport.broadcast([[run]])  # on every rank, with or without telemetry, before any message is in flight
         super().__init__([self._worker], self.transport, settings, clock or WallClock(), quorum)
         if telemetry is not False:
             self.telemetry = self._recorder(int(run), journal)
@@ -273,74 +272,76 @@ class PeriodicAveraging(SurvivingRounds):
         Parameters
         ----------
         loss : tensor or float or None, optional
-            Of this step, on this rank; needed by schedules that look at it.
+            Loss of this step on this rank.  Schedules that use the loss need it.
         closure : Closure or None, optional
-            Computes the gradient of this step again, from zero_grad to backward, clipping and accumulation included,
-            and returns the loss; needed by "auto", which calls it once in the time of 50 steps at most, and leaves
-            gradients, buffers and torch's generators as they were.
+            Recomputes the gradient of this step, from zero_grad to backward with clipping and accumulation, and returns
+            the loss.  schedule="auto" needs it and calls it at a cost of at most one step in 50.  Gradients, buffers
+            and torch's generators are restored afterwards.
 
         Returns
         -------
         Round or None
-            The round's account, or None.
+            The record of the round if it ended, else None.
 
         Raises
         ------
         UnevenSteps
-            If another rank has made fewer or more steps, and UnevenModels if its model has other parameters (whole
-            models have been averaged then: resume from a checkpoint).
+            If another rank has made a different number of steps.
+        UnevenModels
+            If another rank's model has other parameters.  Whole models have been averaged then: resume from a
+            checkpoint.
         RuntimeError
-            If one has gone.
+            If another rank has ended.
         ValueError
-            On every rank, if one's movement, buffer or loss is not finite (``recover`` continues then), and if ranks
-            have different buffers or optimizer states to average; without a closure that is needed.
+            On every rank, if a movement or buffer of any rank is not finite (``recover`` continues then), or if ranks
+            have different buffers or optimizer states to average.  Also without a closure that is needed.
         """
         self.telemetry.record_loss(loss)
         accounts = self.count([loss], [closure])
         return accounts[0] if accounts else None
 
     def leave(self) -> None:
-        """End this rank's training, and serve the others' averagings until they have left too.
+        """End this rank's training; serve the averagings of the other ranks until they have left too.
 
-        Every rank ends its run so, in place of ``average``, after as many local steps as it has data for.  What a rank
-        has done since the last averaging counts in the next one as any rank's movement; from then on means are over
-        those that are left, and this rank moves messages for them without a model of its own.  At the end all ranks
-        hold the same model.  Meanwhile the script must make no other collective of all ranks, such as a checkpoint.
+        Every rank calls it in place of ``average``, once its data is used up.  Its steps since the last averaging count
+        in the next one.  Later means are over the remaining ranks, and this rank only forwards their messages.  At the
+        end all ranks hold the same model.  Meanwhile the script must not call other collectives of all ranks, such as a
+        checkpoint.
 
         Raises
         ------
         ValueError
-            Unless the averaging was made with ``uneven=True``, or if this rank has left before.
+            Without ``uneven=True``, or if this rank has left before.
         RuntimeError
-            If another rank has gone.
+            If another rank has ended.
         """
         self.depart(self.transport.rank)
 
     def average(self) -> Round:
-        """End the round now, however many steps it has had; every rank must do so at the same step.
+        """End the round now, after any number of steps; every rank must call it at the same step.
 
-        What is in flight is merged, and then all models become their mean.
+        Averages in flight are merged first.  Then all models become their mean.
         """
         return self.end_round_now()[0]
 
     def pause(self, timeout_s: float = DAY_S) -> AbstractContextManager[None]:
-        """Let ranks do unequal things, such as an evaluation on rank 0: at the end all wait for the slowest one.
+        """Return a context in which ranks may do unequal work, such as an evaluation on rank 0.
 
-        Every rank must enter and leave it, between the same two local steps.  Collectives of the process group give up
-        after its time-out; this wait after ``timeout_s``, or as soon as a rank has ended.  The time within does not
-        count for schedules that go by the clock, nor as time of local steps.
+        Every rank must enter and leave it between the same two local steps.  On leaving, all ranks wait for the slowest
+        one, for up to ``timeout_s`` instead of the time limit of the process group.  The wait ends early if a rank has
+        ended.  The time inside the context counts neither for schedules nor as time of local steps.
 
         Parameters
         ----------
         timeout_s : float, seconds, optional
-            How long the others wait.
+            How long to wait for the slowest rank, > 0; one day by default.
 
         Raises
         ------
         ValueError
             Unless timeout_s > 0.
         RuntimeError
-            If a rank has ended or comes too late.
+            If a rank has ended or exceeds the time limit.
         """
         return paused(self.transport, timeout_s=timeout_s, steps=self.total_steps, leave_out=self._leave_out)
 
@@ -349,14 +350,15 @@ class PeriodicAveraging(SurvivingRounds):
         self.telemetry.leave_out(away_s)
 
     def report(self, *, known: Known | None = None) -> RunReport:
-        """Return what the run tells about itself so far, judged; this rank alone calls it, or all do, at any time.
+        """Return the report of the run so far, with verdicts.
 
-        With a folder all ranks that write to the same one are heard, else this rank alone.
+        It may be called at any time, on one rank or on all.  With a telemetry folder it covers all ranks that write to
+        that folder, otherwise this rank alone.
 
         Parameters
         ----------
         known : Known or None, optional
-            Constants of the problem, for what a better tau would gain.
+            Known constants of the problem, which allow to predict the gain of a better tau.
 
         Raises
         ------
@@ -364,9 +366,9 @@ class PeriodicAveraging(SurvivingRounds):
             Without telemetry.
         """
         if not isinstance(self.telemetry, Recorder):
-            raise ValueError("a report needs telemetry: give PeriodicAveraging(..., telemetry=True) or a folder")
+            raise ValueError("a report needs telemetry: pass telemetry=True or a folder to PeriodicAveraging")
         account = self.telemetry.account()
-        from ..telemetry import report_of  # bounds and the calculator, which training does without
+        from ..telemetry import report_of  # imports bounds and the calculator, which training does not need
 
         return report_of(self.telemetry.with_others(account), known=known)
 
@@ -377,14 +379,15 @@ class PeriodicAveraging(SurvivingRounds):
 
     @property
     def parameters(self) -> Sequence[torch.Tensor]:
-        """The parameters that are averaged, which are those that require a gradient."""
+        """The averaged parameters: those that require a gradient."""
         return self._worker.parameters
 
     @property
     def anchor(self) -> torch.Tensor | None:
-        """Where this rank's round began, shape (d,), in float32 (float64 for float64); in flight, the common model.
+        """The model at which this rank's round began, shape (d,), in float32 (float64 for float64 models).
 
-        None where nothing needs it: without compression, an outer step, elastic averaging, gossip or bfloat16.
+        With averages in flight it is the common model.  It is None where nothing needs it: without compression, outer
+        step, elastic averaging, gossip or bfloat16.
         """
         if self.overlapped is not None:
             return self.overlapped.thetas()[0]
@@ -392,18 +395,18 @@ class PeriodicAveraging(SurvivingRounds):
 
     @property
     def links(self) -> NodeLinks | None:
-        """This rank's transports inside its node and between nodes; None where there are none."""
+        """This rank's transports inside its node and between nodes; None without nodes."""
         nodes = self.settings.ranks_per_node
         return None if nodes == 1 else self.transport.in_nodes(nodes)
 
     @property
     def tau(self) -> int:
-        """Local steps of the current round; 0 before an adaptive schedule has seen the first one."""
+        """Local steps of the current round; 0 before an adaptive schedule has made its first decision."""
         return self.periods.tau
 
     @property
     def schedule_state(self) -> State:
-        """What the schedule knows; with "auto" also n = D/Y, the decline and the loss jump, in its own words."""
+        """State of the schedule; with "auto" it includes n = D/Y, the decline of gradients and the jump of the loss."""
         return self.periods.rule
 
     @property
@@ -413,5 +416,5 @@ class PeriodicAveraging(SurvivingRounds):
 
     @property
     def takes_part(self) -> bool:
-        """Whether this rank's steps count in the current round; without sampled clients they always do."""
+        """Whether this rank's steps count in the current round; always True unless clients are sampled."""
         return self.transport.rank in self.participants

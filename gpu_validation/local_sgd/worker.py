@@ -1,4 +1,4 @@
-"""One worker: its model as a vector, where its round began, and what it owes and remembers."""
+"""One worker: its model as a vector, the start of its round, and its state from round to round."""
 
 from __future__ import annotations
 
@@ -19,73 +19,46 @@ from .structure import require_averageable, require_unwrapped, trained
 
 
 def follow(workers: Sequence[Worker]) -> bool:
-    """Let every worker take over what was replaced in its model; returns whether all have the parameters they had.
-
-    Parameters
-    ----------
-    workers : sequence of Worker
-        Those hosted here.
-    """
+    """Adopt replaced tensors in every model; return whether names and kinds of all parameters are unchanged."""
     return all([worker.follow() for worker in workers])  # noqa: C419  all follow, also after one that has changed
 
 
 def deltas(workers: Sequence[Worker]) -> list[torch.Tensor]:
-    """Return what the local steps of this round did to every worker's model.
-
-    Parameters
-    ----------
-    workers : sequence of Worker
-        Those that take part.
-    """
+    """Return the movement of every worker in this round."""
     return [worker.delta() for worker in workers]
 
 
 def begin(workers: Sequence[Worker], anchor: torch.Tensor) -> None:
-    """Start every worker's next round from one model.
-
-    Parameters
-    ----------
-    workers : sequence of Worker
-        Those hosted here.
-    anchor : tensor
-        Where the round starts, shape (d,).
-    """
+    """Start every worker's next round from the model ``anchor``, shape (d,)."""
     for worker in workers:
         worker.begin(anchor)
 
 
 class Worker:
-    """A model, its optimizer and its memory from round to round.
-
-    Parameters
-    ----------
-    model : Module
-        With floating-point parameters.
-    optimizer : Optimizer or None
-        None where nothing needs it.
+    """A model, its optimizer and its state from round to round.
 
     Attributes
     ----------
     anchor
-        Where the current round began, shape (d,), in float32 (float64 for float64).
+        Model at which the current round began, shape (d,), in float32 (float64 for float64 models).
     start
-        The same as the model holds it, rounded to the parameters' dtype; what the rounding left out is not lost, for it
-        stays in the anchor.
+        The anchor as the model stores it, rounded to the parameters' dtype.  The anchor keeps what the rounding
+        dropped.
     parameters
-        Those that require a gradient, in the model's order; of several in the same memory, one.
+        Parameters that require a gradient, in the model's order; one of several with the same memory.
     names
-        Theirs.
+        Names of ``parameters``.
     named_buffers
-        The buffers that averagings make equal, by name; see ``buffers.averaged_buffers``.
+        Buffers that averagings make equal, by name; see ``buffers.averaged_buffers``.
     travelled
-        What of buffers and optimizer states has travelled in the last averaging: kinds and numbers of entries.
+        Kinds and numbers of entries of buffers and optimizer states that the last averaging sent.
 
     Raises
     ------
     ValueError
-        For what ``structure.require_averageable`` refuses.
+        For models that ``structure.require_averageable`` refuses.
     TypeError
-        For what ``structure.require_averageable`` refuses.
+        For models that ``structure.require_averageable`` refuses.
     """
 
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None) -> None:
@@ -99,15 +72,15 @@ class Worker:
         self.mixing_state: Mapping[str, torch.Tensor] = {}
         self.keeps_anchor = True
         self.travelled: list[tuple[str, int]] = []
-        self.begins = 0  # how often the averaging has written the parameters
+        self.begins = 0  # how often averagings have written the parameters
         self.hold()
 
     def hold(self) -> None:
-        """Take the model's parameters as they are now for those that are averaged, and begin at them."""
+        """Register the model's current parameters for averaging, and begin a round at their values."""
         require_averageable(self.model)
         parameters = trained(self.model)
         self._kinds, self.names, self._contents = _kinds(parameters), list(parameters), _contents(self.model)
-        self.parameters[:] = parameters.values()  # the same list, which a probe looks at too
+        self.parameters[:] = parameters.values()  # in place: probes share this list
         self.named_buffers = averaged_buffers(self.model)
         self._has_buffers = bool(self.named_buffers)
         self._flat = FlatParameters(self.parameters)
@@ -117,18 +90,18 @@ class Worker:
         self.anchor = self.start = vector.to(precision(vector.dtype))
 
     def follow(self) -> bool:
-        """Take over parameters and buffers that were replaced by others.
+        """Adopt replaced parameters and buffers.
 
-        Returns False, and takes no parameters, if their names or kinds are others, or which of them are frozen.
+        Return False, and adopt no parameters, if names, kinds or the set of frozen parameters have changed.
         """
         contents = _contents(self.model)
         if contents == self._contents:
             return True
         self.named_buffers = averaged_buffers(self.model)
-        first_buffer = bool(self.named_buffers) and not self._has_buffers  # which the other ranks do not expect
+        first_buffer = bool(self.named_buffers) and not self._has_buffers  # the other ranks do not expect any
         try:
             parameters = trained(self.model)
-        except ValueError:  # raised by ``require_averageable`` when all ranks have been told
+        except ValueError:  # ``require_averageable`` raises it once all ranks know
             parameters = {}
         if _kinds(parameters) != self._kinds or first_buffer:
             self._contents = []
@@ -143,52 +116,32 @@ class Worker:
         return list(self.named_buffers.values())
 
     def once_averaged(self) -> list[torch.nn.Parameter]:
-        """Return the parameters that are to be averaged from now on, or were until now: ranks may differ in any of
-        them.
-        """
+        """Return every parameter that is averaged now or was so far; ranks may differ in any of them."""
         named = self.model.named_parameters()
         return [*without_aliases({name: p for name, p in named if p.requires_grad or name in self.names}).values()]
 
     def vector(self) -> torch.Tensor:
-        """Return all parameters as they are now, as one new vector in the parameters' dtype."""
+        """Return all parameters as one new vector in their common dtype."""
         return flat(self.parameters)
 
     def outgoing(self, *behind: torch.Tensor) -> torch.Tensor:
-        """Return the same, and further values behind it, in memory that the next call uses again.
-
-        Parameters
-        ----------
-        *behind : tensor
-            Values that follow the parameters.
-        """
+        """Return all parameters and further values behind them, in memory that the next call overwrites."""
         return self._flat.vector(*behind)
 
     def nothing(self, *behind: torch.Tensor) -> torch.Tensor:
-        """Return zeros in the place of the parameters, and further values behind them.
-
-        Parameters
-        ----------
-        *behind : tensor
-            Values that follow the parameters.
-        """
+        """Return zeros in place of the parameters, and further values behind them."""
         return torch.cat([torch.zeros(self.anchor.numel(), dtype=self.dtype, device=self.device), *behind])
 
     def delta(self) -> torch.Tensor:
-        """Return what the local steps of this round did, as float32, shape (d,); whoever encodes it checks it."""
+        """Return the movement of this round in float32, shape (d,); the encoder checks that it is finite."""
         return self.movement().to(torch.float32)
 
     def movement(self) -> torch.Tensor:
-        """Return what the local steps of this round did, shape (d,)."""
+        """Return the model minus its value at the start of this round, shape (d,)."""
         return self.outgoing().to(self.start.dtype) - self.start
 
     def name_of(self, entry: int) -> str:
-        """Return entry and name of a parameter for an entry of the vector.
-
-        Parameters
-        ----------
-        entry : int
-            Position in the vector.
-        """
+        """Return index and parameter name of an entry of the vector."""
         for name, p in zip(self.names, self.parameters, strict=True):
             if entry < p.numel():
                 return f"entry {entry} of {name}"
@@ -196,12 +149,9 @@ class Worker:
         return f"entry {entry} behind the parameters"
 
     def begin(self, anchor: torch.Tensor) -> None:
-        """Start the next round from ``anchor``; the vector is kept, never changed, if the anchor is needed.
+        """Start the next round from ``anchor``, shape (d,).
 
-        Parameters
-        ----------
-        anchor : tensor
-            Where the round starts, shape (d,).
+        The vector is kept and never changed if the anchor is needed.
         """
         self.begins += 1
         overwritten = self._flat.load(anchor)
@@ -210,53 +160,25 @@ class Worker:
             self.start = self.anchor if self.full_precision else self.vector().to(anchor.dtype)
 
     def part(self, start: int, stop: int) -> torch.Tensor:
-        """Return a part of the parameters' vector, as a new one.
-
-        Parameters
-        ----------
-        start : int
-            Its first entry.
-        stop : int
-            The first one behind it.
-        """
+        """Return a copy of entries start to stop of the parameters' vector."""
         return self._flat.part(start, stop)
 
     def load_part(self, start: int, values: torch.Tensor) -> None:
-        """Write to a part of the parameters.
-
-        Parameters
-        ----------
-        start : int
-            Its first entry.
-        values : tensor
-            What is written.
-        """
+        """Write ``values`` into the parameters' vector from entry ``start``."""
         self._flat.load_part(start, values)
 
     def unrounded(self, mixed: torch.Tensor) -> torch.Tensor:
-        """Return the next anchor from the mixed models: they miss what rounding this rank's start has left out.
-
-        Parameters
-        ----------
-        mixed : tensor
-            The mixed models, shape (d,).
-        """
+        """Return the next anchor: the mixed models, shape (d,), plus the rounding error of this rank's start."""
         return mixed if self.full_precision else mixed + (self.anchor - self.start)
 
     def record_loss(self, loss: torch.Tensor | float) -> None:
-        """Remember the loss of one step, without waiting for the device that computes it.
-
-        Parameters
-        ----------
-        loss : tensor or float
-            The loss, a number or a scalar tensor.
-        """
+        """Store the loss of one step without synchronising with its device."""
         if isinstance(loss, torch.Tensor):
             loss = loss.item() if loss.device.type == "cpu" else loss.detach()
         self.losses.append(loss)
 
     def drop_states_not_finite(self) -> None:
-        """Drop the optimizer's state of every parameter of which an entry is not finite."""
+        """Delete the optimizer's state of every parameter whose state is not finite."""
         state = self.optimizer.state if self.optimizer is not None else {}
         for parameter, entries in list(state.items()):
             tensors = [v for v in entries.values() if isinstance(v, torch.Tensor) and v.is_floating_point()]
@@ -271,7 +193,7 @@ class Worker:
         return torch.stack(values).tolist()
 
     def eta(self) -> float:
-        """Return the largest learning rate of the optimizer's groups, as ``learning_rate`` does."""
+        """Return the learning rate of the optimizer's groups that ``learning_rate`` returns."""
         assert self.optimizer is not None  # checked at the start
         return learning_rate(self.optimizer.param_groups)
 
@@ -281,7 +203,7 @@ class Worker:
         self.rates = RoundRates(self.optimizer)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that a resumed run needs beside model and optimizer; tensors and plain values only."""
+        """Return what a resumed run needs besides model and optimizer, as tensors and plain values."""
         return {
             "d": self.anchor.numel(),
             "anchor": self.anchor if self.keeps_anchor else None,
@@ -293,17 +215,12 @@ class Worker:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue where ``state_dict`` was taken.
-
-        Parameters
-        ----------
-        state : mapping
-            What ``state_dict`` gave.
+        """Restore a state of ``state_dict``.
 
         Raises
         ------
         ValueError
-            If it belongs to a model of another size or to another operator.
+            If the state belongs to a model of another size or to another operator.
         """
         if state["d"] != self.anchor.numel():
             raise ValueError(
@@ -320,21 +237,19 @@ class Worker:
 
 
 def _kinds(parameters: Mapping[str, torch.nn.Parameter]) -> list[Any]:
-    """Return what must be the same for one vector to serve these parameters and those that take their places."""
+    """Return what a vector depends on: names, types, shapes, dtypes and devices of the parameters."""
     return [(name, type(p), p.shape, p.dtype, p.device) for name, p in parameters.items()]
 
 
 def _address(p: torch.Tensor) -> int:
     try:
         return p.data_ptr()
-    except RuntimeError:  # of one that only wraps others, as DTensor does
+    except RuntimeError:  # wrappers such as DTensor have no address
         return 0
 
 
 def _contents(model: torch.nn.Module) -> list[Any]:
-    """Return what tells quickly that nothing has changed: names and identities in every module, and what may change of
-    a tensor that stays the same object, its place in memory included.
-    """
+    """Return names, identities and layouts of all parameters and buffers, to detect any replacement quickly."""
     contents: list[Any] = []
     for module in model.modules():
         contents += module._modules

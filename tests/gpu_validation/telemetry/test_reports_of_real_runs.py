@@ -181,7 +181,7 @@ def test_movements_beyond_the_reach_of_claims_are_not_held_against_them(size, co
 def test_a_report_without_telemetry_is_refused():
     def work(place):
         averaging, _ = run(place, 2)
-        with pytest.raises(ValueError, match="a report needs telemetry: give PeriodicAveraging"):
+        with pytest.raises(ValueError, match="a report needs telemetry: pass telemetry=True"):
             averaging.report()
         return True
 
