@@ -1,8 +1,8 @@
-"""What an averaging makes equal beside the parameters: buffers, and the states of optimizers where that is wanted.
+"""Averages of what models have besides parameters: buffers, and optimizer states where requested.
 
-All ranks first exchange a row of numbers: digests of what their tensors are and of what they contain.  Buffers that
-have been equal so far are one digest, and are not touched while it is the same everywhere.  Only those that differ
-travel, and only their names are remembered.  Everything is computed before anything is written.
+All ranks first exchange a row of numbers: digests of the layout and of the contents of their tensors.  Buffers that
+have always been equal share one digest and are not sent while it agrees.  Only buffers that have differed are sent, and
+only their names are stored.  All results are computed before anything is written.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ Found = dict[Place, tuple[Entry, Any]]
 
 @dataclass
 class Snapshot:
-    """Buffers and optimizer state of one rank as they are sent.
+    """Buffers and optimizer state that one rank sends.
 
     Parameters
     ----------
     buffers : dict of str to tensor
-        By name.
+        Buffers by name.
     states : dict
-        Entries and values by place; empty unless they are averaged.
+        Entries and values by place; empty unless states are averaged.
     """
 
     buffers: Buffers
@@ -46,12 +46,12 @@ class Snapshot:
 
 @dataclass
 class Means:
-    """What buffers and states become on one rank; what is not named stays as it is.
+    """New values of buffers and states on one rank; names that are missing do not change.
 
     Parameters
     ----------
     buffers : dict of str to tensor
-        By name.
+        Buffers by name.
     states : dict
         Entries and values by place.
     """
@@ -61,36 +61,21 @@ class Means:
 
 
 class BuffersAndStates:
-    """Exchanges buffers and optimizer states of the ranks hosted here.
-
-    Parameters
-    ----------
-    workers : sequence of Worker
-        Those hosted here.
-    transport : Transport
-        How messages travel.
-    averages_states : bool
-        Whether the states of optimizers are averaged.
-    """
+    """Averages buffers and optimizer states of the ranks hosted here."""
 
     def __init__(self, workers: Sequence[Worker], transport: Transport, averages_states: bool) -> None:
         self._workers, self._transport, self._averages_states = workers, transport, averages_states
-        self._lively: set[str] = set()  # the buffers that have differed between ranks
+        self._lively: set[str] = set()  # buffers that have ever differed between ranks
         self.needed = averages_states or bool(workers[0].named_buffers)  # the same on all ranks
 
     def snapshots(self, *, copied: bool = False, states: bool = True) -> list[Snapshot]:
-        """Return what the workers hosted here have to send.
+        """Return the snapshots of the workers hosted here.
 
-        Parameters
-        ----------
-        copied : bool, optional
-            Whether buffers are copied, so that they stay what they are now.
-        states : bool, optional
-            Whether states of optimizers are sent too, where they are averaged at all.
+        ``copied`` clones the buffers.  ``states`` includes optimizer states where they are averaged.
         """
         snapshots = []
         for worker in self._workers:
-            if copied:  # between two averagings nobody has looked for what was replaced
+            if copied:  # replaced buffers are not detected between two averagings
                 worker.named_buffers = averaged_buffers(worker.model)
             buffers = {name: b.clone() if copied else b for name, b in worker.named_buffers.items()}
             optimizer = worker.optimizer if states and self._averages_states else None
@@ -106,25 +91,16 @@ class BuffersAndStates:
         models_finite: Sequence[int] | None = None,
         only_finite: bool = False,
     ) -> list[Means]:
-        """Return what buffers and states become on the ranks hosted here; nothing is written.
+        """Return the new buffers and states of the ranks hosted here, without writing them.
 
-        Parameters
-        ----------
-        snapshots : sequence of Snapshot
-            One for each of them.
-        mixing : Mixing
-            How they are averaged.
-        round_index : int
-            Number of the round, counted from 0.
-        models_finite : sequence of int or None, optional
-            For each of them the first entry of its model that is not finite, or -1; looked at if given.
-        only_finite : bool, optional
-            Take the mean of buffers over the ranks where they are finite, in place of an error.
+        ``models_finite`` has the first non-finite entry of each model here, or -1.  ``only_finite`` averages buffers
+        over the ranks where they are finite instead of raising.
 
         Raises
         ------
         ValueError
-            On every rank, naming the tensor, for tensors that differ in shape or dtype and for what is not finite.
+            On every rank, for tensors that differ in shape or dtype and for non-finite ones; the error names the
+            tensor.
         """
         for worker in self._workers:
             worker.travelled = []
@@ -140,20 +116,14 @@ class BuffersAndStates:
         return [Means(*of_worker) for of_worker in zip(buffers, states, strict=True)]
 
     def load(self, means: Sequence[Means]) -> None:
-        """Write what ``means`` gave to buffers and optimizers.
-
-        Parameters
-        ----------
-        means : sequence of Means
-            One for each worker hosted here.
-        """
+        """Write the result of ``means`` to buffers and optimizers."""
         for worker, mean in zip(self._workers, means, strict=True):
             for name, values in mean.buffers.items():
                 assign(worker.named_buffers[name], values)
             if mean.states and worker.optimizer is not None:
                 _load_states(worker, worker.optimizer, mean.states)
 
-    # -- what all ranks learn first --------------------------------------------------------------------------
+    # -- rows of all ranks -----------------------------------------------------------------------------------
     def _row(self, snapshot: Snapshot, model_finite: int) -> list[int]:
         quiet = [b for name, b in snapshot.buffers.items() if name not in self._lively]
         lively = [b for name, b in snapshot.buffers.items() if name in self._lively]
@@ -178,7 +148,7 @@ class BuffersAndStates:
     def _agreed_entries(
         self, snapshots: Sequence[Snapshot], rows: Sequence[Sequence[int]]
     ) -> tuple[dict[Place, Entry], list[set[Place]]]:
-        """Return the entries of the optimizers' states that any rank has, and those of every rank."""
+        """Return the optimizer-state entries that any rank has, and the set of every rank."""
         entries_here = {place: entry for place, (entry, _) in snapshots[0].states.items()}
         if len({row[LAYOUT] for row in rows}) == 1:
             return union([entries_here]), [set(entries_here)] * len(rows)
@@ -257,7 +227,7 @@ class BuffersAndStates:
     def _exact_means(
         self, snapshots: Sequence[Snapshot], names: Sequence[str], mixing: Mixing, round_index: int, only_finite: bool
     ) -> list[Buffers]:
-        """Return means of integers, float64 and what is not finite, of which every rank gets every other's."""
+        """Return means of integer, float64 and non-finite buffers, which all ranks send to all others."""
         if not any(snapshots[0].buffers[name].numel() for name in names):
             return [{} for _ in snapshots]
         owns = [torch.cat([as_bytes(s.buffers[name]).cpu() for name in names]) for s in snapshots]
@@ -342,15 +312,15 @@ class BuffersAndStates:
         return results
 
 
-class NotFiniteModel(Exception):  # noqa: N818  explained by whoever knows the names of the entries
-    """A model in a mixing that does not show it to all ranks is not finite.
+class NotFiniteModel(Exception):  # noqa: N818  the caller, which knows the names, explains it
+    """Raised for a non-finite model in a mixing that does not show it to all ranks.
 
     Parameters
     ----------
     rank : int
-        Whose.
+        Rank of the model.
     entry : int
-        The first entry that is not finite.
+        Index of its first non-finite entry.
     """
 
     def __init__(self, rank: int, entry: int) -> None:
@@ -359,14 +329,14 @@ class NotFiniteModel(Exception):  # noqa: N818  explained by whoever knows the n
 
 
 def _text(snapshot: Snapshot) -> str:
-    """Return what the tensors of a rank are."""
+    """Return a description of the tensors of a rank."""
     buffers = [(name, described(b)) for name, b in snapshot.buffers.items()]
     states = [(*place, e.kind, e.words, e.shape, e.dtype) for place, (e, _) in snapshot.states.items()]
     return json.dumps([buffers, states])
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor in a dtype that torch computes with."""
+    """Return a tensor in a dtype that supports arithmetic."""
     return tensor.float() if tensor.is_floating_point() and tensor.element_size() == 1 else tensor
 
 
@@ -375,7 +345,7 @@ def _from_bytes(data: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
 
 
 def _load_states(worker: Worker, optimizer: torch.optim.Optimizer, found: Found) -> None:
-    """Write means to the entries that an optimizer has; it makes others itself, with its first gradient."""
+    """Write means to existing entries of an optimizer; it makes missing ones with its first gradient."""
     parameters = dict(worker.model.named_parameters())
     for (name, key), (entry, value) in found.items():
         state = optimizer.state.get(parameters[name], {})

@@ -1,4 +1,4 @@
-"""The exchanges among which a run chooses, made once, with what the rule is told of each."""
+"""Exchanges among which a run with operator="auto" chooses, and their costs and errors for the rule."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .movements import Movements
 from .payload import Payload
 from .worker import Worker
 
-TRIALS = 0x6C616464  # fold of the key for what is encoded to measure coding
+TRIALS = 0x6C616464  # folded into the key of the trial messages
 
 
 @dataclass(frozen=True)
 class Option:
-    """One operator with its exchange, as the engine carries it out.
+    """One operator with its exchange.
 
     Parameters
     ----------
@@ -31,11 +31,11 @@ class Option:
     exchange : str
         "gather" or "two_shot".
     coding_s : float or None, seconds
-        Of one averaging, for a simulated clock; None on a wall clock.
+        Coding time of one averaging for a simulated clock; None on a wall clock.
     movements : Movements
-        The exchange.
+        The exchange of movements.
     carried_bits : tuple of int, bits
-        Of the message of every rank hosted here, which only carry an output.
+        Bits of each message of the ranks hosted here that only carry an output.
     """
 
     whole: bool
@@ -46,18 +46,7 @@ class Option:
 
 
 class Choices:
-    """Try all operators of the ladder, and make their exchanges.
-
-    Parameters
-    ----------
-    settings : Settings
-        With a ladder.
-    worker : Worker
-        One hosted here, for number and place of its parameters.
-    transport : Transport
-        How messages travel.
-    clock : Clock
-        What tells seconds.
+    """Measures all operators of the ladder and makes their exchanges.
 
     Raises
     ------
@@ -74,13 +63,7 @@ class Choices:
         self.try_again(worker)
 
     def try_again(self, worker: Worker) -> None:
-        """Try all operators on as many coordinates as the model has now.
-
-        Parameters
-        ----------
-        worker : Worker
-            One hosted here.
-        """
+        """Measure all operators again, at the model's current number of coordinates."""
         self.d = worker.anchor.numel()
         self.rule = RateAndRetention(self._candidates(worker), self._transport.size)
 
@@ -111,15 +94,7 @@ class Choices:
         return replace(self._settings, operator=operator, ladder=None, exchange="auto", schedule=1)
 
     def connect(self, payload: Payload, d: int) -> None:
-        """Make the exchanges between as many ranks as there are now.
-
-        Parameters
-        ----------
-        payload : Payload
-            What travels along.
-        d : int
-            Number of coordinates.
-        """
+        """Make the exchanges for the current number of ranks."""
         transport = self._transport
         self.options: list[Option] = []
         for operator, candidate in zip(self._ladder.operators, self.rule.candidates, strict=True):

@@ -1,4 +1,4 @@
-"""What time it is in a run: the wall clock, or one that a runtime model advances."""
+"""Clocks of a run: the wall clock, or a clock that a runtime model advances."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from operators.random import philox_key
 
 @dataclass(frozen=True)
 class Event:
-    """The end of one averaging.
+    """End of one averaging.
 
     Parameters
     ----------
-    seconds : float
-        Since the start of the run.
+    seconds : float, seconds
+        Time since the start of the run.
     steps : int
-        Local steps of each rank since then.
+        Local steps of each rank since the start.
     bits : int, bits
-        Of the messages of all ranks in this averaging.
+        Length of the messages of all ranks in this averaging.
     """
 
     seconds: float
@@ -38,14 +38,14 @@ class Event:
 
 @dataclass(frozen=True)
 class InFlight:
-    """What a round whose average was in flight has not waited for.
+    """Timing of a round whose average was in flight.
 
     Parameters
     ----------
     steps : int
-        Local steps between the send and the merge.
+        Local steps between send and merge.
     seconds : float, seconds
-        Between the beginning and the end of the exchange; nan if unknown.
+        Duration of the exchange; nan if unknown.
     """
 
     steps: int
@@ -54,7 +54,7 @@ class InFlight:
 
 @dataclass(frozen=True)
 class Synchronisation:
-    """What a clock is told of a synchronisation that has ended.
+    """A finished synchronisation, as clocks see it.
 
     Parameters
     ----------
@@ -63,13 +63,13 @@ class Synchronisation:
     bits : sequence of int, bits
         Lengths of the messages of all ranks.
     participants : sequence of int
-        The ranks whose models count.
+        Ranks whose models count.
     mean_bits : sequence of int, bits
         Lengths of the owners' messages in two shots.
     flight : InFlight or None
-        What it was hidden by; None if all have waited for it.
+        Overlap with local steps; None if all ranks waited.
     coding_s : float or None, seconds, optional
-        That every rank computed for the messages; None where the clock knows.
+        Coding time of every rank; None takes that of the clock's model.
     exchange : str, optional
         "sum", "gather" or "two_shot".
     """
@@ -84,27 +84,27 @@ class Synchronisation:
 
 
 class Clock(ABC):
-    """Tells the seconds since the start and keeps a record of the averagings in ``events``."""
+    """Measures seconds since the start and records the averagings in ``events``."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
 
     @abstractmethod
     def seconds(self) -> float:
-        """Return now, since the start of the run."""
+        """Return the seconds since the start of the run."""
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that a resumed run needs, in plain values."""
+        """Return what a resumed run needs, as plain values."""
 
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue where ``state_dict`` was taken.
+        """Restore a state of ``state_dict``.
 
         Parameters
         ----------
         state : mapping
-            What ``state_dict`` gave.
+            Result of ``state_dict``.
         """
 
     def advance_round(
@@ -117,74 +117,74 @@ class Clock(ABC):
         coding_s: float | None = None,
         exchange: str = "sum",
     ) -> None:
-        """An averaging has ended: after ``steps`` local steps of the participants, with messages of these lengths.
+        """Record the end of an averaging.
 
         Parameters
         ----------
         steps : int
-            Local steps.
+            Local steps of the round.
         bits : sequence of int, bits
             Lengths of the messages of all ranks.
         participants : sequence of int
-            The ranks whose models count.
+            Ranks whose models count.
         mean_bits : sequence of int, bits, optional
             Lengths of the owners' messages in two shots.
         flight : InFlight or None, optional
-            What the averaging was hidden by; None if all have waited for it.
+            Overlap with local steps; None if all ranks waited.
         coding_s : float or None, seconds, optional
-            What a simulated clock takes for encoding and decoding; by default what its model says.
+            Time of encoding and decoding for a simulated clock; None takes that of its model.
         exchange : str, optional
-            How the averaging was made: "sum", "gather" or "two_shot".
+            "sum", "gather" or "two_shot".
         """
         before = self.events[-1].steps if self.events else 0
         self._pass(Synchronisation(steps, bits, participants, mean_bits, flight, coding_s, exchange))
         self.events.append(Event(self.seconds(), before + steps, sum(bits) + sum(mean_bits)))
 
     def _pass(self, sync: Synchronisation) -> None:  # noqa: B027  optional
-        """Let the round's time go by; a real clock needs no telling."""
+        """Advance a simulated clock by one round; a real clock advances by itself."""
 
     def leave_out(self, seconds: float) -> None:  # noqa: B027  optional
-        """So many seconds have just gone by that do not count; a simulated clock has not moved.
+        """Exclude the last ``seconds`` from the time of the run; a simulated clock has not advanced.
 
         Parameters
         ----------
-        seconds : float
-            How many seconds.
+        seconds : float, seconds
+            Time to exclude.
         """
 
     def start_sync(self, steps: int) -> None:  # noqa: B027  optional
-        """The local steps of a round are done, and its averaging begins.
+        """Mark the end of a round's local steps and the begin of its averaging.
 
         Parameters
         ----------
         steps : int
-            Local steps.
+            Local steps of the round.
         """
 
     def end_sync(self) -> None:  # noqa: B027  optional
-        """The local steps of a round begin."""
+        """Mark the begin of a round's local steps."""
 
     def pass_probe(self) -> None:  # noqa: B027  optional
-        """Every rank has computed one gradient more."""
+        """Record that every rank has computed one additional gradient."""
 
     @abstractmethod
     def computed(self, ranks: Sequence[int]) -> list[float]:
-        """Return seconds of the local steps of the round that has arrived, of some ranks; nan if unknown.
+        """Return the seconds of the current round's local steps for some ranks; nan if unknown.
 
         Parameters
         ----------
         ranks : sequence of int
-            Numbers of the ranks.
+            Ranks to return.
         """
 
     @abstractmethod
     def averaged(self, ranks: Sequence[int]) -> list[float]:
-        """Return seconds of the last averaging, from a rank's arrival to its departure; nan if unknown.
+        """Return the seconds of the last averaging for some ranks, from arrival to departure; nan if unknown.
 
         Parameters
         ----------
         ranks : sequence of int
-            Numbers of the ranks.
+            Ranks to return.
         """
 
     def _record(self) -> list[list[Any]]:
@@ -192,7 +192,7 @@ class Clock(ABC):
 
 
 class WallClock(Clock):
-    """The time of this process.  Local steps are not timed in its first round: nobody knows when they began."""
+    """Time of this process.  The local steps of its first round are not timed, because their begin is unknown."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -202,17 +202,17 @@ class WallClock(Clock):
         self._computed_s = self._averaged_s = math.nan
 
     def seconds(self) -> float:
-        """Return seconds since this object was made; a resumed run adds those of the runs before."""
+        """Return the seconds since this object was made; a resumed run adds those of its earlier runs."""
         return time.monotonic() - self._began
 
     def leave_out(self, seconds: float) -> None:
-        """Neither the run nor its local steps have taken them."""
+        """Exclude the last ``seconds`` from the run and from its local steps."""
         self._began += seconds
         if self._left is not None:
             self._left += seconds
 
     def start_sync(self, steps: int) -> None:
-        """Stop timing local steps, start timing the averaging."""
+        """Stop timing local steps and start timing the averaging."""
         self._arrived = time.monotonic()
         self._computed_s = math.nan if self._left is None else self._arrived - self._left
 
@@ -227,46 +227,44 @@ class WallClock(Clock):
         self._left = time.monotonic()
 
     def computed(self, ranks: Sequence[int]) -> list[float]:
-        """Return this process's, for every rank that it hosts."""
+        """Return this process's seconds, for every rank that it hosts."""
         return [self._computed_s] * len(ranks)
 
     def averaged(self, ranks: Sequence[int]) -> list[float]:
-        """Return this process's, for every rank that it hosts."""
+        """Return this process's seconds, for every rank that it hosts."""
         return [self._averaged_s] * len(ranks)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return seconds so far, and the record."""
+        """Return the seconds so far and the record."""
         return {"seconds": self.seconds(), "events": self._record()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on counting."""
+        """Continue counting from a saved state."""
         self._began = time.monotonic() - state["seconds"]
-        self._left, self._computed_s, self._averaged_s = None, math.nan, math.nan  # what began before is not timed
+        self._left, self._computed_s, self._averaged_s = None, math.nan, math.nan  # the current round is not timed
         self.events = [Event(*row) for row in state["events"]]
 
 
 class SimulatedClock(Clock):
-    """A round takes its slowest participant's local steps, then one averaging of the messages.
+    """Simulated time: a round takes its slowest participant's local steps plus one averaging.
 
     Parameters
     ----------
     model : RuntimeModel
-        Law of a local step's time, fixed or random delay, communication cost, coding seconds.
+        Law of step times, fixed or random delay, communication cost and coding time.
     m : int
         Number of ranks.
     key : Key
-        The times of round r depend on it and on r alone, so that every rank's copy shows the same time.
+        The times of round r depend only on it and on r, so that all ranks' copies agree.
 
     Raises
     ------
     ValueError
         For a law of step times that cannot be sampled.
 
-    Notes
-    -----
-    A worker's own pace is drawn anew for every step; with sampled clients only the participants are waited for.  An
-    average in flight leaves when the slowest has sent, and nobody begins the next round before it and all local steps
-    are done.  Coding takes every worker's own time, also where the average is in flight.
+    Notes ----- Every step time is drawn independently.  With sampled clients only the participants are waited for.  An
+    average in flight starts when the slowest rank has sent.  The next round starts after both the average and all local
+    steps.  Coding always takes a worker's own time, also for an average in flight.
     """
 
     def __init__(self, model: RuntimeModel, *, m: int, key: Key) -> None:
@@ -279,7 +277,7 @@ class SimulatedClock(Clock):
         self._computed_s, self._averaged_s = np.full(m, math.nan), math.nan
 
     def seconds(self) -> float:
-        """Return simulated seconds."""
+        """Return the simulated seconds."""
         return self._now
 
     def _pass(self, sync: Synchronisation) -> None:
@@ -306,15 +304,13 @@ class SimulatedClock(Clock):
         self._probes = 0
 
     def _coding_s(self, sync: Synchronisation) -> float:
-        """Return what every rank computes for this averaging's messages."""
+        """Return every rank's coding time of this averaging."""
         if sync.coding_s is not None or self.model.coding is None:
             return sync.coding_s or 0.0
         return self.model.coding.seconds(m=self.m, two_shot=bool(sync.mean_bits))
 
     def _drawn(self, steps: int) -> tuple[np.random.Generator, np.ndarray, np.ndarray]:
-        """Return (what further times are drawn from, seconds of every local step, shape (m, steps), seconds of the
-        probes before them) of this round.
-        """
+        """Return generator, step times of shape (m, steps) and probe times of shape (m,) of this round, in seconds."""
         k0, k1 = philox_key(self.key.fold_in(len(self.events)))
         rng = np.random.Generator(np.random.Philox(key=k1 << 32 | k0))
         drawn = _step_times(self.model.step, rng, self.m, steps + self._probes)
@@ -326,7 +322,7 @@ class SimulatedClock(Clock):
         self._computed_s = local.sum(axis=1)
 
     def pass_probe(self) -> None:
-        """The next round takes every rank one step longer, which is not counted as local."""
+        """Extend the next round by one step on every rank, which does not count as a local step."""
         self._probes += 1
 
     def computed(self, ranks: Sequence[int]) -> list[float]:
@@ -334,21 +330,21 @@ class SimulatedClock(Clock):
         return [float(self._computed_s[rank]) for rank in ranks]
 
     def averaged(self, ranks: Sequence[int]) -> list[float]:
-        """Return without the wait for others."""
+        """Return the seconds of the last averaging, without waiting for other ranks."""
         return [self._averaged_s] * len(ranks)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return simulated seconds so far, probes since the last round, and the record."""
+        """Return the simulated seconds, the probes since the last round, and the record."""
         return {"seconds": self._now, "probes": self._probes, "events": self._record()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Continue from a saved state."""
         self._now, self._probes = state["seconds"], state["probes"]
         self.events = [Event(*row) for row in state["events"]]
 
 
 def _step_times(step: StepTime, rng: np.random.Generator, m: int, steps: int) -> np.ndarray:
-    """Return seconds of every local step of a round, shape (m, steps)."""
+    """Return the seconds of every local step of a round, shape (m, steps)."""
     if not steps:
         return np.zeros((m, 0))
     if isinstance(step, PersistentStragglers):

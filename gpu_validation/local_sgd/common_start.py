@@ -1,4 +1,4 @@
-"""What all ranks have in common before a round: one model, one movement of it outside, one exchange."""
+"""State that all ranks share before a round: one model, one outer optimizer, one exchange."""
 
 from __future__ import annotations
 
@@ -39,28 +39,17 @@ Averaged = tuple[tuple[int, ...], list[Error], tuple[int, ...]]
 
 
 class CommonStart:
-    """Workers that begin together, and again with other parameters when all models have changed.
-
-    Parameters
-    ----------
-    workers : sequence of Worker
-        Those hosted here, in the order of ``transport.ranks``.
-    transport : Transport
-        How messages travel.
-    settings : Settings
-        What all ranks have in common.
-    clock : Clock
-        What tells seconds.
+    """Workers that start together, and start again when the parameters of all models have changed.
 
     Raises
     ------
     ValueError
-        For a mode that does not fit the number of ranks, or ranks that are configured differently.
+        For a mode that does not fit the number of ranks, or for ranks with different settings.
     """
 
     def __init__(self, workers: Sequence[Worker], transport: Transport, settings: Settings, clock: Clock) -> None:
         self.workers, self.transport, self.settings, self.clock = workers, transport, settings, clock
-        self._require_equal_ranks()  # what follows raises on all ranks, or on none
+        self._require_equal_ranks()  # all later errors are the same on all ranks
         self.mixing = settings.mode
         self.mixing.check(transport.size)
         check_nodes(transport.size, settings.ranks_per_node)
@@ -70,16 +59,16 @@ class CommonStart:
         rule = settings.rule if self.choices is None else self.choices.rule
         self.periods = PeriodController(rule, settings.steps)
         self.inputs = self._schedule_inputs()
-        # no method, which would refer to this object: dropped, it must be free without garbage collection
+        # not a bound method: a reference cycle would delay the release of this object until garbage collection
         self._new_outer = partial(_outer, workers, transport, settings)
         self.telemetry = Observer()
-        self._rows: list[list[float]] = []  # that the schedule is told by, as they leave
-        self._arrived_rows: list[list[float]] = []  # and as they have arrived
+        self._rows: list[list[float]] = []  # inputs of the schedule, as sent
+        self._arrived_rows: list[list[float]] = []  # inputs of the schedule, as received
         transport.broadcast([[*w.model.parameters(), *w.model.buffers()] for w in workers])
         self._begin_together()
 
     def _schedule_inputs(self) -> NoInputs:
-        """Return what this run's schedule looks at."""
+        """Return the inputs of this run's schedule."""
         if self.settings.chooses:
             return ChoosingInputs(self.workers, self.periods, self.transport.ranks)
         if self.settings.measures:
@@ -99,14 +88,14 @@ class CommonStart:
             require_equal_ranks([dict(zip(prints, row, strict=True)) for row in zip(*columns, strict=True)])
 
     def fingerprint(self) -> Fingerprint:
-        """Return the fingerprint of what a saved state depends on: settings, model and place."""
+        """Return the fingerprint of what a saved state depends on: settings, model, rank and number of ranks."""
         prints = {name: digest for name, digest in self._own.items() if name not in FREE}
         place = {"world size": self.transport.size, "rank": list(self.transport.ranks)}
         place = {} if self.settings.least else place  # with a quorum ranks come and go
         return prints | fingerprint({"model": [layout(worker.model) for worker in self.workers], **place})
 
     def _begin_together(self) -> None:
-        """All workers hold the same model: the first round, or the first with these parameters, begins there."""
+        """Begin the first round, or the first with these parameters, at the model that all workers share."""
         settings = self.settings
         anchor = self.workers[0].vector().to(self.workers[0].anchor)
         self.d = anchor.numel()
@@ -115,7 +104,7 @@ class CommonStart:
             worker.mixing_state = self.mixing.init(anchor)
         self.outer = self._new_outer(anchor)
         exact = all(worker.full_precision for worker in self.workers)
-        # what Identity would send of every movement are the same 32 d bits, but through a codec
+        # Identity would send the same 32 d bits through a codec
         self.whole = settings.operator is None or (
             isinstance(settings.operator, Identity)
             and exact
@@ -124,17 +113,17 @@ class CommonStart:
         )
         self._connect()
         self.overlapped = self._in_flight() if settings.overlaps else None
-        # outside, for ranks that join later, and for messages of other rounds
+        # the anchor serves the outer step, ranks that join later, and later rounds with other operators
         needed = settings.moves_outside or settings.least > 0 or settings.chooses
         alone = self.whole and exact and self.mixing.common and not needed
         for worker in self.workers:
             worker.keeps_anchor = not alone
 
     def _connect(self) -> None:
-        """Make the exchange of movements between as many ranks as there are now; its ends remember nothing yet."""
+        """Make the exchange of movements for the current number of ranks, with empty state."""
         averages_states = self.settings.optimizer_state == "average"
         self.beside = BuffersAndStates(self.workers, self.transport, averages_states)
-        settings, transport = self.settings.waiting, self.transport  # those in flight have operators of their own
+        settings, transport = self.settings.waiting, self.transport  # averages in flight have their own operators
         self.payload = Payload(0 if self.settings.overlaps else self.inputs.numbers, transport.size)
         if self.choices is not None:
             self._connect_choices(self.choices)
@@ -148,7 +137,7 @@ class CommonStart:
         self._carried_by_rank = dict(zip(transport.ranks, carried, strict=True))
 
     def _connect_choices(self, choices: Choices) -> None:
-        """Make all exchanges among which the rule chooses; with other parameters than before it begins anew."""
+        """Make all exchanges among which the rule chooses; restart the rule if the number of parameters has changed."""
         if choices.d != self.d:
             choices.try_again(self.workers[0])
             self.periods.rule = self.periods.rule.beginning_with(choices.rule.candidates)
@@ -156,7 +145,7 @@ class CommonStart:
         self._take_choice()
 
     def _take_choice(self) -> None:
-        """Let the coming round end as the rule has chosen."""
+        """Use the exchange that the rule has chosen for the coming round."""
         if self.choices is None:
             return
         option = self.choices.options[self.periods.rule.choice]
@@ -169,9 +158,9 @@ class CommonStart:
         return Overlapped(self.workers, self.transport, self.settings, self._new_outer, self.beside, self.roll_call)
 
     def _join_again(self) -> Averaged:
-        """Average models that all have other parameters than before, whole, old and new, and begin anew.
+        """Take the exact mean of whole models whose parameters have changed on all ranks, and start again.
 
-        Frozen by now or not, whatever ranks may differ in becomes the exact mean; what operators remember is dropped.
+        Parameters that are or were trained are averaged.  States of operators are dropped.
         """
         self.telemetry.change()
         self.inputs.drop_probe()
@@ -192,7 +181,7 @@ class CommonStart:
 
 
 def _outer(workers: Sequence[Worker], transport: Transport, settings: Settings, anchor: torch.Tensor) -> OuterOptimizer:
-    """Return the optimizer of the common model, which has not moved yet."""
+    """Return a new optimizer of the common model."""
     if settings.outer is not None:
         return TorchOuter(settings.outer, anchor)
     beta = settings.block_momentum
@@ -205,7 +194,7 @@ def _outer(workers: Sequence[Worker], transport: Transport, settings: Settings, 
 
 
 def _rates_of_rank_0(workers: Sequence[Worker], transport: Transport) -> tuple[float, float] | None:
-    """Return its learning rate now and the mean over its steps of the round; None where it is unknown."""
+    """Return rank 0's current learning rate and its mean over the steps of the round; None if unknown."""
     watched = [worker.rates for worker in workers if worker.rates is not None]
     rows = transport.all_gather_floats([[rates.now(), rates.end_round()] for rates in watched])
     now, mean = (require_rates([row[i] for row in rows])[0] for i in range(2))

@@ -103,14 +103,14 @@ class Settings:
         self._check_ladder()
         if not self.mode.common and (self.operator is not None or self.moves_outside):
             raise ValueError(
-                "an operator, outer and block_momentum need rounds that start at one point on all ranks; "
-                f"{type(self.mode).__name__} keeps them apart: use full or sampled averaging, or leave them out"
+                "an operator, outer and block_momentum need a common model at the start of every round; "
+                f"{type(self.mode).__name__} has none: use full or sampled averaging, or leave them out"
             )
         if self.piggyback and not isinstance(self.mode, Full):
-            raise ValueError(f"piggyback needs an averaging of all ranks' models; {type(self.mode).__name__} is none")
+            raise ValueError(f'piggyback needs mixing="full"; got {type(self.mode).__name__}: leave piggyback out')
         if self.measures and not self.mode.common:
             raise ValueError(
-                f"{type(self.rule).__name__} looks at the averaged model, and {type(self.mode).__name__} has none: use "
+                f"{type(self.rule).__name__} needs an averaged model; {type(self.mode).__name__} has none: use "
                 "full or sampled averaging, or another schedule"
             )
 
@@ -132,7 +132,7 @@ class Settings:
         if not self.overlaps:
             if self.delay is not None or self.fragments != 1:
                 raise ValueError(
-                    "delay and fragments are of averages in flight: give overlap too, or leave them out; got "
+                    "delay and fragments need overlap: set overlap, or leave them out; got "
                     f"delay = {self.delay} and fragments = {self.fragments}"
                 )
             return
@@ -147,9 +147,10 @@ class Settings:
         for setting, refused in wrong.items():
             if refused:
                 raise ValueError(
-                    f'overlap="{self.overlap}" does not work with {setting}: averages in flight are of all ranks, keep '
-                    'or reset the optimizers and take momentum from outer=SGD(lr, momentum); "eager" sends no messages '
-                    "of operators"
+                    f'overlap="{self.overlap}" does not work with {setting}: use full averaging without piggyback, '
+                    "keep "
+                    'or reset the optimizers, and take momentum from outer=SGD(lr, momentum); "eager" needs '
+                    "operator=None"
                 )
 
     def _check_nodes(self) -> None:
@@ -157,8 +158,8 @@ class Settings:
             return
         if self.operator is None or isinstance(self.operator, Summed) or not isinstance(self.mode, Full):
             raise ValueError(
-                "ranks_per_node needs full averaging and an operator that is not summed on the way, for nodes to "
-                f"exchange what it compresses: leave ranks_per_node out; got ranks_per_node = {self.ranks_per_node}, "
+                "ranks_per_node needs full averaging and an operator that is not a Summed: set them, or leave "
+                f"ranks_per_node out; got ranks_per_node = {self.ranks_per_node}, "
                 f"operator = {self.operator} and mixing = {self.mixing!r}"
             )
 
@@ -174,8 +175,8 @@ class Settings:
         for setting, refused in wrong.items():
             if self.uneven and refused:
                 raise ValueError(
-                    f"uneven inputs do not work with {setting}: take the mean of all ranks that are left, each for "
-                    "itself, with a fixed tau where averages are in flight, and keep or reset the optimizers"
+                    f"uneven inputs do not work with {setting}: use full averaging without nodes or piggyback, keep or "
+                    "reset the optimizers, and with overlap fix tau"
                 )
 
     def _check_quorum(self) -> None:
@@ -192,8 +193,8 @@ class Settings:
         for setting, refused in wrong.items():
             if self.least and refused:
                 raise ValueError(
-                    f"a quorum does not work with {setting}: wait for the mean of all ranks that are there, with a "
-                    "fixed tau, operators without memory, and keep or reset the optimizers"
+                    f"a quorum does not work with {setting}: use full averaging without overlap, a fixed tau and "
+                    "operators without memory, and keep or reset the optimizers"
                 )
 
     def _check_ladder(self) -> None:
@@ -212,8 +213,8 @@ class Settings:
         for setting, refused in wrong.items():
             if refused:
                 raise ValueError(
-                    f'operator="auto" does not work with {setting}: it chooses tau, operator and exchange together, of '
-                    'full averagings that are waited for, by their errors: give schedule="auto", leave the others out'
+                    f'operator="auto" does not work with {setting}: give schedule="auto", full averaging without '
+                    "overlap, and errors=True; leave the others out"
                 )
 
     def _check_flight_times(self) -> None:
@@ -225,7 +226,7 @@ class Settings:
         if self.delay is None:
             return
         if self.overlap in ("delayed", "eager"):
-            raise ValueError(f'overlap="{self.overlap}" is in flight for a whole round: leave delay out')
+            raise ValueError(f'overlap="{self.overlap}" always takes a whole round: leave delay out')
         if self.delay < 1 or (tau is not None and self.delay > tau):
             raise ValueError(f"delay must satisfy 1 <= delay <= tau; got delay = {self.delay} with {self.rule}")
 

@@ -1,4 +1,4 @@
-"""Movements that are gathered: every rank's change since the round began, encoded for all, decoded by all."""
+"""Gathered movements: every rank encodes its movement for all others and decodes the messages of all."""
 
 from __future__ import annotations
 
@@ -22,15 +22,7 @@ from .refusals import CHANGED, FAILED, NOT_FINITE
 
 
 class Sender:
-    """One rank's end of a compressor; a Feedback's memory goes on from round to round.
-
-    Parameters
-    ----------
-    operator : Operator or Feedback or None
-        None where whole models are sent.
-    d : int
-        Number of coordinates.
-    """
+    """One rank's encoder; a Feedback keeps its state from round to round."""
 
     def __init__(self, operator: Operator | Feedback | None, *, d: int) -> None:
         self.operator = operator
@@ -40,17 +32,8 @@ class Sender:
     def encode(self, delta: torch.Tensor, key: Key) -> Message:
         """Return the message of a round.
 
-        Parameters
-        ----------
-        delta : tensor, shape (d,)
-            The rank's change in the round, float32.
-        key : Key
-            The rank's stream in this round.
-
-        Raises
-        ------
-        ValueError
-            For a change that is not finite.
+        ``delta`` is the rank's movement in float32, shape (d,).  ``key`` is the rank's stream in this round.  The
+        operator raises ValueError for a movement that is not finite.
         """
         self.key = key
         if isinstance(self.operator, Feedback):
@@ -61,17 +44,7 @@ class Sender:
 
 
 class Receiver:
-    """The other end, for the messages of all m ranks; every rank keeps the same one.
-
-    Parameters
-    ----------
-    operator : Operator or Feedback or None
-        The compressor.
-    m : int
-        Number of workers.
-    d : int
-        Number of coordinates.
-    """
+    """Decoder of the messages of all m ranks; every rank keeps the same one."""
 
     def __init__(self, operator: Operator | Feedback | None, *, m: int, d: int) -> None:
         self.operator, self.d = operator, d
@@ -80,20 +53,7 @@ class Receiver:
     def mean(
         self, messages: Mapping[int, Message], members: Sequence[int], keys: Sequence[Key], keep: Sequence[int]
     ) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
-        """Return the mean of the members' decoded deltas, folded in rank order in float64, and those of the ranks to
-        keep.
-
-        Parameters
-        ----------
-        messages : mapping of int to Message
-            One message of every rank, in rank order.
-        members : sequence of int
-            The ranks whose models count.
-        keys : sequence of Key
-            The streams of all ranks in this round.
-        keep : sequence of int
-            Whether the ranks' own decoded vectors are kept too.
-        """
+        """Return the mean of the members' movements, summed in float64 in rank order, and the decoded ones to keep."""
         kept: dict[int, torch.Tensor] = {}
 
         def decoded() -> Iterator[torch.Tensor]:
@@ -114,19 +74,7 @@ class Receiver:
 
 
 class Gathered:
-    """Every rank sends its message to all, and all decode all of them.
-
-    Parameters
-    ----------
-    settings : Settings
-        Operator and key.
-    transport : Transport
-        How messages travel.
-    payload : Payload
-        What travels with them.
-    d : int
-        Number of coordinates.
-    """
+    """Exchange in which every rank sends its message to all, and all decode all messages."""
 
     def __init__(self, settings: Settings, transport: Transport, payload: Payload, d: int) -> None:
         operator = settings.operator
@@ -139,7 +87,7 @@ class Gathered:
 
     @property
     def states(self) -> list[Any]:
-        """What the receivers remember."""
+        """States of the receivers."""
         return list(self.receiver.states)
 
     @states.setter
@@ -149,21 +97,7 @@ class Gathered:
     def mean(
         self, deltas: Deltas, rows: Sequence[Row], *, members: Sequence[int], round_index: int, steps: int
     ) -> MeanMovement:
-        """Encode, gather, decode and sum in rank order.
-
-        Parameters
-        ----------
-        deltas : mapping of int to tensor, or None
-            Movement of each rank of this process, shape (d,); None if a model has changed, which is refused.
-        rows : sequence of Row
-            What travels behind the messages, one for each worker here, if anything does.
-        members : sequence of int
-            Ranks whose movements are averaged.
-        round_index : int
-            Round, of which the random streams are.
-        steps : int
-            Local steps done, by which the ranks check that they are at the same place.
-        """
+        """Encode, gather, decode and average in rank order; see ``Movements.mean``."""
         transport = self._transport
         exact = self._exact if len(members) == transport.size else None
         keys = self._key.of_ranks(range(transport.size), step=round_index)
@@ -171,7 +105,7 @@ class Gathered:
         try:
             try:
                 messages, sent = self._gathered(outgoing, rows, steps, exact)
-            except Undeclared:  # on every rank: the declaration is false, from now on lengths travel first
+            except Undeclared:  # on every rank: the declared size is wrong, so lengths are sent first from now on
                 self._exact = None
                 messages, sent = self._gathered(outgoing, rows, steps, None)
         except Refusal as refusal:
@@ -192,18 +126,9 @@ class Gathered:
 def encoded(
     ranks: Sequence[int], senders: Sequence[Any], deltas: Deltas, addresses: Sequence[Any]
 ) -> tuple[list[Any], Exception | None]:
-    """Return what every rank hosted here sends (``Outgoing``), and what the last of them that failed has raised.
+    """Return the outgoing messages of the ranks hosted here (``Outgoing``), and the last exception of an encoder.
 
-    Parameters
-    ----------
-    ranks : sequence of int
-        Those hosted here.
-    senders : sequence of sender
-        Theirs, with ``encode`` and ``state``; one that fails remembers what it did before.
-    deltas : mapping of int to tensor or None
-        As for ``Movements.mean``.
-    addresses : sequence of Key or int
-        What each ``encode`` is told of the round.
+    A sender that fails keeps its previous state.  ``addresses`` are the second argument of each ``encode``.
     """
     if deltas is None:
         return [CHANGED] * len(senders), None
@@ -217,7 +142,7 @@ def encoded(
         before = sender.state
         try:
             outgoing.append(sender.encode(delta, address))
-        except Exception as error:  # the other ranks must hear of it, whatever it is
+        except Exception as error:  # report any failure to the other ranks
             sender.state, failure = before, error
             entry = first_not_finite(delta)
             outgoing.append(FAILED if entry == delta.numel() else NOT_FINITE + entry)
@@ -225,29 +150,13 @@ def encoded(
 
 
 def decoding_errors(decoded: Mapping[int, torch.Tensor], deltas: Deltas) -> dict[int, Error]:
-    """Return ``decoding_error`` of every rank of which both are there.
-
-    Parameters
-    ----------
-    decoded : mapping of int to tensor
-        What became of the movements, by rank.
-    deltas : mapping of int to tensor or None
-        As for ``Movements.mean``.
-    """
+    """Return ``decoding_error`` of every rank that has both a decoded and an exact movement."""
     pairs = {rank: (read, (deltas or {}).get(rank)) for rank, read in decoded.items()}
     return {rank: decoding_error(read, x) for rank, (read, x) in pairs.items() if isinstance(x, torch.Tensor)}
 
 
 def decoding_error(decoded: torch.Tensor, delta: torch.Tensor) -> Error:
-    """Return squared error, squared norm of the delta, inner product of error and delta; accumulated in float64.
-
-    Parameters
-    ----------
-    decoded : tensor, shape (d,)
-        What became of the delta.
-    delta : tensor, shape (d,)
-        The change that was sent.
-    """
+    """Return squared error, squared norm of ``delta`` and inner product of both, accumulated in float64."""
     exact = delta.double()
     error = decoded - exact
     return float(error @ error), float(exact @ exact), float(error @ exact)

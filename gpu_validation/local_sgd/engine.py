@@ -1,4 +1,4 @@
-"""The rounds of local-update SGD, for all workers that a process hosts: its own one, or many virtual ones."""
+"""Rounds of local-update SGD for all workers that a process hosts: its own, or many simulated ones."""
 
 from __future__ import annotations
 
@@ -22,25 +22,14 @@ from .worker import Worker
 class Rounds(Synchronisations):
     """Counts local steps and ends rounds.
 
-    Parameters
-    ----------
-    workers : sequence of Worker
-        Those hosted here, in the order of ``transport.ranks``.
-    transport : Transport
-        How messages travel.
-    settings : Settings
-        What all ranks have in common.
-    clock : Clock
-        What tells seconds.
-
     Raises
     ------
     ValueError
-        For a mode that does not fit the number of ranks, or ranks that are configured differently.
+        For a mode that does not fit the number of ranks, or for ranks with different settings.
 
     Notes
     -----
-    A model whose parameters are others at an averaging than before (added, removed, frozen or not) is joined again.
+    A model whose parameters have changed since the last averaging (added, removed or frozen) is joined again.
     """
 
     def __init__(self, workers: Sequence[Worker], transport: Transport, settings: Settings, clock: Clock) -> None:
@@ -57,9 +46,9 @@ class Rounds(Synchronisations):
         Parameters
         ----------
         losses : sequence of tensor or float or None
-            The loss of every worker.
+            Loss of every worker.
         closures : sequence of Closure or None or None, optional
-            Each worker's closure, for optimizers that evaluate the loss again.
+            Closure of every worker, which recomputes the gradient of this step.
         """
         undecided = not self.periods.tau
         self.inputs.record_step(losses, closures, self.participants, self.clock)
@@ -82,7 +71,7 @@ class Rounds(Synchronisations):
             self.overlapped.record_steps(stepping)
 
     def _count(self) -> list[Round] | None:
-        """Count a local step, of whoever makes it; end the round after the tau-th."""
+        """Count a local step; end the round after the tau-th."""
         ends = self.periods.count()
         if self.overlapped is not None:
             with self._explaining():
@@ -90,20 +79,20 @@ class Rounds(Synchronisations):
         return self.end_round() if ends else None
 
     def depart(self, rank: int) -> None:
-        """Let a rank hosted here make no more steps; when all of them have left, serve the others until they have too.
+        """Stop the steps of a rank hosted here; once all of them have left, serve the other ranks until they leave too.
 
         Parameters
         ----------
         rank : int
-            Which one.
+            Rank that leaves.
 
         Raises
         ------
         ValueError
-            Without ``uneven``, or if it has left before.
+            Without ``uneven``, or if the rank has left before.
         """
         if self.roll_call is None:
-            raise ValueError("a rank may leave an averaging of uneven inputs: give uneven=True to all ranks")
+            raise ValueError("leave() needs uneven=True: give it on all ranks")
         if not self.periods.tau:  # the first decision is made by all ranks
             silent = () if self.settings.measures else self.participants
             nothing = [None] * len(self.workers)
@@ -120,16 +109,16 @@ class Rounds(Synchronisations):
 
     @property
     def participants(self) -> Sequence[int]:
-        """The ranks whose models count in the coming averaging; a rank that is not among them may idle."""
+        """Ranks whose models count in the coming averaging; the others may idle."""
         gone = self.roll_call.gone if self.roll_call is not None else ()
         members = self.settings.mode.members(self.periods.rounds, self.transport.size)
         return [rank for rank in members if rank not in gone] if gone else members
 
     # -- restart -----------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that a resumed run needs beside model and optimizer; tensors and plain values only.
+        """Return what a resumed run needs besides model and optimizer, as tensors and plain values.
 
-        An average in flight is awaited, but not merged: it is stored as it has arrived.
+        An average in flight is awaited, but stored without merging it.
         """
         with self._explaining():
             in_flight = None if self.overlapped is None else self.overlapped.state_dict()
@@ -145,12 +134,12 @@ class Rounds(Synchronisations):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue where ``state_dict`` was taken; model and optimizer are restored by their own methods.
+        """Restore a state of ``state_dict``; model and optimizer are restored by their own methods.
 
         Parameters
         ----------
         state : mapping
-            What ``state_dict`` gave.
+            Result of ``state_dict``.
 
         Raises
         ------

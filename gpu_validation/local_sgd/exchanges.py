@@ -1,4 +1,4 @@
-"""What carries out each exchange of movements."""
+"""Construction of the exchange of movements."""
 
 from __future__ import annotations
 
@@ -17,25 +17,12 @@ from .two_shots import InTwoShots
 
 
 def movements(exchange: str, settings: Settings, transport: Transport, payload: Payload, d: int) -> Movements:
-    """Return what carries out an exchange, between nodes where ranks form nodes.
-
-    Parameters
-    ----------
-    exchange : str
-        "gather", "two_shot" or "sum".
-    settings : Settings
-        Operators and key.
-    transport : Transport
-        How messages travel.
-    payload : Payload
-        What travels with them.
-    d : int
-        Number of coordinates.
+    """Return the exchange "gather", "two_shot" or "sum" of d coordinates, between nodes where ranks form nodes.
 
     Raises
     ------
     ValueError
-        For fewer coordinates than ranks of a node.
+        For fewer coordinates than ranks per node.
     """
     if settings.ranks_per_node > 1:
         return _in_nodes(exchange, settings, transport, d)
@@ -45,12 +32,12 @@ def movements(exchange: str, settings: Settings, transport: Transport, payload: 
 
 
 def _in_nodes(exchange: str, settings: Settings, transport: Transport, d: int) -> InNodes:
-    """Return the same exchange between nodes of every place hosted here, each with random streams of its own."""
+    """Return the exchange between nodes for every shard hosted here, each with its own random streams."""
     ranks = settings.ranks_per_node
     if d < ranks:
         raise ValueError(
-            f"ranks_per_node must be at most the number of parameters that travel together, {d}; got {ranks}: each "
-            "rank of a node exchanges a shard of them"
+            f"ranks_per_node must be at most the number of averaged parameters, {d}; got {ranks}: "
+            "reduce it, for each rank of a node exchanges a shard"
         )
     links, sizes = transport.in_nodes(ranks), lengths(d, ranks)
     places = {

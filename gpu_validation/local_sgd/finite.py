@@ -1,4 +1,4 @@
-"""Whether a vector is finite, by one sum of it."""
+"""Checks whether vectors are finite, by one sum."""
 
 from __future__ import annotations
 
@@ -9,35 +9,17 @@ import torch
 
 
 def is_finite(vector: torch.Tensor) -> bool:
-    """Return whether all entries are finite; one sum shows it, unless that overflows itself.
-
-    Parameters
-    ----------
-    vector : tensor, shape (d,)
-        The entries.
-    """
+    """Return whether all entries of a vector are finite; one sum shows it unless the sum itself overflows."""
     return math.isfinite(float(vector.sum())) or bool(torch.isfinite(vector).all())
 
 
 def first_not_finite(vector: torch.Tensor) -> int:
-    """Return the position of the first entry that is not finite; -1 if there is none.
-
-    Parameters
-    ----------
-    vector : tensor, shape (d,)
-        The entries.
-    """
+    """Return the index of the first non-finite entry; -1 if there is none."""
     return -1 if is_finite(vector) else int(torch.isfinite(vector).int().argmin())
 
 
 def all_finite(state: Any) -> bool:
-    """Return whether all tensors and numbers within dictionaries and lists are finite.
-
-    Parameters
-    ----------
-    state : object
-        Dictionaries and lists of tensors and plain values.
-    """
+    """Return whether all tensors and numbers in nested dictionaries and lists are finite."""
     if isinstance(state, dict):
         return all(all_finite(value) for value in state.values())
     if isinstance(state, list | tuple):

@@ -92,7 +92,7 @@ def test_with_compressed_rounds_they_travel_before_the_messages():
 
 def test_modes_that_leave_ranks_out_are_refused():
     def work(place):
-        with pytest.raises(ValueError, match="piggyback needs an averaging of all ranks' models; Sampled is none"):
+        with pytest.raises(ValueError, match='piggyback needs mixing="full"; got Sampled'):
             run(place, Counting(), piggyback=True, mixing=Sampled(clients=1, key=Key(0)))
         return True
 

@@ -494,7 +494,7 @@ def test_a_missing_closure_is_asked_for_in_one_sentence():
 
 
 def test_modes_without_an_averaged_model_are_refused():
-    with pytest.raises(ValueError, match="GradientRetention looks at the averaged model, and Gossip has none"):
+    with pytest.raises(ValueError, match="GradientRetention needs an averaged model; Gossip has none"):
         pair_of_workers(mixing=ring(3))
 
 
