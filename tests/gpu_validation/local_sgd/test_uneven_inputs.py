@@ -198,7 +198,7 @@ def test_what_does_not_go_together_is_refused_in_one_sentence(given):
 
 def test_leaving_needs_the_option_and_is_done_once():
     models = [Point(), Point()]
-    with pytest.raises(ValueError, match="give uneven=True"):
+    with pytest.raises(ValueError, match="needs uneven=True: give it on all ranks"):
         SimulatedWorkers(models, schedule=2).leave(0)
     workers = SimulatedWorkers(models, schedule=2, uneven=True)
     workers.leave(1)
