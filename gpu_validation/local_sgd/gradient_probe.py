@@ -1,13 +1,13 @@
-"""How much of a worker's last local gradient the averaging leaves: one more gradient, on the same batch.
+"""Share of a worker's last local gradient that an averaging leaves, measured by one more gradient on the same batch.
 
-h is the gradient of the last local step, found in ``p.grad``; u is that of the user's closure at the averaged model.
-What counts is <u - h, P u> and <u, P u>, where P is what the optimizer multiplies gradients by: the learning rates of
-the parameter groups, and for Adam and its kin one over the root of the second moment.  With P = S^2 these are the plain
-products in the coordinates S^-1 x, in which the preconditioned step is a gradient step.  Momentum, being the same
-factor for all coordinates, has no part in P.
+h is the gradient of the last local step, read from ``p.grad``.  u is the gradient of the user's closure at the averaged
+model.  The probe returns <u - h, P u> and <u, P u>, where P is the optimizer's preconditioner: the learning rates of
+the parameter groups and, for Adam-like optimizers, one over the root of the second moment.  With P = S^2 these are the
+plain products in the coordinates S^-1 x, in which the preconditioned step is a gradient step.  Momentum is one factor
+for all coordinates and has no part in P.
 
-Nothing is disturbed: gradients, buffers (BatchNorm) and the state of torch's generators are as before.  Dropout drops
-in u what it dropped in h: the generators' state is kept at the first call of the model in the round's last step.
+A probe restores gradients, buffers (BatchNorm) and torch's generators.  Dropout uses the same mask in u as in h: the
+generators' state is stored at the first call of the model in the round's last step.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ SECOND_MOMENTS = ("max_exp_avg_sq", "exp_avg_sq", "square_avg", "sum")  # Adam (
 
 
 class Probe:
-    """One worker's probe.
+    """Gradient probe of one worker.
 
     Parameters
     ----------
     model : Module
-        Called by the closure; where it is not (a functional form), randomness is not repeated.
+        Model that the closure calls.  If it is called in another form (functional), randomness is not repeated.
     optimizer : Optimizer
-        Whose learning rates and second moments weigh the coordinates.
+        Its learning rates and second moments weight the coordinates.
 
     Attributes
     ----------
     place
-        The parameters before the last step of the round, once that is awaited; else none.
+        Parameters before the last step of the round, once that step is awaited; else empty.
     """
 
     def __init__(
@@ -56,18 +56,16 @@ class Probe:
         self._hook: Any = None
 
     def await_last_step(self) -> None:
-        """The coming local step ends the round: keep the parameters, and the generators' state at its first call of the
-        model.
-        """
+        """Store the parameters now, and the generators' state at the model's next call (the round's last step)."""
         self._before, self.place = None, [p.detach().clone() for p in self.parameters]
         self._on_next_call(lambda: setattr(self, "_before", self._generators()))
 
     def forget_place(self) -> None:
-        """Another step than the awaited one has ended the round: its gradient is of other parameters."""
+        """Drop the stored parameters, because the round has ended by another step."""
         self.place = []
 
     def weights(self) -> Weights:
-        """Return the diagonal of P, up to a factor, as the optimizer has it now."""
+        """Return the diagonal of P up to a factor, from the optimizer's current state."""
         groups = self.optimizer.param_groups
         largest = max((rate for group in groups if 0 < (rate := group_rate(group)) < math.inf), default=1.0)
         by_parameter = {
@@ -76,22 +74,15 @@ class Probe:
         return [by_parameter.get(p, 0.0) for p in self.parameters]
 
     def measure(self, closure: Closure, weights: Weights, loss: float = math.nan) -> tuple[float, ...]:
-        """Return (<u - h, P u>, <u, P u>, jump of the loss, its bend, its curve), nan for what needs a loss that is not
-        returned, or the parameters before the last step where they were not kept.
+        """Return (<u - h, P u>, <u, P u>, jump of the loss, its bend, its curve).
 
-        Parameters
-        ----------
-        closure : callable
-            The user's.
-        weights : list of tensor or float
-            The diagonal of P.
-        loss : float, optional
-            Of the last local step.
+        Entries are nan if they need a loss that the closure does not return, or parameters that were not stored.
+        ``loss`` is that of the last local step.
 
         Raises
         ------
         ValueError
-            Where p.grad holds no gradient, before or after the closure.
+            If p.grad is None for all parameters, before or after the closure.
         """
         last = [p.grad for p in self.parameters]
         if all(h is None for h in last):
@@ -111,7 +102,7 @@ class Probe:
 
     @contextmanager
     def _undisturbed(self, last: list[torch.Tensor | None]) -> Iterator[None]:
-        """Put everything back that another forward and backward pass changes."""
+        """Inside, a forward and backward pass may run; gradients, buffers and generators are restored afterwards."""
         generators = self._generators()
         buffers = [(b, b.detach().clone()) for b in self.model.buffers()]
         for p in self.parameters:
@@ -134,7 +125,7 @@ class Probe:
 
     # -- randomness --------------------------------------------------------------------------------------
     def _on_next_call(self, act: Callable[[], None]) -> None:
-        """Do something once, before the model is called next; nothing of it stays in the model."""
+        """Call ``act`` once, before the next call of the model, and remove the hook."""
         self._forget_hook()
 
         def once(module: torch.nn.Module, arguments: Any) -> None:
@@ -149,7 +140,7 @@ class Probe:
             self._hook = None
 
     def _generators(self) -> list[torch.Tensor]:
-        """Return states of the generators in use: the CPU's, and the GPU's where the parameters are on one."""
+        """Return the states of the CPU generator and, for parameters on a GPU, of its generator."""
         device = self.parameters[0].device
         return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
 
@@ -160,7 +151,7 @@ class Probe:
 
 
 def scalar(loss: Any) -> float:
-    """Return a loss as a number; nan for None."""
+    """Return a loss as a float; nan for None."""
     if loss is None:
         return math.nan
     return float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
@@ -169,10 +160,9 @@ def scalar(loss: Any) -> float:
 def retention(
     last: list[torch.Tensor | None], again: list[torch.Tensor | None], weights: Weights
 ) -> tuple[float, float]:
-    """Return (<u - h, P u>, <u, P u>), each tensor's in float32 or better; a gradient that is None counts as zero.
+    """Return (<u - h, P u>, <u, P u>), accumulated per tensor in float32 or better; a gradient of None counts as zero.
 
-    The difference is taken before the product, so that little is lost where little was.  All products leave the device
-    together.
+    The difference precedes the product, which limits cancellation.  All products leave the device in one transfer.
     """
     factors, products = [], []
     for h, u, weight in zip(last, again, weights, strict=True):
@@ -190,7 +180,7 @@ def retention(
 
 
 def _blocks(vector: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Return on a CPU in pieces, so that differences stay in the cache and take no new memory."""
+    """Split a vector on a CPU into blocks that fit into its cache."""
     return vector.split(CPU_BLOCK) if vector.device.type == "cpu" else (vector,)
 
 
@@ -201,7 +191,7 @@ def _dense(gradient: torch.Tensor) -> torch.Tensor:
 
 
 def _weight(group: dict[str, Any], state: dict[str, Any], largest: float) -> torch.Tensor | float:
-    """Return what the optimizer multiplies a gradient by, over the largest learning rate."""
+    """Return the factor by which the optimizer multiplies a gradient, over the largest learning rate."""
     rate = group_rate(group)
     rate = 1.0 if math.isnan(rate) else rate / largest if 0 <= rate < math.inf else 0.0
     second = next((state[name] for name in SECOND_MOMENTS if name in state), None)

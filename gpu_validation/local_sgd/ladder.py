@@ -1,7 +1,7 @@
-"""The operators among which a run may choose, and what is known of each before the first step.
+"""Candidate operators of operator="auto", and measurements of each before the first step.
 
-Unbiased operators without memory: what a biased one does to progress, or a residual, shows in no number that is
-measured while training, and a memory would have to be handed over where the operator changes.
+Only unbiased operators without memory are allowed.  The effect of bias or of a residual on progress cannot be measured
+during training.  A memory would also have to move from one operator to the next.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bounds.runtime import Coding
 from operators import QSGD, TCDQ, Key, Operator
 from operators.random import normal
 
-SAMPLE = 1 << 20  # coordinates of the vector that is encoded once to see how long it takes
+SAMPLE = 1 << 20  # coordinates of the vector by which coding is timed
 REPEATS = 3
 LADDER: tuple[Operator | None, ...] = (
     None,
@@ -31,20 +31,20 @@ LADDER: tuple[Operator | None, ...] = (
 
 @dataclass(frozen=True)
 class Ladder:
-    """What ``operator="auto"`` chooses from.
+    """Candidates of ``operator="auto"``.
 
     Parameters
     ----------
     operators : tuple of Operator or None, optional
-        Unbiased ones; None sends whole models.
+        Unbiased operators; None sends whole models.
     codings : tuple of Coding or None, optional
-        Seconds of each, whatever it is in truth: for simulated clocks.  None measures them when the averaging is made;
-        a simulated clock then counts none.
+        Coding seconds of each operator, for simulated clocks.  None measures them when the averaging is made; a
+        simulated clock then counts no coding time.
 
     Raises
     ------
     ValueError
-        For no operator, and unless there is one coding for each.
+        For an empty ladder, and unless there is one coding per operator.
     """
 
     operators: tuple[Operator | None, ...] = LADDER
@@ -54,7 +54,7 @@ class Ladder:
         strange = [operator for operator in self.operators if not (operator is None or isinstance(operator, Operator))]
         if not self.operators or strange:
             raise ValueError(
-                "a ladder has operators without memory, or None for whole models, at least one of them; got "
+                "a ladder needs one or more operators without memory, or None for whole models; got "
                 f"{strange or self.operators}"
             )
         if self.codings is not None and len(self.codings) != len(self.operators):
@@ -63,7 +63,7 @@ class Ladder:
             )
 
     def uncharged(self) -> Ladder:
-        """Return the ladder for a simulated clock: as it is, or without coding seconds if it has none."""
+        """Return the ladder for a simulated clock: missing codings become zero seconds."""
         return self if self.codings is not None else replace(self, codings=(Coding(0.0, 0.0),) * len(self.operators))
 
 
@@ -71,17 +71,17 @@ T = TypeVar("T")
 
 
 def apart(operator: T | Ladder | Literal["auto"]) -> tuple[T | None, Ladder | None]:
-    """Return (the operator of all rounds, what that of every round is chosen from), one of them None.
+    """Split the argument ``operator`` of an averaging into (fixed operator, ladder), one of them None.
 
     Parameters
     ----------
     operator : Operator or Feedback or Summed or Ladder or {"auto"} or None
-        As given to ``PeriodicAveraging``.
+        Argument of ``PeriodicAveraging``.
 
     Raises
     ------
     ValueError
-        For another word.
+        For any other string.
     """
     if isinstance(operator, str):
         if operator != "auto":
@@ -92,16 +92,16 @@ def apart(operator: T | Ladder | Literal["auto"]) -> tuple[T | None, Ladder | No
 
 @dataclass(frozen=True)
 class Trial:
-    """What one operator does to a Gaussian vector of as many coordinates as the model has.
+    """Measurement of one operator on a Gaussian vector with the model's number of coordinates.
 
     Parameters
     ----------
     bits : float, bits
-        Of the message.
+        Length of the message.
     error : float
         Relative squared error.
     coding : Coding
-        Seconds of one movement.
+        Seconds to encode and decode one movement.
     """
 
     bits: float
@@ -110,18 +110,20 @@ class Trial:
 
 
 def trial_of(operator: Operator, *, d: int, device: torch.device, key: Key) -> Trial:
-    """Encode and decode a Gaussian vector a few times; the quickest counts, a larger vector than 2^20 in proportion.
+    """Encode and decode a Gaussian vector three times and return the fastest times.
+
+    The vector has at most 2^20 coordinates; bits and times are scaled up to d.
 
     Parameters
     ----------
     operator : Operator
-        Unbiased.
+        Unbiased operator.
     d : int
         Coordinates of the model.
     device : torch.device
-        Where they are.
+        Device of the vector.
     key : Key
-        Of vector and message.
+        Seeds vector and messages.
 
     Raises
     ------
@@ -131,8 +133,8 @@ def trial_of(operator: Operator, *, d: int, device: torch.device, key: Key) -> T
     n = min(d, SAMPLE)
     if not isinstance(operator.claim(n), Unbiased):
         raise ValueError(
-            f"a ladder has unbiased operators only, whose errors average out; {operator} claims {operator.claim(n)}: "
-            "leave it out, or give it as the only operator"
+            f"a ladder needs unbiased operators only; {operator} claims {operator.claim(n)}: "
+            "leave it out, or pass it as operator"
         )
     x = torch.from_numpy(normal(key.fold_in(0), n)).float().to(device)
     seconds: list[tuple[float, float]] = []
@@ -155,12 +157,12 @@ def _now(device: torch.device) -> float:
 
 
 def shared_trials(trials: Sequence[Trial], rows: Sequence[Sequence[float]]) -> list[Trial]:
-    """Return what all ranks go by: the slowest rank's seconds, the first one's bits and errors.
+    """Return the trials that all ranks use: seconds of the slowest rank, bits and errors of the first.
 
     Parameters
     ----------
     trials : sequence of Trial
-        Of this rank, of which only the number counts.
+        Trials of this rank; only their number is used.
     rows : sequence of sequence of float
         ``row_of`` every rank.
     """
@@ -175,11 +177,11 @@ def shared_trials(trials: Sequence[Trial], rows: Sequence[Sequence[float]]) -> l
 
 
 def row_of(trials: Sequence[Trial]) -> list[float]:
-    """Return the numbers of all trials of a rank, one after the other.
+    """Return the numbers of all trials of a rank as one row.
 
     Parameters
     ----------
     trials : sequence of Trial
-        Of this rank.
+        Trials of this rank.
     """
     return [number for t in trials for number in (t.bits, t.error, t.coding.encode_s, t.coding.decode_s)]

@@ -1,7 +1,7 @@
-"""What becomes of the steps that were made while a mean travelled: the merge rules of ``bounds.dynamics.outer``, run.
+"""Merge rules for averages in flight, as analysed in ``bounds.dynamics.outer``.
 
-They look at one part of the model, at the workers that a process hosts.  ``overwrite`` and ``corrected`` send within a
-round and merge at its end; ``delayed`` and ``eager`` send at the end of a round and merge at the end of the next one.
+A rule merges one part of the model on the workers that a process hosts.  ``overwrite`` and ``corrected`` send during
+a round and merge at its end.  ``delayed`` and ``eager`` send at the end of a round and merge at the end of the next.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ Vectors = list[torch.Tensor]
 
 @dataclass(frozen=True)
 class Arrival:
-    """What has travelled.
+    """A received average.
 
     Parameters
     ----------
     mean : tensor, shape (d,)
-        Of what the workers sent.
+        Mean of the workers' messages.
     is_movement : bool
-        Whether that were movements, and not models.
+        Whether the messages were movements rather than models.
     bits : tuple of int, bits
         Lengths of the ranks' messages.
     errors : list of Error
-        Of compression, one for each worker hosted here.
+        Compression errors, one per worker hosted here.
     mean_bits : tuple of int, bits, optional
         Lengths of the owners' messages in two shots.
     buffers : list of dict of str to tensor, or None, optional
-        The means of the buffers that differed, by name, for each worker hosted here; None where none were looked at.
+        Means of the buffers that differed, by name, per worker hosted here; None where buffers were not exchanged.
     members : tuple of int, optional
-        The ranks that it is of; none if nobody had anything to say.
+        Ranks that contributed; empty if no rank did.
     refused : str or None, optional
-        Why all ranks refuse it when they merge it.
+        Error that all ranks raise when they merge it.
     """
 
     mean: torch.Tensor
@@ -56,20 +56,20 @@ class Arrival:
 
 @dataclass
 class Common:
-    """The common model of one part, or one for each worker where they differ, and the last message.
+    """The common model of one part and the last message; with "eager" every worker has its own common model.
 
     Parameters
     ----------
     thetas : list of tensor, shape (d,)
-        One for each worker hosted here; never written to.
+        Common model of each worker hosted here; never written in place.
     outers : list of OuterOptimizer
-        One for each of them where the common models differ, else one.
+        One per worker where the common models differ, else one.
     m : int
-        Workers of the run.
+        Number of workers of the run.
     sent : list of tensor
-        What the workers hosted here have sent.
+        Last messages of the workers hosted here.
     base : tensor or None
-        Where the movement of a sent model began; None if movements were sent.
+        Model at which the movement of a sent model began; None if movements were sent.
     """
 
     thetas: Vectors
@@ -79,16 +79,10 @@ class Common:
     base: torch.Tensor | None = None
 
     def step(self, arrival: Arrival) -> torch.Tensor:
-        """Return the common model after the outer step by what has arrived, and keep it.
-
-        Parameters
-        ----------
-        arrival : Arrival
-            What has arrived.
-        """
+        """Take the outer step for an arrival; store and return the new common model."""
         theta, (outer, *_) = self.thetas[0], self.outers
         if isinstance(outer, Averaging) and not arrival.is_movement and self.base is theta:
-            theta = arrival.mean  # the mean itself, without the rounding of two sums
+            theta = arrival.mean  # exactly, without the rounding errors of theta + (mean - theta)
         else:
             movement = arrival.mean if arrival.is_movement or self.base is None else arrival.mean - self.base
             theta = outer.step(theta, movement)
@@ -99,12 +93,12 @@ class Common:
 
 
 def _overwrite(common: Common, models: Vectors, arrival: Arrival | None) -> Vectors:
-    """Replace the models."""
+    """Replace the models by the new common model."""
     return [common.step(arrival)] * len(models) if arrival is not None else models
 
 
 def _corrected(common: Common, models: Vectors, arrival: Arrival | None) -> Vectors:
-    """Add to the new common model what the models have moved since they were sent."""
+    """Add the movement of each model since it was sent to the new common model."""
     if arrival is None:
         return models
     sent, theta = common.sent, common.step(arrival)
@@ -112,16 +106,16 @@ def _corrected(common: Common, models: Vectors, arrival: Arrival | None) -> Vect
 
 
 def _delayed(common: Common, models: Vectors, arrival: Arrival | None) -> Vectors:
-    """Replace the models, whose own movement is only sent now."""
+    """Replace the models, and send their own movement."""
     return [common.step(arrival) if arrival is not None else common.thetas[0]] * len(models)
 
 
 def _eager(common: Common, models: Vectors, arrival: Arrival | None) -> Vectors:
-    """Step by the share of the own movement now, and by those of the others that were sent a round ago."""
+    """Step by this worker's share of its current movement and the other workers' shares of the previous round."""
     thetas: Vectors = []
     for i, (theta, model) in enumerate(zip(common.thetas, models, strict=True)):
         movement = (model - theta) / common.m
-        if not is_finite(movement):  # all ranks refuse it when it arrives
+        if not is_finite(movement):  # all ranks refuse it at its arrival
             thetas.append(theta)
             continue
         if arrival is not None:
@@ -133,21 +127,21 @@ def _eager(common: Common, models: Vectors, arrival: Arrival | None) -> Vectors:
 
 @dataclass(frozen=True)
 class MergeRule:
-    """A rule.
+    """How models are merged with an average that was in flight.
 
     Parameters
     ----------
     name : str
-        Word of the option ``overlap``.
+        Value of the option ``overlap``.
     within_round : bool
         Whether a message is sent and merged in the same round.
     is_common : bool
-        Whether all workers keep the same common model.
+        Whether all workers have the same common model.
     keeps_steps : bool
-        Whether workers go on from different models after a merge.
+        Whether workers continue from different models after a merge.
     merge : callable
-        From the common model, the workers' models and what has arrived, None if nothing was under way, to their next
-        models; the common model is moved.
+        Map from common model, workers' models and arrival (None without one) to the workers' next models.  It also
+        updates the common model.
     """
 
     name: str
@@ -157,15 +151,7 @@ class MergeRule:
     merge: Callable[[Common, Vectors, Arrival | None], Vectors]
 
     def outgoing(self, common: Common, models: Vectors) -> tuple[Vectors, torch.Tensor | None]:
-        """Return what workers with these models send, and where that began; None if movements are sent.
-
-        Parameters
-        ----------
-        common : Common
-            The common model.
-        models : list of tensor
-            The models of the workers hosted here, which are not written to.
-        """
+        """Return the workers' messages, and the model at which their movement began; None if movements are sent."""
         if self.is_common:
             return models, common.thetas[0]
         return [model - theta for model, theta in zip(models, common.thetas, strict=True)], None
@@ -183,25 +169,11 @@ RULES = {
 
 
 def plain(arrival: Arrival | None) -> dict[str, Any] | None:
-    """Return an arrival as tensors and plain values.
-
-    Parameters
-    ----------
-    arrival : Arrival or None
-        What has arrived.
-    """
+    """Return an arrival as tensors and plain values."""
     return None if arrival is None else dict(vars(arrival))
 
 
 def restored(arrival: dict[str, Any], like: torch.Tensor) -> Arrival:
-    """Return the arrival of which ``plain`` gave the values.
-
-    Parameters
-    ----------
-    arrival : dict
-        The values.
-    like : tensor
-        In what dtype and where the mean is kept.
-    """
+    """Rebuild an arrival from the values of ``plain``, with the dtype and device of ``like``."""
     tuples = {name: tuple(arrival[name]) for name in ("bits", "members")}
     return Arrival(**{**arrival, **tuples, "mean": arrival["mean"].to(like)})

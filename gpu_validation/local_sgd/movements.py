@@ -1,4 +1,4 @@
-"""What carries the compressed movements of a round to their mean, whatever the exchange."""
+"""Interface of the exchanges that average compressed movements."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from operators import Feedback, Message, Operator
 
 from .payload import Row
 
-Outgoing = Message | Sequence[Message] | int | None  # of a member; or why it has none; or it has nothing to say
-Deltas = Mapping[int, torch.Tensor | int] | None  # or the number of a reason why there is none
+Outgoing = Message | Sequence[Message] | int | None  # a member's message, the number of a refusal, or not a member
+Deltas = Mapping[int, torch.Tensor | int] | None  # movements by rank, or numbers of refusals
 Error = tuple[float, float, float]  # error2, norm2 and error_along of a Round
 
 
 @dataclass(frozen=True)
 class MeanMovement:
-    """What all ranks have after an exchange.
+    """Result of an exchange, the same on all ranks except ``decoded`` and ``errors``.
 
     Parameters
     ----------
     movement : tensor, shape (d,)
-        The mean.
+        Mean of the movements.
     bits : sequence of int, bits
-        Lengths of the ranks' messages, in rank order; in two shots of all shards of each.
+        Lengths of the ranks' messages in rank order; in two shots, of all shards of each rank.
     rows : mapping of int to list of float
-        The numbers that travelled with the messages, by rank.
+        Numbers that travelled with the messages, by rank.
     decoded : mapping of int to tensor, shape (d,)
-        What became of the movements of the members hosted here; empty where no errors are kept.
+        Decoded movements of the members hosted here; empty where errors are not measured.
     errors : mapping of int to Error
-        How far that is from the movements, likewise.
+        Errors of the decoded movements.
     mean_bits : tuple of int, bits
         Lengths of the owners' messages in two shots, in rank order.
     """
@@ -46,59 +46,61 @@ class MeanMovement:
 
 
 class Movements(Protocol):
-    """One exchange with the memory of all its ends hosted here.
+    """An exchange of movements with the state of all its ends hosted here.
 
     Attributes
     ----------
     senders : sequence
-        With ``encode(delta, round_index)`` and ``state``, one for each rank hosted here.
+        One per rank hosted here, with ``encode(delta, round_index)`` and ``state``.
     states : list
-        What the receivers remember beside them.
+        States of the receivers.
     """
 
     @property
     def senders(self) -> Sequence[Any]:
-        """One for each rank hosted here."""
+        """Senders of the ranks hosted here."""
 
     states: list[Any]
 
     def mean(
         self, deltas: Deltas, rows: Sequence[Row], *, members: Sequence[int], round_index: int, steps: int
     ) -> MeanMovement:
-        """Return the mean of the members' movements, the same bits on all ranks.
+        """Return the mean of the members' movements, bitwise equal on all ranks.
 
         Parameters
         ----------
         deltas : mapping of int to tensor or None
-            The movements of the members hosted here, by rank, or numbers of reasons why there is none; None if their
-            models have other parameters than before.
+            Movements of the members hosted here by rank, or numbers of refusals; None if the models' parameters have
+            changed.
         rows : sequence of sequence of float
-            Numbers that travel with the messages, of the ranks hosted here; empty if there are none.
+            Numbers to send with the messages, per rank hosted here; empty if there are none.
         members : sequence of int
-            The ranks whose models count.
+            Ranks whose models count.
         round_index : int
-            Number of the round, counted from 0.
+            Index of the round, from 0.
         steps : int
-            Local steps so far.
+            Local steps so far, by which ranks check that they are at the same step.
 
         Raises
         ------
         Refusal
-            On every rank, if one has no message, from what this rank raised; MeanRefused if one has no mean.
+            On every rank, if a rank has no message; its cause is this rank's own exception.
+        MeanRefused
+            On every rank, if a rank has no mean.
         UnevenSteps
-            On every rank, if one has made another number of local steps.
+            On every rank, if a rank has made a different number of local steps.
         """
 
 
 def exact_bits(operator: Operator | Feedback | None, sizes: Sequence[int]) -> list[int] | None:
-    """Return the lengths of messages where the operator declares them exactly, None where it does not.
+    """Return the declared lengths of messages of these sizes; None if the operator does not declare exact ones.
 
     Parameters
     ----------
     operator : Operator or Feedback or None
-        Compresses.
+        The compressor.
     sizes : sequence of int
-        Entries of every vector; of none, an empty message is sent.
+        Numbers of coordinates; an empty vector has an empty message.
     """
     if operator is None:
         return None
@@ -108,11 +110,11 @@ def exact_bits(operator: Operator | Feedback | None, sizes: Sequence[int]) -> li
 
 
 class SendersRemember:
-    """An exchange of which nothing is remembered but by its senders."""
+    """An exchange in which only senders have state."""
 
     @property
     def states(self) -> list[Any]:
-        """An empty list, for a rank's ends are all with its sender."""
+        """An empty list: the senders hold all state."""
         return []
 
     @states.setter

@@ -1,9 +1,8 @@
-"""Movements of ranks in nodes: exact means of shards inside a node, which nodes exchange compressed.
+"""Movements of ranks in nodes: exact means of shards inside a node, compressed exchange of them between nodes.
 
-Every rank of a node takes the mean of one shard of the node's movements, in float64 in rank order; the ranks with its
-place in the other nodes exchange those means as nodes, gathered or in two shots; then the ranks of a node give each
-other what has come.  Whatever keeps a rank from sending is told on: inside its node, by its node to all others, and by
-every place to the others of its node, so that all ranks raise the same.
+Every rank of a node averages one shard of the node's movements, in float64 in rank order.  Ranks with the same place in
+all nodes exchange these means as nodes do, gathered or in two shots.  The ranks of a node then share the results.  A
+refusal is forwarded inside the node, to all other nodes, and inside those, so that all ranks raise the same error.
 """
 
 from __future__ import annotations
@@ -26,36 +25,24 @@ from .payload import Row
 from .refusals import CHANGED, FAILED, NOT_FINITE, MeanRefused
 
 COUNT_BITS = 64  # of a length that travels with a shard of the mean
-MOVEMENT, MEAN = 0, 1  # what a rank could not form
+MOVEMENT, MEAN = 0, 1  # what a rank failed to form
 
 
 class InNodes:
-    """Exact means inside nodes and an exchange between them.
-
-    Parameters
-    ----------
-    places : mapping of int to Movements
-        The exchange between nodes of every place hosted here, of its shard.
-    links : NodeLinks
-        The links inside nodes and between them.
-    transport : Transport
-        That of all ranks.
-    d : int
-        Number of coordinates.
-    """
+    """Exact means inside nodes and an exchange of their shards between nodes."""
 
     def __init__(self, places: Mapping[int, Movements], links: NodeLinks, transport: Transport, d: int) -> None:
         self._places, self._links, self._transport, self._d = places, links, transport, d
         between = next(iter(links.between.values()))
         self._nodes, self._per_node = between.size, transport.size // between.size
         self._sizes = lengths(d, self._per_node)
-        self._uneven = NOT_FINITE + d  # the reason after those of entries
-        self._first_forwarded = NOT_FINITE + max(self._sizes)  # after those of an exchange between nodes
+        self._uneven = NOT_FINITE + d  # number of the reason, after those of entries
+        self._first_forwarded = NOT_FINITE + max(self._sizes)  # after the reasons of an exchange between nodes
         self._failures: dict[int, BaseException | None] = {}  # of ranks hosted here, in this round
 
     @property
     def senders(self) -> list[Any]:
-        """Those of the ranks hosted here between nodes."""
+        """Senders between nodes of the ranks hosted here."""
         return [self._sender(*divmod(rank, self._per_node)) for rank in self._transport.ranks]
 
     def _sender(self, node: int, place: int) -> Any:
@@ -63,7 +50,7 @@ class InNodes:
 
     @property
     def states(self) -> list[Any]:
-        """What the receivers of every place hosted here remember."""
+        """States of the receivers of every place hosted here."""
         return [exchange.states for exchange in self._places.values()]
 
     @states.setter
@@ -74,7 +61,7 @@ class InNodes:
     def mean(
         self, deltas: Deltas, rows: Sequence[Row], *, members: Sequence[int], round_index: int, steps: int
     ) -> MeanMovement:
-        """Sum inside nodes, exchange between them, share the means inside."""
+        """Average inside nodes, exchange between them, share the results inside."""
         self._failures = {}
         sums = {node: self._sums(node, inside, deltas, steps) for node, inside in self._links.inside.items()}
         outcomes = {}
@@ -97,7 +84,7 @@ class InNodes:
 
     # -- inside ------------------------------------------------------------------------------------------
     def _sums(self, node: int, inside: Transport, deltas: Deltas, steps: int) -> dict[int, torch.Tensor | int]:
-        """Return the node's mean of the shard of every place hosted here; or the number of what its ranks have said."""
+        """Return the node's mean shard of every place hosted here, or the number of a refusal."""
         outgoing = [self._cut(deltas, node * self._per_node + place) for place in inside.ranks]
         try:
             arrived, _ = inside.scatter(outgoing, position=steps, exact=[FLOAT_BITS * size for size in self._sizes])
@@ -112,7 +99,7 @@ class InNodes:
         }
 
     def _cut(self, deltas: Deltas, rank: int) -> list[Message] | int:
-        """Return a rank's movement by shards, one for each place; or the number of a reason."""
+        """Return the shards of a rank's movement, one per place, or the number of a refusal."""
         delta = CHANGED if deltas is None else deltas[rank]
         if isinstance(delta, int):
             return delta
@@ -122,7 +109,7 @@ class InNodes:
         return [raw(part) for part in delta.split(self._sizes)]
 
     def _shared(self, outcomes: Mapping[int, MeanMovement | int], steps: int) -> list[MeanMovement]:
-        """Return the mean of every place's shard; simulated nodes all get the same."""
+        """Return the mean of every place's shard, shared inside a node; simulated nodes all receive the same."""
         inside = next(iter(self._links.inside.values()))
         exact = [2 * self._nodes * COUNT_BITS + FLOAT_BITS * size for size in self._sizes]
         outgoing = [result if isinstance(result, int) else self._packed(result) for result in outcomes.values()]
@@ -133,14 +120,14 @@ class InNodes:
         return [self._opened(messages[place]) for place in range(self._per_node)]
 
     def _packed(self, mean: MeanMovement) -> Message:
-        """Return a place's lengths, of every node, and its shard of the mean."""
+        """Pack the message lengths of every node and a place's shard of the mean."""
         counts = torch.tensor([*mean.bits, *(mean.mean_bits or [0] * self._nodes)], dtype=torch.int64)
         shard = mean.movement.float()
         front = raw(counts.to(shard.device))
         return raw(torch.cat([front.payload, raw(shard).payload]))
 
     def _opened(self, message: Message) -> MeanMovement:
-        """Return what ``_packed`` was given."""
+        """Unpack a message of ``_packed``."""
         end = 2 * self._nodes * COUNT_BITS // 8
         counts = numbers(Message(message.payload[:end], 8 * end), torch.int64).tolist()
         shard = numbers(Message(message.payload[end:], message.bits - 8 * end))
@@ -150,7 +137,7 @@ class InNodes:
     def _exchanged(
         self, place: int, shards: Mapping[int, torch.Tensor | int], round_index: int, steps: int
     ) -> MeanMovement | int:
-        """Return the mean of a place's shard over the nodes; or the number that says why there is none."""
+        """Return the mean of a place's shard over the nodes, or the number of a refusal."""
         exchange, nodes = self._places[place], range(self._nodes)
         try:
             return exchange.mean(shards, (), members=nodes, round_index=round_index, steps=steps)
@@ -159,7 +146,7 @@ class InNodes:
             return self._told(MOVEMENT, rank, reason, refusal.__cause__)
         except MeanRefused as refusal:
             return self._told(MEAN, refusal.rank * self._per_node + place, FAILED, refusal.failure)
-        except ValueError as damaged:  # what has come cannot be read
+        except ValueError as damaged:  # a received message is invalid
             return self._told(MEAN, self._hosted(place), FAILED, damaged)
 
     def _hosted(self, place: int) -> int:
@@ -167,7 +154,7 @@ class InNodes:
         return next(rank for rank in self._transport.ranks if rank % self._per_node == place)
 
     def _origin(self, refusal: Refusal, place: int) -> tuple[int, int]:
-        """Return the rank that has refused, and its reason, from what its node has said."""
+        """Return the rank that has refused and its reason."""
         if refusal.reason >= self._first_forwarded:
             refusing, reason = divmod(refusal.reason - self._first_forwarded, self._uneven + 1)
             return refusal.rank * self._per_node + refusing, reason
@@ -175,13 +162,13 @@ class InNodes:
 
     # -- refusals ----------------------------------------------------------------------------------------
     def _told(self, what: int, rank: int, reason: int, failure: BaseException | None) -> int:
-        """Return the number for the node's other places, and keep what a rank hosted here has raised."""
+        """Return the number of a refusal for the node's other places, and store the exception of a rank hosted here."""
         if rank in self._transport.ranks:
             self._failures[rank] = failure
         return (rank * (self._uneven + 1) + reason) * 2 + what
 
     def _raise(self, number: int) -> NoReturn:
-        """Raise what a number says, as an exchange without nodes does."""
+        """Raise the error that a number stands for, as an exchange without nodes does."""
         rest, what = divmod(number, 2)
         rank, reason = divmod(rest, self._uneven + 1)
         failure = self._failures.get(rank)

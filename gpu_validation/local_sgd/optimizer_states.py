@@ -1,9 +1,9 @@
-"""The state of an optimizer by the names of the model's parameters, as ``optimizer_state="average"`` sees it.
+"""Averages of optimizer states by parameter name, for ``optimizer_state="average"``.
 
-Tensors of at least one dimension are moments: a rank that has none yet counts as zero, and makes one with its first
-gradient.  Floating-point scalars become the mean over the ranks that have them, and counters (``step``, integers) the
-largest.  Constants and whole tensors of integers must be equal on all ranks.  All else has no mean.  The state of
-parameters of other models is not touched.
+Tensors of at least one dimension are moments: a rank without one counts as zero and creates it with its first gradient.
+Floating-point scalars become the mean over the ranks that have them.  Counters (``step``, integers) become the largest.
+Constants and integer tensors must be equal on all ranks.  Other entries cannot be averaged.  States of parameters of
+other models are not changed.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ OPTIMIZER: Place = ("", "optimizer")
 
 @dataclass(frozen=True)
 class Entry:
-    """What an entry of the state is.
+    """Description of one entry of an optimizer state.
 
     Parameters
     ----------
     kind : str
-        What becomes of it.
+        "moment", "scalar", "counter", "constant" or "no mean".
     words : str
-        Its type, shape and dtype; for what must be equal its value too.
+        Type, shape and dtype; for constants also the value.
     shape : tuple of int
-        Of a tensor.
+        Shape of a tensor.
     dtype : str
-        Of a tensor, or "int" or "float".
+        Dtype of a tensor, or "int" or "float".
     """
 
     kind: str
@@ -46,15 +46,7 @@ class Entry:
 
 
 def entry_of(key: str, value: Any) -> Entry:
-    """Return what an entry is.
-
-    Parameters
-    ----------
-    key : str
-        Its name.
-    value : object
-        What the optimizer keeps there.
-    """
+    """Return the description of the state entry ``key``."""
     if type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout == torch.strided and not value.is_quantized:
         about = str(value.dtype).removeprefix("torch.")
         if value.is_floating_point() and value.ndim and not (key == "step" and value.numel() == 1):
@@ -75,15 +67,7 @@ def entry_of(key: str, value: Any) -> Entry:
 
 
 def entries(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> dict[Place, tuple[Entry, Any]]:
-    """Return the optimizer's state by place, sorted, with its values; what is None counts as missing.
-
-    Parameters
-    ----------
-    model : Module
-        Names the parameters.
-    optimizer : Optimizer
-        Of some or all of them.
-    """
+    """Return the optimizer's entries and values by place, sorted; None counts as missing."""
     state: dict[Place, tuple[Entry, Any]] = {OPTIMIZER: (Entry(CONSTANT, type(optimizer).__name__), None)}
     for name, parameter in model.named_parameters():
         for key, value in optimizer.state.get(parameter, {}).items():
@@ -93,17 +77,12 @@ def entries(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> dict[Pl
 
 
 def union(ranks: Sequence[Mapping[Place, Entry]]) -> dict[Place, Entry]:
-    """Return the entries that any rank has.
-
-    Parameters
-    ----------
-    ranks : sequence of mapping
-        The entries of every rank, in rank order.
+    """Return the entries that any rank has; ``ranks`` are in rank order.
 
     Raises
     ------
     ValueError
-        For an entry that differs between ranks, or that has no mean.
+        For an entry that differs between ranks, or that cannot be averaged.
     """
     common: dict[Place, Entry] = {}
     owner: dict[Place, int] = {}
@@ -128,29 +107,13 @@ def _named(place: Place) -> str:
 
 
 def word(entry: Entry, value: Any) -> int:
-    """Return a counter or a scalar as an integer of 64 bits.
-
-    Parameters
-    ----------
-    entry : Entry
-        What it is.
-    value : object
-        The value.
-    """
+    """Return a counter or a scalar as a 64-bit integer."""
     number = value.item() if isinstance(value, torch.Tensor) else value
     return struct.unpack("<q", struct.pack("<d", number))[0] if _is_float(entry) else int(number)
 
 
 def settled(entry: Entry, words: Sequence[int]) -> int | float:
-    """Return the largest counter, or the mean of scalars, of which ``word`` gave the words.
-
-    Parameters
-    ----------
-    entry : Entry
-        What they are.
-    words : sequence of int
-        One for every rank that has it.
-    """
+    """Return the largest counter or the mean of scalars, from the integers of ``word``."""
     numbers = [struct.unpack("<d", struct.pack("<q", w))[0] for w in words] if _is_float(entry) else list(words)
     if entry.kind == COUNTER:
         return max(numbers)
@@ -162,17 +125,7 @@ def _is_float(entry: Entry) -> bool:
 
 
 def moment_of(entry: Entry, value: torch.Tensor | None, device: torch.device) -> torch.Tensor:
-    """Return a moment as a vector to be averaged; zeros where a rank has none.
-
-    Parameters
-    ----------
-    entry : Entry
-        What it is.
-    value : tensor or None
-        The moment.
-    device : device
-        Where zeros are made.
-    """
+    """Return a moment as a vector for averaging; zeros where a rank has none."""
     if value is None:
         value = torch.zeros(entry.shape, dtype=getattr(torch, entry.dtype), device=device)
     value = value.detach()

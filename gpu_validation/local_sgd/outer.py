@@ -1,7 +1,7 @@
-"""The outer step: an optimizer that sees what a round did to the common model as a gradient, and moves it.
+"""Outer step: an optimizer moves the common model, with the movement of a round as its gradient.
 
-With theta where the round began and Delta = theta - mean of the workers' models, a plain averaging is theta - Delta.
-DiLoCo's outer optimizer is Nesterov's; any optimizer of torch will do, which every rank runs alike.
+With theta at the start of the round and Delta = theta - mean of the workers' models, plain averaging gives
+theta - Delta.  DiLoCo uses Nesterov.  Any torch optimizer works; every rank runs the same one.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ OuterFactory = Callable[[list[torch.Tensor]], torch.optim.Optimizer]
 
 @dataclass(frozen=True)
 class SGD:
-    """``theta <- theta - lr u`` with ``u <- momentum u + Delta``, which is ``torch.optim.SGD``.
+    """Outer SGD: ``u <- momentum u + Delta``, then ``theta <- theta - lr u``, as in ``torch.optim.SGD``.
 
     Parameters
     ----------
     lr : float
         Outer learning rate, > 0; 1 without momentum is plain averaging.
     momentum : float, optional
-        Heavy ball's, in [0, 1).
+        Heavy-ball momentum, in [0, 1).
 
     Raises
     ------
@@ -41,36 +41,36 @@ class SGD:
     momentum: float = 0.0
 
     def __post_init__(self) -> None:
-        self.theory  # noqa: B018  raises for what is none
+        self.theory  # noqa: B018  raises for values out of range
 
     @property
     def theory(self) -> OuterStep:
-        """The same step of the exact models in ``bounds.dynamics.outer``."""
-        from bounds.dynamics.outer import OuterStep  # and sympy with it, which training does without
+        """The same step in the exact models of ``bounds.dynamics.outer``."""
+        from bounds.dynamics.outer import OuterStep  # imports sympy, which training does not need
 
         return OuterStep(self.lr, self.momentum, nesterov=False)
 
     def __call__(self, parameters: list[torch.Tensor]) -> torch.optim.Optimizer:
-        """Return the optimizer.
+        """Return the torch optimizer of these parameters.
 
         Parameters
         ----------
         parameters : list of tensor
-            What it moves.
+            The common model.
         """
         return torch.optim.SGD(parameters, lr=self.lr, momentum=self.momentum)
 
 
 @dataclass(frozen=True)
 class Nesterov:
-    """``theta <- theta - lr (Delta + momentum u)`` with ``u <- momentum u + Delta``, as in ``torch.optim.SGD``.
+    """Outer Nesterov: ``u <- momentum u + Delta``, then ``theta <- theta - lr (Delta + momentum u)``, as in torch.
 
     Parameters
     ----------
     lr : float
-        Outer learning rate, > 0; ``bounds.dynamics.outer.largest_lr`` says below which a quadratic is stable.
+        Outer learning rate, > 0; ``bounds.dynamics.outer.largest_lr`` returns the stability limit on a quadratic.
     momentum : float
-        Nesterov's, in [0, 1).
+        Nesterov momentum, in [0, 1).
 
     Raises
     ------
@@ -82,98 +82,84 @@ class Nesterov:
     momentum: float
 
     def __post_init__(self) -> None:
-        self.theory  # noqa: B018  raises for what is none
+        self.theory  # noqa: B018  raises for values out of range
 
     @property
     def theory(self) -> OuterStep:
-        """The same step of the exact models in ``bounds.dynamics.outer``."""
-        from bounds.dynamics.outer import OuterStep  # and sympy with it, which training does without
+        """The same step in the exact models of ``bounds.dynamics.outer``."""
+        from bounds.dynamics.outer import OuterStep  # imports sympy, which training does not need
 
         return OuterStep(self.lr, self.momentum)
 
     def __call__(self, parameters: list[torch.Tensor]) -> torch.optim.Optimizer:
-        """Return the optimizer.
+        """Return the torch optimizer of these parameters.
 
         Parameters
         ----------
         parameters : list of tensor
-            What it moves.
+            The common model.
         """
         return torch.optim.SGD(parameters, lr=self.lr, momentum=self.momentum, nesterov=self.momentum > 0)
 
 
 class OuterOptimizer(Protocol):
-    """Moves the common model; every rank has one in the same state."""
+    """Interface of the optimizers of the common model; every rank has one in the same state."""
 
     def step(self, theta: torch.Tensor, movement: torch.Tensor) -> torch.Tensor:
-        """Return the next common model, shape (d,), in memory of its own.
+        """Return the next common model, shape (d,), in new memory.
 
         Parameters
         ----------
         theta : tensor
-            Where the round began, shape (d,); it is not written to.
+            Common model at the start of the round, shape (d,); not written in place.
         movement : tensor
-            Mean of what the workers' steps did to it, shape (d,).
+            Mean movement of the workers, shape (d,).
         """
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that a resumed run needs; tensors and plain values only."""
+        """Return what a resumed run needs, as tensors and plain values."""
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue where ``state_dict`` was taken.
+        """Restore a state of ``state_dict``.
 
         Parameters
         ----------
         state : mapping
-            What ``state_dict`` gave.
+            Result of ``state_dict``.
         """
 
 
 class Averaging:
-    """The outer step without an optimizer: theta becomes theta + movement."""
+    """Outer step without an optimizer: theta becomes theta + movement."""
 
     def step(self, theta: torch.Tensor, movement: torch.Tensor) -> torch.Tensor:
-        """Return the sum.
-
-        Parameters
-        ----------
-        theta : tensor
-            Where the round began, shape (d,).
-        movement : tensor
-            Mean of what the workers' steps did to it, shape (d,).
-        """
+        """Return theta + movement."""
         return theta + movement
 
     def state_dict(self) -> dict[str, Any]:
-        """Return nothing: there is nothing to remember."""
+        """Return an empty state."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take nothing.
-
-        Parameters
-        ----------
-        state : mapping
-            What ``state_dict`` gave.
-        """
+        """Ignore the state."""
 
 
 class BlockMomentum:
-    """The outer heavy ball in units of gradients: u <- beta u + G, theta <- theta + movement - eta beta u.
+    """Outer heavy ball in units of gradients: u <- beta u + G, theta <- theta + movement - eta beta u.
 
-    G = -movement/eta_r is the mean sum of gradients of a round, eta_r the mean inner learning rate of its steps, so
-    that the momentum survives a change of the rate as that of ``torch.optim.SGD`` inside would.  eta is the rate at the
+    G = -movement/eta_r is the mean sum of gradients of a round, where eta_r is the mean inner learning rate of its
+    steps.  The momentum therefore survives a change of the rate, as in ``torch.optim.SGD``.  eta is the rate at the
     averaging.  With a constant rate the step is theta - eta u for the new u.
 
-    Where eta is 0 (warm-up, end of a decay) the momentum moves nothing.  Where eta_r is 0 the gradients of the round
-    are unknown: they count as 0, and u becomes beta u.  Where the rate is None, u is in units of movements.
+    If eta is 0 (warm-up, end of a decay), the momentum moves nothing.  If eta_r is 0, the round's gradients are unknown
+    and count as 0: u becomes beta u.  If there is no rate, u is in units of movements.
 
     Parameters
     ----------
     beta : float
-        Of u, in [0, 1).
+        Momentum, in [0, 1).
     rates : callable
-        Gives (eta, eta_r), the same on all ranks; None where the optimizer has no learning rate.
+        Returns (eta, eta_r), the same on all ranks; None if the optimizer has no learning rate.
     d : int
         Number of coordinates.
     """
@@ -183,15 +169,7 @@ class BlockMomentum:
         self.momentum = torch.zeros(d)
 
     def step(self, theta: torch.Tensor, movement: torch.Tensor) -> torch.Tensor:
-        """Return theta after one step.
-
-        Parameters
-        ----------
-        theta : tensor
-            Where the round began, shape (d,).
-        movement : tensor
-            Mean of what the workers' steps did to it, shape (d,).
-        """
+        """Return theta after one step."""
         eta, eta_round = self.rates() or (1.0, 1.0)
         carried = self.beta * self.momentum.to(theta)
         self.momentum = carried - movement / eta_round if eta_round >= LEAST_RATE else carried
@@ -202,30 +180,24 @@ class BlockMomentum:
         return {"momentum": self.momentum}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take u.
-
-        Parameters
-        ----------
-        state : mapping
-            What ``state_dict`` gave.
-        """
+        """Restore u."""
         self.momentum = state["momentum"]
 
 
 class TorchOuter:
-    """An optimizer of torch whose only parameter is the common model, and whose gradient is Delta.
+    """A torch optimizer whose only parameter is the common model and whose gradient is Delta.
 
     Parameters
     ----------
     factory : callable
-        From a list of one tensor to the optimizer.
+        Makes the optimizer from a list of one tensor.
     theta : tensor
-        The common model, shape (d,), in the precision in which it is kept.
+        Common model, shape (d,), in the precision of the anchor.
 
     Raises
     ------
     ValueError
-        For a factory that gives no optimizer of torch.
+        For a factory that does not return a torch optimizer.
     """
 
     def __init__(self, factory: OuterFactory, theta: torch.Tensor) -> None:
@@ -233,20 +205,12 @@ class TorchOuter:
         self.optimizer = factory([self.theta])
         if not isinstance(self.optimizer, torch.optim.Optimizer):
             raise ValueError(
-                "outer must make an optimizer of torch from a list of tensors, as Nesterov(lr=0.7, momentum=0.9) or "
+                "outer must make a torch optimizer from a list of tensors, as Nesterov(lr=0.7, momentum=0.9) or "
                 f"functools.partial(torch.optim.Adam, lr=0.1) do; it made {type(self.optimizer).__name__}"
             )
 
     def step(self, theta: torch.Tensor, movement: torch.Tensor) -> torch.Tensor:
-        """Return theta after one step of the optimizer.
-
-        Parameters
-        ----------
-        theta : tensor
-            Where the round began, shape (d,).
-        movement : tensor
-            Mean of what the workers' steps did to it, shape (d,).
-        """
+        """Return theta after one step of the optimizer."""
         with torch.no_grad():
             self.theta.copy_(theta)
         self.theta.grad = movement.neg()
@@ -254,15 +218,9 @@ class TorchOuter:
         return self.theta.detach().clone()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the optimizer's."""
+        """Return the optimizer's state."""
         return self.optimizer.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Give it to the optimizer.
-
-        Parameters
-        ----------
-        state : mapping
-            What ``state_dict`` gave.
-        """
+        """Restore the optimizer's state."""
         self.optimizer.load_state_dict(dict(state))

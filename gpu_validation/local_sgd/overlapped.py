@@ -1,8 +1,8 @@
-"""Averages in flight: a message leaves while the workers go on, and is merged some local steps later.
+"""Averages in flight: a message is sent while the workers make local steps, and merged some steps later.
 
-The model may be cut into parts of equal length, each with rounds of its own, which end one after the other: part p of P
-merges p + 1 P-ths of a period after the start, then every tau steps.  A message is sent ``delay`` steps before it is
-merged; in the first round a part sends nothing if it would have to before the start.
+The model may be split into P parts of equal length with their own rounds.  Part p merges first (p + 1)/P of a period
+after the start, then every tau steps.  A message is sent ``delay`` steps before its merge.  In the first round a part
+sends nothing if the send would precede the start.
 """
 
 from __future__ import annotations
@@ -36,30 +36,15 @@ SILENT: Error = (0.0, 0.0, 0.0)
 Account = tuple[tuple[int, ...], list[Error], tuple[int, ...]]
 
 CHANGED_IN_FLIGHT = (
-    "a model whose averages are in flight must keep the parameters that require a gradient: before you add, remove, "
+    "with overlap the parameters that require a gradient must not change: before you add, remove, "
     "freeze or unfreeze some, call average(), and make a new averaging afterwards"
 )
 
-Travel = Callable[[tuple[int, ...]], Arrival]  # from the ranks that a message is of
+Travel = Callable[[tuple[int, ...]], Arrival]  # from the member ranks
 
 
 class Overlapped:
-    """The rounds of a run whose averages are in flight.
-
-    Parameters
-    ----------
-    workers : sequence of Worker
-        Those hosted here.
-    transport : Transport
-        How messages travel.
-    settings : Settings
-        Merge rule, delay, parts and operators.
-    outer : callable
-        Makes the outer optimizer of a vector.
-    beside : BuffersAndStates
-        Exchanges the buffers.
-    roll_call : RollCall or None, optional
-        Called by every message, where ranks may run out of data.
+    """Rounds of a run whose averages overlap with local steps.
 
     Raises
     ------
@@ -68,7 +53,7 @@ class Overlapped:
 
     Notes
     -----
-    The common model, and what is sent of it without an operator, have float32 or better, also for parameters in less.
+    The common model and the vectors sent without an operator are in float32 or better, also for narrower parameters.
     """
 
     def __init__(
@@ -81,7 +66,7 @@ class Overlapped:
         roll_call: RollCall | None = None,
     ) -> None:
         self.beside, self._outer, self.changed = beside, outer, False
-        self.roll_call, self.idle = roll_call, False  # whether nobody had anything to say in the last round
+        self.roll_call, self.idle = roll_call, False  # idle: the last round's messages had no members
         self.workers, self.transport, self.settings = workers, transport, settings
         self.rule = RULES[settings.overlap]
         self.whole = settings.operator is None
@@ -92,8 +77,8 @@ class Overlapped:
         ends = [d * p // settings.fragments for p in range(settings.fragments + 1)]
         self.parts = [self._part(p, (ends[p], ends[p + 1]), outer) for p in range(settings.fragments)]
         self.accounts: list[Account] = []  # of what was merged in this round
-        self._carried_bits = [0] * len(workers)  # of their messages among it
-        self._spoken: list[bool] = []  # whether anybody had something to say in those messages
+        self._carried_bits = [0] * len(workers)  # of their merged messages
+        self._spoken: list[bool] = []  # whether those messages had members
         self.flight_s = float("nan")  # of the last message
 
     def _part(self, index: int, bounds: tuple[int, int], outer: Callable[[torch.Tensor], OuterOptimizer]) -> Part:
@@ -107,32 +92,16 @@ class Overlapped:
         carried = [settings.carried_bits(stop - start, rank) for rank in self.transport.ranks]
         return Part(index, bounds, common, exchange, carried)
 
-    # -- when ------------------------------------------------------------------------------------------------
+    # -- steps and rounds ------------------------------------------------------------------------------------
     def begin_round(self, steps: int, tau: int) -> None:
-        """Plan the messages of a round of tau steps, and send what leaves at its start.
-
-        Parameters
-        ----------
-        steps : int
-            Local steps so far.
-        tau : int
-            Of the round.
-        """
+        """Plan the messages of a round of tau steps, and send those due at its start."""
         for part in self.parts:
             if part.merge_after <= steps:
                 part.plan(steps + -(-tau * (part.index + 1) // len(self.parts)), self.delay(tau))
         self._send_due(steps)
 
     def after_step(self, steps: int, tau: int) -> None:
-        """Merge and send what is due within a round; raise if a message has failed.
-
-        Parameters
-        ----------
-        steps : int
-            Local steps so far.
-        tau : int
-            Of the round.
-        """
+        """Merge and send what is due within a round; raise the error of a failed message."""
         for part in self.parts:
             if part.flight is not None:
                 part.flight.check()
@@ -144,19 +113,15 @@ class Overlapped:
             self._send_due(steps)
 
     def end_round(self, steps: int, changed: bool = False) -> Account:
-        """Merge the last part, at once if the round ends early; return bits and errors of what was merged in the round.
+        """Merge the last part, early if the round ends early; return bits and errors of the round's merges.
 
-        Parameters
-        ----------
-        steps : int
-            Local steps so far.
-        changed : bool, optional
-            Whether a model hosted here has other parameters; its next message says so, and all ranks refuse that one.
+        ``changed`` says that a model hosted here has other parameters; its next message reports this, and all ranks
+        refuse it.
         """
         self.changed = self.changed or changed
         last = self.parts[-1]
         last.merge_after = steps
-        if self.rule.within_round and last.flight is None:  # the round ends before it was due
+        if self.rule.within_round and last.flight is None:  # the round ends before the planned send
             self._send(last, steps)
         self._merge(last, steps)
         nothing: Account = ((0,) * self.transport.size, [WHOLE] * len(self.workers), ())
@@ -166,13 +131,7 @@ class Overlapped:
         return _added(bits), [_summed(of_worker) for of_worker in zip(*errors, strict=True)], _added(mean_bits)
 
     def drain(self, steps: int) -> None:
-        """Merge all that is under way, and send nothing.
-
-        Parameters
-        ----------
-        steps : int
-            Local steps so far.
-        """
+        """Merge all messages in flight, and send none."""
         for part in self.parts:
             if part.flight is not None:
                 self._merge(part, steps, sends=False)
@@ -180,13 +139,7 @@ class Overlapped:
         self.accounts = []
 
     def drop(self, steps: int) -> None:
-        """Drop all that is under way, and outer optimizers whose state is not finite.
-
-        Parameters
-        ----------
-        steps : int
-            Local steps so far.
-        """
+        """Drop all messages in flight, and outer optimizers whose state is not finite."""
         for part in self.parts:
             if part.flight is not None:
                 part.flight.result()
@@ -199,51 +152,33 @@ class Overlapped:
         self.accounts = []
 
     def meet(self, models: Sequence[torch.Tensor]) -> None:
-        """Take models, one for each worker and the same everywhere, for the common one.
-
-        Parameters
-        ----------
-        models : sequence of tensor, shape (d,)
-            Theirs.
-        """
+        """Set the common model to ``models``, one equal copy per worker, shape (d,)."""
         for part in self.parts:
             part.common.thetas = [model[part.start : part.stop].clone() for model in models]
             part.load(self.workers, part.common.thetas)
 
     def thetas(self) -> Vectors:
-        """Return the common model, one for each worker hosted here, shape (d,)."""
+        """Return the common model of each worker hosted here, shape (d,)."""
         parts = zip(*(part.common.thetas for part in self.parts), strict=True)
         return [torch.cat(of_worker) for of_worker in parts]
 
     def models(self) -> Vectors:
-        """Return the workers' models, shape (d,), with what rounding to the parameters' dtype has left out."""
+        """Return the workers' models, shape (d,), including what rounding has dropped."""
         parts = zip(*(part.models(self.workers) for part in self.parts), strict=True)
         return [torch.cat(of_worker) for of_worker in parts]
 
     def delay(self, tau: int) -> int:
-        """Return the local steps that a message is in flight.
-
-        Parameters
-        ----------
-        tau : int
-            Local steps of the round.
-        """
+        """Return the local steps that a message is in flight in a round of tau steps."""
         delay = self.settings.delay
         return tau if delay is None else min(delay, tau)
 
     def record_steps(self, stepping: Sequence[bool]) -> None:
-        """Note who has made a local step.
-
-        Parameters
-        ----------
-        stepping : sequence of bool
-            Of the workers hosted here.
-        """
+        """Count a local step of the workers hosted here for which ``stepping`` is true."""
         for part in self.parts:
             part.steps = [count + steps for count, steps in zip(part.steps, stepping, strict=True)]
 
     def take_carried_bits(self) -> list[int]:
-        """Return how many bits of the messages merged since the last call do not count, one for each worker here."""
+        """Return the uncounted bits of the messages merged since the last call, one number per worker here."""
         carried, self._carried_bits = self._carried_bits, [0] * len(self.workers)
         return carried
 
@@ -253,7 +188,7 @@ class Overlapped:
 
     # -- one part --------------------------------------------------------------------------------------------
     def _models(self, part: Part) -> Vectors:
-        if self.changed:  # nobody looks at them
+        if self.changed:  # all ranks refuse the message
             return [theta.clone() for theta in part.common.thetas]
         return part.models(self.workers)
 
@@ -266,7 +201,7 @@ class Overlapped:
         self._launch(part, *self.rule.outgoing(part.common, self._models(part)), steps)
 
     def _merge(self, part: Part, steps: int, *, sends: bool = True) -> None:
-        """Let every worker go on from what has arrived."""
+        """Merge what has arrived into every worker's model."""
         arrival = None
         if part.flight is not None:
             flight, part.flight = part.flight, None
@@ -290,7 +225,7 @@ class Overlapped:
             self._launch(part, *outgoing, steps)
 
     def _launch(self, part: Part, vectors: Vectors, base: torch.Tensor | None, steps: int) -> None:
-        """Send vectors, or compressed movements, and the buffers with the last part."""
+        """Send vectors or compressed movements, and the buffers with the last part."""
         part.common.sent, part.common.base = vectors, base
         part.buffers = None
         looks = part is self.parts[-1] and self.beside.needed and not self.changed
@@ -315,7 +250,7 @@ class Overlapped:
                 if snapshots is None:
                     return arrival
                 means = self.beside.means(snapshots, Present(members), index)
-            except ValueError as refused:  # all ranks raise it when they merge, after the same local step
+            except ValueError as refused:  # all ranks raise it at the merge, after the same local step
                 return replace(nothing, refused=str(refused))
             return replace(arrival, buffers=[mean.buffers for mean in means])
 
@@ -337,13 +272,13 @@ class Overlapped:
         raise ValueError(overflow_in_words(averaging, name_of(start + first_not_finite(mean))))
 
     def _members(self, rows: Sequence[Sequence[float]] | None) -> tuple[int, ...]:
-        """Return the ranks that a message is of."""
+        """Return the ranks that contribute to a message."""
         if self.roll_call is None or rows is None:
             return tuple(range(self.transport.size))
         return self.roll_call.call(rows).members
 
     def _of_vectors(self, part: Part, vectors: Vectors, base: torch.Tensor | None, steps: int) -> Travel:
-        """Return what sends vectors as they are, with the count of steps behind them."""
+        """Return a function that averages whole vectors, followed by the count of steps."""
         d, size, changed = part.stop - part.start, self.transport.size, self.changed
         tails = [self.payload.tail([], rank=r, steps=steps, changed=changed) for r in self.transport.ranks]
         owns = [torch.cat([v, tail.to(v)]) for v, tail in zip(vectors, tails, strict=True)]
@@ -364,7 +299,7 @@ class Overlapped:
         return travel
 
     def _of_movements(self, part: Part, base: torch.Tensor | None, steps: int) -> Travel:
-        """Return what sends the compressed movements."""
+        """Return a function that averages the compressed movements."""
         assert base is not None  # checked with the settings
         moved = {
             rank: (vector - base).to(torch.float32)
@@ -389,18 +324,12 @@ class Overlapped:
 
     # -- restart ---------------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that a resumed run needs; what is in flight is awaited."""
+        """Return what a resumed run needs; messages in flight are awaited."""
         parts = [part.state_dict() for part in self.parts]
         return {"parts": parts, "accounts": list(self.accounts), "carried_bits": list(self._carried_bits)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue where ``state_dict`` was taken.
-
-        Parameters
-        ----------
-        state : mapping
-            What ``state_dict`` gave.
-        """
+        """Restore a state of ``state_dict``."""
         for part, part_state in zip(self.parts, state["parts"], strict=True):
             part.load_state_dict(part_state)
         self.accounts, self._carried_bits = list(state["accounts"]), list(state["carried_bits"])
@@ -416,6 +345,6 @@ def _added(lengths: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _summed(errors: Sequence[Error]) -> Error:
-    """Return the errors of all messages of a worker together."""
+    """Return the summed errors of all messages of a worker."""
     error2, norm2, along = map(sum, zip(*errors, strict=True))
     return float(error2), float(norm2), float(along)

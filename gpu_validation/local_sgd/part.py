@@ -1,4 +1,4 @@
-"""One part of a model whose averages are in flight: when it travels, what is under way, what a restart needs."""
+"""One part of a model whose averages overlap with local steps: its plan, its message in flight, its state."""
 
 from __future__ import annotations
 
@@ -15,21 +15,7 @@ from .worker import Worker
 
 
 class Part:
-    """One part of the model: when it travels next, and what is under way.
-
-    Parameters
-    ----------
-    index : int
-        Number of the part.
-    bounds : tuple of int
-        Its first entry and the first one behind it.
-    common : Common
-        Its common model.
-    exchange : Movements
-        What carries its compressed movements.
-    carried_bits : sequence of int, bits
-        Of a message of each worker hosted here: those that do not count.
-    """
+    """A part of the model with its own rounds."""
 
     def __init__(
         self, index: int, bounds: tuple[int, int], common: Common, exchange: Any, carried_bits: Sequence[int]
@@ -41,44 +27,21 @@ class Part:
         self.messages = 0
         self.buffers: list[Buffers] | None = None  # as they were sent
         self.steps = [0] * len(common.thetas)  # local steps of the workers hosted here since the last message
-        self.rests: Vectors | None = None  # of the workers' models: what rounding to the parameters' dtype has left out
+        self.rests: Vectors | None = None  # rounding errors of the workers' models in the parameters' dtype
 
     def plan(self, merge_after: int, delay: int) -> None:
-        """Set when the next message is sent and merged.
-
-        Parameters
-        ----------
-        merge_after : int
-            Local steps of the run at its merge.
-        delay : int
-            Local steps in flight.
-        """
+        """Set the local steps of the next send and merge; ``delay`` steps lie between them."""
         self.merge_after, self.send_after = merge_after, merge_after - delay
 
     def models(self, workers: Sequence[Worker]) -> Vectors:
-        """Return the workers' models in the common model's precision, as if nothing had been rounded when they were
-        loaded.
-
-        Parameters
-        ----------
-        workers : sequence of Worker
-            Those hosted here.
-        """
+        """Return the workers' models in the common model's precision, including what rounding has dropped."""
         shown = [worker.part(self.start, self.stop) for worker in workers]
         if self.rests is None:
             return [model.to(self.common.thetas[0]) for model in shown]
         return [model.to(rest) + rest for model, rest in zip(shown, self.rests, strict=True)]
 
     def load(self, workers: Sequence[Worker], models: Vectors) -> None:
-        """Write models to the workers' parameters, and keep what rounding to their dtype leaves out.
-
-        Parameters
-        ----------
-        workers : sequence of Worker
-            Those hosted here.
-        models : list of tensor
-            One for each.
-        """
+        """Write models to the workers' parameters, and store the rounding errors."""
         for worker, model in zip(workers, models, strict=True):
             worker.load_part(self.start, model)
         if not all(worker.full_precision for worker in workers):
@@ -86,24 +49,16 @@ class Part:
             self.rests = [model - worker.part(self.start, self.stop).to(model) for worker, model in pairs]
 
     def merge_buffers(self, workers: Sequence[Worker], means: Sequence[Buffers], *, keeps_counts: bool) -> None:
-        """Let statistics become the mean as it was sent, and counters the mean and what was counted since.
+        """Set statistics to the mean that arrived, and counters to that mean plus the counts since the send.
 
-        A buffer that was equal on all ranks when it was sent is its own mean.
-
-        Parameters
-        ----------
-        workers : sequence of Worker
-            Those hosted here.
-        means : sequence of dict of str to tensor
-            What has arrived, by name, one for each.
-        keeps_counts : bool
-            Whether steps made in flight are kept; counters are else the mean as well.
+        A buffer that was equal on all ranks at the send is its own mean.  Without ``keeps_counts`` counters become the
+        mean.
         """
         assert self.buffers is not None  # they have travelled
         for worker, of_worker, sent in zip(workers, means, self.buffers, strict=True):
             for name, buffer in worker.named_buffers.items():
                 if name not in sent or sent[name].shape != buffer.shape or sent[name].dtype != buffer.dtype:
-                    continue  # replaced in flight: the next message has it
+                    continue  # replaced in flight: the next message averages it
                 if name not in of_worker and torch.equal(as_bytes(sent[name]), as_bytes(buffer)):
                     continue
                 value = of_worker.get(name, sent[name])
@@ -112,7 +67,7 @@ class Part:
                 assign(buffer, value)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that a resumed run needs; a message in flight is awaited, and stored as it arrived."""
+        """Return what a resumed run needs; a message in flight is awaited and stored unmerged."""
         common = self.common
         return {
             "thetas": list(common.thetas),
@@ -130,15 +85,9 @@ class Part:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue where ``state_dict`` was taken.
-
-        Parameters
-        ----------
-        state : mapping
-            What ``state_dict`` gave.
-        """
+        """Restore a state of ``state_dict``."""
         if self.flight is not None:
-            self.flight.result()  # sent at the start of a round that is not gone on with: it would still write here
+            self.flight.result()  # wait for the message of the abandoned round, which would still write here
         common = self.common
         like = common.thetas[0]
         common.thetas = [theta.to(like) for theta in state["thetas"]]
@@ -161,7 +110,7 @@ class Part:
 
 
 def _plus(mean: torch.Tensor, now: torch.Tensor, sent: torch.Tensor) -> torch.Tensor:
-    """Return integers mean + now - sent, exactly wherever the result fits in their dtype."""
+    """Return the integers mean + now - sent, exact wherever the result fits in their dtype."""
     signed = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[now.element_size()]
     parts = [part.contiguous().view(signed) for part in (mean.to(now.device), now, sent)]
     return (parts[0] + parts[1] - parts[2]).view(now.dtype)

@@ -1,4 +1,4 @@
-"""A pause of a run, in which ranks do unequal things."""
+"""Pauses of a run, in which ranks may do unequal work."""
 
 from __future__ import annotations
 
@@ -17,25 +17,16 @@ DAY_S = 86_400.0
 def paused(
     transport: ProcessTransport, *, timeout_s: float, steps: int, leave_out: Callable[[float], None]
 ) -> Iterator[None]:
-    """Let all ranks wait at the end for the slowest one.
+    """Inside, ranks may do unequal work; at the end all wait for the slowest, at most ``timeout_s`` seconds.
 
-    Parameters
-    ----------
-    transport : ProcessTransport
-        Joins the ranks.
-    timeout_s : float, seconds
-        How long they wait.
-    steps : int
-        Local steps so far.
-    leave_out : callable
-        Is told how many seconds the pause has taken.
+    ``leave_out`` receives the seconds that the pause has taken.
 
     Raises
     ------
     ValueError
         Unless timeout_s > 0.
     RuntimeError
-        If a rank has ended or comes too late.
+        If a rank has ended or exceeds the time limit.
     """
     if not timeout_s > 0:
         raise ValueError(f"timeout_s must be > 0; got timeout_s = {timeout_s}")

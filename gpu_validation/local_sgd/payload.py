@@ -1,9 +1,9 @@
-"""The payload of a synchronisation: parameters, step check and a schedule's numbers, packed and unpacked in one place.
+"""Payload of a synchronisation: parameters, step check and the schedule's numbers, packed and unpacked here.
 
-Behind a model go the step check and, for every rank, room for its numbers; before a message go its sender's numbers.
-A collective of their own would cost as much as the models' where latency dominates.  Every number goes as the four
-bytes of its binary32: integers below 256, which even bfloat16 holds exactly.  With models every member fills a place of
-its own in a vector of zeros, so that the mean over members holds all bytes, each divided by their number.
+Behind a model follow the step check and one slot of numbers per rank.  Before a message stand the numbers of its
+sender.  A separate collective would cost as much as the models' where latency dominates.  Every number is sent as the
+four bytes of its binary32: integers below 256, which even bfloat16 represents exactly.  With models every member fills
+its slot in a vector of zeros.  The mean over members then holds all bytes, each divided by the number of members.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ WORD = np.dtype(">f4")
 
 @dataclass(frozen=True)
 class Payload:
-    """What goes beside the parameters.
+    """Data sent besides the parameters.
 
     Parameters
     ----------
     numbers : int
-        Of every rank's row; 0 where the schedule needs none.
+        Length of every rank's row; 0 where the schedule needs none.
     world_size : int
         Number of ranks.
     """
@@ -40,33 +40,19 @@ class Payload:
 
     @property
     def tail_values(self) -> int:
-        """How many values go behind a model."""
+        """Number of values behind a model."""
         return step_check.VALUES + WORD.itemsize * self.numbers * self.world_size
 
     @property
     def front_bits(self) -> int:
-        """How many bits go before a message."""
+        """Number of bits before a message."""
         return 8 * WORD.itemsize * self.numbers
 
     # -- with models -----------------------------------------------------------------------------------------
     def tail(self, row: Row, *, rank: int, steps: int, changed: bool) -> torch.Tensor:
-        """Pack what goes behind a model.
+        """Pack the values behind a model: shape (tail_values,), float32, to be averaged and not written to.
 
-        Parameters
-        ----------
-        row : sequence of float
-            The rank's numbers; empty if there are none.
-        rank : int
-            Whose.
-        steps : int
-            Local steps that this rank has made.
-        changed : bool
-            Whether its model has other parameters than at the last synchronisation.
-
-        Returns
-        -------
-        torch.Tensor
-            Shape (tail_values,), float32, to be averaged; not to be written to.
+        ``changed`` says that the model has other parameters than at the last synchronisation.
         """
         check = step_check.encode(steps, changed)
         return torch.cat([check, scatter_row(row, rank=rank, world_size=self.world_size)]) if self.numbers else check
@@ -74,16 +60,14 @@ class Payload:
     def open_tail(
         self, averaged: torch.Tensor, *, members: Sequence[int], steps: int, changed: bool
     ) -> list[list[float]]:
-        """Unpack the members' mean of ``tail`` and return their rows, in their order.
-
-        Parameters
-        ----------
-        averaged : tensor, shape (tail_values,), in float32 or better
+        """Unpack the members' mean of ``tail`` and return their rows, in order of ``members``.
 
         Raises
         ------
         UnevenModels
-            Or UnevenSteps unless all ranks have packed the same step check.
+            Unless all ranks' models have the same parameters.
+        UnevenSteps
+            Unless all ranks have made the same number of steps.
         """
         self.check(averaged, steps=steps, changed=changed)
         if not self.numbers:
@@ -111,20 +95,10 @@ class Payload:
         steps: int,
         exact: Sequence[int] | None = None,
     ) -> tuple[dict[int, Message], dict[int, list[float]]]:
-        """Gather the messages of all ranks with their rows; returns both by rank.
+        """Gather the messages of all ranks with their rows; return both by rank.
 
-        Parameters
-        ----------
-        transport : Transport
-            How they travel.
-        own : sequence of Message or int or None
-            Of the ranks hosted here; a rank that has nothing to say sends no row.
-        rows : sequence of sequence of float
-            Theirs; not looked at where the schedule needs none.
-        steps : int
-            Local steps that they have made.
-        exact : sequence of int or None, bits, optional
-            Lengths of all ranks' messages, where all know them.
+        A rank without a message sends no row.  ``exact`` are the lengths of all messages in bits, where all ranks know
+        them.
 
         Raises
         ------
@@ -146,7 +120,7 @@ class Payload:
         )
 
     def detach(self, message: Message) -> tuple[list[float], Message]:
-        """Return the row, and the message behind it."""
+        """Split a message into its row and the message behind it."""
         n = WORD.itemsize * self.numbers
         if not n:
             return [], message
@@ -154,14 +128,14 @@ class Payload:
 
 
 def scatter_row(row: Row, *, rank: int, world_size: int) -> torch.Tensor:
-    """Put the row's bytes at this rank's place among zeros; shape (4 world_size len(row),), float32."""
+    """Return the row's bytes in this rank's slot among zeros, shape (4 world_size len(row),), float32."""
     places = np.zeros((world_size, WORD.itemsize * len(row)), np.float32)
     places[rank] = np.frombuffer(_bytes(row), np.uint8)
     return torch.from_numpy(places).flatten()
 
 
 def gather_rows(averaged: torch.Tensor, *, members: Sequence[int], world_size: int) -> list[list[float]]:
-    """Return the members' rows from their mean of what ``scatter_row`` gave, in float32 or better."""
+    """Return the members' rows from their mean of ``scatter_row``, which is in float32 or better."""
     parts = averaged.detach().cpu().numpy()
     rows = np.rint(parts * len(members)).astype(np.uint8).view(WORD).astype(float).reshape(world_size, -1).tolist()
     return [rows[rank] for rank in members]

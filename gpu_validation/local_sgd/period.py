@@ -1,4 +1,4 @@
-"""When to average: counts local steps, and asks the schedule for the next tau in a way that all ranks share."""
+"""Counter of local steps, which asks the schedule for the next tau from inputs that all ranks share."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ..distributed.learning_rates import require_rates
 
 
 class PeriodController:
-    """Averagings come after steps tau, 2 tau, ...; a new tau begins with a new round, counted from its start.
+    """Decides after which steps averagings come: tau, 2 tau, ...; a new tau begins with a new round.
 
     Parameters
     ----------
     schedule : int or Schedule
-        Local steps a round, or a rule.
+        Local steps per round, or a rule.
     steps : int or None, optional
-        Of the whole run, if known.
+        Local steps of the whole run, if known.
 
     Attributes
     ----------
     tau
-        Of the current round, 0 before an adaptive rule has decided for the first time.
+        Local steps of the current round; 0 before an adaptive rule has made its first decision.
 
     Raises
     ------
@@ -41,64 +41,49 @@ class PeriodController:
 
     @property
     def adapts(self) -> bool:
-        """Whether tau is decided anew in every round."""
+        """Whether tau is decided again in every round."""
         return not isinstance(self.schedule, Fixed)
 
     def count(self) -> bool:
-        """Return one more local step is done; whether the round ends with it."""
+        """Count one local step; return whether the round ends."""
         self.total_steps += 1
         self.local_steps += 1
         return self.local_steps >= self.tau
 
     def catch_up(self, local_steps: int) -> None:
-        """Count the steps of this round that other ranks have made and those hosted here have not.
-
-        Parameters
-        ----------
-        local_steps : int
-            Theirs.
-        """
+        """Set the number of local steps of this round to that of the other ranks."""
         self.total_steps += local_steps - self.local_steps
         self.local_steps = local_steps
 
     def end_round(self) -> None:
-        """An averaging is done."""
+        """Count one averaging."""
         self.rounds += 1
         self.local_steps = 0
 
     @staticmethod
     def row(losses: Sequence[float], time_s: float, eta: float) -> list[float]:
-        """Return what one rank contributes to the decision: its mean loss since the last one, clock, rate.
+        """Return one rank's row for the decision: mean loss of the round, clock, learning rate.
 
-        Without losses their mean is nan, and inf if one of them is not finite.
+        The mean loss is nan without losses, and inf if one of them is not finite.
         """
         mean = sum(losses) / len(losses) if losses else math.nan
         return [mean if math.isfinite(mean) or not losses else math.inf, time_s, eta]
 
     def decide_by(self, *, time_s: float, eta: float | None, measured: Measured) -> None:
-        """Choose tau by what has been measured, by rank 0's clock and learning rate."""
+        """Choose tau from measurements and from rank 0's clock and learning rate."""
         observation = Observation(time_s, self.total_steps, eta, steps_left=self._left(), measured=measured)
         self.rule, self.tau = self.schedule(self.rule, observation)
 
     def decide(self, rows: Sequence[Sequence[float]], members: Sequence[int]) -> None:
-        """Choose tau by the members' mean loss, and by rank 0's clock and learning rate.
-
-        Parameters
-        ----------
-        rows : sequence of sequence of float
-            Of all ranks, in rank order.
-        members : sequence of int
-            The ranks that took part in the round.
+        """Choose tau from the members' mean loss and from rank 0's clock and learning rate.
 
         Raises
         ------
         ValueError
-            On all ranks, if a member's loss is not finite, or a learning rate is negative or no number.
+            On all ranks, if a member's loss is not finite, or a learning rate is negative or not a number.
 
-        Notes
-        -----
-        A pure function of what all ranks see, so that they cannot disagree.  The loss is observed only if every member
-        gave one.
+        Notes ----- The decision is a pure function of shared inputs, so all ranks agree.  The loss is used only if
+        every member has one.
         """
         time_s, eta = rows[0][1], require_rates([row[2] for row in rows])[0]
         common: dict[str, Any] = {"time_s": time_s, "step": self.total_steps, "eta": eta, "steps_left": self._left()}
@@ -117,13 +102,13 @@ class PeriodController:
         return None if self.steps is None else max(0, self.steps - self.total_steps)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that a resumed run needs, in plain values."""
+        """Return what a resumed run needs, as plain values."""
         return {
             "rule": self.rule.to_dict(),
             "counters": [self.tau, self.rounds, self.local_steps, self.total_steps],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue where ``state_dict`` was taken, in the middle of a round if it was."""
+        """Restore a state of ``state_dict``, also within a round."""
         self.rule = self.schedule.restore(state["rule"])
         self.tau, self.rounds, self.local_steps, self.total_steps = state["counters"]

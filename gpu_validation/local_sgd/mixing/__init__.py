@@ -1,4 +1,4 @@
-"""How the models become one, or nearly: full averaging, elastic averaging, gossip, sampled clients."""
+"""Mixing modes: full averaging, elastic averaging, gossip and sampled clients."""
 
 from .client_sampling import Sampled as Sampled
 from .elastic import Elastic as Elastic

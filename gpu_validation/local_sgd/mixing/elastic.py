@@ -1,4 +1,4 @@
-"""Elastic averaging (EASGD; Zhang, Choromanska & LeCun 2015): models and an anchor pull at each other."""
+"""Elastic averaging (EASGD; Zhang, Choromanska & LeCun 2015): models and an anchor attract each other."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from .mixing import zeta as zeta_of
 @final
 @dataclass(frozen=True)
 class Elastic(Mixing):
-    """x_i <- x_i - alpha (x_i - z) and z <- z + alpha sum_i (x_i - z), both from the values before.
+    """Elastic averaging: x_i <- x_i - alpha (x_i - z) and z <- z + alpha sum_i (x_i - z), from the same old values.
+
+    Every rank stores the anchor z, which starts at the common model; evaluate the anchor.  W is symmetric and doubly
+    stochastic on the m models and the anchor, so their mean does not change.  Buffers and averaged optimizer states
+    take the full mean.  Updates are computed in float64 and stored in the models' precision.
 
     Parameters
     ----------
     alpha : float
-        0 < alpha < 2/(m + 1), so that zeta = ``max(|1 - alpha|, |1 - (m + 1) alpha|)`` < 1.  Every rank keeps the
-        anchor z, which starts at the common starting point; it is the model to evaluate.  W is symmetric and doubly
-        stochastic on the m models and the anchor, whose mean is therefore kept.  Buffers and, if wanted, optimizer
-        states are averaged in full.  Computed in float64, kept in the models' precision.
+        0 < alpha < 2/(m + 1), so that zeta = ``max(|1 - alpha|, |1 - (m + 1) alpha|)`` < 1.
 
     Raises
     ------
     ValueError
-        For arguments outside the range.
+        For an alpha outside this range.
     """
 
     alpha: float
@@ -41,7 +42,7 @@ class Elastic(Mixing):
 
     @classmethod
     def best(cls, m: int) -> Elastic:
-        """Return alpha = 2/(m + 2), for which zeta is least: m/(m + 2).
+        """Return the mode with alpha = 2/(m + 2), which minimises zeta: m/(m + 2).
 
         Parameters
         ----------
@@ -51,12 +52,12 @@ class Elastic(Mixing):
         return cls(2 / (m + 2))
 
     def check(self, m: int) -> None:
-        """The pull must not overshoot."""
+        """Raise ValueError unless alpha < 2/(m + 1)."""
         if not self.alpha < 2 / (m + 1):
             raise ValueError(f"alpha must satisfy 0 < alpha < 2/(m + 1) = {2 / (m + 1):.6g}; got {self.alpha}")
 
     def zeta(self, m: int) -> float:
-        """Return how much of a difference between the models and the anchor is left after one averaging, at most.
+        """Return the largest factor by which one averaging multiplies differences between models and anchor.
 
         Parameters
         ----------
@@ -66,18 +67,18 @@ class Elastic(Mixing):
         return zeta_of(self.matrix(m))
 
     def matrix(self, m: int, round_index: int = 0) -> np.ndarray:
-        """Return shape (m + 1, m + 1), the anchor last."""
+        """Return W, shape (m + 1, m + 1), with the anchor last."""
         W = np.diag(np.full(m + 1, 1 - self.alpha))
         W[:m, m] = W[m, :m] = self.alpha
         W[m, m] = 1 - m * self.alpha
         return W
 
     def init(self, start: torch.Tensor) -> State:
-        """Return the anchor is where all ranks start."""
+        """Return the state with the anchor at the common start."""
         return {"anchor": start}
 
     def update(self, state: State, own: torch.Tensor, blended: torch.Tensor, m: int) -> tuple[State, torch.Tensor]:
-        """Pull model and anchor; ``blended`` is the mean of all models."""
+        """Move model and anchor; ``blended`` is the mean of all models."""
         anchor = state["anchor"].to(blended.device, torch.float64)
         moved = anchor + (m * self.alpha) * (blended - anchor)
         mixed = own - self.alpha * (own - anchor)

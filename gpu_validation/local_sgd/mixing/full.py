@@ -1,4 +1,4 @@
-"""Full averaging: every rank gets the mean of all models (PASGD, local SGD)."""
+"""Full averaging: every rank receives the mean of all models (PASGD, local SGD)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .mixing import Mixing
 @final
 @dataclass(frozen=True)
 class Full(Mixing):
-    """W = J, all entries 1/m; zeta = 0."""
+    """Full averaging: W = J with all entries 1/m; zeta = 0."""
 
     common = True
 
     def matrix(self, m: int, round_index: int = 0) -> np.ndarray:
-        """Return all entries 1/m."""
+        """Return the matrix with all entries 1/m."""
         return np.full((m, m), 1 / m)

@@ -1,4 +1,4 @@
-"""Gossip: every rank averages with its neighbours only, with the weights of a doubly stochastic matrix."""
+"""Gossip: every rank averages with its neighbours only, weighted by a doubly stochastic matrix."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from ...distributed.transport import VectorTransport
 from .mixing import Mixing
 from .mixing import zeta as zeta_of
 
-SUM_TOLERANCE = 1e-12  # rows and columns sum to 1 up to this: what 1000 float64 weights may round
+SUM_TOLERANCE = 1e-12  # of the sums of rows and columns: rounding error of 1000 float64 weights
 
 
 @final
 @dataclass(frozen=True)
 class Gossip(Mixing):
-    """x_i <- sum_j W[i][j] x_j over the neighbours, in rank order and in float64; make one by ``gossip(W)``.
+    """Gossip averaging: x_i <- sum_j W[i][j] x_j over the neighbours; make one with ``gossip(W)``.
 
-    The mean of all models is kept: up to ``(m + 2) 2^-53 max|x|`` by the sums and half a unit in the last place of the
-    models' precision by storing them.  A round sends one model to every neighbour.
+    The sum is accumulated in float64 in rank order.  The mean of all models is kept up to ``(m + 2) 2^-53 max|x|`` from
+    the sums, plus half a unit in the last place from storing them.  A rank sends one model per round to every
+    neighbour.
 
     Parameters
     ----------
@@ -37,9 +38,9 @@ class Gossip(Mixing):
 
     @property
     def zeta(self) -> float:
-        """How much of a difference between models one mixing leaves, at most; enters ``bounds.theorems.cooperative``.
+        """The largest factor by which one mixing multiplies differences between models.
 
-        That theorem asks for a symmetric W.
+        It enters ``bounds.theorems.cooperative``, which requires a symmetric W.
         """
         return zeta_of(self.matrix(len(self.weights)))
 
@@ -49,17 +50,17 @@ class Gossip(Mixing):
         return 1 - self.zeta
 
     def check(self, m: int) -> None:
-        """W must have one row for each rank."""
+        """Raise ValueError unless W has one row per rank."""
         if len(self.weights) != m:
             raise ValueError(f"W must have one row for each of the {m} ranks; got {len(self.weights)} rows")
 
     def neighbours(self, rank: int) -> list[int]:
-        """Return the other ranks that ``rank`` listens to, ascending.
+        """Return the other ranks from which ``rank`` receives, ascending.
 
         Parameters
         ----------
         rank : int
-            Number of the rank.
+            Rank, 0 <= rank < m.
         """
         return [j for j, weight in enumerate(self.weights[rank]) if weight and j != rank]
 
@@ -68,7 +69,7 @@ class Gossip(Mixing):
         return np.array(self.weights)
 
     def mix(self, transport: VectorTransport, owns: Sequence[torch.Tensor], round_index: int) -> list[torch.Tensor]:
-        """Exchange the vectors with the neighbours and weight them."""
+        """Exchange vectors with the neighbours and return their weighted sums."""
         received = transport.receive(owns, self.neighbours)
         return [
             _weighted({**parts, rank: vector}, self.weights[rank])
@@ -77,18 +78,18 @@ class Gossip(Mixing):
 
 
 def gossip(W: Any) -> Gossip:
-    """Return gossip with a mixing matrix, shape (m, m).
+    """Return gossip with the mixing matrix W.
 
     Parameters
     ----------
     W
-        The mixing matrix, shape (m, m).
+        Mixing matrix, shape (m, m), with weights >= 0.
 
     Raises
     ------
     ValueError
-        Unless its weights are >= 0, its rows and its columns sum to 1, and repeated mixing makes all models equal (zeta
-        < 1: some power of W connects all ranks).
+        Unless all weights are >= 0, all rows and columns sum to 1, and zeta < 1, so that repeated mixing makes all
+        models equal (some power of W connects all ranks).
     """
     W = np.asarray(W, dtype=np.float64)
     if W.ndim != 2 or W.shape[0] != W.shape[1] or not W.size:
@@ -103,14 +104,12 @@ def gossip(W: Any) -> Gossip:
                 f"every row and column of W must sum to 1; {name} {farthest} sums to {W.sum(axis=axis)[farthest]}"
             )
     if len(W) > 1 and not zeta_of(W) < 1 - SUM_TOLERANCE:
-        raise ValueError(
-            "W leaves some ranks apart for ever (zeta = 1): connect them, and give each a weight on itself"
-        )
+        raise ValueError("W must connect all ranks; got zeta = 1: connect them, and give each a weight on itself")
     return Gossip(tuple(tuple(map(float, row)) for row in W))
 
 
 def ring(m: int) -> Gossip:
-    """Return weight 1/3 on oneself and on both neighbours; 1/2 each for two ranks.
+    """Return gossip on a ring with weight 1/3 on each rank and both neighbours; 1/2 each for two ranks.
 
     zeta = ``max_k |1 + 2 cos(2 pi k/m)|/3`` over 0 < k < m, about 1 - 4 pi^2/(3 m^2): gossip over long rings is slow.
 
@@ -127,14 +126,14 @@ def ring(m: int) -> Gossip:
 
 
 def hypercube(m: int) -> Gossip:
-    """Return weight 1/(k + 1) on oneself and on the k = log2 m ranks whose number differs in one binary digit.
+    """Return gossip on a hypercube: weight 1/(k + 1) on a rank and each of its k = log2 m neighbours.
 
-    zeta = (k - 1)/(k + 1) for k >= 1.
+    Neighbours differ in one binary digit of their number.  zeta = (k - 1)/(k + 1) for k >= 1.
 
     Parameters
     ----------
     m : int
-        Number of workers.
+        Number of workers, a power of two.
 
     Raises
     ------
@@ -152,7 +151,7 @@ def hypercube(m: int) -> Gossip:
 
 
 def _weighted(parts: dict[int, torch.Tensor], weights: Sequence[float]) -> torch.Tensor:
-    """Return sum_j weights[j] parts[j] in rank order; a product, then a sum, never fused."""
+    """Return sum_j weights[j] parts[j] in rank order, without fused multiply-add."""
     first, *rest = sorted(parts)
     total = weights[first] * parts[first].to(torch.float64)
     for j in rest:

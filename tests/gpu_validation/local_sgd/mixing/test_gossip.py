@@ -95,7 +95,7 @@ def test_matrices_that_are_not_doubly_stochastic_are_refused():
         ([[0.5, 0.5], [0.4, 0.6]], "column 1 sums to 1.1"),
         ([[1.5, -0.5], [-0.5, 1.5]], "must be >= 0; got -0.5"),
         ([[float("nan"), 1.0], [1.0, 0.0]], "must be >= 0; got nan"),
-        (np.eye(3), "apart for ever"),
+        (np.eye(3), "must connect all ranks; got zeta = 1"),
         ([[0.0, 1.0], [1.0, 0.0]], "a weight on itself"),
     ):
         with pytest.raises(ValueError, match=words):
