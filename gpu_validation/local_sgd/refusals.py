@@ -1,4 +1,4 @@
-"""Why an averaging of compressed movements could not be: numbers that travel in place of a message, and sentences."""
+"""Refusals of an averaging of compressed movements: numbers sent in place of a message, and their error sentences."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable
 
 from operators.ddp.gather import Refusal
 
-CHANGED, FAILED, NOT_FINITE = 0, 1, 2  # why a rank has no message; the entry is added to the last
+CHANGED, FAILED, NOT_FINITE = 0, 1, 2  # reasons of a rank without a message; NOT_FINITE + index of the entry
 
 
-class MeanRefused(RuntimeError):  # noqa: N818  it is told on
-    """The owner of a shard could not form its mean.
+class MeanRefused(RuntimeError):  # noqa: N818  the caller explains it
+    """Raised if the owner of a shard could not form its mean.
 
     Parameters
     ----------
     rank : int
-        Which one.
+        Rank of the owner.
     failure : Exception or None
-        What a rank hosted here raised, None if another one did.
+        Exception of a rank hosted here, None if the failure is elsewhere.
     """
 
     reason = FAILED
@@ -28,18 +28,9 @@ class MeanRefused(RuntimeError):  # noqa: N818  it is told on
 
 
 def in_words(refusal: Refusal, averaging: str, name_of: Callable[[int], str], failure: BaseException | None) -> str:
-    """Return the same sentence on every rank, but for the words of this rank's own failure, if it has one.
+    """Return the error sentence of a refusal, the same on every rank except for the text of its own ``failure``.
 
-    Parameters
-    ----------
-    refusal : Refusal
-        The number on which the ranks agreed.
-    averaging : str
-        Which one.
-    name_of : callable
-        The name of an entry of the movement.
-    failure : exception or None
-        What this rank raised, None if nothing.
+    ``name_of`` returns the name of an entry of the movement.
     """
     who = f"the movement of rank {refusal.rank} in {averaging},"
     if refusal.reason == FAILED:
@@ -52,59 +43,23 @@ def in_words(refusal: Refusal, averaging: str, name_of: Callable[[int], str], fa
 
 
 def overflow_in_words(averaging: str, entry: str) -> str:
-    """Return why a mean of finite movements is refused.
-
-    Parameters
-    ----------
-    averaging : str
-        Which one.
-    entry : str
-        Name of the first entry that is not finite.
-    """
+    """Return the error sentence of an overflowing mean of finite movements."""
     return f"the mean of {averaging}, overflows: {entry}; lower the learning rate, or clip the gradients"
 
 
 def outer_in_words(averaging: str, entry: str) -> str:
-    """Return why an outer step is refused.
-
-    Parameters
-    ----------
-    averaging : str
-        Which one.
-    entry : str
-        Name of the first entry that is not finite.
-    """
+    """Return the error sentence of a non-finite outer step."""
     return f"the outer step of {averaging}, is not finite: {entry}; lower the outer learning rate"
 
 
 def mean_in_words(rank: int, averaging: str, failure: BaseException | None) -> str:
-    """Return why there is no mean, in two shots: the same sentence on every rank, but for its own failure's words.
-
-    Parameters
-    ----------
-    rank : int
-        The owner who has none.
-    averaging : str
-        Which one.
-    failure : exception or None
-        What this rank raised, None if nothing.
-    """
+    """Return the error sentence of a missing mean in two shots, equal on all ranks except for the own ``failure``."""
     why = f": {type(failure).__name__}: {failure}" if failure else "; the error of that rank says why"
     return f"the mean of the shard of rank {rank} in {averaging}, could not be formed{why}"
 
 
 def explanation(refusal: Refusal | MeanRefused, averaging: str, name_of: Callable[[int], str]) -> ValueError:
-    """Return the sentence in place of a number, the same on every rank but for the words of its own failure.
-
-    Parameters
-    ----------
-    refusal : Refusal or MeanRefused
-        Of a movement or a mean that could not be had; not of a model with other parameters.
-    averaging : str
-        Which one.
-    name_of : callable
-        The name of an entry of the movement.
-    """
+    """Return the ValueError of a refusal, the same on every rank except for the text of its own failure."""
     if isinstance(refusal, MeanRefused):
         return ValueError(mean_in_words(refusal.rank, averaging, refusal.failure))
     return ValueError(in_words(refusal, averaging, name_of, refusal.__cause__))

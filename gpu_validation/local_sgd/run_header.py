@@ -1,4 +1,4 @@
-"""How a run is set up, as its telemetry tells it."""
+"""Description of a run for its telemetry."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .merge_rules import RULES
 from .mixing import Full, Sampled
 from .worker import Worker
 
-OWED = "with memory the operator is given the movement and what it owes, and its claim is about that"
-SUMS = Declared.of(NoClaim("what is summed on the way claims something about the mean alone"), Size())
-SHARDS = Declared.of(NoClaim("in two shots the operator is given shards, and claims something about each"), Size())
+OWED = "with error feedback the claim is about the movement plus the residual"
+SUMS = Declared.of(NoClaim("a Summed claims only something about the mean"), Size())
+SHARDS = Declared.of(NoClaim("in two shots the claim is about each shard"), Size())
 
 
 def header_of(
@@ -37,15 +37,10 @@ def header_of(
     plain_transport: bool,
     exchange: str = "gather",
 ) -> Header:
-    """Describe a run.
+    """Return the description of a run.
 
-    Parameters
-    ----------
-    plain_transport : bool
-        Whether bytes go as ``ProcessTransport`` sends them.
-    exchange : str, optional
-        "gather", or "two_shot" and "sum", whose sizes and errors are those of shards and are not foretold, as they are
-        where ranks form nodes.  The other arguments are those of the engine.
+    ``plain_transport`` says that bytes are sent as ``ProcessTransport`` sends them.  Sizes and errors of shards
+    ("two_shot", "sum" or nodes) are not predicted.
     """
     operator, mode = settings.operator, settings.mode
     d = worker.anchor.numel()
@@ -109,7 +104,7 @@ def _declared(operator: Operator | Feedback | Summed, d: int, in_shards: bool) -
 
 
 def _extra_bytes(settings: Settings, mode: object, adapts: bool) -> int | None:
-    """Return to each other rank, beside the model, its buffers and the message."""
+    """Return the bytes sent to each other rank besides model, buffers and message; None if unknown."""
     if settings.optimizer_state == "average" or not isinstance(mode, Full | Sampled):
         return None
     numbers = (3 if adapts and not settings.measures and not settings.piggyback else 0) + (

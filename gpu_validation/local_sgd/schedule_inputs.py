@@ -1,6 +1,6 @@
-"""What a schedule is told before it chooses the next period: nothing, the losses, or measurements (``sensing``).
+"""Inputs of a schedule before it chooses the next period: none, losses, or measurements (``sensing``).
 
-All three have the same methods, so that a round reads the same whatever its schedule looks at.
+All three classes have the same methods, so that rounds do not depend on the schedule.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Row = list[float]
 
 
 class NoInputs:
-    """For a fixed period: nothing is recorded, nothing travels, nothing is decided."""
+    """Inputs of a fixed period: nothing is recorded, sent or decided."""
 
-    looks = False  # at synchronisations, for a schedule that decides by what it sees
-    numbers = 0  # of a row that travels with every synchronisation
-    times_synchronisations = False  # whether the first one that counts has to find memory and compiled code
+    looks = False  # whether the schedule has inputs at synchronisations
+    numbers = 0  # length of the row sent with every synchronisation
+    times_synchronisations = False  # whether synchronisations are timed, so that a warm-up must precede the first
 
     def record_step(
         self,
@@ -31,57 +31,38 @@ class NoInputs:
         participants: Sequence[int],
         clock: Clock,
     ) -> None:
-        """Take what the script has given for one local step of every worker."""
+        """Record losses and closures of one local step of every worker."""
 
     def step_counted(self) -> None:
-        """Note that a local step was counted, and the round goes on."""
+        """Record that a local step was counted and the round continues."""
 
     def start_sync(self, clock: Clock) -> list[Row]:
-        """Note that the round's local steps are done, and return ``rows``."""
+        """Record the end of the round's local steps, and return ``rows``."""
         return []
 
     def rows(self, clock: Clock) -> list[Row]:
-        """Return what travels with this synchronisation, a row for each worker; none if ``numbers`` is 0."""
+        """Return the rows to send with this synchronisation, one per worker; none if ``numbers`` is 0."""
         return []
 
     def drop_probe(self) -> None:
-        """Note that the model has other parameters now than when this synchronisation began."""
+        """Drop the probe, because the model's parameters have changed in this synchronisation."""
 
     def end_sync(self, arrived: Sequence[Row], members: Sequence[int], clock: Clock) -> None:
-        """Choose the next period, and note that the synchronisation is done.
-
-        Parameters
-        ----------
-        arrived : sequence of list of float
-            The members' rows that have travelled with the synchronisation, the same on all ranks.
-        members : sequence of int
-            The ranks that took part.
-        clock : Clock
-            What the run goes by.
-        """
+        """Choose the next period from the members' rows, which are equal on all ranks, and end the synchronisation."""
 
     def state_dict(self) -> dict[str, Any] | None:
-        """Return what is known but not sent yet, in plain values; None if that is nothing."""
+        """Return inputs that are not sent yet, as plain values; None if there are none."""
         return None
 
     def load_state_dict(self, state: Mapping[str, Any] | None) -> None:
-        """Continue where ``state_dict`` was taken."""
+        """Restore a state of ``state_dict``."""
 
 
 class LossInputs(NoInputs):
-    """For rules that look at the loss, the clock and the learning rate.
+    """Inputs of rules that use loss, clock and learning rate.
 
-    Parameters
-    ----------
-    workers : sequence of Worker
-        Those hosted here.
-    periods : PeriodController
-        Counts steps and asks the rule.
-    transport : Transport
-        By which all ranks learn of each other's numbers.
-    piggyback : bool
-        Whether they travel with the models, by the clock at the start of the synchronisation, and not in a collective
-        of their own after it.
+    With ``piggyback`` they travel with the models, by the clock at the start of the synchronisation.  Otherwise they
+    need a collective of their own after it.
     """
 
     looks = True
@@ -99,7 +80,7 @@ class LossInputs(NoInputs):
         participants: Sequence[int],
         clock: Clock,
     ) -> None:
-        """Remember the losses; before the first round all ranks decide at once."""
+        """Store the losses; before the first round all ranks decide immediately."""
         for worker, loss in zip(self.workers, losses, strict=True):
             if loss is not None:
                 worker.record_loss(loss)
@@ -107,21 +88,21 @@ class LossInputs(NoInputs):
             self._decide([], participants, clock)
 
     def start_sync(self, clock: Clock) -> list[Row]:
-        """Return ``rows``: nothing is timed."""
+        """Return ``rows`` without timing anything."""
         return self.rows(clock)
 
     def rows(self, clock: Clock) -> list[Row]:
-        """Return mean loss, clock and learning rate of every worker, if they are to travel."""
+        """Return mean loss, clock and learning rate of every worker, with ``piggyback``."""
         return self._rows(clock) if self.numbers else []
 
     def end_sync(self, arrived: Sequence[Row], members: Sequence[int], clock: Clock) -> None:
-        """Choose the next period, and forget the losses of the round."""
+        """Choose the next period and clear the losses of the round."""
         self._decide(arrived, members, clock)
         for worker in self.workers:
             worker.losses = []
 
     def _decide(self, arrived: Sequence[Row], members: Sequence[int], clock: Clock) -> None:
-        """Choose the next period by all ranks' rows; they are exchanged now unless they have arrived."""
+        """Choose the next period by all ranks' rows; exchange them now unless they have arrived."""
         self.periods.decide(arrived or self.transport.all_gather_floats(self._rows(clock)), members)
 
     def _rows(self, clock: Clock) -> list[Row]:

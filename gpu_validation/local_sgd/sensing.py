@@ -1,4 +1,4 @@
-"""What a rule that measures is told: times of the rounds, and probes of the gradient, one round later."""
+"""Measurements for rules that need them: times of rounds and probes of the gradient, sent one round later."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .schedule_inputs import NoInputs, Row
 from .turning import Turning
 from .worker import Worker
 
-NUMBERS = 10  # of a row: clock, learning rate, then those of Measured.shared
+NUMBERS = 10  # length of a row: clock, learning rate, then the numbers of Measured.shared
 UNKNOWN = [math.nan] * 8
 NEEDED = (
-    'schedule="auto" measures how much of a gradient survives: call averaging.step(loss, closure), where closure() '
+    'schedule="auto" needs a closure: call averaging.step(loss, closure), where closure() '
     "computes the gradient of the last step again (zero_grad, loss, backward) and returns the loss"
 )
 
 
 class MeasuredInputs(NoInputs):
-    """The measurements of the workers hosted here.
+    """Measurements of the workers hosted here.
 
-    A row is sent with every averaging: seconds of the round's local steps, seconds of the averaging before, and what a
-    probe found that followed it.  So no collective is added; what an averaging and a probe tell is one round late.
+    Every averaging sends a row: seconds of the round's local steps, seconds of the previous averaging, and the result
+    of the probe after it.  So no collective is added, and results of an averaging and its probe arrive one round later.
     """
 
     looks = True
@@ -44,7 +44,7 @@ class MeasuredInputs(NoInputs):
         self._last: list[tuple[Any, Closure | None]] = [(None, None)] * len(workers)
         self._weights: list[Weights] | None = None
         self._turning = Turning()
-        self._follows = not getattr(periods.schedule, "overlapped", False)  # a common model after every averaging
+        self._follows = not getattr(periods.schedule, "overlapped", False)  # averagings end in a common model
         self.evaluations = 0  # of the closures, on each worker
 
     @property
@@ -59,7 +59,7 @@ class MeasuredInputs(NoInputs):
         participants: Sequence[int],
         clock: Clock,
     ) -> None:
-        """Remember losses and closures of one local step; None from a worker that idles.
+        """Store losses and closures of one local step; a worker that idles has None.
 
         Raises
         ------
@@ -71,21 +71,21 @@ class MeasuredInputs(NoInputs):
             silent = [rank for rank, closure in zip(self.ranks, given, strict=True) if closure is None]
             if not set(silent).isdisjoint(participants):
                 raise ValueError(NEEDED)
-        if not self.periods.tau:  # nothing is measured yet, so that nothing need be shared
+        if not self.periods.tau:  # no measurements to share yet
             eta = self.workers[0].eta()  # an invalid one is refused at the first averaging, by all ranks
             self.periods.decide_by(time_s=0.0, eta=eta if 0 <= eta < math.inf else None, measured=Measured())
-        if self.periods.rule.probe:  # else nobody asks for them
+        if self.periods.rule.probe:  # else they are not needed
             kept = [loss.detach() if isinstance(loss, torch.Tensor) else loss for loss in losses]
             self._last = list(zip(kept, given, strict=True))
 
     def step_counted(self) -> None:
-        """Await the round's last step, which a probe needs."""
+        """Prepare the probes for the round's last step, if one is due."""
         if self.periods.local_steps == self.periods.tau - 1 and self.due:
             for probe in self.probes:
                 probe.await_last_step()
 
     def start_sync(self, clock: Clock) -> list[Row]:
-        """Take the time of the round's local steps, and keep the weights if a probe is due."""
+        """Time the round's local steps, and store the weights if a probe is due."""
         for worker in self.workers:
             if worker.parameters[0].is_cuda:
                 torch.cuda.synchronize(worker.parameters[0].device)
@@ -105,13 +105,13 @@ class MeasuredInputs(NoInputs):
         return [[now, w.eta(), *measured] for w, measured in zip(self.workers, self._found, strict=True)]
 
     def drop_probe(self) -> None:
-        """Make none now: the last gradients are of other parameters."""
+        """Cancel the probe, because the last gradients belong to other parameters."""
         self._weights = None
 
     def end_sync(self, arrived: Sequence[Row], members: Sequence[int], clock: Clock) -> None:
-        """Choose the next period by all members' measurements, and by the first one's clock and learning rate.
+        """Choose the next period by the members' measurements and the first member's clock and learning rate.
 
-        The synchronisation's time is taken, and a probe is made if it is time to, for the period after that.
+        Then read the synchronisation's time, and run a probe if one is due.
         """
         time_s, eta = arrived[0][0], require_rates([row[1] for row in arrived])[0]
         self.periods.decide_by(time_s=time_s, eta=eta, measured=Measured.shared(row[2:] for row in arrived))
@@ -128,7 +128,7 @@ class MeasuredInputs(NoInputs):
         clock.end_sync()
 
     def _turn(self) -> None:
-        """Look which way the mean model has gone; it is the same for all workers."""
+        """Store the angle between the mean model's last two movements, which is the same for all workers."""
         if not self._follows:
             return
         cosine = self._turning.cosine(self.workers[0].outgoing())
@@ -136,7 +136,7 @@ class MeasuredInputs(NoInputs):
             measured[7] = cosine
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what is known but not sent yet."""
+        """Return the measurements that are not sent yet."""
         return {
             "found": [list(row) for row in self._found],
             "evaluations": self.evaluations,
@@ -145,7 +145,7 @@ class MeasuredInputs(NoInputs):
         }
 
     def load_state_dict(self, state: Mapping[str, Any] | None) -> None:
-        """Continue where ``state_dict`` was taken."""
+        """Restore a state of ``state_dict``."""
         assert state is not None  # of a run that measures too
         self._found, self.evaluations = [list(row) for row in state["found"]], state["evaluations"]
         self._turning.load(state["path"])

@@ -1,4 +1,4 @@
-"""Which of a model's parameters lie in the same memory, so that every entry is sent and averaged once."""
+"""Detection of parameters in the same memory, so that every entry is sent and averaged once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ P = TypeVar("P", bound=torch.Tensor)
 
 @dataclass(frozen=True)
 class _Place:
-    """The bytes of a storage between a tensor's first and last entry."""
+    """Bytes of a storage between a tensor's first and last entry."""
 
     name: str
     tensor: torch.Tensor
@@ -32,22 +32,16 @@ class _Place:
 
 
 def without_aliases(parameters: Mapping[str, P]) -> dict[str, P]:
-    """Return the parameters without those whose entries all lie in others that are returned.
-
-    Parameters
-    ----------
-    parameters : mapping of str to tensor
-        By name.
+    """Return the parameters without those whose entries all lie in another returned one.
 
     Raises
     ------
     ValueError
-        If two parameters share some of their entries only, or if two entries of one parameter share memory.
+        If two parameters share only some of their entries, or if entries of one parameter share memory.
 
-    Notes
-    -----
-    ``torch.nn.Module.named_parameters`` names a parameter once that several modules hold.  Here it is about different
-    parameters with common memory, such as a weight and its transpose, or a fused matrix and its blocks.
+    Notes ----- ``torch.nn.Module.named_parameters`` already names a parameter once that several modules share.  This
+    function handles different parameters with common memory, such as a weight and its transpose, or a fused matrix and
+    its blocks.
     """
     aliases = {
         name
@@ -58,8 +52,8 @@ def without_aliases(parameters: Mapping[str, P]) -> dict[str, P]:
 
 
 def _overlapping(parameters: Mapping[str, torch.Tensor]) -> Iterator[list[_Place]]:
-    """Yield groups of places whose byte ranges overlap, each place in one group."""
-    wrapped = is_traceable_wrapper_subclass  # such as DTensor, which has no memory of its own
+    """Yield groups of places whose byte ranges overlap; each place is in one group."""
+    wrapped = is_traceable_wrapper_subclass  # such as DTensor, which has no own memory
     places = [_Place.of(name, p) for name, p in parameters.items() if p.numel() and not wrapped(p)]
     group: list[_Place] = []
     for place in sorted(places, key=lambda place: (place.storage, place.start)):
@@ -72,7 +66,7 @@ def _overlapping(parameters: Mapping[str, torch.Tensor]) -> Iterator[list[_Place
 
 
 def _covered(places: list[_Place]) -> list[str]:
-    """Return the names of those whose entries lie in larger ones."""
+    """Return the names of places whose entries lie in larger ones."""
     if len({place.tensor.dtype for place in places}) > 1:
         first, second = places[0].name, next(p.name for p in places if p.tensor.dtype != places[0].tensor.dtype)
         raise ValueError(f"{first} and {second} must not share memory, for their dtypes differ: copy one of them")
@@ -96,14 +90,14 @@ def _covered(places: list[_Place]) -> list[str]:
 
 
 def _entries(place: _Place, mask: torch.Tensor, begin: int) -> torch.Tensor:
-    """Return the mask with True at the entries of a tensor."""
+    """Set the mask to True at the entries of a tensor and return it."""
     tensor = place.tensor
     repeats = [size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)]
     if not any(repeats):
         mask.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset() - begin).fill_(True)
     if any(repeats) or int(mask.sum()) < tensor.numel():
         raise ValueError(
-            f"every entry of a parameter must have memory of its own; {place.name} of shape {tuple(tensor.shape)} has "
+            f"entries of a parameter must not share memory; {place.name} of shape {tuple(tensor.shape)} has "
             f"strides {tensor.stride()}: make it contiguous, and expand it in forward"
         )
     return mask

@@ -1,12 +1,12 @@
-"""Many simulated workers in one process, bit for bit the run that as many real processes would make. ::
+"""Simulated workers in one process, bitwise equal to a run of as many processes. ::
 
     workers = SimulatedWorkers(models, optimizers, schedule=8, operator=QSGD(levels=16), clock=clock)
     for step in range(steps):
         workers.step([local_step(model, optimizer, ...) for model, optimizer in zip(models, optimizers)])
 
-The rounds are those of ``PeriodicAveraging``; only the transport differs, which has nothing to transport.  A
-``SimulatedClock`` tells the time that the real run would have taken.  Workers step one after the other, which works
-for every model and also on one GPU; ``vmapped_gradients`` lets small ones step together.
+The rounds are those of ``PeriodicAveraging``; only the transport differs.  A ``SimulatedClock`` returns the time that
+the real run would have taken.  Workers step one after the other, which works for every model and on one GPU.
+``vmapped_gradients`` computes the gradients of small models at once.
 """
 
 from __future__ import annotations
@@ -38,55 +38,53 @@ T = TypeVar("T")
 
 
 class SimulatedWorkers(Rounds):
-    """m = len(models) workers that average as ``PeriodicAveraging`` does between m processes.
+    """Average m = len(models) workers of one process as ``PeriodicAveraging`` averages m processes.
 
     Parameters
     ----------
     models : sequence of Module
-        One for each worker, of equal shapes; all start as models[0].  optimizers may be left out where nothing needs
-        them.  The other settings are those of ``PeriodicAveraging``.
+        One model per worker, of equal shapes; all start as models[0].
     optimizers : sequence of Optimizer or None, optional
-        One for each worker, of equal shapes; all start as models[0].  optimizers may be left out where nothing needs
-        them.  The other settings are those of ``PeriodicAveraging``.
+        One optimizer per worker; None where nothing needs them.
     schedule : int or Schedule or {"auto"}, optional
-        The rule for the local steps, or their number.
+        Local steps per round (>= 1), a rule of ``bounds.schedules``, or "auto".
     operator : Operator or Feedback or Summed or Ladder or {"auto"} or None, optional
-        The compressor; chosen from a ladder, its coding seconds are those that the ladder says, on a simulated clock.
+        Compressor of movements.  On a simulated clock a ladder takes its own coding seconds.
     mixing : Mixing or {"full"}, optional
         How models are mixed at an averaging.
     key : Key, optional
-        Stream of random numbers.
+        Seeds the operator's random streams.
     optimizer_state : OptimizerState, optional
-        What becomes of the optimizers' memory at an averaging.
+        "keep", "average" or "reset" the states of the optimizers.
     block_momentum : float, optional
-        Momentum between rounds, in units of gradients.
+        Outer momentum in units of gradients, in [0, 1).
     steps : int or None, optional
-        Local steps.
+        Local steps of the whole run, if known.
     clock : Clock or None, optional
-        The clock of simulated seconds; None for none.
+        Clock of the run; None is the wall clock.
     exchange : {"gather", "two_shot", "auto"}, optional
-        How compressed movements become their mean.
+        How compressed movements are averaged.
     second : Operator or Feedback or None, optional
-        The compressor of the means of two shots; by default ``operator``.
+        Compressor of the means of two shots; None uses ``operator``.
     errors : bool, optional
-        Whether rounds tell what compression has done to the movements.
+        Whether rounds record the compression error of the movements.
     outer : callable or None, optional
         The outer optimizer.
     overlap : Overlap, optional
-        What becomes of the steps made while an average is in flight.
+        How steps made during an average in flight are merged.
     delay : int or None, optional
-        Local steps in flight.
+        Local steps in flight, 1 <= delay <= tau.
     fragments : int, optional
-        Parts of the model that travel one after the other.
+        Parts of the model that are averaged after one another, >= 1.
     ranks_per_node : int, optional
-        Workers of a node, which sum exactly among themselves.
+        Workers per node, which sum exactly.
     uneven : bool, optional
         Whether workers may leave after different numbers of steps.
 
     Raises
     ------
     ValueError
-        For what it refuses, and unless there is one optimizer for each model.
+        For settings that ``PeriodicAveraging`` refuses, and unless there is one optimizer per model.
     """
 
     def __init__(
@@ -150,43 +148,44 @@ class SimulatedWorkers(Rounds):
         Parameters
         ----------
         losses : sequence of tensor or float or None or None, optional
-            Of this step, one for each worker; needed by schedules that look at them.
+            Loss of this step, one per worker.  Schedules that use the loss need it.
         closures : sequence of Closure or None or None, optional
-            Of this step, one for each worker; needed by schedules that look at them.
+            Closure of this step, one per worker.  Schedules that probe the gradient need it.
 
-        Notes
-        -----
-        Returns every worker's account of the round, or None.
+        Returns
+        -------
+        list of Round or None
+            Every worker's record of the round if it ended, else None.
         """
         return self.count(losses if losses is not None else [None] * len(self.workers), closures)
 
     average = Rounds.end_round_now
 
     def leave(self, worker: int) -> None:
-        """Let a worker make no more steps; with the last one the run ends, as ``PeriodicAveraging.leave`` ends it.
+        """Stop the steps of a worker; the run ends with the last one, as with ``PeriodicAveraging.leave``.
 
         Parameters
         ----------
         worker : int
-            Which one; its model is not to be trained any more.
+            Index of the worker; its model must not be trained any more.
 
         Raises
         ------
         ValueError
-            Without ``uneven=True``, or if it has left before.
+            Without ``uneven=True``, or if the worker has left before.
         """
         self.depart(worker)
 
 
 def vmapped_gradients(models: Sequence[torch.nn.Module], loss: Loss, *batches: torch.Tensor) -> torch.Tensor:
-    """Return the gradients of all workers' losses at once, left in ``p.grad`` of every parameter p.
+    """Compute the gradients of all workers' losses at once, and store them in ``p.grad`` of every parameter.
 
     Parameters
     ----------
     models : sequence of Module
-        The workers' models.
+        Models of the workers.
     loss : Loss
-        ``loss(model, *batch)``, a scalar; called once, for all workers.
+        ``loss(model, *batch)``, a scalar; called once for all workers.
     *batches : tensors whose first dimension is the worker
 
     Returns
@@ -199,10 +198,8 @@ def vmapped_gradients(models: Sequence[torch.nn.Module], loss: Loss, *batches: t
     ValueError
         For models with buffers, which vmap cannot update.
 
-    Notes
-    -----
-    For models of linear layers the gradients have been found equal to the loop's bit for bit, the losses equal but for
-    their last bit; convolutions become grouped ones and need not be.
+    Notes ----- For models of linear layers the gradients were bitwise equal to those of a loop; the losses differed at
+    most in the last bit.  Convolutions become grouped convolutions and may differ.
     """
     template = models[0]
     if any(True for _ in template.buffers()):

@@ -1,4 +1,4 @@
-"""Whether a model can be averaged, and with which others."""
+"""Checks whether a model can be averaged, and whether all ranks have the same model."""
 
 from __future__ import annotations
 
@@ -22,19 +22,12 @@ WRAPPERS = ("DistributedDataParallel", "FullyShardedDataParallel", "DataParallel
 
 
 def require_unwrapped(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None) -> None:
-    """Refuse a model inside a wrapper that exchanges gradients itself, and an optimizer of another model.
-
-    Parameters
-    ----------
-    model : Module
-        What is averaged.
-    optimizer : Optimizer or None
-        The inner optimizer.
+    """Refuse a model in a wrapper that exchanges gradients itself, and an optimizer of another model.
 
     Raises
     ------
     ValueError
-        That says what to pass.
+        For either; the error names what to pass instead.
     """
     inner = getattr(model, "_orig_mod", model)  # torch.compile
     for kind in type(inner).__mro__:
@@ -56,10 +49,10 @@ def require_unwrapped(model: torch.nn.Module, optimizer: torch.optim.Optimizer |
 def require_averageable(model: torch.nn.Module) -> None:
     """Refuse a model that cannot be averaged.
 
-    TypeError for parameters that are not floating-point, or of which this rank holds a piece only.
-
     Raises
     ------
+    TypeError
+        For parameters that are not floating-point, sparse, quantized or sharded.
     ValueError
         If no parameter requires a gradient, or if one has no shape yet.
     """
@@ -67,12 +60,12 @@ def require_averageable(model: torch.nn.Module) -> None:
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
         if tensor.layout != torch.strided or tensor.is_quantized:
             raise TypeError(
-                f"{name} is sparse or quantized, and an averaging needs tensors of plain entries: keep it outside the "
+                f"an averaging needs dense tensors; {name} is sparse or quantized: keep it outside the "
                 "model's parameters and buffers, or make it dense"
             )
         if isinstance(tensor, sharded) or getattr(tensor, "_is_flat_param", False):
             raise TypeError(
-                f"{name} is sharded over the ranks (FSDP, DTensor), and an averaging needs the whole of it on every "
+                f"{name} is sharded over the ranks (FSDP, DTensor), and an averaging needs the whole tensor on every "
                 "rank: sharded models are not supported yet; leave out fully_shard, or use DistributedDataParallel"
             )
         if torch.nn.parameter.is_lazy(tensor):
@@ -96,9 +89,9 @@ def require_averageable(model: torch.nn.Module) -> None:
 
 
 def _require_memory(name: str, p: torch.nn.Parameter) -> None:
-    """Refuse a parameter that cannot be written to in place."""
+    """Refuse a parameter that cannot be written in place."""
     if p.device.type == "meta":
-        raise ValueError(f"{name} has no values, for it is on the meta device: load the weights before")
+        raise ValueError(f"{name} has no values, for it is on the meta device: load the weights first")
     if p.layout != torch.strided:
         raise TypeError(f"a parameter must be dense to be averaged; {name} has the layout {p.layout}: make it dense")
     if p.is_inference():
@@ -108,22 +101,22 @@ def _require_memory(name: str, p: torch.nn.Parameter) -> None:
 
 
 def trained(model: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
-    """Return the parameters that require a gradient by name, without those that only share memory with others.
+    """Return the parameters that require a gradient by name, without aliases of the same memory.
 
     Raises
     ------
     ValueError
-        For parameters that share a part of their memory, as ``shared_memory.without_aliases`` raises it.
+        For parameters that share a part of their memory, from ``shared_memory.without_aliases``.
     """
     return without_aliases({name: p for name, p in model.named_parameters() if p.requires_grad})
 
 
 def layout(model: torch.nn.Module) -> Layout:
-    """Return name and description of every parameter and buffer; equal for models that can be averaged together."""
+    """Return name and description of every parameter and buffer; models with equal layouts can be averaged."""
     refusals: list[tuple[str, str]] = []
     try:
         sent = trained(model).keys()
-    except ValueError as refusal:  # raised on all ranks, once they know that they differ or that they are equal
+    except ValueError as refusal:  # raised on all ranks after the layouts are compared
         sent, refusals = dict[str, torch.nn.Parameter]().keys(), [("memory", str(refusal))]
     parameters = []
     for name, p in model.named_parameters():
@@ -133,12 +126,12 @@ def layout(model: torch.nn.Module) -> Layout:
 
 
 def described(tensor: torch.Tensor) -> str:
-    """Return shape and dtype in words."""
+    """Return dtype and shape as text."""
     return f"{str(tensor.dtype).removeprefix('torch.')} of shape {tuple(tensor.shape)}"
 
 
 def digest(*parts: bytes | memoryview) -> int:
-    """Return a number of 64 bits, with a sign, that differs for different bytes but with a chance of 2^-64."""
+    """Return a signed 64-bit digest of some bytes."""
     state = hashlib.blake2b(digest_size=8)
     for part in parts:
         state.update(part)
@@ -146,14 +139,7 @@ def digest(*parts: bytes | memoryview) -> int:
 
 
 def require_same_layout(transport: Transport, models: Sequence[torch.nn.Module]) -> None:
-    """Let all ranks compare the parameters and buffers of their models before any of these travel.
-
-    Parameters
-    ----------
-    transport : Transport
-        How messages travel.
-    models : sequence of Module
-        Those of the ranks hosted here.
+    """Compare parameters and buffers of all ranks' models before any of them is sent.
 
     Raises
     ------
@@ -166,21 +152,14 @@ def require_same_layout(transport: Transport, models: Sequence[torch.nn.Module])
 
 
 def require_accepted_by_all(transport: Transport, refusal: Exception | None) -> None:
-    """Raise on all ranks if one refuses its arguments; costs 8 bytes per rank, which are not counted.
-
-    Parameters
-    ----------
-    transport : Transport
-        How messages travel.
-    refusal : Exception or None
-        What the arguments of this rank have raised.
+    """Raise on all ranks if one rank refuses its arguments; 8 bytes per rank are sent and not counted.
 
     Raises
     ------
     Exception
         The refusal of this rank.
     ValueError
-        That names the first rank whose arguments are refused, with the reason.
+        On the other ranks, naming the first refusing rank and its reason.
     """
     with transport.uncounted():
         refused = transport.all_gather_int([int(refusal is not None)])
@@ -192,7 +171,7 @@ def require_accepted_by_all(transport: Transport, refusal: Exception | None) -> 
 
 
 def _layouts_of_all(transport: Transport, layouts: Sequence[Layout]) -> list[Layout]:
-    """Return the layouts of all ranks, in rank order; none if they are equal."""
+    """Return the layouts of all ranks in rank order; an empty list if they are equal."""
     texts = [json.dumps(rows) for rows in layouts]
     if len(set(transport.all_gather_int([digest(text.encode()) for text in texts]))) == 1:
         return []
@@ -200,13 +179,7 @@ def _layouts_of_all(transport: Transport, layouts: Sequence[Layout]) -> list[Lay
 
 
 def difference(layouts: Sequence[Layout]) -> str:
-    """Return in words the first tensor in which two ranks differ, or nothing if they agree.
-
-    Parameters
-    ----------
-    layouts : sequence of sequence of (str, str)
-        Names and descriptions of every rank, in rank order.
-    """
+    """Describe the first tensor in which two ranks' layouts differ; empty if they agree."""
     first = layouts[0]
     for rank, rows in enumerate(layouts):
         of_rank, of_first = dict(rows), dict(first)
@@ -226,15 +199,7 @@ def difference(layouts: Sequence[Layout]) -> str:
 
 
 def texts_of_all(transport: Transport, texts: Sequence[str]) -> list[str]:
-    """Return a text of every rank, in rank order; it is not counted, for it only explains a difference.
-
-    Parameters
-    ----------
-    transport : Transport
-        How messages travel.
-    texts : sequence of str
-        Those of the ranks hosted here.
-    """
+    """Return a text of every rank in rank order; the bytes are not counted."""
     data = [text.encode() for text in texts]
     lengths = transport.all_gather_int([len(part) for part in data])
     padded = [torch.frombuffer(bytearray(part.ljust(max(lengths), b" ")), dtype=torch.uint8) for part in data]

@@ -1,4 +1,4 @@
-"""How movements become their mean by sums over the owners of shards, round after round."""
+"""Movements averaged by a Summed: owners of shards sum the messages, round after round."""
 
 from __future__ import annotations
 
@@ -20,19 +20,7 @@ from .refusals import FAILED, MeanRefused
 
 
 class InSums(SendersRemember):
-    """Every rank sends its terms by shards to their owners, who send the sums to all.
-
-    Parameters
-    ----------
-    settings : Settings
-        Method and key.
-    transport : Transport
-        How messages travel.
-    payload : Payload
-        What travels with the sums of the first round.
-    d : int
-        Number of coordinates.
-    """
+    """Exchange in which every rank sends its terms by shards to their owners, which send the sums to all."""
 
     def __init__(self, settings: Settings, transport: Transport, payload: Payload, d: int) -> None:
         assert isinstance(settings.operator, Summed)
@@ -72,7 +60,7 @@ class InSums(SendersRemember):
             first = False
 
     def _follow(self, outgoing: Sequence[Any], round_index: int) -> None:
-        """Let the ranks that say nothing read the sums."""
+        """Let the ranks that send nothing read the sums."""
         for end, messages in zip(self.senders, outgoing, strict=True):
             if messages is None:
                 end.follow(round_index)
@@ -91,7 +79,7 @@ class InSums(SendersRemember):
         for owner, messages in zip(self.senders, arrived, strict=True):
             try:
                 sums.append(owner.exchange.merge(messages, members))
-            except Exception as error:  # the other ranks must hear of it, whatever it is
+            except Exception as error:  # report any failure to the other ranks
                 sums.append(FAILED)
                 failure = error
         try:

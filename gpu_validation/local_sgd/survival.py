@@ -1,4 +1,4 @@
-"""Rounds that go on without the ranks that have died, and let others in at a synchronisation."""
+"""Rounds that continue without dead ranks and admit new ones at a synchronisation."""
 
 from __future__ import annotations
 
@@ -25,29 +25,16 @@ ATTEMPTS = 10  # at one synchronisation
 
 
 class SurvivingRounds(Rounds):
-    """The rounds of one rank of a quorum; without one, those of a group that stays as it is.
+    """Rounds of one rank of a quorum; without a quorum, rounds of a fixed group.
 
-    A synchronisation ends with a vote of 16 bytes from every rank to every other.  If it has failed before, whoever has
-    not come to its vote is as far as before it; the group is formed anew, whoever has done fewer rounds than rank 0, or
-    comes too late, goes on from rank 0's common model, and the others average once more with what they have.
-
-    Parameters
-    ----------
-    workers : sequence of Worker
-        This rank's.
-    transport : ProcessTransport
-        How messages travel.
-    settings : Settings
-        What all ranks have in common.
-    clock : Clock
-        What tells seconds.
-    quorum : Quorum or None
-        The group, which has been formed.
+    A synchronisation ends with a vote of 16 bytes from every rank to every other.  If it has failed before, a rank
+    without the vote returns to its state before it, and the group is formed again.  Ranks that have done fewer rounds
+    than rank 0 take rank 0's common model.  The others repeat the averaging with the models that they have.
 
     Raises
     ------
     ValueError
-        As the engine does.
+        As ``Rounds`` does.
     """
 
     transport: ProcessTransport
@@ -66,7 +53,7 @@ class SurvivingRounds(Rounds):
             self._go_on_from(self._state_of_rank_0())
 
     def end_round(self) -> list[Round]:
-        """Average now, with those that are there, and start the next round; one account."""
+        """Average now, with the ranks that are present, and start the next round; return one record."""
         if self.quorum is None:
             return super().end_round()
         done, steps = self.periods.rounds, self.periods.local_steps
@@ -80,17 +67,17 @@ class SurvivingRounds(Rounds):
                 if not _is_lost(error) or attempt + 1 == ATTEMPTS:
                     raise
                 broken = True
-            if broken:  # the error is gone, and with it what holds connections open that the others wait for
+            if broken:  # outside the except block: the error would keep connections open that the other ranks wait for
                 if accounts is None:
                     self._put_back(before)
                 self._regroup(self.quorum)
             if self.periods.rounds > done:
                 return accounts or unknown
-            if not self.periods.local_steps:  # too late: the others have this round before them, and expect its steps
+            if not self.periods.local_steps:  # too late: the other ranks repeat this round and expect its steps
                 self.periods.catch_up(steps)
         raise AssertionError("the last attempt returns or raises")
 
-    # -- what a failed synchronisation leaves ---------------------------------------------------------------
+    # -- state before a synchronisation ----------------------------------------------------------------------
     def _kept(self) -> dict[str, Any]:
         """Return a copy of all that a synchronisation changes."""
         worker = self.workers[0]
@@ -104,9 +91,9 @@ class SurvivingRounds(Rounds):
             assign(buffer, value)
         self.load_state_dict(kept["rounds"])
 
-    # -- who is there ----------------------------------------------------------------------------------------
+    # -- membership ------------------------------------------------------------------------------------------
     def _let_in(self, quorum: Quorum) -> None:
-        """Learn that all ranks have come so far; form a group with those who have asked, if all know of it now."""
+        """Vote after a synchronisation; form a new group if ranks have asked to join and all ranks know of it."""
         votes = self.transport.all_gather_floats([[float(quorum.asked()), float(quorum.served)]])
         asked, served = map(max, zip(*votes, strict=True))
         quorum.served = int(asked)
@@ -126,7 +113,7 @@ class SurvivingRounds(Rounds):
                 return
 
     def _welcome(self, rounds: int) -> None:
-        """Make the collectives of a rank's start, for those who make theirs now; go on from rank 0 if it is further."""
+        """Join the collectives of a starting rank; take rank 0's model if rank 0 has done more rounds."""
         self.transport.broadcast([[torch.zeros(1, dtype=torch.int64)]])
         self._require_equal_ranks()
         worker = self.workers[0]
@@ -146,7 +133,7 @@ class SurvivingRounds(Rounds):
             self._connect()
 
     def _state_of_rank_0(self) -> dict[str, Any]:
-        """Return what rank 0's common model has beside its values, where its round began."""
+        """Return rank 0's counters, outer state and unrounded model at the begin of its round."""
         sent = io.BytesIO()
         if self.transport.rank == 0:
             worker, periods = self.workers[0], self.periods
@@ -171,5 +158,5 @@ class SurvivingRounds(Rounds):
 
 
 def _is_lost(error: RuntimeError) -> bool:
-    """Return whether a rank is lost, also where that has been explained."""
+    """Return whether an error, or its cause, means that a rank is lost."""
     return is_lost(error) or (isinstance(error.__cause__, RuntimeError) and is_lost(error.__cause__))

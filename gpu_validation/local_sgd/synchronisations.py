@@ -1,4 +1,4 @@
-"""How a round ends: whole models or compressed movements are averaged, or what was in flight is merged."""
+"""End of a round: average whole models or compressed movements, or merge an average in flight."""
 
 from __future__ import annotations
 
@@ -30,27 +30,16 @@ from .structure import require_same_layout
 from .worker import Worker, begin, deltas, follow
 
 SILENT: Error = (0.0, 0.0, 0.0)
-Pending = tuple[Averaged, Callable[[], None]]  # the account, and what begins the next round by writing to the models
+Pending = tuple[Averaged, Callable[[], None]]  # the record, and a function that writes the models of the next round
 
 
 class Synchronisations(CommonStart):
-    """End rounds, and explain what fails on the way.
-
-    Parameters
-    ----------
-    workers : sequence of Worker
-        Those hosted here, in the order of ``transport.ranks``.
-    transport : Transport
-        How messages travel.
-    settings : Settings
-        What all ranks have in common.
-    clock : Clock
-        What tells seconds.
+    """Ends rounds and explains failures.
 
     Raises
     ------
     ValueError
-        For a mode that does not fit the number of ranks, or ranks that are configured differently.
+        For a mode that does not fit the number of ranks, or for ranks with different settings.
     """
 
     def __init__(self, workers: Sequence[Worker], transport: Transport, settings: Settings, clock: Clock) -> None:
@@ -59,7 +48,7 @@ class Synchronisations(CommonStart):
             self._warm_up()
 
     def end_round(self) -> list[Round]:
-        """Average now, and start the next round; one account for each worker hosted here, none if all have left."""
+        """Average now and start the next round; return one record per worker hosted here, none if all have left."""
         if self.roll_call is not None and self.overlapped is None and not self._call_the_roll(self.roll_call):
             return []
         round_index, steps = self.periods.rounds, self.periods.local_steps
@@ -87,13 +76,13 @@ class Synchronisations(CommonStart):
         return accounts
 
     def _carried_bits(self, members: Sequence[int]) -> list[int]:
-        """Return how many bits of the messages of each worker hosted here do not count."""
+        """Return the uncounted bits of the messages of each worker hosted here."""
         if self.overlapped is not None:
             return self.overlapped.take_carried_bits()
         return [bits if rank in members else 0 for rank, bits in self._carried_by_rank.items()]
 
     def _call_the_roll(self, roll_call: RollCall) -> bool:
-        """Learn who takes part in this synchronisation, and go as far as they have come; False if nobody does."""
+        """Call the roll, and catch up with the steps of the other ranks; return False if no rank takes part."""
         with self._explaining():
             attendance = roll_call.call(roll_call.rows(self._since))
         roll_call.note(attendance)
@@ -104,7 +93,7 @@ class Synchronisations(CommonStart):
         return bool(attendance.members)
 
     def _land(self) -> None:
-        """Merge what is in flight, and let all models become their mean."""
+        """Merge averages in flight, then set all models to their mean."""
         assert self.overlapped is not None
         with self._explaining():
             self.overlapped.drain(self.periods.total_steps)
@@ -113,7 +102,7 @@ class Synchronisations(CommonStart):
         self.unite()
 
     def end_round_now(self) -> list[Round]:
-        """End the round now, however many steps it has had; merge what is in flight, so that all models are equal."""
+        """End the round after any number of steps; merge averages in flight, so that all models are equal."""
         accounts = self.end_round()
         if self.overlapped is not None:
             self._land()
@@ -130,19 +119,19 @@ class Synchronisations(CommonStart):
             self.overlapped.begin_round(self.periods.total_steps, self.periods.tau)
 
     def _flight(self) -> InFlight | None:
-        """Return what was in flight in the round that ends."""
+        """Return the overlap of the round that ends; None without overlap."""
         if self.overlapped is None:
             return None
         return InFlight(self.overlapped.delay(self.periods.tau), self.overlapped.flight_s)
 
     def _synchronise(self, round_index: int, members: Sequence[int], changed: bool) -> Averaged:
-        """Average, or merge what has been in flight."""
+        """Average, or merge the average in flight."""
         if self.overlapped is None:
             average = self._average_models if self.whole else self._average_deltas
             averaged, begin_next = average(round_index, members, changed)
             looks = self.beside.needed or isinstance(self.mixing, Gossip)
             beside = self._beside(round_index) if looks else []
-            begin_next()  # nothing has been written before: a refused averaging leaves all models as they are
+            begin_next()  # the first write: a refused averaging leaves all models unchanged
             if beside:
                 self.beside.load(beside)
             self._reset_optimizers()
@@ -154,7 +143,7 @@ class Synchronisations(CommonStart):
         return averaged
 
     def _warm_up(self) -> None:
-        """One averaging of what is equal everywhere: the first one that is timed finds memory and compiled code."""
+        """Run one averaging of equal data, so that memory is allocated and code compiled before the first timed one."""
         everyone, self._rows = range(self.transport.size), self.inputs.rows(self.clock)
         with self._explaining(), self.transport.uncounted():
             if self.whole:
@@ -171,7 +160,7 @@ class Synchronisations(CommonStart):
         return zip(self.workers, self._places(changed), strict=True)
 
     def unite(self) -> None:
-        """Give every rank the exact mean of all models and buffers, as at the end of a run by gossip."""
+        """Set all models and buffers to their exact mean, as at the end of a run by gossip."""
         with self._explaining():
             everyone = range(self.transport.size)
             models = self._unrounded()
@@ -185,19 +174,16 @@ class Synchronisations(CommonStart):
             self.overlapped.meet(means)
 
     def _unrounded(self) -> list[torch.Tensor]:
-        """Return the models of the workers hosted here, with what rounding to the parameters' dtype has left out."""
+        """Return the models of the workers hosted here, including what rounding has dropped."""
         if self.overlapped is not None:
             return self.overlapped.models()
         return [worker.unrounded(worker.vector().to(worker.anchor)) for worker in self.workers]
 
     # -- one averaging -----------------------------------------------------------------------------------
     def _average_models(self, round_index: int, members: Sequence[int], changed: bool) -> Pending:
-        """Return whole models, in the parameters' dtype, with the count of steps behind them: one collective.
+        """Average whole models and the count of steps in one collective.
 
-        Parameters
-        ----------
-        changed : bool
-            The models have other parameters; zeros are sent in their place, to learn whether all have.
+        If the parameters have ``changed``, zeros are sent in their place, to learn whether all ranks' have.
         """
         d = self.d
         moved2 = [float(x.double() @ x.double()) for x in deltas(self.workers)] if self.choices and not changed else []
@@ -215,7 +201,7 @@ class Synchronisations(CommonStart):
             raise self._named(uneven) from None
         if changed:
             return self._join_again(), _nothing
-        if not isinstance(self.mixing, Gossip):  # else see _beside
+        if not isinstance(self.mixing, Gossip):  # _beside checks gossip
             self._require_finite(blended[0][:d], lambda: [w.vector() for w in self.workers], members)
         size = 8 * owns[0].element_size() * d
         bits = tuple(size if rank in members else 0 for rank in range(self.transport.size))
@@ -234,7 +220,7 @@ class Synchronisations(CommonStart):
         return (bits, [WHOLE] * len(self.workers), ()), begin_next
 
     def _mix(self, blended: Sequence[torch.Tensor]) -> None:
-        """Let every worker go on from its own mixture."""
+        """Start every worker's next round from its own mixture."""
         for worker, arrived in zip(self.workers, blended, strict=True):
             worker.mixing_state, mixed = self.mixing.update(
                 worker.mixing_state, worker.vector(), arrived[: self.d], self.transport.size
@@ -242,7 +228,7 @@ class Synchronisations(CommonStart):
             worker.begin(worker.unrounded(mixed))
 
     def _places(self, changed: bool = False) -> list[torch.Tensor]:
-        """Return what goes behind each worker's model: the count of its steps, and what it has measured."""
+        """Return the tail behind each worker's model: its step count and measurements."""
         rows = self._rows or [[]] * len(self.workers)
         tails = [
             self.payload.tail(row, rank=rank, steps=self.periods.total_steps, changed=changed)
@@ -251,12 +237,9 @@ class Synchronisations(CommonStart):
         return [tail.to(worker.device, worker.dtype) for worker, tail in zip(self.workers, tails, strict=True)]
 
     def _average_deltas(self, round_index: int, members: Sequence[int], changed: bool) -> Pending:
-        """Return compressed movements of the members, decoded and folded alike by all ranks.
+        """Average the members' compressed movements, decoded and summed in the same order on all ranks.
 
-        Parameters
-        ----------
-        changed : bool
-            The models have other parameters; that is said in place of a message.
+        If the parameters have ``changed``, a refusal is sent in place of a message.
         """
         sending = {r: w for r, w in zip(self.transport.ranks, self.workers, strict=True) if r in members}
         moved = None if changed else dict(zip(sending, deltas(list(sending.values())), strict=True))
@@ -274,7 +257,7 @@ class Synchronisations(CommonStart):
 
         def begin_next() -> None:
             if self.telemetry.watches and first in moved:
-                gathered = None if mean.mean_bits else mean.decoded.get(first)  # else it has its owners' errors too
+                gathered = None if mean.mean_bits else mean.decoded.get(first)  # two shots add the owners' errors
                 self.telemetry.meet_movements(movement, moved[first], gathered, len(members))
             self._note_movements(list(mean.errors.values()), movement)
             begin(self.workers, self._moved(anchor, movement))
@@ -282,20 +265,20 @@ class Synchronisations(CommonStart):
         return (tuple(mean.bits), errors, mean.mean_bits), begin_next
 
     def _note_movements(self, errors: Sequence[Error], movement: torch.Tensor) -> None:
-        """Let what this averaging has done to the movements be told with the next one, if anyone asks."""
+        """Store the effect of this averaging on the movements for the next row, if the schedule uses it."""
         if isinstance(self.inputs, ChoosingInputs):
             mean2 = float(movement.double() @ movement.double())
             self.inputs.note_movements([(error2, norm2, mean2) for error2, norm2, _ in errors])
 
     def _exchanged(self, moved: Deltas, members: Sequence[int], round_index: int) -> MeanMovement:
-        """Return the mean of the members' messages; what they have measured travels with them."""
+        """Return the mean of the members' messages; the schedule's rows travel with them."""
         steps = self.periods.total_steps
         mean = self.movements.mean(moved, self._rows, members=members, round_index=round_index, steps=steps)
         self._arrived_rows = [mean.rows[rank] for rank in members] if mean.rows else []
         return mean
 
     def _beside(self, round_index: int) -> list[Means]:
-        """Return what buffers and states become; with gossip the ranks also learn whether all models are finite."""
+        """Return the means of buffers and states; with gossip also check that all models are finite."""
         flags = None
         if isinstance(self.mixing, Gossip):
             flags = [first_not_finite(worker.vector()) for worker in self.workers]
@@ -311,7 +294,7 @@ class Synchronisations(CommonStart):
                     worker.optimizer.state.clear()
 
     def _named(self, uneven: UnevenModels) -> UnevenModels:
-        """Name the tensor in which models differ, where all ranks have noticed that they do."""
+        """Return the error with the tensor in which models differ, if all ranks know that they do."""
         if isinstance(self.mixing, Gossip):
             return uneven
         try:
@@ -320,7 +303,7 @@ class Synchronisations(CommonStart):
             return UnevenModels(str(difference))
         return uneven
 
-    # -- what is not finite ------------------------------------------------------------------------------
+    # -- non-finite values -------------------------------------------------------------------------------
     @property
     def _averaging(self) -> str:
         return f"averaging {self.periods.rounds}, after {self.periods.total_steps} local steps"
@@ -332,18 +315,11 @@ class Synchronisations(CommonStart):
     def _require_finite(
         self, mean: torch.Tensor, owns: Callable[[], Sequence[torch.Tensor]], members: Sequence[int]
     ) -> None:
-        """Raise ValueError unless a mean that all ranks have is finite; all ranks raise, naming the rank and the entry.
+        """Raise ValueError on all ranks, naming rank and entry, unless a mean that they share is finite.
 
-        Parameters
-        ----------
-        mean : tensor, shape (d,)
-            The same bits on all ranks.
-        owns : callable
-            Returns what the ranks hosted here have sent, tensors of shape (d,).
-        members : sequence of int
-            The ranks whose models count.
+        ``owns`` returns the vectors that the ranks hosted here have sent.
         """
-        if math.isfinite(float(mean.sum())) or is_finite(mean):  # one sum shows it, unless that overflows itself
+        if math.isfinite(float(mean.sum())) or is_finite(mean):  # one sum shows it, unless the sum overflows
             return
         entries = self.transport.all_gather_int([first_not_finite(vector) for vector in owns()])
         for rank in members:
@@ -359,12 +335,12 @@ class Synchronisations(CommonStart):
         return moved
 
     def recover(self) -> None:
-        """Continue after a refused averaging: all models become the mean of those that are finite.
+        """Continue after a refused averaging: set all models to the mean of the finite ones.
 
-        Every rank calls it, after the ``ValueError`` that an averaging raises when a model, a buffer or an optimizer
-        state is not finite.  Buffers that differ become the mean of the ranks where they are finite.  Optimizer states
-        that are not finite are dropped, an outer optimizer takes no step, what is in flight is dropped, and a new round
-        begins.  If no model is finite, all ranks return to the model with which the round began, where that is kept.
+        Every rank calls it after the ``ValueError`` of an averaging with a non-finite model, buffer or optimizer state.
+        Buffers that differ become the mean over the ranks where they are finite.  Non-finite optimizer states and
+        averages in flight are dropped.  An outer optimizer takes no step.  Then a new round begins.  If no model is
+        finite, all ranks return to the model at the start of the round, where it is kept.
 
         Raises
         ------
@@ -393,7 +369,7 @@ class Synchronisations(CommonStart):
         self._begin_round()
 
     def _means_of(self, good: Sequence[int], models: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Return the mean of the finite models, or where the round began."""
+        """Return the mean of the finite models, or the model at the start of the round."""
         if good:
             return self.transport.means([m if is_finite(m) else torch.zeros_like(m) for m in models], good)
         if self.overlapped is not None:
@@ -404,7 +380,7 @@ class Synchronisations(CommonStart):
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
-        """Say why a collective has failed, which it does not say itself."""
+        """Inside, errors of a failed collective are raised with their likely cause."""
         try:
             yield
         except RuntimeError as error:
@@ -417,4 +393,4 @@ class Synchronisations(CommonStart):
 
 
 def _nothing() -> None:
-    """Write nothing: the models have been joined again."""
+    """Write nothing, because the models have been joined again."""

@@ -1,4 +1,4 @@
-"""Movements in two shots: every rank sends shards to their owners, who send the means of theirs to all."""
+"""Movements in two shots: every rank sends shards to their owners, which send the means of their shards to all."""
 
 from __future__ import annotations
 
@@ -23,19 +23,7 @@ from .refusals import FAILED, MeanRefused
 
 
 class InTwoShots(SendersRemember):
-    """Every rank sends shards to their owners, who send the compressed means of theirs to all.
-
-    Parameters
-    ----------
-    settings : Settings
-        Operators and key.
-    transport : Transport
-        How messages travel.
-    payload : Payload
-        What travels with them.
-    d : int
-        Number of coordinates.
-    """
+    """Exchange in which every rank sends shards to their owners, which send the compressed means to all."""
 
     def __init__(self, settings: Settings, transport: Transport, payload: Payload, d: int) -> None:
         assert settings.operator is not None  # whole models are not encoded
@@ -49,14 +37,14 @@ class InTwoShots(SendersRemember):
     def mean(
         self, deltas: Deltas, rows: Sequence[Row], *, members: Sequence[int], round_index: int, steps: int
     ) -> MeanMovement:
-        """Scatter shards, merge them, gather their means."""
+        """Scatter shards, average them, gather the means."""
         ranks = self._transport.ranks
         exact = self._exact if len(members) == self._transport.size else None
         outgoing, failure = encoded(ranks, self.senders, deltas, [round_index] * len(ranks))
         try:
             try:
                 arrived, bits = self._transport.scatter(outgoing, position=steps, exact=exact)
-            except Undeclared:  # on every rank: the declaration is false, from now on lengths travel first
+            except Undeclared:  # on every rank: the declared size is wrong, so lengths are sent first from now on
                 self._exact = None
                 arrived, bits = self._transport.scatter(outgoing, position=steps, exact=None)
         except Refusal as refusal:
@@ -65,7 +53,7 @@ class InTwoShots(SendersRemember):
         for owner, messages in zip(self.senders, arrived, strict=True):
             try:
                 means.append(owner.merge(messages, members, round_index))
-            except Exception as error:  # the other ranks must hear of it, whatever it is
+            except Exception as error:  # report any failure to the other ranks
                 means.append(FAILED)
                 failure = error
         try:
@@ -83,6 +71,6 @@ class InTwoShots(SendersRemember):
         return MeanMovement(mean, bits, sent, decoded, errors, tuple(message.bits for message in owners))
 
     def _own(self, outgoing: Sequence[Any], round_index: int) -> dict[int, torch.Tensor]:
-        """Return what the owners have made of the shards of the ranks hosted here, by rank."""
+        """Return the owners' decoded shards of the ranks hosted here, by rank."""
         hosted = zip(self._transport.ranks, self.senders, outgoing, strict=True)
         return {rank: ends.own(sent, round_index) for rank, ends, sent in hosted if sent is not None}
