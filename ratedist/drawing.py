@@ -10,6 +10,10 @@ import numpy as np
 
 PREFERRED = ("omega", "alpha", "tau", "time_s", "eta", "bits", "d")
 POINTS = 100
+# Okabe and Ito 2008: colours that colour-blind readers can tell apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKS = ("o", "s", "^", "D")
+LINE_OF_TEXT = 0.05  # of the axes' height
 SPAN = 100.0  # a curve goes from 1/SPAN to SPAN times the point, inside the assumptions
 
 
@@ -170,37 +174,64 @@ def label_of(text: str) -> str:
 
 
 def plot_comparison(points: Sequence[tuple[str, float, float, bool]], title: str, ax: Any) -> Any:
-    """Return error against bits: a curve a family, the user's own in front, and the limits of the two classes.
+    """Draw error against bits: one curve per family, the user's own as stars, and the limits of the two classes.
 
     Parameters
     ----------
     points : sequence of (str, float, float, bool)
-        Family, its bits a coordinate, its NMSE, and whether it is the user's own.
+        Family, its bits per coordinate, its NMSE, and whether it is the user's own.
+    title : str
+        Above the axes.
+    ax : matplotlib.axes.Axes or None
+        Where to draw; None makes a figure.
     """
     ax = axes(ax)
-    families = dict.fromkeys(family for family, *_ in points)
-    for family in families:
-        stars = [(bits, nmse) for name, bits, nmse, is_own in points if name == family and is_own]
-        if stars:
-            ax.plot(
-                *zip(*stars, strict=True),
-                "*",
-                markersize=12,
-                color="gold",
-                markeredgecolor="black",
-                zorder=5,
-                label=label_of(family),
-            )
-        else:
-            curve = sorted((bits, nmse) for name, bits, nmse, _ in points if name == family)
-            ax.plot(*zip(*curve, strict=True), "o-", markersize=4, label=label_of(family))
     most = max((bits for _, bits, *_ in points), default=1.0)
-    rates = np.linspace(0.02, 1.05, 200) * most
-    ax.plot(rates, 1 / np.expm1(2 * np.log(2) * rates), "k--", linewidth=1, label="limit of unbiased operators")
-    ax.plot(rates, np.exp(-2 * np.log(2) * rates), "k:", linewidth=1, label="limit of contractive operators")
+    ends: list[tuple[str, float, float, str]] = []  # text, last point, colour
+    curves = [(family, [p for p in points if p[0] == family]) for family in dict.fromkeys(p[0] for p in points)]
+    for i, (family, own) in enumerate(curves):
+        curve = sorted((bits, nmse) for _, bits, nmse, _ in own)
+        colour = COLOURS[i % len(COLOURS)]
+        if any(is_own for *_, is_own in own):
+            style = {"markersize": 12, "markerfacecolor": "gold", "markeredgecolor": "black", "zorder": 5}
+            ax.plot(*zip(*curve, strict=True), "*", label=label_of(family), **style)
+            colour = "black"
+        else:
+            mark = MARKS[i // len(COLOURS) % len(MARKS)]
+            ax.plot(*zip(*curve, strict=True), mark + "-", color=colour, markersize=4, label=label_of(family))
+        ends.append((label_of(family), *curve[-1], colour))
+    rates = np.linspace(0.02, 1.0, 200) * most
+    for name, style, limit in (
+        ("limit, contractive", ":", np.exp(-2 * np.log(2) * rates)),
+        ("limit, unbiased", "--", 1 / np.expm1(2 * np.log(2) * rates)),
+    ):
+        ax.plot(rates, limit, "k" + style, linewidth=1, label=name)
+        ends.append((name, most, float(limit[-1]), "black"))
     nmses = [nmse for _, _, nmse, _ in points]
-    ax.set(xlabel="bits a coordinate", ylabel="NMSE", title=title, yscale="log", xlim=(0, 1.05 * most))
+    ax.set(xlabel="bits per coordinate", ylabel="NMSE", yscale="log", xlim=(0, 1.02 * most))
+    ax.set_title(title, loc="left", fontsize=10)
     if nmses:
         ax.set_ylim(min(*nmses, 2.0 ** (-2 * most)) / 2, 3 * max(1.0, *nmses))
-    ax.legend(fontsize=7, frameon=False)
+    _label_ends(ax, ends)
+    ax.spines[["top", "right"]].set_visible(False)
     return ax
+
+
+def _label_ends(ax: Any, ends: Sequence[tuple[str, float, float, str]]) -> None:
+    """Write each curve's name right of its last point, names apart by at least a line's height."""
+    low, high = np.log(ax.get_ylim())
+    ends = sorted(ends, key=lambda end: end[2])
+    steps = LINE_OF_TEXT * (high - low) * np.arange(len(ends))
+    heights = np.log([y for _, _, y, _ in ends]) - steps
+    upward, downward = np.maximum.accumulate(heights), np.minimum.accumulate(heights[::-1])[::-1]
+    for (text, x, y, colour), height in zip(ends, (upward + downward) / 2 + steps, strict=True):
+        ax.annotate(
+            text,
+            xy=(x, y),
+            xytext=(1.01, (height - low) / (high - low)),
+            textcoords="axes fraction",
+            color=colour,
+            fontsize=8,
+            verticalalignment="center",
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 3},
+        )

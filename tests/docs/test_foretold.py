@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import reproduced
 
-from gpu_validation.studies.prediction.analysis import FORMULAS, TRIED
+from gpu_validation.studies.prediction.analysis import CHEAP, FORMULAS, GUESS, SYNCHRONOUS, TRIED
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "concepts" / "prediction.md").read_text()
@@ -26,10 +26,15 @@ LINES = {
 }
 COLUMNS = (
     ("foretold_anew", "held out anew half", TRIED),
+    ("foretold_anew", "held out anew half", GUESS),
     ("foretold_anew", "held out anew half", FORMULAS),
     ("foretold_times", "held-out half", TRIED),
     ("foretold_times", "design half", TRIED),
 )
+
+
+DIFFERENT = ("error where progress differs by more than 10 %, median", "intervals at 90 % that hold it there")
+HALVES = COLUMNS[0], COLUMNS[3], COLUMNS[4]
 
 
 @cache
@@ -52,8 +57,18 @@ def spelled(line, value):
 @pytest.mark.parametrize("line", LINES)
 def test_the_table_holds_the_numbers_of_the_records(line):
     (row,) = re.findall(rf"^\| {re.escape(line)} \|(.*)\|$", PAGE, flags=re.MULTILINE)
-    expected = [spelled(line, measured(*column)[LINES[line]].measured) for column in COLUMNS]
-    assert [cell.strip() for cell in row.split("|")][: len(COLUMNS)] == expected
+    suffix = ", progress differs by more than 10%" if line in DIFFERENT else ""
+    numbers = [measured(script, where + suffix, model)[LINES[line]].measured for script, where, model in COLUMNS]
+    assert [cell.strip() for cell in row.split("|")][: len(COLUMNS)] == [spelled(line, value) for value in numbers]
+
+
+@pytest.mark.parametrize("rule", [CHEAP, SYNCHRONOUS])
+@pytest.mark.parametrize("part", ["median", "90th percentile"])
+def test_the_table_of_fixed_choices_holds_the_numbers_of_the_records(rule, part):
+    (row,) = re.findall(rf"^\| {rule}: {part} \|(.*)\|$", PAGE, flags=re.MULTILINE)
+    quantity = f"time of this fixed choice over the best measured, {part}"
+    numbers = [measured(script, where, rule)[quantity].measured for script, where, _ in HALVES]
+    assert [cell.strip() for cell in row.split("|")] == [f"{value:.2f}" for value in numbers]
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/guides/measure_before_you_plan.md"])
@@ -65,7 +80,7 @@ def test_other_pages_quote_the_same_median_and_percentile(page):
 
 
 def test_the_page_counts_cells():
-    cells = [measured(*column)[f"{OFF}, median"].n for column in (COLUMNS[0], COLUMNS[2], COLUMNS[3])]
+    cells = [measured(*column)[f"{OFF}, median"].n for column in HALVES]
     counted = re.search(r"\| held out anew, (\d+) cells .* held out before, (\d+) cells \| design, (\d+) cells", PAGE)
     assert counted is not None
     assert [int(count) for count in counted.groups()] == cells

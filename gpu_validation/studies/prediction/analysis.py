@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from bounds.estimate import Estimate
+from bounds.interval import Interval
 from ratedist.model.pilot import Pilot
+from ratedist.model.prediction import quotient
 from ratedist.model.rhythm import Rhythm
 
 from ...records.storage import Record
@@ -18,7 +20,7 @@ from ...verdicts.intervals import Median, median_of
 from ...verdicts.time_to_target import arrival
 from ...verdicts.verdict import Comparison, Verdict
 from ..unit import of_kind
-from .problems import LONGER, NETWORKS, PROBLEMS, WINDOW, Choice, Design, Pilots, Seconds, Trainings
+from .problems import LONGER, NETWORKS, PROBLEMS, QSGD, WINDOW, Choice, Design, Pilots, Seconds, Trainings
 from .real import predicted_seconds
 from .trainings import LAW, RingOf, target_of
 
@@ -28,10 +30,19 @@ SECONDS_GOAL = 0.05
 TAIL = 0.9
 WAITING = Rhythm()  # the trainings that are compared send nothing meanwhile
 NO_THEOREM = "no theorem covers it"
-TRIED, FORMULAS = "trial rounds", "formulas alone"
+TRIED, FORMULAS, GUESS = "trial rounds", "formulas alone", "guess without a pilot"
 MODELS: dict[str, Callable[[Pilot], Pilot]] = {
     TRIED: lambda pilot: pilot,
     FORMULAS: lambda pilot: replace(pilot, rounds=None),
+    GUESS: lambda pilot: replace(pilot, rounds=None),  # its seconds, with progress 1
+}
+# "A step is worth a step": chosen on problems that neither half contains, where it held nine cells in ten.
+GUESSED_PROGRESS = Estimate(1.0, Interval(1 / 1.3, 1 / 0.85), 0.9)
+DIFFERENT = 0.1  # a cell has something to predict if its progress differs from 1 by more
+SYNCHRONOUS, CHEAP = "synchronous", "a cheap unbiased operator, tau = 16"
+RULES: dict[str, Callable[[Choice], bool]] = {
+    SYNCHRONOUS: lambda choice: not choice.operator and choice.tau == 1,
+    CHEAP: lambda choice: (choice.operator, choice.exchange, choice.tau) == (QSGD, "gather", 16),
 }
 
 
@@ -55,6 +66,8 @@ class Cell:
         Infinite where the run was too short.
     longest : float
         What a run that was too short had at least.
+    progress : float
+        Steps of synchronous training to the target, divided by the steps of this choice; 0 where it did not arrive.
     """
 
     problem: str
@@ -64,6 +77,12 @@ class Cell:
     predicted: Estimate | None
     measured: float
     longest: float
+    progress: float
+
+    @property
+    def is_different(self) -> bool:
+        """Whether a step of this choice is worth clearly more or less than a synchronous one."""
+        return abs(self.progress - 1) > DIFFERENT
 
     @property
     def value(self) -> float:
@@ -73,7 +92,7 @@ class Cell:
     @property
     def synchronous(self) -> bool:
         """Whether it is what all are compared with."""
-        return not self.choice.operator and self.choice.tau == 1
+        return RULES[SYNCHRONOUS](self.choice)
 
     @property
     def error(self) -> float:
@@ -134,7 +153,7 @@ def cells(design: Design, records: Sequence[Record], model: str = TRIED) -> list
         cell
         for name, record in pilots.items()
         if name in trainings
-        for cell in _cells_of(design, name, MODELS[model](_joined(record)), record["steps"], curves(trainings[name]))
+        for cell in _cells_of(design, name, model, _joined(record), record["steps"], curves(trainings[name]))
     ]
 
 
@@ -165,8 +184,10 @@ def curves(records: Sequence[Record]) -> dict[str, Curve]:
     }
 
 
-def _cells_of(design: Design, name: str, pilot: Pilot, steps: float, trained: dict[str, Curve]) -> Iterable[Cell]:
-    problem = PROBLEMS[name]
+def _cells_of(
+    design: Design, name: str, model: str, joined: Pilot, steps: float, trained: dict[str, Curve]
+) -> Iterable[Cell]:
+    problem, pilot = PROBLEMS[name], MODELS[model](joined)
     synchronous, *_ = problem.choices()
     base = trained[synchronous.name]
     whole = [k for k in base.step if k <= problem.steps]
@@ -180,10 +201,13 @@ def _cells_of(design: Design, name: str, pilot: Pilot, steps: float, trained: di
         base_s = taken[synchronous] * base.seconds_per_step[place]
         for choice in problem.choices():
             sent = pilot.sent(choice.operator, design.level) if choice.operator else None
-            foretold = predictor.foretell(sent, choice.exchange, Rhythm(choice.tau)).time_ratio
+            foretold = predictor.foretell(sent, choice.exchange, Rhythm(choice.tau))
+            ratio_of_steps = predictor.clock.of(foretold.run)[1]
+            predicted = quotient(ratio_of_steps, GUESSED_PROGRESS) if model == GUESS else foretold.time_ratio
             per_step = trained[choice.name].seconds_per_step[place] / base_s
             longest = LONGER * problem.steps * per_step
-            yield Cell(name, problem.half, ratio, choice, foretold, taken[choice] * per_step, float(longest))
+            measured, progress = taken[choice] * per_step, taken[synchronous] / taken[choice]
+            yield Cell(name, problem.half, ratio, choice, predicted, measured, float(longest), progress)
 
 
 def regrets(found: Sequence[Cell]) -> list[float]:
@@ -194,11 +218,29 @@ def regrets(found: Sequence[Cell]) -> list[float]:
     found : sequence of Cell
         Of one half.
     """
-    by_place: dict[tuple[str, float], list[Cell]] = {}
-    for cell in found:
-        by_place.setdefault((cell.problem, cell.ratio), []).append(cell)
-    chosen = ((min(rows, key=lambda cell: cell.value), rows) for rows in by_place.values())
+    chosen = ((min(rows, key=lambda cell: cell.value), rows) for rows in _by_place(found))
     return [choice.measured / min(cell.measured for cell in rows) for choice, rows in chosen]
+
+
+def regrets_of_rule(found: Sequence[Cell], rule: str) -> list[float]:
+    """Return the same for a choice that is fixed beforehand, where the problem has it.
+
+    Parameters
+    ----------
+    found : sequence of Cell
+        Of one half.
+    rule : str
+        One of ``RULES``.
+    """
+    chosen = ((cell, rows) for rows in _by_place(found) for cell in rows if RULES[rule](cell.choice))
+    return [choice.measured / min(cell.measured for cell in rows) for choice, rows in chosen]
+
+
+def _by_place(found: Sequence[Cell]) -> Iterable[list[Cell]]:
+    places: dict[tuple[str, float], list[Cell]] = {}
+    for cell in found:
+        places.setdefault((cell.problem, cell.ratio), []).append(cell)
+    return places.values()
 
 
 # -- rows ----------------------------------------------------------------------------------------------------
@@ -217,6 +259,7 @@ def rows(design: Design, records: Sequence[Record]) -> list[Comparison]:
     for half in dict.fromkeys(cell.half for cell in by_model[TRIED]):
         for model, every in by_model.items():
             table += _half_rows(design, model, half, [cell for cell in every if cell.half == half])
+        table += _rule_rows(half, [cell for cell in by_model[TRIED] if cell.half == half])
     for name in dict.fromkeys(cell.problem for cell in by_model[TRIED]):
         errors = [cell.error for cell in by_model[TRIED] if cell.problem == name and not cell.synchronous]
         table.append(_row(TRIED, name, "|predicted/measured - 1| of the time to the target, median", median_of(errors)))
@@ -234,6 +277,12 @@ def _half_rows(design: Design, model: str, half: str, every: Sequence[Cell]) -> 
     covered = Median(share, (share, share), 0.0, len(others))
     words = f"share of intervals at {design.level:.0%} that hold what was measured"
     yield _row(model, where, words, covered, design.level if goals else None, at_least=True)
+    different = [cell for cell in others if cell.is_different]
+    if different:
+        where_different = f"{where}, progress differs by more than {DIFFERENT:.0%}"
+        yield _row(model, where_different, f"{quantity}, median", median_of([cell.error for cell in different]))
+        share = float(np.mean([cell.covered for cell in different]))
+        yield _row(model, where_different, words, Median(share, (share, share), 0.0, len(different)))
     lost = regrets(every)
     words = "time of the choice predicted best over the best measured"
     yield _row(model, where, f"{words}, median", median_of(lost), REGRET_GOAL if goals else None)
@@ -250,6 +299,15 @@ def _half_rows(design: Design, model: str, half: str, every: Sequence[Cell]) -> 
     late = float(sum(math.isinf(cell.measured) for cell in others)) / len(others)
     words = f"share of choices that had not arrived after {LONGER:g} times the synchronous steps"
     yield _row(model, where, words, Median(late, (late, late), 0.0, len(others)))
+
+
+def _rule_rows(half: str, every: Sequence[Cell]) -> Iterable[Comparison]:
+    for rule in RULES:
+        lost = regrets_of_rule(every, rule)
+        if lost:
+            words = "time of this fixed choice over the best measured"
+            yield _row(rule, f"{half} half", f"{words}, median", median_of(lost))
+            yield _row(rule, f"{half} half", f"{words}, 90th percentile", _tail(lost))
 
 
 def _tail(values: Sequence[float]) -> Median:

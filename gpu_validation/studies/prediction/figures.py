@@ -11,7 +11,7 @@ import numpy as np
 from ...records.storage import Record
 from ...reporting.plotting import MARKS, PALETTE, canvas, plain_ticks
 from ..study import Figure
-from .analysis import FORMULAS, REGRET_GOAL, TAIL_GOAL, TRIED, Cell, cells, regrets
+from .analysis import FORMULAS, GUESS, REGRET_GOAL, TAIL_GOAL, TRIED, Cell, cells, regrets
 from .problems import LONGER, Design
 
 LARGEST_REGRET = 5.0
@@ -27,7 +27,7 @@ def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
     records : sequence of Record
         Of its units.
     """
-    by_model = {model: cells(design, records, model) for model in (TRIED, FORMULAS)}
+    by_model = {model: cells(design, records, model) for model in (TRIED, FORMULAS, GUESS)}
     if not by_model[TRIED]:
         return []
     hidden = sum(math.isinf(cell.value) for cell in by_model[TRIED])

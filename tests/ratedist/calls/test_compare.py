@@ -83,11 +83,11 @@ def test_the_suffix_says_what_is_written(suffix, tmp_path):
 def test_figure_has_a_curve_a_family_the_own_one_in_front_and_both_limits():
     ax = rd.compare(["tcdq", zeros], X, bits=(1, 2)).plot()
     lines = {line.get_label(): line for line in ax.get_lines()}
-    assert set(lines) == {"tcdq", "zeros", "limit of unbiased operators", "limit of contractive operators"}
+    assert set(lines) == {"tcdq", "zeros", "limit, unbiased", "limit, contractive"}
     assert lines["zeros"].get_zorder() > lines["tcdq"].get_zorder()
-    bits, nmse = lines["limit of contractive operators"].get_data()
+    bits, nmse = lines["limit, contractive"].get_data()
     assert np.log2(nmse) == pytest.approx(-2 * bits)
-    bits, nmse = lines["limit of unbiased operators"].get_data()
+    bits, nmse = lines["limit, unbiased"].get_data()
     assert np.log2(1 + 1 / nmse) / 2 == pytest.approx(bits)
     low, high = ax.get_ylim()
     assert all(low < y < high for y in (1.0, *lines["tcdq"].get_ydata()))

@@ -23,7 +23,7 @@ def test_a_name_is_shown_as_it_is_in_every_output(name, tmp_path):
     axes = found.plot()
     line = " ".join(name.split())
     assert label_of(name).replace(r"\$", "$").strip() == line
-    assert label_of(name) in [text.get_text() for text in axes.get_legend().get_texts()]
+    assert label_of(name) in [text.get_text() for text in axes.texts]
     for suffix in (".svg", ".csv", ".tex"):
         found.save(tmp_path / f"out{suffix}")
     (row,) = csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text()))

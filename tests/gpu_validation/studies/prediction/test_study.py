@@ -11,13 +11,24 @@ from bounds import Interval
 from bounds.estimate import Estimate
 from gpu_validation.reporting.plotting import figure_html
 from gpu_validation.studies.prediction import analysis
-from gpu_validation.studies.prediction.analysis import FORMULAS, TRIED, Cell, cells, regrets
+from gpu_validation.studies.prediction.analysis import (
+    CHEAP,
+    FORMULAS,
+    GUESS,
+    SYNCHRONOUS,
+    TRIED,
+    Cell,
+    cells,
+    regrets,
+    regrets_of_rule,
+)
 from gpu_validation.studies.prediction.problems import (
     ANEW,
     DESIGN,
     HELD_OUT,
     NETWORKS,
     PROBLEMS,
+    QSGD,
     RATIOS,
     TCDQ,
     Choice,
@@ -103,9 +114,10 @@ def test_formulas_alone_stand_beside_and_have_no_goal(records):
 
 
 # -- rows from cells made up by hand -------------------------------------------------------------------------
-def cell(value, measured, *, choice="", ratio=1.0, low=None, high=None, longest=9.0):
+def cell(value, measured, *, choice="", tau=4, ratio=1.0, low=None, high=None, longest=9.0, progress=1.0):
     ends = Interval(value if low is None else low, value if high is None else high)
-    return Cell(TINY, DESIGN, ratio, Choice(choice, "gather", 4), Estimate(value, ends, 0.9), measured, longest)
+    chosen, predicted = Choice(choice, "gather", tau), Estimate(value, ends, 0.9)
+    return Cell(TINY, DESIGN, ratio, chosen, predicted, measured, longest, progress)
 
 
 def test_errors_and_coverage_are_those_of_the_cells():
@@ -126,6 +138,31 @@ def test_the_regret_is_the_measured_time_of_what_was_predicted_best_over_the_bes
     first = [cell(0.5, 0.8), cell(0.6, 0.4, choice=TCDQ)]
     second = [cell(0.5, 0.3, ratio=2.0), cell(0.6, 0.4, choice=TCDQ, ratio=2.0)]
     assert regrets(first + second) == pytest.approx([2.0, 1.0])
+
+
+def test_a_fixed_rule_has_the_regret_of_its_own_choice_where_the_problem_has_it():
+    cheap = [cell(9.0, 0.5, choice=QSGD, tau=16), cell(0.1, 0.4), cell(1.0, 1.0, tau=1)]
+    without = [cell(0.1, 0.4, ratio=2.0), cell(1.0, 0.6, tau=1, ratio=2.0)]
+    assert regrets_of_rule(cheap + without, CHEAP) == pytest.approx([1.25])
+    assert regrets_of_rule(cheap + without, SYNCHRONOUS) == pytest.approx([2.5, 1.5])
+
+
+@pytest.mark.parametrize(
+    ("progress", "different"), [(1.0, False), (0.95, False), (1.2, True), (0.8, True), (0.0, True)]
+)
+def test_a_cell_is_different_beyond_a_tenth(progress, different):
+    assert cell(1.0, 1.0, progress=progress).is_different is different
+
+
+def test_the_guess_has_the_pilots_seconds_and_no_progress_of_its_own(records):
+    tried, guessed = (cells(STUDY, records, model) for model in (TRIED, GUESS))
+    for one, other in zip(tried, guessed, strict=True):
+        assert other.predicted is not None
+        assert other.predicted.interval.lo / other.value == pytest.approx(0.85)
+        assert other.predicted.interval.hi / other.value == pytest.approx(1.3)
+        assert one.measured == pytest.approx(other.measured)
+        if one.progress:
+            assert other.value == pytest.approx(one.measured * one.progress, rel=0.02)
 
 
 def test_the_target_is_nine_tenths_of_the_fall():
