@@ -189,10 +189,10 @@ def plot_comparison(points: Sequence[tuple[str, float, float, bool]], title: str
     most = max((bits for _, bits, *_ in points), default=1.0)
     ends: list[tuple[str, float, float, str]] = []  # text, last point, colour
     curves = [(family, [p for p in points if p[0] == family]) for family in dict.fromkeys(p[0] for p in points)]
-    for i, (family, own) in enumerate(curves):
-        curve = sorted((bits, nmse) for _, bits, nmse, _ in own)
+    for i, (family, measured) in enumerate(curves):
+        curve = sorted((bits, nmse) for _, bits, nmse, _ in measured)
         colour = COLOURS[i % len(COLOURS)]
-        if any(is_own for *_, is_own in own):
+        if any(is_own for *_, is_own in measured):
             style = {"markersize": 12, "markerfacecolor": "gold", "markeredgecolor": "black", "zorder": 5}
             ax.plot(*zip(*curve, strict=True), "*", label=label_of(family), **style)
             colour = "black"

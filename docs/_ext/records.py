@@ -11,6 +11,7 @@ from typing import Any
 from markdown_text import code, escape, number, table
 from reproduced import script
 
+from gpu_validation.records.exit_status import STATUSES
 from operators import parse, specification
 
 DATA = Path(__file__).parent.parent / "data"
@@ -299,3 +300,9 @@ def coverage_table() -> str:
         for row in rows_of(COVERAGE, "law")
     ]
     return with_provenance(COVERAGE, table(["law", "n", "lower end", "upper end", "Student, both ends"], rows))
+
+
+# -- exit statuses ------------------------------------------------------------------------------------------------
+def exit_statuses_table() -> str:
+    """Every exit status of the command lines with its meaning."""
+    return table(("status", "meaning"), [(str(status), meaning) for status, meaning in STATUSES.items()])

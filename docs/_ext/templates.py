@@ -47,6 +47,7 @@ FUNCTIONS = {
             "mutation_table",
             "mutation_score",
             "coverage_table",
+            "exit_statuses_table",
         ),
         choices: ("compressor_choice",),
         speed_ups: ("speed_up_table",),

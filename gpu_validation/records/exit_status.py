@@ -5,15 +5,15 @@ MEASUREMENTS, COMPARISONS = "measurements.jsonl", "comparisons.jsonl"
 REPORT, SUMMARY = "report.html", "summary.svg"
 
 STATUSES = {
-    OK: "nothing VIOLATED",
-    VIOLATED: "something is VIOLATED",
-    USAGE: "usage: wrong arguments, a missing extra, results of another commit, a folder in use",
+    OK: "success: nothing is VIOLATED",
+    VIOLATED: "a comparison is VIOLATED, or a check did not pass",
+    USAGE: "wrong use: wrong arguments, a missing extra, results of another commit, a folder in use",
     FAILED: "the run could not finish: a process died, raised or hung",
-    UNFINISHED: "more to do: run again to go on",
-    CRASHED: "an error of the program itself, with its traceback",
+    UNFINISHED: "the time limit stopped the run: run the same command again to continue",
+    CRASHED: "the program crashed; a traceback is printed",
     FILES: "a file cannot be read or written: a full disk, a damaged record",
-    INTERRUPTED: "Ctrl-C",
-    TERMINATED: "SIGTERM",
+    INTERRUPTED: "interrupted by Ctrl-C",
+    TERMINATED: "ended by SIGTERM",
 }
 
 

@@ -11,6 +11,7 @@ import reproduced
 from gpu_validation.studies.prediction.analysis import CHEAP, FORMULAS, GUESS, SYNCHRONOUS, TRIED
 
 ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
 PAGE = (ROOT / "docs" / "concepts" / "prediction.md").read_text()
 OFF = "|predicted/measured - 1| of the time to the target"
 SHARES = ("error", "cells", "intervals")
@@ -77,6 +78,12 @@ def test_other_pages_quote_the_same_median_and_percentile(page):
     median, tail = (f"{100 * rows[f'{OFF}, {each}'].measured:.1f} %" for each in ("median", "90th percentile"))
     assert f"within {median}" in (ROOT / page).read_text()
     assert tail in (ROOT / page).read_text()
+
+
+def test_the_front_page_sets_the_guess_beside_the_pilot():
+    rows = measured(*COLUMNS[1])
+    median, tail = (f"{100 * rows[f'{OFF}, {each}'].measured:.1f} %" for each in ("median", "90th percentile"))
+    assert f"A guess without any pilot reaches {median} and {tail}." in README
 
 
 def test_the_page_counts_cells():

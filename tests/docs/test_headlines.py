@@ -1,4 +1,4 @@
-"""The front page's table of results holds the numbers of the committed records."""
+"""The page of findings and the front page hold the numbers of the committed records."""
 
 import re
 from pathlib import Path
@@ -12,8 +12,22 @@ from gpu_validation.verdicts.verdict import Comparison
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 ERRATA = (Path(__file__).parents[2] / "docs" / "errata.md").read_text()
+FINDINGS = (Path(__file__).parents[2] / "docs" / "results" / "findings.md").read_text()
 METHODS = ("strongest fixed", "gamma")
 CELLS = ("digits, m = 2", "digits, m = 4", "digits, m = 8")
+
+
+def shown(heading: str) -> list[str]:
+    """The decimal numbers of a finding's table, row by row."""
+    (section,) = (part for part in FINDINGS.split("\n## ") if part.startswith(heading))
+    table = [line for line in section.splitlines() if line.startswith("|")]
+    return re.findall(r"\d+\.\d+", "\n".join(table))
+
+
+def front_page(claim: str) -> str:
+    """What the front page says was measured."""
+    (cell,) = re.findall(rf"^\| {claim}[^|]*\|([^|]*)\|$", README, re.MULTILINE)
+    return cell
 
 
 def measured(script: str) -> dict[tuple[str, str, str], float]:
@@ -32,14 +46,10 @@ def speed_ups(workload: str) -> dict[str, list[Comparison]]:
 
 def adacomm() -> list[str]:
     found = [speed_ups(workload) for workload in CELLS]
-    numbers = []
-    for target in (0, -1):
-        for method in METHODS:
-            numbers += [rows[method][target].measured for rows in found]
+    numbers = [rows[method][target].measured for target in (0, -1) for rows in found for method in METHODS]
     text, shards = speed_ups("text, m = 4"), speed_ups("shards, m = 4")
-    numbers += [
-        rows[method][target].measured for rows, target in ((text, 0), (text, -1), (shards, 0)) for method in METHODS
-    ]
+    for rows, target in ((text, 0), (text, -1), (shards, 0)):
+        numbers += [rows[method][target].measured for method in METHODS]
     return [f"{value:.2f}" for value in numbers]
 
 
@@ -73,7 +83,7 @@ def vote() -> list[str]:
 @pytest.mark.parametrize(
     ("claim", "numbers"),
     [
-        ("AdaComm reaches", adacomm),
+        ("AdaComm is", adacomm),
         ("Convergence needs", bits),
         ("Compressors come near", limit),
         ("Error feedback repairs", feedback),
@@ -81,10 +91,28 @@ def vote() -> list[str]:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_front_page_shows_what_was_measured(claim, numbers):
-    (cell,) = re.findall(rf"^\| {claim}[^|]*\|([^|]*)\|$", README, re.MULTILINE)
+def test_the_findings_show_what_was_measured(claim, numbers):
+    assert shown(claim) == numbers()
 
-    assert re.findall(r"\d+\.\d+", cell) == numbers()
+
+@pytest.mark.parametrize(
+    ("claim", "numbers"),
+    [("Convergence needs", bits), ("Error feedback repairs", feedback)],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_front_page_shows_the_same(claim, numbers):
+    assert re.findall(r"\d+\.\d+", front_page(claim)) == numbers()
+
+
+def test_the_front_page_gives_the_range_of_speed_ups_in_the_transient():
+    by_method = [[speed_ups(name)[method][0].measured for name in CELLS] for method in ("gamma", "strongest fixed")]
+    ends = [f"{end(values):.1f}" for values in by_method for end in (min, max)]
+    assert re.findall(r"\d+\.\d+", front_page("AdaComm is")) == ends
+
+
+def test_the_front_page_gives_the_accuracies_under_collusion():
+    found = vote()
+    assert re.findall(r"\d+\.\d+", front_page("Majority vote")) == [found[3], found[5]]
 
 
 def test_page_on_time_shows_two_targets_of_every_problem_and_real_seconds():
@@ -147,20 +175,20 @@ def test_real_processes_of_the_race_gave_their_simulations_losses():
     assert all(row.measured == row.bound > 500 and row.verdict.value == "HOLDS" for row in rows)
 
 
-def test_the_front_page_tells_the_race_as_recorded():
-    (entry,) = [line for line in README.splitlines() if line.startswith("| Averages in flight")]
+def test_the_findings_and_the_front_page_show_the_race_as_recorded():
     quantity = "times sooner than {} to 0.125 of the loss above the floor{}"
     said = []
     for clock in ("", ", in real seconds"):
         for than in ("the best fixed tau", "tuned AdaComm"):
-            said.append(flight("corrected + outer", quantity.format(than, clock)).measured)
+            said.append(f"{flight('corrected + outer', quantity.format(than, clock)).measured:.2f}")
     different = quantity.format("the best fixed tau", "")
-    said.append(flight("corrected + outer", different, "digits, different, D/Y = 10").measured)
-    assert re.findall(r"\d\.\d\d", entry) == [f"{value:.2f}" for value in said]
+    said.append(f"{flight('corrected + outer', different, 'digits, different, D/Y = 10').measured:.2f}")
+    assert shown("Averages in flight") == said
+    assert re.findall(r"\d\.\d\d", front_page("Averages in flight")) == [said[0], said[2]]
     for target in ("0.5", "0.125"):
         counts = re.search(r"Of (\d+) .* foresees (\d+), of (\d+) .* (\d+)$", races_in_flight.flight_agreement(target))
         paying, seen, losing, right = map(int, counts.groups())
-        assert f"in {seen + right} of {paying + losing}" in entry
+        assert f"in {seen + right} of {paying + losing}" in " ".join(FINDINGS.split())
 
 
 def test_the_guide_to_tau_has_every_problem_of_the_race():

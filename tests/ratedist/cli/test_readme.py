@@ -27,4 +27,4 @@ def test_console_sessions_are_real(command, shown, capsys):
 
 
 def test_there_are_sessions():
-    assert len(SESSIONS) >= 3
+    assert SESSIONS
