@@ -1,1 +1,1 @@
-"""Periodic averaging inside the training loops of other libraries, each of which is imported only where it is used."""
+"""Periodic averaging in the training loops of other libraries; each library is imported only where it is used."""

@@ -10,7 +10,7 @@
                 optimizer.zero_grad()
                 local_sgd.step()
 
-Inside ``with`` gradients stay on their rank, although accelerate has put the model in DistributedDataParallel.
+Inside ``with`` gradients are not averaged, although accelerate has wrapped the model in DistributedDataParallel.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
 
 
 class LocalSGD:
-    """Local steps inside ``with``, averaged every ``local_sgd_steps`` and at its end.
+    """Context of local steps, averaged every ``local_sgd_steps`` steps and at its end.
 
     Parameters
     ----------
     accelerator : Accelerator
-        Prepared for one process, or several with a model each; with one process alone nothing is averaged.
+        Accelerator for one process, or for several with one model each.  With a single process nothing is averaged.
     model : Module
-        As ``accelerator.prepare`` returned it.
+        Model returned by ``accelerator.prepare``.
     local_sgd_steps : int or Schedule or {"auto"}
-        Steps of the optimizer a round, or a rule; "auto" needs a closure in ``step``.
+        Optimizer steps per round (>= 1), or a rule; "auto" needs a closure in ``step``.
     enabled : bool, optional
-        Whether anything is done at all; without it gradients are averaged as accelerate does.
+        Whether to average periodically; if False, gradients are averaged as accelerate does.
     optimizer : Optimizer or None, optional
-        Prepared or not; needed by what ``PeriodicAveraging`` needs one for.
+        The optimizer, prepared or not; needed where ``PeriodicAveraging`` needs one.
     **settings
-        Of ``PeriodicAveraging``: operator, exchange, overlap, outer and the others.
+        Settings of ``PeriodicAveraging``: operator, exchange, overlap, outer and others.
 
     Attributes
     ----------
@@ -62,13 +62,13 @@ class LocalSGD:
     Raises
     ------
     ValueError
-        For a model that is sharded or pipelined over the ranks, and what ``PeriodicAveraging`` refuses.
+        For a model that is sharded or pipelined over the ranks, and for settings that ``PeriodicAveraging`` refuses.
 
     Notes
     -----
-    A batch whose gradients are only accumulated is no local step here; accelerate's own class counts every call.  An
-    error inside ``with`` is raised at once, without an averaging, for which the other ranks may not come.  The next
-    ``with`` of the same object then begins as the first did: from rank 0's model, without feedback and outer momentum.
+    A batch whose gradients are only accumulated is not a local step here; accelerate's own class counts every call.  An
+    error inside ``with`` is raised immediately, without an averaging, because other ranks may not reach one.  The next
+    ``with`` of the same object starts again: from rank 0's model, without states of feedback and outer momentum.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class LocalSGD:
             remedy = "configure accelerate for several processes without DeepSpeed, FSDP or Megatron-LM"
             self._local = partial(local_gradients, model, inner, remedy)
             self._local()  # refuses a sharded model
-            unwrapped = getattr(optimizer, "optimizer", optimizer)  # inside AcceleratedOptimizer
+            unwrapped = getattr(optimizer, "optimizer", optimizer)  # unwraps AcceleratedOptimizer
             self._make = partial(PeriodicAveraging, inner, unwrapped, schedule=local_sgd_steps, **settings)
             self.averaging = self._make()
 
@@ -118,14 +118,14 @@ class LocalSGD:
         Parameters
         ----------
         loss : tensor or float or None, optional
-            Of this step, on this rank; needed by schedules that look at it.
+            Loss of this step on this rank.  Schedules that use the loss need it.
         closure : Closure or None, optional
-            As ``PeriodicAveraging.step`` takes it; "auto" needs it, and ``step`` is then called before ``zero_grad``.
+            Closure of ``PeriodicAveraging.step``.  "auto" needs it, and ``step`` must then precede ``zero_grad``.
 
         Returns
         -------
         Round or None
-            The round's account, or None.
+            The record of the round if it ended, else None.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""DiLoCo around an optimizer's steps, in the form of ``torchft.local_sgd.DiLoCo`` and without its server. ::
+"""DiLoCo around an optimizer's steps, with the interface of ``torchft.local_sgd.DiLoCo`` and without its server. ::
 
     with DiLoCo(model, optimizer, outer=Nesterov(0.7, 0.9), sync_every=500, operator=QSGD(levels=16)):
         for batch in batches:
@@ -6,7 +6,7 @@
             loss_of(model, batch).backward()
             optimizer.step()
 
-Each step of the optimizer counts by itself.
+Every step of the optimizer is counted by a hook.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from .wrapping import innermost, local_gradients
 
 
 class DiLoCo:
-    """Every step of the inner optimizer inside ``with`` is a local step; every ``sync_every`` make a round.
+    """Context in which every step of the inner optimizer is a local step; ``sync_every`` steps form a round.
 
     Parameters
     ----------
     model : Module
-        The whole of it, also in DistributedDataParallel, which averages no gradients then.
+        The whole model.  If it is in DistributedDataParallel, gradients are not averaged.
     inner_optimizer : Optimizer
-        Whose steps are counted.
+        Optimizer whose steps are counted.
     sync_every : int
-        Local steps a round, >= 1.
+        Local steps per round, >= 1.
     **settings
-        Of ``PeriodicAveraging``: outer, which is DiLoCo's outer optimizer, operator, exchange, overlap, fragments and
-        the others.
+        Settings of ``PeriodicAveraging``: outer (DiLoCo's outer optimizer), operator, exchange, overlap, fragments and
+        others.
 
     Attributes
     ----------
@@ -47,15 +47,13 @@ class DiLoCo:
     Raises
     ------
     ValueError
-        For a ``sync_every`` that is no number of steps, a sharded model, and what ``PeriodicAveraging`` refuses.
+        For a ``sync_every`` that is not an integer, a sharded model, and settings that ``PeriodicAveraging`` refuses.
 
-    Notes
-    -----
-    torchft calls parts of the model, the delay of what is in flight and its weight in the merge ``model_fragments``,
-    ``fragment_sync_delay`` and ``fragment_update_alpha``; here they are ``fragments``, ``delay`` and ``overlap``.  At
-    the end of ``with`` a round that has begun is ended; torchft leaves the models apart.  An error inside is raised at
-    once, without an averaging; the next ``with`` of the same object then begins from rank 0's model, without feedback
-    and outer momentum.  All ranks must make equally many steps, also where a ``GradScaler`` leaves one out.
+    Notes ----- torchft's ``model_fragments``, ``fragment_sync_delay`` and ``fragment_update_alpha`` correspond to
+    ``fragments``, ``delay`` and ``overlap``.  At the end of ``with`` the current round is ended; torchft leaves the
+    models different.  An error inside is raised immediately, without an averaging.  The next ``with`` of the same
+    object then starts from rank 0's model, without states of feedback and outer momentum.  All ranks must make equally
+    many steps, also where a ``GradScaler`` skips one.
     """
 
     def __init__(
@@ -70,7 +68,7 @@ class DiLoCo:
             sync_every = whole_number("sync_every", sync_every)
         except ValueError:
             raise ValueError(
-                "DiLoCo sees neither losses nor a closure, so sync_every must be a number of local steps; got "
+                "sync_every must be a number of local steps, for DiLoCo has neither losses nor a closure; got "
                 f"sync_every = {sync_every!r}: for a rule or 'auto' call PeriodicAveraging.step in the training loop"
             ) from None
         inner = innermost(model)

@@ -1,4 +1,4 @@
-"""Federated averaging with compressed updates in Flower (flwr): a mod for the clients, a strategy for the server. ::
+"""Federated averaging with compressed updates in Flower (flwr): a mod for clients, a strategy for the server. ::
 
     method = ErrorFeedback(TopK(fraction=0.05))
     app = ClientApp()
@@ -10,8 +10,8 @@
 
     strategy = CompressedFedAvg(method)  # in ServerApp.main: strategy.start(grid, arrays)
 
-A client's changes of the named parameters are compressed.  All other arrays, such as BatchNorm's statistics, travel
-exactly.  The server's models travel whole.
+Clients compress the changes of the named parameters.  All other arrays, such as BatchNorm's statistics, are sent
+exactly.  The server sends whole models.
 """
 
 from __future__ import annotations
@@ -45,35 +45,33 @@ if TYPE_CHECKING:
 
 __all__ = ["CompressedFedAvg", "CompressedUpdates", "trainable_parameters"]
 
-NAME = "ratedist"  # of what is added to replies and to a client's state
+NAME = "ratedist"  # key of the entries added to replies and to a client's state
 
 
 class CompressedUpdates:
-    """A mod of the clients: the trained model in the reply to "train" becomes a message of its change.
+    """Mod for clients: replace the trained model in a reply to "train" by a compressed message of its change.
 
     Parameters
     ----------
     method : Operator or Feedback
-        The compressor; a Feedback's residual is kept in the client's ``context.state``.
+        Compressor; the residual of a Feedback is stored in the client's ``context.state``.
     parameters : iterable of str
-        Names of the arrays that the method compresses: ``trainable_parameters(model)``.  All others travel exactly.
+        Names of the arrays to compress: ``trainable_parameters(model)``.  All others are sent exactly.
     key : Key, optional
-        The server's own; round and ``partition-id`` are filled in.
+        The same key as the server's; round and ``partition-id`` are filled in.
     arrays : str, optional
-        What the strategy calls its record of the model.
+        Name of the strategy's record of the model.
     config : str, optional
-        What the strategy calls its record of settings.
+        Name of the strategy's record of settings.
 
     Raises
     ------
     ValueError
-        Without ``parameters``: a dict of arrays does not show which ones are statistics.
+        Without ``parameters``: the names of arrays do not show which ones are statistics.
 
-    Notes
-    -----
-    Every SuperNode needs ``--node-config "partition-id=0"``, each its own number.  The steps that a client makes for a
-    reply are the local steps of a round.  A residual ends with the run, or with its SuperNode; what is in a reply that
-    gets lost is lost.
+    Notes ----- Every SuperNode needs its own number: ``--node-config "partition-id=0"``.  A client's steps for a reply
+    are the local steps of a round.  A residual is lost at the end of the run or of its SuperNode.  The content of a
+    lost reply is lost.
     """
 
     def __init__(
@@ -88,7 +86,7 @@ class CompressedUpdates:
         _need_flower()
         if parameters is None:
             raise ValueError(
-                "CompressedUpdates needs the names of the parameters, since statistics must travel exactly; got none: "
+                "CompressedUpdates needs the names of the parameters, for statistics must be sent exactly; got none: "
                 "give parameters=trainable_parameters(model)"
             )
         self.method, self.key, self.arrays, self.config = method, key, arrays, config
@@ -100,7 +98,7 @@ class CompressedUpdates:
             return call_next(message, context)
         if "partition-id" not in context.node_config:
             raise ValueError(
-                "a client needs a number of its own; got no partition-id: start its SuperNode with "
+                "a client needs its own number; got no partition-id: start its SuperNode with "
                 '--node-config "partition-id=0"'
             )
         client = int(context.node_config["partition-id"])
@@ -126,28 +124,26 @@ class CompressedUpdates:
 
 
 class CompressedFedAvg(FedAvg):
-    """FedAvg whose clients have ``CompressedUpdates``, counting bytes.
+    """FedAvg for clients with ``CompressedUpdates``; it counts bytes.
 
     Parameters
     ----------
     method : Operator or Feedback
-        The clients' own.
+        The same method as the clients'.
     key : Key, optional
-        Likewise.
+        The same key as the clients'.
     **settings
-        Of ``flwr.serverapp.strategy.FedAvg``.
+        Settings of ``flwr.serverapp.strategy.FedAvg``.
 
     Attributes
     ----------
     uplink_bytes : Counter
-        By round: the received updates, with their frames and the arrays that travel exactly.
+        Bytes of the received updates by round, with their frames and the exact arrays.
     downlink_bytes : Counter
-        By round: the values of the models that were sent to train and to evaluate.
+        Bytes of the models sent to train and to evaluate, by round.
 
-    Notes
-    -----
-    Neither counts Flower's own envelopes and metrics.  Models of float16 and bfloat16 are kept in float32, so that
-    small movements add up; clients receive them in the dtypes of the first model, and ``start`` returns float32.
+    Notes ----- Flower's own envelopes and metrics are not counted.  float16 and bfloat16 models are stored in float32,
+    so that small movements add up.  Clients receive the dtypes of the first model; ``start`` returns float32.
     """
 
     def __init__(
@@ -167,18 +163,18 @@ class CompressedFedAvg(FedAvg):
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> list[FlowerMessage]:
-        """Send the model, and remember it.
+        """Send the model and store it.
 
         Parameters
         ----------
         server_round : int
-            From 1.
+            Round, from 1.
         arrays : ArrayRecord
             The model.
         config : ConfigRecord
             Settings for the clients.
         grid : Grid
-            That knows the clients.
+            Connection to the clients.
         """
         self._model = _numpy(arrays)
         self._dtypes = self._dtypes or {name: array.dtype for name, array in self._model.items()}
@@ -193,13 +189,13 @@ class CompressedFedAvg(FedAvg):
         Parameters
         ----------
         server_round : int
-            From 1.
+            Round, from 1.
         arrays : ArrayRecord
             The model.
         config : ConfigRecord
             Settings for the clients.
         grid : Grid
-            That knows the clients.
+            Connection to the clients.
         """
         sent = self._rounded(arrays)
         return self._counted(server_round, sent, super().configure_evaluate(server_round, sent, config, grid))
@@ -217,21 +213,21 @@ class CompressedFedAvg(FedAvg):
     def aggregate_train(
         self, server_round: int, replies: Iterable[FlowerMessage]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Decode the updates and move the model by their mean.
+        """Decode the updates and add their mean to the model.
 
         Parameters
         ----------
         server_round : int
-            From 1.
+            Round, from 1.
         replies : iterable of Message
-            Of the clients; errors are logged and left out, as FedAvg does.
+            Replies of the clients; errors are logged and skipped, as in FedAvg.
 
         Raises
         ------
         CorruptMessage
             For a damaged message.
         ValueError
-            For a reply without a message, or one by another method or key.
+            For a reply without a message, or with one of another method or key.
         """
         whole, _ = self._check_and_log_replies(replies, is_train=True)
         updates = {reply.metadata.src_node_id: self._update(reply) for reply in whole}

@@ -1,10 +1,10 @@
-"""Periodic averaging inside the Trainer of transformers. ::
+"""Periodic averaging in the Trainer of transformers. ::
 
     trainer = Trainer(model=model, args=arguments, train_dataset=dataset)
     trainer.add_callback(AveragingCallback(trainer, schedule=8, operator=QSGD(levels=16)))
     trainer.train()
 
-Gradients stay on their rank, although the Trainer has put the model in DistributedDataParallel.
+Gradients are not averaged, although the Trainer has wrapped the model in DistributedDataParallel.
 """
 
 from __future__ import annotations
@@ -29,39 +29,37 @@ except ImportError as error:
 if TYPE_CHECKING:
     from transformers import Trainer
 
-Batch = tuple[Any, Any]  # the arguments of Trainer.training_step behind the model
+Batch = tuple[Any, Any]  # arguments of Trainer.training_step after the model
 
 
 class AveragingCallback(TrainerCallback):
-    """Every step of the Trainer's optimizer is a local step; the ranks average at the end of every round.
+    """Callback that counts every step of the Trainer's optimizer as a local step and averages at the end of each round.
 
     Parameters
     ----------
     trainer : Trainer
-        To which it is added; the Trainer's own DistributedDataParallel averages no gradients then.
+        Trainer of the callback; its DistributedDataParallel then averages no gradients.
     schedule : int or Schedule or {"auto"}, optional
-        Local steps a round, or a rule, as ``PeriodicAveraging`` takes it.  For "auto" the Trainer computes the last
-        step's loss once more where a measurement is due.
+        Local steps per round (>= 1), or a rule of ``PeriodicAveraging``.  With "auto" the Trainer recomputes the last
+        step's loss when a measurement is due.
     **settings
-        Of ``PeriodicAveraging``: operator, exchange, overlap, outer and the others.
+        Settings of ``PeriodicAveraging``: operator, exchange, overlap, outer and others.
 
     Attributes
     ----------
     averaging
-        The ``PeriodicAveraging`` of the training, whose transport counts bytes; None before it.
+        The ``PeriodicAveraging`` of the training, whose transport counts bytes; None before the training.
 
     Raises
     ------
     ValueError
-        When the training begins: for a sharded model, "auto" with float16's gradient scaler, and what
+        At the start of the training: for a sharded model, "auto" with float16's gradient scaler, and settings that
         ``PeriodicAveraging`` refuses.
 
-    Notes
-    -----
-    The averaging comes after the optimizer's step and before the learning rate's.  When the training stops, the round
-    is ended before the Trainer evaluates and saves for the last time; what it evaluates and saves within a round is
-    the model of rank 0 there.  A training that is resumed begins a new round, without feedback and outer momentum.  So
-    does one after a training that failed or was interrupted, and one that the Trainer restarts itself.
+    Notes ----- The averaging follows the optimizer's step and precedes the learning rate's.  When the training stops,
+    the round is ended before the last evaluation and save.  Within a round the Trainer evaluates and saves rank 0's
+    model.  A resumed training starts a new round, without states of feedback and outer momentum.  The same holds after
+    a training that failed, was interrupted, or was restarted by the Trainer.
     """
 
     def __init__(
@@ -75,12 +73,12 @@ class AveragingCallback(TrainerCallback):
         self._wrapped = False
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **event: Any) -> None:
-        """Let all ranks begin with rank 0's model, and gradients stay where they are."""
+        """Start all ranks with rank 0's model, and stop the averaging of gradients."""
         trainer = self._trainer
         self._leave()  # of a training that did not end
         if self._schedule == "auto" and trainer.accelerator.scaler is not None:
             raise ValueError(
-                'schedule="auto" computes a gradient again, which the gradient scaler of fp16=True does not allow: '
+                'schedule="auto" recomputes gradients, which the gradient scaler of fp16=True does not allow: '
                 "give bf16=True, or another schedule"
             )
         model = innermost(trainer.model_wrapped)
@@ -96,7 +94,7 @@ class AveragingCallback(TrainerCallback):
         return local_gradients(wrapped, innermost(wrapped), "leave fsdp and deepspeed out of TrainingArguments")
 
     def _leave(self) -> None:
-        """Restore the Trainer's own step, and forget the losses of an unfinished optimizer step."""
+        """Restore the Trainer's own step, and clear the losses of an unfinished optimizer step."""
         if self._wrapped and self._trainer.training_step == self._step_of_batch:
             self._trainer.training_step = self._training_step
         self._wrapped = False
@@ -104,7 +102,7 @@ class AveragingCallback(TrainerCallback):
         self._batches.clear()
 
     def _step_of_batch(self, model: torch.nn.Module, inputs: Any, num_items_in_batch: Any = None) -> torch.Tensor:
-        """Make the Trainer's step of one batch, and remember its loss until the optimizer's."""
+        """Run the Trainer's step of one batch, and store its loss until the optimizer's step."""
         if self not in self._trainer.callback_handler.callbacks:  # removed after a training that did not end
             self._leave()
             return self._training_step(model, inputs, num_items_in_batch)
@@ -124,7 +122,7 @@ class AveragingCallback(TrainerCallback):
         self._batches.clear()
 
     def _again(self, batches: tuple[Batch, ...]) -> torch.Tensor:
-        """Compute the gradient of a step again, as the Trainer has."""
+        """Recompute the gradient of a step as the Trainer does."""
         model, largest = self._trainer.model_wrapped, self._trainer.args.max_grad_norm
         with self._local_gradients():
             loss = torch.stack([self._training_step(model, *batch) for batch in batches]).sum()
@@ -133,15 +131,15 @@ class AveragingCallback(TrainerCallback):
         return loss
 
     def on_step_end(self, args: Any, state: Any, control: Any, **event: Any) -> None:
-        """End the round with the training."""
+        """End the round if the training stops."""
         self._finish(control.should_training_stop)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **event: Any) -> None:
-        """End the round with the training, if it was stopped early."""
+        """End the round if the training was stopped early."""
         self._finish(control.should_training_stop)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **event: Any) -> None:
-        """Leave the Trainer as it was."""
+        """End the round and restore the Trainer."""
         self._finish(True)
         self._leave()
 

@@ -1,4 +1,4 @@
-"""What every adapter hands on to ``PeriodicAveraging``."""
+"""Settings that every adapter passes to ``PeriodicAveraging``."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ..local_sgd.sensing import MeasuredInputs
 
 
 class AveragingKeywords(TypedDict, total=False):
-    """Settings of ``PeriodicAveraging`` that mean the same in every adapter; it documents them.
+    """Settings of ``PeriodicAveraging`` with the same meaning in every adapter; see there.
 
-    Not among them are ``schedule``, which every adapter has in the words of its library, and ``uneven`` and ``quorum``,
-    which those libraries do not survive: they make collectives of all ranks themselves.
+    ``schedule`` is missing because every adapter uses its library's word for it.  ``uneven`` and ``quorum`` are missing
+    because those libraries run collectives of all ranks themselves.
     """
 
     operator: Operator | Feedback | Summed | None
@@ -50,14 +50,11 @@ class AveragingKeywords(TypedDict, total=False):
 
 
 def finish(averaging: PeriodicAveraging) -> None:
-    """End the round, if one has begun, and merge what is in flight: all ranks then hold the same model.
+    """End the current round and merge averages in flight, so that all ranks hold the same model.
 
-    Parameters
-    ----------
-    averaging : PeriodicAveraging
-        Every rank's, after the same step.
+    Every rank must call it after the same step.
     """
-    if isinstance(averaging.inputs, MeasuredInputs):  # no period follows to measure for, and gradients may be gone
+    if isinstance(averaging.inputs, MeasuredInputs):  # no period follows, and gradients may have been deleted
         averaging.inputs.record_step([None], [None], (), averaging.clock)
-    if averaging.periods.local_steps or averaging.overlapped is not None:  # else outer momentum would move it once more
+    if averaging.periods.local_steps or averaging.overlapped is not None:  # else outer momentum would move the model
         averaging.average()

@@ -1,9 +1,9 @@
-"""Periodic averaging inside the Trainer of Lightning. ::
+"""Periodic averaging in the Trainer of Lightning. ::
 
     trainer = Trainer(strategy="ddp", callbacks=[AveragingCallback(schedule=8, operator=QSGD(levels=16))])
     trainer.fit(module, batches)
 
-Gradients stay on their rank, although Lightning has put the model in DistributedDataParallel.
+Gradients are not averaged, although Lightning has wrapped the model in DistributedDataParallel.
 """
 
 from __future__ import annotations
@@ -27,39 +27,37 @@ try:
 except ImportError as error:
     raise missing_extra(error, __name__) or error from None
 
-Batch = tuple[Any, int]  # and its number in the epoch
+Batch = tuple[Any, int]  # a batch and its index in the epoch
 
 
 class AveragingCallback(Callback):
-    """Every batch after which an optimizer has stepped is a local step; the ranks average at the end of every round.
+    """Callback that counts every batch with an optimizer step as a local step and averages at the end of each round.
 
     Parameters
     ----------
     schedule : int or Schedule or {"auto"}, optional
-        Local steps a round, or a rule, as ``PeriodicAveraging`` takes it.  For "auto" the last step's ``training_step``
-        is called once more where a measurement is due, and logs nothing then.
+        Local steps per round (>= 1), or a rule of ``PeriodicAveraging``.  With "auto" the last step's ``training_step``
+        is called again when a measurement is due, without logging.
     **settings
-        Of ``PeriodicAveraging``: operator, exchange, overlap, outer and the others.
+        Settings of ``PeriodicAveraging``: operator, exchange, overlap, outer and others.
 
     Attributes
     ----------
     averaging
-        The ``PeriodicAveraging`` of the training, whose transport counts bytes; None before it.
+        The ``PeriodicAveraging`` of the training, whose transport counts bytes; None before the training.
 
     Raises
     ------
     ValueError
-        When the training begins: for a sharded model, "auto" with manual optimization or float16's gradient scaler, and
-        what ``PeriodicAveraging`` refuses.
+        At the start of the training: for a sharded model, "auto" with manual optimization or float16's gradient scaler,
+        and settings that ``PeriodicAveraging`` refuses.
 
-    Notes
-    -----
-    With ``strategy="ddp"`` Lightning divides the data, and DistributedDataParallel averages no gradients; with one
-    device a process the script makes the process group and divides the data itself.  The averaging comes after the
-    steps of the optimizer and of the learning rate.  The last round ends with the training, after the last validation;
-    what is validated and saved within a round is this rank's model.  A training that is resumed begins a new round,
-    without feedback and outer momentum; so does one after a training that failed or was interrupted.  Several
-    optimizers are left as they are: settings that need one are refused.
+    Notes ----- With ``strategy="ddp"`` Lightning splits the data, and DistributedDataParallel averages no gradients.
+    With one device per process the script creates the process group and splits the data itself.  The averaging follows
+    the steps of optimizer and learning rate.  The last round ends with the training, after the last validation.  Within
+    a round this rank's model is validated and saved.  A resumed training starts a new round, without states of feedback
+    and outer momentum.  The same holds after a training that failed or was interrupted.  With several optimizers,
+    settings that need one are refused.
     """
 
     def __init__(
@@ -72,12 +70,12 @@ class AveragingCallback(Callback):
         self._local = ExitStack()
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Let all ranks begin with rank 0's model, and gradients stay where they are."""
+        """Start all ranks with rank 0's model, and stop the averaging of gradients."""
         self._leave()  # of a training that did not end
         scaled = getattr(trainer.precision_plugin, "scaler", None) is not None
         if self._schedule == "auto" and (scaled or not pl_module.automatic_optimization):
             raise ValueError(
-                'schedule="auto" computes a gradient again, for which it needs automatic optimization and no gradient '
+                'schedule="auto" recomputes gradients, which needs automatic optimization and no gradient '
                 'scaler: give precision="bf16-mixed" or "32-true", or another schedule'
             )
         local = local_gradients(
@@ -113,7 +111,7 @@ class AveragingCallback(Callback):
         self._leave()
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        """Leave the model's wrapper as it was."""
+        """Restore the model's wrapper."""
         self._leave()
 
     def _leave(self) -> None:
@@ -123,7 +121,7 @@ class AveragingCallback(Callback):
 
 
 def _gradient_again(trainer: Trainer, pl_module: LightningModule, batches: tuple[Batch, ...]) -> torch.Tensor:
-    """Compute the gradient of a step again, as Lightning has, but for what ``training_step`` logs."""
+    """Recompute the gradient of a step as Lightning does, without the logs of ``training_step``."""
     numbered = "batch_idx" in inspect.signature(pl_module.training_step).parameters
     losses = []
     pl_module.log = lambda *arguments, **keywords: None

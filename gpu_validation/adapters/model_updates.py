@@ -1,4 +1,4 @@
-"""What a federation exchanges: compressed changes of parameters, exact statistics, averaged on the server."""
+"""Updates of a federation: compressed changes of parameters and exact statistics, averaged on the server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CRC = struct.Struct(">I")
 
 @dataclass(frozen=True)
 class Update:
-    """The update that one client has sent in a round.
+    """Update that one client has sent in a round.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Update:
     weight : float
         Number of its examples, > 0.
     frame : bytes
-        The frame that ``encode_update`` returned.
+        Frame returned by ``encode_update``.
     """
 
     client: int
@@ -44,12 +44,12 @@ class Update:
 
 
 def trainable_parameters(model: torch.nn.Module) -> tuple[str, ...]:
-    """Return the names of the parameters that training moves: floats that require a gradient.
+    """Return the names of the trainable parameters: floats that require a gradient.
 
     Parameters
     ----------
     model : Module
-        The clients' model, whose ``state_dict`` is exchanged.
+        Model of the clients, whose ``state_dict`` is exchanged.
     """
     named = model.named_parameters(remove_duplicate=False)
     return tuple(name for name, p in named if p.requires_grad and p.is_floating_point())
@@ -64,7 +64,7 @@ def encode_update(
     key: Key,
     parameters: Iterable[str] = (),
 ) -> tuple[State, bytes]:
-    """Compress the changes of the parameters, and add all other arrays as they are: (client's new state, frame).
+    """Compress the changes of the parameters, append all other arrays exactly, and return (new state, frame).
 
     Parameters
     ----------
@@ -73,20 +73,20 @@ def encode_update(
     state : State or None
         State of the method after the last round; None in the first.
     received : mapping of str to ndarray
-        The model before the local steps.
+        Model before the local steps.
     trained : mapping of str to ndarray
-        The model after them, of the same names and shapes.
+        Model after the local steps, with the same names and shapes.
     key : Key
-        With the client and the round.
+        Key with client and round.
     parameters : iterable of str, optional
-        Names of the arrays that the method may compress: ``trainable_parameters(model)``.  An array of any other name
-        may be a statistic (of BatchNorm, a counter, a mask) and travels exactly.
+        Names of the arrays to compress: ``trainable_parameters(model)``.  Arrays of other names may be statistics
+        (BatchNorm, counters, masks) and are sent exactly.
 
     Raises
     ------
     ValueError
-        For another model than the received one, a name in ``parameters`` that is no array of floats, a change that is
-        not finite, and a model without an array of numbers.
+        For a model other than the received one, a name in ``parameters`` that is not an array of floats, a change that
+        is not finite, and a model without an array of numbers.
     """
     _need_same_arrays(received, trained)
     names = set(parameters)
@@ -113,39 +113,37 @@ def encode_update(
 
 
 def decode_updates(method: Operator | Feedback, model: Arrays, updates: Sequence[Update], *, key: Key) -> Arrays:
-    """Return the model with its parameters moved by the weighted mean of the updates, and the mean of other arrays.
+    """Return the model moved by the weighted mean of the updates, with the mean of the exact arrays.
 
     Parameters
     ----------
     method : Operator or Feedback
-        The clients' own.
+        The same method as the clients'.
     model : mapping of str to ndarray
-        The server's.  Its float16 and bfloat16 arrays are returned in float32, so that small movements add up; keep
-        that model, and send clients a copy that is rounded.
+        The server's model.  float16 and bfloat16 arrays are returned in float32, so that small movements add up.  Keep
+        the float32 model, and send clients a rounded copy.
     updates : sequence of Update
-        One of every client, in any order.
+        One update per client, in any order.
     key : Key
-        With the round.
+        Key with the round.
 
     Raises
     ------
     CorruptMessage
         For a damaged message, or one for a model of another size.
     ValueError
-        For a client that is there twice, weights that are not positive, clients that compress different arrays, and
-        a model whose names, shapes or dtypes differ from the clients'.
+        For a repeated client, weights that are not positive, clients that compress different arrays, and a model whose
+        names, shapes or dtypes differ from the clients'.
 
-    Notes
-    -----
-    Summed in float64 by the clients' numbers; equal weights give the bits of the unweighted mean.  An array that is
-    sent exactly becomes the weighted mean, which lies between the least and the largest value of the clients.  Equal
-    values stay as they are.  The mean of integers and bools is rounded to the nearest one; they do not pass float64.
-    Arrays that are no numbers stay as they are.
+    Notes ----- Updates are summed in float64 in order of the clients' numbers.  Equal weights give the bits of the
+    unweighted mean.  An exact array becomes the weighted mean, which lies between the smallest and the largest value of
+    the clients.  Equal values do not change.  Means of integers and bools are rounded to the nearest, without a
+    conversion to float64.  Arrays that are not numbers do not change.
     """
     counts = Counter(update.client for update in updates)
     client, count = counts.most_common(1)[0]
     if count > 1:
-        raise ValueError(f"{count} clients say partition-id = {client}: give every SuperNode a number of its own")
+        raise ValueError(f"{count} clients have partition-id = {client}: give every SuperNode its own number")
     for update in updates:
         if not 0 < update.weight < np.inf:
             raise ValueError(
@@ -194,27 +192,27 @@ def rounded(model: Arrays, dtypes: Mapping[str, np.dtype]) -> Arrays:
     Parameters
     ----------
     model : mapping of str to ndarray
-        The server's, from ``decode_updates``.
+        Model of the server, from ``decode_updates``.
     dtypes : mapping of str to dtype
-        By name; arrays without one stay as they are.
+        Dtype by name; arrays without one keep theirs.
     """
     return {name: array.astype(dtypes.get(name, array.dtype), copy=False) for name, array in model.items()}
 
 
 def agreement(method: Operator | Feedback, key: Key) -> str:
-    """Return what both ends must have in common, as it is compared.
+    """Return a description of method and key, which must be equal on clients and server.
 
     Parameters
     ----------
     method : Operator or Feedback
         The compressor.
     key : Key
-        That of the run.
+        Key of the run.
 
     Raises
     ------
     ValueError
-        For a method whose receiver remembers: a reply that is lost would part it from the sender.
+        For a method whose receiver has state: a lost reply would make it differ from the sender's.
     """
     if with_memory(method).init_receiver(1):
         raise ValueError(
@@ -231,7 +229,7 @@ class _Content:
 
 
 def _opened(frame: bytes, model: Arrays) -> _Content:
-    """Return the parts of a frame; CorruptMessage if it is damaged, ValueError if it is for another model."""
+    """Split a frame; raise CorruptMessage if it is damaged, ValueError if it is for another model."""
     if len(frame) < _HEAD.size + _CRC.size:
         raise CorruptMessage(f"a frame has at least {_HEAD.size + _CRC.size} bytes; got {len(frame)}")
     body, (crc,) = frame[: -_CRC.size], _CRC.unpack(frame[-_CRC.size :])
@@ -257,7 +255,7 @@ def _opened(frame: bytes, model: Arrays) -> _Content:
 
 
 def _need_same_arrays(received: Arrays, trained: Arrays) -> None:
-    """Raise unless both have equal names, shapes and kinds, and what is no number is unchanged."""
+    """Raise ValueError unless names, shapes and kinds are equal and arrays that are not numbers are unchanged."""
     shapes, others = ({name: array.shape for name, array in arrays.items()} for arrays in (received, trained))
     if shapes != others:
         differing = sorted(name for name in shapes | others if shapes.get(name) != others.get(name))
@@ -284,35 +282,35 @@ def _is_number(array: np.ndarray) -> bool:
 
 
 def _kind(dtype: np.dtype) -> str:
-    """Return which dtypes may replace one another: all floats, or this dtype alone."""
+    """Return the class of dtypes that may replace one another: all floats, or this dtype alone."""
     return "float" if _is_float(dtype) else dtype.newbyteorder("=").str
 
 
 def _layout(arrays: Arrays) -> str:
-    """Return a checksum of names in their order, shapes and kinds."""
+    """Return a checksum of names in order, shapes and kinds."""
     rows = [(name, array.shape, _kind(array.dtype)) for name, array in arrays.items()]
     return f"{zlib.crc32(repr(rows).encode()):08x}"
 
 
 def _portable(array: np.ndarray) -> np.ndarray:
-    """Return an array of a dtype that numpy knows by a string; float32 holds each bfloat16."""
+    """Return an array in a dtype that numpy can name; float32 represents every bfloat16."""
     return array if array.dtype.kind != "V" else array.astype(np.float32)
 
 
 def _kept(dtype: np.dtype) -> np.dtype:
-    """Return the dtype that the server keeps: floats of less than 32 bits would round small movements away."""
+    """Return the dtype that the server stores: narrow floats would round small movements away."""
     return np.dtype(np.float32) if _is_float(dtype) and dtype.itemsize < 4 else dtype
 
 
 def _vector(arrays: Arrays, names: Iterable[str], order: Iterable[str] | None = None) -> np.ndarray:
-    """Return the named arrays in one float64 vector, so that differences of float32 are rounded only when sent."""
+    """Return the named arrays as one float64 vector, so that float32 differences are rounded only once."""
     ordered = [name for name in (arrays if order is None else order) if name in names]
     parts = [arrays[name].astype(np.float64).reshape(-1) for name in ordered]
     return np.concatenate(parts) if parts else np.empty(0)
 
 
 def _moved(model: Arrays, movement: np.ndarray, names: Iterable[str]) -> dict[str, np.ndarray]:
-    """Return the model with a vector added to the named arrays, in the dtypes that are kept."""
+    """Return the model with a vector added to the named arrays, in the stored dtypes."""
     offset, moved = 0, dict(model)
     for name, array in model.items():
         if name in names:
@@ -324,20 +322,20 @@ def _moved(model: Arrays, movement: np.ndarray, names: Iterable[str]) -> dict[st
 
 
 def _mean(values: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
-    """Return the weighted mean, between the least and the largest value; of integers the nearest one."""
+    """Return the weighted mean, clipped to the range of the values; of integers, the nearest one."""
     if values[0].dtype.kind == "c":
         return _mean([v.real for v in values], weights) + 1j * _mean([v.imag for v in values], weights)
     if values[0].dtype.kind in "iub":
         return _mean_of_integers(values, weights)
     least, largest = np.minimum.reduce(values), np.maximum.reduce(values)
     wide = np.result_type(np.float64, *values)
-    with np.errstate(over="ignore", invalid="ignore"):  # infinite and huge values, which the limits restore
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite and huge values are restored by the clipping
         mean = np.asarray(sum(w * v.astype(wide) for w, v in zip(weights, values, strict=True)))
     return np.where(least == largest, values[0], np.clip(mean, least, largest))
 
 
 def _mean_of_integers(values: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
-    """Return the least value plus the rounded mean of the distances from it, modulo 2^64 as two's complement."""
+    """Return the smallest value plus the rounded mean distance from it, modulo 2^64 in two's complement."""
     words = np.int64 if values[0].dtype.kind == "i" else np.uint64
     least, largest = (np.asarray(f(values)).astype(words) for f in (np.minimum.reduce, np.maximum.reduce))
     base, span = least.view(np.uint64), largest.view(np.uint64) - least.view(np.uint64)

@@ -1,4 +1,4 @@
-"""Models in the wrappers of other libraries, which must leave gradients where they are."""
+"""Models in wrappers of other libraries, whose averaging of gradients must be stopped."""
 
 from __future__ import annotations
 
@@ -10,33 +10,21 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def innermost(wrapped: torch.nn.Module) -> torch.nn.Module:
-    """Return the model inside DistributedDataParallel and torch.compile.
-
-    Parameters
-    ----------
-    wrapped : Module
-        The model, or a wrapper around it.
-    """
+    """Return the model inside DistributedDataParallel and torch.compile."""
     inner = _uncompiled(wrapped)
     return _uncompiled(inner.module) if isinstance(inner, DistributedDataParallel) else inner
 
 
 def local_gradients(wrapped: torch.nn.Module, model: torch.nn.Module, remedy: str) -> AbstractContextManager[Any]:
-    """Return a context in which no rank's gradients are averaged with those of the others.
+    """Return a context in which gradients are not averaged between ranks.
 
-    Parameters
-    ----------
-    wrapped : Module
-        What the library trains: the model, or DistributedDataParallel around it, whose ``no_sync`` it is then.
-    model : Module
-        The model inside.
-    remedy : str
-        What to set otherwise, as the end of a sentence.
+    ``wrapped`` is the module that the library trains, and ``model`` the module inside.  ``remedy`` ends the error
+    sentence.
 
     Raises
     ------
     ValueError
-        For another wrapper: an averaging needs the whole model on every rank, trained by itself.
+        For any wrapper except DistributedDataParallel: averaging needs the whole model on every rank.
     """
     inner = _uncompiled(wrapped)
     if isinstance(inner, DistributedDataParallel) and innermost(inner) is innermost(model):

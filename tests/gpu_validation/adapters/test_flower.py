@@ -138,7 +138,7 @@ SENTENCES = {
     "plain": "has sent no compressed update: give its ClientApp's train mods=[CompressedUpdates(",
     "plain server": "Unsupported serialization type for numpy conversion: 'ratedist'",
     "damaged": "CorruptMessage: the update of client 2 in round 1: the frame's CRC-32 does not match",
-    "twice": "2 clients say partition-id = 1: give every SuperNode a number of its own",
+    "twice": "2 clients have partition-id = 1: give every SuperNode its own number",
     "no number": 'got no partition-id: start its SuperNode with --node-config "partition-id=0"',
     "no weight": "client 2 has 0.0: reply with the number of its examples",
 }

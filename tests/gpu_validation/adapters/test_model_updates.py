@@ -178,7 +178,7 @@ def test_what_does_not_fit_is_refused_in_a_sentence():
         decode(Update(0, 1, frame), Update(4, 1, longer))
     with pytest.raises(ValueError, match="clients 0 and 4 compress different arrays, among them 'w': give both"):
         decode(Update(0, 1, frame), Update(4, 1, encode(model, model, ())))
-    with pytest.raises(ValueError, match="2 clients say partition-id = 4: give every SuperNode a number of its own"):
+    with pytest.raises(ValueError, match="2 clients have partition-id = 4: give every SuperNode its own number"):
         decode(Update(4, 1, frame), Update(0, 1, frame), Update(4, 1, frame))
     for weight in (0, -1, math.nan, math.inf):
         with pytest.raises(ValueError, match=r"weight must be positive; client 4 has .*: reply with the number"):
