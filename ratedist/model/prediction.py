@@ -153,7 +153,7 @@ class Predictor:
         seconds, ratio = clock.of(run)
         shares = run.shares()
         limit = "noise" if self._noisy(sent, way, rhythm.tau) else max(shares, key=shares.__getitem__)
-        time_ratio = None if progress is None else quotient(ratio, progress)
+        time_ratio = None if progress is None else _over(ratio, progress)
         return Foretold(seconds, progress, time_ratio, limit, (*unknown, *clock.unknown(run)), run)
 
     # -- progress ----------------------------------------------------------------------------------------
@@ -296,14 +296,8 @@ def _delayed(kept: Estimate, late: float, steps: int | None) -> tuple[Estimate, 
     return Estimate(slowed(kept.value), Interval(low, high), kept.level), ()
 
 
-def quotient(seconds: Estimate, progress: Estimate) -> Estimate:
-    """Return the quotient of two positive estimates.
-
-    Parameters
-    ----------
-    seconds, progress : Estimate
-        Numerator and denominator; the level is that of the denominator.
-    """
+def _over(seconds: Estimate, progress: Estimate) -> Estimate:
+    """Return the quotient of two positive estimates."""
     low, high = float(progress.interval.lo), float(progress.interval.hi)
     value = seconds.value / progress.value if progress.value > 0 else math.inf
     top = float(seconds.interval.hi) / low if low > 0 else math.inf
