@@ -1,4 +1,4 @@
-"""What a run of one's own tells about itself: an account of every rank, and the report that judges it."""
+"""Telemetry of a training run: the account of every rank, and a report with verdicts."""
 
 import lazy_loader as _lazy
 

@@ -1,4 +1,4 @@
-"""What one rank knows of its run: how it is set up, and where it stands."""
+"""Account of one rank's run: its settings and its current state."""
 
 from __future__ import annotations
 
@@ -11,67 +11,67 @@ from ..records.sample import Sample
 from ..records.storage import plain
 from .samples import KeptRound
 
-VERSION = 1  # of the lines in a folder
+VERSION = 1  # format of the lines in a folder
 
 
 @dataclass(frozen=True)
 class Header:
-    """How a run is set up, as one rank saw it at its start.
+    """Settings of a run, as one rank recorded them at its start.
 
     Parameters
     ----------
     run : int
-        A number that all ranks of one start share.
+        Random number that all ranks of one start share.
     rank : int
-        Who wrote it.
+        Rank that wrote it.
     size : int
-        How many ranks there are.
+        Number of ranks.
     d : int
-        Parameters.
+        Number of averaged parameters.
     value_bytes : int, bytes
-        Of one parameter as it is sent.
+        Size of one parameter as sent.
     mean_bytes : int, bytes
-        Of one parameter of the mean.
+        Size of one parameter of the mean.
     operator : str
-        Specification; "" where whole models are sent.
+        Specification of the operator; "" where whole models are sent.
     schedule : str
-        In words.
+        Representation of the schedule.
     mixing : str
-        In words.
+        Representation of the mixing mode.
     optimizer : str
-        In words.
+        Class name of the inner optimizer.
     declared : Declared or None
-        What the operator promises at d.
+        Claim and size that the operator declares at d.
     projects : bool
-        Whether <C(x), C(x) - x> is to be 0.
+        Whether the operator declares <C(x), C(x) - x> = 0.
     whole : bool
         Whether whole models are sent.
     common : bool
-        Whether all ranks start a round at one point.
+        Whether all ranks start a round at one model.
     members : int
         Ranks that take part in an averaging.
     buffers : int
-        Entries of the buffers that averagings make equal; they travel only where ranks differ.
+        Entries of the buffers that averagings make equal; they are sent only where ranks differ.
     tail : int
         Numbers behind a whole model.
     front : int
         Bits before a message.
     extra_bytes : int or None, bytes
-        Handed to each other rank in an averaging beside the model, None if that is not known beforehand.
+        Bytes sent to each other rank per averaging besides the model; None if unknown in advance.
     plain_sgd : bool
-        No momentum, no preconditioner.
+        Whether the optimizer is SGD without momentum and weight decay.
     host : str, optional
-        The machine's name.
+        Name of the machine.
     pid : int, optional
-        The process that wrote it.
+        Process that wrote it.
     started : float, optional
-        When, in UNIX seconds.
+        Start in UNIX seconds.
     carried_bits : int, bits, optional
-        Of every message: those that only carry an output, and do not count.
+        Bits of every message that only carry an output and do not count.
     message_d : int, optional
-        Coordinates that this rank's message is about: its shard's where ranks form nodes; 0, as in older files, for d.
+        Coordinates of this rank's message: those of its shard in nodes; 0, as in older files, means d.
     outer : bool, optional
-        Whether an outer optimizer moves the model along the mean.
+        Whether an outer optimizer moves the common model.
     uneven : bool, optional
         Whether ranks may make different numbers of local steps.
     """
@@ -106,28 +106,28 @@ class Header:
 
     @property
     def coordinates(self) -> int:
-        """Coordinates that this rank's message is about."""
+        """Coordinates of this rank's message."""
         return self.message_d or self.d
 
     def line(self) -> dict[str, Any]:
-        """Return it as a file keeps it."""
+        """Return the header as a line of the file."""
         return {"kind": "header", "version": VERSION, **plain(self)}
 
     @classmethod
     def from_line(cls, line: Mapping[str, Any]) -> Self:
-        """Return what ``line`` was made of.
+        """Read a header from a line.
 
         Parameters
         ----------
         line : mapping
-            One line of JSON.
+            One line of JSON, from ``line``.
 
         Raises
         ------
         TypeError
-            For what is none.
+            For any other line.
         KeyError
-            For what is none.
+            For any other line.
         """
         values = {f.name: line[f.name] for f in fields(cls) if f.name in line or f.default is MISSING}
         declared = values["declared"]
@@ -136,58 +136,56 @@ class Header:
 
 @dataclass(frozen=True)
 class State:
-    """Where a rank stands.
+    """Current state of a rank's run.
 
     Parameters
     ----------
     time : float
-        Of the clock on the wall, UNIX.
+        Wall clock in UNIX seconds.
     seconds : float
-        Since its start, pauses left out.
+        Seconds since the start, without pauses.
     steps : int
-        Local steps seen.
+        Local steps so far.
     rounds : int
-        Averagings seen.
+        Averagings so far.
     tau : int
-        Of the last round.
+        Local steps of the last round.
     computing_s : float, seconds
-        Sum of the local steps' durations.
+        Total duration of the local steps.
     averaging_s : float, seconds
-        Sum of the averagings' durations.
+        Total duration of the averagings.
     telemetry_s : float, seconds
-        Sum of what the recording took.
+        Total duration of the recording.
     sent_bytes : int, bytes
-        Counted in averagings.
+        Bytes sent in averagings, as counted, over the predictable rounds.
     received_bytes : int, bytes
-        Counted in averagings.
+        Bytes received in averagings, as counted, over the predictable rounds.
     expected_sent_bytes : int, bytes
-        From the lengths of the messages that were really sent; all four of the rounds that can be foretold,
-        ``foretold`` of them.
+        Bytes sent, computed from the lengths of the actual messages, over the predictable rounds.
     expected_received_bytes : int, bytes
-        From the lengths of the messages that were really sent; all four of the rounds that can be foretold,
-        ``foretold`` of them.
+        Bytes received, computed from the lengths of the actual messages, over the predictable rounds.
     foretold : int
-        How many of the rounds can be foretold.
+        Number of rounds whose bytes can be predicted.
     bits : Sample or None, bits
-        Length of every message of this rank.
+        Lengths of this rank's messages.
     ratio : Sample or None
-        ``|C(x) - x|^2/|x|^2`` of every message.
+        ``|C(x) - x|^2/|x|^2`` of the messages.
     coordinate : Sample or None
-        ``|C(x) - x|^2/d`` of every message.
+        ``|C(x) - x|^2/d`` of the messages.
     along : Sample or None
-        ``<C(x), x>/|x|^2`` of every message.
+        ``<C(x), x>/|x|^2`` of the messages.
     oblique : float
-        The largest ``|<C(x), C(x) - x>|/|x|^2``.
+        Largest ``|<C(x), C(x) - x>|/|x|^2``.
     decline : float or None
-        Share of the gradient that is lost in a local step, None if nobody measures it.
+        Share of the gradient lost per local step; None if not measured.
     stride : int
-        Of the kept rounds.
+        Stride of the kept rounds.
     ended : bool, optional
-        Whether the script has let go of the averaging.
+        Whether the averaging has been closed.
     beside_sent_bytes : int, bytes, optional
-        Of the expected ones those for buffers.
+        Part of ``expected_sent_bytes`` for buffers.
     beside_received_bytes : int, bytes, optional
-        Of the expected ones those for buffers.
+        Part of ``expected_received_bytes`` for buffers.
     """
 
     time: float
@@ -215,24 +213,24 @@ class State:
     beside_received_bytes: int = 0
 
     def line(self) -> dict[str, Any]:
-        """Return it as a file keeps it."""
+        """Return the state as a line of the file."""
         return {"kind": "state", **plain(self)}
 
     @classmethod
     def from_line(cls, line: Mapping[str, Any]) -> Self:
-        """Return what ``line`` was made of.
+        """Read a state from a line.
 
         Parameters
         ----------
         line : mapping
-            One line of JSON.
+            One line of JSON, from ``line``.
 
         Raises
         ------
         TypeError
-            For what is none.
+            For any other line.
         KeyError
-            For what is none.
+            For any other line.
         """
         values = {f.name: line[f.name] for f in fields(cls)}
         samples = {name: _sample(values[name]) for name in ("bits", "ratio", "coordinate", "along")}
@@ -241,16 +239,16 @@ class State:
 
 @dataclass(frozen=True)
 class Account:
-    """All that one rank knows.
+    """Complete record of one rank.
 
     Parameters
     ----------
     header : Header
-        How the run is set up.
+        Settings of the run.
     state : State
-        Where the rank stands.
+        Current state.
     rounds : tuple of KeptRound
-        The kept ones, ascending.
+        Kept rounds, ascending.
     """
 
     header: Header
@@ -259,7 +257,7 @@ class Account:
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return texts such as "inf" as numbers again, where numbers belong."""
+    """Convert texts such as "inf" back to numbers, except in text fields."""
     texts = ("kind", "reason")
     return {name: float(v) if isinstance(v, str) and name not in texts else v for name, v in values.items()}
 

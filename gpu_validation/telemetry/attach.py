@@ -1,4 +1,4 @@
-"""Watching a run from another process: what its folder says, once or until one has seen enough."""
+"""Reports on a run from another process, from its telemetry folder: once, or until the run ends."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class View:
     Parameters
     ----------
     report : RunReport
-        From what was read.
+        Report of the accounts.
     gone : tuple of int
-        Ranks of this machine whose process has ended without saying so.
+        Ranks of this machine whose process has ended without closing its account.
     """
 
     report: RunReport
@@ -42,7 +42,7 @@ class View:
 
     @property
     def death(self) -> str:
-        """One sentence about processes that have died, empty if none has."""
+        """A sentence about processes that have died; empty if none has."""
         if not self.gone:
             return ""
         who = ", ".join(map(str, self.gone))
@@ -50,17 +50,17 @@ class View:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will come from any rank that is heard."""
+        """Whether no further lines will follow from any reporting rank."""
         return self.report.progress.ended + len(self.gone) == len(self.report.ranks)
 
 
 def view(folder: str | os.PathLike[str], *, known: Known | None = None) -> View:
-    """Read a folder and judge what it says.
+    """Read a folder and return its report.
 
     Raises
     ------
     UsageError
-        Where nothing can be read.
+        If nothing can be read.
     """
     accounts = read_folder(folder)
     return View(report_of(accounts, known=known, now=time.time()), _gone(accounts))
@@ -73,7 +73,7 @@ def _gone(accounts: Sequence[Account]) -> tuple[int, ...]:
 
 
 def watch(seen: Callable[[], View], show: Callable[[View], None], *, once: bool) -> View:
-    """Show the run now and, unless ``once``, every two seconds until it is over or Ctrl-C; returns the last view."""
+    """Show the run now and, unless ``once``, every two seconds until it ends or Ctrl-C; return the last view."""
     last = seen()
     show(last)
     with suppress(KeyboardInterrupt):
@@ -92,12 +92,12 @@ class _Title:
 
 
 def write_page(seen: View, folder: Path, path: Path) -> None:
-    """Write the report as one HTML page; verdicts as in the other reports.
+    """Write the report as one HTML page.
 
     Raises
     ------
     OSError
-        Where it cannot be written.
+        If the page cannot be written.
     """
     title = _Title(f"run in {folder.name}", f"{seen.report.size} ranks, {seen.report.progress.steps} steps so far")
     text = page(

@@ -1,4 +1,4 @@
-"""What a run's own numbers say about the promises behind it: rows with verdicts and their power."""
+"""Comparisons of a run's numbers with the claims behind it: rows with verdicts and their power."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .samples import KeptRound, pooled
 from .traffic import of_messages
 
 ON = "movements of this run"
-ALONE = "only one rank has been heard: give all ranks one folder, or bring their files together"
-UNSEEN = "no kept round shows what every rank contributed, or half of the mean would look like rounding"
-UNSENT = "the bytes of this mode of averaging are not foretold"
+ALONE = "only one rank has reported: give all ranks one folder, or copy their files into one"
+UNSEEN = "no kept round has the contributions of all ranks and a mean larger than the rounding error"
+UNSENT = "the bytes of this mode of averaging cannot be predicted"
 
 
 def judged(accounts: Sequence[Account], *, false_alarm: float) -> list[Comparison]:
@@ -26,8 +26,10 @@ def judged(accounts: Sequence[Account], *, false_alarm: float) -> list[Compariso
 
     Parameters
     ----------
+    accounts : sequence of Account
+        Accounts of the reporting ranks.
     false_alarm : float
-        Chance that any of them accuses a true claim, however often and whenever one looks.
+        Probability that any row rejects a true claim, at whatever times the report is read.
     """
     about = _about(accounts[0].header)
     return [
@@ -43,7 +45,7 @@ def _about(header: Header, **fields: Any) -> dict[str, Any]:
 
 
 def _exact(measured: float, bound: float, holds: bool, **about: Any) -> Comparison:
-    """Return a number without chance in it."""
+    """Return the comparison of a number without randomness."""
     ends = measured, measured
     return Comparison(measured=measured, interval=ends, bound=bound, verdict=exact_verdict(holds), **about)
 
@@ -59,7 +61,7 @@ def _compression(accounts: Sequence[Account], level: float) -> list[Comparison]:
 
 
 def _direction(accounts: Sequence[Account], level: float) -> list[Comparison]:
-    """Return what a squared error alone cannot show: an output that is shrunk has a smaller one."""
+    """Compare the mean of <C(x), x>/|x|^2 with 1: a shrunken output has a small squared error and fails here."""
     header = accounts[0].header
     along = pooled(account.state.along for account in accounts)
     if header.declared is None or along is None:
@@ -111,7 +113,7 @@ def _bytes(accounts: Sequence[Account]) -> list[Comparison]:
 
 
 def _promised(accounts: Sequence[Account], way: str, counted: int, about: dict[str, Any]) -> list[Comparison]:
-    """Return the same against what the operator says its messages need, which knows nothing of those sent."""
+    """Compare the counted bytes with those of the operator's declared size, independently of the actual messages."""
     header = accounts[0].header
     declared = header.declared
     if declared is None or header.members < header.size:
@@ -131,7 +133,7 @@ def _promised(accounts: Sequence[Account], way: str, counted: int, about: dict[s
 
 
 def _by_length(h: Header, bits: int) -> dict[str, int]:
-    """Return bytes of one averaging, without its buffers, if every message has so many bits."""
+    """Return the bytes of one averaging without buffers, if every message has this length."""
     everyone = range(h.size)
     sent, received = of_messages([bits] * h.size, rank=h.rank, members=everyone, front=h.front)
     extra = (h.size - 1) * (h.extra_bytes or 0)
@@ -152,13 +154,13 @@ def _agreement(accounts: Sequence[Account]) -> list[Comparison]:
 
 
 def _known(together: Sequence[Sequence[KeptRound]], name: str) -> list[list[Any]]:
-    """Return a field of all ranks in the rounds in which all of them know it."""
+    """Return a field of all ranks in the rounds in which all of them have it."""
     values = [[getattr(kept, name) for kept in of_ranks] for of_ranks in together]
     return [v for v in values if all(math.isfinite(x) and (x >= 0 or name == "rates") for x in v)]
 
 
 def _local(accounts: Sequence[Account], together: Sequence[Sequence[KeptRound]]) -> list[Comparison]:
-    """Compare what the ranks did between averagings: rates, steps, movement, and where each round began."""
+    """Compare the ranks between averagings: rates, steps, movement, and the start of each round."""
     header, rows = accounts[0].header, []
     theorem = "all ranks make the same local steps"
     steps = [] if header.uneven else _known(together, "optimizer_steps")
@@ -179,19 +181,19 @@ def _local(accounts: Sequence[Account], together: Sequence[Sequence[KeptRound]])
 
 
 def _keys(accounts: Sequence[Account]) -> list[Comparison]:
-    """Count messages whose key was used before, by this rank or by another."""
+    """Count messages whose key was used before, by any rank."""
     header = accounts[0].header
     keys = [kept.key for account in accounts for kept in account.rounds if kept.key >= 0]
     if not keys:
         return []
     repeated = len(keys) - len(set(keys))
-    allowed = 1 + len(keys) ** 2 // 2**33  # numbers of 32 bits that are equal by chance
+    allowed = 1 + len(keys) ** 2 // 2**33  # 32-bit digests may be equal by chance
     about = _about(header, quantity="keys of messages, used twice", n=len(keys), side="tight")
     return [_exact(repeated, 0.0, repeated <= allowed, theorem="one key for each rank and round", **about)]
 
 
 def _applied(accounts: Sequence[Account], together: Sequence[Sequence[KeptRound]]) -> list[Comparison]:
-    """Compare the mean of what the ranks contributed with what the averaging returned and left in the parameters."""
+    """Compare the mean of the ranks' contributions with the returned mean and the change of the parameters."""
     header = accounts[0].header
     if not header.common or header.size == 1:
         return []
@@ -208,7 +210,7 @@ def _applied(accounts: Sequence[Account], together: Sequence[Sequence[KeptRound]
         )
         allowed = _rounding(header, of_ranks, sent)
         if abs(mean) <= 2 * allowed:
-            continue  # half of the mean would look like rounding
+            continue  # half of the mean is within the rounding error
         judged += 1
         wrong += any(abs(value - mean) > allowed for value in left if math.isfinite(value))
     if judged:
@@ -219,7 +221,7 @@ def _applied(accounts: Sequence[Account], together: Sequence[Sequence[KeptRound]
 
 
 def _rounding(header: Header, of_ranks: Sequence[KeptRound], sent: Sequence[float]) -> float:
-    """Return how far projections may lie apart: entries are rounded when they are added, stored and subtracted."""
+    """Return the largest rounding error of projections: entries are rounded when added, stored and subtracted."""
     eps = 2.0 ** {2: -7, 4: -23, 8: -23}[header.value_bytes]
     model = max((math.sqrt(kept.model2) for kept in of_ranks if math.isfinite(kept.model2)), default=0.0)
     moved = max((math.sqrt(kept.norm2) for kept in of_ranks if math.isfinite(kept.norm2)), default=0.0)

@@ -1,4 +1,4 @@
-"""``gpu-validation attach FOLDER``: the report of a run that goes on, has ended or has died, from its folder."""
+"""Command ``gpu-validation attach FOLDER``: report on a running, finished or dead run from its telemetry folder."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ CLEAR = "\x1b[H\x1b[2J"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
-    parser.add_argument("folder", type=Path, help="the one given to PeriodicAveraging(..., telemetry=FOLDER)")
-    parser.add_argument("--once", action="store_true", help="print the report once; without it, until the run is over")
-    parser.add_argument("--json", action="store_true", help="print JSON, one line a report")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="also keep the report as a page")
+    """Add the arguments of the command."""
+    parser.add_argument("folder", type=Path, help="folder of PeriodicAveraging(..., telemetry=FOLDER)")
+    parser.add_argument("--once", action="store_true", help="print the report once instead of until the run ends")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line per report")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="also write the report as a page")
     for name, words in CONSTANTS.items():
-        parser.add_argument(f"--{name}", type=real_number, help=f"{words}, if known: for what a better tau would gain")
+        parser.add_argument(f"--{name}", type=real_number, help=f"{words}, to predict the gain of a better tau")
 
 
 def attach(options: argparse.Namespace) -> int:
-    """Carry out the command; returns the exit status, 1 if the last report accuses something.
+    """Run the command; return the exit status, VIOLATED if a row of the last report is.
 
     Raises
     ------
     UsageError
-        For a folder that cannot be read and constants that cannot be.
+        For a folder that cannot be read and constants out of range.
     OSError
         For a page that cannot be written.
     """

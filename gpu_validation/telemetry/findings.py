@@ -1,4 +1,4 @@
-"""What a run's accounts say: typed numbers, and rows with verdicts."""
+"""Results of a run's accounts: typed numbers, and rows with verdicts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Measure:
     Parameters
     ----------
     value : float
-        Itself.
+        Estimate.
     interval : tuple of float
-        The interval of the measured number.
+        Ends of its 95 % interval.
     n : int
-        From how many.
+        Number of observations.
     """
 
     value: float
@@ -31,26 +31,26 @@ class Measure:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the run is.
+    """Progress of the run.
 
     Parameters
     ----------
     steps : int
         Local steps of a rank.
     synchronisations : int
-        Averagings so far, compressed and not.
+        Averagings so far, compressed or not.
     seconds : float
-        Of the slowest rank, pauses left out.
+        Time of the slowest rank, without pauses.
     periods : tuple of tuple of int
-        (first round, tau) wherever tau changed, of the kept rounds.
+        (first round, tau) at every change of tau, over the kept rounds.
     synchronising : float
         Share of the time in averagings.
     telemetry : float
         Share of the time in telemetry.
     silent_s : float, seconds
-        Since the last sign of life of the rank that has been silent for longest.
+        Time since the last line of the rank that has been silent longest.
     ended : int
-        Ranks that have let go of the averaging.
+        Ranks that have closed the averaging.
     """
 
     steps: int
@@ -65,26 +65,27 @@ class Progress:
 
 @dataclass(frozen=True)
 class Compressor:
-    """What messages cost and how wrong they are, over all ranks that are heard.
+    """Length and error of the messages, over all reporting ranks.
 
     Parameters
     ----------
     claim : str
         "Unbiased", "Contractive", "StrictlyContractive" or "NoClaim".
     constant : float or None
-        Its omega or alpha.
+        omega or alpha of the claim.
     error : Measure
-        ``mean |C(x) - x|^2/|x|^2``.
+        Mean ``|C(x) - x|^2/|x|^2``.
     bits : Measure, bits
-        mean length of a message.
+        Mean length of a message.
     declared_bits : float or None, bits
-        Its mean, at most; None if nothing is said.
+        Declared upper limit of the mean length; None without one.
     least_error : float or None
-        Below which no operator of the class comes at these bits.
+        Lower limit of the error for the operator's class at these bits.
     least_bits : float or None, bits
-        At this error.  Both limits are about the worst or a Gaussian vector; one with structure may cost less.
+        Lower limit of the bits for the operator's class at this error.  Both limits hold for the worst or a Gaussian
+        vector; a vector with structure may need less.
     coordinates : float
-        That a message is about, on average: those of a shard where ranks form nodes.
+        Mean number of coordinates per message: those of a shard in nodes.
     """
 
     claim: str
@@ -99,14 +100,14 @@ class Compressor:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Mean bytes of one averaging of one rank.
+    """Mean bytes of one rank per averaging.
 
     Parameters
     ----------
     sent_bytes : float, bytes
-        Bytes sent, counted.
+        Bytes sent, as counted.
     received_bytes : float, bytes
-        Bytes received, counted.
+        Bytes received, as counted.
     expected_sent_bytes : float, bytes
         Bytes sent, from the messages' lengths.
     expected_received_bytes : float, bytes
@@ -121,20 +122,20 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Timing:
-    """Medians over kept rounds, with order statistics as intervals; rounds that follow each other are not independent.
+    """Medians over kept rounds, with order statistics as intervals; successive rounds are not independent.
 
     Parameters
     ----------
     step_s : Measure, seconds
-        Of a local step, everything between averagings included.
+        Time of a local step, including everything between averagings.
     delay_s : Measure, seconds
-        Of an averaging, as the last rank to arrive saw it.
+        Time of an averaging, seen by the last rank to arrive.
     delay_ratio : Measure
-        D/Y, from the ends of both.
+        D/Y; its interval is from the ends of both intervals.
     waiting_s : float, seconds
-        For the slowest rank, mean over ranks.
+        Mean wait of a rank for the slowest.
     alone : bool
-        Whether one rank only is heard, whose averagings include its own waiting.
+        Whether only one rank has reported, whose averagings include its own waiting.
     """
 
     step_s: Measure
@@ -146,20 +147,20 @@ class Timing:
 
 @dataclass(frozen=True)
 class Drift:
-    """How far local models end from their mean.
+    """Distance of the local models from their mean at the end of rounds.
 
     Parameters
     ----------
     away : float
         Root mean square of ``|model - mean|``, over that of ``|mean|``.
     kept : float
-        ``|mean movement|^2`` over the ``mean |movement|^2``: 1 if all ranks move alike, 1/m if in unrelated directions;
-        nan where it is not known.
+        ``|mean movement|^2`` over the mean of ``|movement|^2``: 1 if all movements are equal, 1/m if they are
+        orthogonal; nan if unknown.
     n : int
-        From how many.
+        Number of observations.
     compressed : bool
-        Whether the mean is that of decoded movements, so that ``away`` includes their error.  An unbiased operator's is
-        not included: <x_i, C(x_j)> is <x_i, x_j> on average.
+        Whether ``away`` includes the error of decoded movements.  The error of an unbiased operator is not included,
+        for <x_i, C(x_j)> is <x_i, x_j> on average.
     """
 
     away: float
@@ -175,35 +176,35 @@ class Findings:
     Parameters
     ----------
     ranks : tuple of int
-        Those heard, of ``size``.
+        Ranks that have reported, of ``size``.
     size : int
         Number of ranks.
     d : int
-        Parameters.
+        Number of averaged parameters.
     operator : str
-        The compressor, in words.
+        Specification of the compressor.
     schedule : str
-        The rule for the local steps, in words.
+        Representation of the rule for local steps.
     mixing : str
-        How models are mixed, in words.
+        Representation of the mixing mode.
     progress : Progress
-        How far the run is.
+        Progress of the run.
     compressor : Compressor or None
-        Realised error and bits; None while nothing was compressed.
+        Realised error and bits; None if nothing was compressed.
     traffic : Traffic or None
-        Bytes both ways; None where nothing was counted.
+        Bytes in both directions; None if not counted.
     timing : Timing or None
         D/Y; None before the first averaging.
     drift : Drift or None
-        How far ranks move apart; None where nothing was measured.
+        Distance between models; None if not measured.
     retention : float or None
-        Share of the gradient that is left at the end of a round, None unless the schedule measures it.
+        Share of the gradient left at the end of a round; None unless the schedule measures it.
     advice : tuple of Advice
-        What other periods would gain.
+        Predicted gains of other periods.
     comparisons : tuple of Comparison
-        The rows with verdicts.
+        Rows with verdicts.
     version : int, optional
-        Of the form of the record, for readers of older files.
+        Format of the record, for readers of older files.
     """
 
     ranks: tuple[int, ...]

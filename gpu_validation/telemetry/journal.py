@@ -1,4 +1,4 @@
-"""The file in which a rank tells of its run while it runs: JSON lines, read by another process at any time."""
+"""Telemetry file of a rank: JSON lines, which another process may read at any time."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from .samples import KeptRound
 
 log = logging.getLogger("gpu_validation")
 
-LONG_BYTES = 4 << 20  # a file that has grown so long begins anew with what it amounts to
+LONG_BYTES = 4 << 20  # a longer file is replaced by a summary
 PREFIX = "rank-"
 
 
 class Journal:
-    """Appends lines to ``folder / rank-R.jsonl``, each by one write; a later start of the run goes on behind.
+    """Appends lines to ``folder / rank-R.jsonl``, each in one write; a restarted run appends to the same file.
 
-    What cannot be written (a full disk) is told once in the log, and the run goes on without a file.
+    A write error (a full disk) is logged once, and the run continues without the file.
 
     Parameters
     ----------
     folder : str or PathLike
-        Where the results are.
+        Folder of the telemetry.
     rank : int
-        Number of the rank.
+        Rank of this process.
 
     Raises
     ------
     ValueError
-        Where the folder cannot be made or written to.
+        If the folder cannot be created or written.
     """
 
     def __init__(self, folder: str | os.PathLike[str], rank: int) -> None:
@@ -47,46 +47,46 @@ class Journal:
             self._open()
         except OSError as error:
             raise ValueError(
-                f"telemetry cannot be written to {self.path}: {error.strerror}: name a folder that can be written to"
+                f"telemetry cannot be written to {self.path}: {error.strerror}: pass a writable folder"
             ) from error
 
     @property
     def is_long(self) -> bool:
-        """Whether it is time to begin anew."""
+        """Whether the file should be replaced by a summary."""
         return self._descriptor is not None and os.fstat(self._descriptor).st_size > LONG_BYTES
 
     def begin(self, header: Header) -> None:
-        """Begin the lines of one start of the run.
+        """Write the header of one start of the run.
 
         Parameters
         ----------
         header : Header
-            What the run is.
+            Settings of the run.
         """
         self._header = header
         self._append([header.line()])
 
     def write(self, fresh: Sequence[KeptRound], state: State) -> None:
-        """Rounds that the file lacks, and where the run stands.
+        """Append new rounds and the current state.
 
         Parameters
         ----------
         fresh : sequence of KeptRound
-            The rounds that the file lacks.
+            Rounds that the file does not contain.
         state : State
-            What ``state_dict`` gave.
+            Current state.
         """
         self._append([_rounds_line(fresh), state.line()] if fresh else [state.line()])
 
     def begin_anew(self, rounds: Sequence[KeptRound], state: State) -> None:
-        """Replace the file by a short one that says the same, so that a reader sees the one or the other.
+        """Replace the file atomically by a shorter one with the same content.
 
         Parameters
         ----------
         rounds : sequence of KeptRound
-            The rounds to keep.
+            Rounds to keep.
         state : State
-            What ``state_dict`` gave.
+            Current state.
         """
         assert self._header is not None
         short = self.path.with_suffix(".tmp")
@@ -100,7 +100,7 @@ class Journal:
             self._give_up(error)
 
     def close(self) -> None:
-        """Close the file: no line follows."""
+        """Close the file."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -108,7 +108,7 @@ class Journal:
     def _open(self) -> None:
         self._descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         if os.fstat(self._descriptor).st_size:
-            os.write(self._descriptor, b"\n")  # ends a line that a crash has cut short
+            os.write(self._descriptor, b"\n")  # ends a line that a crash has truncated
 
     def _append(self, lines: Sequence[dict[str, Any]]) -> None:
         if self._descriptor is None:
@@ -119,7 +119,7 @@ class Journal:
             self._give_up(error)
 
     def _give_up(self, error: OSError) -> None:
-        log.warning("telemetry is no longer written to %s: %s; the run goes on", self.path, error.strerror)
+        log.warning("telemetry is no longer written to %s: %s; the run continues", self.path, error.strerror)
         with suppress(OSError):
             self.close()
         self._descriptor = None
@@ -135,32 +135,32 @@ def _rounds_line(rounds: Sequence[KeptRound]) -> dict[str, Any]:
 
 # -- reading ---------------------------------------------------------------------------------------------
 def read_folder(folder: str | os.PathLike[str]) -> list[Account]:
-    """Return what all ranks of the last start have written, in rank order; files of earlier starts are left out.
+    """Return the accounts of all ranks of the last start, in rank order; files of earlier starts are skipped.
 
     Parameters
     ----------
     folder : str or PathLike
-        Where the results are.
+        Folder of the telemetry.
 
     Raises
     ------
     UsageError
-        Where there is nothing that can be read, or another version of this program has written it.
+        If nothing can be read, or if another version of this program has written it.
     """
     place = Path(folder)
     if not place.is_dir():
-        raise UsageError(f"{place} is no folder: name the one given to PeriodicAveraging(..., telemetry=...)")
+        raise UsageError(f"{place} is not a folder: pass the folder of PeriodicAveraging(..., telemetry=...)")
     files = sorted(place.glob(f"{PREFIX}*.jsonl"))
     accounts = [account for account in map(_read, files) if account is not None]
     if not accounts:
-        what = "its files hold no whole line yet" if files else f"it has no file {PREFIX}0.jsonl"
-        raise UsageError(f"no telemetry in {place}: {what}; wait for the run to start, or name another folder")
+        what = "its files have no complete line yet" if files else f"it has no file {PREFIX}0.jsonl"
+        raise UsageError(f"no telemetry in {place}: {what}; wait for the run to start, or pass another folder")
     newest = max(accounts, key=lambda account: account.header.started).header.run
     return sorted((a for a in accounts if a.header.run == newest), key=lambda account: account.header.rank)
 
 
 def _read(path: Path) -> Account | None:
-    """Return the last start of a run in a file, None where no line of one is whole."""
+    """Return the account of the last start in a file; None without a complete line."""
     header: Header | None = None
     state: State | None = None
     rounds: dict[int, KeptRound] = {}
@@ -183,12 +183,12 @@ def _read(path: Path) -> Account | None:
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    """Return the whole lines; one that a crash has cut short is none."""
+    """Return the complete lines; a crash may have truncated one."""
     lines = []
     for text in path.read_bytes().split(b"\n"):
         try:
             line = json.loads(text)
-        except ValueError:  # of JSON, or of the encoding
+        except ValueError:  # invalid JSON or encoding
             continue
         if isinstance(line, dict):
             lines.append(line)

@@ -1,4 +1,4 @@
-"""What the engine tells whoever watches it; without a watcher nothing happens."""
+"""Interface between the engine and telemetry; without telemetry its methods do nothing."""
 
 from __future__ import annotations
 
@@ -10,85 +10,85 @@ from ..records.round import Round
 
 
 class Observer:
-    """Sees the rounds of a run and changes nothing.  This one looks away: what a run without telemetry has."""
+    """Observes the rounds of a run without changing it.  This class ignores them: a run without telemetry uses it."""
 
-    watches = False  # whether rounds and movements are to be shown to it
+    watches = False  # whether it needs rounds and movements
 
     def record_loss(self, loss: torch.Tensor | float | None) -> None:
-        """Note the loss of one local step, if the script gave one.
+        """Record the loss of one local step, if the script passed one.
 
         Parameters
         ----------
         loss : tensor or float or None
-            The loss, a number or a scalar tensor.
+            Loss, a number or a scalar tensor.
         """
 
     def start_sync(self, index: int) -> None:
-        """Note that the local steps of round ``index`` are done, and its averaging begins.
+        """Record the end of the local steps of round ``index`` and the start of its averaging.
 
         Parameters
         ----------
         index : int
-            Index of the round.
+            Index of the round, from 0.
         """
 
     def keep(self, model: torch.Tensor) -> None:
-        """This rank's model, shape (d,), whose memory the averaging may use for the mean.
+        """Record this rank's model before the averaging, which may overwrite its memory.
 
         Parameters
         ----------
         model : tensor
-            The model.
+            The model, shape (d,).
         """
 
     def meet(self, mean: torch.Tensor) -> None:
-        """Take the mean of all ranks' models, shape (d,).
+        """Record the mean of all ranks' models.
 
         Parameters
         ----------
         mean : tensor
-            The mean of all ranks' models, shape (d,).
+            The mean, shape (d,).
         """
 
     def meet_movements(self, mean: torch.Tensor, own: torch.Tensor, decoded: torch.Tensor | None, members: int) -> None:
-        """Take the mean of the members' decoded movements, this rank's movement and what became of it, shape (d,).
+        """Record the mean of the decoded movements, and this rank's movement before and after compression.
 
         Parameters
         ----------
         mean : tensor
-            The mean of the members' decoded movements, shape (d,).
+            Mean of the members' decoded movements, shape (d,).
         own : tensor
             This rank's movement, shape (d,).
         decoded : tensor or None
-            What became of it, shape (d,); None in two shots, where its shards' owners decode it.
+            This rank's decoded movement, shape (d,); None in two shots, where the owners of shards decode it.
         members : int
-            The ranks whose models count.
+            Number of ranks whose models count.
         """
 
     def change(self) -> None:
-        """Note that the model has other parameters than before, and this averaging was one of whole models."""
+        """Record that the model has other parameters than before, so that this averaging was one of whole models."""
 
     def finish_round(self, done: Round, steps: int, rule: Any) -> None:
-        """Note that the averaging has ended.
+        """Record the end of the averaging.
 
         Parameters
         ----------
         done : Round
-            Its account.
+            Record of the round.
         steps : int
-            Local ones so far.
+            Local steps so far.
         rule
-            The schedule's state.
+            State of the schedule.
         """
 
     def leave_out(self, seconds: float) -> None:
-        """Leave out seconds that have just gone by and are not the run's.
+        """Exclude the last seconds from the time of the run.
 
         Parameters
         ----------
-        seconds : float
+        seconds : float, seconds
             Length of the pause.
         """
 
     def close(self) -> None:
-        """Note that no further round will come."""
+        """Record that no further round follows."""

@@ -1,4 +1,4 @@
-"""What other periods would gain: from what was measured, and saying what is assumed."""
+"""Predicted gains of other periods, from measurements and stated assumptions."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from .account import Header
 
 @dataclass(frozen=True)
 class Known:
-    """Constants of the problem, None where nobody knows them.
+    """Known constants of the problem; None for unknown ones.
 
     Parameters
     ----------
     L : float or None, optional
-        Smoothness.
+        Smoothness of the loss, > 0.
     sigma2 : float or None, optional
-        Variance of one worker's mini-batch gradient.
+        Variance of one worker's mini-batch gradient, > 0.
     gap : float or None, optional
-        F at the start minus inf F.
+        F at the start minus inf F, > 0.
     time_s : float or None, seconds, optional
-        Of the whole run; by default as long as it has run.
+        Time of the whole run, > 0; None takes the time so far.
 
     Raises
     ------
     ValueError
-        Unless they are positive.
+        Unless the constants are positive and finite.
     """
 
     L: float | None = None
@@ -45,31 +45,31 @@ class Known:
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
-                raise ValueError(f"{name} must be finite and > 0; got {name} = {value}: leave out what is not known")
+                raise ValueError(f"{name} must be finite and > 0; got {name} = {value}: leave unknown ones out")
 
 
 @dataclass(frozen=True)
 class Situation:
-    """What was measured; nan where nothing was.
+    """Measurements of a run; nan if missing.
 
     Parameters
     ----------
     tau : int
-        Of the last rounds.
+        Local steps of the last rounds.
     step_s : float, seconds
-        Median of a local step.
+        Median time of a local step.
     delay_s : float, seconds
-        Median of an averaging that waits for nobody.
+        Median time of an averaging without waiting.
     decline : float or None
-        Share of the gradient lost in a local step.
+        Share of the gradient lost per local step.
     away2_a_step : float
         ``mean |model - mean|^2`` at the end of a round, over its steps.
     loss : float
-        Of the first kept round.
+        Loss of the first kept round.
     eta : float
         Learning rate of the last step.
     seconds : float
-        Since the run began.
+        Time since the start of the run.
     """
 
     tau: int
@@ -84,20 +84,20 @@ class Situation:
 
 @dataclass(frozen=True)
 class Advice:
-    """One answer to the question for a better period.
+    """Advice of one rule on a better period.
 
     Parameters
     ----------
     rule : str
-        Where it comes from.
+        Name of the rule.
     tau : int or None
-        The best, None for "as long as the loss permits".
+        Best period; None for "as long as the loss permits".
     factor : float
-        What is gained there, >= 1.
+        Gain at this period, >= 1.
     of : str
-        What it multiplies.
+        Quantity that the gain multiplies.
     assuming : tuple of str
-        What has not been measured.
+        Assumptions that were not measured.
     """
 
     rule: str
@@ -108,14 +108,14 @@ class Advice:
 
 
 def advise(header: Header, now: Situation, known: Known) -> list[Advice]:
-    """Return what each rule says that has the numbers it needs.
+    """Return the advice of each rule whose inputs are known.
 
     Parameters
     ----------
     header : Header
-        What the run is.
+        Settings of the run.
     now : Situation
-        How the run goes.
+        Measurements of the run.
     known : Known
         Constants that the user knows.
     """
@@ -130,11 +130,11 @@ def advise(header: Header, now: Situation, known: Known) -> list[Advice]:
 
 def _time_alone(now: Situation) -> Advice:
     factor = 1 + now.delay_s / now.step_s / now.tau
-    return Advice("time alone", None, factor, "local steps a second, at most", ("nothing is lost by longer rounds",))
+    return Advice("time alone", None, factor, "local steps per second, at most", ("longer rounds lose no progress",))
 
 
 def _by_retention(now: Situation, decline: float) -> Advice:
-    """As ``schedule="auto"`` would choose."""
+    """Return the choice of ``schedule="auto"``."""
     n = now.delay_s / now.step_s
     best = best_integer(delay_ratio=n, decline=decline)
 
@@ -143,11 +143,11 @@ def _by_retention(now: Situation, decline: float) -> Advice:
 
     factor = rate(best) / rate(now.tau) if rate(now.tau) > 0 else math.inf
     assuming = (f"a local step loses {decline:.3g} of the gradient, as measured by the schedule's probes",)
-    return Advice("gradient retention", best, max(1.0, factor), "progress a second", assuming)
+    return Advice("gradient retention", best, max(1.0, factor), "progress per second", assuming)
 
 
 def _by_theorem(header: Header, now: Situation, known: Known) -> Advice | None:
-    """Return Theorem 2 of Wang and Joshi, with estimates where nothing is known."""
+    """Return tau_star of Theorem 2 of Wang and Joshi, with estimates in place of unknown constants."""
     assuming: list[str] = []
     if not now.eta > 0:
         return None
@@ -156,20 +156,20 @@ def _by_theorem(header: Header, now: Situation, known: Known) -> Advice | None:
         if not (header.plain_sgd and now.away2_a_step > 0 and header.size > 1):
             return None
         sigma2 = now.away2_a_step / (now.eta**2 * (1 - 1 / header.size))
-        assuming.append(f"sigma2 = {sigma2:.3g} from the drift, as if all of it were noise of plain SGD")
+        assuming.append(f"sigma2 = {sigma2:.3g} from the drift, if all of it is noise of plain SGD")
     gap = known.gap
     if gap is None:
         if not 0 < now.loss < math.inf:
             return None
         gap = now.loss
-        assuming.append(f"gap = {gap:.3g}, the first loss, as if inf F were 0")
+        assuming.append(f"gap = {gap:.3g}, the first loss, if inf F is 0")
     L = known.L
     if L is None:
         L = _largest_load(now.tau) / now.eta
-        assuming.append(f"L = {L:.3g}, the largest at which the theorem covers eta and tau: a smaller one allows more")
+        assuming.append(f"L = {L:.3g}, the largest for which the theorem covers eta and tau")
     time_s = known.time_s or now.seconds
     if known.time_s is None:
-        assuming.append(f"T = {time_s:.3g} s, as long as it has run")
+        assuming.append(f"T = {time_s:.3g} s, the time so far")
     chosen = tau_star(gap=gap, delay_s=now.delay_s, eta=now.eta, L=L, sigma2=sigma2, time_s=time_s)
     best = chosen.integer
     if best is None:

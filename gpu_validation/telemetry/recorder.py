@@ -1,4 +1,4 @@
-"""The watcher of one rank: it takes times and sums, adds no collective and changes no number of the run."""
+"""Recorder of one rank: it sums times and errors, adds no collective and changes no number of the run."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from .observer import Observer
 from .samples import KeptRound, Stream, Thinned
 from .traffic import of_beside, of_messages, of_vectors
 
-LEAST, LARGEST = 2.0**-126, 2.0**100  # of max|x|, between which claims hold
-EVERY_S = 1.0  # between two lines of a file
-NEARLY_ALL, EVERY_ROUND = 16, 16  # models are looked at in the first so many rounds, then in every so manieth one
+LEAST, LARGEST = 2.0**-126, 2.0**100  # range of max|x| in which claims hold
+EVERY_S = 1.0  # seconds between two lines of a file
+NEARLY_ALL, EVERY_ROUND = 16, 16  # models are compared in the first NEARLY_ALL rounds, then every EVERY_ROUND-th
 
 
 class WatchedWorker(Protocol):
-    """What a recorder reads of a worker: its device, its optimizer and its parameters.
+    """Interface of a worker for a recorder.
 
     Attributes
     ----------
     device : device
-        Where the parameters lie.
+        Device of the parameters.
     start : tensor
-        Where the round began, shape (d,).
+        Model at the start of the round, shape (d,).
     begins : int
-        How often the averaging has written the parameters.
+        Number of times that averagings have written the parameters.
     sender
-        What encodes this rank's messages.
+        Encoder of this rank's messages.
     travelled : list of (str, int)
-        What of buffers has travelled in the last averaging.
+        Buffers that the last averaging sent, as kinds and numbers of entries.
     """
 
     device: torch.device
@@ -53,34 +53,34 @@ class WatchedWorker(Protocol):
         """The optimizer, if there is one."""
 
     def vector(self) -> torch.Tensor:
-        """Return all parameters as they are now, as a new vector, shape (d,)."""
+        """Return a copy of all parameters, shape (d,)."""
 
     def outgoing(self) -> torch.Tensor:
-        """Return all parameters as they are now, shape (d,)."""
+        """Return all parameters, shape (d,)."""
 
 
 class WatchedMixing(Protocol):
-    """What a recorder asks of a mixing mode."""
+    """Interface of a mixing mode for a recorder."""
 
     def members(self, round_index: int, m: int) -> Sequence[int]:
         """Return the ranks whose models count in round ``round_index``."""
 
 
 class Recorder(Observer):
-    """Keeps an account of this rank's run in bounded memory, and in a file if there is a journal.
+    """Accumulates the account of this rank's run in bounded memory, and in a file if there is a journal.
 
     Parameters
     ----------
     describe : callable
-        How the run is set up now.
+        Returns the current settings of the run.
     worker : WatchedWorker
-        The rank's own, whose anchor and messages are looked at.
+        Worker of this rank.
     transport : ProcessTransport
-        Which counts the payload bytes.
+        Transport that counts payload bytes.
     mixing : WatchedMixing
-        Which says who takes part.
+        Mode that returns the members of a round.
     journal : Journal or None
-        None for memory alone.  When the model gets other parameters, the account begins anew.
+        File of the account; None for memory only.  The account restarts when the model's parameters change.
     """
 
     watches = True
@@ -125,15 +125,15 @@ class Recorder(Observer):
             self._journal.begin(self.header)
             self._journal.write([], self.state())
 
-    # -- what the engine tells ---------------------------------------------------------------------------
+    # -- methods of Observer -----------------------------------------------------------------------------
     def record_loss(self, loss: torch.Tensor | float | None) -> None:
-        """Keep the last one; its value is read with a round that is kept, so that no device is waited for."""
+        """Store the last loss; it is read only with a kept round, so that no device is synchronised."""
         self._loss = loss.detach() if isinstance(loss, torch.Tensor) else loss
 
     def start_sync(self, index: int) -> None:
         """Stop timing local steps, start timing the averaging."""
         if self._worker.device.type == "cuda":
-            torch.cuda.synchronize(self._worker.device)  # the averaging would wait for it anyway
+            torch.cuda.synchronize(self._worker.device)  # the averaging would wait for the device anyway
         self._arrived = time.perf_counter()
         self._compute_s = self._arrived - self._left
         self._inside_s = 0.0
@@ -144,20 +144,20 @@ class Recorder(Observer):
         self._still = self._timed(self._as_left)
 
     def keep(self, model: torch.Tensor) -> None:
-        """Copy it in the rounds that are looked at."""
+        """Copy the model in rounds whose models are compared."""
         if self._looking:
             self._own = self._timed(model.clone)
             self._given, self._applied_from = self._timed(lambda: projection(model)), 0.0
 
     def meet(self, mean: torch.Tensor) -> None:
-        """Measure how far this rank is from the mean."""
+        """Measure this rank's distance from the mean."""
         if self._own is not None:
             model, self._own = self._own, None
             self._away2 = self._timed(lambda: _square(model.to(mean.dtype) - mean))
             self._merged = self._timed(lambda: projection(mean))
 
     def meet_movements(self, mean: torch.Tensor, own: torch.Tensor, decoded: torch.Tensor | None, members: int) -> None:
-        """Take the same, and the mean inner product of this rank's movement with what the others' decode to."""
+        """Measure the distance from the mean, and the inner product with the other ranks' decoded movements."""
         if self._looking:
             self._own = own.to(mean)
             self.meet(mean)
@@ -168,7 +168,7 @@ class Recorder(Observer):
                 self._paired = self._timed(lambda: _paired(own, decoded, mean, members))
 
     def _watch_optimizer(self) -> None:
-        """Count the steps of the optimizer, where it has hooks; a weak reference leaves the run as it was."""
+        """Count the optimizer's steps by a hook, which has only a weak reference to this recorder."""
         optimizer = self._worker.optimizer
         if optimizer is None or (self._hooked is not None and self._hooked() is optimizer):
             return
@@ -182,23 +182,23 @@ class Recorder(Observer):
         optimizer.register_step_pre_hook(before_step)
 
     def before_step(self) -> None:
-        """Count a step of the optimizer; compare the parameters with those that the last averaging left."""
+        """Count a step of the optimizer; compare the parameters with those after the last averaging."""
         if self._optimizer_steps == 0:
             self._begun = self._as_left()
         self._optimizer_steps += 1
 
     def _as_left(self) -> int:
-        """Return whether the parameters are those that the last averaging left, -1 if nobody knows."""
+        """Return whether the parameters equal those after the last averaging; -1 if unknown."""
         if self._left_sum < 0 or self._worker.begins != self._left_begins:
             return -1
         return int(checksum(self._worker.vector()) == self._left_sum)
 
     def change(self) -> None:
-        """Begin the account anew after this averaging."""
+        """Restart the account after this averaging."""
         self._changed = True
 
     def finish_round(self, done: Round, steps: int, rule: Any) -> None:
-        """Take the averaging's time, sum up what it did, and write now and then."""
+        """Record time, error and bytes of the averaging, and write to the file once per second."""
         if self._changed:
             self._begin()
             return
@@ -211,7 +211,7 @@ class Recorder(Observer):
         ratio = self._messages(done)
         self._bytes(done)
         if self._kept.wants(done.index):
-            compute_s = math.nan if first else self._compute_s  # nobody knows what the first round waited for
+            compute_s = math.nan if first else self._compute_s  # the begin of the first round is unknown
             self._kept.add(self._kept_round(done, steps, compute_s, averaging_s, ratio))
         self._end_comparisons(done)
         decline = getattr(rule, "decline", None)
@@ -222,32 +222,32 @@ class Recorder(Observer):
         self._telemetry_s += self._inside_s + self._left - now
 
     def leave_out(self, seconds: float) -> None:
-        """They count neither as local steps nor as time of the run."""
+        """Exclude the seconds from local steps and from the run."""
         self._left += seconds
         self._began += seconds
 
     def close(self) -> None:
-        """Write the last line."""
+        """Write the last line and close the file."""
         self._ended = True
         if self._journal is not None:
             self._write()
             self._journal.close()
 
-    # -- what it knows -----------------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------------
     def account(self) -> Account:
-        """Return all that this rank knows now; what the file lacks is written to it."""
+        """Return the account so far; write to the file what it lacks."""
         if self._journal is not None:
             self._write()
         kept = tuple(kept_round for kept_round in self._kept.rounds)
         return Account(self.header, self.state(), kept)
 
     def with_others(self, own: Account) -> list[Account]:
-        """Return this rank's account and those that other ranks have written to the same folder, in rank order.
+        """Return this rank's account and those of other ranks in the same folder, in rank order.
 
         Parameters
         ----------
         own : Account
-            This rank's account.
+            Account of this rank.
         """
         if self._journal is None:
             return [own]
@@ -255,7 +255,7 @@ class Recorder(Observer):
         return [account for _, account in sorted({**accounts, self.header.rank: own}.items())]
 
     def state(self) -> State:
-        """Return where the run stands."""
+        """Return the current state."""
         return State(
             time=time.time(),
             seconds=time.perf_counter() - self._began,
@@ -284,12 +284,12 @@ class Recorder(Observer):
 
     # -- one round ---------------------------------------------------------------------------------------
     def _messages(self, done: Round) -> float:
-        """Take in this rank's message; returns its relative squared error, nan where there is none."""
+        """Record this rank's message; return its relative squared error, nan without a message."""
         if self.header.whole or self.header.rank not in self._members(done):
             return math.nan
         self._bits.add(done.bits[self.header.rank] - done.carried_bits)
         if not self.header.coordinates * LEAST**2 <= done.norm2 <= LARGEST**2:
-            return math.nan  # nothing has moved, or claims do not reach so far
+            return math.nan  # zero movement, or outside the range of the claims
         ratio, along = done.error2 / done.norm2, 1 + done.error_along / done.norm2
         self._ratio.add(ratio)
         self._coordinate.add(done.error2 / self.header.coordinates)
@@ -301,7 +301,7 @@ class Recorder(Observer):
         return self._mixing.members(done.index, self.header.size)
 
     def _bytes(self, done: Round) -> None:
-        """Compare with what was to be expected, where that can be foretold."""
+        """Compare the counted bytes with the predicted ones, where they can be predicted."""
         h = self.header
         if h.extra_bytes is None:
             return
@@ -324,7 +324,7 @@ class Recorder(Observer):
         self._expected_received += model[1] + beside[1] + extra
 
     def _end_comparisons(self, done: Round) -> None:
-        """Remember what the averaging left, for the next round, if that is looked at."""
+        """Store the parameters' checksum for the next round, if its models are compared."""
         looks = self._looks(done.index + 1) and self.header.common
         self._left_sum = checksum(self._worker.vector()) if looks else -1
         self._left_begins = self._worker.begins
@@ -378,14 +378,12 @@ class Recorder(Observer):
 
 
 def _square(vector: torch.Tensor) -> float:
-    """Return ``|v|^2``; its entries are squared in their own precision and summed pairwise."""
+    """Return ``|v|^2``; entries are squared in their own precision and summed pairwise."""
     return float(torch.linalg.vector_norm(vector.detach())) ** 2
 
 
 def _paired(own: torch.Tensor, decoded: torch.Tensor, mean: torch.Tensor, members: int) -> float:
-    """Return <x, mean of the others' decoded vectors>, which averages to <x, mean of theirs> if decoding is
-    unbiased.
-    """
+    """Return <x, mean of the other ranks' decoded movements>, an unbiased estimate of <x, mean of their movements>."""
     return (members * float(own @ mean.to(own.dtype)) - float(own @ decoded)) / (members - 1)
 
 
@@ -393,17 +391,15 @@ _WORDS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def checksum(vector: torch.Tensor) -> int:
-    """Return a number below 2^62 that equal vectors share, and others hardly ever: the sum of their bits as
-    integers.
-    """
+    """Return a digest below 2^62 of a vector: the sum of its bits as integers."""
     words = vector.detach().contiguous().view(_WORDS[vector.element_size()])
     return int(words.sum(dtype=torch.int64)) & (1 << 62) - 1
 
 
 def projection(vector: torch.Tensor) -> float:
-    """Return the inner product with one fixed vector of entries between -1 and 1, in float64.
+    """Return the inner product with a fixed vector of entries in [-1, 1], in float64.
 
-    It is linear, so the projections of a mean and of what it is the mean of can be compared without sending a vector.
+    It is linear, so a mean can be compared with its terms without sending a vector.
     """
     places = torch.arange(1, vector.numel() + 1, dtype=torch.float64, device=vector.device)
     return float(torch.cos(places * places.sqrt()) @ vector.detach().double())
@@ -416,5 +412,5 @@ def _rates(optimizer: torch.optim.Optimizer) -> float:
 
 
 def _number(key: Any) -> int:
-    """Return a number that equal keys share, -1 for none."""
+    """Return a digest of a key; -1 for None."""
     return -1 if key is None else zlib.crc32(repr(key).encode())

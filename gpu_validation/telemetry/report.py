@@ -1,4 +1,4 @@
-"""The report on a run of one's own, from the accounts of its ranks."""
+"""Report on a training run, from the accounts of its ranks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .samples import KeptRound, pooled
 FALSE_ALARM = 1e-4
 LEVEL = 0.95
 MOST_PERIODS = 24
-RECENT = 9  # rounds that say how things stand now
+RECENT = 9  # last rounds, which describe the current situation
 
 
 def report_of(
@@ -37,13 +37,13 @@ def report_of(
     Parameters
     ----------
     accounts : sequence of Account
-        Of the ranks that are heard, in rank order, at least one.
+        Accounts of the reporting ranks in rank order, at least one.
     known : Known or None, optional
-        Constants of the problem.
+        Known constants of the problem.
     now : float or None, optional
-        The wall clock, UNIX seconds; by default that of the newest account.
+        Wall clock in UNIX seconds; None takes that of the newest account.
     false_alarm : float, optional
-        Chance that a row accuses a true claim, however often one looks.
+        Probability that any row rejects a true claim, at whatever times the report is read, in (0, 1).
     """
     header, states = accounts[0].header, [account.state for account in accounts]
     timing = _timing(accounts)
@@ -100,7 +100,7 @@ def _compressor(accounts: Sequence[Account]) -> Compressor | None:
     unbiased = declared.kind == "Unbiased"
     letter, limit = ("omega", limits.unbiased_bits) if unbiased else ("alpha", limits.contractive_bits)
     lossy = 0 < ratio.mean < (math.inf if unbiased else 1)
-    d = math.floor(coordinates)  # of shards whose lengths differ by one the limits of the shorter hold for both
+    d = math.floor(coordinates)  # shards differ by one coordinate; the limits of the shorter hold for both
     return Compressor(
         claim=declared.kind,
         constant=declared.constant,
@@ -114,7 +114,7 @@ def _compressor(accounts: Sequence[Account]) -> Compressor | None:
 
 
 def _coordinates(accounts: Sequence[Account]) -> float:
-    """Return the mean number of coordinates of a message, over all that were counted."""
+    """Return the mean number of coordinates per message, over all counted messages."""
     counted = [(a.header.coordinates, a.state.bits.n) for a in accounts if a.state.bits is not None]
     n = sum(messages for _, messages in counted)
     return sum(d * messages for d, messages in counted) / n if n else float(accounts[0].header.coordinates)
@@ -172,7 +172,7 @@ def _unbiased(header: Header) -> bool:
 
 
 def _away2(header: Header, one: KeptRound) -> float:
-    """Return ``|x - mean movement|^2`` of one rank, of an unbiased operator on average only."""
+    """Return ``|x - mean movement|^2`` of one rank; for an unbiased operator an unbiased estimate of it."""
     return (1 - 1 / header.members) * (one.norm2 - one.paired) if _unbiased(header) else one.away2
 
 

@@ -1,4 +1,4 @@
-"""The report on a run: its findings as JSON, and as a text for people."""
+"""Report on a run as text and as JSON."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunReport(Findings):
-    """What a run tells about itself; ``str`` gives the text, ``to_dict`` and ``to_json`` the numbers."""
+    """Report on a run: ``str`` returns the text, ``to_dict`` and ``to_json`` the numbers."""
 
     @property
     def accused(self) -> list[Comparison]:
-        """What is VIOLATED."""
+        """The rows with verdict VIOLATED."""
         return [row for row in self.comparisons if row.verdict is Verdict.VIOLATED and row.decides]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values; infinities and nan as texts."""
+        """Return plain values, with infinities and nan as texts."""
         fields = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "comparisons"}
         return fields | {"comparisons": [plain(row.line()) for row in self.comparisons]}
 
     def to_frame(self) -> DataFrame:
-        """Return one row a comparison, with its fields, looseness and evidence."""
+        """Return a frame with one row per comparison, with its fields, looseness and evidence."""
         return frame([row.line() for row in self.comparisons])
 
     def to_json(self) -> str:
-        """Return the same as text."""
+        """Return ``to_dict`` as JSON text."""
         return json.dumps(self.to_dict(), allow_nan=False)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Numbers of a run without end in bounded memory: samples that are joined, and rounds that are thinned out."""
+"""Samples and rounds of an unbounded run in bounded memory: samples are merged, rounds are thinned."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ KEPT_ROUNDS = 512  # at most twice as many as at least
 
 
 def joined(a: Sample, b: Sample) -> Sample:
-    """Return the sample of the draws of both: exact moments, and at most ATOMS groups.
+    """Merge two samples: exact moments, and at most ATOMS groups.
 
-    A group's ends are the extremes of its draws, so that what is computed from groups stays on the safe side.
+    The ends of a group are the extremes of its draws, so that results computed from groups are conservative.
 
     Parameters
     ----------
     a : Sample
-        Summary of the first numbers.
+        First sample.
     b : Sample
-        Another sample.
+        Second sample, of other draws.
     """
     n = a.n + b.n
     squares = (a.n - 1) * a.sd**2 + (b.n - 1) * b.sd**2 + (b.mean - a.mean) ** 2 * a.n * b.n / n
@@ -34,12 +34,12 @@ def joined(a: Sample, b: Sample) -> Sample:
 
 
 def pooled(samples: Iterable[Sample | None]) -> Sample | None:
-    """Return the sample of all ranks' draws, None if there is none.
+    """Return the sample of all draws; None if there are none.
 
     Parameters
     ----------
     samples : iterable of Sample or None
-        Summaries of disjoint numbers; None counts as none.
+        Samples of disjoint draws; None counts as empty.
     """
     total: Sample | None = None
     for sample in samples:
@@ -49,9 +49,9 @@ def pooled(samples: Iterable[Sample | None]) -> Sample | None:
 
 
 def _grouped(atoms: Sequence[Atom]) -> tuple[Atom, ...]:
-    """Return equal groups as one; more than ATOMS of them in cells of the least width 2^k that is enough.
+    """Merge equal groups; if more than ATOMS remain, merge them in cells of the smallest sufficient width 2^k.
 
-    Cells of different k are nested, so that a group does not grow each time it is put into another cell.
+    Cells of different k are nested, so that a group does not widen each time it moves to another cell.
     """
     if len({(low, high) for low, high, _ in atoms}) <= ATOMS:
         return _united(atoms, lambda low, high: (low, high))
@@ -71,7 +71,7 @@ def _united(atoms: Sequence[Atom], place: Callable[[float, float], tuple[float, 
 
 
 class Stream:
-    """A sample that grows; numbers that are not finite are counted apart."""
+    """A growing sample; numbers that are not finite are counted separately."""
 
     def __init__(self) -> None:
         self._sample: Sample | None = None
@@ -79,19 +79,19 @@ class Stream:
         self.odd = 0
 
     def add(self, value: float) -> None:
-        """Take one number more.
+        """Add one number.
 
         Parameters
         ----------
         value : float
-            One more number.
+            The number.
         """
         self._buffer.append(value)
         if len(self._buffer) >= BUFFER:
             self._sum_up()
 
     def sample(self) -> Sample | None:
-        """Return the sample of all finite numbers so far, None if there is none."""
+        """Return the sample of all finite numbers so far; None if there are none."""
         self._sum_up()
         return self._sample
 
@@ -106,30 +106,30 @@ class Stream:
 
 @dataclass(frozen=True)
 class KeptRound:
-    """What one rank saw of one round.  A number that nobody knows is nan.
+    """Record of one round on one rank; unknown numbers are nan.
 
     Parameters
     ----------
     index : int
-        The round's number.
+        Index of the round, from 0.
     steps : int
         Local steps of the run up to its end.
     tau : int
-        Its local steps.
+        Local steps of the round.
     compute_s : float, seconds
-        Of its local steps, telemetry itself not counted.
+        Time of its local steps, without telemetry.
     averaging_s : float, seconds
-        Of its averaging, telemetry itself not counted.
+        Time of its averaging, without telemetry.
     bits : int, bits
-        Of this rank's message, without what is only carried.
+        Length of this rank's message, without bits that only carry an output.
     ratio : float
         ``|C(x) - x|^2/|x|^2`` of its movement x.
     away2 : float, optional
-        ``|own model - the one that all get|^2`` before the averaging.
+        ``|own model - common model|^2`` before the averaging.
     model2 : float, optional
         ``|averaged model|^2``.
     paired : float, optional
-        <x, mean of what the other ranks' movements decode to>.
+        <x, mean of the other ranks' decoded movements>.
     norm2 : float, optional
         ``|x|^2``.
     loss : float, optional
@@ -137,23 +137,23 @@ class KeptRound:
     eta : float, optional
         Learning rate of its last local step.
     checksum : int, optional
-        Of the averaged model's bits, -1 if it was not taken.
+        Checksum of the averaged model's bits; -1 if not computed.
     sent : float, optional
-        Projection of what this rank contributes: of its model, or of its decoded movement.
+        Projection of this rank's contribution: its model, or its decoded movement.
     merged : float, optional
         Projection of the mean that the averaging returned.
     applied : float, optional
-        Projection of what the averaging left in the parameters: of the model, or of its change since the round's start.
+        Projection of the parameters after the averaging, or of their change since the round's start.
     rates : float, optional
         Sum of the learning rates of all parameter groups.
     optimizer_steps : int, optional
-        Steps of the optimizer in this round, -1 if they are not counted.
+        Optimizer steps in this round; -1 if not counted.
     begun : int, optional
-        Whether the round's first step found the parameters that the last averaging left; -1 if that was not compared.
+        Whether the round's first step started from the parameters of the last averaging; -1 if not compared.
     still : int, optional
-        Whether all local steps left the parameters as they were; -1 if that was not compared.
+        Whether no local step changed the parameters; -1 if not compared.
     key : int, optional
-        Of the message's key, a number that equal keys share; -1 if there is none.
+        Digest of the message's key; -1 without one.
     """
 
     index: int
@@ -180,18 +180,18 @@ class KeptRound:
     key: int = -1
 
     def row(self) -> list[float | int | None]:
-        """Return it as JSON values; what is not finite becomes null."""
+        """Return the fields as JSON values, with null for numbers that are not finite."""
         values = [getattr(self, name) for name in self.__dataclass_fields__]
         return [None if isinstance(value, float) and not math.isfinite(value) else value for value in values]
 
     @classmethod
     def of(cls, row: Sequence[float | int | None]) -> KeptRound:
-        """Return what ``row`` was made of.
+        """Read a round from ``row``.
 
         Parameters
         ----------
         row : sequence of float or int or None
-            The values of a row.
+            Values of a row.
 
         Raises
         ------
@@ -203,16 +203,16 @@ class KeptRound:
 
 @dataclass
 class Thinned:
-    """Every stride-th round; the stride doubles when there are too many, so that all ranks keep the same ones.
+    """Every stride-th round; the stride doubles when there are too many, so that all ranks keep the same rounds.
 
     Parameters
     ----------
     stride : int, optional
-        Every so-manieth round is kept.
+        Distance between kept rounds.
     rounds : list of KeptRound, optional
-        Those kept, ascending.
+        Kept rounds, ascending.
     fresh : list of KeptRound, optional
-        Of them, those that have not been asked for.
+        Kept rounds that ``take_fresh`` has not returned yet.
     """
 
     stride: int = 1
@@ -220,22 +220,22 @@ class Thinned:
     fresh: list[KeptRound] = field(default_factory=list)
 
     def wants(self, index: int) -> bool:
-        """Return whether a round of this number is kept.
+        """Return whether to keep the round of this index.
 
         Parameters
         ----------
         index : int
-            Index of the round.
+            Index of the round, from 0.
         """
         return index % self.stride == 0
 
     def add(self, kept: KeptRound) -> None:
-        """Take one round more; drop every second one if there are too many.
+        """Add one round; drop every second one if there are too many.
 
         Parameters
         ----------
         kept : KeptRound
-            What was noted of one round.
+            The round.
         """
         self.rounds.append(kept)
         self.fresh.append(kept)
@@ -245,6 +245,6 @@ class Thinned:
             self.fresh = [kept_round for kept_round in self.fresh if self.wants(kept_round.index)]
 
     def take_fresh(self) -> list[KeptRound]:
-        """Return those added since the last call."""
+        """Return the rounds added since the last call."""
         fresh, self.fresh = self.fresh, []
         return fresh

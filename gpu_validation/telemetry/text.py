@@ -1,4 +1,4 @@
-"""The report as text of at most 110 columns."""
+"""Report as text of at most 110 columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OVERDUE_S = 30.0
 
 
 def text(report: Findings) -> str:
-    """Return all parts, one under the other."""
+    """Return all parts of the report, below one another."""
     lines = [line for name, words in _parts(report) for line in _wrapped(name, words)]
     return "\n".join([*lines, "", *_table(report.comparisons), evidence_line(report.comparisons)])
 
@@ -30,7 +30,7 @@ def _wrapped(name: str, words: str) -> list[str]:
 
 def _parts(r: Findings) -> Iterator[tuple[str, str]]:
     p = r.progress
-    who = "all heard" if len(r.ranks) == r.size else f"heard: {', '.join(map(str, r.ranks))}"
+    who = "all reporting" if len(r.ranks) == r.size else f"reporting: {', '.join(map(str, r.ranks))}"
     yield "run", f"{r.size} ranks ({who}), d = {r.d}, {r.operator or 'whole models'}, {r.schedule}, {r.mixing}"
     yield "progress", f"{p.steps} steps, {p.synchronisations} synchronisations in {p.seconds:.4g} s{_life(r)}"
     yield "periods", " ".join(f"{tau} (from round {first})" for first, tau in p.periods) or "none yet"
@@ -39,19 +39,19 @@ def _parts(r: Findings) -> Iterator[tuple[str, str]]:
         t = r.traffic
         yield (
             "bytes",
-            f"a synchronisation sends {t.sent_bytes:.6g} and receives {t.received_bytes:.6g} a rank "
+            f"sent {t.sent_bytes:.6g}, received {t.received_bytes:.6g} per synchronisation and rank "
             f"(expected {t.expected_sent_bytes:.6g} and {t.expected_received_bytes:.6g})",
         )
     yield from _times(r)
     if r.drift is not None:
         kept = "" if math.isnan(r.drift.kept) else f"; averaging keeps {r.drift.kept:.3g} of the squared movement"
-        error = ", error of the compression included" if r.drift.compressed else ""
+        error = ", including compression error" if r.drift.compressed else ""
         yield "drift", f"local models end {r.drift.away:.3g} |mean| from their mean{error} (n = {r.drift.n}){kept}"
     lost = 'not measured: only schedule="auto" does' if r.retention is None else f"{r.retention:.3g}"
-    yield "retention", f"of the gradient at the end of a round: {lost}"
+    yield "retention", f"share of the gradient left at the end of a round: {lost}"
     for advice in r.advice:
         yield "better tau", _advice(advice)
-    yield "telemetry", f"takes {100 * p.telemetry:.2g} % of the time, and not one byte"
+    yield "telemetry", f"takes {100 * p.telemetry:.2g} % of the time and sends no bytes"
 
 
 def _life(r: Findings) -> str:
@@ -66,16 +66,12 @@ def _compressor(r: Findings) -> Iterator[tuple[str, str]]:
     c = r.compressor
     if c is None:
         return
-    claimed = "nothing is claimed" if c.constant is None else f"claimed at most {c.constant:.4g} ({c.claim})"
-    least = (
-        ""
-        if c.least_error is None
-        else f"; no operator of its class does better than {c.least_error:.3g} at these bits"
-    )
+    claimed = "no claim" if c.constant is None else f"claimed at most {c.constant:.4g} ({c.claim})"
+    least = "" if c.least_error is None else f"; lower limit of its class at these bits: {c.least_error:.3g}"
     yield "error", f"|C(x) - x|^2/|x|^2 = {_shown(c.error)}; {claimed}{least}"
     declared = "" if c.declared_bits is None else f", declared at most {c.declared_bits:.6g}"
-    limit = "" if c.least_bits is None else f"; the class needs {c.least_bits:.6g} at this error"
-    yield "bits", f"{_shown(c.bits)} a message, {c.bits.value / c.coordinates:.4g} a coordinate{declared}{limit}"
+    limit = "" if c.least_bits is None else f"; lower limit of its class at this error: {c.least_bits:.6g}"
+    yield "bits", f"{_shown(c.bits)} per message, {c.bits.value / c.coordinates:.4g} per coordinate{declared}{limit}"
 
 
 def _times(r: Findings) -> Iterator[tuple[str, str]]:
@@ -84,12 +80,12 @@ def _times(r: Findings) -> Iterator[tuple[str, str]]:
         return
     yield (
         "seconds",
-        f"Y = {_time(t.step_s)} a step, D = {_time(t.delay_s)} a synchronisation, D/Y = {_shown(t.delay_ratio)}",
+        f"Y = {_time(t.step_s)} per step, D = {_time(t.delay_s)} per synchronisation, D/Y = {_shown(t.delay_ratio)}",
     )
     wait = (
-        "D includes this rank's waiting for others"
+        "D includes this rank's wait for other ranks"
         if t.alone
-        else f"besides, a rank waits {_seconds(t.waiting_s)} for the slowest one (median)"
+        else f"in addition, a rank waits {_seconds(t.waiting_s)} for the slowest one (median)"
     )
     yield "", f"{100 * r.progress.synchronising:.3g} % of the time is synchronisation; {wait}"
 
@@ -114,7 +110,7 @@ def _seconds(value: float) -> str:
 
 
 def _table(rows: Sequence[Comparison]) -> list[str]:
-    """Return one line a comparison; what a HOLDS is worth stands behind it."""
+    """Return one line per comparison; the last column shows the power of a HOLDS."""
     lines = [f"{'verdict':14}{'quantity':42}{'measured':>12}{'bound':>12}  noticed at bound x"]
     for c in rows:
         bound = "" if c.bound is None else f"{c.bound:.5g}"

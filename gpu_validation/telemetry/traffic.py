@@ -1,8 +1,8 @@
-"""Bytes that an averaging hands over and takes in, foretold from lengths alone and apart from the code that moves them.
+"""Bytes that an averaging sends and receives, predicted from lengths, independently of the code that sends them.
 
-Between all pairs of m ranks: a message of b bits goes with a header of 8 bytes to m - 1 others.  A vector of n numbers
-goes whole to the others where m = 2 or all fit in a MiB; else every rank gets one shard of each member's vector and
-sends its shard of the mean to all.
+Between all pairs of m ranks a message of b bits goes with a header of 8 bytes to m - 1 others.  A vector of n numbers
+goes whole to the other ranks if m = 2 or if all vectors fit in 1 MiB.  Otherwise every rank receives one shard of each
+member's vector and sends its shard of the mean to all.
 """
 
 from __future__ import annotations
@@ -11,18 +11,13 @@ from collections.abc import Sequence
 
 HEADER_BYTES, PLACE_BITS, WHOLE_BYTES = 8, 32, 1 << 20
 
-Bytes = tuple[int, int]  # handed over, taken in
+Bytes = tuple[int, int]  # sent, received
 
 
 def of_messages(bits: Sequence[int], *, rank: int, members: Sequence[int], front: int) -> Bytes:
-    """Return one all-gather.
+    """Return the bytes of one all-gather of messages.
 
-    Parameters
-    ----------
-    bits : sequence of int, bits
-        Of every rank's message.
-    front : int
-        Bits before a member's message.
+    ``bits`` are the lengths of the ranks' messages, and ``front`` the bits before a member's message.
     """
     taking = set(members)
     lengths = [HEADER_BYTES + -(-(b + (front if r in taking else PLACE_BITS)) // 8) for r, b in enumerate(bits)]
@@ -30,7 +25,7 @@ def of_messages(bits: Sequence[int], *, rank: int, members: Sequence[int], front
 
 
 def of_vectors(n: int, *, value_bytes: int, mean_bytes: int, rank: int, size: int, members: Sequence[int]) -> Bytes:
-    """Return one mean of vectors of n numbers, each of ``value_bytes``, its own in ``mean_bytes``."""
+    """Return the bytes of one mean of vectors of n numbers, sent in ``value_bytes`` and returned in ``mean_bytes``."""
     if n == 0 or size == 1:
         return 0, 0
     if len(members) == size and (size == 2 or size * n * value_bytes <= WHOLE_BYTES):
@@ -43,18 +38,10 @@ def of_vectors(n: int, *, value_bytes: int, mean_bytes: int, rank: int, size: in
 
 
 def of_beside(travelled: Sequence[tuple[str, int]], *, rank: int, size: int, members: Sequence[int]) -> Bytes:
-    """Return the exchanges of buffers in one averaging.
+    """Return the bytes of the exchanges of buffers in one averaging.
 
-    Parameters
-    ----------
-    travelled : sequence of (str, int)
-        What and how much: "numbers" of 8 bytes and "bytes" from every rank to every other, means of "floats".
-    rank : int
-        Which one.
-    size : int
-        Number of ranks.
-    members : sequence of int
-        The ranks whose models count.
+    ``travelled`` lists kinds and numbers: "numbers" of 8 bytes, "bytes" from every rank to every other, means of
+    "floats".
     """
     sent = received = 0
     for what, n in travelled:

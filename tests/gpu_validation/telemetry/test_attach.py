@@ -93,8 +93,8 @@ def test_json_and_page_say_what_the_text_says(ended, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (["nowhere", "--once"], 2, "nowhere is no folder: name the one given to PeriodicAveraging"),
-        (["{ended}", "--once", "--L", "0"], 2, "L must be finite and > 0; got L = 0.0: leave out what is not known"),
+        (["nowhere", "--once"], 2, "nowhere is not a folder: pass the folder of PeriodicAveraging"),
+        (["{ended}", "--once", "--L", "0"], 2, "L must be finite and > 0; got L = 0.0: leave unknown ones out"),
         (["{ended}", "--once", "--html", "/proc/page.html"], 6, "cannot read or write /proc/page.html"),
     ],
 )

@@ -42,7 +42,7 @@ def check_bits(name, operator, folder):
     assert [bits for rounds in counted for bits in rounds] == [sent] * (ROUNDS * processes)
     report = report_of(read_folder(folder))
     assert report.compressor.bits.value == sent
-    assert f"{STATED} a coordinate" in str(report)
+    assert f"{STATED} per coordinate" in str(report)
     assert [row for row in report.comparisons if row.verdict is Verdict.VIOLATED] == []
     return report
 

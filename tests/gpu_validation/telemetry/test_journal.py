@@ -94,7 +94,7 @@ def test_a_line_cut_short_anywhere_leaves_what_was_whole(tmp_path):
     path.write_bytes(whole + more)
     assert read_folder(tmp_path)[0].state.steps == 24
     path.write_bytes(whole[: start + 20])
-    with pytest.raises(UsageError, match=r"no telemetry in .*: its files hold no whole line yet; wait for the run"):
+    with pytest.raises(UsageError, match=r"no telemetry in .*: its files have no complete line yet; wait for the run"):
         read_folder(tmp_path)
 
 
@@ -147,12 +147,12 @@ def test_a_disk_that_is_full_ends_the_file_and_not_the_run(tmp_path, monkeypatch
         assert not journal.is_long
         journal.close()
     assert [record.message for record in caplog.records] == [
-        f"telemetry is no longer written to {journal.path}: No space left on device; the run goes on"
+        f"telemetry is no longer written to {journal.path}: No space left on device; the run continues"
     ]
 
 
 def test_what_cannot_be_read_is_one_sentence(tmp_path):
-    with pytest.raises(UsageError, match=r"nowhere is no folder: name the one given to PeriodicAveraging"):
+    with pytest.raises(UsageError, match=r"nowhere is not a folder: pass the folder of PeriodicAveraging"):
         read_folder(tmp_path / "nowhere")
     with pytest.raises(UsageError, match=r"it has no file rank-0.jsonl; wait for the run to start"):
         read_folder(tmp_path)
@@ -166,5 +166,5 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path):
         UsageError, match=r"is not telemetry of this program \(KeyError\('seconds'\)\): remove the file"
     ):
         read_folder(tmp_path)
-    with pytest.raises(ValueError, match=r"telemetry cannot be written to .*: name a folder that can be written to"):
+    with pytest.raises(ValueError, match=r"telemetry cannot be written to .*: pass a writable folder"):
         Journal(path, 0)

@@ -124,7 +124,7 @@ def test_bytes_are_those_foretold_in_every_mode_both_ways_and_ranks_agree(tmp_pa
         counted = [c for c in report.comparisons if c.quantity.endswith("whole run")]
         if name in UNFORETOLD:
             assert not counted
-            assert "not foretold" in str(report)
+            assert "cannot be predicted" in str(report)
         else:
             assert len(counted) == 2
             assert all(c.verdict is Verdict.HOLDS and c.measured > 0 for c in counted), name
@@ -156,9 +156,9 @@ def test_one_rank_may_keep_telemetry_alone_and_says_what_it_cannot_know():
 
     text = in_ranks(work, processes=2)[1]
 
-    assert "heard: 1" in text
+    assert "reporting: 1" in text
     assert "OUT_OF_SCOPE  averaged models, rounds that differ" in text
-    assert "only one rank has been heard" in text
+    assert "only one rank has reported" in text
     assert "tau_star: tau = " in text
 
 
