@@ -1,1 +1,1 @@
-"""Processes and their collectives: launching, exchanging, reducing, checkpointing and restarting."""
+"""Processes of a run: start, process groups, transports, checkpoints."""

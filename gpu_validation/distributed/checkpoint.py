@@ -1,4 +1,4 @@
-"""Checkpoints of a distributed run: a file a rank, written whole or not at all, used on all ranks or on none. ::
+"""Checkpoints of a distributed run: one file per rank, written atomically, restored on all ranks or on none. ::
 
     checkpoint = Checkpoint("checkpoints", model=model, optimizer=optimizer, averaging=averaging, draw=generator)
     for step in range(checkpoint.load(), 500):
@@ -6,9 +6,9 @@
         if (step + 1) % 100 == 0:
             checkpoint.save(step + 1)
 
-A file is written under another name, forced to the disk and renamed.  The oldest ones go only when every rank has
-written the new one; so at any moment, whoever is killed, there is a step that all ranks can resume from.  Some are
-kept, for a disk may lose what it has taken: a run resumes from the newest step that is whole on all ranks.
+A file is written under another name, synchronised to the disk and renamed.  Old files are removed only when every rank
+has written the new one.  So all ranks can always resume from a common step, whichever process is killed.  Several steps
+are kept, because a disk may lose data.  A run resumes from the newest step whose files are intact on all ranks.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ T = TypeVar("T")
 
 
 class CheckpointError(RuntimeError):
-    """A checkpoint could not be written or read: the same line on every rank."""
+    """Raised if a checkpoint could not be written or read, with the same text on every rank."""
 
 
 class Stateful(Protocol):
-    """A model, an optimizer, an averaging, a communication hook."""
+    """Object with a state: a model, an optimizer, an averaging, a communication hook."""
 
     def state_dict(self) -> Any:
-        """Return everything to be restored."""
+        """Return the state to save."""
 
     def load_state_dict(self, state: Any) -> Any:
-        """Restore it.
+        """Restore the state.
 
         Parameters
         ----------
         state
-            What ``state_dict`` gave.
+            Result of ``state_dict``.
         """
 
 
@@ -65,19 +65,17 @@ class Checkpoint:
     Parameters
     ----------
     folder : str or PathLike
-        Where the files go; made if it is missing.  Ranks on several machines may use folders of their own.
+        Folder of the files; created if missing.  Ranks on several machines may use separate folders.
     group : ProcessGroup or None, optional
         Process group; None for the default one.
     keep : int, optional
-        How many steps are kept, >= 1.
+        Number of steps to keep, >= 1.
     **parts : Stateful or torch Generator
-        What a resumed run needs, by name: objects with ``state_dict`` and ``load_state_dict``, and ``torch.Generator``
+        Parts of the run by name: objects with ``state_dict`` and ``load_state_dict``, and ``torch.Generator``
         (``torch.default_generator`` for dropout).
 
-    Notes
-    -----
-    States hold tensors and plain values only: files are read with ``weights_only=True`` and run no code.  The first
-    ``save`` reads its state back, and refuses an entry that could not be loaded.
+    Notes ----- States may contain only tensors and plain values: files are loaded with ``weights_only=True`` and run no
+    code.  The first ``save`` reads its state back, and refuses an entry that could not be loaded.
     """
 
     def __init__(
@@ -103,22 +101,22 @@ class Checkpoint:
         Parameters
         ----------
         step : int
-            The step.
+            Local steps of the checkpoint.
         """
         return self.folder / f"step-{step}-rank-{self.rank}-of-{self.size}.pt"
 
     def save(self, step: int) -> None:
-        """Write the state after ``step`` steps; of the other checkpoints keep the last ones before it.
+        """Write the state after ``step`` steps; keep the newest earlier checkpoints.
 
         Parameters
         ----------
         step : int
-            Steps that have been done.
+            Number of completed steps.
 
         Raises
         ------
         CheckpointError
-            On every rank, if a rank cannot write, or if its state holds an entry that ``load`` could not read.
+            On every rank, if a rank cannot write, or if its state has an entry that ``load`` could not read.
         """
         before = self._together(self._steps)
         try:
@@ -130,15 +128,15 @@ class Checkpoint:
         self._remove(set(before) - {step, *earlier[max(0, len(earlier) - self.keep + 1) :]})
 
     def load(self) -> int:
-        """Restore the newest step that is whole on all ranks; returns it, or 0 if there is none at all.
+        """Restore the newest step that is intact on all ranks; return it, or 0 without a checkpoint.
 
-        Where a newer one is damaged, a warning of the logger "gpu_validation" says which file it is, on rank 0.
+        If a newer one is damaged, the logger "gpu_validation" warns on rank 0 and names the file.
 
         Raises
         ------
         CheckpointError
-            On every rank, if a file does not fit, if all steps are damaged, if no step is on all ranks, or if the files
-            are those of another number of ranks.
+            On every rank, if a file does not fit, all steps are damaged, no step is on all ranks, or the files belong
+            to another number of ranks.
         """
         local_steps = self._together(self._steps)
         steps_by_rank = [set(json.loads(text)) for text in self._tell(json.dumps(local_steps))]
@@ -150,11 +148,11 @@ class Checkpoint:
         self._together(lambda: self._restore(step, states))
         self._remove(
             [newer for newer in local_steps if newer > max(common)]
-        )  # of a rank that was ahead when another one died
+        )  # this rank was ahead when another one died
         return step
 
     def _newest_whole(self, steps: Sequence[int]) -> tuple[int, dict[str, Any]]:
-        """Return the first of the steps that every rank can read, and this rank's states there."""
+        """Return the first of the steps that every rank can read, and this rank's states."""
         damage: list[CheckpointError] = []
         for step in steps:
             try:
@@ -169,7 +167,7 @@ class Checkpoint:
 
     # -- files -------------------------------------------------------------------------------------------
     def _files(self) -> list[tuple[int, int, int]]:
-        """Return (step, rank, number of ranks) of every checkpoint in the folder, whoever wrote it."""
+        """Return (step, rank, number of ranks) of every checkpoint in the folder."""
         try:
             names = sorted(path.name for path in self.folder.iterdir()) if self.folder.exists() else []
         except OSError as error:
@@ -181,7 +179,7 @@ class Checkpoint:
         return [step for step, rank, size in self._files() if (rank, size) == (self.rank, self.size)]
 
     def _explain(self, found: list[set[int]]) -> None:
-        """Raise if there are checkpoints, but none that this run can use."""
+        """Raise if there are checkpoints but none that this run can use."""
         if any(found):
             held = "; ".join(f"rank {rank}: {sorted(steps) or 'none'}" for rank, steps in enumerate(found))
             raise CheckpointError(f"finds no step in {self.folder} that all ranks have ({held}): delete them")
@@ -193,7 +191,7 @@ class Checkpoint:
             )
 
     def _remove(self, steps: Iterable[int]) -> None:
-        """Files that are no longer needed; one that cannot be removed does no harm."""
+        """Remove files that are no longer needed, ignoring errors."""
         with contextlib.suppress(OSError):
             (self.folder / self._temporary).unlink(missing_ok=True)
             for step in steps:
@@ -210,7 +208,7 @@ class Checkpoint:
                 buffer.seek(0)
                 torch.load(buffer, map_location="cpu", weights_only=True)
                 self._read_back = True
-        except Exception as error:  # whatever an object's own pickling may raise
+        except Exception as error:  # an object's pickling may raise anything
             entry = next((refused for name in states if (refused := _unreadable(name, states[name]))), "the state")
             raise CheckpointError(
                 f"cannot save {entry}, which weights_only=True does not load: make it a tensor or a plain value"
@@ -230,13 +228,13 @@ class Checkpoint:
         path = self.path(step)
         try:
             with zipfile.ZipFile(path) as archive:
-                if (bad := archive.testzip()) is not None:  # torch.load does not look at the checksums
+                if (bad := archive.testzip()) is not None:  # torch.load ignores the checksums
                     raise zipfile.BadZipFile(f"the checksum of {bad} is wrong")
         except PermissionError as error:
             raise CheckpointError(f"cannot read {path}: {error.strerror}: let this user read it") from error
-        except Exception as error:  # whatever a damaged archive may cause
+        except Exception as error:  # a damaged archive may raise anything
             reason = str(error).partition("\n")[0]
-            raise CheckpointError(f"cannot read {path}, it is damaged ({reason}): delete it to start anew") from error
+            raise CheckpointError(f"cannot read {path}, it is damaged ({reason}): delete it to start again") from error
         try:
             content = torch.load(path, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:
@@ -246,15 +244,15 @@ class Checkpoint:
             ) from error
         except Exception as error:  # an archive of another program
             reason = str(error).partition("\n")[0]
-            raise CheckpointError(f"{path} is no checkpoint ({reason}): delete it to start anew") from error
+            raise CheckpointError(f"{path} is no checkpoint ({reason}): delete it to start again") from error
         if not (isinstance(content, dict) and isinstance(content.get("parts"), dict) and "step" in content):
-            raise CheckpointError(f"{path} is no checkpoint of this version: delete it to start anew")
+            raise CheckpointError(f"{path} is no checkpoint of this version: delete it to start again")
         return cast(dict[str, Any], content["parts"])
 
     def _restore(self, step: int, states: dict[str, Any]) -> None:
         path = self.path(step)
         if states.keys() != self.parts.keys():
-            raise CheckpointError(f"{path} holds {sorted(states)}; this run needs {sorted(self.parts)}")
+            raise CheckpointError(f"{path} has {sorted(states)}; this run needs {sorted(self.parts)}")
         for name, part in self.parts.items():
             try:
                 _restore_part(part, states[name])
@@ -264,13 +262,13 @@ class Checkpoint:
 
     # -- all ranks together ------------------------------------------------------------------------------
     def _together(self, act: Callable[[], T]) -> T:
-        """Do something on every rank; if one fails, all raise what the first such rank says."""
+        """Run ``act`` on every rank; if one fails, raise the error of the first failing rank on all."""
         failure, result = None, None
         try:
             result = act()
         except CheckpointError as error:
             failure = error
-        except Exception as error:  # the other ranks must hear of it, whatever it is
+        except Exception as error:  # report any failure to the other ranks
             failure = CheckpointError(f"fails: {type(error).__name__}: {error}".replace("\n", " "))
         for rank, text in enumerate(self._tell("" if failure is None else str(failure))):
             if text:
@@ -297,7 +295,7 @@ def _restore_part(part: Stateful | torch.Generator, state: Any) -> None:
 
 
 def _unreadable(path: str, value: Any, inside: frozenset[int] = frozenset()) -> str | None:
-    """Return path and type of the first entry that cannot be saved and loaded with weights_only=True."""
+    """Return path and type of the first entry that weights_only=True cannot load."""
     if id(value) in inside:
         return None
     inside |= {id(value)}
@@ -326,13 +324,13 @@ def _unreadable(path: str, value: Any, inside: frozenset[int] = frozenset()) -> 
 
 
 def _refused(error: pickle.UnpicklingError) -> str:
-    """Return the name of the class or function that an archive needs, from torch's message."""
+    """Return the class or function that an archive needs, from torch's message."""
     refused = re.search(r"(?:GLOBAL|global) ([\w.]+)", str(error))
     return refused[1] if refused else "an entry"
 
 
 def _sync(folder: Path) -> None:
-    """Force a renaming to the disk."""
+    """Synchronise a renaming to the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

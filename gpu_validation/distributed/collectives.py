@@ -1,4 +1,4 @@
-"""Moving packed messages and whole models between ranks, and counting every byte handed to the transport."""
+"""Transport of packed messages and whole models between ranks, which counts every byte."""
 
 from __future__ import annotations
 
@@ -24,46 +24,43 @@ from .tensors import as_bytes, assign
 from .transport import NodeLinks
 from .vectors import Vectors
 
-PLACE_BITS = 32  # of a message: how many local steps its sender has made
+PLACE_BITS = 32  # header of a message: local steps of its sender
 
 T = TypeVar("T")
 
 
 class ProcessTransport(Vectors):
-    """Joins the ranks of a process group; this process is one of them.
+    """Transport between the ranks of a process group; this process is one rank.
 
     Parameters
     ----------
     device : device or str or None, optional
-        Where messages are put for the transport; by default the GPU under NCCL, else the CPU.
+        Device of the messages; None takes the GPU with NCCL, else the CPU.
     group : ProcessGroup or None, optional
-        A process group of torch.distributed; by default the one of all ranks.
+        Process group; None is the group of all ranks.
 
-    Notes
-    -----
-    ``payload_bytes`` counts what this rank has handed to the transport, once for each receiver;
-    ``received_bytes`` what the others have handed over for it;
-    ``predicted_bytes`` is what all ranks together should have handed over, from the lengths alone.  The set-up
-    (``all_gather_int``, ``broadcast``, and how the ranks compare ``ways``) is not counted.
+    Notes ----- ``payload_bytes`` counts the bytes that this rank has sent, once per receiver.  ``received_bytes``
+    counts those sent to it.  ``predicted_bytes`` is the number for all ranks computed from lengths alone.  Setup is not
+    counted (``all_gather_int``, ``broadcast``, and the comparison of ``ways``).
     """
 
     def __init__(self, device: torch.device | str | None = None, group: dist.ProcessGroup | None = None) -> None:
         super().__init__(group, torch.device(device) if device is not None else _device_of(group))
-        # let go of them before the interpreter ends: threads of a back end that still run then may abort the process
+        # release the groups before the interpreter ends: running threads of a back end may abort the process
         weakref.finalize(self, self._groups.clear)
         self._latest: InThread | None = None
         self._links: dict[int, list[ProcessTransport]] = {}
 
     @classmethod
     def apart(cls, group: dist.ProcessGroup | None = None) -> ProcessTransport:
-        """Return a transport between the ranks of a group by a group of its own, for work beside other collectives.
+        """Return a transport with its own process group of the same ranks, for use beside other collectives.
 
-        The group is used again when the transport has been dropped on all ranks.
+        The process group is reused after the transport has been deleted on all ranks.
 
         Parameters
         ----------
         group : ProcessGroup or None, optional
-            A process group of torch.distributed, whose time-out it keeps; by default the one of all ranks.
+            Process group, whose time limit the new one has; None is the group of all ranks.
         """
         transport = cls(group=group)
         parent = dist.distributed_c10d._get_default_group() if group is None else group
@@ -73,19 +70,19 @@ class ProcessTransport(Vectors):
         return transport
 
     def rejoin(self) -> None:
-        """Take the default process group as it is now for another one that has been destroyed; counts go on."""
+        """Use the current default process group in place of one that has been destroyed; the counts continue."""
         self._groups.clear()
         self._groups[None] = None
         self._take_places()
         self._links.clear()
 
     def start(self, work: Callable[[], T]) -> InThread[T]:
-        """Return work in a thread, which begins when the work before it has ended.
+        """Run work in a thread, after the previous work has ended.
 
         Parameters
         ----------
         work : callable
-            What uses this transport; until its result has been taken, nothing else may.
+            Function that uses this transport; nothing else may use it until the result has been taken.
         """
         self._latest = InThread(work, self._latest, self.device)
         if self.spare is not None:
@@ -95,19 +92,19 @@ class ProcessTransport(Vectors):
     # -- messages ----------------------------------------------------------------------------------------
     @marks_failure
     def all_gather(self, message: Message | int, exact: Sequence[int] | None = None) -> list[Message]:
-        """Return the messages of all ranks, in rank order; the own one is returned as it is.
+        """Return the messages of all ranks, in rank order; this rank's own is returned as it is.
 
         Parameters
         ----------
         message : Message or int
-            Or the number of a reason why there is none.
+            The message, or the number of a refusal.
         exact : sequence of int or None, bits, optional
-            Lengths of all ranks' messages, where all know them.
+            Lengths of all ranks' messages, if all ranks know them.
 
         Raises
         ------
         Refusal
-            On every rank, if a rank has none.
+            On every rank, if a rank refuses.
         """
         gather = Gather(message, group=self.group, device=self.device, exact=exact)
         try:
@@ -120,7 +117,7 @@ class ProcessTransport(Vectors):
         return messages
 
     def _count(self, exchange: Gather | Scatter, predicted_bytes: int) -> None:
-        """Add the bytes of an exchange, also of one that nobody takes anything from."""
+        """Add the bytes of an exchange, also of a refused one."""
         self.payload_bytes += exchange.payload_bytes
         self.received_bytes += exchange.received_bytes
         self.predicted_bytes += predicted_bytes
@@ -128,24 +125,25 @@ class ProcessTransport(Vectors):
     def gather(
         self, messages: Sequence[Message | int | None], *, position: int, exact: Sequence[int] | None = None
     ) -> dict[int, Message]:
-        """Return the messages of all ranks by rank; each travels with its sender's position.
+        """Return the messages of all ranks by rank; each is sent with its sender's position.
 
         Parameters
         ----------
         messages : sequence of Message or int or None
-            Of this rank alone; None, sent as an empty one, if it has nothing to say; the number of a reason if it
-            cannot go on.
+            Message of this rank only; None to send an empty one; the number of a refusal.
         position : int
-            How many local steps it has made, below 2^32.
+            Local steps of this rank, below 2^32.
         exact : sequence of int or None, bits, optional
-            Lengths of all ranks' messages, where all know them: as many bytes then go in one collective.
+            Lengths of all ranks' messages, if all ranks know them; one collective then sends them.
 
         Raises
         ------
         UnevenSteps
-            On every rank, unless all are equally far, and Refusal if a rank cannot go on.
+            On every rank, unless all positions are equal.
+        Refusal
+            On every rank, if a rank refuses.
         Undeclared
-            On every rank, if a message is not as long as ``exact`` says; its bytes are counted.
+            On every rank, if a message does not have its length of ``exact``; its bytes are counted.
         """
         (message,) = messages
         framed_bits = None if exact is None else [PLACE_BITS + bits for bits in exact]
@@ -178,17 +176,18 @@ class ProcessTransport(Vectors):
         Parameters
         ----------
         messages : sequence of sequence of Message or int or None
-            Of this rank alone: one for each rank; None, sent as empty ones, if it has nothing to say; the number of a
-            reason if it cannot go on.
+            Messages of this rank only, one per receiver; None to send empty ones; the number of a refusal.
         position : int
-            How many local steps it has made, below 2^32.
+            Local steps of this rank, below 2^32.
         exact : sequence of int or None, bits, optional
-            Lengths of the messages for every rank, where all know them: as many bytes then go in one collective.
+            Lengths of the messages for every rank, if all ranks know them; one collective then sends them.
 
         Raises
         ------
         UnevenSteps
-            On every rank, unless all are equally far, and Refusal if a rank cannot go on.
+            On every rank, unless all positions are equal.
+        Refusal
+            On every rank, if a rank refuses.
         """
         (outgoing,) = messages
         silent = [Message(torch.empty(0, dtype=torch.uint8), 0)] * self.size
@@ -206,23 +205,23 @@ class ProcessTransport(Vectors):
         return [dict(enumerate(arrived))], list(shots.lengths)
 
     def all_gather_floats(self, rows: Sequence[Sequence[float]]) -> list[list[float]]:
-        """Return a few numbers of every rank, as float64, in rank order.
+        """Return the rows of all ranks as float64, in rank order.
 
         Parameters
         ----------
         rows : sequence of sequence of float
-            A few numbers of every rank.
+            Row of this rank only; equally long on all ranks.
         """
         (row,) = rows
         return self._numbers(row, torch.float64)
 
     def all_gather_ints(self, rows: Sequence[Sequence[int]]) -> list[list[int]]:
-        """Return a few integers of every rank, in rank order.
+        """Return the rows of all ranks, in rank order.
 
         Parameters
         ----------
         rows : sequence of sequence of int
-            A few 64-bit integers of every rank hosted here, equally many on all ranks.
+            Row of 64-bit integers of this rank only; equally long on all ranks.
         """
         (row,) = rows
         return self._numbers(row, torch.int64)
@@ -233,26 +232,26 @@ class ProcessTransport(Vectors):
         self.predicted_bytes += self.size * (self.size - 1) * 8 * len(row)
         return self._gather_row(row, dtype)
 
-    # -- set-up ------------------------------------------------------------------------------------------
+    # -- setup -------------------------------------------------------------------------------------------
     def all_gather_int(self, numbers: Sequence[int]) -> list[int]:
-        """Return one integer of every rank, in rank order.
+        """Return one integer of every rank, in rank order; the bytes are not counted.
 
         Parameters
         ----------
         numbers : sequence of int
-            One integer of every rank hosted here.
+            Integer of this rank only.
         """
         (number,) = numbers
         return [n for (n,) in self._gather_row([number], torch.int64)]
 
     @marks_failure
     def broadcast(self, tensors: Sequence[Sequence[torch.Tensor]]) -> None:
-        """Replace the tensors of the rank hosted here by those of rank 0, in place.
+        """Overwrite this rank's tensors by those of rank 0.
 
         Parameters
         ----------
         tensors : sequence of sequence of tensor
-            The tensors that are replaced, in place.
+            Tensors of this rank only, written in place.
         """
         (local_tensors,) = tensors
         for tensor in local_tensors:
@@ -264,12 +263,12 @@ class ProcessTransport(Vectors):
                 assign(tensor, copy)
 
     def waiting_room(self, timeout_s: float) -> dist.ProcessGroup:
-        """Return a process group of the same ranks, on the CPU, whose collectives wait for so long.
+        """Return a gloo process group of the same ranks with another time limit.
 
         Parameters
         ----------
         timeout_s : float, seconds
-            How long the others wait.
+            Time limit of its collectives.
         """
         room = self._groups.get(timeout_s)
         if room is None:
@@ -282,12 +281,12 @@ class ProcessTransport(Vectors):
         return room
 
     def in_nodes(self, ranks_per_node: int) -> NodeLinks:
-        """Return this rank's two links, inside its node and between nodes; they count their own bytes.
+        """Return this rank's links inside its node and between nodes, which count their own bytes.
 
         Parameters
         ----------
         ranks_per_node : int
-            Ranks of a node; all ranks must ask for the same.
+            Ranks per node, the same on all ranks.
         """
         if ranks_per_node not in self._links:
             whole = dist.distributed_c10d._get_default_group() if self.group is None else self.group
@@ -299,13 +298,13 @@ class ProcessTransport(Vectors):
 
     @property
     def handed_over(self) -> tuple[int, int]:
-        """Bytes sent and received so far, those by the links of nodes included."""
+        """Bytes sent and received so far, including those of links of nodes."""
         links = [self, *(link for pair in self._links.values() for link in pair)]
         return sum(link.payload_bytes for link in links), sum(link.received_bytes for link in links)
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
-        """Return for set-up that goes the way of averagings: bytes handed over within are not counted."""
+        """Inside, bytes are sent but not counted."""
         links = [self, *(link for pair in self._links.values() for link in pair)]
         counts = [(link.payload_bytes, link.received_bytes, link.predicted_bytes) for link in links]
         try:
@@ -316,22 +315,22 @@ class ProcessTransport(Vectors):
 
 
 def _device_of(group: dist.ProcessGroup | None) -> torch.device:
-    """Return NCCL takes tensors on the GPU only, gloo is fastest on the CPU's."""
+    """Return the device that a group's back end needs: the GPU for NCCL, else the CPU."""
     return torch.device("cuda" if "cuda:nccl" in dist.get_backend_config(group) else "cpu")
 
 
 def barrier() -> None:
-    """Wait for all ranks, so that a timed collective does not include the wait for stragglers."""
+    """Wait for all ranks, so that a timed collective does not include the wait for slow ranks."""
     dist.barrier()
 
 
 def gather_arrays(array: torch.Tensor) -> list[torch.Tensor]:
-    """Return equal-shaped tensors of all ranks in rank order (measurement traffic, never counted as payload).
+    """Return equally shaped tensors of all ranks in rank order; this measurement traffic is not counted.
 
     Parameters
     ----------
     array : tensor
-        This rank's tensor.
+        Tensor of this rank.
     """
     parts = [torch.empty_like(array) for _ in range(dist.get_world_size())]
     dist.all_gather(parts, array.contiguous())

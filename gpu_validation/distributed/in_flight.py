@@ -1,4 +1,4 @@
-"""Work of a transport that goes on in a thread of its own while the process trains."""
+"""Work of a transport in a thread, while the process trains."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ import torch
 
 T = TypeVar("T")
 
-PATIENCE_S = 2.0  # for what is in flight, at the end of the process and where another one is to use its group
+PATIENCE_S = 2.0  # wait for work in flight, at the end of the process or before its group is reused
 
 _running: set[threading.Thread] = set()
 
 
 @atexit.register
 def _wait_at_exit() -> None:
-    """Wait for messages in flight, whose threads would abort the process; not for those to ranks that are gone."""
+    """Wait for messages in flight, whose threads would abort the process, but not for ended ranks."""
     until = time.monotonic() + PATIENCE_S
     for thread in list(_running):
         thread.join(max(until - time.monotonic(), 0.0))
 
 
 class Landed(Generic[T]):
-    """A result that is there already, as between simulated workers and after a restart.
+    """A result that exists already, as between simulated workers and after a restart.
 
     Parameters
     ----------
     value
         The result.
     seconds : float, seconds, optional
-        How long the work took; nan if nobody knows.
+        Duration of the work; nan if unknown.
     """
 
     def __init__(self, value: T, seconds: float = float("nan")) -> None:
         self.value, self.seconds = value, seconds
 
     def check(self) -> None:
-        """Return: it has not failed."""
+        """Do nothing: the work has not failed."""
 
     def result(self) -> T:
         """Return the result."""
@@ -48,19 +48,19 @@ class Landed(Generic[T]):
 
 
 class InThread(Generic[T]):
-    """One piece of work in a thread, which begins when the one before it has ended.
+    """Work in a thread, which begins after the previous work has ended.
 
-    Collectives wait for other machines without Python's lock, so that training goes on meanwhile.  On a GPU they have a
-    stream of their own, which starts when the work given so far is done.
+    Collectives wait without holding Python's lock, so the training continues.  On a GPU they use a separate stream that
+    starts after the work queued so far.
 
     Parameters
     ----------
     work : callable
-        What is done, without arguments.
+        Function without arguments.
     after : InThread or None
-        The one before it; None for none.
+        Previous work; None for none.
     device : device
-        Of the tensors that travel.
+        Device of the tensors to send.
     """
 
     def __init__(self, work: Callable[[], T], after: InThread | None, device: torch.device) -> None:
@@ -75,12 +75,12 @@ class InThread(Generic[T]):
         self.thread.start()
 
     def check(self) -> None:
-        """Raise what the work has raised, if it has ended so."""
+        """Raise the error of the work, if it has failed."""
         if not self.thread.is_alive() and self._failure is not None:
             raise self._failure
 
     def result(self) -> T:
-        """Wait for the end; return the result, or raise what the work has raised."""
+        """Wait for the end; return the result or raise the error of the work."""
         self.thread.join()
         if self._failure is not None:
             raise self._failure
@@ -90,12 +90,12 @@ class InThread(Generic[T]):
         if self._after is not None:
             self._after.thread.join()
             self._after = None
-        work, self._work = self._work, None  # which may refer to this object
+        work, self._work = self._work, None  # drop the reference, which may form a cycle
         assert work is not None  # run once
         began = time.monotonic()
         try:
             self._value = self._on_stream(work) if self._ready is not None else work()
-        except BaseException as error:  # the training thread is to hear of it, whatever it is
+        except BaseException as error:  # report any failure to the training thread
             self._failure = error
         self.seconds = time.monotonic() - began
         _running.discard(self.thread)

@@ -1,7 +1,7 @@
-"""Real processes on one machine: start them, watch them, and leave none behind.
+"""Processes of a run on one machine: start them, monitor them, and end all of them.
 
-The parent imports torch once and forks; the children meet through a file store and talk by torch.distributed
-(NCCL if there is a GPU for each, gloo otherwise).  Many machines are the business of torchrun.
+The parent imports torch once and forks.  The children connect by a file store and use torch.distributed: NCCL if there
+is one GPU per rank, else gloo.  For several machines use torchrun.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ log = logging.getLogger("gpu_validation")
 
 GROUP_TIMEOUT_S = 60.0  # a collective that takes longer has lost a peer
 POLL_S = 0.05
-DEATH_S = 0.5  # between a broken connection and the word that a signal ended its other end
+DEATH_S = 0.5  # from a broken connection until the kernel reports the death of its other end
 
 
-class RunFailed(RuntimeError):  # noqa: N818  a name users are told to catch
-    """The processes could not finish: one died, raised or stopped answering."""
+class RunFailed(RuntimeError):  # noqa: N818  a public name
+    """Raised if the processes could not finish: one died, raised an error or stopped responding."""
 
 
 @dataclass(frozen=True)
 class RankContext:
-    """Where a rank runs: its number, the number of ranks, its device and the backend that joins them.
+    """Environment of a rank.
 
     Parameters
     ----------
     rank : int
-        Its number and how many there are.
+        Index of the rank.
     size : int
-        Its number and how many there are.
+        Number of ranks.
     device : device
-        Where it lies.
+        Device of the rank's tensors.
     backend : str
-        How the processes are joined: "gloo" or "nccl".
+        Back end of the process group: "gloo" or "cpu:gloo,cuda:nccl".
     port : Port, optional
-        The interface that it talks through.
+        Network interface of the rank.
     scheduling : str, optional
-        How the kernel schedules it, in words.
+        Scheduling policy in force.
     streams : Streams, optional
-        Its connections to the other ranks.
+        TCP connections to the other ranks.
     """
 
     rank: int
@@ -69,16 +69,16 @@ class RankContext:
     streams: Streams = field(default_factory=Streams)
 
 
-GLOO, NCCL = "gloo", "cpu:gloo,cuda:nccl"  # with NCCL, tensors on the CPU still travel by gloo
+GLOO, NCCL = "gloo", "cpu:gloo,cuda:nccl"  # with NCCL, tensors on the CPU still use gloo
 
 
 def backend_for(processes: int) -> str:
-    """Return NCCL needs one GPU a rank; everything else talks by gloo.
+    """Return NCCL if every rank has a GPU, else gloo.
 
     Parameters
     ----------
     processes : int
-        How many processes.
+        Number of ranks.
     """
     return NCCL if dist.is_nccl_available() and torch.cuda.device_count() >= processes else GLOO
 
@@ -91,34 +91,32 @@ def run_ranks(
     network: Network | None = None,
     scheduling: Scheduling = "normal",
 ) -> Generator[Any, None, None]:
-    """Run ``work(place, emit)`` in forked processes and yield what they emit, in order of arrival.
+    """Run ``work(place, emit)`` in forked processes and yield the emitted items, in order of arrival.
 
     Close the iterator (``contextlib.closing``) if you may leave it before its end.
 
     Parameters
     ----------
     work : callable
-        Called in every rank with an initialised default process group.
+        Function that every rank calls with an initialised default process group.
     processes : int
         Number of ranks, >= 1.
     hang_timeout_s : float, seconds
-        If no rank emits anything for this long, the run is taken for hung.
+        Longest time without an emitted item before the run counts as hung.
     network : Network or None, optional
-        One that has been entered, for as many ranks; every rank moves into its namespace and talks by gloo.
+        An entered network for as many ranks; every rank moves into its namespace and uses gloo.
     scheduling : Scheduling, optional
-        ``realtime`` asks for SCHED_RR, which keeps other programs out of the timings.
+        "realtime" requests SCHED_RR, which keeps other programs out of the timings.
 
     Raises
     ------
     ValueError
         For a network of another size.
     RunFailed
-        If a rank dies, raises or hangs.
+        If a rank dies, raises an error or hangs.
 
-    Notes
-    -----
-    When the iterator has ended or was closed, every process has ended; if this process itself is killed, the ranks
-    end themselves.
+    Notes ----- When the iterator has ended or is closed, all processes have ended.  If this process is killed, the
+    ranks end themselves.
     """
     if processes < 1:
         raise ValueError(f"processes must be >= 1; got {processes}")
@@ -126,9 +124,9 @@ def run_ranks(
         raise ValueError(
             f"the network has {len(network.ports)} ports for processes = {processes}: enter one of that size"
         )
-    importlib.import_module("torch._dynamo")  # any optimizer does: seconds of CPU, here once and not in every rank
+    importlib.import_module("torch._dynamo")  # every optimizer imports it, in seconds: once here, not in every rank
     inbox: Any = mp.get_context("fork").Queue()
-    store = os.memfd_create("ratedist-store")  # a file that goes with the last process that has it open
+    store = os.memfd_create("ratedist-store")  # a file that disappears with the last process that has it open
     try:
         start = _Start(work, processes, store, inbox, network.ports if network else None, scheduling, os.getpid())
         context = mp.start_processes(
@@ -146,12 +144,9 @@ def run_ranks(
 
 @dataclass(frozen=True)
 class _Start:
-    """What a rank needs to know at birth; handed over by the fork, never pickled.
+    """Arguments of a rank, inherited by fork and never pickled.
 
-    Parameters
-    ----------
-    store : int
-        Descriptor of a file.
+    ``store`` is a file descriptor.
     """
 
     work: Callable[[RankContext, Callable[[Any], None]], None]
@@ -165,7 +160,7 @@ class _Start:
 
 def _rank_main(rank: int, start: _Start) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides; it ends this process
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # what the parent does about it is not for its ranks
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # do not inherit the parent's handler
     port = start.ports[rank] if start.ports else LOOPBACK
     port.enter()
     die_with(start.parent)  # after entering: new credentials would cancel it
@@ -192,7 +187,7 @@ def _work(place: RankContext, start: _Start) -> None:
     except BaseException as error:
         inbox.put(("error", rank, f"{type(error).__name__}: {error}"))
         log.debug("rank %d failed", rank, exc_info=True)
-        time.sleep(10 * POLL_S)  # let the message out before the parent sees the death
+        time.sleep(10 * POLL_S)  # deliver the message before the parent notices the death
         raise SystemExit(1) from error
     dist.barrier()
     dist.destroy_process_group()
@@ -214,7 +209,7 @@ def _watch(
             if network is not None and not network.alive:
                 raise RunFailed("the switch between the ranks has ended; the ranks were ended") from None
             if time.monotonic() - last_sign_s > hang_timeout_s:
-                raise RunFailed(f"no rank has reported for {hang_timeout_s:g} s; the run was taken for hung") from None
+                raise RunFailed(f"no rank has reported for {hang_timeout_s:g} s; the run counts as hung") from None
             continue
         last_sign_s = time.monotonic()
         if kind == "item":
@@ -227,9 +222,7 @@ def _watch(
 
 
 def _killed_beside(processes: list[Any]) -> dict[int, int]:
-    """Return ranks that a signal has ended: a survivor may speak of its connection before the kernel does
-    of the death.
-    """
+    """Return the ranks that a signal has ended; wait briefly, for survivors may report earlier than the kernel."""
     end = time.monotonic() + DEATH_S
     while True:
         killed = {r: p.exitcode for r, p in enumerate(processes) if (p.exitcode or 0) < 0}
@@ -246,7 +239,7 @@ def _obituary(exit_codes: dict[int, int]) -> str:
 
 
 def _end(processes: list[Any]) -> None:
-    """Nothing survives: ask nobody, kill, reap."""
+    """Kill and reap all processes."""
     for process in processes:
         if process.exitcode is None:
             os.kill(process.pid, signal.SIGKILL)

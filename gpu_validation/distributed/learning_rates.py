@@ -1,7 +1,7 @@
-"""The learning rate of an optimizer as one number, which ranks can exchange.
+"""Learning rate of an optimizer as one number that ranks can exchange.
 
-A rate of 0 is normal (warm-up, end of a decay, a frozen group), so is None (an optimizer with a step size of its own,
-such as Adafactor), and so is a tensor of one element.
+A rate may be 0 (warm-up, end of a decay, a frozen group), None (an optimizer with its own step size, such as
+Adafactor), or a tensor of one element.
 """
 
 from __future__ import annotations
@@ -20,14 +20,7 @@ INVALID = -math.inf  # some group has none that is a number >= 0
 def group_rate(group: Mapping[str, Any]) -> float:
     """Return the learning rate of a parameter group, UNKNOWN for None, or INVALID.
 
-    Parameters
-    ----------
-    group : mapping
-        One of ``optimizer.param_groups``.
-
-    Notes
-    -----
-    Never raises: a rank that raised alone would leave the others waiting.  ``require_rates`` raises on all.
+    It never raises: a rank that raised alone would block the other ranks.  ``require_rates`` raises on all ranks.
     """
     rate = group.get("lr")
     if rate is None:
@@ -40,13 +33,7 @@ def group_rate(group: Mapping[str, Any]) -> float:
 
 
 def learning_rate(groups: Sequence[Mapping[str, Any]]) -> float:
-    """Return the largest learning rate of the groups, UNKNOWN if all are None; what is invalid comes first.
-
-    Parameters
-    ----------
-    groups : sequence of mapping
-        ``optimizer.param_groups``.
-    """
+    """Return the largest learning rate of the groups; UNKNOWN if all are None; an invalid one takes precedence."""
     rates = [rate for group in groups if not math.isnan(rate := group_rate(group))]
     if not rates:
         return UNKNOWN
@@ -55,21 +42,16 @@ def learning_rate(groups: Sequence[Mapping[str, Any]]) -> float:
 
 
 def require_rates(rates: Sequence[float]) -> list[float | None]:
-    """Return the learning rates of the ranks, None where they are unknown.
-
-    Parameters
-    ----------
-    rates : sequence of float
-        What ``learning_rate`` gave, in rank order, the same on all ranks.
+    """Return the learning rates of the ranks, None where unknown; ``rates`` are the same on all ranks, in rank order.
 
     Raises
     ------
     ValueError
-        For a negative or infinite rate, and for what is no number.
+        For a rate that is negative, infinite or not a number.
     """
     for rank, rate in enumerate(rates):
         if not (math.isnan(rate) or 0 <= rate < math.inf):
-            given = "one that is no such number" if rate == INVALID else f"{rate:g}"
+            given = "an invalid one" if rate == INVALID else f"{rate:g}"
             raise ValueError(
                 f"a learning rate must be None or one finite number >= 0; rank {rank} has {given}: correct lr in the "
                 "param_groups of its optimizer"
@@ -78,15 +60,10 @@ def require_rates(rates: Sequence[float]) -> list[float | None]:
 
 
 class RoundRates:
-    """The learning rates of the local steps of a round, read after every step.
+    """Learning rates of the local steps of a round, read after every step.
 
-    A scheduler may step before or after the averaging reads the rate, so a step counts with the larger of the rates
-    before and after it: the sum of its gradients is never overestimated.
-
-    Parameters
-    ----------
-    optimizer : Optimizer
-        The inner optimizer.
+    A scheduler may step before or after the rate is read.  A step therefore counts with the larger of the rates before
+    and after it, so that the sum of its gradients is never overestimated.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
@@ -94,15 +71,15 @@ class RoundRates:
         self._read = [self._groups()]
 
     def record(self) -> None:
-        """Read the rates after a local step; those on a GPU are copied there, without a wait."""
+        """Read the rates after a local step; rates on a GPU are copied there without synchronising."""
         self._read.append(self._groups())
 
     def now(self) -> float:
-        """Return the learning rate as it is now."""
+        """Return the current learning rate."""
         return learning_rate(self.optimizer.param_groups)
 
     def end_round(self) -> float:
-        """Return the mean over the round's steps, and begin the next round."""
+        """Return the mean rate over the round's steps, and begin the next round."""
         rates = [learning_rate(groups) for groups in self._read]
         self._read = self._read[-1:]
         steps = [max(pair) for pair in pairwise(rates)] or rates
@@ -115,13 +92,7 @@ class RoundRates:
         return [learning_rate(groups) for groups in self._read]
 
     def load_state_dict(self, rates: Sequence[float]) -> None:
-        """Continue where ``state_dict`` was taken.
-
-        Parameters
-        ----------
-        rates : sequence of float
-            What ``state_dict`` gave.
-        """
+        """Restore a state of ``state_dict``."""
         self._read = [[{"lr": None if math.isnan(rate) else rate}] for rate in rates]
 
     def _groups(self) -> list[Mapping[str, Any]]:

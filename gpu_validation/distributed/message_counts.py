@@ -1,4 +1,4 @@
-"""How many messages a collective hands to the transport at most."""
+"""Upper limits on the number of messages of a collective."""
 
 from __future__ import annotations
 
@@ -8,25 +8,15 @@ from .ways import ways_for
 
 
 def averaging_messages(m: int, vector_bytes: int = 0) -> int:
-    """Return the most messages of one averaging of m ranks, all together: lengths in two halves, then bodies, all to
-    all.
+    """Return the largest number of messages of one averaging of m ranks: lengths in two halves, then bodies.
 
-    Means of whole vectors take as many or fewer, one message for every pair of ranks, or two, unless they are so long
-    that shards go in pieces.
-
-    Parameters
-    ----------
-    m : int
-        Number of ranks.
-    vector_bytes : int, bytes, optional
-        Of a whole vector, where such ones travel.
+    Means of whole vectors need one or two messages per pair of ranks, or more if their shards are sent in pieces.
+    ``vector_bytes`` is the length of a whole vector.
     """
     pieces = max(ways_for(-(-vector_bytes // m)))
-    return max(3, 2 * pieces + 1) * m * (m - 1)  # once for every length the ranks also compare seconds
+    return max(3, 2 * pieces + 1) * m * (m - 1)  # + 1: once per length the ranks also compare seconds
 
 
 def barrier_messages(m: int) -> int:
-    """Return the messages of one barrier of m ranks, all together: each rank tells one other in every doubling of
-    distance.
-    """
+    """Return the number of messages of one barrier of m ranks: one per rank and doubling of distance."""
     return m * math.ceil(math.log2(m))

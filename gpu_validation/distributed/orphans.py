@@ -1,4 +1,4 @@
-"""Ranks that end with the process that has started them, however it ends."""
+"""Processes that end with the process that started them."""
 
 from __future__ import annotations
 
@@ -15,21 +15,16 @@ POLL_S = 0.2  # where the kernel has no descriptors of processes
 
 
 def die_with(parent: int) -> None:
-    """Watch the parent process in a thread; end this process by SIGKILL when the parent ends or has ended.
+    """Monitor the parent process in a thread; kill this process when the parent has ended.
 
-    Parameters
-    ----------
-    parent : int
-        Process id of the parent, which must be this process's own.
+    ``parent`` is the id of this process's parent.
 
-    Notes
-    -----
-    ``PR_SET_PDEATHSIG`` of the kernel fires when the *thread* ends that started this process, so it sends SIGCONT only:
-    a running process ignores it, and a stopped one goes on and sees that its parent has ended.  The parent's id is
-    compared after its descriptor is opened, so a new process of the same id is not taken for it.
+    Notes ----- ``PR_SET_PDEATHSIG`` fires when the starting *thread* ends, so it sends only SIGCONT.  A running process
+    ignores it, and a stopped one continues and checks its parent.  The parent's id is compared after its descriptor is
+    opened, so that a new process with the same id is not mistaken for it.
     """
     descriptor = None
-    with contextlib.suppress(OSError, AttributeError):  # no such process; an older kernel, or one that forbids it
+    with contextlib.suppress(OSError, AttributeError):  # no such process, or no support by the kernel
         descriptor = os.pidfd_open(parent)
     with contextlib.suppress(OSError, AttributeError):  # not Linux
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGCONT)

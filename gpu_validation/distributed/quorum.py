@@ -1,8 +1,8 @@
-"""A process group that goes on without the ranks that have died, and lets others in: a new group for every attempt.
+"""Process groups that continue without dead ranks and admit new ones, by a new group for every attempt.
 
-Who is there is written into a store of torch.distributed, which must outlive the members: every attempt has a number;
-whoever comes writes down the rounds that it has done; the first member that finds all expected ones there, or has
-waited for ``timeout_s``, settles the roster.  Who is furthest has rank 0, for the others to go on from.
+Membership is stored in a store of torch.distributed, which must outlive the members.  Every attempt has a number, and
+each member writes the number of rounds that it has done.  The first member that finds all expected members, or has
+waited for ``timeout_s``, writes the roster.  The member with the most rounds becomes rank 0.
 """
 
 from __future__ import annotations
@@ -14,40 +14,38 @@ from typing import Final
 
 import torch.distributed as dist
 
-NEW: Final = -1  # rounds of a member whose state does not count
+NEW: Final = -1  # rounds of a member without a valid state
 ASKED, ROSTER = "asked", "roster"
 POLL_S = 0.02
 
 
-class QuorumLost(RuntimeError):  # noqa: N818  says what has happened, as RunFailed does
-    """Too few members are there, or nobody has let this one in."""
+class QuorumLost(RuntimeError):  # noqa: N818  a public name
+    """Raised if too few members are present, or if this one is not admitted."""
 
 
 class Quorum:
-    """One member of a group that may lose members and take them in; the group is the default process group, by gloo.
+    """One member of a group that may lose and admit members; the group is the default process group, with gloo.
 
     Parameters
     ----------
     store : Store
-        Of torch.distributed, such as a ``TCPStore`` whose server runs in a process of its own.
+        Store of torch.distributed, such as a ``TCPStore`` whose server runs in a separate process.
     member : int
-        Which of the ``most`` members this process is; one that comes back has the number of the one that died.
+        Number of this member, 0 <= member < most; a replacement takes the number of the dead member.
     least : int
-        With fewer members the run ends.
+        Smallest number of members, >= 1; with fewer the run ends.
     most : int
-        Members; at the start all of them are waited for.
+        Largest number of members; at the start all of them are awaited.
     timeout_s : float, seconds, optional
-        How long collectives, and members for each other when a group is formed, wait: longer than a round takes.
+        Time limit of collectives and of forming a group, > 0; choose it longer than a round.
 
     Raises
     ------
     ValueError
         Unless 1 <= least <= most, 0 <= member < most and timeout_s > 0.
 
-    Notes
-    -----
-    Rank and size in the process group change whenever a group is formed; ``member`` stays, and says what part of the
-    training set is this process's.
+    Notes ----- Rank and size change whenever a group is formed.  ``member`` does not change; use it to select the part
+    of the training set.
     """
 
     def __init__(self, store: dist.Store, *, member: int, least: int, most: int, timeout_s: float = 60.0) -> None:
@@ -58,38 +56,38 @@ class Quorum:
             )
         self.member, self.least, self.most, self.timeout_s = member, least, most, timeout_s
         self.roster: tuple[int, ...] = ()
-        self.served = 0  # of those who have asked to be let in
+        self.served = 0  # requests to join that have been served
         self._store = store
-        self._attempt = 0  # the last one that this member was in
+        self._attempt = 0  # last attempt of this member
 
     def asked(self) -> int:
-        """Return how many times somebody has asked to be let in."""
+        """Return the number of requests to join so far."""
         return int(self._store.add(ASKED, 0))
 
     def meet(self, rounds: int) -> int:
-        """Leave the group, and form another one with all that are there.
+        """Leave the group, and form a new one of all present members.
 
         Parameters
         ----------
         rounds : int
-            Those that this member has done; ``NEW`` if its state does not count.
+            Rounds that this member has done; ``NEW`` without a valid state.
 
         Returns
         -------
         int
-            The same; ``NEW`` if the others have gone on without this member before.
+            The same, or ``NEW`` if the group has continued without this member.
 
         Raises
         ------
         QuorumLost
-            If fewer than ``least`` are there, or nobody has let this one in.
+            If fewer than ``least`` members are present, or if this one is not admitted.
         RuntimeError
-            If the process has a default process group that others have made.
+            If the process already has another default process group.
         """
         if dist.is_initialized():
             if not self._attempt:
                 raise RuntimeError(
-                    "a quorum makes the process group itself: leave out dist.init_process_group and join_torchrun"
+                    "a quorum creates the process group: remove dist.init_process_group and join_torchrun"
                 )
             dist.destroy_process_group()
         while True:
@@ -97,8 +95,7 @@ class Quorum:
                 roster = self._settled(rounds)
             except dist.DistError as error:
                 raise QuorumLost(
-                    f"the store in which the members of the quorum meet does not answer ({error}): run it in a process "
-                    "that outlives them"
+                    f"the store of the quorum does not respond ({error}): run it in a process that outlives the members"
                 ) from error
             if self.member not in roster:
                 self._attempt, rounds = 0, NEW
@@ -111,17 +108,17 @@ class Quorum:
                     world_size=len(self.roster),
                     timeout=timedelta(seconds=self.timeout_s),
                 )
-            except RuntimeError:  # one of them has died meanwhile: once more, without it
+            except RuntimeError:  # a member has died meanwhile: try again without it
                 if dist.is_initialized():
                     dist.destroy_process_group()
                 continue
             return rounds
 
     def _settled(self, rounds: int) -> tuple[int, ...]:
-        """Return the members of the next group, in the order of their ranks."""
+        """Return the members of the next group, in rank order."""
         began = time.monotonic()
         latest = self._attempt or self._latest()
-        settles = bool(self._attempt) or not latest  # the others wait until they are let in
+        settles = bool(self._attempt) or not latest  # new members wait until they are admitted
         self._attempt = latest + 1
         desk = self._desk(self._attempt)
         desk.set(str(self.member), str(rounds))
@@ -133,8 +130,8 @@ class Quorum:
                 self._settle(desk)
             elif late > 3:
                 raise QuorumLost(
-                    f"nobody has let member {self.member} in for {3 * self.timeout_s:g} s: give all members the store "
-                    "of this run, or start all of them anew with a new store"
+                    f"member {self.member} was not admitted for {3 * self.timeout_s:g} s: give all members the store "
+                    "of this run, or restart all of them with a new store"
                 )
             else:
                 time.sleep(POLL_S)
@@ -142,11 +139,11 @@ class Quorum:
         return self.roster
 
     def _desk(self, attempt: int) -> dist.Store:
-        """Return the part of the store where the members of an attempt write."""
+        """Return the part of the store for an attempt."""
         return dist.PrefixStore(f"attempt {attempt}", self._store)
 
     def _latest(self) -> int:
-        """Return the last attempt that has a roster, 0 if none has."""
+        """Return the last attempt with a roster; 0 if there is none."""
         attempt = 0
         while self._desk(attempt + 1).check([ROSTER]):
             attempt += 1
@@ -159,12 +156,12 @@ class Quorum:
         return set(self.roster or range(self.most)) <= set(self._arrived(desk))
 
     def _settle(self, desk: dist.Store) -> None:
-        """Write the roster, unless there is one."""
+        """Write the roster, unless it exists."""
         arrived = self._arrived(desk)
         if len(arrived) < self.least:
             raise QuorumLost(
-                f"only {len(arrived)} of the {self.least} members that a quorum needs have come within "
-                f"{self.timeout_s:g} s: {arrived}; start the others again, or give a smaller least"
+                f"only {len(arrived)} of the {self.least} members that a quorum needs are present after "
+                f"{self.timeout_s:g} s: {arrived}; restart the others, or reduce least"
             )
         furthest_first = sorted(arrived, key=lambda member: (-int(desk.get(str(member))), member))
         desk.compare_set(ROSTER, "", json.dumps(furthest_first))

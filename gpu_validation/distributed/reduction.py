@@ -1,4 +1,4 @@
-"""Means of vectors on the CPU in compiled code, the same bits as plain float64 arithmetic in rank order."""
+"""Compiled means of vectors on the CPU, bitwise equal to plain float64 sums in rank order."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import torch
 
 from operators.compilation import jit
 
-PIECE = 1 << 13  # entries whose float64 sum stays in a core's first cache
-SCRATCH = 1 << 16  # entries that the second cache holds
-ENDS = 2, 4  # vectors that one pass sums and divides
+PIECE = 1 << 13  # entries whose float64 sum fits into a core's L1 cache
+SCRATCH = 1 << 16  # entries that fit into the L2 cache
+ENDS = 2, 4  # numbers of vectors that one pass sums and divides
 
 
 def mean_of_arrays(parts: Sequence[np.ndarray], out: np.ndarray) -> None:
-    """Put the mean of at least two vectors, float32 or float64, shape (d,), into ``out``.
+    """Write the mean of at least two vectors, float32 or float64, shape (d,), to ``out``.
 
-    They are summed one after the other in float64; the sum is divided by their number and rounded once.
+    They are summed in order in float64; the sum is divided by their number and rounded once.
     """
     if len(parts) in ENDS:
         _close_pieces(parts, out)
@@ -35,7 +35,7 @@ def mean_of_arrays(parts: Sequence[np.ndarray], out: np.ndarray) -> None:
 
 
 def _mean_by_pieces(parts: Sequence[np.ndarray], out: np.ndarray) -> None:
-    """The same, by way of a scratch: loops that may write to what they read are not made into vector instructions."""
+    """Do the same through a scratch buffer: loops that may write to their input are not vectorised."""
     scratch = np.empty(min(SCRATCH, out.size), out.dtype)
     for start in range(0, out.size, SCRATCH):
         piece = slice(start, min(start + SCRATCH, out.size))
@@ -78,19 +78,15 @@ def _close_four(a, b, c, d, count, out):
 
 
 def precision(dtype: torch.dtype) -> torch.dtype:
-    """Return in what a mean of vectors of this dtype is kept: float64 for float64, else float32."""
+    """Return the dtype of a mean of vectors: float64 for float64, else float32."""
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def fold(parts: Sequence[torch.Tensor], out: torch.Tensor | None = None) -> torch.Tensor:
-    """Return the mean of equally long vectors: their sum, one after the other in float64, divided by their number.
+    """Return the mean of equally long vectors: their float64 sum in order, divided by their number.
 
-    The same parts in the same order give the same bits, for any piece of the vectors and on any device.
-
-    Parameters
-    ----------
-    out : tensor or None, optional
-        Where to put it; by default a new vector in the parts' ``precision``.
+    The same parts in the same order give the same bits, for any slice of the vectors and on any device.  ``out``
+    receives the mean; None allocates a vector in the parts' ``precision``.
     """
     first, *rest = parts
     if out is None:
@@ -103,7 +99,7 @@ def fold(parts: Sequence[torch.Tensor], out: torch.Tensor | None = None) -> torc
 
 
 def _fold_plainly(parts: Sequence[torch.Tensor], out: torch.Tensor) -> None:
-    """For any dtype and device; the reference of the compiled way."""
+    """Compute the mean for any dtype and device; the reference of the compiled code."""
     first, *rest = parts
     total = first.to(torch.float64, copy=True)
     for part in rest:

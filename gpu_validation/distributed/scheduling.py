@@ -1,4 +1,4 @@
-"""How the kernel schedules a rank: real-time scheduling keeps other programs out of the timings."""
+"""Scheduling policy of a rank; real-time scheduling keeps other programs out of the timings."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ SET_TIMER_SLACK = 29  # PR_SET_TIMERSLACK of <sys/prctl.h>
 
 
 def schedule(wanted: Scheduling) -> str:
-    """Return schedule this process so if the system allows it; returns what is in force, in words.
+    """Set the scheduling policy of this process if the system allows it; return the policy in force.
 
-    ``realtime`` is SCHED_RR at the lowest priority and needs a privilege; without it nothing changes but that sleeps
-    end within a nanosecond's slack.
+    "realtime" is SCHED_RR at the lowest priority and needs a privilege.  Without the privilege only the timer slack is
+    reduced to a nanosecond.
 
     Raises
     ------
     ValueError
-        For any other word than ``normal`` and ``realtime``.
+        Unless ``wanted`` is "normal" or "realtime".
     """
     if wanted not in get_args(Scheduling):
         raise ValueError(f"scheduling must be normal or realtime; got {wanted!r}")

@@ -1,7 +1,7 @@
-"""Process groups for work beside other collectives, used again when their last user has been dropped.
+"""Process groups for use beside other collectives, reused after their last user has been deleted.
 
-A group is not destroyed when its user is dropped: ranks collect garbage at different times, and torch names new groups
-by the number of those that exist.  The ranks agree instead on a group that is free on all of them.
+A group is not destroyed with its user: ranks collect garbage at different times, and torch names new groups by the
+number of existing ones.  The ranks agree on a group that is free on all of them.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from .in_flight import PATIENCE_S
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-MOST = 62  # groups that one number can list; more at the same time are not used again
+MOST = 62  # groups in one bit mask; further ones are not reused
 
 
 @dataclass(eq=False)
 class Spare:
-    """A group beside its parent.
+    """A reusable group of a parent group's ranks.
 
     Parameters
     ----------
     group : weak reference
-        To the group, which torch holds until it is destroyed.
+        The group, which torch owns until it is destroyed.
     user : weak reference
-        To the transport that uses it; dead when the group is free.
+        Transport that uses it; dead when the group is free.
     failed : bool, optional
-        Whether a collective has failed: ranks may then be at different ones, so the group is not used again.
+        Whether a collective has failed.  Ranks may then be at different collectives, so the group is not reused.
     thread : Thread or None, optional
-        Of its latest message, which holds a user that has been dropped.
+        Thread of its latest message, which keeps a deleted user alive.
     """
 
     group: weakref.ref[Any]
@@ -53,14 +53,7 @@ _spares: weakref.WeakKeyDictionary[Any, list[Spare]] = weakref.WeakKeyDictionary
 def spare_group(parent: Any, user: object, agree: Callable[[int], Sequence[int]]) -> tuple[Any, Spare]:
     """Return a group of the parent's ranks that no other transport uses, and its entry; every rank must call it.
 
-    Parameters
-    ----------
-    parent : ProcessGroup
-        Whose ranks, back end and time-out the group has.
-    user : object
-        The group is free again when it is dropped.
-    agree : callable
-        Returns one integer of every rank, in rank order.
+    The group is free again when ``user`` is deleted.  ``agree`` returns one integer of every rank, in rank order.
     """
     alive = dist.distributed_c10d._world.pg_map
     spares = [spare for spare in _spares.get(parent, []) if spare.group() in alive]
@@ -79,7 +72,7 @@ def spare_group(parent: Any, user: object, agree: Callable[[int], Sequence[int]]
 
 
 def _wait_for(spares: Sequence[Spare]) -> None:
-    """Wait a while for messages in flight: all ranks have sent them, and with the last one a dropped user is free."""
+    """Wait briefly for messages in flight, after which a deleted user is free."""
     until = time.monotonic() + PATIENCE_S
     for spare in spares:
         if spare.thread is not None:
@@ -87,13 +80,7 @@ def _wait_for(spares: Sequence[Spare]) -> None:
 
 
 def marks_failure(method: Method) -> Method:
-    """Let a transport's method mark the transport's group as failed when it raises.
-
-    Parameters
-    ----------
-    method : callable
-        A method that makes collectives.
-    """
+    """Decorate a transport's method so that it marks the transport's group as failed when it raises."""
 
     @wraps(method)
     def marked(self: Any, *arguments: Any, **keywords: Any) -> Any:

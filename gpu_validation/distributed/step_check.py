@@ -1,8 +1,8 @@
-"""Whether all ranks have made the same number of local steps on the same model, told by numbers averaged with it.
+"""Check that all ranks have made the same number of local steps on the same model, by numbers averaged with it.
 
-A count travels as digits below 16 and their squares, which even bfloat16 holds exactly.  If all counts are equal, so
-are the means; if not, a digit has a variance, at least about 1/m, which everyone sees who averages it.  One more
-number is 1 on a rank whose model has other parameters than at the last averaging, and 0 elsewhere.
+A count is sent as digits below 16 and their squares, which bfloat16 represents exactly.  If all counts are equal, so
+are the means.  Otherwise a digit has a variance of at least about 1/m, which every rank sees.  One more number is 1 on
+a rank whose model has other parameters than at the last averaging, else 0.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import torch
 
 BASE_BITS, DIGITS = 4, 8
 VALUES = 2 * DIGITS + 1
-TOLERANCE = 2.0**-14  # above the rounding of a mean square to float32, 2.7e-5; below the variance for m <= 10^4
+TOLERANCE = 2.0**-14  # above the rounding error of a mean square in float32, 2.7e-5; below the variance for m <= 10^4
 
 
-class UnevenSteps(RuntimeError):  # noqa: N818  a name users are told to catch
-    """The ranks came to an averaging after unequal numbers of local steps."""
+class UnevenSteps(RuntimeError):  # noqa: N818  a public name
+    """Raised on all ranks if they reach an averaging after different numbers of local steps."""
 
     def __init__(self, found: str) -> None:
         super().__init__(
@@ -27,13 +27,13 @@ class UnevenSteps(RuntimeError):  # noqa: N818  a name users are told to catch
         )
 
 
-class UnevenModels(RuntimeError):  # noqa: N818  a name users are told to catch
-    """Parameters were added, removed, frozen or unfrozen, or a first buffer added, on some ranks only.
+class UnevenModels(RuntimeError):  # noqa: N818  a public name
+    """Raised if parameters were added, removed, frozen or unfrozen, or a first buffer added, on some ranks only.
 
     Parameters
     ----------
     found : str, optional
-        The first tensor in which ranks differ, in words.
+        Description of the first tensor in which ranks differ.
     """
 
     def __init__(self, found: str = "") -> None:
@@ -46,30 +46,16 @@ class UnevenModels(RuntimeError):  # noqa: N818  a name users are told to catch
 
 @lru_cache(maxsize=2)
 def encode(count: int, changed: bool = False) -> torch.Tensor:
-    """Return a count below 2^32 as numbers to be averaged, shape (17,), float32; not to be written to.
+    """Return a count below 2^32 as numbers to be averaged, shape (17,), float32; do not write to it.
 
-    Parameters
-    ----------
-    changed : bool, optional
-        Whether this rank's model has other parameters than at the last averaging.
+    ``changed`` says that this rank's model has other parameters than at the last averaging.
     """
     digits = [(count >> (BASE_BITS * i)) & ((1 << BASE_BITS) - 1) for i in range(DIGITS)]
     return torch.from_numpy(np.array([*digits, *(digit * digit for digit in digits), changed], np.float32))
 
 
 def require(averaged: torch.Tensor, count: int, changed: bool = False) -> None:
-    """Raise unless ``averaged`` is the mean of what equal ranks encode, this rank among them.
-
-    Parameters
-    ----------
-    averaged : tensor
-        What became of ``encode``, shape (17,), in float32 or better.
-
-    Raises
-    ------
-    UnevenModels
-        Or UnevenSteps.
-    """
+    """Raise UnevenModels or UnevenSteps unless ``averaged`` is the mean of equal ranks' ``encode``, shape (17,)."""
     if torch.equal(averaged, encode(count, changed).to(averaged)):
         return
     means, squares, flag = averaged.detach().cpu().split([DIGITS, DIGITS, 1])

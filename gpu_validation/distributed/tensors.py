@@ -1,4 +1,4 @@
-"""Several tensors as one vector, and back; and the one way in which vectors of several ranks are averaged."""
+"""Tensors as one vector and back, and copies between tensors of any layout."""
 
 from __future__ import annotations
 
@@ -12,12 +12,7 @@ def flat(
 ) -> torch.Tensor:
     """Return a vector of all entries, shape (d,), without gradient history, on the first tensor's device.
 
-    Parameters
-    ----------
-    dtype : dtype or None, optional
-        Of the vector; by default the one to which the tensors promote.
-    out : tensor or None, optional
-        Where to put it, of that dtype; by default a new one.
+    ``dtype`` None takes the promoted dtype.  ``out`` receives the vector; None allocates it.
     """
     device = tensors[0].device
     parts = [t.detach().reshape(-1).to(device=device, dtype=dtype or t.dtype) for t in tensors]
@@ -25,7 +20,7 @@ def flat(
 
 
 def load(vector: torch.Tensor, tensors: Sequence[torch.Tensor]) -> None:
-    """Copy a vector, shape (d,), into the tensors it was made of, in place; integers get the nearest, even at ties."""
+    """Copy a vector, shape (d,), into the tensors in place; integers are rounded to nearest even."""
     start = 0
     with torch.no_grad():
         for t in tensors:
@@ -35,30 +30,18 @@ def load(vector: torch.Tensor, tensors: Sequence[torch.Tensor]) -> None:
 
 
 def floating_tensors(model: torch.nn.Module) -> list[torch.Tensor]:
-    """Return all parameters, then all floating-point buffers (BatchNorm statistics): what averaging makes equal."""
+    """Return all parameters and floating-point buffers (BatchNorm statistics), which averaging makes equal."""
     return [*model.parameters(), *(b for b in model.buffers() if b.is_floating_point())]
 
 
 def distinct(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a view that has every entry of an expanded tensor once; of other tensors all entries.
-
-    Parameters
-    ----------
-    tensor : tensor
-        Any strided tensor.
-    """
+    """Return a view with every entry of an expanded tensor once."""
     once = [slice(0, 1) if stride == 0 else slice(None) for stride in tensor.stride()]
     return tensor.detach()[tuple(once)]
 
 
 def overlaps_itself(tensor: torch.Tensor) -> bool:
-    """Return whether entries of ``distinct(tensor)`` may share memory, as those of ``unfold`` do.
-
-    Parameters
-    ----------
-    tensor : tensor
-        Any strided tensor.
-    """
+    """Return whether entries of ``distinct(tensor)`` may share memory, as those of ``unfold`` do."""
     reach = 0
     for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if stride and size > 1:
@@ -69,26 +52,12 @@ def overlaps_itself(tensor: torch.Tensor) -> bool:
 
 
 def assign(tensor: torch.Tensor, values: torch.Tensor) -> None:
-    """Copy values into a tensor in place, also if it is expanded or an inference tensor.
-
-    Parameters
-    ----------
-    tensor : tensor
-        What is written to.
-    values : tensor
-        Of the same shape.
-    """
+    """Copy values of the same shape into a tensor in place, also if it is expanded or an inference tensor."""
     once = tuple(slice(0, size) for size in distinct(tensor).shape)
     with torch.inference_mode() if tensor.is_inference() else torch.no_grad():
         distinct(tensor).copy_(values[once])
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor's entries as one vector of bytes, uint8, in memory order of a contiguous tensor.
-
-    Parameters
-    ----------
-    tensor : tensor
-        Any strided tensor; its memory is shared if it is contiguous.
-    """
+    """Return a tensor's entries as one uint8 vector in row-major order; contiguous memory is shared."""
     return tensor.detach().reshape(-1).contiguous().view(torch.uint8)

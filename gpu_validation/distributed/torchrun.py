@@ -1,4 +1,4 @@
-"""Joining the processes of torchrun so that a run survives the death of a rank and finds a rank that hangs."""
+"""Start under torchrun, so that a run survives the death of a rank and detects one that hangs."""
 
 from __future__ import annotations
 
@@ -14,28 +14,26 @@ VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 def join_torchrun(*, timeout_s: float = 60.0, backend: str | None = None) -> int:
-    """Initialise the default process group under torchrun; returns how often the run has been restarted.
+    """Initialise the default process group under torchrun; return the number of restarts of the run.
 
     Parameters
     ----------
     timeout_s : float, seconds, optional
-        A collective that waits longer has lost a peer, and raises; torchrun then ends all ranks and, with
-        ``--max-restarts``, starts them anew.  (The default of torch is half an hour.).
+        Time limit of a collective, > 0.  A collective that exceeds it has lost a rank and raises.  torchrun then ends
+        all ranks and, with ``--max-restarts``, restarts them.  (The default of torch is half an hour.)
     backend : str or None, optional
-        NCCL where every rank of this machine has a GPU, gloo otherwise.
+        Back end; None takes NCCL if every rank of this machine has a GPU, else gloo.
 
     Raises
     ------
     ValueError
-        For a time-out that is not positive.
+        For a time limit that is not positive.
     RuntimeError
-        For arguments outside torchrun.
+        Outside torchrun.
 
-    Notes
-    -----
-    Every attempt meets under a name of its own: a store that outlives an attempt still holds the addresses of processes
-    that are dead.  A rank ends with the process that has started it, not with the thread: if torchrun is killed, nobody
-    goes on writing checkpoints beside the ranks of the next start.
+    Notes ----- Every attempt uses its own prefix, because a store that outlives an attempt still has the addresses of
+    dead processes.  A rank ends with the process that has started it.  If torchrun is killed, no rank continues to
+    write checkpoints.
     """
     if not timeout_s > 0:
         raise ValueError(f"timeout_s must be > 0; got timeout_s = {timeout_s}")
@@ -65,6 +63,6 @@ def join_torchrun(*, timeout_s: float = 60.0, backend: str | None = None) -> int
 
 
 def _backend() -> str:
-    """Return NCCL needs one GPU a rank; with it, tensors on the CPU still travel by gloo."""
+    """Return NCCL, with gloo for tensors on the CPU, if every rank has a GPU; else gloo."""
     local_ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     return "cpu:gloo,cuda:nccl" if dist.is_nccl_available() and torch.cuda.device_count() >= local_ranks else "gloo"

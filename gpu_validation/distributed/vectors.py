@@ -1,4 +1,4 @@
-"""Whole vectors between the ranks of a process group: means, neighbours' vectors, and rows of numbers."""
+"""Exchange of whole vectors in a process group: means, neighbours' vectors, and rows of numbers."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from .reduction import fold, precision
 from .spare_groups import Spare, marks_failure
 from .ways import AT_ONCE, Trial, ways_for
 
-WHOLE_BYTES = 1 << 20  # up to here a mean takes whole vectors: one exchange in place of two
+WHOLE_BYTES = 1 << 20  # up to this size a mean exchanges whole vectors, once instead of twice
 
 _all_gather_flat = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)  # renamed in torch 2.13
 
 
 class Vectors:
-    """What one rank of a group sends to single others, and gets from them; it counts the bytes.
+    """Point-to-point exchanges of one rank of a group, with counted bytes.
 
     Parameters
     ----------
     group : ProcessGroup or None
-        A process group of torch.distributed; None for the one of all ranks.
+        Process group; None is the group of all ranks.
     device : device
-        Where the back end needs its tensors.
+        Device that the back end needs.
     """
 
     def __init__(self, group: dist.ProcessGroup | None, device: torch.device) -> None:
-        self._groups: dict[float | None, dist.ProcessGroup | None] = {None: group}  # others by their time-out
+        self._groups: dict[float | None, dist.ProcessGroup | None] = {None: group}  # others by their time limit
         self.device = device
         self.spare: Spare | None = None
         self.payload_bytes = self.received_bytes = self.predicted_bytes = 0
@@ -38,26 +38,26 @@ class Vectors:
         self._take_places()
 
     def _take_places(self) -> None:
-        """Take over rank and size of the group; how fast it is has to be tried."""
+        """Read rank and size of the group, and clear the speed trials."""
         self.rank, self.size = dist.get_rank(self.group), dist.get_world_size(self.group)
         self.ranks: Sequence[int] = (self.rank,)
         self._trials: dict[int, Trial] = {}  # by the bytes of a shard
 
     @property
     def group(self) -> dist.ProcessGroup | None:
-        """The process group of the averagings; None for the one of all ranks."""
+        """The process group of the averagings; None for the group of all ranks."""
         return self._groups.get(None)
 
     def means(self, owns: Sequence[torch.Tensor], members: Sequence[int]) -> list[torch.Tensor]:
-        """Return the mean of the members' vectors, folded in rank order in float64: the same bits on every rank.
+        """Return the mean of the members' vectors, summed in rank order in float64: bitwise equal on every rank.
 
         Parameters
         ----------
         owns : sequence of tensor
-            This rank's vector alone, shape (n,); of equal length and dtype on all ranks.  It is sent in its own dtype,
-            and its memory may be used for the mean, which comes back in float32 (float64 for float64) on its device.
+            Vector of this rank only, shape (n,), of equal length and dtype on all ranks.  It is sent in its own dtype.
+            Its memory may be overwritten by the mean, which is float32 (float64 for float64) on the same device.
         members : sequence of int
-            The ranks whose models count.
+            Ranks whose models count.
         """
         (vector,) = owns
         sent = vector.to(self.device)
@@ -75,7 +75,7 @@ class Vectors:
         return fold(vectors, out=own if own.dtype == precision(own.dtype) else None)
 
     def _mean_of_shards(self, own: torch.Tensor, members: Sequence[int]) -> torch.Tensor:
-        """Return every rank folds one shard of all members' vectors, then all swap the shards of the mean."""
+        """Sum one shard of all members' vectors on every rank, then exchange the shards of the mean."""
         n = own.numel()
         longest = -(-n // self.size)
         ends = [min(n, r * longest) for r in range(self.size + 1)]
@@ -104,9 +104,9 @@ class Vectors:
         Parameters
         ----------
         owns : sequence of tensor
-            The vectors of the ranks hosted here.
+            Vector of this rank only.
         sources : callable
-            The ranks that a rank listens to.
+            Map from a rank to the ranks from which it receives.
         """
         (vector,) = owns
         sent = vector.to(self.device)
@@ -116,7 +116,7 @@ class Vectors:
         return [{r: part.to(vector.device) for r, part in parts.items()}]
 
     def _room(self, lengths: Mapping[int, int], like: torch.Tensor) -> dict[int, torch.Tensor]:
-        """Return vectors to receive into, in memory that is used again: fresh memory costs more than filling it."""
+        """Return vectors to receive into, in memory that is reused: allocation costs more than the copy."""
         kind, total = (like.dtype, like.device), sum(lengths.values())
         if kind not in self._rooms or self._rooms[kind].numel() < total:
             self._rooms[kind] = like.new_empty(total)
@@ -125,7 +125,7 @@ class Vectors:
         return dict(zip(lengths, parts, strict=True))
 
     def _trial(self, shard_bytes: int) -> Trial:
-        """Return by which way shards of so many bytes are swapped."""
+        """Return the trial of ways to exchange shards of this length."""
         if shard_bytes not in self._trials:
             self._trials[shard_bytes] = Trial(ways_for(shard_bytes) if self.device.type == "cpu" else (AT_ONCE,))
         return self._trials[shard_bytes]
@@ -133,7 +133,7 @@ class Vectors:
     def _swap(
         self, sends: Mapping[int, torch.Tensor], receives: Mapping[int, torch.Tensor], way: int = AT_ONCE
     ) -> None:
-        """Send to some ranks, fill the vectors that come from others, and count the bytes."""
+        """Send to some ranks, receive from others, and count the bytes."""
         if way == AT_ONCE:
             self._move(sends, receives)
         else:
@@ -143,9 +143,9 @@ class Vectors:
 
     @marks_failure
     def _move(self, sends: Mapping[int, torch.Tensor], receives: Mapping[int, torch.Tensor]) -> None:
-        """Send to some ranks and fill the vectors that come from others, all at once; empty ones are left out.
+        """Send to some ranks and receive from others, all at once; empty vectors are skipped.
 
-        Under gloo ten times faster than its all_gather of 10^7 numbers, and without a copy.
+        With gloo it is ten times faster than all_gather of 10^7 numbers, and needs no copy.
         """
         sources = sorted(receives, key=lambda rank: (self.rank - rank) % self.size)
         receivers = sorted(sends, key=lambda rank: (rank - self.rank) % self.size)  # else all send to rank 0 first
@@ -153,7 +153,7 @@ class Vectors:
             *((dist.irecv, receives[rank], self._global(rank)) for rank in sources if receives[rank].numel()),
             *((dist.isend, sends[rank], self._global(rank)) for rank in receivers if sends[rank].numel()),
         ]
-        if self.device.type == "cpu":  # directly, for a batch takes as long again as a short message
+        if self.device.type == "cpu":  # without a batch, which doubles the time of a short message
             _await([call(vector, rank, group=self.group) for call, vector, rank in calls])
         elif calls:
             _await(dist.batch_isend_irecv([dist.P2POp(*operation, group=self.group) for operation in calls]))
@@ -162,9 +162,10 @@ class Vectors:
     def _move_in_step(
         self, sends: Mapping[int, torch.Tensor], receives: Mapping[int, torch.Tensor], pieces: int
     ) -> None:
-        """Do the same by so many pieces of every vector; each rank sends to one at a time, and hears one at a time.
+        """Do the same in pieces of every vector; each rank sends to one rank and receives from one at a time.
 
-        Every step ends before the next one begins, and pairs the same two ends on both, so that none waits for ever.
+        Every step ends before the next begins and pairs the same two ranks on both sides, so that no rank waits
+        forever.
         """
         for offset in range(1, self.size):
             source, receiver = (self.rank - offset) % self.size, (self.rank + offset) % self.size
@@ -180,7 +181,7 @@ class Vectors:
     def _gather_row(self, row: Sequence[float], dtype: torch.dtype) -> list[list]:
         local_row = torch.tensor(list(row), dtype=dtype, device=self.device)
         everyone = local_row.repeat(self.size, 1)
-        if self.device.type == "cpu":  # directly: of four ranks in half the time of gloo's all_gather
+        if self.device.type == "cpu":  # half the time of gloo's all_gather with four ranks
             others = [r for r in range(self.size) if r != self.rank]
             self._move(dict.fromkeys(others, local_row), {r: everyone[r] for r in others})
         else:
@@ -192,7 +193,7 @@ class Vectors:
 
 
 def _cut(vector: torch.Tensor | None, pieces: int) -> Sequence[torch.Tensor]:
-    """Return a vector's pieces, none of what is empty; the same at both ends."""
+    """Return a vector's pieces, none for an empty vector; the same at both ends."""
     return () if vector is None or not vector.numel() else vector.chunk(pieces)
 
 

@@ -1,1 +1,1 @@
-"""A few steps of a training run, measured for a plan and then undone."""
+"""Pilot: a few measured steps of a training run, undone afterwards."""

@@ -1,4 +1,4 @@
-"""Seconds of coding as the ranks of a run will spend them: all at once, by the clock on the wall."""
+"""Coding time of all ranks at once, in wall-clock seconds."""
 
 from __future__ import annotations
 
@@ -23,23 +23,13 @@ LEAST_S = 1e-9
 def codec_of_ranks(
     operator: Operator, gradient: torch.Tensor, *, device: str, group: dist.ProcessGroup | None
 ) -> Codec:
-    """Return seconds of encoding and decoding a gradient; every rank must call it.
+    """Return the encoding and decoding time of a gradient; every rank must call it.
 
-    Parameters
-    ----------
-    operator : Operator
-        Without memory.
-    gradient : tensor
-        float32, shape (d,), of which 2^20 coordinates are used.
-    device : str
-        "cpu" or "cuda", where it is coded.
-    group : ProcessGroup or None
-        Of the ranks; by default all, if there is a group.
+    ``gradient`` is float32 of shape (d,), of which 2^20 coordinates are used.
 
-    Notes
-    -----
-    Alone as ``measure_codec``, in processor time.  Ranks that share a machine wait for one another's processors, which
-    no processor time shows: here all code at once, and the slowest rank counts, as it does in an averaging.
+    Notes ----- A single rank is measured by ``measure_codec``, in processor time.  Ranks on one machine compete for its
+    processors, which processor time does not show.  Therefore all ranks code at once, and the slowest rank counts, as
+    in an averaging.
     """
     if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size(group) == 1:
         return measure_codec(operator, d=gradient.numel(), device=device)
@@ -49,7 +39,7 @@ def codec_of_ranks(
 
 
 def _slowest_s(call: Callable[[], object], device: torch.device, group: dist.ProcessGroup | None) -> float:
-    """Return seconds of a call that all ranks make, until the last of them is done; the median of some windows."""
+    """Return the time of a call on all ranks until the last one has finished; the median of some windows."""
     call()
     once_s = _until_all_s(call, 1, device, group)
     runs = max(1, math.ceil(WINDOW_S / once_s))
@@ -58,14 +48,14 @@ def _slowest_s(call: Callable[[], object], device: torch.device, group: dist.Pro
 
 
 def _until_all_s(call: Callable[[], object], runs: int, device: torch.device, group: dist.ProcessGroup | None) -> float:
-    """Return the slowest rank's seconds from the moment on at which all begin."""
+    """Return the slowest rank's time since the common start."""
     _wait(device)
     dist.barrier(group)
     begun = time.perf_counter()
     for _ in range(runs):
         call()
     _wait(device)
-    dist.barrier(group)  # ranks that take turns on a processor: the last one ends when all of their work is done
+    dist.barrier(group)  # ranks may share a processor: wait until the work of all of them is done
     elapsed_s = torch.tensor([time.perf_counter() - begun], device=device, dtype=torch.float64)
     dist.all_reduce(elapsed_s, dist.ReduceOp.MAX, group)
     return max(float(elapsed_s), LEAST_S)

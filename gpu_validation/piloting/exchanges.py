@@ -1,7 +1,7 @@
-"""Seconds of whole averagings by the ranks of a group: encoded, sent by the transport of PeriodicAveraging, decoded.
+"""Time of whole averagings by the ranks of a group: encode, send by the transport of PeriodicAveraging, decode.
 
-Averagings follow one another, with a pause as long as a step between them.  What a round adds to its steps is then seen
-as in a run, where ranks leave an averaging at different times and so come to the next one.
+Averagings follow one another after pauses as long as a training step.  The measured times therefore include that ranks
+leave one averaging, and reach the next, at different times.
 """
 
 from __future__ import annotations
@@ -29,20 +29,10 @@ LONGEST_PAUSE_S = 0.1
 def timed_exchanges(
     operators: Sequence[Operator], vector: torch.Tensor, group: dist.ProcessGroup | None, *, pause_s: float, key: Key
 ) -> tuple[ExchangeTimings, ...]:
-    """Return timings of uncompressed means, and of every operator's gathered and, if unbiased, in two shots.
+    """Return the times of uncompressed means and of every operator's exchanges; every rank must call it.
 
-    Parameters
-    ----------
-    operators : sequence of Operator
-        Without memory.
-    vector : tensor
-        What is averaged, float32, shape (d,).
-    group : ProcessGroup or None
-        Of the ranks; every one must call it.
-    pause_s : float, seconds
-        Between two averagings, the same on all ranks.
-    key : Key
-        Of the operators' randomness.
+    Operators are gathered and, if unbiased, also averaged in two shots.  ``vector`` is float32 of shape (d,).
+    ``pause_s`` seconds lie between two averagings, the same on all ranks.
     """
     transport, d = ProcessTransport(group=group), vector.numel()
     members = range(transport.size)
@@ -97,7 +87,7 @@ def _in_two_shots(
 
 
 def _declared(operator: Operator, sizes: Sequence[int]) -> list[int] | None:
-    """Return the lengths of messages where all are declared exactly: one collective then moves them."""
+    """Return the lengths of messages if all are declared exactly; one collective then sends them."""
     declared = [operator.bits(d).exact if d else 0 for d in sizes]
     exact = [bits for bits in declared if bits is not None]
     return exact if len(exact) == len(declared) else None
@@ -106,7 +96,7 @@ def _declared(operator: Operator, sizes: Sequence[int]) -> list[int] | None:
 def _cycles(
     averaged: Callable[[int], None], pause_s: float, group: dist.ProcessGroup | None, warm_up: int = WARM_UP
 ) -> tuple[float, ...]:
-    """Return what each averaging takes from one pause to the next, by this rank's clock."""
+    """Return the time of each averaging between two pauses, by this rank's clock."""
     seconds = []
     dist.barrier(group)
     begun = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Seconds of sums over a process group against their bytes, inside nodes and between them too."""
+"""Time of all-reduces over a process group as a function of their bytes, also inside and between nodes."""
 
 from __future__ import annotations
 
@@ -13,29 +13,20 @@ LEAST_BYTES = 1 << 12
 FACTOR = 4
 ROUNDS = 5
 FLOAT_BYTES = 4
-GLOO_THREADS = 2  # of a process group, unless its options say otherwise
+GLOO_THREADS = 2  # default of a gloo process group
 
 
 def timed_links(
     group: dist.ProcessGroup | None, device: torch.device, *, ranks_per_node: int, most_bytes: int
 ) -> tuple[LinkTimings, ...]:
-    """Return timings of sums over all ranks, and on both levels where there are nodes; every rank must call it.
+    """Return the times of all-reduces over all ranks, and on both levels of nodes; every rank must call it.
 
-    Parameters
-    ----------
-    group : ProcessGroup or None
-        Of the ranks; None: all.
-    device : device
-        Where the vectors are.
-    ranks_per_node : int
-        Consecutive ranks that share a node; 1: there are no levels.
-    most_bytes : int, bytes
-        Of the longest vector; the shortest has 4 KiB.
+    Vectors have 4 KiB to ``most_bytes`` bytes.  ``ranks_per_node`` consecutive ranks share a node; 1 means no levels.
 
     Raises
     ------
     ValueError
-        For nodes that the ranks do not fill.
+        Unless ranks_per_node divides the number of ranks.
     """
     ranks = dist.get_process_group_ranks(group or dist.group.WORLD)
     size, place = len(ranks), ranks.index(dist.get_rank())
@@ -47,7 +38,7 @@ def timed_links(
     levels = {ALL: [ranks]}
     if 1 < ranks_per_node < size:
         levels[INSIDE] = [ranks[i : i + ranks_per_node] for i in range(0, size, ranks_per_node)]
-        levels[BETWEEN] = [ranks[0::ranks_per_node]]  # one rank of each node: the others are silent
+        levels[BETWEEN] = [ranks[0::ranks_per_node]]  # one rank of each node; the others send nothing
     timings = []
     for level, teams in levels.items():
         groups = [(team, dist.new_group(team)) for team in teams]  # by all ranks, in the same order
@@ -60,15 +51,7 @@ def timed_links(
 
 
 def sums_at_once(group: dist.ProcessGroup | None, device: torch.device) -> int:
-    """Return how many sums of a process group are under way at the same time; all others follow one another.
-
-    Parameters
-    ----------
-    group : ProcessGroup or None
-        Of the ranks; None: all.
-    device : device
-        Where the vectors are.
-    """
+    """Return the number of all-reduces that a process group runs concurrently."""
     return GLOO_THREADS if f"{device.type}:gloo" in dist.get_backend_config(group) else 1
 
 
@@ -78,7 +61,7 @@ def _timed(
     most_bytes: int,
     group: dist.ProcessGroup | None,
 ) -> tuple[list[int], list[float]]:
-    """Return lengths, and the slowest rank's seconds of each."""
+    """Return the lengths in bytes, and the slowest rank's seconds for each."""
     payload_bytes: list[int] = []
     mean_s: list[float] = []
     length = LEAST_BYTES
@@ -98,7 +81,7 @@ def _timed(
 
 
 def _seconds_of_sum(vector: torch.Tensor, team: dist.ProcessGroup) -> float:
-    """Return what one sum takes from the moment on at which all of the team have come."""
+    """Return the time of one all-reduce since the barrier before it."""
     _wait(vector.device)
     begun = time.perf_counter()
     dist.all_reduce(vector, group=team)

@@ -1,4 +1,4 @@
-"""Gradients of single batches, and a training that is put back as it was."""
+"""A rank's training for a pilot: gradients of single batches, and a context that undoes all changes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,9 @@ Loss = Callable[[torch.nn.Module, Any], torch.Tensor]
 
 
 def again_and_again(batches: Iterable[Any]) -> Iterator[Any]:
-    """Return batches, anew from the first where they end and can be had again, as a DataLoader's can.
+    """Return batches, starting again at the end if the iterable allows it, as a DataLoader does.
 
-    Parameters
-    ----------
-    batches : iterable
-        An iterator ends once and for all; so does what holds no batch.
+    An iterator is used once, and an empty iterable ends immediately.
     """
     iterator = iter(batches)
     return iterator if iterator is batches else _anew(batches)
@@ -39,18 +36,18 @@ def _anew(batches: Iterable[Any]) -> Iterator[Any]:
 
 @dataclass
 class Training:
-    """One rank's model, optimizer, loss and batches.
+    """Model, optimizer, loss and batches of one rank.
 
     Parameters
     ----------
     model : Module
-        Trained.
+        Model to train.
     optimizer : Optimizer
-        Its optimizer.
+        Optimizer of the model.
     loss : callable
-        (model, batch) to a scalar tensor.
+        Map from (model, batch) to a scalar tensor.
     batches : iterator
-        Endless, or at least as long as is needed.
+        Endless, or at least as many batches as needed.
     """
 
     model: torch.nn.Module
@@ -67,12 +64,12 @@ class Training:
 
     @property
     def d(self) -> int:
-        """Trained parameters."""
+        """Number of trained parameters."""
         return sum(p.numel() for p in self.parameters)
 
     @property
     def device(self) -> torch.device:
-        """Where the first parameter is."""
+        """Device of the first parameter."""
         return self.parameters[0].device
 
     def batch(self) -> Any:
@@ -81,7 +78,7 @@ class Training:
         Raises
         ------
         ValueError
-            If there is none.
+            If the batches have ended.
         """
         try:
             return next(self.batches)
@@ -89,13 +86,13 @@ class Training:
             raise ValueError("the batches have ended before the pilot: give more of them, or fewer steps") from None
 
     def step(self, batch: Any) -> float:
-        """Make one optimizer step; returns the loss."""
+        """Run one optimizer step; return the loss."""
         value = self._backward(batch)
         self.optimizer.step()
         return value
 
     def gradient(self, batch: Any) -> torch.Tensor:
-        """Return the gradient of a batch here, float32, shape (d,).
+        """Return the gradient of a batch at the current parameters, float32, shape (d,).
 
         Raises
         ------
@@ -109,7 +106,7 @@ class Training:
         return gradient
 
     def last_gradient(self) -> torch.Tensor:
-        """Return a copy of the gradient that is in p.grad, float32, shape (d,)."""
+        """Return a copy of p.grad of all parameters, float32, shape (d,)."""
         return flat([torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters], torch.float32)
 
     def point(self) -> torch.Tensor:
@@ -125,12 +122,12 @@ class Training:
         return float(value.detach())
 
     def backward_s(self) -> float:
-        """Return seconds of the last backward pass, which has ended."""
+        """Return the seconds of the last backward pass, which must have ended."""
         begun, ended = self._marks
         return 1e-3 * begun.elapsed_time(ended) if self.device.type == "cuda" else ended - begun
 
     def _mark(self) -> Any:
-        """Return this moment; on a GPU that at which it has done what it was given, without waiting for it."""
+        """Return the current time; on a GPU an event after the queued work, without synchronising."""
         if self.device.type != "cuda":
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)
@@ -139,18 +136,18 @@ class Training:
 
     # -- randomness ------------------------------------------------------------------------------------------
     def randomness(self) -> list[torch.Tensor]:
-        """Return states of torch's generators: the CPU's, and the GPU's where the model is on one."""
+        """Return the states of the CPU generator and, for a model on a GPU, of its generator."""
         return [torch.get_rng_state(), *([torch.cuda.get_rng_state(self.device)] if self.device.type == "cuda" else [])]
 
     def draw_again(self, states: list[torch.Tensor]) -> None:
-        """Set the generators back, so that dropout drops the same."""
+        """Restore the generators, so that dropout repeats its mask."""
         torch.set_rng_state(states[0])
         if len(states) > 1:
             torch.cuda.set_rng_state(states[1], self.device)
 
     @contextmanager
     def undone(self) -> Iterator[None]:
-        """Put model, optimizer, gradients, buffers and generators back at the end, whatever happens."""
+        """Inside, the training may run; model, optimizer, gradients, buffers and generators are restored at the end."""
         model, optimizer = copy.deepcopy(self.model.state_dict()), copy.deepcopy(self.optimizer.state_dict())
         gradients = [None if p.grad is None else p.grad.clone() for p in self.parameters]
         states = self.randomness()

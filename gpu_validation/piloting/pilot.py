@@ -1,10 +1,10 @@
-"""A few steps of a training run, measured for a plan and then undone. ::
+"""Pilot: measure a few steps of a training run for a plan, then undo them. ::
 
     found = pilot(model, optimizer, lambda model, batch: loss(model(batch[0]), batch[1]), loader, path="pilot.json")
     rd.plan(d=found.d, cluster=found.cluster(workers=64), codec=found.codecs(), operators=list(found.codecs()))
 
-Every rank of a process group calls it, or a process alone.  At a few moments of the path, a batch's gradient is sent by
-every operator, and taken again on the same batch after some local steps; between them steps are timed.
+Every rank of a process group calls it, or a single process.  At some moments of the path every operator sends a batch's
+gradient, and the gradient of the same batch is computed again after some local steps.  The steps in between are timed.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from .trials import Trials
 OPERATORS = ("cast:bf16,rounding=stochastic", "qsgd:16,bucket=512", "tcdq:omega=0.1", "tcdq:omega=1", "scaled_sign")
 TAUS = (1, 2, 4, 8, 16)
 ROUND_TAUS = (1, 4, 16)
-FRESH = 16  # batches of every worker that judge a trial
-TRIED, TIMED = 2, 3  # folds of the key
+FRESH = 16  # batches of every worker for the loss after a trial
+TRIED, TIMED = 2, 3  # folded into the key
 WARM_UP = 3
 KIB = 1024
 
@@ -58,61 +58,60 @@ def pilot(
     seed: int = 0,
     path: str | Path | None = None,
 ) -> Pilot:
-    """Measure a training run for some steps, put everything back, and return what was found.
+    """Measure a training run for some steps, undo them, and return the measurements.
 
     Parameters
     ----------
     model : Module
-        Not wrapped: every rank trains its own meanwhile.
+        Model without wrapper: every rank trains its own during the pilot.
     optimizer : Optimizer
-        Of the model.
+        Optimizer of the model.
     loss : callable
-        (model, batch) to a scalar tensor.
+        Map from (model, batch) to a scalar tensor.
     batches : iterable
-        Of batches, such as a DataLoader; 3 + moments (max(taus) + 3) of them are used up, and for rounds as many times
-        max(round_taus) + 16 of every worker's.
+        Batches, such as a DataLoader.  The pilot uses 3 + moments (max(taus) + 3) of them, plus
+        rounds (max(round_taus) + 16) of every worker.
     moments : int, optional
-        Points of the path at which gradients are looked at, >= 2.
+        Points of the path at which gradients are measured, >= 2.
     taus : sequence of int, optional
-        Local steps after which a gradient is taken again, rising.
+        Numbers of local steps after which a gradient is computed again, increasing, >= 1.
     operators : sequence of str or Operator, optional
-        To be tried, without memory; those that are contractive or have omega < 1 by error feedback too.
+        Operators to try, without memory.  Those that are contractive or have omega < 1 are also tried with error
+        feedback.
     process_group : ProcessGroup or None, optional
-        Of the ranks; by default all, if there is a group.
+        Process group of the ranks; None takes all ranks, if there is a group.
     ranks_per_node : int, optional
-        Consecutive ranks that share a node: links are then timed on both levels.
+        Number of consecutive ranks that share a node; with more than 1, links are timed on both levels.
     most_bytes : int, bytes, optional
-        Of the longest vector that is summed to time a link.
+        Length of the longest vector by which links are timed.
     rounds : int, optional
-        How often rounds of every operator, and of none, are tried against synchronous steps; 0: never.
+        Number of trials of rounds against synchronous steps, with every operator and without; 0 for none, else >= 2.
     round_taus : sequence of int, optional
-        Local steps of these rounds, from 1 on, each a divisor of the largest.
+        Local steps of these rounds, increasing from 1, each a divisor of the largest.
     worker_batches : sequence of iterable, optional
-        In a process alone, the batches of workers that it simulates for the rounds, each with its own data; a group's
-        ranks are workers themselves and have their ``batches``.
+        For a single process: batches of the simulated workers of the rounds, one iterable per worker.  Ranks of a group
+        are workers themselves and use their ``batches``.
     seed : int, optional
-        Of the operators' randomness.
+        Seeds the operators' random streams.
     path : str or Path or None, optional
-        Where rank 0 writes the result, whole or not at all.
+        File that rank 0 writes atomically with the result.
 
     Returns
     -------
     Pilot
-        On every rank; plain numbers, nothing of the model or the data.
+        Measurements as plain numbers, on every rank; nothing of the model or the data.
 
     Raises
     ------
     ValueError
-        For arguments outside the ranges, too few batches, a gradient that is zero or not finite.
+        For arguments out of range, too few batches, or a gradient that is zero or not finite.
     RuntimeError
-        If another rank has gone; at the latest after the group's time-out.
+        If another rank has ended, at the latest after the time limit of the group.
     OSError
         If the file cannot be written.
 
-    Notes
-    -----
-    Survival is that of one worker's gradient on the same batch along its own path, not that of an average; steps are
-    timed with their batch's arrival.  What depends on the load of the machine is measured under the load that there is.
+    Notes ----- Survival is that of one worker's gradient on the same batch along its own path, not that of an average.
+    Steps include the time to load their batch.  Times depend on the load of the machine during the pilot.
     """
     steps = _checked(moments, taus)
     _check_rounds(rounds, round_taus, worker_batches)
@@ -183,7 +182,7 @@ def pilot(
 
 
 class _Look:
-    """What one rank sees along its path."""
+    """Measurements of one rank along its path."""
 
     def __init__(self, training: Training, trials: Trials, taus: tuple[int, ...]) -> None:
         self.training, self.trials, self.taus = training, trials, taus
@@ -198,21 +197,16 @@ class _Look:
         self.gradient = torch.zeros(0)
 
     def at_a_moment(self, steps: int, *, feed: bool) -> None:
-        """Look at gradients here, then go on for some steps and look at the first one again on the way.
+        """Measure gradients, then make ``steps`` local steps and recompute the first gradient on the way.
 
-        Parameters
-        ----------
-        steps : int
-            Local steps to go.
-        feed : bool
-            Whether error feedback is tried in them.
+        ``feed`` also tries error feedback in these steps.
         """
         training = self.training
         batch, states = training.batch(), training.randomness()
         first, start = training.gradient(batch), training.point()
         energy = float(first.double().square().sum())
         if not energy:
-            raise ValueError("a gradient of the pilot is zero: nothing is left to train, or no parameter is reached")
+            raise ValueError("a gradient of the pilot is zero: check that the loss depends on the parameters")
         self.gradient = first
         second = training.gradient(training.batch())
         mean = (first + second) / 2
@@ -259,7 +253,7 @@ def _norm2(gradient: torch.Tensor) -> float:
 
 
 def _checked(moments: int, taus: Sequence[int]) -> int:
-    """Return the local steps between two moments."""
+    """Check the arguments; return the local steps between two moments."""
     rising = all(isinstance(tau, int) for tau in taus) and list(taus) == sorted(set(taus))
     if not (isinstance(moments, int) and moments >= 2 and len(taus) and rising and taus[0] >= 1):
         raise ValueError(
@@ -279,18 +273,18 @@ def _check_rounds(rounds: int, taus: Sequence[int], worker_batches: Sequence[Ite
     grouped = dist.is_available() and dist.is_initialized()
     if worker_batches and grouped:
         raise ValueError(
-            f"worker_batches are for a process alone; got {len(worker_batches)} in a process group: its ranks are the "
+            f"worker_batches are for a single process; got {len(worker_batches)} in a process group: its ranks are the "
             "workers, give each its own batches"
         )
     if rounds and len(worker_batches) < 2 and not grouped:
         raise ValueError(
-            f"trial rounds in a process alone need worker_batches of at least two workers; got {len(worker_batches)}: "
+            f"trial rounds in a single process need worker_batches of two or more workers; got {len(worker_batches)}: "
             "repeat the same batches where workers have the same data"
         )
 
 
 def _from_all(mine: list[Any], group: dist.ProcessGroup | None) -> list[list[Any]]:
-    """Return every rank's list."""
+    """Return the lists of all ranks."""
     if not (dist.is_available() and dist.is_initialized()):
         return [mine]
     gathered: list[Any] = [None] * dist.get_world_size(group)

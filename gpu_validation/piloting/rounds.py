@@ -1,8 +1,8 @@
-"""Trial rounds: from the same point, on the same batches, what synchronous steps gain and what every choice gains.
+"""Trial rounds: loss reduction of every choice and of synchronous steps, from the same point and on the same batches.
 
-A process alone simulates workers on copies of the model; the ranks of a group try with their own data.  The models that
-a choice ends with are looked at on fresh batches of all workers, the same for all choices; the next moment begins where
-the synchronous steps have ended.
+A single process simulates workers on copies of the model.  Ranks of a group use their own data.  The final models are
+compared on fresh batches of all workers, the same for all choices.  The next trial starts where the synchronous steps
+have ended.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Worker:
     Parameters
     ----------
     training : Training
-        Of the copy, with the worker's batches.
+        Training of the copy, with the worker's batches.
     rank : int
-        Which it is.
+        Index of the worker.
     """
 
     training: Training
@@ -46,18 +46,18 @@ class Worker:
         self.keep()
 
     def keep(self) -> None:
-        """Remember model, optimizer and buffers as they are."""
+        """Store model, optimizer and buffers."""
         training = self.training
         self._kept = copy.deepcopy((training.model.state_dict(), training.optimizer.state_dict()))
 
     def put_back(self) -> None:
-        """Return to what was remembered."""
+        """Restore the stored state."""
         model, optimizer = self._kept
         self.training.model.load_state_dict(model)
         self.training.optimizer.load_state_dict(copy.deepcopy(optimizer))
 
     def draw(self, steps: int, fresh: int) -> None:
-        """Take the batches of a trial, and those that judge it."""
+        """Take the batches of a trial, and the fresh ones for its loss."""
         self.batches = [self.training.batch() for _ in range(steps)]
         self.fresh = [self.training.batch() for _ in range(fresh)]
 
@@ -70,16 +70,16 @@ class Worker:
 
 @dataclass
 class Team:
-    """The workers that this process hosts, and the others behind a process group.
+    """The workers of this process, and those of the other ranks of a group.
 
     Parameters
     ----------
     workers : list of Worker
-        Of this process.
+        Workers of this process.
     size : int
-        Of all.
+        Number of all workers.
     group : ProcessGroup or None
-        Of the others; None also where there are none.
+        Group of the ranks; None for a single process or the default group.
     """
 
     workers: list[Worker]
@@ -87,14 +87,14 @@ class Team:
     group: dist.ProcessGroup | None
 
     def mean(self, vectors: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Return the mean over all workers, float32, of vectors of this process's, shape (d,)."""
+        """Return the mean over all workers, float32, of this process's vectors of shape (d,)."""
         total = torch.stack([vector.double() for vector in vectors]).sum(dim=0)
         if self.size > len(self.workers):
             dist.all_reduce(total, group=self.group)
         return (total / self.size).float()
 
     def loss(self, point: torch.Tensor) -> float:
-        """Return the mean loss at a point, on all fresh batches."""
+        """Return the mean loss at a point over all fresh batches."""
         for worker in self.workers:
             load(point, worker.training.parameters)
         losses = [torch.tensor([worker.loss()], device=point.device) for worker in self.workers]
@@ -103,21 +103,21 @@ class Team:
 
 @dataclass(frozen=True)
 class Choice:
-    """What is tried.
+    """Operator and local steps of a trial.
 
     Parameters
     ----------
     operator : Operator or None
-        Compresses the change of a round; None for uncompressed changes.
+        Compressor of the movement of a round; None for uncompressed movements.
     tau : int
-        Local steps of a round.
+        Local steps per round.
     """
 
     operator: Operator | None
     tau: int
 
     def method(self, d: int) -> Operator | Feedback | None:
-        """Return the operator, with error feedback where it is contractive."""
+        """Return the operator, with error feedback if it is contractive."""
         if self.operator is not None and isinstance(self.operator.claim(d), Contractive):
             return ErrorFeedback(self.operator)
         return self.operator
@@ -136,24 +136,8 @@ def tried_rounds(
 ) -> RoundTrials:
     """Try every operator, and none, with every number of local steps; every rank of a group must call it.
 
-    Parameters
-    ----------
-    training : Training
-        Copied, not touched.
-    batches : sequence of iterator
-        Of the workers that this process hosts.
-    operators : sequence of Operator
-        Without memory.
-    taus : sequence of int
-        Local steps between two averages, each a divisor of the largest, which is the length of a trial.
-    moments : int
-        How often.
-    fresh : int
-        Batches of every worker that judge a trial.
-    key : Key
-        Of the operators' randomness.
-    group : ProcessGroup or None
-        Of the ranks, where there are several.
+    ``training`` is copied and not changed.  ``taus`` divide the largest, which is the length of a trial.  ``moments``
+    is the number of trials, and ``fresh`` the number of batches per worker for the loss after a trial.
     """
     grouped = dist.is_available() and dist.is_initialized()
     ranks, place = (dist.get_world_size(group), dist.get_rank(group)) if grouped else (1, 0)
@@ -178,7 +162,7 @@ def tried_rounds(
             fall, debt = _fall(team, choice, steps, before, key.fold_in(moment))
             gained.append(fall)
             late += debt
-        for worker in workers:  # the synchronous ones were the last
+        for worker in workers:  # continue from the last choice, synchronous steps
             worker.keep()
     rows = (
         RoundTrial(
@@ -198,23 +182,16 @@ def _copied(training: Training, batches: Iterator[Any]) -> Training:
 
 
 def load_all(workers: Sequence[Worker], point: torch.Tensor) -> None:
-    """Give every worker the same parameters.
-
-    Parameters
-    ----------
-    workers : sequence of Worker
-        Of this process.
-    point : tensor
-        Shape (d,).
-    """
+    """Write one vector of parameters, shape (d,), to all workers of this process."""
     for worker in workers:
         load(point, worker.training.parameters)
 
 
 def _fall(team: Team, choice: Choice, steps: int, before: float, key: Key) -> tuple[float, list[float]]:
-    """Return what one choice takes off the loss, and how much of that residuals owe, where there are any.
+    """Return the loss reduction of one choice, and the part of it still in residuals, if there are any.
 
-    What is owed is counted in, for it arrives later.  A loss that is not finite counts as twice that of the start.
+    The reduction includes the residuals, which arrive later.  A loss that is not finite counts as twice the initial
+    loss.
     """
     point = team.workers[0].training.point()
     method = choice.method(point.numel())
@@ -243,7 +220,7 @@ def _finite(loss: float, before: float) -> float:
 
 
 def _sent(method: Operator | Feedback | None, state: Any, change: torch.Tensor, key: Key) -> tuple[Any, torch.Tensor]:
-    """Return the sender's memory, and what the others make of its message."""
+    """Return the sender's state and the decoded message."""
     if method is None or not bool(change.isfinite().all()):
         return state, change
     if isinstance(method, Feedback):

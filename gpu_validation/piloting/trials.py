@@ -1,4 +1,4 @@
-"""What operators do to the gradients of a run, one by one and with error feedback from step to step."""
+"""Trials of operators on the gradients of a run: single messages, and error feedback over consecutive steps."""
 
 from __future__ import annotations
 
@@ -13,21 +13,11 @@ from ratedist.model.pilot_timings import OperatorTrial
 
 from .coding import codec_of_ranks
 
-CARRIED, SINGLE = 0, 1  # folds of the key
+CARRIED, SINGLE = 0, 1  # folded into the key
 
 
 class Trials:
-    """Some operators, and what they have done so far.
-
-    Parameters
-    ----------
-    operators : sequence of str or Operator
-        Without memory of their own.
-    d : int
-        Coordinates of a gradient.
-    key : Key
-        Of their randomness.
-    """
+    """Operators and their results so far; the operators have no memory."""
 
     def __init__(self, operators: Sequence[str | Operator], d: int, key: Key) -> None:
         self.operators = [_memoryless(each) for each in operators]
@@ -41,13 +31,7 @@ class Trials:
         self._last = torch.zeros(d)
 
     def send(self, gradient: torch.Tensor) -> None:
-        """Compress one gradient by every operator.
-
-        Parameters
-        ----------
-        gradient : tensor
-            float32, shape (d,), not all zero.
-        """
+        """Compress one gradient, float32 of shape (d,) and not zero, by every operator."""
         key = self._next_key(SINGLE)
         self._last = gradient
         energy = float(gradient.double().square().sum())
@@ -58,13 +42,7 @@ class Trials:
             nmse.append(float((decoded.double() - gradient.double()).square().sum()) / energy)
 
     def feed(self, gradient: torch.Tensor) -> None:
-        """Let error feedback of every operator send the next of consecutive gradients.
-
-        Parameters
-        ----------
-        gradient : tensor
-            float32, shape (d,), not all zero.
-        """
+        """Compress the next of consecutive gradients with error feedback by every operator."""
         key = self._next_key(CARRIED)
         norm = float(gradient.double().norm())
         for i, (method, state) in enumerate(zip(self._methods, self._states, strict=True)):
@@ -75,15 +53,7 @@ class Trials:
                 self.residuals[i].append(float(left["residual"].double().norm()) / norm)
 
     def done(self, device: str, group: dist.ProcessGroup | None = None) -> tuple[OperatorTrial, ...]:
-        """Return what was seen, with seconds of coding, measured now, on all ranks at once.
-
-        Parameters
-        ----------
-        device : str
-            "cpu" or "cuda", where they code.
-        group : ProcessGroup or None, optional
-            Of the ranks; by default all, if there is a group.
-        """
+        """Return the results, with coding times measured now on all ranks at once."""
         return tuple(
             OperatorTrial(
                 specification(operator),

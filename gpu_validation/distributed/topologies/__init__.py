@@ -1,4 +1,4 @@
-"""Ways to bring every rank's message to every rank, one a file: what they send can be predicted to the byte."""
+"""Topologies of an all-gather of messages, with exactly predicted bytes."""
 
 from .direct import Direct as Direct
 from .exact_sum import ExactSum as ExactSum

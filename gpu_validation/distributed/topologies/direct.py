@@ -1,4 +1,4 @@
-"""Everybody to everybody: headers by all-gather, bodies by one all-to-all."""
+"""Direct exchange: headers by all-gather, bodies by one all-to-all."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .topology import Topology, framed_bytes
 
 @dataclass(frozen=True)
 class Direct(Topology):
-    """What ``ProcessTransport`` does: every rank hands its header and its body over once for every other rank."""
+    """Topology of ``ProcessTransport``: every rank sends header and body to every other rank."""
 
     name = "direct"
 
     def all_gather(self, message: Message) -> tuple[list[Message], int]:
-        """Return one all-gather and one all-to-all."""
+        """Exchange by one all-gather and one all-to-all."""
         transport = ProcessTransport()
         messages = transport.all_gather(message)
         return messages, transport.payload_bytes
 
     def payload_bytes(self, bits: Sequence[int], rank: int) -> int:
-        """Return (m - 1) times the own framed message."""
+        """Return (m - 1) times the rank's framed message."""
         return (len(bits) - 1) * framed_bytes(bits[rank])
 
     def messages(self, size: int) -> int:
-        """As gloo sends them: every header in two halves around a ring, every body to everybody."""
+        """Return the number of messages with gloo: headers in two halves around a ring, bodies to every rank."""
         return averaging_messages(size)

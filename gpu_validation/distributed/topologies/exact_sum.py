@@ -1,4 +1,4 @@
-"""The sum of vectors, the same bits on every rank as in a loop: shards by all-to-all, fold in rank order, gather."""
+"""Sum of vectors, bitwise equal on every rank to a loop: shards by all-to-all, sum in rank order, gather."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ VALUE_BYTES = 4
 
 @dataclass(frozen=True)
 class ExactSum:
-    """A ring all-reduce's bytes without its rounding: 2 (m-1)/m vectors a rank; binary32 in and out."""
+    """Sum with the bytes of a ring all-reduce, 2 (m-1)/m vectors per rank, and a fixed order; binary32 in and out."""
 
     name = "exact sum"
 
     def all_reduce(self, vector: torch.Tensor) -> tuple[torch.Tensor, int]:
-        """Return (sum over ranks folded in rank order in binary32, payload bytes that this rank handed over).
+        """Return (sum in rank order in binary32, payload bytes that this rank has sent).
 
         Parameters
         ----------
@@ -42,33 +42,33 @@ class ExactSum:
         return total, vector.nbytes - shard_sum.nbytes + (size - 1) * shard_sum.nbytes
 
     def payload_bytes(self, d: int, size: int, rank: int) -> int:
-        """Return the other ranks' shards, and the own folded shard for each of them; what stays here is not sent.
+        """Return the bytes that a rank sends: the other ranks' shards, and its summed shard once per other rank.
 
         Parameters
         ----------
         d : int
             Number of coordinates.
         size : int
-            Bytes of a value.
+            Number of ranks.
         rank : int
-            Number of the rank.
+            Rank, 0 <= rank < size.
         """
         shards = shard_sizes(d, size)
         return VALUE_BYTES * (d - shards[rank] + (size - 1) * shards[rank])
 
     def total_payload_bytes(self, d: int, size: int) -> int:
-        """Return 2 (m - 1) d values: what a ring all-reduce moves too.
+        """Return the bytes of 2 (m - 1) d values, as many as a ring all-reduce sends.
 
         Parameters
         ----------
         d : int
             Number of coordinates.
         size : int
-            Bytes of a value.
+            Number of ranks.
         """
         return sum(self.payload_bytes(d, size, rank) for rank in range(size))
 
 
 def shard_sizes(d: int, size: int) -> list[int]:
-    """Return lengths of ``size`` shards of d entries, differing by at most one."""
+    """Return the lengths of ``size`` shards of d entries, which differ by at most one."""
     return [d // size + (rank < d % size) for rank in range(size)]

@@ -1,4 +1,4 @@
-"""Through a hub: rank 0 collects all messages and sends the collection to everybody."""
+"""Exchange through a hub: rank 0 collects all messages and sends them to every rank."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .topology import HEADER_BYTES, Topology, framed_bytes, receive, send
 
 @dataclass(frozen=True)
 class Hub(Topology):
-    """A parameter server that forwards: its link carries m - 1 copies of all messages."""
+    """A forwarding parameter server, whose link carries m - 1 copies of all messages."""
 
     name = "hub"
 
     def all_gather(self, message: Message) -> tuple[list[Message], int]:
-        """Rank 0 receives in rank order; then it sends a table of lengths and all bodies in one piece."""
+        """Exchange by rank 0, which receives in rank order and sends a table of lengths and all bodies."""
         rank, size = dist.get_rank(), dist.get_world_size()
         if rank:
             sent = send(message, 0)
@@ -41,11 +41,11 @@ class Hub(Topology):
         return messages, (size - 1) * (HEADER_BYTES * size + bodies.numel())
 
     def payload_bytes(self, bits: Sequence[int], rank: int) -> int:
-        """Return the own framed message, or for rank 0 m - 1 copies of the table and all bodies."""
+        """Return the bytes of the framed message, or for rank 0 those of m - 1 copies of the table and all bodies."""
         if rank:
             return framed_bytes(bits[rank])
         return (len(bits) - 1) * (HEADER_BYTES * len(bits) + sum((b + 7) // 8 for b in bits))
 
     def messages(self, size: int) -> int:
-        """Return header and body from every other rank, table and bodies to it."""
+        """Return the number of messages: header and body from every other rank, table and bodies to it."""
         return 4 * (size - 1)

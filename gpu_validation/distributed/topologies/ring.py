@@ -1,4 +1,4 @@
-"""Around the ring: every rank passes on what it received last, until all have seen all."""
+"""Exchange around a ring: every rank forwards the message that it received last."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .topology import Topology, framed_bytes
 
 @dataclass(frozen=True)
 class Ring(Topology):
-    """m - 1 steps; in step s rank r sends the message of rank r - s to rank r + 1 and receives that of r - s - 1."""
+    """Ring of m - 1 steps; in step s rank r sends the message of rank r - s to r + 1 and receives that of r - s - 1."""
 
     name = "ring"
 
     def all_gather(self, message: Message) -> tuple[list[Message], int]:
-        """Return the own message first, then each one that came in."""
+        """Exchange by sending the own message first, then each received one."""
         rank, size = dist.get_rank(), dist.get_world_size()
         messages = {rank: message}
         sent = 0
@@ -31,16 +31,16 @@ class Ring(Topology):
         return [messages[r] for r in range(size)], sent
 
     def payload_bytes(self, bits: Sequence[int], rank: int) -> int:
-        """Return every message but the one of the next rank."""
+        """Return the bytes of every message except that of the next rank."""
         return sum(framed_bytes(b) for other, b in enumerate(bits) if other != (rank + 1) % len(bits))
 
     def messages(self, size: int) -> int:
-        """Return a header and a body from every rank in every step."""
+        """Return the number of messages: header and body per rank and step."""
         return 2 * size * (size - 1)
 
 
 def _swap(message: Message, *, to: int, source: int) -> Message:
-    """Send one message while another one comes in."""
+    """Send one message while receiving another."""
     incoming = torch.empty(1, dtype=torch.int64)
     header = torch.tensor([message.bits], dtype=torch.int64)
     _together(dist.isend(header, to), dist.irecv(incoming, source))

@@ -1,4 +1,4 @@
-"""What every topology offers, and the one way in which messages of unknown length pass between two ranks."""
+"""Interface of the topologies, and point-to-point messages of unknown length."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from operators import Message
 
-HEADER_BYTES = 8  # one length in bits as int64
+HEADER_BYTES = 8  # length in bits, int64
 
 
 class Topology(ABC):
@@ -21,31 +21,31 @@ class Topology(ABC):
 
     @abstractmethod
     def all_gather(self, message: Message) -> tuple[list[Message], int]:
-        """Return (the messages of all ranks in rank order, payload bytes that this rank handed to the transport).
+        """Return (messages of all ranks in rank order, payload bytes that this rank has sent).
 
-        Every rank of the default process group must call it; tensors on the CPU.
+        Every rank of the default process group must call it, with tensors on the CPU.
 
         Parameters
         ----------
         message : Message
-            This rank's message.
+            Message of this rank.
         """
 
     @abstractmethod
     def payload_bytes(self, bits: Sequence[int], rank: int) -> int:
-        """Return what a rank hands to the transport, from the lengths of the messages of all ranks alone.
+        """Return the bytes that a rank sends, from the lengths of all messages.
 
         Parameters
         ----------
         bits : sequence of int, bits
             Lengths of the messages of all ranks.
         rank : int
-            Number of the rank.
+            Rank, 0 <= rank < m.
         """
 
     @abstractmethod
     def messages(self, size: int) -> int:
-        """Return the most messages, of all ranks together, that one exchange hands to the transport.
+        """Return the largest number of messages of all ranks in one exchange.
 
         Parameters
         ----------
@@ -54,7 +54,7 @@ class Topology(ABC):
         """
 
     def total_payload_bytes(self, bits: Sequence[int]) -> int:
-        """Return what all ranks together hand to the transport.
+        """Return the bytes that all ranks send.
 
         Parameters
         ----------
@@ -65,12 +65,12 @@ class Topology(ABC):
 
 
 def framed_bytes(bits: int) -> int:
-    """Return bytes of a message and its header."""
+    """Return the bytes of a message with its header."""
     return HEADER_BYTES + (bits + 7) // 8
 
 
 def send(message: Message, to: int) -> int:
-    """Send header and body to a rank; returns their bytes."""
+    """Send header and body to a rank; return their bytes."""
     dist.send(torch.tensor([message.bits], dtype=torch.int64), to)
     if message.bits:
         dist.send(message.payload, to)
@@ -78,7 +78,7 @@ def send(message: Message, to: int) -> int:
 
 
 def receive(source: int) -> Message:
-    """Return the message that a rank sends."""
+    """Receive a message from a rank."""
     header = torch.empty(1, dtype=torch.int64)
     dist.recv(header, source)
     bits = int(header)

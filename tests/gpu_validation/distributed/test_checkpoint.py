@@ -222,7 +222,7 @@ def test_a_damaged_file_is_one_line_on_every_rank(tmp_path, damage):
 
     assert words[0] == words[1]
     assert words[0].startswith(f"rank 1 cannot read {path}, it is damaged (")
-    assert words[0].endswith("): delete it to start anew")
+    assert words[0].endswith("): delete it to start again")
 
 
 def test_a_damaged_file_costs_the_steps_since_the_one_before_and_is_named(tmp_path):
@@ -279,7 +279,7 @@ def test_checkpoints_of_another_run_are_refused(tmp_path):
 
     shape, parts = reports(work)[0]
     assert "step-1-rank-0-of-2.pt does not fit part of this run: Error(s) in loading state_dict" in shape
-    assert "holds ['part']; this run needs ['other']" in parts
+    assert "has ['part']; this run needs ['other']" in parts
 
     (size,) = reports(lambda place: complaint(Checkpoint(tmp_path, part=Number()).load), processes=1)
     assert f"finds checkpoints of 2 ranks in {tmp_path}, but this run has 1" in size
@@ -411,7 +411,7 @@ UNUSABLE = {
     "zip": (other_zip, "is no checkpoint"),
     "other parts": (
         lambda path: torch.save({"step": 1, "parts": {"n": {}}}, path),
-        "holds ['n']; this run needs ['number']",
+        "has ['n']; this run needs ['number']",
     ),
 }
 
