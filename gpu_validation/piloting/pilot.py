@@ -278,7 +278,7 @@ def _check_rounds(rounds: int, taus: Sequence[int], worker_batches: Sequence[Ite
         )
     if rounds and len(worker_batches) < 2 and not grouped:
         raise ValueError(
-            f"trial rounds in a single process need worker_batches of two or more workers; got {len(worker_batches)}: "
+            f"trial rounds in a single process need worker_batches of at least two workers; got {len(worker_batches)}: "
             "repeat the same batches where workers have the same data"
         )
 
